@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/torch.h>
+
+#include "data/options.h"
+#include "recipes.h"
+#include "resolve.h"
+#include "train/options.h"
+#include "train/step.h"
+#include "trainer_verbs.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kProbeImages = 8;  // enough to time an iteration by
+
+// Images a second on this machine's CPU with one rank, by doing a few iterations.
+double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
+  const BatchPlan plan{kProbeImages, 1, kProbeImages, 1};
+  std::vector<PlayerState> players =
+      make_players(recipe, plan, config.read<DistOptions>("dist."), group);
+  int64_t turn = 1;  // iterations after which every phase has run
+  for (const Phase& phase : recipe.phases()) turn = std::max(turn, phase.interval);
+  StepHooks quiet;
+  quiet.phase = [](const std::string&) {};
+  quiet.loss = [](const std::string&, const at::Tensor&) {};
+  double start = 0;
+  for (int64_t i = 0; i < 2 * turn; ++i) {  // the first turn warms up
+    if (i == turn) start = monotonic_seconds();
+    run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
+  }
+  return static_cast<double>(kProbeImages * turn) / (monotonic_seconds() - start);
+}
+
+Json describe_player(const Player& player) {
+  Json tensors = Json::array();
+  int64_t parameters = 0;
+  for (const auto& [name, tensor] : state_of(*player.network)) {
+    tensors.push_back({{"name", name},
+                       {"shape", tensor.sizes().vec()},
+                       {"dtype", lower(c10::toString(tensor.scalar_type()))}});
+  }
+  for (const at::Tensor& p : player.network->parameters()) parameters += p.numel();
+  return {{"player", player.name}, {"parameters", parameters}, {"tensors", tensors}};
+}
+
+void print(const Json& all) {
+  fmt::print("\nnetwork  tensor                                  shape                dtype\n");
+  for (const Json& player : all["players"]) {
+    const std::string name = player["player"];
+    for (const Json& tensor : player["tensors"]) {
+      fmt::print("{:<8} {:<39} {:<20} {}\n",
+                 name,
+                 text_of(tensor["name"]),
+                 tensor["shape"].dump(),
+                 text_of(tensor["dtype"]));
+    }
+    fmt::print("{:<8} {} parameters\n", name, player["parameters"].dump());
+  }
+  fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
+             all["state_bytes"].get<double>() / 1e6);
+  fmt::print("on this machine's CPU, one rank: {:.1f} images/s, {} for {} kimg\n",
+             all["images_per_second"].get<double>(),
+             short_duration(all["seconds"].get<double>()),
+             all["kimg"].dump());
+}
+
+}  // namespace
+
+int describe(const Json& request) {
+  Config config = config_from_json(request.at("config"));
+  for (const char* player : {"G", "D"}) {
+    config.set(std::string(player) + ".accumulate", "auto", "probe");
+  }
+  at::set_num_threads(request.at("threads").get<int>());
+  const auto train = config.read<TrainOptions>("train.");
+  const auto data = config.read<DataOptions>("data.");
+  const int64_t channels = data.channels.value_or(3);
+  const at::ScalarType dtype = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
+  const RecipeContext context{config,
+                              static_cast<uint64_t>(train.seed),
+                              data.resolution,
+                              channels,
+                              0,
+                              at::kCPU,
+                              dtype,
+                              [](const std::string&, const at::Tensor&) {}};
+  const std::unique_ptr<Recipe> recipe = find_recipe(text_of(config.get("recipe"))).make(context);
+  Json all = {{"players", Json::array()}};
+  double numbers = 0;
+  for (const Player* player : recipe->players()) {
+    all["players"].push_back(describe_player(*player));
+    const auto parameters = all["players"].back()["parameters"].get<double>();
+    numbers += parameters * (player == recipe->players().front() ? 5 : 4);  // G has an average too
+  }
+  all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
+  const at::Tensor pictures =
+      torch::zeros({kProbeImages, channels, data.resolution, data.resolution}, dtype);
+  const double speed = probe(config, *recipe, pictures);
+  all["images_per_second"] = speed;
+  all["kimg"] = config.get("train.kimg");
+  all["seconds"] = static_cast<double>(train.kimg.images) / speed;
+  if (request.at("json").get<bool>()) {
+    all["config"] = config.to_json();
+    fmt::print("{}\n", all.dump());
+  } else {
+    print(all);
+  }
+  return 0;
+}
+
+}  // namespace gantrain

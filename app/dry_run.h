@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/config.h"
+#include "dist/options.h"
+#include "launch/environment.h"
+#include "launch/options.h"
+
+namespace gantrain {
+
+// What is known of a run before anything is started.
+struct Launch {
+  Config config;
+  LaunchOptions options;
+  World world;
+  DeviceKind device = DeviceKind::kCpu;  // cpu or cuda
+  BackendKind backend = BackendKind::kGloo;
+  bool device_was_auto = false;
+  int64_t gpus = 0;         // visible and usable
+  int64_t unused_gpus = 0;  // visible, but this build has no CUDA library
+};
+
+// Prints every key with its value and origin, and the schedule, on standard output; returns 0.
+int dry_run(const Launch& launch, bool json);
+
+}  // namespace gantrain

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flags.h"
+
+namespace gantrain {
+
+const std::vector<Flag>& flag_table() {
+  static const std::vector<Flag> table = {
+      {"What", "--data", "data.path", false},
+      {"What", "--resolution", "data.resolution", false},
+      {"What", "--cond", "data.cond", false},
+      {"What", "--mirror", "data.mirror", true},
+      {"What", "--kimg", "train.kimg", false},
+      {"What", "--batch", "train.batch", false},
+      {"What", "--micro-batch", "train.micro_batch", false},
+      {"What", "--accumulate", "train.accumulate", false},
+      {"What", "--lr-scale", "train.lr_scale", false},
+      {"What", "--seed", "train.seed", false},
+      {"What", "--deterministic", "train.deterministic", true},
+      {"Where", "--nproc,--nproc-per-node,--nproc_per_node", "launch.nproc", false},
+      {"Where", "--nnodes", "launch.nnodes", false},
+      {"Where", "--node-rank,--node_rank", "launch.node_rank", false},
+      {"Where", "--master-addr,--master_addr", "launch.master_addr", false},
+      {"Where", "--master-port,--master_port", "launch.master_port", false},
+      {"Where", "--device", "launch.device", false},
+      {"Where", "--backend", "dist.backend", false},
+      {"Where", "--max-restarts,--max_restarts", "launch.max_restarts", false},
+      {"Where", "--timeout", "dist.timeout", false},
+      {"Where", "--hang-timeout", "launch.hang_timeout", false},
+      {"Where", "--grace", "launch.grace", false},
+      {"Where", "--threads", "launch.threads", false},
+      {"How", "--ddp-mode", "dist.ddp_mode", false},
+      {"How", "--ddp-scope", "dist.ddp_scope", false},
+      {"How", "--find-unused", "dist.find_unused", false},
+      {"Results", "--out", "run.out", false},
+      {"Results", "--run-dir", "run.run_dir", false},
+      {"Results", "--resume", "run.resume", false},
+      {"Results", "--force", "run.force", false},
+      {"Results", "--save-every", "save.every", false},
+      {"Results", "--keep-last", "save.keep_last", false},
+      {"Results", "--keep-every", "save.keep_every", false},
+      {"Results", "--metrics", "metrics.names", false},
+      {"Results", "--stop-after", "run.stop_after", false},
+  };
+  return table;
+}
+
+std::string flag_of(const std::string& key) {
+  for (const Flag& flag : flag_table()) {
+    if (key == flag.key) {
+      const std::string names = flag.names;
+      return names.substr(0, names.find(','));
+    }
+  }
+  return "--set " + key;
+}
+
+}  // namespace gantrain

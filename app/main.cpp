@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thin program: command line, configuration, launcher. It never loads LibTorch; the trainer
+// library (trainer.cpp and what it links) is loaded where something is computed.
+#include <unistd.h>
+
+#include <csignal>
+#include <new>
+
+#include "cli.h"
+#include "config/config.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr const char* kStart = R"(gantrain {} - train GANs on one or many devices
+
+  gantrain --preset dcgan-tiny                          train on built-in pictures, right now
+  gantrain --nproc 8 --preset dcgan --data ~/photos     train on eight devices
+  gantrain generate --model runs/latest --seeds 0-63 -o grid.png
+
+Commands:
+)";
+
+void print_start() {
+  fmt::print(fmt::runtime(kStart), kVersion);
+  for (const Verb& verb : verbs()) fmt::print("  {:<10} {}\n", verb.name, verb.about);
+  fmt::print(
+      "\n'gantrain COMMAND --help' shows a command's flags, 'gantrain presets list' the "
+      "presets.\n");
+}
+
+const Verb* find_verb(const std::string& name) {
+  for (const Verb& verb : verbs()) {
+    if (name == verb.name) return &verb;
+  }
+  return nullptr;
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    print_start();
+    return 0;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("gantrain {}\n", kVersion);
+    return 0;
+  }
+  if (const Verb* verb = find_verb(arguments[0])) {
+    arguments.erase(arguments.begin());
+    return verb->run(arguments);
+  }
+  if (starts_with(arguments[0], "-")) return train_verb(arguments);
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  std::string hint = did_you_mean(arguments[0], names);
+  if (hint.empty()) hint = "; there are " + join(names, ", ");
+  fail(Exit::kUsage, "unknown command {}{}", arguments[0], hint);
+}
+
+int guarded(const std::vector<std::string>& arguments) {
+  try {
+    const int status = dispatch(arguments);
+    if (std::fflush(stdout) != 0) fail(Exit::kDisk, "standard output: {}", errno_text());
+    return status;
+  } catch (const UserError& e) {
+    error("{}", e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::bad_alloc&) {
+    error("out of memory");
+    return static_cast<int>(Exit::kOutOfMemory);
+  } catch (const std::exception& e) {
+    error("internal error: {}", e.what());
+    return static_cast<int>(Exit::kInternal);
+  }
+}
+
+}  // namespace
+
+}  // namespace gantrain
+
+int main(int argc, char** argv) {
+  return gantrain::guarded(std::vector<std::string>(argv + 1, argv + argc));
+}

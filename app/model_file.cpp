@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_file.h"
+
+#include "core/tensors.h"
+#include "recipes.h"
+#include "train/run_folder.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path newest_model(const fs::path& run) {
+  const std::vector<NumberedFile> models = find_models(run);
+  if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", run.string());
+  return models.front().path;
+}
+
+const RecipeRow& recipe_of(const fs::path& path, const TensorFile& file, const Json& model) {
+  if (model.is_object() && model.contains("recipe")) return find_recipe(text_of(model["recipe"]));
+  for (const RecipeRow& row : recipe_rows()) {
+    if (row.recognises(file.tensors)) return row;
+  }
+  fail(
+      Exit::kInput,
+      "{}: no generator of a known recipe (no gantrain.model in its metadata, and the tensor names "
+      "fit none)",
+      path.string());
+}
+
+}  // namespace
+
+std::unique_ptr<Generator> load_generator(const fs::path& file_or_run) {
+  std::error_code error;
+  if (!fs::exists(file_or_run, error))
+    fail(Exit::kInput,
+         "{}: no such model or run folder; --model takes model-*.safetensors or a run folder",
+         file_or_run.string());
+  const fs::path path = fs::is_directory(file_or_run) ? newest_model(file_or_run) : file_or_run;
+  const TensorFile file = load_safetensors(path);
+  Json model;
+  if (const auto at = file.metadata.find("gantrain.model"); at != file.metadata.end()) {
+    model = parse_json(at->second, path.string() + " (gantrain.model)", Exit::kInput);
+  }
+  const RecipeRow& recipe = recipe_of(path, file, model);
+  std::unique_ptr<Generator> generator = recipe.make_generator(model, file.tensors, path.string());
+  load_into(*generator->network(), file.tensors, path.string());
+  return generator;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resolve.h"
+
+#include <cmath>
+
+#include "config/presets.h"
+#include "flags.h"
+#include "schema.h"
+#include "train/options.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// What --smoke stands for; flags may still change it.
+const Json& smoke_values() {
+  static const Json values = {{"data.resolution", 16},
+                              {"launch.nproc", 2},
+                              {"launch.device", "cpu"},
+                              {"launch.threads", 1},
+                              {"train.kimg", 2},
+                              {"train.tick", 0.5},
+                              {"save.every", 1},
+                              {"samples.every", 1},
+                              {"metrics.every", 1},
+                              {"metrics.images", 256},
+                              {"train.deterministic", true},
+                              {"run.resume", "none"}};
+  return values;
+}
+
+std::string key_of_flag(const std::string& name) {
+  for (const Flag& flag : flag_table()) {
+    for (const std::string& one : split(flag.names, ',')) {
+      if (one == name) return flag.key;
+    }
+  }
+  throw std::logic_error("no such flag: " + name);
+}
+
+// "preset" and "recipe" may also be named in a configuration file, "recipe" by --set.
+struct Header {
+  std::string preset;
+  std::string recipe;
+};
+
+// A value of a file's tree: "preset" itself, or as config.json of a run holds it.
+std::string text_in(const Json& tree, const char* key) {
+  if (tree.contains(key) && tree[key].is_string()) return tree[key];
+  if (tree.contains("values") && tree["values"].contains(key))
+    return tree["values"][key].value("value", "");
+  return "";
+}
+
+Header find_header(const Request& request,
+                   const Json& file,
+                   const std::map<std::string, std::string>& environment) {
+  Header header;
+  header.preset = request.preset;
+  if (const auto at = environment.find("GANTRAIN_PRESET"); at != environment.end()) {
+    if (header.preset.empty()) header.preset = at->second;
+  }
+  if (header.preset.empty()) header.preset = text_in(file, "preset");
+  header.recipe = text_in(file, "recipe");
+  for (const std::string& pair : request.set) {
+    if (starts_with(pair, "recipe=")) header.recipe = pair.substr(7);
+    if (starts_with(pair, "preset=") && request.preset.empty()) header.preset = pair.substr(7);
+  }
+  if (header.preset.empty() && header.recipe.empty()) {
+    header.preset = request.smoke ? "dcgan-tiny" : kDefaultPreset;
+  }
+  if (!header.preset.empty()) {
+    const std::string of_preset = preset_recipe(header.preset);
+    if (header.recipe.empty()) header.recipe = of_preset;
+    if (header.recipe != of_preset) {
+      fail(Exit::kUsage,
+           "recipe = {}, but preset {} is made for {}",
+           header.recipe,
+           header.preset,
+           of_preset);
+    }
+  }
+  return header;
+}
+
+// --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
+void scale_rates(Config& config, double preset_batch) {
+  const auto batch = static_cast<double>(config.read<TrainOptions>("train.").batch);
+  const std::string rule = text_of(config.get("train.lr_scale"));
+  if (batch == preset_batch) return;
+  if (rule == "none") {
+    info(
+        "batch {} instead of the preset's {}: learning rates stay (--lr-scale linear|sqrt scales "
+        "them)",
+        number(batch),
+        number(preset_batch));
+    return;
+  }
+  const double factor = rule == "linear" ? batch / preset_batch : std::sqrt(batch / preset_batch);
+  for (const Key& key : config.schema()) {
+    if (!ends_with(key.path, ".lr") || config.given(key.path)) continue;
+    const double scaled = config.get(key.path).get<double>() * factor;
+    config.set(key.path, scaled, fmt::format("--lr-scale {} (x {})", rule, number(factor)));
+  }
+}
+
+}  // namespace
+
+Config resolve(const Request& request, const std::map<std::string, std::string>& environment) {
+  Json file = Json::object();
+  if (!request.config_file.empty()) {
+    std::string text;
+    try {
+      text = read_file(request.config_file);
+    } catch (const UserError& e) {
+      fail(Exit::kUsage, "--config {}", e.what());
+    }
+    file = parse_json(text, request.config_file, Exit::kUsage);
+  }
+  const Header header = find_header(request, file, environment);
+  Config config(full_schema(header.recipe));
+  if (!header.preset.empty()) {
+    for (const PresetLayer& layer : preset_layers(header.preset))
+      config.set_tree(layer.values, "preset " + layer.name);
+  }
+  const bool named = !request.preset.empty() || request.smoke ||
+                     environment.count("GANTRAIN_PRESET") > 0 || !text_in(file, "preset").empty();
+  config.set("preset", header.preset, named ? "flag --preset" : "default");
+  config.set("recipe", header.recipe, "preset " + header.preset);
+  const double preset_batch = config.get("train.batch").get<double>();
+  if (!request.config_file.empty()) config.set_tree(file, "file " + request.config_file);
+  set_from_environment(config, environment);
+  if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
+  for (const auto& [flag, value] : request.flags)
+    config.set(key_of_flag(flag), value, "flag " + flag);
+  for (const std::string& pair : request.set) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", pair);
+    config.set(pair.substr(0, equals), pair.substr(equals + 1), "flag --set");
+  }
+  scale_rates(config, preset_batch);
+  return config;
+}
+
+Config config_from_json(const Json& json) {
+  const Json& values = json.at("values");
+  Config config(full_schema(values.at("recipe").at("value").get<std::string>()));
+  for (const auto& [key, entry] : values.items())
+    config.set(key, entry.at("value"), entry.at("origin"));
+  return config;
+}
+
+}  // namespace gantrain

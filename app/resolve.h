@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace gantrain {
+
+// What stands on the command line of `train`.
+struct Request {
+  std::string preset;
+  std::string config_file;
+  std::vector<std::pair<std::string, std::string>> flags;  // flag as typed, value
+  std::vector<std::string> set;                            // "a.b=v"
+  bool smoke = false;
+};
+
+// All layers, lowest first: defaults, preset and its bases, file, environment, flags, --set; then
+// --lr-scale. Throws UserError(kUsage) naming the key and where the value came from.
+Config resolve(const Request& request, const std::map<std::string, std::string>& environment);
+
+// The configuration that another process of this run has as JSON, origins included.
+Config config_from_json(const Json& json);
+
+// The preset that is used when none is named.
+inline constexpr const char* kDefaultPreset = "dcgan";
+
+}  // namespace gantrain

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema.h"
+
+#include "data/options.h"
+#include "dist/options.h"
+#include "launch/options.h"
+#include "recipes/dcgan/options.h"
+#include "train/options.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// Which preset and recipe a run was started with.
+struct HeaderOptions {
+  std::string preset;
+  std::string recipe;
+};
+
+template <class Field>
+void fields(HeaderOptions& o, Field&& field) {
+  field("preset", o.preset, "named starting point: gantrain presets list");
+  field("recipe", o.recipe, "model family; a preset names it");
+}
+
+}  // namespace
+
+const std::vector<RecipeKeys>& recipe_keys() {
+  static const std::vector<RecipeKeys> table = {
+      {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false},
+  };
+  return table;
+}
+
+const RecipeKeys& find_recipe_keys(const std::string& name) {
+  std::vector<std::string> known;
+  for (const RecipeKeys& row : recipe_keys()) {
+    if (row.name == name) return row;
+    known.push_back(row.name);
+  }
+  fail(Exit::kUsage, "recipe = {}: there is {}", name, join(known, ", "));
+}
+
+Schema full_schema(const std::string& recipe) {
+  Schema schema;
+  add_keys<HeaderOptions>(schema, "");
+  add_keys<TrainOptions>(schema, "train.");
+  add_keys<DataOptions>(schema, "data.");
+  find_recipe_keys(recipe).add_keys(schema);
+  add_keys<EmaOptions>(schema, "ema.");
+  add_keys<DistOptions>(schema, "dist.");
+  add_keys<LaunchOptions>(schema, "launch.");
+  add_keys<RunOptions>(schema, "run.");
+  add_keys<SaveOptions>(schema, "save.");
+  add_keys<SampleOptions>(schema, "samples.");
+  add_keys<MetricsOptions>(schema, "metrics.");
+  return schema;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace gantrain {
+
+// What the program without torch knows of a recipe. The other half of its row is in recipes.cpp; a
+// new recipe adds one row to each.
+struct RecipeKeys {
+  std::string name;
+  void (*add_keys)(Schema& schema);
+  void (*check_resolution)(int64_t resolution);
+  bool conditional;  // can use labels
+};
+
+const std::vector<RecipeKeys>& recipe_keys();
+// Throws UserError(kUsage) naming the recipes there are.
+const RecipeKeys& find_recipe_keys(const std::string& name);
+
+// Every key of a run of that recipe with its default.
+Schema full_schema(const std::string& recipe);
+
+}  // namespace gantrain

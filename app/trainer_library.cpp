@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "util/error.h"
+#include "util/file.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTrainer = "libgantrain_trainer.so";
+constexpr const char* kCuda = "libgantrain_cuda.so";
+
+fs::path find_library(const char* name) {
+  const fs::path here = executable_folder();
+  for (const fs::path& folder : {here, here.parent_path() / "lib"}) {
+    if (fs::exists(folder / name)) return folder / name;
+  }
+  return {};
+}
+
+void* open_library(const fs::path& path, const char* what) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) fail(Exit::kEnvironment, "{} cannot be loaded: {}", what, dlerror());
+  return handle;
+}
+
+void* trainer_handle(bool cuda) {
+  static void* handle = [cuda] {
+    // c10d logs what it also throws, with stack traces; the user's own setting wins.
+    setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
+    const fs::path trainer = find_library(kTrainer);
+    if (trainer.empty()) {
+      fail(Exit::kEnvironment,
+           "{} is missing beside {}: the installation is incomplete",
+           kTrainer,
+           executable_folder().string());
+    }
+    if (cuda) {
+      const fs::path library = find_library(kCuda);
+      if (library.empty()) {
+        fail(Exit::kEnvironment,
+             "this build has no CUDA library; build with GANTRAIN_CUDA=ON, or use --device cpu");
+      }
+      open_library(library, "the CUDA library");
+    }
+    return open_library(trainer, "the trainer library");
+  }();
+  return handle;
+}
+
+}  // namespace
+
+void* trainer_function(const char* name, bool cuda) {
+  void* function = dlsym(trainer_handle(cuda), name);
+  if (function == nullptr)
+    fail(Exit::kEnvironment, "{} has no {}: it is of another version", kTrainer, name);
+  return function;
+}
+
+bool has_cuda_library() { return !find_library(kCuda).empty(); }
+
+int call_trainer(const char* verb, const std::string& json, bool cuda) {
+  using VerbMain = int (*)(const char*, const char*);
+  return reinterpret_cast<VerbMain>(trainer_function(kVerbMain, cuda))(verb, json.c_str());
+}
+
+}  // namespace gantrain

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+
+#include "cli.h"
+#include "config/presets.h"
+#include "resolve.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+Config resolved(const std::string& preset) {
+  Request request;
+  request.preset = preset;
+  return resolve(request, {});
+}
+
+void list(bool json) {
+  Json rows = Json::array();
+  for (const std::string& name : preset_names()) {
+    if (json) {
+      rows.push_back(
+          {{"name", name}, {"recipe", preset_recipe(name)}, {"about", preset_about(name)}});
+    } else {
+      fmt::print("{:<22} {}\n", name, preset_about(name));
+    }
+  }
+  if (json) fmt::print("{}\n", rows.dump());
+}
+
+void show(const std::string& name, bool json) {
+  const Config config = resolved(name);
+  if (json) {
+    fmt::print("{}\n", config.to_json().dump());
+    return;
+  }
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) fmt::print("{}\n", preset.text);
+  }
+  fmt::print("resolved:\n");
+  for (const Key& key : config.schema()) {
+    if (config.origin(key.path) == "default") continue;
+    fmt::print(
+        "  {:<28} {:<14} {}\n", key.path, text_of(config.get(key.path)), config.origin(key.path));
+  }
+}
+
+void diff(const std::string& a, const std::string& b) {
+  for (const std::string& line : differences(resolved(a), resolved(b))) fmt::print("{}\n", line);
+}
+
+}  // namespace
+
+int presets_verb(const std::vector<std::string>& arguments) {
+  CLI::App app("list, show NAME, diff A B", "gantrain presets");
+  std::vector<std::string> words;
+  bool json = false;
+  app.add_option("action", words, "list | show NAME | diff A B");
+  app.add_flag("--json", json, "one JSON line");
+  if (!parse(app, arguments)) return 0;
+  if (words.empty()) words = {"list"};
+  if (words[0] == "list" && words.size() == 1) {
+    list(json);
+  } else if (words[0] == "show" && words.size() == 2) {
+    show(words[1], json);
+  } else if (words[0] == "diff" && words.size() == 3) {
+    diff(words[1], words[2]);
+  } else {
+    fail(Exit::kUsage, "gantrain presets: list | show NAME | diff A B");
+  }
+  return 0;
+}
+
+}  // namespace gantrain

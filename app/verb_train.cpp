@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+
+#include "cli.h"
+#include "config/presets.h"
+#include "data/options.h"
+#include "dist/options.h"
+#include "dry_run.h"
+#include "flags.h"
+#include "launch/devices.h"
+#include "launch/supervise.h"
+#include "resolve.h"
+#include "run_status.h"
+#include "schema.h"
+#include "train/plan.h"
+#include "train/run_folder.h"
+#include "trainer_library.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+struct Arguments {
+  Request request;
+  std::string dry_run;  // "", "short" or "full"
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) {
+  CLI::App app("Train a GAN. Without flags: preset dcgan on built-in pictures.",
+               "gantrain [train]");
+  Request& request = out.request;
+  app.add_option("--preset", request.preset, "named starting point: gantrain presets list")
+      ->group("What")
+      ->take_last();
+  app.add_option("--config,--config-file",
+                 request.config_file,
+                 "JSON with comments, or config.json of a run")
+      ->group("What")
+      ->take_last();
+  app.add_option("--set,--cfg-options", request.set, "key=value, any key of gantrain help keys")
+      ->group("What");
+  app.add_flag("--smoke",
+               request.smoke,
+               "two CPU ranks, 16 pixels, under a minute: does all of it work here?")
+      ->group("What");
+  const Config defaults(full_schema(recipe_keys().front().name));
+  std::map<std::string, std::string> values;
+  std::vector<std::pair<std::string, CLI::Option*>> options;
+  for (const Flag& flag : flag_table()) {
+    const Key& key = defaults.key(flag.key);
+    const std::string shown = split(flag.names, ',')[0];
+    std::string& value = values[shown];
+    CLI::Option* option = flag.is_switch ? app.add_flag(flag.names, value, key.help)
+                                         : app.add_option(flag.names, value, key.help);
+    option->group(flag.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (!flag.is_switch) option->type_name(key.type.size() < 30 ? key.type : "");
+    options.emplace_back(shown, option);
+  }
+  std::string ignored;
+  app.add_option(
+         "--local_rank,--local-rank", ignored, "accepted from old launchers; LOCAL_RANK counts")
+      ->group("Where");
+  app.add_flag("--dry-run{short}",
+               out.dry_run,
+               "print the configuration and schedule, train nothing; =full: sizes, time, too")
+      ->group("Talk");
+  app.add_flag("--json", out.json, "--dry-run as one JSON line")->group("Talk");
+  app.add_flag("-q,--quiet", out.quiet, "warnings and errors only")->group("Talk");
+  app.add_flag("-v,--verbose", out.verbose, "more messages")->group("Talk");
+  if (!parse(app, arguments)) return false;
+  for (const auto& [flag, option] : options) {
+    if (option->count() > 0) request.flags.emplace_back(flag, values[flag]);
+  }
+  if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
+    fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
+  }
+  return true;
+}
+
+// --force names keys, or all.
+void check_forced_keys(const Config& config) {
+  std::vector<std::string> known = {"all"};
+  for (const Key& key : config.schema()) known.push_back(key.path);
+  for (const std::string& part : split(config.read<RunOptions>("run.").force, ',')) {
+    if (part.empty() || std::find(known.begin(), known.end(), part) != known.end()) continue;
+    fail(Exit::kUsage, "--force {}: no such key{}", part, did_you_mean(part, known));
+  }
+}
+
+// All that can be refused before a process is started or a file is written.
+Launch prepare(const Config& config, bool flags_given) {
+  Launch launch{config, config.read<LaunchOptions>("launch."), {}, {}, {}};
+  const Env env = current_environment();
+  int64_t gpus = launch.options.device == DeviceKind::kCpu ? 0 : visible_gpus(env);
+  if (gpus > 0 && !has_cuda_library()) {
+    if (launch.options.device == DeviceKind::kCuda) {
+      fail(Exit::kEnvironment,
+           "--device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or use "
+           "--device cpu");
+    }
+    launch.unused_gpus = gpus;
+    gpus = 0;
+  }
+  launch.gpus = gpus;
+  launch.world = detect_world(launch.options, flags_given, env, gpus);
+  launch.device = resolve_device(launch.options.device, launch.world, gpus);
+  launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
+  launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
+  const auto dist = config.read<DistOptions>("dist.");
+  launch.backend =
+      choose_backend(dist.backend, launch.device == DeviceKind::kCuda, has_cuda_library());
+  const BatchPlan plan = plan_batch(config.read<TrainOptions>("train."), launch.world.world_size);
+  for (const char* player : {"G", "D"}) {
+    const std::string key = std::string(player) + ".accumulate";
+    plan_player(
+        plan, player, Value<std::optional<int64_t>>::from_text(text_of(config.get(key))).value());
+  }
+  metric_names(config.read<MetricsOptions>("metrics."));
+  check_forced_keys(config);
+  if (dist.ddp_scope == DdpScope::kWhole && dist.ddp_mode != DdpMode::kDynamic) {
+    fail(Exit::kUsage, "--ddp-scope whole goes with --ddp-mode dynamic alone");
+  }
+  const RecipeKeys& recipe = find_recipe_keys(text_of(config.get("recipe")));
+  if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional) {
+    fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
+  }
+  recipe.check_resolution(config.read<DataOptions>("data.").resolution);
+  return launch;
+}
+
+// What the defaults chose, in one line: said by rank 0 once the run stands.
+std::string defaults_chosen(const Launch& launch) {
+  std::vector<std::string> parts;
+  if (!launch.config.given("preset"))
+    parts.push_back("no --preset: " + text_of(launch.config.get("preset")));
+  if (!launch.config.given("data.path")) {
+    parts.push_back(
+        fmt::format("no --data: built-in pictures ({})", text_of(launch.config.get("data.path"))));
+  }
+  if (launch.device_was_auto && launch.device == DeviceKind::kCpu) {
+    const int64_t ranks = launch.world.world_size;
+    const char* why = launch.unused_gpus > 0 ? "this build has no CUDA library" : "no GPU visible";
+    parts.push_back(fmt::format("{}: {} CPU rank{}", why, ranks, ranks == 1 ? "" : "s"));
+  }
+  return join(parts, "; ");
+}
+
+WorldEnd run(const Launch& launch) {
+  const auto run_options = launch.config.read<RunOptions>("run.");
+  // Found out now, not after the pictures were read.
+  make_writable_folder(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
+  Json message = {{"config", launch.config.to_json()},
+                  {"command", command_line()},
+                  {"defaults", defaults_chosen(launch)},
+                  {"device", launch.device == DeviceKind::kCuda ? "cuda" : "cpu"},
+                  {"backend", static_cast<int>(launch.backend)},
+                  {"gpus", launch.gpus},
+                  {"started", monotonic_seconds()},
+                  {"level", static_cast<int>(log_console_level())}};
+  const bool cuda = launch.device == DeviceKind::kCuda;
+  const std::string text = message.dump();
+  const LoadTrainer load = [cuda, &text] {
+    using Prepare = void (*)(const char*);
+    reinterpret_cast<Prepare>(trainer_function(kPrepare, cuda))(text.c_str());
+    return reinterpret_cast<RankMain>(trainer_function(kRankMain, cuda));
+  };
+  const ResumeHint hint = [](const std::string& run_folder) {
+    return run_folder.empty() ? "" : "next    " + resume_command(command_line(), run_folder);
+  };
+  if (launch.world.role == World::Role::kWorker) {
+    const WorldEnd end = run_worker(launch.world, launch.options, text, load, hint);
+    if (launch.world.rank == 0) note_end(end.run_folder, end.code);
+    std::fflush(nullptr);
+    _exit(end.code);  // static destructors would wait for peers that may be dead
+  }
+  const WorldEnd end = gantrain::launch(launch.world, launch.options, text, load, hint);
+  note_end(end.run_folder, end.code);
+  return end;
+}
+
+int smoke(const Launch& launch) {
+  const WorldEnd end = run(launch);
+  if (end.code != 0) return end.code;
+  const std::string model = read_file(find_models(end.run_folder).front().path);
+  uint64_t header = 0;  // a safetensors file: length, header, tensors
+  std::memcpy(&header, model.data(), sizeof(header));
+  fmt::print("SMOKE OK {}\n", sha256(std::string_view(model).substr(sizeof(header) + header)));
+  return 0;
+}
+
+bool any_given(const Config& config) {
+  for (const char* key : {"launch.nproc",
+                          "launch.nnodes",
+                          "launch.node_rank",
+                          "launch.master_addr",
+                          "launch.master_port"}) {
+    if (config.given(key)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int train_verb(const std::vector<std::string>& arguments) {
+  Arguments args;
+  if (!parse_arguments(arguments, args)) return 0;
+  set_log({args.quiet || (!args.dry_run.empty() && args.json) ? Level::kWarning
+           : args.verbose                                     ? Level::kDebug
+                                                              : Level::kInfo,
+           Level::kInfo,
+           {},
+           ""});
+  const Config config = resolve(args.request, current_environment());
+  const Launch launch = prepare(config, any_given(config));
+  if (args.dry_run == "short") return dry_run(launch, args.json);
+  if (args.dry_run == "full") {
+    if (!args.json) dry_run(launch, false);
+    const Json request = {{"config", config.to_json()},
+                          {"json", args.json},
+                          {"threads", threads_per_rank(launch.options, current_environment(), 1)}};
+    return call_trainer("describe", request.dump(), /*cuda=*/false);
+  }
+  if (already_done(config)) return 0;
+  return args.request.smoke ? smoke(launch) : run(launch).code;
+}
+
+}  // namespace gantrain

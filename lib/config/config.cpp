@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config.h"
+
+#include <algorithm>
+
+#include "util/text.h"
+
+namespace gantrain {
+
+std::string range_text(const Check& check) {
+  const bool low = check.min > -1e300;
+  const bool high = check.max < 1e300;
+  std::string text;
+  if (check.power_of_two) text = "a power of two ";
+  if (low && high) return text + number(check.min) + " to " + number(check.max);
+  if (low) return text + "at least " + number(check.min);
+  if (high) return text + "at most " + number(check.max);
+  return text;
+}
+
+bool in_range(const Check& check, double value) {
+  if (!(value >= check.min && value <= check.max)) return false;
+  if (!check.power_of_two) return true;
+  const auto whole = static_cast<int64_t>(value);
+  return whole > 0 && (whole & (whole - 1)) == 0;
+}
+
+Config::Config(Schema schema) : schema_(std::move(schema)) {
+  for (size_t i = 0; i < schema_.size(); ++i) {
+    const Key& key = schema_[i];
+    const bool fresh = index_.emplace(key.path, i).second;
+    if (!fresh) throw std::logic_error("configuration key listed twice: " + key.path);
+    values_[key.path] = {key.value, "default"};
+  }
+}
+
+void Config::set(const std::string& path, const Json& value, const std::string& origin) {
+  const auto at = index_.find(path);
+  if (at == index_.end()) {
+    std::vector<std::string> paths;
+    for (const Key& key : schema_) paths.push_back(key.path);
+    const std::string hint = did_you_mean(path, paths);
+    fail(Exit::kUsage,
+         "unknown key {} ({}){}",
+         path,
+         origin,
+         hint.empty() ? "; gantrain help keys lists all" : hint);
+  }
+  const Key& key = schema_[at->second];
+  const auto normal = key.normalise(value);
+  if (!normal) {
+    std::string hint;
+    if (value.is_string() && key.type.find('|') != std::string::npos) {
+      hint = did_you_mean(value.get<std::string>(), split(key.type, '|'));
+    }
+    fail(Exit::kUsage,
+         "{} = {} ({}): allowed: {}{}",
+         path,
+         text_of(value),
+         origin,
+         key.allowed(),
+         hint);
+  }
+  values_[path] = {*normal, origin};
+}
+
+namespace {
+
+// config.json of a run: {"gantrain": ..., "values": {key: {"value":, "origin":}}}.
+bool is_saved_config(const Json& tree) {
+  return tree.contains("gantrain") && tree.contains("values") && tree["values"].is_object();
+}
+
+void set_nested(Config& config,
+                const Json& tree,
+                const std::string& prefix,
+                const std::string& origin) {
+  for (const auto& [name, value] : tree.items()) {
+    if (value.is_object()) {
+      set_nested(config, value, prefix + name + ".", origin);
+    } else {
+      config.set(prefix + name, value, origin);
+    }
+  }
+}
+
+}  // namespace
+
+void Config::set_tree(const Json& tree, const std::string& origin) {
+  if (!tree.is_object()) fail(Exit::kUsage, "{}: a JSON object is expected", origin);
+  if (!is_saved_config(tree)) return set_nested(*this, tree, "", origin);
+  for (const auto& [path, entry] : tree["values"].items()) {
+    if (!entry.is_object() || !entry.contains("value")) {
+      fail(Exit::kUsage, "{}: values.{} has no \"value\"", origin, path);
+    }
+    set(path, entry["value"], origin);
+  }
+}
+
+const Key& Config::key(const std::string& path) const { return schema_.at(index_.at(path)); }
+const Json& Config::get(const std::string& path) const { return values_.at(path).value; }
+const std::string& Config::origin(const std::string& path) const { return values_.at(path).origin; }
+
+bool Config::given(const std::string& path) const {
+  const std::string& from = origin(path);
+  return from != "default" && !starts_with(from, "preset ");
+}
+
+Json Config::to_json() const {
+  Json values = Json::object();
+  for (const Key& key : schema_) {
+    const Entry& entry = values_.at(key.path);
+    values[key.path] = {{"value", entry.value}, {"origin", entry.origin}};
+  }
+  return {{"gantrain", kVersion}, {"values", std::move(values)}};
+}
+
+Json parse_json(const std::string& text, const std::string& name, Exit code) {
+  try {
+    return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
+  } catch (const Json::parse_error& e) {
+    const auto line =
+        1 + std::count(text.begin(),
+                       text.begin() + static_cast<long>(std::min(e.byte, text.size())),
+                       '\n');
+    std::string reason = e.what();
+    if (const size_t at = reason.find("] "); at != std::string::npos)
+      reason = reason.substr(at + 2);
+    fail(code, "{}: line {}: not JSON: {}", name, line, reason);
+  }
+}
+
+void set_from_environment(Config& config, const std::map<std::string, std::string>& environment) {
+  for (const auto& [name, text] : environment) {
+    if (!starts_with(name, "GANTRAIN_") || name.find("__") == std::string::npos) continue;
+    std::string wanted = lower(name.substr(9));
+    for (size_t at = wanted.find("__"); at != std::string::npos; at = wanted.find("__")) {
+      wanted.replace(at, 2, ".");
+    }
+    std::string path = wanted;
+    for (const Key& key : config.schema()) {
+      if (lower(key.path) == wanted) path = key.path;
+    }
+    config.set(path, text, "environment " + name);
+  }
+}
+
+std::vector<std::string> differences(const Config& a, const Config& b) {
+  std::vector<std::string> lines;
+  for (const Key& key : b.schema()) {
+    const bool known = std::any_of(a.schema().begin(), a.schema().end(), [&](const Key& other) {
+      return other.path == key.path;
+    });
+    const std::string before = known ? text_of(a.get(key.path)) : "(none)";
+    const std::string after = text_of(b.get(key.path));
+    if (before != after) lines.push_back(fmt::format("{}: {} -> {}", key.path, before, after));
+  }
+  return lines;
+}
+
+}  // namespace gantrain

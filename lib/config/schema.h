@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/value.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+// One configuration key, made from one line of some options struct's fields().
+struct Key {
+  std::string path;   // "train.batch"
+  std::string type;   // "integer", "on|off", "wrapper|dynamic|flat", ...
+  std::string range;  // "at least 1", or ""
+  std::string help;
+  Json value;  // the default
+  // Canonical form of a value; nothing if it is not of the type or out of range.
+  std::function<std::optional<Json>(const Json&)> normalise;
+
+  // "an integer, at least 1": for errors and help.
+  std::string allowed() const { return range.empty() ? type : type + ", " + range; }
+};
+
+// All keys of a run in the order of their structs. Paths are unique.
+using Schema = std::vector<Key>;
+
+std::string range_text(const Check& check);
+bool in_range(const Check& check, double value);
+
+// True for a struct that lists members by fields().
+template <class T>
+concept HasFields = requires(T& o) {
+  fields(o, [](auto&&...) {});
+};
+
+namespace detail {
+
+template <class T>
+bool passes(const Check& check, const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return in_range(check, static_cast<double>(value));
+  } else if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
+    return !value || in_range(check, static_cast<double>(*value));
+  } else if constexpr (std::is_same_v<T, Kimg>) {
+    return in_range(check, static_cast<double>(value.images) / 1e3);
+  } else if constexpr (std::is_same_v<T, Duration>) {
+    return in_range(check, value.seconds);
+  } else {
+    return true;
+  }
+}
+
+// Appends a Key for each field.
+struct Collector {
+  Schema& schema;
+  std::string prefix;
+
+  template <class T>
+  void operator()(std::string_view name, T& member, std::string_view help) const {
+    (*this)(name, member, Check{}, help);
+  }
+  template <class T>
+  void operator()(std::string_view name,
+                  T& member,
+                  const Check& check,
+                  std::string_view help) const {
+    const std::string path = prefix + std::string(name);
+    if constexpr (HasFields<T>) {
+      fields(member, Collector{schema, path + "."});
+    } else {
+      Key key{path,
+              Value<T>::type(),
+              range_text(check),
+              std::string(help),
+              Value<T>::to_json(member),
+              {}};
+      key.normalise = [check](const Json& json) -> std::optional<Json> {
+        const auto value = Value<T>::from_text(text_of(json));
+        if (!value || !passes(check, *value)) return std::nullopt;
+        return Value<T>::to_json(*value);
+      };
+      schema.push_back(std::move(key));
+    }
+  }
+};
+
+// Fills each field from values by path; what is absent keeps its default.
+struct Reader {
+  const std::function<const Json*(const std::string&)>& find;
+  std::string prefix;
+
+  template <class T>
+  void operator()(std::string_view name, T& member, std::string_view help) const {
+    (*this)(name, member, Check{}, help);
+  }
+  template <class T>
+  void operator()(std::string_view name, T& member, const Check&, std::string_view) const {
+    const std::string path = prefix + std::string(name);
+    if constexpr (HasFields<T>) {
+      fields(member, Reader{find, path + "."});
+    } else if (const Json* json = find(path)) {
+      const auto value = Value<T>::from_text(text_of(*json));
+      if (!value) fail(Exit::kUsage, "{} = {}: allowed: {}", path, json->dump(), Value<T>::type());
+      member = *value;
+    }
+  }
+};
+
+}  // namespace detail
+
+// Adds the keys of `Options` under `prefix` ("train." or "" where the struct names whole paths).
+template <class Options>
+void add_keys(Schema& schema, const std::string& prefix) {
+  Options defaults;
+  fields(defaults, detail::Collector{schema, prefix});
+}
+
+}  // namespace gantrain

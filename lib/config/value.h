@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+using Json = nlohmann::ordered_json;
+
+// Value<T> turns text into a T and a T into JSON, for every type that an options struct may hold.
+// JSON that is not a string is read through its text, so 25000, "25000" and "25M" are one Kimg.
+//   type()        what help prints
+//   from_text(s)  nothing if s is not a T
+//   to_json(v)    canonical form, as config.json holds it
+template <class T, class = void>
+struct Value;
+
+template <>
+struct Value<bool> {
+  static std::string type() { return "on|off"; }
+  static std::optional<bool> from_text(std::string_view text);
+  static Json to_json(bool value) { return value; }
+};
+
+template <>
+struct Value<int64_t> {
+  static std::string type() { return "integer"; }
+  static std::optional<int64_t> from_text(std::string_view text);
+  static Json to_json(int64_t value) { return value; }
+};
+
+template <>
+struct Value<double> {
+  static std::string type() { return "number"; }
+  static std::optional<double> from_text(std::string_view text);
+  static Json to_json(double value);
+};
+
+template <>
+struct Value<std::string> {
+  static std::string type() { return "text"; }
+  static std::optional<std::string> from_text(std::string_view text) { return std::string(text); }
+  static Json to_json(const std::string& value) { return value; }
+};
+
+template <>
+struct Value<Kimg> {
+  static std::string type() { return "kimg (0.5, 200k, 25M)"; }
+  static std::optional<Kimg> from_text(std::string_view text);
+  static Json to_json(Kimg value);
+};
+
+template <>
+struct Value<Duration> {
+  static std::string type() { return "duration (90s, 23h30m)"; }
+  static std::optional<Duration> from_text(std::string_view text);
+  static Json to_json(Duration value);
+};
+
+// An enum's names stand beside it: constexpr std::array<std::string_view, N> names(Enum).
+template <class Enum>
+struct Value<Enum, std::enable_if_t<std::is_enum_v<Enum>>> {
+  static std::string type() {
+    std::string all;
+    for (const std::string_view name : names(Enum{}))
+      all += (all.empty() ? "" : "|") + std::string(name);
+    return all;
+  }
+  static std::optional<Enum> from_text(std::string_view text) {
+    int index = 0;
+    for (const std::string_view name : names(Enum{})) {
+      if (name == text) return static_cast<Enum>(index);
+      ++index;
+    }
+    return std::nullopt;
+  }
+  static Json to_json(Enum value) { return std::string(names(value)[static_cast<size_t>(value)]); }
+};
+
+template <class T>
+struct Value<std::optional<T>> {
+  static std::string type() { return Value<T>::type() + "|auto"; }
+  static std::optional<std::optional<T>> from_text(std::string_view text) {
+    if (text == "auto") return std::optional<T>();
+    if (const auto value = Value<T>::from_text(text)) return std::optional<T>(*value);
+    return std::nullopt;
+  }
+  static Json to_json(const std::optional<T>& value) {
+    return value ? Value<T>::to_json(*value) : Json("auto");
+  }
+};
+
+// What from_text reads of a JSON value: strings as they are, everything else as JSON text.
+std::string text_of(const Json& value);
+
+}  // namespace gantrain

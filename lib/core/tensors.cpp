@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensors.h"
+
+#include <torch/torch.h>
+
+#include "util/error.h"
+#include "util/hash.h"
+
+namespace gantrain {
+
+namespace {
+
+template <class Draw>
+at::Tensor draw_each(const Samples& samples, at::IntArrayRef shape, Draw&& draw) {
+  std::vector<int64_t> all = shape.vec();
+  all.insert(all.begin(), samples.count);
+  at::Tensor out = at::empty(all);
+  const int64_t each = samples.count == 0 ? 0 : out.numel() / samples.count;
+  float* data = out.data_ptr<float>();
+  for (int64_t i = 0; i < samples.count; ++i) {
+    draw(data + i * each, each, static_cast<uint64_t>(samples.first + i * samples.stride));
+  }
+  return out;
+}
+
+}  // namespace
+
+at::Tensor normal(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
+  return draw_each(samples, shape, [&](float* out, int64_t count, uint64_t sample) {
+    stream.normal(out, count, sample);
+  });
+}
+
+at::Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
+  return draw_each(samples, shape, [&](float* out, int64_t count, uint64_t sample) {
+    stream.uniform(out, count, sample);
+  });
+}
+
+at::Tensor normal_like(const at::Tensor& tensor, uint64_t seed, const std::string& purpose) {
+  return normal(Stream(seed, purpose), {0, 1, 1}, tensor.sizes()).squeeze(0);
+}
+
+NamedTensors state_of(const torch::nn::Module& network) {
+  NamedTensors all;
+  for (const auto& item : network.named_parameters()) all.emplace_back(item.key(), item.value());
+  for (const auto& item : network.named_buffers()) all.emplace_back(item.key(), item.value());
+  return all;
+}
+
+void move_to(torch::nn::Module& network, at::Device device, at::ScalarType dtype) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, tensor] : state_of(network)) {
+    tensor.set_data(tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device));
+  }
+}
+
+std::string sha256_of(const NamedTensors& tensors) {
+  std::string bytes;
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor flat = tensor.detach().cpu().contiguous();
+    bytes += name;
+    bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
+  }
+  return sha256(bytes);
+}
+
+void load_into(const torch::nn::Module& network,
+               const std::map<std::string, at::Tensor>& tensors,
+               const std::string& source,
+               const std::string& prefix) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, tensor] : state_of(network)) {
+    const auto at = tensors.find(prefix + name);
+    if (at == tensors.end()) fail(Exit::kInput, "{}: tensor {} is missing", source, prefix + name);
+    if (at->second.sizes() != tensor.sizes()) {
+      fail(Exit::kInput,
+           "{}: tensor {} has shape [{}], [{}] is needed",
+           source,
+           prefix + name,
+           fmt::join(at->second.sizes(), ", "),
+           fmt::join(tensor.sizes(), ", "));
+    }
+    tensor.copy_(at->second);
+  }
+}
+
+}  // namespace gantrain

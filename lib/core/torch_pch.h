@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The precompiled header of every module that uses LibTorch.
+#pragma once
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>

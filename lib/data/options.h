@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "image/resize.h"
+#include "util/field.h"
+
+namespace gantrain {
+
+enum class OnBad { kFail, kSkip };
+enum class Fit { kCrop, kPad, kStretch };
+enum class Cond { kAuto, kOn, kOff };
+enum class Verify { kAuto, kAll, kNone };
+
+constexpr std::array<std::string_view, 2> names(OnBad) { return {"fail", "skip"}; }
+constexpr std::array<std::string_view, 3> names(Fit) { return {"crop", "pad", "stretch"}; }
+constexpr std::array<std::string_view, 3> names(Cond) { return {"auto", "on", "off"}; }
+constexpr std::array<std::string_view, 3> names(Verify) { return {"auto", "all", "none"}; }
+
+// Where the real pictures come from and how they are brought to the size of the networks.
+struct DataOptions {
+  std::string path = "synth:shapes";
+  int64_t resolution = 64;
+  std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3
+  bool mirror = false;
+  Cond cond = Cond::kAuto;
+  int64_t workers = 1;
+  OnBad on_bad = OnBad::kFail;
+  Verify verify = Verify::kAuto;
+  Fit fit = Fit::kCrop;
+  Filter filter = Filter::kLanczos;
+  int64_t synth_size = 65536;
+  int64_t cache_mb = 2048;
+};
+
+template <class Field>
+void fields(DataOptions& o, Field&& field) {
+  field("path", o.path, "synth:shapes, or a folder or zip of PNG, JPEG and WebP pictures");
+  field("resolution", o.resolution, between(4, 4096), "pixels a side that pictures are brought to");
+  field("channels",
+        o.channels,
+        between(1, 4),
+        "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; auto: 1 if all pictures are grey, else 3");
+  field("mirror", o.mirror, "flip each picture left to right half of the time");
+  field("cond", o.cond, "use labels: auto where the data has them and the preset is conditional");
+  field("workers", o.workers, between(0, 256), "loading threads a rank; 0: none, load when asked");
+  field("on_bad", o.on_bad, "a picture that cannot be read: stop, or leave it out and say so");
+  field("verify", o.verify, "decode pictures before training: all, none, or at most 2000 of them");
+  field("fit", o.fit, "how a picture becomes square: centre crop, white bars, or stretched");
+  field("filter", o.filter, "resampling filter (antialiased)");
+  field("synth_size", o.synth_size, at_least(1), "number of pictures of synth:shapes");
+  field("cache_mb", o.cache_mb, at_least(0), "memory a rank may use for decoded pictures, in MB");
+}
+
+// Short name for run folders: "shapes64", "photos64".
+std::string short_name(const DataOptions& options);
+
+}  // namespace gantrain

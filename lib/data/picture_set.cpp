@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/picture_set.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "data/labels.h"
+#include "data/prepare.h"
+#include "data/scan.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kVerifiedByDefault = 2000;
+constexpr size_t kNamesInWarning = 5;
+constexpr const char* kLabelFile = "dataset.json";
+
+// The pictures of a source, before any was opened.
+struct Found {
+  std::vector<size_t> files;  // position in the source of each picture
+  Labels labels;
+  int64_t others = 0;  // files that are neither pictures nor dataset.json
+};
+
+Found find_pictures(const Source& source, const std::string& path) {
+  Found found;
+  std::vector<std::string> names;
+  std::optional<size_t> label_file;
+  for (size_t file = 0; file < source.files().size(); ++file) {
+    const std::string& name = source.files()[file];
+    if (name == kLabelFile) {
+      label_file = file;
+    } else if (is_image_name(name)) {
+      found.files.push_back(file);
+      names.push_back(name);
+    } else {
+      ++found.others;
+    }
+  }
+  if (names.empty()) {
+    fail(Exit::kInput,
+         "{}: no pictures in it; --data takes a folder or zip of .png, .jpg, .jpeg, .webp{}",
+         path,
+         found.others > 0 ? fmt::format("; {} other files", found.others) : "");
+  }
+  found.labels = label_file
+                     ? labels_of_json(source.read(*label_file), source.name(*label_file), names)
+                     : labels_of_folders(names);
+  return found;
+}
+
+class PictureSet final : public Dataset {
+ public:
+  PictureSet(std::unique_ptr<Source> source, Found found, const DataOptions& options)
+      : source_(std::move(source)), found_(std::move(found)), options_(options) {}
+
+  int64_t size() const override { return static_cast<int64_t>(found_.files.size()); }
+  int64_t channels() const override { return channels_; }
+  int64_t classes() const override { return found_.labels.classes; }
+  int64_t label(int64_t index) const override {
+    return classes() == 0 ? 0 : found_.labels.of[static_cast<size_t>(index)];
+  }
+
+  std::string description() const override {
+    std::string text = fmt::format("{}, {} pictures, {}x{}x{}",
+                                   options_.path,
+                                   size(),
+                                   options_.resolution,
+                                   options_.resolution,
+                                   channels_);
+    if (classes() > 0) text += fmt::format(", {} classes", classes());
+    if (skipped_ > 0) text += fmt::format(", {} bad left out", skipped_);
+    if (found_.others > 0) text += fmt::format(", {} other files ignored", found_.others);
+    return text;
+  }
+
+  Image load(int64_t index) const override {
+    if (options_.on_bad == OnBad::kFail) return load_or_fail(index);
+    for (int64_t step = 0; step < size(); ++step) {
+      const int64_t candidate = (index + step) % size();
+      if (label(candidate) != label(index) || turned_bad(candidate)) continue;
+      try {
+        return load_or_fail(candidate);
+      } catch (const UserError& error) {
+        remember_bad(candidate, error.what());
+      }
+    }
+    fail(Exit::kInput, "{}: none of the pictures can be read any more", options_.path);
+  }
+
+  // Looks at pictures, drops the bad ones (or throws), and decides the channels.
+  void verify(const StopCheck& stop) {
+    const bool all = options_.verify == Verify::kAll;
+    const bool headers_only = options_.verify == Verify::kNone;
+    const auto pictures = evenly_spaced(size(), all ? size() : kVerifiedByDefault);
+    const double start = monotonic_seconds();
+    const auto look = [&](int64_t index) {
+      const std::string bytes = source_->read(file_of(index));
+      const std::string name = source_->name(file_of(index));
+      if (!headers_only) verify_image(bytes, name);
+      return image_info(bytes, name);
+    };
+    const ScanResult scan = scan_pictures(pictures, look, options_.on_bad == OnBad::kFail, stop);
+    if (!scan.bad.empty()) drop(scan.bad);
+    channels_ = options_.channels.value_or(scan.color ? 3 : 1);
+    const double seconds = monotonic_seconds() - start;
+    if (seconds > 1)
+      info("looked at {} of {} pictures in {:.1f} s", pictures.size(), size(), seconds);
+  }
+
+ private:
+  size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
+
+  Image load_or_fail(int64_t index) const {
+    const size_t file = file_of(index);
+    return prepare(decode_image(source_->read(file), source_->name(file)), channels_, options_);
+  }
+
+  bool turned_bad(int64_t index) const {
+    const std::lock_guard lock(mutex_);
+    return turned_bad_.count(index) > 0;
+  }
+
+  void remember_bad(int64_t index, const char* reason) const {
+    const std::lock_guard lock(mutex_);
+    if (turned_bad_.insert(index).second) warn("{}; the next picture stands in for it", reason);
+  }
+
+  void drop(const std::vector<BadPicture>& bad) {
+    if (options_.on_bad == OnBad::kFail) {
+      fail(Exit::kInput,
+           "{}{}; mend or remove {}, or leave such pictures out: --set data.on_bad=skip",
+           bad.front().reason,
+           bad.size() > 1 ? fmt::format(" (and {} more like it)", bad.size() - 1) : "",
+           bad.size() > 1 ? "them" : "it");
+    }
+    if (bad.size() == found_.files.size()) {
+      fail(Exit::kInput,
+           "{}: none of the {} pictures can be read; the first: {}",
+           options_.path,
+           bad.size(),
+           bad.front().reason);
+    }
+    std::vector<std::string> reasons;
+    for (size_t i = bad.size(); i-- > 0;) {
+      const int64_t at = bad[i].picture;
+      found_.files.erase(found_.files.begin() + at);
+      if (classes() > 0) found_.labels.of.erase(found_.labels.of.begin() + at);
+      if (i < kNamesInWarning) reasons.insert(reasons.begin(), bad[i].reason);
+    }
+    skipped_ = static_cast<int64_t>(bad.size());
+    warn("{} pictures left out (data.on_bad=skip): {}{}",
+         skipped_,
+         join(reasons, "; "),
+         bad.size() > kNamesInWarning ? "; ..." : "");
+  }
+
+  std::unique_ptr<Source> source_;
+  Found found_;
+  DataOptions options_;
+  int64_t channels_ = 0;
+  int64_t skipped_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::set<int64_t> turned_bad_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_picture_set(std::unique_ptr<Source> source,
+                                                const DataOptions& options,
+                                                const StopCheck& stop) {
+  Found found = find_pictures(*source, options.path);
+  auto pictures = std::make_shared<PictureSet>(std::move(source), std::move(found), options);
+  pictures->verify(stop);
+  return pictures;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace gantrain {
+
+// A thread that blocks all signals from its first instruction on, so that they reach the thread
+// that handles them. `body` must not throw.
+std::thread start_worker(std::function<void()> body);
+
+}  // namespace gantrain

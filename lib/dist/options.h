@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+enum class BackendKind { kAuto, kNccl, kGloo };
+enum class DdpMode { kWrapper, kDynamic, kFlat };
+enum class DdpScope { kNet, kWhole };
+enum class FindUnused { kAuto, kOn, kOff };
+enum class BufferSync { kMean, kRank0, kOff };
+
+constexpr std::array<std::string_view, 3> names(BackendKind) { return {"auto", "nccl", "gloo"}; }
+constexpr std::array<std::string_view, 3> names(DdpMode) { return {"wrapper", "dynamic", "flat"}; }
+constexpr std::array<std::string_view, 2> names(DdpScope) { return {"net", "whole"}; }
+constexpr std::array<std::string_view, 3> names(FindUnused) { return {"auto", "on", "off"}; }
+constexpr std::array<std::string_view, 3> names(BufferSync) { return {"mean", "rank0", "off"}; }
+
+struct DistOptions {
+  BackendKind backend = BackendKind::kAuto;
+  DdpMode ddp_mode = DdpMode::kDynamic;
+  DdpScope ddp_scope = DdpScope::kNet;
+  FindUnused find_unused = FindUnused::kAuto;
+  BufferSync broadcast_buffers = BufferSync::kMean;
+  double bucket_mb = 25;  // DistributedDataParallel's defaults
+  double first_bucket_mb = 1;
+  bool gradient_as_bucket_view = true;
+  Duration timeout{600};
+  int64_t check_every = 4;
+};
+
+template <class Field>
+void fields(DistOptions& o, Field&& field) {
+  field("backend", o.backend, "process group: nccl on GPUs, gloo on CPUs");
+  field("ddp_mode",
+        o.ddp_mode,
+        "gradient synchronisation: armed by forwards, by the loss, or one flat all-reduce");
+  field("ddp_scope",
+        o.ddp_scope,
+        "dynamic mode: one reducer a network, or one for the whole GAN (2-3 times the traffic)");
+  field(
+      "find_unused",
+      o.find_unused,
+      "search the graph for parameters without gradient; auto: on in dynamic, off in wrapper mode");
+  field("broadcast_buffers",
+        o.broadcast_buffers,
+        "BatchNorm statistics each iteration: mean over ranks, rank 0's, or own");
+  field("bucket_mb", o.bucket_mb, between(0.001, 4096), "size of a gradient bucket in MiB");
+  field("first_bucket_mb",
+        o.first_bucket_mb,
+        between(0.001, 4096),
+        "size of the bucket that is ready first in MiB");
+  field("gradient_as_bucket_view",
+        o.gradient_as_bucket_view,
+        "gradients live in the buckets, saving one copy");
+  field("check_every",
+        o.check_every,
+        at_least(0),
+        "ticks between two checks that all ranks hold the same weights; 0: at the start alone");
+  field("timeout",
+        o.timeout,
+        between(1, 1e7),
+        "longest wait for a peer in a collective or at the rendezvous");
+}
+
+// The backend for `backend` on GPUs or not; throws UserError(kEnvironment) where nccl cannot be.
+// `nccl_built`: the CUDA library is there. A pure function.
+BackendKind choose_backend(BackendKind asked, bool on_gpu, bool nccl_built);
+
+}  // namespace gantrain

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dist/gradient_sync.h"
+
+namespace gantrain {
+
+// dynamic: one reducer for the network, armed on the final loss just before backward; networks are
+// called raw, as often and through whichever member a recipe likes.
+std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
+                                                std::shared_ptr<Group> group,
+                                                const std::string& player,
+                                                std::vector<SyncPart> parts);
+
+// wrapper: one reducer for each part, armed by the part's own forward, as DistributedDataParallel
+// does it.
+std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
+                                                std::shared_ptr<Group> group,
+                                                const std::string& player,
+                                                std::vector<SyncPart> parts);
+
+}  // namespace gantrain

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gan/player.h"
+
+#include "dist/gradient_sync.h"
+
+namespace gantrain {
+
+void Player::called(const std::string& part, const at::Tensor& output) const {
+  if (sync != nullptr) sync->forwarded(part, output);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/image.h"
+
+#include <array>
+#include <stdexcept>
+
+#include "image/codec.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+enum class Format { kPng, kJpeg, kWebp };
+
+Format recognise(std::string_view bytes, const std::string& name) {
+  if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Format::kPng;
+  if (starts_with(bytes, "\xff\xd8\xff")) return Format::kJpeg;
+  if (starts_with(bytes, "RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
+    return Format::kWebp;
+  }
+  if (bytes.empty()) fail(Exit::kInput, "{}: empty file", name);
+  fail(Exit::kInput, "{}: not a PNG, JPEG or WebP picture", name);
+}
+
+}  // namespace
+
+Image decode_image(std::string_view bytes, const std::string& name) {
+  switch (recognise(bytes, name)) {
+    case Format::kPng:
+      return decode_png(bytes, name);
+    case Format::kJpeg:
+      return decode_jpeg(bytes, name);
+    default:
+      return decode_webp(bytes, name);
+  }
+}
+
+void verify_image(std::string_view bytes, const std::string& name) {
+  if (recognise(bytes, name) == Format::kJpeg) {
+    verify_jpeg(bytes, name);
+  } else {
+    decode_image(bytes, name);
+  }
+}
+
+ImageInfo image_info(std::string_view bytes, const std::string& name) {
+  switch (recognise(bytes, name)) {
+    case Format::kPng:
+      return png_info(bytes, name);
+    case Format::kJpeg:
+      return jpeg_info(bytes, name);
+    default:
+      return webp_info(bytes, name);
+  }
+}
+
+bool is_image_name(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  const std::string ending = lower(name.substr(dot + 1));
+  return ending == "png" || ending == "jpg" || ending == "jpeg" || ending == "webp";
+}
+
+void check_size(int64_t width, int64_t height, const std::string& name, std::string_view format) {
+  if (width < 1 || height < 1) fail(Exit::kInput, "{}: broken {}: no pixels", name, format);
+  if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
+    fail(Exit::kInput,
+         "{}: {} of {}x{} pixels is too large (at most {} a side, {} in all)",
+         name,
+         format,
+         width,
+         height,
+         kMaxImageSide,
+         kMaxImagePixels);
+  }
+}
+
+void check_image(const Image& image) {
+  const bool sound =
+      image.width > 0 && image.height > 0 && image.channels >= 1 && image.channels <= 4 &&
+      image.pixels.size() == static_cast<size_t>(image.width * image.height * image.channels);
+  if (!sound) throw std::invalid_argument("image: size and pixels contradict each other");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantrain {
+
+// A picture in memory. Channels: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (not
+// premultiplied).
+struct Image {
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;
+  std::vector<uint8_t> pixels;  // [height, width, channels], 0..255
+};
+
+// What the header of a file promises.
+struct ImageInfo {
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;
+};
+
+// Pictures larger than this are refused before any memory is taken for them.
+inline constexpr int64_t kMaxImageSide = 32768;
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
+
+// Decodes PNG, JPEG or WebP, recognised by content. 16 bits are rounded to 8, palettes become RGB
+// (RGBA with transparency), CMYK becomes RGB, the EXIF orientation of a JPEG is applied. `name` is
+// only for messages. Throws UserError(kInput) "NAME: broken PNG: reason" on truncated or corrupt
+// input; warnings of the JPEG decoder count as corruption.
+Image decode_image(std::string_view bytes, const std::string& name);
+
+// Throws what decode_image would throw, and is cheaper where the format allows.
+void verify_image(std::string_view bytes, const std::string& name);
+
+// Reads the header alone; the pixels may still be broken. The size is that of the stored picture,
+// before any EXIF rotation. Throws UserError(kInput) as decode_image.
+ImageInfo image_info(std::string_view bytes, const std::string& name);
+
+// True for names that end in png, jpg, jpeg or webp, in any case.
+bool is_image_name(std::string_view name);
+
+// Whole files in memory. PNG and WebP take 1 to 4 channels, JPEG 1 or 3 (alpha is laid over white).
+// Quality 1 to 100; WebP is lossless at 100.
+std::string encode_png(const Image& image);
+std::string encode_jpeg(const Image& image, int quality = 95);
+std::string encode_webp(const Image& image, int quality = 90);
+
+}  // namespace gantrain

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <turbojpeg.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "image/codec.h"
+#include "image/convert.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+struct CloseHandle {
+  void operator()(void* handle) const { tjDestroy(handle); }
+};
+using Handle = std::unique_ptr<void, CloseHandle>;
+
+Handle open_handle(tjhandle handle) {
+  if (handle == nullptr) throw std::bad_alloc();
+  return Handle(handle);
+}
+
+[[noreturn]] void fail_broken(const Handle& handle, const std::string& name) {
+  fail(Exit::kInput, "{}: broken JPEG: {}", name, tjGetErrorStr2(handle.get()));
+}
+
+struct Header {
+  int width = 0;
+  int height = 0;
+  int color = 0;  // TJCS
+  bool grey() const { return color == TJCS_GRAY; }
+  bool cmyk() const { return color == TJCS_CMYK || color == TJCS_YCCK; }
+};
+
+const unsigned char* data_of(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+Header read_header(const Handle& handle, std::string_view bytes, const std::string& name) {
+  Header header;
+  int subsampling = 0;
+  const int result = tjDecompressHeader3(handle.get(),
+                                         data_of(bytes),
+                                         bytes.size(),
+                                         &header.width,
+                                         &header.height,
+                                         &subsampling,
+                                         &header.color);
+  if (result != 0 && (tjGetErrorCode(handle.get()) == TJERR_FATAL || header.width < 1)) {
+    fail_broken(handle, name);
+  }
+  check_size(header.width, header.height, name, "JPEG");
+  return header;
+}
+
+// Decodes at `scale`. Huffman codes carry no checksum: a truncated or damaged file shows only in
+// warnings, so these count as errors.
+Image decode_scaled(const Handle& handle,
+                    const Header& header,
+                    std::string_view bytes,
+                    const std::string& name,
+                    tjscalingfactor scale) {
+  const int format = header.grey() ? TJPF_GRAY : header.cmyk() ? TJPF_CMYK : TJPF_RGB;
+  Image image{.width = TJSCALED(header.width, scale),
+              .height = TJSCALED(header.height, scale),
+              .channels = tjPixelSize[format]};
+  image.pixels.resize(static_cast<size_t>(image.width * image.height * image.channels));
+  if (tjDecompress2(handle.get(),
+                    data_of(bytes),
+                    bytes.size(),
+                    image.pixels.data(),
+                    static_cast<int>(image.width),
+                    0,
+                    static_cast<int>(image.height),
+                    format,
+                    TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0) {
+    fail_broken(handle, name);
+  }
+  return image;
+}
+
+// Adobe's convention, which all CMYK files in the wild follow: 255 is no ink.
+void cmyk_to_rgb(Image& image) {
+  const auto count = static_cast<size_t>(image.width * image.height);
+  std::vector<uint8_t> rgb(count * 3);
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* in = &image.pixels[4 * i];
+    for (size_t c = 0; c < 3; ++c)
+      rgb[3 * i + c] = static_cast<uint8_t>((in[c] * in[3] + 127) / 255);
+  }
+  image.pixels = std::move(rgb);
+  image.channels = 3;
+}
+
+}  // namespace
+
+ImageInfo jpeg_info(std::string_view bytes, const std::string& name) {
+  const Handle handle = open_handle(tjInitDecompress());
+  const Header header = read_header(handle, bytes, name);
+  return {.width = header.width, .height = header.height, .channels = header.grey() ? 1 : 3};
+}
+
+Image decode_jpeg(std::string_view bytes, const std::string& name) {
+  const Handle handle = open_handle(tjInitDecompress());
+  const Header header = read_header(handle, bytes, name);
+  Image image = decode_scaled(handle, header, bytes, name, {1, 1});
+  if (header.cmyk()) cmyk_to_rgb(image);
+  return oriented(std::move(image), jpeg_orientation(bytes));
+}
+
+// Decoding at an eighth of the size reads every code of the file and saves the rest of the work.
+void verify_jpeg(std::string_view bytes, const std::string& name) {
+  const Handle handle = open_handle(tjInitDecompress());
+  decode_scaled(handle, read_header(handle, bytes, name), bytes, name, {1, 8});
+}
+
+std::string encode_jpeg(const Image& image, int quality) {
+  check_image(image);
+  if (image.channels % 2 == 0)
+    return encode_jpeg(with_channels(image, image.channels - 1), quality);
+  const Handle handle = open_handle(tjInitCompress());
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  const bool grey = image.channels == 1;
+  const int result = tjCompress2(handle.get(),
+                                 image.pixels.data(),
+                                 static_cast<int>(image.width),
+                                 0,
+                                 static_cast<int>(image.height),
+                                 grey ? TJPF_GRAY : TJPF_RGB,
+                                 &out,
+                                 &size,
+                                 grey ? TJSAMP_GRAY : TJSAMP_444,
+                                 quality,
+                                 TJFLAG_ACCURATEDCT);
+  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(out, tjFree);
+  if (result != 0) {
+    throw std::runtime_error(fmt::format("encode_jpeg: {}", tjGetErrorStr2(handle.get())));
+  }
+  return std::string(reinterpret_cast<const char*>(out), size);
+}
+
+}  // namespace gantrain

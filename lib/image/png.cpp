@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <stdexcept>
+
+#include "image/codec.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+// All that libpng's callbacks need. Nothing with a destructor lives between setjmp and longjmp:
+// the functions that call setjmp are plain C in style, and their callers own the memory.
+struct Reader {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  const char* bytes = nullptr;
+  size_t size = 0;
+  size_t position = 0;
+  png_uint_32 width = 0;
+  png_uint_32 height = 0;
+  int channels = 0;
+  int passes = 1;
+  char reason[128] = "";
+};
+
+void on_error(png_structp png, png_const_charp message) {
+  auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
+  std::strncpy(reader->reason, message, sizeof(reader->reason) - 1);
+  png_longjmp(png, 1);
+}
+
+void on_warning(png_structp, png_const_charp) {}
+
+void on_read(png_structp png, png_bytep out, size_t count) {
+  auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
+  if (count > reader->size - reader->position) png_error(png, "the file ends too early");
+  std::memcpy(out, reader->bytes + reader->position, count);
+  reader->position += count;
+}
+
+// Reads the header and asks for 8 bits a channel without palette. False: reader.reason says why.
+bool read_header(Reader& reader) {
+  if (setjmp(png_jmpbuf(reader.png))) return false;
+  png_set_read_fn(reader.png, &reader, on_read);
+  png_set_user_limits(reader.png, kMaxImageSide, kMaxImageSide);
+  png_read_info(reader.png, reader.info);
+  png_set_expand(reader.png);    // palette to RGB, 1, 2 and 4 bits to 8, tRNS to alpha
+  png_set_scale_16(reader.png);  // rounds to the nearest; strip_16 would cut
+  reader.passes = png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+  reader.width = png_get_image_width(reader.png, reader.info);
+  reader.height = png_get_image_height(reader.png, reader.info);
+  reader.channels = png_get_channels(reader.png, reader.info);
+  if (png_get_bit_depth(reader.png, reader.info) != 8) png_error(reader.png, "odd bit depth");
+  return true;
+}
+
+bool read_pixels(Reader& reader, uint8_t* pixels) {
+  if (setjmp(png_jmpbuf(reader.png))) return false;
+  const size_t row_bytes = size_t{reader.width} * static_cast<size_t>(reader.channels);
+  for (int pass = 0; pass < reader.passes; ++pass) {
+    for (png_uint_32 row = 0; row < reader.height; ++row) {
+      png_read_row(reader.png, pixels + row * row_bytes, nullptr);
+    }
+  }
+  png_read_end(reader.png, nullptr);  // a file cut off behind its pixels is broken too
+  return true;
+}
+
+// Owns libpng's structures.
+class PngFile {
+ public:
+  PngFile(std::string_view bytes, const std::string& name) : name_(name) {
+    reader_.bytes = bytes.data();
+    reader_.size = bytes.size();
+    reader_.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader_, on_error, on_warning);
+    if (reader_.png == nullptr) throw std::bad_alloc();
+    reader_.info = png_create_info_struct(reader_.png);
+    if (reader_.info == nullptr || !read_header(reader_)) {
+      const std::string reason = reader_.reason;
+      png_destroy_read_struct(&reader_.png, &reader_.info, nullptr);
+      fail(Exit::kInput, "{}: broken PNG: {}", name_, reason);
+    }
+  }
+  ~PngFile() { png_destroy_read_struct(&reader_.png, &reader_.info, nullptr); }
+  PngFile(const PngFile&) = delete;
+  PngFile& operator=(const PngFile&) = delete;
+
+  ImageInfo info() const {
+    return {.width = reader_.width, .height = reader_.height, .channels = reader_.channels};
+  }
+
+  void read(uint8_t* pixels) {
+    if (!read_pixels(reader_, pixels)) {
+      fail(Exit::kInput, "{}: broken PNG: {}", name_, reader_.reason);
+    }
+  }
+
+ private:
+  const std::string& name_;
+  Reader reader_;
+};
+
+// IHDR comes first, so that a picture too large is called that and not "broken".
+void check_png_size(std::string_view bytes, const std::string& name) {
+  if (bytes.size() < 24) fail(Exit::kInput, "{}: broken PNG: the file ends too early", name);
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  check_size(png_get_uint_32(data + 16), png_get_uint_32(data + 20), name, "PNG");
+}
+
+}  // namespace
+
+ImageInfo png_info(std::string_view bytes, const std::string& name) {
+  check_png_size(bytes, name);
+  return PngFile(bytes, name).info();
+}
+
+Image decode_png(std::string_view bytes, const std::string& name) {
+  check_png_size(bytes, name);
+  PngFile file(bytes, name);
+  const ImageInfo info = file.info();
+  Image image{.width = info.width, .height = info.height, .channels = info.channels};
+  image.pixels.resize(static_cast<size_t>(info.width * info.height * info.channels));
+  file.read(image.pixels.data());
+  return image;
+}
+
+std::string encode_png(const Image& image) {
+  check_image(image);
+  constexpr png_uint_32 kFormats[] = {
+      PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
+  png_image png = {};
+  png.version = PNG_IMAGE_VERSION;
+  png.width = static_cast<png_uint_32>(image.width);
+  png.height = static_cast<png_uint_32>(image.height);
+  png.format = kFormats[image.channels - 1];
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
+  std::string bytes(size, '\0');
+  if (!png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr)) {
+    throw std::runtime_error(fmt::format("encode_png: {}", png.message));
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "image/image.h"
+
+namespace gantrain {
+
+// Antialiased reconstruction filters with Pillow's conventions: the support grows with the scale
+// when a picture shrinks. Lanczos has 3 lobes, bicubic is Keys' with a = -0.5.
+enum class Filter { kLanczos, kBicubic, kBilinear, kBox };
+constexpr std::array<std::string_view, 4> names(Filter) {
+  return {"lanczos", "bicubic", "bilinear", "box"};
+}
+
+// Width and height in pixels.
+struct Size {
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+// Part of a picture; its edges may lie between pixels.
+struct Box {
+  double left = 0;
+  double top = 0;
+  double width = 0;
+  double height = 0;
+};
+
+// The part `box` of `image` resampled to `size`. Pixels outside the box have no influence. Alpha
+// is premultiplied while resampling.
+Image resize(const Image& image, const Box& box, Size size, Filter filter);
+Image resize(const Image& image, Size size, Filter filter);
+
+}  // namespace gantrain

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/devices.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <set>
+
+#include "launch/foreign.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+int64_t driver_devices(const std::filesystem::path& dev) {
+  std::error_code none;
+  if (!std::filesystem::exists(dev / "nvidiactl", none)) return 0;
+  int64_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dev, none)) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, "nvidia") && parse_int(name.substr(6)).value_or(-1) >= 0) ++count;
+  }
+  return count;
+}
+
+// As CUDA reads the mask: what follows the first entry that names no device does not count.
+int64_t masked(const std::string& mask, int64_t devices) {
+  std::set<std::string> seen;
+  for (const std::string& part : split(mask, ',')) {
+    const std::string id = trim(part);
+    const auto index = parse_int(id);
+    const bool named = starts_with(id, "GPU-") || starts_with(id, "MIG-");
+    if (!named && (!index || *index < 0 || *index >= devices)) break;
+    seen.insert(id);
+  }
+  return static_cast<int64_t>(seen.size());
+}
+
+int64_t cores() {
+  // Machines with more than 1024 cores need a larger mask than cpu_set_t.
+  for (int capacity = CPU_SETSIZE; capacity <= 1 << 20; capacity *= 4) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const int64_t count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return std::max<int64_t>(count, 1);
+  }
+  return 1;
+}
+
+}  // namespace
+
+int64_t visible_gpus(const Env& env, const std::filesystem::path& dev) {
+  const int64_t devices = driver_devices(dev);
+  const auto mask = env.find("CUDA_VISIBLE_DEVICES");
+  return devices == 0 || mask == env.end() ? devices : masked(mask->second, devices);
+}
+
+DeviceKind resolve_device(DeviceKind wanted, const World& world, int64_t visible) {
+  if (wanted == DeviceKind::kCpu) return DeviceKind::kCpu;
+  if (visible == 0) {
+    if (wanted == DeviceKind::kAuto) return DeviceKind::kCpu;
+    fail(Exit::kEnvironment,
+         "--device cuda, but no GPU is visible (NVIDIA driver, CUDA_VISIBLE_DEVICES): use --device "
+         "cpu, or run where a GPU is");
+  }
+  if (world.role == World::Role::kLauncher && world.local_world_size > visible) {
+    fail(Exit::kEnvironment,
+         "{} ranks on this node, but {} visible GPU{}: use --nproc {}, or --device cpu",
+         world.local_world_size,
+         visible,
+         visible == 1 ? "" : "s",
+         visible);
+  }
+  return DeviceKind::kCuda;
+}
+
+int64_t choose_device(int64_t visible, int64_t local_rank, int64_t local_world_size) {
+  if (visible == 1) return 0;
+  if (local_rank >= 0 && local_rank < visible) return local_rank;
+  fail(
+      Exit::kEnvironment,
+      "local rank {} of {} has no GPU of its own: {} visible; start as many ranks per node as GPUs",
+      local_rank,
+      local_world_size,
+      visible);
+}
+
+int64_t threads_per_rank(const LaunchOptions& options, const Env& env, int64_t local_world_size) {
+  if (options.threads) return *options.threads;
+  const std::string said = split(variable(env, "OMP_NUM_THREADS"), ',').front();
+  const int64_t user = parse_int(trim(said)).value_or(0);
+  if (user >= 1) return user;
+  return std::max<int64_t>(cores() / std::max<int64_t>(local_world_size, 1), 1);
+}
+
+}  // namespace gantrain

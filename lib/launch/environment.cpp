@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "launch/foreign.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+// What users call the program that started us.
+std::string_view starter(const Tasks& t) {
+  if (t.source == "slurm") return "srun";
+  return t.source == "mpi" ? "mpirun" : "torchrun";
+}
+
+void check_counts(const LaunchOptions& o) {
+  if (o.nproc && *o.nproc < 1) fail(Exit::kUsage, "--nproc {}: at least 1, or auto", *o.nproc);
+  if (o.nnodes < 1) fail(Exit::kUsage, "--nnodes {}: at least 1", o.nnodes);
+  if (o.master_port < 0 || o.master_port > 65535) {
+    fail(Exit::kUsage, "--master-port {}: 1 to 65535, or 0 to have one chosen", o.master_port);
+  }
+}
+
+int64_t ranks_per_node(const LaunchOptions& o, int64_t visible_gpus) {
+  if (o.nproc) return *o.nproc;
+  return o.device == DeviceKind::kCpu ? 1 : std::max<int64_t>(visible_gpus, 1);
+}
+
+// Flags, then MASTER_ADDR and MASTER_PORT, then what is there already.
+void take_master(World& world, const LaunchOptions& o, const Env& env) {
+  const std::string addr = variable(env, "MASTER_ADDR");
+  if (!addr.empty()) world.master_addr = addr;
+  if (!o.master_addr.empty()) world.master_addr = o.master_addr;
+  world.master_port = number_in(env, "MASTER_PORT").value_or(world.master_port);
+  if (o.master_port != 0) world.master_port = o.master_port;
+}
+
+World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
+  World world;
+  world.nnodes = o.nnodes;
+  world.node_rank = o.node_rank;
+  world.local_world_size = ranks_per_node(o, visible_gpus);
+  world.world_size = world.nnodes * world.local_world_size;
+  if (o.node_rank < 0 || o.node_rank >= o.nnodes) {
+    fail(Exit::kUsage,
+         "--node-rank {} with --nnodes {}: nodes are numbered from 0 to {}",
+         o.node_rank,
+         o.nnodes,
+         o.nnodes - 1);
+  }
+  if (o.nnodes == 1) {  // MASTER_* left over in a shell mean nothing to a single machine
+    if (!o.master_addr.empty()) world.master_addr = o.master_addr;
+    world.master_port = o.master_port;
+    return world;
+  }
+  world.master_addr.clear();
+  take_master(world, o, env);
+  if (world.master_addr.empty() || world.master_port == 0) {
+    fail(Exit::kUsage,
+         "--nnodes {} needs --master-addr HOST (the machine of node 0) and --master-port PORT, the "
+         "same on all nodes",
+         o.nnodes);
+  }
+  return world;
+}
+
+// The master that the ranks of foreign tasks meet at.
+void set_master(World& world, const Tasks& t, const LaunchOptions& o, const Env& env) {
+  world.master_addr = t.master_addr;
+  world.master_fallback = t.master_fallback;
+  world.master_port = t.master_port;
+  take_master(world, o, env);
+  if (world.master_addr != t.master_addr) world.master_fallback.clear();
+  if (world.master_addr.empty() || world.master_port == 0) {
+    fail(Exit::kUsage,
+         "{} started {} ranks on {} nodes without saying where rank 0 is: give --master-addr HOST "
+         "(the machine of rank 0) and --master-port PORT, or set MASTER_ADDR and MASTER_PORT",
+         starter(t),
+         t.size,
+         t.nnodes);
+  }
+}
+
+World worker(const Tasks& t, const LaunchOptions& o, const Env& env) {
+  World world;
+  world.role = World::Role::kWorker;
+  world.source = t.source;
+  world.world_size = t.size;
+  world.local_world_size = t.local_size;
+  world.nnodes = t.nnodes;
+  world.node_rank = t.node_rank;
+  world.rank = t.rank;
+  world.local_rank = t.local_rank;
+  world.store_is_served = t.store_is_served;
+  set_master(world, t, o, env);
+  return world;
+}
+
+// One task per node: each starts the ranks of its node.
+World launcher_of_node(const Tasks& t, int64_t nproc, const LaunchOptions& o, const Env& env) {
+  World world;
+  world.source = t.source;
+  world.nnodes = t.nnodes;
+  world.node_rank = t.node_rank;
+  world.local_world_size = nproc;
+  world.world_size = t.nnodes * nproc;
+  set_master(world, t, o, env);
+  return world;
+}
+
+World among_tasks(const Tasks& t,
+                  const LaunchOptions& o,
+                  bool flags_given,
+                  const Env& env,
+                  int64_t visible_gpus) {
+  if (t.size == 1) {  // an interactive shell or a single task: supervised like any local run
+    World world = launcher_by_flags(o, env, visible_gpus);
+    if (world.nnodes == 1) world.source = t.source;
+    return world;
+  }
+  if (o.nnodes > 1 && flags_given && o.nnodes != t.nnodes) {
+    fail(Exit::kUsage,
+         "--nnodes {}, but {} started tasks on {} nodes: leave --nnodes out",
+         o.nnodes,
+         starter(t),
+         t.nnodes);
+  }
+  const int64_t nproc = ranks_per_node(o, visible_gpus);
+  if (t.size == t.nnodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
+  if (o.nproc && flags_given && *o.nproc != t.local_size) {
+    fail(Exit::kUsage,
+         "--nproc {}, but {} started {} tasks on this node, each of which is a rank: leave --nproc "
+         "out, or start one task per node",
+         *o.nproc,
+         starter(t),
+         t.local_size);
+  }
+  return worker(t, o, env);
+}
+
+World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, const Env& env) {
+  if (flags_given && (o.nproc || o.nnodes > 1)) {
+    fail(Exit::kUsage,
+         "RANK={} and WORLD_SIZE={} are set, so a launcher (torchrun?) has started this process as "
+         "a rank already: leave --nproc and --nnodes out, or unset RANK WORLD_SIZE LOCAL_RANK",
+         t.rank,
+         t.size);
+  }
+  const bool has_addr = !o.master_addr.empty() || !variable(env, "MASTER_ADDR").empty();
+  const bool has_port = o.master_port != 0 || !variable(env, "MASTER_PORT").empty();
+  if (!has_addr || !has_port) {
+    fail(Exit::kUsage,
+         "RANK, WORLD_SIZE and LOCAL_RANK are set, but not {}: set it to where rank 0 listens",
+         has_addr ? "MASTER_PORT" : "MASTER_ADDR");
+  }
+  return worker(t, o, env);
+}
+
+// Half a worker's environment, or a batch script that forgot srun: would train N times alone.
+void refuse_half_a_world(const Env& env) {
+  if (!variable(env, "RANK").empty() && !variable(env, "MASTER_ADDR").empty() &&
+      number_in(env, "WORLD_SIZE").value_or(1) > 1) {
+    fail(
+        Exit::kUsage,
+        "RANK and WORLD_SIZE are set, but LOCAL_RANK is not: set it to be a rank of that world, or "
+        "give --nproc to start one here");
+  }
+  const auto nodes = number_in(
+      env, variable(env, "SLURM_JOB_NUM_NODES").empty() ? "SLURM_NNODES" : "SLURM_JOB_NUM_NODES");
+  if (!variable(env, "SLURM_JOB_ID").empty() && nodes.value_or(1) > 1) {
+    fail(Exit::kUsage,
+         "this Slurm job has {} nodes, but srun did not start this process: use \"srun gantrain "
+         "...\", or give --nproc to train on this node alone",
+         *nodes);
+  }
+}
+
+}  // namespace
+
+Env current_environment() {
+  Env env;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    env.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return env;
+}
+
+World detect_world(const LaunchOptions& options,
+                   bool flags_given,
+                   const Env& env,
+                   int64_t visible_gpus) {
+  check_counts(options);
+  if (const auto t = torchrun_tasks(env)) return under_torchrun(*t, options, flags_given, env);
+  if (const auto t = slurm_tasks(env)) {
+    return among_tasks(*t, options, flags_given, env, visible_gpus);
+  }
+  if (const auto t = mpi_tasks(env)) {
+    return among_tasks(*t, options, flags_given, env, visible_gpus);
+  }
+  if (!flags_given) refuse_half_a_world(env);
+  return launcher_by_flags(options, env, visible_gpus);
+}
+
+}  // namespace gantrain

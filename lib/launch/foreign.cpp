@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/foreign.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "launch/nodelist.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// Ports below the kernel's own range (32768..), 15000..31999.
+int64_t port_of(uint64_t key) { return 15000 + static_cast<int64_t>(key % 17000); }
+
+std::optional<int64_t> first_of(const Env& env, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto value = number_in(env, name)) return value;
+  }
+  return std::nullopt;
+}
+
+int64_t required(const Env& env, std::initializer_list<const char*> names, const char* who) {
+  if (const auto value = first_of(env, names)) return *value;
+  fail(Exit::kEnvironment, "{} started this process without {}", who, *names.begin());
+}
+
+void check_place(const Tasks& t) {
+  const bool fits = t.size >= 1 && t.rank >= 0 && t.rank < t.size && t.local_size >= 1 &&
+                    t.local_rank >= 0 && t.local_rank < t.local_size && t.local_size <= t.size;
+  if (!fits) {
+    fail(Exit::kEnvironment,
+         "the {} variables contradict each other: rank {} of {}, local rank {} of {}",
+         t.source,
+         t.rank,
+         t.size,
+         t.local_rank,
+         t.local_size);
+  }
+}
+
+// Slurm gives the batch script and an interactive shell "steps" too: 0xfffffffb, 0xfffffffa.
+std::optional<int64_t> step_id(const Env& env) {
+  const std::string text = variable(env, "SLURM_STEP_ID").empty() ? variable(env, "SLURM_STEPID")
+                                                                  : variable(env, "SLURM_STEP_ID");
+  const auto id = parse_int(text);
+  if (!id || *id < 0 || *id >= 0xfffffff0) return std::nullopt;
+  return id;
+}
+
+// The same number in every rank of one mpirun, different between two of them.
+int64_t mpi_port(const Env& env) {
+  for (const char* name : {"PMIX_NAMESPACE",
+                           "OMPI_MCA_orte_hnp_uri",
+                           "OMPI_MCA_ess_base_jobid",
+                           "PMI_PORT",
+                           "PMI_KVSNAME",
+                           "PBS_JOBID",
+                           "LSB_JOBID"}) {
+    const std::string value = variable(env, name);
+    if (!value.empty()) return port_of(hash64(value));
+  }
+  return 29500;
+}
+
+}  // namespace
+
+std::string variable(const Env& env, const std::string& name) {
+  const auto found = env.find(name);
+  return found == env.end() ? "" : found->second;
+}
+
+std::optional<int64_t> number_in(const Env& env, const std::string& name) {
+  const std::string text = variable(env, name);
+  if (text.empty()) return std::nullopt;
+  const auto value = parse_int(text);
+  if (!value) fail(Exit::kEnvironment, "{}={} in the environment is not a number", name, text);
+  return value;
+}
+
+std::optional<Tasks> torchrun_tasks(const Env& env) {
+  const auto rank = number_in(env, "RANK");
+  const auto size = number_in(env, "WORLD_SIZE");
+  const auto local = number_in(env, "LOCAL_RANK");
+  if (!rank || !size || !local) return std::nullopt;
+  Tasks t{.source = "torchrun", .rank = *rank, .size = *size, .local_rank = *local};
+  t.local_size = number_in(env, "LOCAL_WORLD_SIZE").value_or(*size);
+  check_place(t);
+  t.nnodes =
+      number_in(env, "GROUP_WORLD_SIZE").value_or((t.size + t.local_size - 1) / t.local_size);
+  t.node_rank = first_of(env, {"GROUP_RANK", "NODE_RANK"}).value_or(t.rank / t.local_size);
+  t.store_is_served = lower(variable(env, "TORCHELASTIC_USE_AGENT_STORE")) == "true";
+  return t;
+}
+
+std::optional<Tasks> slurm_tasks(const Env& env) {
+  const auto step = step_id(env);
+  if (!step) return std::nullopt;
+  Tasks t{.source = "slurm"};
+  t.rank = required(env, {"SLURM_PROCID"}, "srun");
+  t.size = required(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "srun");
+  t.local_rank = required(env, {"SLURM_LOCALID"}, "srun");
+  t.nnodes = first_of(env, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}).value_or(1);
+  t.node_rank = number_in(env, "SLURM_NODEID").value_or(0);
+  std::string per_node = variable(env, "SLURM_STEP_TASKS_PER_NODE");
+  if (per_node.empty()) per_node = variable(env, "SLURM_TASKS_PER_NODE");
+  t.local_size = t.size;
+  if (!per_node.empty()) {
+    const std::vector<int64_t> tasks = parse_tasks_per_node(per_node);
+    if (t.node_rank < 0 || t.node_rank >= static_cast<int64_t>(tasks.size())) {
+      fail(Exit::kEnvironment,
+           "SLURM_NODEID={} is not a node of SLURM_STEP_TASKS_PER_NODE={}",
+           t.node_rank,
+           per_node);
+    }
+    t.local_size = tasks[static_cast<size_t>(t.node_rank)];
+  }
+  check_place(t);
+  // One node needs no name: those of containers and of test clusters often do not resolve.
+  t.master_addr = "127.0.0.1";
+  if (t.nnodes > 1) {
+    std::string hosts = variable(env, "SLURM_STEP_NODELIST");
+    if (hosts.empty()) hosts = variable(env, "SLURM_JOB_NODELIST");
+    t.master_addr = parse_nodelist(hosts).front();
+    t.master_fallback = variable(env, "SLURM_LAUNCH_NODE_IPADDR");
+  }
+  const int64_t job = first_of(env, {"SLURM_JOB_ID", "SLURM_JOBID"}).value_or(0);
+  t.master_port = port_of(static_cast<uint64_t>(job * 16 + *step));
+  return t;
+}
+
+std::optional<Tasks> mpi_tasks(const Env& env) {
+  const auto rank = first_of(env, {"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  const auto size = first_of(env, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  if (!rank || !size) return std::nullopt;
+  Tasks t{.source = "mpi", .rank = *rank, .size = *size};
+  t.local_rank = first_of(env, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"})
+                     .value_or(*rank);
+  t.local_size = first_of(env, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"})
+                     .value_or(*size);
+  check_place(t);
+  t.nnodes = (t.size + t.local_size - 1) / t.local_size;
+  t.node_rank = t.rank / t.local_size;
+  if (t.nnodes == 1) t.master_addr = "127.0.0.1";
+  t.master_port = mpi_port(env);
+  return t;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+enum class DeviceKind { kAuto, kCpu, kCuda };
+constexpr std::array<std::string_view, 3> names(DeviceKind) { return {"auto", "cpu", "cuda"}; }
+
+// Section "launch": who takes part, and for how long the launcher waits for whom.
+struct LaunchOptions {
+  std::optional<int64_t> nproc;  // per node; none: visible GPUs, else 1
+  int64_t nnodes = 1;
+  int64_t node_rank = 0;
+  std::string master_addr;
+  int64_t master_port = 0;  // 0: chosen by the kernel (one node) or by the job's id (Slurm, MPI)
+  DeviceKind device = DeviceKind::kAuto;
+  int64_t max_restarts = 0;
+  Duration hang_timeout{600};
+  Duration grace{30};
+  std::optional<int64_t> threads;  // none: cores of the affinity mask / ranks of this node
+};
+
+template <class Field>
+void fields(LaunchOptions& o, Field&& field) {
+  field("nproc", o.nproc, at_least(1), "ranks per node; auto: one per visible GPU, else 1");
+  field("nnodes", o.nnodes, at_least(1), "machines that take part");
+  field("node_rank", o.node_rank, at_least(0), "number of this machine, from 0");
+  field("master_addr", o.master_addr, "machine of rank 0; needed with several nodes");
+  field("master_port", o.master_port, between(0, 65535), "port of rank 0; 0: chosen");
+  field("device", o.device, "where ranks compute; auto: cuda if a GPU is visible, else cpu");
+  field("max_restarts", o.max_restarts, at_least(0), "new starts after a rank has died");
+  field("hang_timeout", o.hang_timeout, at_least(0), "end a run without progress; 0: never");
+  field("grace", o.grace, at_least(0), "time to save at Ctrl-C or SIGTERM before ranks are killed");
+  field("threads", o.threads, at_least(1), "threads per rank; auto: cores / ranks of this node");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/signals.h"
+
+#include <execinfo.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+// Signal handlers have no parameters: what they need is here, set once per process.
+std::atomic<int> g_stop{0};
+Board* g_board = nullptr;
+RankSlot* g_slot = nullptr;
+std::atomic<int64_t> g_interrupt_ns{0};
+constexpr int64_t kSameInterruptNs =
+    500'000'000;  // a terminal's and a launcher's copy of one Ctrl-C
+
+void on_stop(int signal) {
+  if (g_board->aborting()) _exit(static_cast<int>(Exit::kRankDied));
+  if (signal == SIGINT) {
+    const int64_t now = monotonic_ns();
+    const int64_t before = g_interrupt_ns.exchange(now);
+    if (before != 0 && now - before > kSameInterruptNs) _exit(static_cast<int>(Exit::kInterrupted));
+  }
+  int none = 0;
+  g_stop.compare_exchange_strong(none, signal);
+}
+
+// Only async-signal-safe calls: no allocation, no locks.
+void put(const char* text) {
+  [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+const char* crash_name(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGABRT:
+      return "SIGABRT";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGFPE:
+      return "SIGFPE";
+    default:
+      return "SIGILL";
+  }
+}
+
+void on_crash(int signal) {
+  g_slot->report_failure(Exit::kInternal, "");
+  put("crash: ");
+  put(crash_name(signal));
+  put("; stack of the thread that crashed:\n");
+  std::array<void*, 64> frames{};
+  backtrace_symbols_fd(frames.data(), backtrace(frames.data(), frames.size()), STDERR_FILENO);
+  ::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  raise(signal);
+}
+
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr current = std::current_exception())
+      std::rethrow_exception(current);
+  } catch (const UserError& e) {
+    g_slot->report_failure(e.code(), e.what());
+  } catch (const std::exception& e) {
+    g_slot->report_failure(Exit::kInternal, e.what());
+  } catch (...) {
+    g_slot->report_failure(Exit::kInternal, "an exception of unknown type");
+  }
+  std::abort();
+}
+
+void handle(int signal, void (*handler)(int), int flags) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+void install_crash_handlers() {
+  alignas(16) static std::array<char, 64 * 1024> stack;  // where a stack overflow is handled
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  sigaltstack(&alternative, nullptr);
+  void* frame = nullptr;
+  backtrace(&frame, 1);  // loads the unwinder now: loading it allocates
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    handle(signal, on_crash, SA_ONSTACK);
+  }
+  std::set_terminate(on_terminate);
+}
+
+}  // namespace
+
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal)
+                         : fmt::format("signal {} (SIG{})", signal, name);
+}
+
+int stop_requested() { return g_stop.load(std::memory_order_relaxed); }
+const std::atomic<int>& stop_flag() { return g_stop; }
+
+void install_rank_signals(Board& board, int64_t index, bool interrupt_stops) {
+  g_board = &board;
+  g_slot = &board.slot(index);
+  install_crash_handlers();
+  handle(SIGHUP, SIG_IGN, 0);
+  handle(SIGPIPE, SIG_IGN, 0);
+  handle(SIGINT, interrupt_stops ? on_stop : SIG_IGN, SA_RESTART);
+  handle(SIGTERM, on_stop, SA_RESTART);
+  handle(SIGUSR1, on_stop, SA_RESTART);
+}
+
+SignalGate::SignalGate() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) sigaddset(&wanted, signal);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&wanted, SIGHUP);
+  handle(SIGPIPE, SIG_IGN, 0);
+  handle(SIGCHLD, SIG_DFL, 0);  // an ignored one, as some parents leave it, hides exit statuses
+  sigprocmask(SIG_BLOCK, &wanted, &original_mask_);
+  descriptor_ = Descriptor(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!descriptor_) fail(Exit::kEnvironment, "cannot open a signalfd: {}", errno_text());
+}
+
+SignalGate::~SignalGate() {
+  while (next()) continue;
+  sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+std::optional<int> SignalGate::next() {
+  signalfd_siginfo event{};
+  ssize_t size = 0;
+  do {
+    size = ::read(descriptor_.get(), &event, sizeof event);
+  } while (size < 0 && errno == EINTR);
+  if (size != static_cast<ssize_t>(sizeof event)) return std::nullopt;
+  return static_cast<int>(event.ssi_signo);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "launch/signals.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+struct RankPipes {
+  int64_t rank;
+  Pipe out;
+  Pipe err;
+};
+
+struct Plan {
+  const Attempt& attempt;
+  Listener& listener;
+  std::vector<std::optional<RankPipes>> pipes;  // by local rank; rank 0 keeps our own output
+  Pipe answer;
+  pid_t launcher;
+};
+
+int64_t first_rank(const World& world) { return world.node_rank * world.local_world_size; }
+
+RankContext context_of(const Plan& plan, int64_t local_rank) {
+  const World& world = plan.attempt.world;
+  RankContext context;
+  context.local_rank = local_rank;
+  context.rank = first_rank(world) + local_rank;
+  context.world_size = world.world_size;
+  context.local_world_size = world.local_world_size;
+  context.node_rank = world.node_rank;
+  context.nnodes = world.nnodes;
+  context.master_addr = plan.attempt.master_addr;
+  context.master_port = plan.listener.port;
+  context.board = &plan.attempt.board;
+  context.board_index = local_rank;
+  context.threads = plan.attempt.threads;
+  context.attempt = plan.attempt.number;
+  context.stop = &stop_flag();
+  if (context.rank == 0) {
+    context.listen_fd = plan.listener.socket.get();
+  } else {
+    plan.listener.socket.close();  // a copy elsewhere would keep the port after rank 0's death
+  }
+  return context;
+}
+
+// The parent-death signal is the death of the parent one has when asking for it: so wait until
+// that is the launcher. Any other parent than these two means that the launcher is gone.
+void belong_to(pid_t launcher, pid_t nursery) {
+  while (getppid() == nursery) usleep(100);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(static_cast<int>(Exit::kRankDied));
+}
+
+void redirect(Plan& plan, int64_t local_rank) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0 && null != STDIN_FILENO) {
+    dup2(null, STDIN_FILENO);
+    ::close(null);
+  }
+  if (const auto& mine = plan.pipes[static_cast<size_t>(local_rank)]) {
+    dup2(mine->out.write.get(), STDOUT_FILENO);
+    dup2(mine->err.write.get(), STDERR_FILENO);
+  }
+  plan.pipes.clear();
+}
+
+[[noreturn]] void rank_process(Plan& plan, RankMain main, int64_t local_rank, pid_t nursery) {
+  plan.answer.write.close();
+  redirect(plan, local_rank);
+  belong_to(plan.launcher, nursery);
+  const RankContext context = context_of(plan, local_rank);
+  context.slot().set_phase("start-up");
+  install_rank_signals(*context.board, context.board_index, false);
+  export_environment(context, plan.attempt.options.threads.has_value());
+  sigprocmask(SIG_SETMASK, &plan.attempt.rank_mask, nullptr);
+  const int code = run_rank(context, main, plan.attempt.config_json);
+  std::fflush(nullptr);
+  _exit(code);  // no static destructors: they wait for peers that may be dead
+}
+
+std::string fork_ranks(Plan& plan, RankMain main) {
+  const pid_t nursery = getpid();
+  std::vector<pid_t> pids;
+  std::string answer = "ok";
+  for (int64_t i = 0; i < plan.attempt.world.local_world_size; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) rank_process(plan, main, i, nursery);
+    if (pid < 0) {
+      const std::string reason = errno_text();
+      for (const pid_t forked : pids) ::kill(forked, SIGKILL);
+      fail(Exit::kEnvironment,
+           "cannot start rank {}: {}",
+           first_rank(plan.attempt.world) + i,
+           reason);
+    }
+    plan.attempt.board.slot(i).set_pid(pid);
+    pids.push_back(pid);
+    answer += " " + std::to_string(pid);
+  }
+  return answer;
+}
+
+[[noreturn]] void nursery_process(Plan& plan) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.launcher) _exit(static_cast<int>(Exit::kRankDied));
+  ::close(plan.attempt.signal_descriptor);
+  plan.answer.read.close();
+  for (auto& pipes : plan.pipes) {
+    if (!pipes) continue;
+    pipes->out.read.close();
+    pipes->err.read.close();
+  }
+  std::string answer;
+  try {
+    answer = fork_ranks(plan, plan.attempt.load());
+  } catch (const UserError& e) {
+    answer = fmt::format("error {} {}", static_cast<int>(e.code()), e.what());
+  } catch (const std::exception& e) {
+    answer = fmt::format("error {} {}", static_cast<int>(Exit::kInternal), e.what());
+  }
+  write_all(plan.answer.write.get(), answer + '\0');
+  std::fflush(nullptr);
+  _exit(0);
+}
+
+}  // namespace
+
+Nursery start_nursery(const Attempt& attempt, Listener listener, Output& output) {
+  Plan plan{attempt, listener, {}, make_pipe(), getpid()};
+  for (int64_t i = 0; i < attempt.world.local_world_size; ++i) {
+    const int64_t rank = first_rank(attempt.world) + i;
+    plan.pipes.emplace_back();
+    if (rank != 0) plan.pipes.back() = RankPipes{rank, make_pipe(), make_pipe()};
+  }
+  std::fflush(nullptr);  // else what is buffered would be printed by every process
+  const pid_t pid = fork();
+  if (pid == 0) nursery_process(plan);
+  if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
+  for (auto& pipes : plan.pipes) {
+    if (!pipes) continue;
+    output.add(pipes->rank, std::move(pipes->out.read));
+    output.add(pipes->rank, std::move(pipes->err.read));
+  }
+  set_nonblocking(plan.answer.read.get());
+  return {pid, std::move(plan.answer.read)};
+}
+
+NurseryAnswer parse_answer(const std::string& text) {
+  NurseryAnswer answer;
+  answer.complete = !text.empty() && text.back() == '\0';
+  if (!answer.complete) return answer;
+  const std::string line = text.substr(0, text.size() - 1);
+  const std::vector<std::string> words = split(line, ' ');
+  if (words.front() == "ok") {
+    for (size_t i = 1; i < words.size(); ++i) {
+      answer.pids.push_back(static_cast<pid_t>(parse_int(words[i]).value_or(-1)));
+    }
+    return answer;
+  }
+  answer.code = static_cast<Exit>(parse_int(words.at(1)).value_or(1));
+  answer.error = line.substr(words[0].size() + words[1].size() + 2);
+  return answer;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/supervisor.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+
+#include "launch/descendants.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kAbortGrace = 2;       // from SIGTERM to SIGKILL after a failure
+constexpr double kSecondInterrupt = 2;  // what a second Ctrl-C leaves
+constexpr double kCauseWait = 1;        // a victim's failure waits so long for its cause
+constexpr double kWatchStep = 1;        // how often signs of life are looked at
+constexpr double kKilledWait =
+    5;  // SIGKILL works at once, save inside a system call of a dead disk
+constexpr double kSweepSeconds = 2;
+
+constexpr int code_of(Exit exit) { return static_cast<int>(exit); }
+
+bool is_stop_code(int code) {
+  return code == code_of(Exit::kStopped) || code == code_of(Exit::kInterrupted);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const Attempt& attempt, SignalGate& gate, Nursery nursery, Output output)
+    : attempt_(attempt),
+      gate_(gate),
+      nursery_(std::move(nursery)),
+      output_(std::move(output)),
+      watch_from_(monotonic_seconds()),
+      kills_before_(out_of_memory_kills()) {}
+
+Outcome Supervisor::run() {
+  while (!finished() && (give_up_at_ == 0 || monotonic_seconds() < give_up_at_)) {
+    wait_for_events();
+    while (const auto signal = gate_.next()) on_signal(*signal);
+    read_answer();
+    output_.relay();
+    check_deadlines();
+  }
+  const std::vector<pid_t> left = sweep_descendants(kSweepSeconds);
+  output_.finish();
+  clear_live_bar();
+  for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
+  return outcome();
+}
+
+bool Supervisor::finished() const {
+  return nursery_.pid < 0 &&
+         std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.alive; });
+}
+
+void Supervisor::wait_for_events() {
+  std::vector<pollfd> polled{{gate_.descriptor(), POLLIN, 0}};
+  if (nursery_.answer) polled.push_back({nursery_.answer.get(), POLLIN, 0});
+  output_.watch(polled);
+  const double now = monotonic_seconds();
+  const double wait = next_deadline(now) - now;
+  expected_wake_ = now + wait;
+  const int milliseconds =
+      std::isinf(wait) ? -1 : static_cast<int>(std::ceil(std::max(wait, 0.0) * 1e3));
+  ::poll(polled.data(), polled.size(), milliseconds);
+  // We were stopped (Ctrl-Z) or the machine slept, and the ranks with us: silence starts anew.
+  const double late = monotonic_seconds() - expected_wake_;
+  if (late > kWatchStep) watch_from_ = monotonic_seconds();
+}
+
+double Supervisor::next_deadline(double now) const {
+  double next = std::numeric_limits<double>::infinity();
+  if (attempt_.options.hang_timeout.seconds > 0) next = now + kWatchStep;
+  if (abort_at_ > 0) next = std::min(next, abort_at_);
+  if (kill_at_ > 0) next = std::min(next, kill_at_);
+  if (give_up_at_ > 0) next = std::min(next, give_up_at_);
+  return next;
+}
+
+void Supervisor::on_signal(int signal) {
+  if (signal == SIGCHLD) {
+    reap();
+  } else {
+    on_stop_signal(signal);
+  }
+}
+
+void Supervisor::on_stop_signal(int signal) {
+  const double now = monotonic_seconds();
+  if (signal == SIGINT) ++interrupts_;
+  if (stop_signal_ == 0) {
+    stop_signal_ = signal;
+    if (aborting_) return;
+    attempt_.board.request_stop(signal);
+    if (ranks_.empty()) {  // still loading: there is nothing to save
+      kill_all();
+      return;
+    }
+    signal_all(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
+    kill_at_ = now + attempt_.options.grace.seconds;
+    clear_live_bar();
+    info("{}: asked the ranks to save and stop; at most {}{}",
+         signal_text(signal),
+         short_duration(attempt_.options.grace.seconds),
+         signal == SIGINT ? ", Ctrl-C again: 2s" : "");
+  } else if (signal == SIGINT && interrupts_ >= 3) {
+    kill_at_ = now;
+  } else if (signal == SIGINT) {
+    kill_at_ = kill_at_ > 0 ? std::min(kill_at_, now + kSecondInterrupt) : now + kSecondInterrupt;
+  }
+}
+
+void Supervisor::read_answer() {
+  char buffer[4096];
+  while (nursery_.answer) {
+    const ssize_t size = ::read(nursery_.answer.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return;
+    answer_.append(buffer, static_cast<size_t>(size));
+    started_ = parse_answer(answer_);
+    if (!started_.complete && size > 0) continue;
+    nursery_.answer.close();
+    for (const pid_t pid : started_.pids) {
+      Rank rank;
+      rank.pid = pid;
+      ranks_.push_back(rank);
+    }
+    if (stop_signal_ != 0) kill_all();
+  }
+}
+
+void Supervisor::reap() {
+  read_answer();  // a rank becomes our child after the nursery's end, hence after its answer
+  while (true) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    if (pid == nursery_.pid) {
+      on_nursery_end(status);
+      continue;
+    }
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].pid == pid) on_rank_end(i, status, usage);
+    }
+  }
+}
+
+void Supervisor::on_nursery_end(int status) {
+  nursery_.pid = -1;
+  read_answer();
+  if (started_.complete || stop_signal_ != 0) return;
+  started_.code = Exit::kInternal;
+  started_.error =
+      WIFSIGNALED(status)
+          ? fmt::format("loading the trainer died of {}", signal_text(WTERMSIG(status)))
+          : fmt::format("loading the trainer ended with exit code {}", WEXITSTATUS(status));
+}
+
+void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
+  Rank& rank = ranks_[index];
+  rank.alive = false;
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const bool ours = (signal == SIGKILL && rank.kill_sent) ||
+                      ((signal == SIGTERM || signal == SIGUSR1) && rank.stop_sent);
+    if (!ours) on_failure(describe(index, status, usage));
+    return;
+  }
+  rank.code = WEXITSTATUS(status);
+  if (rank.code == 0 || is_stop_code(rank.code)) return;
+  // A rank that leaves because it was told to has nothing to report.
+  const bool told = aborting_ && rank.code == code_of(Exit::kRankDied);
+  if (told && !attempt_.board.slot(static_cast<int64_t>(index)).failure()) return;
+  on_failure(describe(index, status, usage));
+}
+
+RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) const {
+  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+  const World& world = attempt_.world;
+  RankFailure failure;
+  failure.rank = world.node_rank * world.local_world_size + static_cast<int64_t>(index);
+  failure.pid = ranks_[index].pid;
+  failure.ns = monotonic_ns();
+  failure.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  failure.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  if (const auto reported = slot.failure()) {
+    failure.ns = reported->ns;
+    failure.code = code_of(reported->code);
+    failure.message = reported->message;
+  }
+  failure.phase = slot.phase();
+  failure.iteration = slot.iteration();
+  failure.images_seen = slot.images_seen();
+  failure.peak_kib = usage.ru_maxrss;
+  failure.host_was_short = failure.signal == SIGKILL && out_of_memory_kills() > kills_before_;
+  return failure;
+}
+
+void Supervisor::on_failure(const RankFailure& failure) {
+  if (killed_at_stop_) return;  // who is left alone complains
+  failures_.push_back(failure);
+  if (aborting_) return;
+  if (is_victim(failure)) {
+    if (abort_at_ == 0) abort_at_ = monotonic_seconds() + kCauseWait;
+  } else {
+    abort_all();
+  }
+}
+
+void Supervisor::abort_all() {
+  aborting_ = true;
+  abort_at_ = 0;
+  attempt_.board.set_aborting();
+  signal_all(SIGTERM);
+  kill_at_ = monotonic_seconds() + kAbortGrace;
+}
+
+void Supervisor::signal_all(int signal) {
+  for (Rank& rank : ranks_) {
+    if (!rank.alive) continue;
+    rank.stop_sent = true;
+    ::kill(rank.pid, signal);
+  }
+}
+
+void Supervisor::kill_all() {
+  kill_at_ = 0;
+  if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
+  if (nursery_.pid > 0) ::kill(nursery_.pid, SIGKILL);
+  for (Rank& rank : ranks_) {
+    if (!rank.alive) continue;
+    rank.kill_sent = true;
+    ::kill(rank.pid, SIGKILL);
+  }
+}
+
+void Supervisor::check_deadlines() {
+  const double now = monotonic_seconds();
+  if (abort_at_ > 0 && now >= abort_at_) abort_all();
+  if (kill_at_ > 0 && now >= kill_at_) {
+    if (!aborting_) {
+      killed_at_stop_ = true;
+      clear_live_bar();
+      warn("killing the ranks that have not stopped in time");
+    }
+    kill_all();
+  }
+  if (stop_signal_ == 0 && !aborting_) check_heartbeats(now);
+}
+
+void Supervisor::check_heartbeats(double now) {
+  const double allowed = attempt_.options.hang_timeout.seconds;
+  if (allowed <= 0 || now - watch_from_ < allowed) return;
+  bool silent = false;
+  const RankSlot* behind = nullptr;
+  size_t index = 0;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(i));
+    if (!ranks_[i].alive || slot.heartbeat_ns() == 0) continue;
+    const double since = std::max(static_cast<double>(slot.heartbeat_ns()) / 1e9, watch_from_);
+    silent = silent || now - since > allowed;
+    const bool earlier =
+        behind == nullptr || slot.iteration() < behind->iteration() ||
+        (slot.iteration() == behind->iteration() && slot.heartbeat_ns() < behind->heartbeat_ns());
+    if (earlier) {
+      behind = &slot;
+      index = i;
+    }
+  }
+  if (!silent) return;
+  clear_live_bar();
+  info("{}",
+       progress_table(attempt_.board, attempt_.world.node_rank * attempt_.world.local_world_size));
+  hang_ = describe(index, 0, rusage{});
+  abort_all();
+}
+
+int Supervisor::stop_code() const {
+  const bool all_done = std::all_of(
+      ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.code == 0 && !r.kill_sent; });
+  if (stop_signal_ == SIGINT) return code_of(Exit::kInterrupted);
+  if (stop_signal_ != 0 && (ranks_.empty() || !all_done)) return code_of(Exit::kStopped);
+  for (const Rank& rank : ranks_) {
+    if (rank.code == code_of(Exit::kInterrupted)) return rank.code;
+  }
+  for (const Rank& rank : ranks_) {
+    if (rank.code == code_of(Exit::kStopped)) return rank.code;
+  }
+  return 0;
+}
+
+Outcome Supervisor::outcome() const {
+  Outcome result;
+  if (!started_.error.empty()) {
+    result.code = code_of(started_.code);
+    result.error = started_.error;
+  } else if (hang_) {
+    result.code = code_of(Exit::kRankDied);
+    result.error = fmt::format(
+        "no progress for {} (--hang-timeout): rank {} ({}, pid {}) is behind, in phase \"{}\" at "
+        "iteration {}",
+        short_duration(attempt_.options.hang_timeout.seconds),
+        hang_->rank,
+        host_name(),
+        hang_->pid,
+        hang_->phase,
+        hang_->iteration);
+    result.restartable = true;
+    result.resumable = true;
+  } else if (!failures_.empty()) {
+    const RankFailure& first = first_failure(failures_);
+    result.code = exit_code(first);
+    result.error = failure_text(first, host_name(), attempt_.world.nnodes);
+    result.restartable = is_restartable(first);
+    result.resumable = first.iteration > 0 || result.restartable;
+  } else {
+    result.code = stop_code();
+    result.killed_at_stop = killed_at_stop_;
+  }
+  return result;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/report.h"
+#include "launch/signals.h"
+#include "launch/spawn.h"
+
+namespace gantrain {
+
+// How an attempt ended.
+struct Outcome {
+  int code = 0;
+  std::string error;  // what to print last; empty: nothing failed
+  bool restartable = false;
+  bool resumable = false;       // the resume hint belongs under the error
+  bool killed_at_stop = false;  // a stop was asked for, and some rank had to be killed
+};
+
+// Watches one nursery and its ranks until all have ended: relays their output, passes stop requests
+// on, ends all when one fails or hangs, and tells what was the cause. Waits in poll(), so it reacts
+// to a death at once.
+class Supervisor {
+ public:
+  Supervisor(const Attempt& attempt, SignalGate& gate, Nursery nursery, Output output);
+
+  // Returns when every rank is reaped and nothing below this process is left.
+  Outcome run();
+
+ private:
+  struct Rank {
+    pid_t pid = -1;
+    bool alive = true;
+    bool kill_sent = false;
+    bool stop_sent = false;
+    int code = 0;  // exit code; 0 if it was ended by a signal of ours
+  };
+
+  bool finished() const;
+  void wait_for_events();
+  double next_deadline(double now) const;
+  void on_signal(int signal);
+  void on_stop_signal(int signal);
+  void read_answer();
+  void reap();
+  void on_nursery_end(int status);
+  void on_rank_end(size_t index, int status, const rusage& usage);
+  RankFailure describe(size_t index, int status, const rusage& usage) const;
+  void on_failure(const RankFailure& failure);
+  void check_deadlines();
+  void check_heartbeats(double now);
+  void abort_all();
+  void kill_all();
+  void signal_all(int signal);
+  Outcome outcome() const;
+  int stop_code() const;
+
+  const Attempt& attempt_;
+  SignalGate& gate_;
+  Nursery nursery_;
+  Output output_;
+
+  std::string answer_;
+  NurseryAnswer started_;
+  std::vector<Rank> ranks_;
+  std::vector<RankFailure> failures_;
+  std::optional<RankFailure> hang_;
+  int stop_signal_ = 0;
+  int interrupts_ = 0;
+  bool killed_at_stop_ = false;
+  bool aborting_ = false;
+  double abort_at_ = 0;  // monotonic seconds; 0: no such deadline
+  double kill_at_ = 0;
+  double give_up_at_ = 0;  // ranks that even SIGKILL has not ended are left
+  double watch_from_ = 0;  // silence is counted from here at the earliest
+  double expected_wake_ = 0;
+  int64_t kills_before_;
+};
+
+}  // namespace gantrain

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/sliced_wasserstein.h"
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/random.h"
+#include "metrics/transport.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kImagesAtOnce = 64;            // through the pyramid
+constexpr int64_t kRowsAtOnce = 2048;            // descriptors through the normalisation
+constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
+
+// One axis of the 5x5 filter: [1, 4, 6, 4, 1] / 16 along `dim` with mirrored borders (the edge is
+// not repeated), every step-th value. Sums of slices: a convolution of one channel is slower.
+at::Tensor binomial(const at::Tensor& x, int64_t dim, int64_t step) {
+  const int64_t size = x.size(dim);
+  const at::Tensor mirrored =
+      dim == 3 ? at::reflection_pad2d(x, {2, 2, 0, 0}) : at::reflection_pad2d(x, {0, 0, 2, 2});
+  const auto tap = [&](int64_t i) { return mirrored.slice(dim, i, i + size, step); };
+  at::Tensor out = tap(0) + tap(4);
+  out.add_(tap(1) + tap(3), 4);
+  return out.add_(tap(2), 6).div_(16);
+}
+
+// Sum over all rows of [D, P] of the distance of sorted a and sorted b.
+double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_cpu()) {
+    const at::Tensor difference = std::get<0>(a.sort(1)) - std::get<0>(b.sort(1));
+    return difference.abs_().sum(at::kDouble).item<double>();
+  }
+  const auto [low_a, high_a] = at::aminmax(a);
+  const auto [low_b, high_b] = at::aminmax(b);
+  const Interval range = {.low = at::minimum(low_a, low_b).item<float>(),
+                          .high = at::maximum(high_a, high_b).item<float>()};
+  const auto length = static_cast<size_t>(a.size(1));
+  const float* first_a = a.const_data_ptr<float>();
+  const float* first_b = b.const_data_ptr<float>();
+  std::vector<double> costs(static_cast<size_t>(a.size(0)));
+  at::parallel_for(0, a.size(0), 1, [&](int64_t begin, int64_t end) {
+    Transport transport;
+    for (auto row = static_cast<size_t>(begin); row < static_cast<size_t>(end); ++row) {
+      costs[row] =
+          transport.cost({first_a + row * length, length}, {first_b + row * length, length}, range);
+    }
+  });
+  return std::accumulate(costs.begin(), costs.end(), 0.0);
+}
+
+// The channels that count, as float32.
+at::Tensor channels_that_count(const at::Tensor& images) {
+  const int64_t channels = images.size(1);
+  const int64_t kept = channels == 2 ? 1 : std::min<int64_t>(channels, 3);
+  return images.narrow(1, 0, kept).to(at::kFloat);
+}
+
+// Uniform centres, at least half a patch inside, for pictures first, first + 1, ...
+Positions draw_positions(const Stream& stream,
+                         int64_t first,
+                         const at::Tensor& level,
+                         int64_t count) {
+  const int64_t images = level.size(0);
+  const auto width = static_cast<uint64_t>(level.size(3) - kPatch + 1);
+  const auto height = static_cast<uint64_t>(level.size(2) - kPatch + 1);
+  const at::Tensor x = at::empty({images * count}, at::kLong);
+  const at::Tensor y = at::empty({images * count}, at::kLong);
+  int64_t* x_out = x.data_ptr<int64_t>();
+  int64_t* y_out = y.data_ptr<int64_t>();
+  for (int64_t i = 0; i < images * count; ++i) {
+    const auto sample = static_cast<uint64_t>(first + i / count);
+    const auto element = static_cast<uint32_t>(2 * (i % count));
+    x_out[i] = kPatch / 2 + static_cast<int64_t>(stream.below(width, sample, element));
+    y_out[i] = kPatch / 2 + static_cast<int64_t>(stream.below(height, sample, element + 1));
+  }
+  return {x.to(level.device()), y.to(level.device())};
+}
+
+// Normal draws [F, D], one direction a sample of the stream.
+at::Tensor draw_directions(const Stream& stream, int64_t features, const SwdOptions& options) {
+  const int64_t count = options.repeats * options.directions_per_repeat;
+  const at::Tensor rows = at::empty({count, features}, at::kFloat);
+  for (int64_t i = 0; i < count; ++i) {
+    stream.normal(rows.data_ptr<float>() + i * features, features, static_cast<uint64_t>(i));
+  }
+  return rows.t();
+}
+
+struct Level {
+  int64_t index = 0;
+  int64_t of = 1;
+};
+
+// Normalised descriptors [N * K, F] of one level of a set of pictures.
+at::Tensor describe(const at::Tensor& images,
+                    const Level& level,
+                    const Stream& stream,
+                    int64_t count) {
+  at::Tensor all;
+  for (int64_t first = 0; first < images.size(0); first += kImagesAtOnce) {
+    const int64_t end = std::min(first + kImagesAtOnce, images.size(0));
+    const at::Tensor some = channels_that_count(images.slice(0, first, end));
+    // A band needs the level below it, not those further down.
+    const int64_t levels = std::min(level.index + 2, level.of);
+    const at::Tensor band = laplacian_pyramid(some, levels)[static_cast<size_t>(level.index)];
+    const at::Tensor patches = descriptors(band, draw_positions(stream, first, band, count));
+    if (!all.defined()) {
+      all = at::empty({images.size(0) * count, patches.size(1), kPatch, kPatch}, patches.options());
+    }
+    all.slice(0, first * count, end * count).copy_(patches);
+  }
+  return normalize_(all);
+}
+
+}  // namespace
+
+at::Tensor pyramid_down(const at::Tensor& images) { return binomial(binomial(images, 3, 2), 2, 2); }
+
+at::Tensor pyramid_up(const at::Tensor& images, int64_t height, int64_t width) {
+  const at::Tensor spread =
+      at::zeros({images.size(0), images.size(1), height, width}, images.options());
+  spread.slice(2, 0, height, 2).slice(3, 0, width, 2).copy_(images);
+  return binomial(binomial(spread, 3, 1), 2, 1).mul_(4);
+}
+
+std::vector<at::Tensor> laplacian_pyramid(const at::Tensor& images, int64_t levels) {
+  std::vector<at::Tensor> pyramid = {images.to(at::kFloat)};
+  for (int64_t level = 1; level < levels; ++level) {
+    at::Tensor& finer = pyramid.back();
+    const at::Tensor coarser = pyramid_down(finer);
+    finer = finer - pyramid_up(coarser, finer.size(2), finer.size(3));
+    pyramid.push_back(coarser);
+  }
+  return pyramid;
+}
+
+int64_t count_levels(int64_t resolution) {
+  int64_t levels = 1;
+  while ((resolution /= 2) >= kSmallestLevel) ++levels;
+  return levels;
+}
+
+at::Tensor descriptors(const at::Tensor& level, const Positions& positions) {
+  const int64_t count = positions.x.numel();
+  const int64_t channels = level.size(1), height = level.size(2), width = level.size(3);
+  const auto options = positions.x.options();
+  // Index in the level's memory: where a patch's centre lies in its picture's first channel, and
+  // how far from there each of the patch's values lies, channel before x before y.
+  const at::Tensor picture = at::arange(count, options).div_(count / level.size(0), "floor");
+  const at::Tensor centre = (picture * (channels * height) + positions.y) * width + positions.x;
+  const at::Tensor step = at::arange(-(kPatch / 2), kPatch / 2 + 1, options);
+  const at::Tensor channel = at::arange(channels, options).view({-1, 1, 1});
+  const at::Tensor offset = (channel * height + step) * width + step.view({-1, 1});
+  const at::Tensor index = centre.view({-1, 1}) + offset.view({1, -1});
+  return level.reshape(-1).index_select(0, index.view(-1)).view({count, channels, kPatch, kPatch});
+}
+
+// In pieces that stay in the cache: this is memory traffic and little else.
+at::Tensor normalize_(at::Tensor& patches) {
+  const at::Tensor rows = patches.view({patches.size(0), -1});  // [P, C * 49]
+  const std::vector<at::Tensor> pieces = rows.split(kRowsAtOnce);
+  // [C * 49] summed over patches -> [C * 49], each value its channel's mean.
+  const auto mean_of_channels = [&](const at::Tensor& sums) {
+    const at::Tensor means = sums.view(patches[0].sizes()).mean({1, 2}, /*keepdim=*/true);
+    return means.div(patches.size(0)).expand(patches[0].sizes()).reshape(-1);
+  };
+  at::Tensor sums = at::zeros({rows.size(1)}, rows.options().dtype(at::kDouble));
+  for (const at::Tensor& piece : pieces) sums += piece.sum(0);
+  const at::Tensor mean = mean_of_channels(sums).to(at::kFloat);
+  sums.zero_();
+  for (at::Tensor piece : pieces) sums += piece.sub_(mean).square().sum(0);
+  // A channel that is the same everywhere becomes zeros, not NaN.
+  const at::Tensor deviation = mean_of_channels(sums).sqrt().clamp_min(1e-12);
+  const at::Tensor scale = deviation.reciprocal().to(at::kFloat);
+  for (at::Tensor piece : pieces) piece.mul_(scale);
+  return rows;
+}
+
+double wasserstein(const at::Tensor& a, const at::Tensor& b, const at::Tensor& directions) {
+  TORCH_CHECK(a.sizes() == b.sizes(), "wasserstein: sets of equal size");
+  const at::Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
+  const int64_t at_once = std::max<int64_t>(1, kProjectionsAtOnce / a.size(0));
+  const at::Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
+  double sum = 0;
+  for (const at::Tensor& some : unit.split(at_once)) {
+    at::Tensor on_a = memory[0].narrow(0, 0, some.size(0));
+    at::Tensor on_b = memory[1].narrow(0, 0, some.size(0));
+    at::mm_out(on_a, some, a.t());
+    at::mm_out(on_b, some, b.t());
+    sum += sum_of_costs(on_a, on_b);
+  }
+  return sum / static_cast<double>(unit.size(0) * a.size(0));
+}
+
+std::vector<double> swd(const at::Tensor& reals,
+                        const at::Tensor& fakes,
+                        uint64_t seed,
+                        const SwdOptions& options) {
+  TORCH_CHECK(reals.dim() == 4 && fakes.dim() == 4, "swd: pictures are [N, C, H, W]");
+  TORCH_CHECK(reals.sizes().slice(1) == fakes.sizes().slice(1), "swd: pictures of one shape");
+  const int64_t count = std::min(reals.size(0), fakes.size(0));
+  TORCH_CHECK(count > 0, "swd: no pictures");
+  const int64_t side = std::min(reals.size(2), reals.size(3));
+  if (side < kPatch) fail(Exit::kUsage, "swd: needs pictures of 7x7 pixels or more, not {}", side);
+
+  const at::NoGradGuard no_grad;
+  const int64_t levels = count_levels(side);
+  std::vector<double> distances;
+  for (int64_t i = 0; i < levels; ++i) {
+    const auto draw = static_cast<uint64_t>(i);
+    const Level level = {.index = i, .of = levels};
+    const int64_t patches = options.patches_per_image;
+    const at::Tensor a =
+        describe(reals.narrow(0, 0, count), level, Stream(seed, "swd/reals", draw), patches);
+    const at::Tensor b =
+        describe(fakes.narrow(0, 0, count), level, Stream(seed, "swd/fakes", draw), patches);
+    const Stream stream(seed, "swd/directions", draw);
+    const at::Tensor directions = draw_directions(stream, a.size(1), options);
+    distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device())));
+  }
+  distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
+                      static_cast<double>(levels));
+  return distances;
+}
+
+}  // namespace gantrain

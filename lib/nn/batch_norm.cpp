@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/batch_norm.h"
+
+#include <torch/torch.h>
+
+namespace gantrain {
+
+BatchNorm2d::BatchNorm2d(int64_t channels) {
+  weight = register_parameter("weight", torch::ones({channels}));
+  bias = register_parameter("bias", torch::zeros({channels}));
+  running_mean = register_buffer("running_mean", torch::zeros({channels}));
+  running_var = register_buffer("running_var", torch::ones({channels}));
+  num_batches_tracked = register_buffer("num_batches_tracked", torch::zeros({}, torch::kLong));
+}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  constexpr double kMomentum = 0.1;
+  constexpr double kEps = 1e-5;
+  const bool by_batch = is_training();
+  const bool moves = by_batch && tracking;
+  if (moves) num_batches_tracked.add_(1);
+  const at::Tensor none;
+  return at::batch_norm(x,
+                        weight,
+                        bias,
+                        by_batch && !moves ? none : running_mean,
+                        by_batch && !moves ? none : running_var,
+                        by_batch,
+                        kMomentum,
+                        kEps,
+                        at::globalContext().userEnabledCuDNN());
+}
+
+namespace {
+
+void set_tracking(const torch::nn::Module& network, bool tracking) {
+  for (const auto& module : network.modules(/*include_self=*/false)) {
+    if (auto* norm = dynamic_cast<BatchNorm2d*>(module.get())) norm->tracking = tracking;
+  }
+}
+
+}  // namespace
+
+WithoutTracking::WithoutTracking(const torch::nn::Module& network) : network_(network) {
+  set_tracking(network_, false);
+}
+
+WithoutTracking::~WithoutTracking() { set_tracking(network_, true); }
+
+}  // namespace gantrain

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/losses.h"
+
+#include <torch/torch.h>
+
+namespace gantrain {
+
+using at::Tensor;
+using torch::softplus;
+
+// -log s(x) = softplus(-x) and -log(1 - s(x)) = softplus(x), without overflow. Past threshold 20
+// torch's softplus is the identity, which would cut the gradient's last digits in float64: raised.
+namespace {
+Tensor smooth_plus(const Tensor& x) { return softplus(x, /*beta=*/1, /*threshold=*/40); }
+}  // namespace
+
+Tensor logistic_d(const Tensor& real_scores, const Tensor& fake_scores) {
+  return smooth_plus(-real_scores).mean() + smooth_plus(fake_scores).mean();
+}
+
+Tensor logistic_g(const Tensor& fake_scores) { return smooth_plus(-fake_scores).mean(); }
+
+Tensor least_squares_d(const Tensor& real_scores, const Tensor& fake_scores) {
+  return 0.5 * (real_scores - 1).square().mean() + 0.5 * fake_scores.square().mean();
+}
+
+Tensor least_squares_g(const Tensor& fake_scores) {
+  return 0.5 * (fake_scores - 1).square().mean();
+}
+
+Tensor wasserstein_d(const Tensor& real_scores, const Tensor& fake_scores) {
+  return fake_scores.mean() - real_scores.mean();
+}
+
+Tensor wasserstein_g(const Tensor& fake_scores) { return -fake_scores.mean(); }
+
+Tensor gradient_penalty(const std::function<Tensor(const Tensor&)>& D,
+                        const Tensor& real,
+                        const Tensor& fake,
+                        const Tensor& t) {
+  const Tensor mixed = (real + (fake - real) * t).detach().requires_grad_(true);
+  const Tensor scores = D(mixed);
+  const Tensor gradient = torch::autograd::grad({scores.sum()},
+                                                {mixed},
+                                                {},
+                                                /*retain_graph=*/true,
+                                                /*create_graph=*/true)[0];
+  const Tensor norm = gradient.square().sum({1, 2, 3}).sqrt();
+  return (norm - 1).square().mean();
+}
+
+}  // namespace gantrain

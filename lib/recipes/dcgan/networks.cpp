@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/dcgan/networks.h"
+
+#include <torch/torch.h>
+
+#include "core/tensors.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain::dcgan {
+
+using at::Tensor;
+
+namespace {
+
+int64_t doublings(int64_t resolution) {
+  int64_t n = 0;
+  for (int64_t side = 4; side < resolution; side *= 2) ++n;
+  return n;
+}
+
+// An empty child named "main", as nn.Sequential is in the reference.
+struct Main final : torch::nn::Module {};
+
+}  // namespace
+
+Convolution::Convolution(std::vector<int64_t> weight_shape, int64_t bias_size) {
+  weight = register_parameter("weight", torch::zeros(weight_shape));
+  if (bias_size > 0) bias = register_parameter("bias", torch::zeros({bias_size}));
+}
+
+Generator::Generator(const Shape& s) : shape(s) {
+  const auto main = register_module("main", std::make_shared<Main>());
+  const int64_t last = doublings(s.resolution);
+  int64_t in = s.latent;
+  for (int64_t i = 0; i <= last; ++i) {
+    const bool hidden = i < last;
+    const int64_t out = hidden ? std::max<int64_t>(1, s.channels >> i) : s.image_channels;
+    const bool bias = hidden && s.norm == Norm::kNone;
+    // The reference's nn.Sequential counts convolution, norm and ReLU.
+    convolutions.push_back(main->register_module(
+        std::to_string(3 * i),
+        std::make_shared<Convolution>(std::vector<int64_t>{in, out, 4, 4}, bias ? out : 0)));
+    norms.push_back(nullptr);
+    if (hidden && s.norm == Norm::kBatch) {
+      norms.back() =
+          main->register_module(std::to_string(3 * i + 1), std::make_shared<BatchNorm2d>(out));
+    }
+    in = out;
+  }
+}
+
+Tensor Generator::forward(const Tensor& z) {
+  Tensor x = z.reshape({z.size(0), -1, 1, 1});
+  for (size_t i = 0; i < convolutions.size(); ++i) {
+    const int64_t stride = i == 0 ? 1 : 2;
+    const int64_t padding = i == 0 ? 0 : 1;
+    x = at::conv_transpose2d(x, convolutions[i]->weight, convolutions[i]->bias, stride, padding);
+    if (norms[i]) x = norms[i]->forward(x);
+    x = i + 1 < convolutions.size() ? torch::relu(x) : torch::tanh(x);
+  }
+  return x;
+}
+
+Discriminator::Discriminator(const Shape& s) : shape(s) {
+  const auto main = register_module("main", std::make_shared<Main>());
+  const int64_t last = doublings(s.resolution);
+  int64_t in = s.image_channels;
+  int64_t index = 0;
+  for (int64_t i = 0; i <= last; ++i) {
+    const bool hidden = i < last;
+    const int64_t out = hidden ? s.channels << i : 1;
+    const bool bias = hidden && s.norm == Norm::kNone;
+    convolutions.push_back(main->register_module(
+        std::to_string(index++),
+        std::make_shared<Convolution>(std::vector<int64_t>{out, in, 4, 4}, bias ? out : 0)));
+    norms.push_back(nullptr);
+    // The reference counts a norm from the second layer on, and the leaky ReLU.
+    if (hidden && i > 0) {
+      if (s.norm == Norm::kBatch) {
+        norms.back() =
+            main->register_module(std::to_string(index), std::make_shared<BatchNorm2d>(out));
+      }
+      ++index;
+    }
+    ++index;
+    in = out;
+  }
+}
+
+Tensor Discriminator::forward(const Tensor& images) {
+  Tensor x = images;
+  for (size_t i = 0; i < convolutions.size(); ++i) {
+    const bool hidden = i + 1 < convolutions.size();
+    x = at::conv2d(
+        x, convolutions[i]->weight, convolutions[i]->bias, hidden ? 2 : 1, hidden ? 1 : 0);
+    if (norms[i]) x = norms[i]->forward(x);
+    if (hidden) x = torch::leaky_relu(x, 0.2);
+  }
+  return x.reshape({-1});
+}
+
+void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : network.named_parameters()) {
+    const Tensor& p = item.value();
+    if (ends_with(item.key(), "bias")) {
+      p.zero_();
+      continue;
+    }
+    const double mean = p.dim() == 1 ? 1.0 : 0.0;  // batch norm's scale, or a convolution
+    p.copy_(mean + 0.02 * normal_like(p, seed, "init/" + player + "/" + item.key()));
+  }
+}
+
+Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
+  const auto weight = [&](int64_t layer) -> const Tensor* {
+    const auto at = tensors.find("main." + std::to_string(3 * layer) + ".weight");
+    return at == tensors.end() ? nullptr : &at->second;
+  };
+  const Tensor* first = weight(0);
+  if (first == nullptr)
+    fail(Exit::kInput, "{}: tensor main.0.weight is missing: not a DCGAN generator", source);
+  Shape shape;
+  shape.resolution = 4;
+  const Tensor* last = first;
+  for (int64_t layer = 0; weight(layer) != nullptr; ++layer) {
+    last = weight(layer);
+    if (last->dim() != 4 || last->size(2) != 4 || last->size(3) != 4) {
+      fail(Exit::kInput,
+           "{}: tensor main.{}.weight has shape [{}]; a DCGAN generator's are [in, out, 4, 4]",
+           source,
+           3 * layer,
+           fmt::join(last->sizes(), ", "));
+    }
+    if (layer > 0) shape.resolution *= 2;
+  }
+  shape.latent = first->size(0);
+  shape.channels = first->size(1);
+  shape.image_channels = last->size(1);
+  shape.norm = tensors.count("main.1.weight") != 0 ? Norm::kBatch : Norm::kNone;
+  if (last == first)
+    fail(
+        Exit::kInput, "{}: a DCGAN generator has at least main.0.weight and main.3.weight", source);
+  return shape;
+}
+
+}  // namespace gantrain::dcgan

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nn/batch_norm.h"
+#include "recipes/dcgan/options.h"
+
+namespace gantrain::dcgan {
+
+// Sizes of one network.
+struct Shape {
+  int64_t resolution = 64;  // 4 * 2^k
+  int64_t image_channels = 3;
+  int64_t latent = 100;     // generator only
+  int64_t channels = 1024;  // generator: feature maps at 4x4; discriminator: after the first layer
+  Norm norm = Norm::kBatch;
+};
+
+// 4x4 convolution of weight and, where no normalisation follows, bias.
+struct Convolution final : torch::nn::Module {
+  Convolution(std::vector<int64_t> weight_shape, int64_t bias_size);
+  at::Tensor weight, bias;
+};
+
+// z [N, latent] -> [N, C, R, R] in [-1, 1]: fractionally-strided convolutions with kernel 4, batch
+// norm and ReLU, tanh at the end (sec. 3, fig. 1). Names as in pytorch/examples: "main.0.weight".
+struct Generator final : torch::nn::Module {
+  explicit Generator(const Shape& shape);
+  at::Tensor forward(const at::Tensor& z);
+
+  Shape shape;
+  std::vector<std::shared_ptr<Convolution>> convolutions;
+  std::vector<std::shared_ptr<BatchNorm2d>> norms;  // null where norm=none
+};
+
+// x [N, C, R, R] -> logits [N]: strided convolutions with kernel 4, batch norm except in the first
+// layer, leaky ReLU of slope .2 (sec. 3).
+struct Discriminator final : torch::nn::Module {
+  explicit Discriminator(const Shape& shape);
+  at::Tensor forward(const at::Tensor& x);
+
+  Shape shape;
+  std::vector<std::shared_ptr<Convolution>> convolutions;
+  std::vector<std::shared_ptr<BatchNorm2d>> norms;
+};
+
+// Sec. 4: weights ~ N(0, .02); batch norm's scale ~ N(1, .02) as in pytorch/examples; biases 0.
+// Each tensor has a stream of its own, so the weights depend on the seed alone.
+void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed);
+
+// Sizes of the generator whose tensors these are. Throws UserError(kInput) naming `source` and the
+// tensor that does not fit.
+Shape generator_shape(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
+
+}  // namespace gantrain::dcgan

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kRedraw = 0.1;     // seconds
+constexpr double kPrint = 60;       // seconds
+constexpr size_t kRecentTicks = 8;  // for the speed
+constexpr int64_t kLeastBar = 10;   // cells
+constexpr int64_t kMostBar = 30;
+
+// Three digits or so, and never more than nine characters.
+std::string brief(double value) {
+  const double size = std::abs(value);
+  if (!std::isfinite(value)) return fmt::format("{}", value);
+  if (size >= 1e5) return fmt::format("{:.1e}", value);
+  if (size >= 100) return fmt::format("{:.0f}", value);
+  if (size >= 0.1 || size == 0) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.2g}", value);
+}
+
+// Done, of all: more digits where a run is so short that they are what moves.
+std::string kimg_of(const Progress& p) {
+  const int digits = p.total_kimg >= 10 || p.total_kimg <= 0 ? 1 : p.total_kimg >= 1 ? 2 : 3;
+  const std::string done = fmt::format("kimg {:.{}f}", p.kimg, digits);
+  return p.total_kimg > 0 ? done + "/" + number(p.total_kimg) : done;
+}
+
+double share_done(const Progress& p) { return std::clamp(p.kimg / p.total_kimg, 0.0, 1.0); }
+
+// Rounded, but 100 only at the end.
+int percent_done(const Progress& p) {
+  const double share = share_done(p);
+  return share >= 1 ? 100 : std::min(99, static_cast<int>(std::lround(100 * share)));
+}
+
+std::string eta_of(const Progress& p) {
+  if (p.kimg_per_second <= 0) return "eta ?";
+  return "eta " + short_duration((p.total_kimg - p.kimg) / p.kimg_per_second);
+}
+
+std::string losses_of(const Progress& p, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : p.losses) parts.push_back(name + " " + brief(value));
+  return join(parts, separator);
+}
+
+std::string memory_of(const Progress& p) {
+  std::string text = fmt::format("mem {:.1f} GB", p.cpu_mem_gb);
+  if (p.gpu_mem_gb > 0) text += fmt::format("  gpu {:.1f} GB", p.gpu_mem_gb);
+  return text;
+}
+
+std::string join_filled(std::vector<std::string> parts) {
+  std::erase(parts, "");
+  return join(parts, "  ");
+}
+
+// What a bar can show besides kimg; empty or 0 is left out.
+struct BarParts {
+  int64_t cells = 0;
+  std::string speed, eta, losses, memory;
+};
+
+std::string compose(const Progress& p, const BarParts& parts) {
+  std::string head = " " + kimg_of(p);
+  if (p.total_kimg > 0) head += fmt::format(" {:3}%", percent_done(p));
+  const std::string tail = join_filled({parts.speed, parts.eta, parts.losses, parts.memory});
+  if (parts.cells == 0) return join_filled({head, tail});
+  const auto cells = static_cast<size_t>(parts.cells);
+  const auto filled = static_cast<size_t>(share_done(p) * static_cast<double>(parts.cells));
+  head += " |" + std::string(filled, '#') + std::string(cells - filled, '-') + "|";
+  return tail.empty() ? head : head + " " + tail;
+}
+
+}  // namespace
+
+Terminal detect_terminal() {
+  const char* kind = std::getenv("TERM");
+  const bool dumb =
+      kind == nullptr || std::string_view(kind).empty() || std::string_view(kind) == "dumb";
+  return {.live = ::isatty(STDERR_FILENO) == 1 && !dumb};
+}
+
+int64_t terminal_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  const auto given = columns != nullptr ? parse_int(columns) : std::nullopt;
+  return given && *given > 0 ? *given : 80;
+}
+
+std::string render_bar(const Progress& progress, int64_t width) {
+  const auto room = static_cast<size_t>(std::max<int64_t>(width - 1, 0));
+  BarParts kept;
+  const auto keep_if_it_fits = [&](const BarParts& with) {
+    if (compose(progress, with).size() <= room) kept = with;
+  };
+  BarParts next = kept;
+  if (progress.total_kimg > 0) next.eta = eta_of(progress);
+  keep_if_it_fits(next);
+  (next = kept).speed = brief(progress.kimg_per_second) + " kimg/s";
+  keep_if_it_fits(next);
+  (next = kept).losses = losses_of(progress, " ");
+  keep_if_it_fits(next);
+  (next = kept).cells = progress.total_kimg > 0 ? kLeastBar : 0;
+  keep_if_it_fits(next);
+  (next = kept).memory = memory_of(progress);
+  keep_if_it_fits(next);
+  if (kept.cells > 0) {
+    const auto spare = static_cast<int64_t>(room - compose(progress, kept).size());
+    kept.cells = std::min(kMostBar, kept.cells + spare);
+  }
+  return compose(progress, kept).substr(0, room);
+}
+
+std::string render_tick(const Progress& p) {
+  const std::string speed = p.kimg_per_second > 0 ? "sec/kimg " + brief(1 / p.kimg_per_second) : "";
+  return join_filled({fmt::format("tick {}", p.tick),
+                      kimg_of(p),
+                      "time " + short_duration(p.seconds),
+                      p.total_kimg > 0 ? eta_of(p) : "",
+                      speed,
+                      losses_of(p, "  "),
+                      memory_of(p)});
+}
+
+void Speed::add(const Progress& tick) {
+  if (!points_.empty() && tick.kimg <= points_.back().kimg) return;
+  points_.push_back({tick.kimg, tick.seconds});
+  if (points_.size() > kRecentTicks + 1) points_.pop_front();
+}
+
+double Speed::kimg_per_second(const Progress& now) const {
+  if (points_.empty() || now.seconds <= points_.front().seconds) return 0;
+  return (now.kimg - points_.front().kimg) / (now.seconds - points_.front().seconds);
+}
+
+Console::~Console() {
+  if (drawn_at_ >= 0) set_live_line("");
+}
+
+void Console::observe(Progress& progress) {
+  if (speed_.empty()) speed_.add(progress);
+  if (progress.kimg_per_second <= 0) progress.kimg_per_second = speed_.kimg_per_second(progress);
+}
+
+void Console::update(Progress progress) {
+  observe(progress);
+  if (!terminal_.live) return;
+  if (drawn_at_ >= 0 && progress.seconds - drawn_at_ < kRedraw) return;
+  draw(progress);
+}
+
+void Console::tick(Progress progress) {
+  observe(progress);
+  speed_.add(progress);
+  if (terminal_.live) {
+    draw(progress);
+  } else if (printed_at_ < 0 || progress.seconds - printed_at_ >= kPrint) {
+    print(progress);
+  } else {
+    unprinted_ = progress;
+  }
+}
+
+void Console::finish() {
+  if (terminal_.live) set_live_line("");
+  drawn_at_ = -1;
+  if (unprinted_) print(*unprinted_);
+}
+
+void Console::draw(const Progress& progress) {
+  set_live_line(render_bar(progress, terminal_.width > 0 ? terminal_.width : terminal_width()));
+  drawn_at_ = progress.seconds;
+}
+
+void Console::print(const Progress& progress) {
+  info("{}", render_tick(progress));
+  printed_at_ = progress.seconds;
+  unprinted_.reset();
+}
+
+}  // namespace gantrain

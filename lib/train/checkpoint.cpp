@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "core/archive.h"
+#include "train/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void append(NamedTensors& all, const std::string& prefix, const NamedTensors& more) {
+  for (const auto& [name, tensor] : more) all.emplace_back(prefix + name, tensor);
+}
+
+// Keys that say how a run is driven, not what it computes: free to differ when resuming.
+bool may_differ(const std::string& key) {
+  for (const char* prefix : {"launch.", "run.", "save.", "samples.", "metrics.", "dist."}) {
+    if (starts_with(key, prefix)) return true;
+  }
+  for (const char* one : {"train.kimg",
+                          "train.micro_batch",
+                          "train.accumulate",
+                          "train.tick",
+                          "train.perturb_ranks",
+                          "data.path",
+                          "data.workers",
+                          "data.cache_mb",
+                          "data.verify",
+                          "G.accumulate",
+                          "D.accumulate"}) {
+    if (key == one) return true;
+  }
+  return false;
+}
+
+Json plain_values(const Config& config) {
+  Json values = Json::object();
+  for (const Key& key : config.schema()) values[key.path] = config.get(key.path);
+  return values;
+}
+
+void check_config(const fs::path& path,
+                  const Json& saved,
+                  const Config& config,
+                  const std::string& force,
+                  const std::string& misfit) {
+  const std::vector<std::string> forced = split(force, ',');
+  const auto is_forced = [&](const std::string& key) {
+    return std::any_of(
+        forced.begin(), forced.end(), [&](const std::string& f) { return f == key || f == "all"; });
+  };
+  std::vector<std::string> differing;
+  std::vector<std::string> keys;
+  for (const Key& key : config.schema()) {
+    const Json before = saved.contains(key.path) ? saved[key.path] : key.value;
+    const Json& now = config.get(key.path);
+    if (before == now || may_differ(key.path) || is_forced(key.path)) continue;
+    differing.push_back(fmt::format("{} {} -> {}", key.path, text_of(before), text_of(now)));
+    keys.push_back(key.path);
+  }
+  if (differing.empty()) return;
+  const std::string way_out =
+      misfit.empty() ? "give the old values, or --force " + join(keys, ",")
+                     : "give the old values (" + misfit + "), or --resume none to start afresh";
+  fail(Exit::kUsage,
+       "{}: the configuration differs: {}; {}",
+       path.string(),
+       join(differing, ", "),
+       way_out);
+}
+
+// What is wrong with the first tensor that does not fit, or "".
+std::string find_misfit(const Archive& archive, const NamedTensors& state) {
+  for (const auto& [name, tensor] : state) {
+    const auto at = archive.tensors.find(name);
+    if (at == archive.tensors.end()) return fmt::format("tensor {} is missing", name);
+    const at::Tensor& saved = at->second;
+    if (saved.sizes() == tensor.sizes() && saved.scalar_type() == tensor.scalar_type()) continue;
+    return fmt::format("tensor {} is {} [{}], {} [{}] is needed",
+                       name,
+                       c10::toString(saved.scalar_type()),
+                       fmt::join(saved.sizes(), ", "),
+                       c10::toString(tensor.scalar_type()),
+                       fmt::join(tensor.sizes(), ", "));
+  }
+  return "";
+}
+
+// Throws UserError(kInput) if the file is broken, UserError(kUsage) if it is another run's.
+void load_one(const fs::path& path,
+              const NamedTensors& state,
+              Counters& counters,
+              const Config& config,
+              const std::string& force) {
+  const Archive archive = load_archive(path);
+  const Json meta = parse_json(archive.meta, path.string(), Exit::kInput);
+  if (meta.value("format", "") != "gantrain.state.1") {
+    fail(Exit::kInput, "{}: not a gantrain state of this version", path.string());
+  }
+  const std::string misfit = find_misfit(archive, state);
+  check_config(path, meta.at("config"), config, force, misfit);
+  if (!misfit.empty()) fail(Exit::kUsage, "{}: {}", path.string(), misfit);
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : state) tensor.detach().copy_(archive.tensors.at(name));
+  counters.images_seen = meta.at("images_seen").get<int64_t>();
+  counters.iteration = meta.at("iteration").get<int64_t>();
+  counters.tick = meta.at("tick").get<int64_t>();
+  counters.seconds = meta.at("seconds").get<double>();
+}
+
+}  // namespace
+
+NamedTensors training_state(const std::vector<PlayerState>& players, torch::nn::Module& ema) {
+  NamedTensors all;
+  for (const PlayerState& p : players) {
+    append(all, p.player->name + "/", state_of(*p.player->network));
+    append(all, p.player->name + ".opt/", p.optimizer->state());
+  }
+  append(all, "G_ema/", state_of(ema));
+  return all;
+}
+
+void save_state(const fs::path& path,
+                const NamedTensors& state,
+                const Counters& c,
+                const Config& config) {
+  Archive archive;
+  const Json meta = {{"format", "gantrain.state.1"},
+                     {"gantrain", kVersion},
+                     {"images_seen", c.images_seen},
+                     {"iteration", c.iteration},
+                     {"tick", c.tick},
+                     {"seconds", c.seconds},
+                     {"config", plain_values(config)}};
+  archive.meta = meta.dump();
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : state) {
+    archive.tensors[name] = tensor;
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  const int64_t room = free_bytes(path.parent_path());
+  if (room >= 0 && room < bytes + bytes / 20) {
+    fail(Exit::kDisk,
+         "{}: needs {} MB, the disk has {} MB free",
+         path.string(),
+         bytes >> 20,
+         room >> 20);
+  }
+  save_archive(path, archive);
+}
+
+void save_model(const fs::path& path,
+                const Recipe& recipe,
+                const std::vector<PlayerState>& players,
+                const torch::nn::Module& ema,
+                const Counters& c) {
+  NamedTensors all = state_of(ema);
+  for (const PlayerState& p : players)
+    append(all, p.player->name + ".", state_of(*p.player->network));
+  save_safetensors(path,
+                   all,
+                   {{"format", "pt"},
+                    {"gantrain.model", recipe.model().dump()},
+                    {"gantrain.version", kVersion},
+                    {"gantrain.kimg", number(static_cast<double>(c.images_seen) / 1e3)}});
+}
+
+fs::path load_newest(const fs::path& where,
+                     const NamedTensors& state,
+                     Counters& counters,
+                     const Config& config,
+                     const std::string& force) {
+  if (fs::is_regular_file(where)) {
+    load_one(where, state, counters, config, force);
+    return where;
+  }
+  if (!fs::exists(where))
+    fail(Exit::kInput,
+         "{}: no such state or run folder; --resume takes a state-*.pt, a run folder, auto or none",
+         where.string());
+  const std::vector<NumberedFile> states = find_states(where);
+  for (const NumberedFile& file : states) {
+    try {
+      load_one(file.path, state, counters, config, force);
+      return file.path;
+    } catch (const UserError& e) {
+      if (e.code() != Exit::kInput) throw;
+      warn("{}; trying the one before it", e.what());
+    }
+  }
+  if (!states.empty()) {
+    fail(Exit::kInput,
+         "{}: none of its {} states can be read; --resume none starts afresh",
+         where.string(),
+         states.size());
+  }
+  return {};
+}
+
+bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters& c) {
+  at::Tensor numbers = torch::tensor({static_cast<double>(loaded),
+                                      static_cast<double>(c.images_seen),
+                                      static_cast<double>(c.iteration),
+                                      static_cast<double>(c.tick),
+                                      c.seconds},
+                                     at::kDouble)
+                           .to(state.front().second.device());
+  group.broadcast_(numbers);
+  const at::Tensor host = numbers.cpu();
+  if (host[0].item<double>() == 0) return false;
+  c.images_seen = static_cast<int64_t>(host[1].item<double>());
+  c.iteration = static_cast<int64_t>(host[2].item<double>());
+  c.tick = static_cast<int64_t>(host[3].item<double>());
+  c.seconds = host[4].item<double>();
+  group.broadcast_state(state);
+  return true;
+}
+
+}  // namespace gantrain

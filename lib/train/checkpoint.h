@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/safetensors.h"
+#include "dist/group.h"
+#include "gan/recipe.h"
+#include "train/step.h"
+
+namespace gantrain {
+
+// Where training stands, beside the tensors. Nothing else is needed: data order and every random
+// draw are functions of the seed and these counters.
+struct Counters {
+  int64_t images_seen = 0;
+  int64_t iteration = 0;
+  int64_t tick = 0;
+  double seconds = 0;  // trained so far, over all sessions
+};
+
+// Everything that an exact resume needs, as the tensors themselves: networks, their buffers,
+// optimizers, the generator's average. Names: "G/main.0.weight", "G.opt/exp_avg/main.0.weight",
+// "G_ema/main.0.weight".
+NamedTensors training_state(const std::vector<PlayerState>& players, torch::nn::Module& ema);
+
+void save_state(const std::filesystem::path& path,
+                const NamedTensors& state,
+                const Counters& counters,
+                const Config& config);
+
+// The generator's average under its own names, then the raw networks as "G.*" and "D.*".
+void save_model(const std::filesystem::path& path,
+                const Recipe& recipe,
+                const std::vector<PlayerState>& players,
+                const torch::nn::Module& ema,
+                const Counters& counters);
+
+// Rank 0: the newest state of a run folder (or the named file) that passes its checksum, put into
+// `state` and `counters`. Returns its path, "" if there is none. Broken ones are warned about and
+// passed over in a folder; a broken named file is UserError(kInput). Configuration that differs
+// where it must not: UserError(kUsage) listing the keys, unless `force` names them.
+std::filesystem::path load_newest(const std::filesystem::path& folder_or_file,
+                                  const NamedTensors& state,
+                                  Counters& counters,
+                                  const Config& config,
+                                  const std::string& force);
+
+// Sends rank 0's tensors and counters to all ranks; false if rank 0 says that nothing was loaded.
+bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters& counters);
+
+}  // namespace gantrain

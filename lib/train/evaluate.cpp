@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/evaluate.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "core/tensors.h"
+#include "metrics/ms_ssim.h"
+#include "metrics/sliced_wasserstein.h"
+#include "report/grid.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+constexpr int64_t kAtATime = 64;  // pictures generated together
+}
+
+Evaluation::Evaluation(Generator& generator,
+                       std::shared_ptr<const Dataset> dataset,
+                       const SampleOptions& samples,
+                       const MetricsOptions& metrics,
+                       uint64_t seed)
+    : generator_(generator),
+      dataset_(std::move(dataset)),
+      samples_(samples),
+      metrics_(metrics),
+      seed_(seed) {}
+
+at::Tensor Evaluation::fakes(const char* purpose, int64_t count) {
+  const Stream stream(seed_, purpose);
+  std::vector<at::Tensor> all;
+  for (int64_t first = 0; first < count; first += kAtATime) {
+    const int64_t n = std::min(kAtATime, count - first);
+    const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
+    at::Tensor labels;
+    if (generator_.classes() > 0)
+      labels = torch::arange(first, first + n).remainder(generator_.classes());
+    all.push_back(to_bytes(generator_.images(z, labels)));
+  }
+  return torch::cat(all);
+}
+
+at::Tensor Evaluation::reals(int64_t count) const {
+  const std::vector<int64_t> order = Stream(seed_, "reals").permutation(dataset_->size());
+  std::vector<at::Tensor> all;
+  for (int64_t i = 0; i < count; ++i) {
+    const Image image = dataset_->load(order[static_cast<size_t>(i % dataset_->size())]);
+    const at::Tensor hwc = torch::from_blob(const_cast<uint8_t*>(image.pixels.data()),
+                                            {image.height, image.width, image.channels},
+                                            at::kByte);
+    all.push_back(hwc.permute({2, 0, 1}).clone());
+  }
+  return torch::stack(all).contiguous();
+}
+
+Image Evaluation::real_grid() const {
+  return tile(reals(samples_.rows * samples_.columns), samples_.columns);
+}
+
+Image Evaluation::fake_grid() {
+  return tile(fakes("grid", samples_.rows * samples_.columns), samples_.columns);
+}
+
+std::vector<Json> Evaluation::measure() {
+  std::vector<Json> lines;
+  const std::vector<std::string> wanted = metric_names(metrics_);
+  if (wanted.empty()) return lines;
+  const int64_t count = std::min(metrics_.images, dataset_->size());
+  const at::Tensor fake = fakes("metrics", count);
+  for (const std::string& name : wanted) {
+    const double start = monotonic_seconds();
+    Json results = Json::object();
+    if (name == "swd") {
+      const std::vector<double> levels = swd(reals(count), fake, seed_);
+      int64_t side = fake.size(2);
+      results["swd"] = levels.back();
+      for (size_t i = 0; i + 1 < levels.size(); ++i, side /= 2)
+        results["swd_" + std::to_string(side)] = levels[i];
+    } else if (count >= 2) {
+      results["msssim"] = ms_ssim(fake);
+    }
+    lines.push_back(
+        {{"metric", name}, {"results", results}, {"total_time", monotonic_seconds() - start}});
+  }
+  return lines;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+enum class LrScale { kNone, kLinear, kSqrt };
+enum class Dtype { kFloat32, kFloat64 };
+constexpr std::array<std::string_view, 3> names(LrScale) { return {"none", "linear", "sqrt"}; }
+constexpr std::array<std::string_view, 2> names(Dtype) { return {"float32", "float64"}; }
+
+struct TrainOptions {
+  Kimg kimg{1'000'000};
+  int64_t batch = 64;
+  std::optional<int64_t> micro_batch;
+  std::optional<int64_t> accumulate;
+  LrScale lr_scale = LrScale::kNone;
+  int64_t seed = 0;
+  Kimg tick{4'000};
+  bool deterministic = false;
+  Dtype dtype = Dtype::kFloat32;
+  bool perturb_ranks = false;
+};
+
+template <class Field>
+void fields(TrainOptions& o, Field&& field) {
+  field("kimg",
+        o.kimg,
+        between(0, 1e9),
+        "length: thousands of real images shown to the discriminator");
+  field("batch", o.batch, between(1, 1e6), "global batch of one optimizer step");
+  field("micro_batch",
+        o.micro_batch,
+        at_least(1),
+        "images of a rank at a time; auto: batch / ranks / accumulate");
+  field("accumulate",
+        o.accumulate,
+        at_least(1),
+        "micro-batches a step; auto: batch / ranks / micro_batch");
+  field("lr_scale", o.lr_scale, "scale learning rates by batch / preset's batch");
+  field("seed", o.seed, between(0, 9e15), "key of every random draw");
+  field("tick", o.tick, between(0.001, 1e6), "kimg between two rows of stats.jsonl");
+  field("deterministic", o.deterministic, "only kernels that give the same bits at every call");
+  field("dtype", o.dtype, "of weights and arithmetic; float64 for parity checks");
+  field("perturb_ranks",
+        o.perturb_ranks,
+        "for tests: other initial weights on each rank, before the first broadcast");
+}
+
+struct EmaOptions {
+  Kimg half_life{10'000};  // Karras et al. 2018, app. A, as a half-life
+  double rampup = 0.05;
+};
+
+template <class Field>
+void fields(EmaOptions& o, Field&& field) {
+  field("half_life",
+        o.half_life,
+        between(0, 1e6),
+        "kimg after which a weight counts half in the generator's average");
+  field("rampup",
+        o.rampup,
+        between(0, 1e6),
+        "half-life at most this share of the images seen; 0: no ramp");
+}
+
+struct SaveOptions {
+  Kimg every{200'000};
+  int64_t keep_last = 3;
+  Kimg keep_every{0};
+};
+
+template <class Field>
+void fields(SaveOptions& o, Field&& field) {
+  field("every", o.every, between(0.001, 1e9), "kimg between two states");
+  field("keep_last", o.keep_last, at_least(1), "newest states kept");
+  field("keep_every",
+        o.keep_every,
+        between(0, 1e9),
+        "kimg between states that are kept for ever; 0: none");
+}
+
+struct SampleOptions {
+  Kimg every{40'000};
+  int64_t columns = 8;
+  int64_t rows = 8;
+};
+
+template <class Field>
+void fields(SampleOptions& o, Field&& field) {
+  field("every", o.every, between(0.001, 1e9), "kimg between two sample grids");
+  field("columns", o.columns, between(1, 64), "pictures in a row of the grid");
+  field("rows", o.rows, between(1, 64), "rows of the grid");
+}
+
+struct MetricsOptions {
+  std::string names = "swd,msssim";
+  Kimg every{200'000};
+  int64_t images = 1024;
+};
+
+template <class Field>
+void fields(MetricsOptions& o, Field&& field) {
+  field("names", o.names, "swd, msssim (comma between), or none");
+  field("every", o.every, between(0.001, 1e9), "kimg between two measurements");
+  field("images", o.images, between(2, 1e6), "pictures of each kind that are compared");
+}
+
+struct RunOptions {
+  std::string out = "runs";
+  std::string run_dir;
+  std::string resume = "auto";
+  std::string force;
+  Duration stop_after{0};
+};
+
+template <class Field>
+void fields(RunOptions& o, Field&& field) {
+  field("out", o.out, "folder in which a numbered run folder is made");
+  field("run_dir", o.run_dir, "exact run folder: the same command there resumes");
+  field("resume", o.resume, "auto (newest state of run_dir), none, or a state or run folder");
+  field("force",
+        o.force,
+        "keys that may differ from the state's when resuming (comma between), or all");
+  field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
+}
+
+// Each of `names` by itself; throws UserError(kUsage) for one that is not a metric.
+std::vector<std::string> metric_names(const MetricsOptions& options);
+
+}  // namespace gantrain

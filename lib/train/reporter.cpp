@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/reporter.h"
+
+#include <torch/torch.h>
+
+#include <fstream>
+
+#include "image/image.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+// "VmRSS:  12345 kB" of /proc/self/status, in GB.
+double memory_gb(const char* field) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (starts_with(line, field))
+      return std::strtod(line.c_str() + std::string(field).size() + 1, nullptr) / 1048576;
+  }
+  return 0;
+}
+
+double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
+
+}  // namespace
+
+Reporter::Reporter(std::shared_ptr<Group> group, int64_t total_images, int64_t start_images)
+    : group_(std::move(group)),
+      total_images_(total_images),
+      tick_images_(start_images),
+      started_(monotonic_seconds()),
+      tick_started_(started_) {}
+
+void Reporter::open(const std::filesystem::path& folder, int64_t resumed_at) {
+  folder_ = folder;
+  events_ = std::make_unique<EventWriter>(folder);
+  if (resumed_at > 0) events_->resume_at(resumed_at / 1000 + 1);
+  // With -q nothing is drawn.
+  live_ = log_console_level() >= Level::kInfo && detect_terminal().live;
+  console_ = std::make_unique<Console>(live_ ? detect_terminal() : Terminal{});
+}
+
+void Reporter::start() { started_ = tick_started_ = monotonic_seconds(); }
+
+void Reporter::record(const std::string& name, const at::Tensor& values) {
+  const torch::NoGradGuard no_grad;
+  const at::Tensor v = values.detach().to(at::kDouble).reshape(-1);
+  const at::Tensor count = torch::full({}, static_cast<double>(v.numel()), v.options());
+  const at::Tensor moments = torch::stack({count, v.sum(), v.square().sum()});
+  const auto [at, fresh] = values_.try_emplace(name, moments);
+  if (!fresh) at->second.add_(moments);
+}
+
+void Reporter::time(const std::string& name, double seconds) { times_[name] += seconds; }
+
+void Reporter::count(const std::string& name, double value) { numbers_.add(name, value); }
+
+void Reporter::iteration(const Counters& counters) {
+  const double now = monotonic_seconds();
+  if (!live_ || now - drawn_ < 0.1) return;
+  drawn_ = now;
+  console_->update(progress(counters));
+}
+
+Progress Reporter::progress(const Counters& c) const {
+  Progress p;
+  p.kimg = kimg(c.images_seen);
+  p.total_kimg = kimg(total_images_);
+  p.seconds = monotonic_seconds() - started_;
+  p.tick = c.tick;
+  for (const char* player : {"G", "D"}) {
+    if (const auto loss = last_.mean(fmt::format("Loss/{}/loss", player)))
+      p.losses.emplace_back(player, *loss);
+  }
+  p.cpu_mem_gb = memory_gb("VmRSS");
+  return p;
+}
+
+void Reporter::fill_resources(const Counters& c) {
+  const double now = monotonic_seconds();
+  last_.add("Progress/kimg", kimg(c.images_seen));
+  last_.add("Progress/tick", static_cast<double>(c.tick));
+  const int64_t images = c.images_seen - tick_images_;
+  if (images > 0) last_.add("Timing/sec_per_kimg", (now - tick_started_) / kimg(images));
+  last_.add("Timing/total_sec", c.seconds);
+  last_.add("Resources/cpu_mem_gb", memory_gb("VmHWM"));
+  tick_images_ = c.images_seen;
+  tick_started_ = now;
+}
+
+void Reporter::tick(const Counters& c) {
+  Stats mine = numbers_;
+  numbers_.clear();
+  for (const auto& [name, moments] : values_) {
+    const at::Tensor m = moments.cpu();
+    mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
+  }
+  for (const auto& [name, seconds] : times_) mine.add(name, seconds);
+  const at::Device device =
+      values_.empty() ? at::Device(at::kCPU) : values_.begin()->second.device();
+  values_.clear();
+  times_.clear();
+  const std::vector<std::string> names = mine.names();
+  at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device);
+  group_->sum_(packed);
+  packed = packed.cpu();
+  last_.clear();
+  last_.unpack(names, {packed.data_ptr<double>(), packed.data_ptr<double>() + packed.numel()});
+  for (const auto& [name, moments] : last_.all()) {
+    if (ends_with(name, "/loss") && moments.bad > 0) {
+      fail(Exit::kDiverged,
+           "{} is not finite at {} kimg: training has diverged; lower the learning rate, or resume "
+           "from an earlier state",
+           name,
+           number(kimg(c.images_seen)));
+    }
+  }
+  fill_resources(c);
+  if (!console_) return;
+  append_stats(folder_, last_);
+  const int64_t step = c.images_seen / 1000;
+  for (const auto& [name, moments] : last_.all()) {
+    if (moments.num > 0) events_->scalar(name, step, moments.mean());
+  }
+  events_->flush();
+  console_->tick(progress(c));
+  if (live_) log_to_file(render_tick(progress(c)));
+}
+
+void Reporter::finish() {
+  if (console_) console_->finish();
+  if (events_) events_->flush();
+}
+
+void Reporter::grid(const std::string& file,
+                    const std::string& tag,
+                    const Image& image,
+                    int64_t images_seen) {
+  const std::string png = encode_png(image);
+  write_file(folder_ / "samples" / file, png);
+  events_->image_png(tag, images_seen / 1000, png, {image.width, image.height, image.channels});
+  events_->flush();
+}
+
+void Reporter::metric(Json line, const std::string& snapshot, int64_t images_seen) {
+  line["snapshot"] = snapshot;
+  line["kimg"] = kimg(images_seen);
+  line["num_gpus"] = group_->world();
+  line["timestamp"] = unix_seconds();
+  const std::string name = line["metric"];
+  append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
+  for (const auto& [key, value] : line["results"].items()) {
+    if (value.is_number())
+      events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
+  }
+}
+
+}  // namespace gantrain

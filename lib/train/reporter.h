@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "config/value.h"
+#include "dist/group.h"
+#include "image/image.h"
+#include "report/console.h"
+#include "report/stats.h"
+#include "report/tensorboard.h"
+#include "train/checkpoint.h"
+
+namespace gantrain {
+
+// Collects what a tick is made of on every rank and writes it on rank 0: stats.jsonl, TensorBoard,
+// the console, sample grids, metrics. Values stay on their device until tick().
+class Reporter {
+ public:
+  Reporter(std::shared_ptr<Group> group, int64_t total_images, int64_t start_images);
+
+  // Rank 0: where files go. `resumed_at` images: TensorBoard forgets later points.
+  void open(const std::filesystem::path& folder, int64_t resumed_at);
+
+  // Training begins now: speed counts from here.
+  void start();
+
+  void record(const std::string& name, const at::Tensor& values);
+  void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
+
+  void count(const std::string& name, double value);  // "Comm/D/bytes": its mean
+
+  // Cheap; called after every iteration.
+  void iteration(const Counters& counters);
+
+  // Collective. Throws UserError(kDiverged) on all ranks if a loss was not finite.
+  void tick(const Counters& counters);
+  void finish();
+
+  // Rank 0 only.
+  void grid(const std::string& file,
+            const std::string& tag,
+            const Image& image,
+            int64_t images_seen);
+  void metric(Json line, const std::string& snapshot, int64_t images_seen);
+
+ private:
+  Progress progress(const Counters& counters) const;
+  void fill_resources(const Counters& counters);
+
+  std::shared_ptr<Group> group_;
+  int64_t total_images_;
+  int64_t tick_images_;  // images seen at the last tick
+  double started_;       // monotonic
+  double tick_started_;
+  std::filesystem::path folder_;
+  std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
+  std::map<std::string, double> times_;
+  Stats numbers_;
+  Stats last_;  // of the last tick, over all ranks
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<Console> console_;
+  bool live_ = false;  // a bar is drawn
+  double drawn_ = 0;   // when it was last
+};
+
+}  // namespace gantrain

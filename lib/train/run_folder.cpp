@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "config/config.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+fs::path make_numbered_folder(const fs::path& out, const std::string& name) {
+  make_writable_folder(out);
+  int64_t next = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    const std::string have = entry.path().filename();
+    const size_t dash = have.find('-');
+    if (dash == std::string::npos) continue;
+    if (const auto number = parse_int(have.substr(0, dash))) next = std::max(next, *number + 1);
+  }
+  for (;; ++next) {
+    const fs::path folder = out / fmt::format("{:05}-{}", next, name);
+    std::error_code error;
+    if (fs::create_directory(folder, error)) {
+      const fs::path link = out / "latest";
+      const fs::path fresh = out / fmt::format(".latest.{}", ::getpid());
+      fs::create_directory_symlink(folder.filename(), fresh, error);
+      if (!error) fs::rename(fresh, link, error);
+      return folder;
+    }
+    if (error) fail(Exit::kDisk, "{}: cannot be made: {}", folder.string(), error.message());
+  }
+}
+
+void write_status(const fs::path& folder, const std::string& line) {
+  write_file(folder / "STATUS", line + "\n");
+}
+
+std::string read_status(const fs::path& folder) {
+  return fs::exists(folder / "STATUS") ? trim(read_file(folder / "STATUS")) : "";
+}
+
+namespace {
+
+// PREFIX + kimg + SUFFIX of a folder, newest first.
+std::vector<NumberedFile> find_numbered(const fs::path& folder,
+                                        std::string_view prefix,
+                                        std::string_view suffix) {
+  std::vector<NumberedFile> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (!starts_with(name, prefix) || !ends_with(name, suffix)) continue;
+    const size_t digits = name.size() - prefix.size() - suffix.size();
+    const auto kimg = parse_double(name.substr(prefix.size(), digits));
+    if (kimg) files.push_back({entry.path(), static_cast<int64_t>(*kimg * 1000 + 0.5)});
+  }
+  std::sort(files.begin(), files.end(), [](const NumberedFile& a, const NumberedFile& b) {
+    return a.images > b.images;
+  });
+  return files;
+}
+
+}  // namespace
+
+std::vector<NumberedFile> find_states(const fs::path& folder) {
+  return find_numbered(folder, "state-", ".pt");
+}
+
+std::vector<NumberedFile> find_models(const fs::path& folder) {
+  return find_numbered(folder, "model-", ".safetensors");
+}
+
+void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
+  const std::vector<NumberedFile> states = find_states(folder);
+  for (size_t i = 0; i < states.size(); ++i) {
+    // The first state at or after a multiple of keep_every stays.
+    const int64_t before = i + 1 < states.size() ? states[i + 1].images : 0;
+    const bool milestone = keep_every > 0 && states[i].images / keep_every > before / keep_every;
+    if (milestone || static_cast<int64_t>(i) < keep_last) continue;
+    std::error_code error;
+    fs::remove(states[i].path, error);
+  }
+}
+
+int64_t set_aside(const fs::path& folder, int64_t images) {
+  int64_t count = 0;
+  for (const auto& files : {find_states(folder), find_models(folder)}) {
+    for (const NumberedFile& file : files) {
+      if (file.images <= images) break;
+      std::error_code error;
+      fs::rename(file.path, folder / ("superseded-" + file.path.filename().string()), error);
+      if (!error) ++count;
+    }
+  }
+  return count;
+}
+
+bool take_request(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  return fs::remove(folder / name, error);
+}
+
+std::string resume_command(const std::string& command, const std::string& folder) {
+  const bool named = command.find("--run-dir") != std::string::npos;
+  const bool elsewhere = command.find("--resume") != std::string::npos;
+  return command + (named ? "" : " --run-dir " + shell_quote(folder)) +
+         (elsewhere ? " --resume auto" : "");
+}
+
+Json describe_environment(const std::string& device, int64_t world) {
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  Json json = {{"gantrain", kVersion},
+               {"started", timestamp()},
+               {"host", host},
+               {"cores", std::thread::hardware_concurrency()},
+               {"device", device},
+               {"ranks", world}};
+  for (const char* name : {"SLURM_JOB_ID",
+                           "SLURM_STEP_ID",
+                           "SLURM_JOB_NAME",
+                           "SLURM_RESTART_COUNT",
+                           "TORCHELASTIC_RUN_ID",
+                           "CUDA_VISIBLE_DEVICES",
+                           "OMP_NUM_THREADS"}) {
+    if (const char* value = std::getenv(name)) json["environment"][name] = value;
+  }
+  return json;
+}
+
+}  // namespace gantrain

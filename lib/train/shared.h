@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "dist/group.h"
+#include "train/step.h"
+
+namespace gantrain {
+
+// What ranks ask of each other at the end of an iteration. Any rank may ask; all obey together.
+struct Requests {
+  bool stop = false;
+  bool save = false;
+};
+
+// One small all-reduce at the end of each iteration: BatchNorm's running statistics become the mean
+// over ranks (dist.broadcast_buffers), and requests are heard by all.
+class SharedStatistics {
+ public:
+  SharedStatistics(const std::vector<PlayerState>& players,
+                   std::shared_ptr<Group> group,
+                   BufferSync buffers);
+
+  // `mine` holds what this rank asks for; returns what any rank asked for. On a GPU, where reading
+  // the answer waits for the device, requests are exchanged at every 16th iteration only.
+  Requests reduce(const Requests& mine, int64_t iteration);
+
+ private:
+  std::shared_ptr<Group> group_;
+  BufferSync mode_;
+  std::vector<at::Tensor> buffers_;  // floating-point ones
+  at::Device device_ = at::kCPU;
+  at::ScalarType dtype_ = at::kFloat;
+};
+
+}  // namespace gantrain

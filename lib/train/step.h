@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/gradient_sync.h"
+#include "gan/recipe.h"
+#include "train/optimizer.h"
+#include "train/plan.h"
+
+namespace gantrain {
+
+// What training keeps for a player beside its network.
+struct PlayerState {
+  Player* player;
+  BatchPlan plan;
+  NamedTensors parameters;  // trainable ones, in registration order
+  std::unique_ptr<Optimizer> optimizer;
+  std::shared_ptr<GradientSync> sync;  // with --ddp-scope whole one for all players
+};
+
+std::vector<PlayerState> make_players(Recipe& recipe,
+                                      const BatchPlan& plan,
+                                      const DistOptions& dist,
+                                      const std::shared_ptr<Group>& group);
+
+// One rank's share of a global batch: samples rank, rank + world, ...
+struct RankBatch {
+  at::Tensor real;    // [batch / world, C, R, R] in [-1, 1]
+  at::Tensor labels;  // int64, or undefined
+  int64_t rank = 0;
+  int64_t iteration = 0;
+};
+
+// Micro-batch k of K: the rank's samples k, k + K, ... (decisions.md: sample n of the global batch
+// goes to rank n mod W and there to micro-batch (n div W) mod K).
+Batch micro_batch(const RankBatch& batch, const BatchPlan& plan, int64_t k);
+
+// What one phase gave to the process group; with 0 of another network's.
+struct PhaseTraffic {
+  Traffic traffic;
+  int64_t buckets = 0;
+};
+
+struct StepHooks {
+  std::function<void(const std::string& name)> phase;                           // "D forward", ...
+  std::function<void(const std::string& player, const at::Tensor& loss)> loss;  // of a micro-batch
+  std::function<Traffic()> traffic = [] { return Traffic{}; };                  // so far
+  std::function<void(const std::string& phase, const PhaseTraffic&)> spent =
+      [](const std::string&, const PhaseTraffic&) {};
+};
+
+// All phases of one iteration that are due. Afterwards networks have moved and gradients are gone.
+void run_iteration(Recipe& recipe,
+                   std::vector<PlayerState>& players,
+                   const RankBatch& batch,
+                   const StepHooks& hooks);
+
+}  // namespace gantrain

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/file.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void write_all(int descriptor, const char* data, size_t bytes, const fs::path& path) {
+  while (bytes > 0) {
+    const ssize_t done = ::write(descriptor, data, bytes);
+    if (done < 0) {
+      if (errno == EINTR) continue;
+      fail(Exit::kDisk, "{}: cannot write: {}", path.string(), errno_text());
+    }
+    data += done;
+    bytes -= static_cast<size_t>(done);
+  }
+}
+
+void flush_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    fail(Exit::kInput, "{}: is a folder, not a file", path.string());
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(Exit::kInput, "{}: cannot be opened: {}", path.string(), errno_text());
+  std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) fail(Exit::kInput, "{}: cannot be read: {}", path.string(), errno_text());
+  return content;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  temporary_ = path_.string() + fmt::format(".tmp{}", ::getpid());
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(Exit::kDisk, "{}: cannot be made: {}", path_.string(), errno_text());
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  write_all(descriptor_, static_cast<const char*>(data), bytes, path_);
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) {
+    fail(Exit::kDisk, "{}: cannot be flushed to disk: {}", path_.string(), errno_text());
+  }
+  ::close(descriptor_);
+  descriptor_ = -1;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const std::string reason = errno_text();
+    ::unlink(temporary_.c_str());
+    fail(Exit::kDisk, "{}: cannot be put in place: {}", path_.string(), reason);
+  }
+  flush_folder(path_.parent_path());
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void append_line(const fs::path& path, std::string_view line) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(Exit::kDisk, "{}: cannot be opened: {}", path.string(), errno_text());
+  const std::string whole = std::string(line) + "\n";
+  try {
+    write_all(descriptor, whole.data(), whole.size(), path);
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+  ::close(descriptor);
+}
+
+void make_writable_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  const char* way_out = "give a folder that can be written";
+  if (error)
+    fail(Exit::kDisk, "{}: cannot be made: {}; {}", path.string(), error.message(), way_out);
+  if (!fs::is_directory(path))
+    fail(Exit::kDisk, "{}: is a file, not a folder; {}", path.string(), way_out);
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    fail(Exit::kDisk, "{}: cannot be written: {}; {}", path.string(), errno_text(), way_out);
+  }
+}
+
+int64_t free_bytes(const fs::path& folder) {
+  struct statvfs info {};
+  if (::statvfs(folder.c_str(), &info) != 0) return -1;
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+fs::path executable_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+}  // namespace gantrain

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <numeric>
+
+namespace gantrain {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || text[i] == separator) {
+      parts.emplace_back(text.substr(start, i - start));
+      start = i + 1;
+    }
+  }
+  return parts;
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) all += separator;
+    all += parts[i];
+  }
+  return all;
+}
+
+std::string trim(std::string_view text) {
+  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return std::string(text);
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return out;
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+std::string shell_quote(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_=./:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  int64_t value = 0;
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_double(std::string_view text) {
+  double value = 0;
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string number(double value) {
+  char buffer[32];
+  const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  std::string shortest(buffer, result.ptr);
+  // Whole numbers up to 2^53 without an exponent: 1e+05 is no way to write a batch.
+  if (value == static_cast<double>(static_cast<int64_t>(value)) && value > -9e15 && value < 9e15) {
+    return std::to_string(static_cast<int64_t>(value));
+  }
+  return shortest;
+}
+
+namespace {
+
+// Damerau-Levenshtein distance (optimal string alignment).
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> nearest(std::string_view word,
+                                 const std::vector<std::string>& candidates,
+                                 size_t count) {
+  std::vector<std::pair<size_t, std::string>> near;
+  const std::string wanted = lower(word);
+  for (const std::string& candidate : candidates) {
+    const std::string have = lower(candidate);
+    size_t distance = edit_distance(wanted, have);
+    const bool part = wanted.size() >= 3 && (have.find(wanted) != std::string::npos ||
+                                             (have.size() >= 3 && wanted.find(have) == 0));
+    if (part) distance = std::min<size_t>(distance, 1);
+    // "lr" for "G.adam.lr": the last component is what people remember.
+    if (const size_t dot = have.rfind('.'); dot != std::string::npos) {
+      const std::string last = have.substr(dot + 1);
+      distance = std::min(distance, edit_distance(wanted, last) + 1);
+      if (last.size() >= 4 && starts_with(wanted, last)) distance = std::min<size_t>(distance, 2);
+    }
+    if (distance <= std::max<size_t>(1, wanted.size() / 3)) near.emplace_back(distance, candidate);
+  }
+  std::stable_sort(
+      near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> out;
+  for (size_t i = 0; i < near.size() && i < count; ++i) {
+    if (near[i].first == near[0].first) out.push_back(near[i].second);  // the rest are noise
+  }
+  return out;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> near = nearest(word, candidates);
+  return near.empty() ? "" : "; did you mean " + join(near, ", ") + "?";
+}
+
+}  // namespace gantrain

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing and builds:  scripts/build.sh release|debug|asan|tsan [target...]
+# into build/, build-debug/, build-asan/, build-tsan/. A folder that was configured by hand is built
+# as it is.
+#   GANTRAIN_CUDA=AUTO|ON|OFF  the CUDA library; AUTO builds it where a CUDA Toolkit is. KEEP: as the
+#                              folder has it, OFF in a new one (what run.sh asks for without a GPU).
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are that large
+  local memory
+  memory=$(awk '/^MemAvailable/ {print int($2 / 2e6)}' /proc/meminfo)
+  echo $((memory < 1 ? 1 : memory < $(nproc) ? memory : $(nproc)))
+}
+
+configure() { # configure FOLDER CMAKE_OPTION...
+  local folder=$1 options="${*:2}" fresh=()
+  if [ -e "$folder/build.ninja" ] && [ "$(cat "$folder/.options" 2>/dev/null)" = "$options" ]; then return; fi
+  mkdir -p "$folder"
+  [ ! -e "$folder/CMakeCache.txt" ] || fresh=(--fresh)
+  rm -f "$folder/build.ninja"
+  echo "$options" >"$folder/.options"
+  cmake -S "$GANTRAIN_ROOT" -B "$folder" -G Ninja "${fresh[@]}" "${@:2}"
+}
+
+build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
+  local folder=$1 cuda=$2 extra=$3 targets=("${@:4}") started
+  if [ "$cuda" = KEEP ]; then
+    cuda=$(sed -n 's/.*-DGANTRAIN_CUDA=\([A-Z]*\).*/\1/p' "$folder/.options" 2>/dev/null || true)
+  fi
+  cuda=${cuda:-OFF}
+  mkdir -p "$folder"
+  started=$folder/.started
+  touch "$started"
+  if [ -e "$folder/CMakeCache.txt" ] && [ ! -e "$folder/.options" ]; then
+    say "$folder was configured by hand: building it as it is"
+    LIBTORCH=
+  else
+    setup_build
+    # shellcheck disable=SC2086 # several options
+    configure "$folder" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" $extra
+  fi
+  if [ "$cuda" = ON ] || { [ "$cuda" != OFF ] && has_gpu; }; then
+    [ -z "$LIBTORCH" ] || setup_cuda_libraries
+    known=$(cmake --build "$folder" --target help) # not through a pipe: grep -q would end it early
+    if ((${#targets[@]})) && grep -q '^gantrain_cuda:' <<<"$known"; then targets+=(gantrain_cuda); fi
+  fi
+  cmake --build "$folder" -j "$(jobs)" ${targets:+--target "${targets[@]}"}
+  # run.sh compares the sources with this stamp, which has the time before the build.
+  if [[ " ${targets[*]:-gantrain_program} " == *" gantrain_program "* ]]; then
+    printf '%s\n%s\n' "$cuda" "$LIBTORCH" >"$folder/.new"
+    touch -r "$started" "$folder/.new"
+    mv "$folder/.new" "$folder/.built"
+  fi
+}
+
+kind=${1:-}
+case $kind in
+  release) folder=$GANTRAIN_ROOT/build extra="-DCMAKE_BUILD_TYPE=Release" ;;
+  debug) folder=$GANTRAIN_ROOT/build-debug extra="-DCMAKE_BUILD_TYPE=Debug" ;;
+  asan) folder=$GANTRAIN_ROOT/build-asan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=address" ;;
+  tsan) folder=$GANTRAIN_ROOT/build-tsan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=thread" ;;
+  *) die 2 "usage: scripts/build.sh release|debug|asan|tsan [target...]" ;;
+esac
+mkdir -p "$folder"
+(
+  flock 8 # two starts in one checkout
+  build "$folder" "${GANTRAIN_CUDA:-AUTO}" "$extra" "${@:2}"
+) 8>"$folder/.lock"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# -fPIC everywhere (static modules end up in the trainer library, and one precompiled header
+# serves them all, which needs equal flags).
+add_compile_options(-fPIC -Wall -Wextra -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-dangling-pointer -Wno-maybe-uninitialized)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
+
+if(GANTRAIN_SANITIZE)
+  add_compile_options(-fsanitize=${GANTRAIN_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${GANTRAIN_SANITIZE})
+endif()
+
+find_program(GANTRAIN_CCACHE ccache)
+if(GANTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Sloppiness that precompiled headers need: ccache's manual, "Precompiled headers".
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${GANTRAIN_CCACHE})
+  set(CMAKE_PCH_INSTANTIATE_TEMPLATES OFF)
+endif()
+
+find_program(GANTRAIN_MOLD mold)
+if(GANTRAIN_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Python of the tests: a venv in the cache, made anew when test/python/requirements.txt changes.
+# Sourced by test.sh for setup_python; by itself it makes the venv and prints its interpreter.
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+# torch's Python side beside LibTorch's own libraries: the very code that gantrain runs on, unpacked once.
+# They load where the CUDA Toolkit provides most of what libtorch_cuda.so needs; setup_cuda_libraries
+# brings the rest.
+add_torch() { # add_torch VENV
+  local site file wheel
+  site=$(echo "$1"/lib/python3*/site-packages)
+  fetch_wheel torch "$TORCH_VERSION" "$TORCH_SHA256"
+  unpack "$wheel" "$site" 0 'torch*' '!torch/lib/*' '!torch/include/*' '!torch/share/*' '!torch/bin/p*'
+  mkdir -p "$site/torch/lib"
+  for file in "$LIBTORCH"/lib/*.so*; do
+    ln -s "$file" "$site/torch/lib/"
+  done
+  # Entry by entry: torch asks for libraries by the folder that it finds itself in.
+  "$1/bin/python" -c 'import torch; assert torch.zeros(2).sum() == 0'
+}
+
+make_venv() { # make_venv PYTHON VENV no|torch
+  [ -e "$2/.complete" ] && return
+  say "making the Python venv of the tests: $2"
+  rm -rf "$2"
+  need_pip
+  "$1" -m venv --without-pip "$2"
+  python3 -m pip --python "$2/bin/python" install -q --disable-pip-version-check --no-deps \
+    -r "$GANTRAIN_ROOT/test/python/requirements.txt" </dev/null >&2 ||
+    die 4 "the packages of test/python/requirements.txt could not be installed (pip's reason is above)"
+  if [ "$3" = torch ]; then
+    add_torch "$2" >&2 || die 4 "torch $TORCH_VERSION does not import in $2"
+  fi
+  touch "$2/.complete"
+}
+
+# Sets and exports GANTRAIN_PYTHON, and GANTRAIN_NO_TORCH_REASON where that Python has no torch.
+setup_python() {
+  local requirements=$GANTRAIN_ROOT/test/python/requirements.txt python=python3 torch=no version key
+  python3.11 -c '' 2>/dev/null && python=python3.11
+  version=$("$python" -c 'import sys; print(*sys.version_info[:2], sep=".")')
+  export GANTRAIN_NO_TORCH_REASON=
+  if [ "$version" != 3.11 ]; then
+    GANTRAIN_NO_TORCH_REASON="python3 is $version, the cached wheel of torch is for 3.11"
+  elif [ -n "${GANTRAIN_LIBTORCH:-}" ]; then
+    GANTRAIN_NO_TORCH_REASON="GANTRAIN_LIBTORCH is set, there is no cached wheel of torch"
+  elif ! toolkit_dir >/dev/null; then
+    GANTRAIN_NO_TORCH_REASON="no CUDA Toolkit, whose libraries torch's Python side needs"
+  else
+    setup_cuda_libraries
+    torch=torch
+  fi
+  version=$("$python" -c 'import sys; print(sys.version, sys.base_prefix)')
+  key=$(cat "$requirements" "$GANTRAIN_ROOT/scripts/setup_python.sh" - <<<"$version" | sha256sum)
+  export GANTRAIN_PYTHON=$GANTRAIN_CACHE_DIR/venv-${key::12}-$torch/bin/python
+  with_lock make_venv "$python" "${GANTRAIN_PYTHON%/bin/python}" "$torch"
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  setup_libtorch
+  setup_python
+  echo "$GANTRAIN_PYTHON"
+fi

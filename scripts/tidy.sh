@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# clang-tidy 14 (.clang-tidy) over sources of the build in build/:
+#   scripts/tidy.sh            what is compiled without LibTorch: seconds a file
+#   scripts/tidy.sh --all      everything; LibTorch's headers cost half a minute a file
+#   scripts/tidy.sh FILE...    these
+# A file that was clean is not read again until it, what it includes or .clang-tidy changes.
+# shellcheck source=scripts/setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+cd "$GANTRAIN_ROOT"
+program=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "SKIP: no clang-tidy"; exit 77; }
+[ -e build/compile_commands.json ] || die 4 "tidy.sh reads build/compile_commands.json: scripts/build.sh release makes it"
+# g++'s precompiled header is nothing for clang, and tells the sources that use LibTorch from the others.
+pch='-Winvalid-pch -include [^ ]*cmake_pch.hxx'
+mkdir -p build/tidy
+sed "s#$pch##" build/compile_commands.json >build/tidy/compile_commands.json
+sources() { # sources FILTER...: those of the build under app and lib whose command passes
+  grep '"command": ' build/compile_commands.json | "$@" |
+    sed -n "s# *\"command\": .* -c $GANTRAIN_ROOT/\(\(app\|lib\)/[^ ]*\.cpp\)\",*#\1#p" | sort
+}
+
+case ${1:-} in
+  '') mapfile -t files < <(sources grep -v -e "$pch") ;;
+  --all) mapfile -t files < <(sources cat) ;;
+  *) files=("$@") ;;
+esac
+
+# What the compiler saw each source include of the project: source -> files, separated by blanks.
+declare -A included
+while read -r source header; do
+  included[$source]+=" $header"
+done < <(ninja -C build -t deps | awk -v root="$GANTRAIN_ROOT/" '
+  /^[^ ]/ { source = ""; next }
+  index($1, root) == 1 {
+    file = substr($1, length(root) + 1)
+    if (source == "") source = file
+    print source, file
+  }')
+
+clean=$GANTRAIN_CACHE_DIR/tidy # by content, so that all checkouts can share it
+mkdir -p "$clean"
+stale=()
+for file in "${files[@]}"; do
+  # shellcheck disable=SC2086 # several files
+  key=$(cat .clang-tidy ${included[$file]:-} | sha256sum)
+  [ -n "${included[$file]:-}" ] && [ -e "$clean/${key%% *}" ] || stale+=("$file" "$clean/${key%% *}")
+done
+((${#stale[@]})) || exit 0
+printf '%s\0' "${stale[@]}" | xargs -0 -P "$(nproc)" -n 2 bash -c '
+  if said=$("$0" --quiet -p build/tidy "$1" 2>&1); then : >"$2"; else echo "$said"; exit 1; fi' "$program"

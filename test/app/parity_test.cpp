@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same global batch gives the same model, however many ranks share it: bits in
+// float32 where the sums have the same order, a distance in float64 where they have not.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "app/tensor_file.h"
+#include "app/tiny.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Without BatchNorm, 50 iterations, powers of two: scaling and sums of two are exact.
+void check_two_ranks_equal_two_parts(const std::string& more) {
+  const TemporaryFolder folder;
+  const std::string same = "--kimg 0.8 --set dcgan.norm=none " + more;
+  const std::string one = model_sha(train(folder, "one", "--accumulate 2 " + same));
+  for (const std::string mode : {"wrapper", "dynamic", "flat"}) {
+    CAPTURE(mode);
+    CHECK(model_sha(train(folder, mode, "--nproc 2 --ddp-mode " + mode + " " + same)) == one);
+  }
+}
+
+TEST_CASE("TwoRanksEqualTwoPartsWithAdam") { check_two_ranks_equal_two_parts(""); }
+TEST_CASE("TwoRanksEqualTwoPartsWithSgd") {
+  check_two_ranks_equal_two_parts("--set G.optimizer=sgd --set D.optimizer=sgd");
+}
+TEST_CASE("TwoRanksEqualTwoPartsWithDoubleBackward") {
+  check_two_ranks_equal_two_parts("--set dcgan.loss=wgan-gp --set D.steps=2");
+}
+
+// Against one undivided batch sums have another order: 1e-10 of the distance moved.
+void check_two_ranks_follow_one_batch(const std::string& more) {
+  const TemporaryFolder folder;
+  const std::string same = "--kimg 0.32 --set train.dtype=float64 --set dcgan.norm=none " + more;
+  const fs::path one = train(folder, "one", same);
+  const fs::path two = train(folder, "two", "--nproc 2 " + same);
+  const FileTensors start = read_safetensors(files_like(one, "model-").front());
+  const FileTensors a = read_safetensors(files_like(one, "model-").back());
+  const FileTensors b = read_safetensors(files_like(two, "model-").back());
+  REQUIRE(a.size() == b.size());
+  double moved = 0;
+  double apart = 0;
+  for (const auto& [name, tensor] : a) {
+    CAPTURE(name);
+    REQUIRE(tensor.dtype == "F64");
+    CHECK(max_distance(tensor, start.at(name)) > 0);
+    moved = std::max(moved, max_distance(tensor, start.at(name)));
+    apart = std::max(apart, max_distance(tensor, b.at(name)));
+  }
+  CHECK(moved > 1e-4);
+  CHECK(apart > 0);  // equal bits would mean that nothing was divided
+  CHECK(apart <= 1e-10 * moved);
+}
+
+TEST_CASE("TwoRanksFollowOneUndividedBatchWithAdam") { check_two_ranks_follow_one_batch(""); }
+TEST_CASE("TwoRanksFollowOneUndividedBatchWithSgd") {
+  check_two_ranks_follow_one_batch("--set G.optimizer=sgd --set D.optimizer=sgd");
+}
+
+TEST_CASE("RanksThatStartApartTrainAsOne") {
+  const TemporaryFolder folder;
+  const std::string same = "--nproc 2 --set dcgan.norm=none";
+  const std::string plain = model_sha(train(folder, "plain", same));
+  for (const std::string mode : {"wrapper", "dynamic", "flat"}) {
+    CAPTURE(mode);
+    const std::string apart = same + " --set train.perturb_ranks=on --ddp-mode " + mode;
+    CHECK(model_sha(train(folder, mode, apart)) == plain);
+  }
+}
+
+}  // namespace
+}  // namespace gantrain

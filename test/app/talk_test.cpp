@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the thin program says without training: help, presets, the resolved configuration.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+
+#include "app/tiny.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+using Json = nlohmann::json;
+
+Json dry_run(const Words& arguments, const CommandOptions& options = {}) {
+  Words all = arguments;
+  all.insert(all.end(), {"--dry-run", "--json"});
+  const Outcome outcome = gantrain(all, options);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+Json value(const Json& resolved, const std::string& key) {
+  return resolved.at("values").at(key).at("value");
+}
+
+std::string origin(const Json& resolved, const std::string& key) {
+  return resolved.at("values").at(key).at("origin");
+}
+
+// What a shell command prints on standard output.
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) text.push_back(static_cast<char>(c));
+  pclose(pipe);
+  return text;
+}
+
+TEST_CASE("ReadingCommandsAnswerOnStandardOutputAlone") {
+  for (const std::string text : {"--help",
+                                 "--version",
+                                 "train --help",
+                                 "generate --help",
+                                 "presets list",
+                                 "presets show dcgan",
+                                 "presets diff dcgan dcgan-tiny",
+                                 "help flags",
+                                 "help keys",
+                                 "help exit",
+                                 "--preset dcgan-tiny --dry-run"}) {
+    CAPTURE(text);
+    const Outcome outcome = gantrain(words(text));
+    CHECK(outcome.code == 0);
+    CHECK(!outcome.out.empty());
+    CHECK(outcome.err.empty());
+    CHECK(outcome.seconds < 1);
+  }
+}
+
+TEST_CASE("PresetsListAsJsonNamesEachPreset") {
+  const Outcome outcome = gantrain(words("presets list --json"));
+  REQUIRE(outcome.code == 0);
+  Words names;
+  for (const Json& preset : Json::parse(outcome.out)) names.push_back(preset.at("name"));
+  for (const std::string name : {"dcgan", "dcgan-tiny", "lsgan", "wgan-gp"}) {
+    CHECK(std::count(names.begin(), names.end(), name) == 1);
+  }
+}
+
+TEST_CASE("TheThinProgramDoesNotNeedLibTorch") {
+  const std::string needed = output_of("ldd '" + gantrain_program().string() + "'");
+  if (needed.find("libc.so") == std::string::npos) {
+    WARN("skipped: ldd is not there, or does not read this program");
+    return;
+  }
+  INFO(needed);
+  CHECK(needed.find("not found") == std::string::npos);
+  for (const std::string library : {"libtorch", "libc10", "libcuda", "libgantrain"}) {
+    CHECK(needed.find(library) == std::string::npos);
+  }
+}
+
+TEST_CASE("AFlagBeatsTheEnvironmentBeatsTheFileBeatsThePreset") {
+  const TemporaryFolder folder;
+  write_file(folder / "own.json", R"({"train": {"batch": 24, "kimg": 3}, "dcgan.channels": 40})");
+  const CommandOptions bare{.folder = folder.path()};
+  const CommandOptions with{.environment = {{"GANTRAIN_TRAIN__BATCH", "48"}},
+                            .folder = folder.path()};
+  const Words file = words("--preset dcgan-tiny --config own.json");
+
+  const Json preset = dry_run(words("--preset dcgan-tiny"), bare);
+  CHECK(value(preset, "train.batch") == 16);
+  CHECK(origin(preset, "train.batch") == "preset dcgan-tiny");
+  CHECK(origin(preset, "dcgan.latent") == "preset dcgan");
+  CHECK(origin(preset, "train.tick") == "default");
+
+  const Json from_file = dry_run(file, bare);
+  CHECK(value(from_file, "train.batch") == 24);
+  CHECK(origin(from_file, "train.batch").find("own.json") != std::string::npos);
+  CHECK(value(from_file, "dcgan.channels") == 40);
+
+  const Json from_environment = dry_run(file, with);
+  CHECK(value(from_environment, "train.batch") == 48);
+  CHECK(origin(from_environment, "train.batch").find("GANTRAIN_TRAIN__BATCH") != std::string::npos);
+  CHECK(value(from_environment, "train.kimg") == 3);
+
+  Words all = file;
+  all.insert(all.end(), {"--batch", "32"});
+  const Json from_flag = dry_run(all, with);
+  CHECK(value(from_flag, "train.batch") == 32);
+  CHECK(origin(from_flag, "train.batch") == "flag --batch");
+}
+
+TEST_CASE("AliasesOfOtherLaunchersAreUnderstood") {
+  const TemporaryFolder folder;
+  write_file(folder / "own.json", R"({"train": {"batch": 24}})");
+  const CommandOptions here{.folder = folder.path()};
+  for (const std::string nproc : {"--nproc 2", "--nproc_per_node 2", "--nproc-per-node=2"}) {
+    const Json resolved = dry_run(
+        words("--preset dcgan-tiny --config-file own.json --cfg-options train.seed=7 " + nproc),
+        here);
+    CAPTURE(nproc);
+    CHECK(value(resolved, "launch.nproc") == 2);
+    CHECK(value(resolved, "train.seed") == 7);
+    CHECK(value(resolved, "train.batch") == 24);
+    CHECK(resolved.at("schedule").at("micro_batch") == 12);
+  }
+}
+
+TEST_CASE("KimgIsABareNumberOrCountsPictures") {
+  const auto kimg = [](const std::string& text) {
+    return value(dry_run(words("--preset dcgan-tiny --kimg " + text)), "train.kimg");
+  };
+  CHECK(kimg("25M") == 25000);
+  CHECK(kimg("200k") == 200);
+  CHECK(kimg("7") == 7);
+  CHECK(kimg("0.5") == 0.5);
+}
+
+TEST_CASE("RatesScaleWithTheBatchOnlyWhenAsked") {
+  const auto rate = [](const std::string& more) {
+    return value(dry_run(words("--preset dcgan-tiny --batch 64 " + more)), "G.adam.lr")
+        .get<double>();
+  };
+  CHECK(rate("") == Approx(2e-4));
+  CHECK(rate("--lr-scale linear") == Approx(8e-4));
+  CHECK(rate("--lr-scale sqrt") == Approx(4e-4));
+}
+
+TEST_CASE("ABatchThatRanksDoNotDivideIsRefusedWithTheNearestOnes") {
+  const Outcome outcome = gantrain(words("--preset dcgan-tiny --nproc 3 --device cpu --dry-run"));
+  CHECK(outcome.code == 2);
+  CHECK(is_one_error_line(outcome.err));
+  CHECK(outcome.err.find("15") != std::string::npos);
+  CHECK(outcome.err.find("18") != std::string::npos);
+}
+
+TEST_CASE("TheTwoTimeScaleSetUpIsReachedBySetAlone") {
+  const std::string sets =
+      "--set G.adam.lr=1e-4 --set D.adam.lr=4e-4 --set G.adam.beta1=0 --set D.adam.beta1=0 --set "
+      "G.adam.beta2=.999 "
+      "--set D.adam.beta2=.999 --set G.adam.eps=1e-6 --set D.adam.eps=1e-6 --set G.accumulate=8 "
+      "--set D.accumulate=8";
+  const Json resolved = dry_run(tiny(sets));
+  CHECK(value(resolved, "G.adam.lr") == 1e-4);
+  CHECK(value(resolved, "D.adam.lr") == 4e-4);
+  for (const std::string player : {"G", "D"}) {
+    CHECK(value(resolved, player + ".adam.beta1") == 0);
+    CHECK(value(resolved, player + ".adam.beta2") == .999);
+    CHECK(value(resolved, player + ".adam.eps") == 1e-6);
+    CHECK(value(resolved, player + ".accumulate") == 8);
+  }
+  const TemporaryFolder folder;
+  train(folder, "run", sets + " --kimg 0.1");
+}
+
+}  // namespace
+}  // namespace gantrain

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+using namespace gantrain;
+
+namespace {
+
+struct Inner {
+  double lr = 0.1;
+};
+template <class Field>
+void fields(Inner& o, Field&& field) {
+  field("lr", o.lr, between(0, 1), "learning rate");
+}
+
+struct Outer {
+  int64_t batch = 64;
+  bool mirror = false;
+  std::string path = "here";
+  std::optional<int64_t> accumulate;
+  Kimg kimg{1000};
+  Duration limit{60};
+  Inner G;
+};
+template <class Field>
+void fields(Outer& o, Field&& field) {
+  field("batch", o.batch, at_least(1), "batch");
+  field("mirror", o.mirror, "flip");
+  field("path", o.path, "path");
+  field("accumulate", o.accumulate, at_least(1), "parts");
+  field("kimg", o.kimg, "length");
+  field("limit", o.limit, "time");
+  field("G", o.G, "nested");
+}
+
+Config fresh() {
+  Schema schema;
+  add_keys<Outer>(schema, "train.");
+  return Config(schema);
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const UserError& e) {
+    CHECK(e.code() == Exit::kUsage);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("DefaultsAreTheStructs") {
+  const Outer o = fresh().read<Outer>("train.");
+  CHECK(o.batch == 64);
+  CHECK(o.G.lr == 0.1);
+  CHECK_FALSE(o.accumulate);
+}
+
+TEST_CASE("LaterLayersWinAndAreRemembered") {
+  Config config = fresh();
+  config.set_tree(
+      parse_json(R"({"train": {"batch": 8, "G": {"lr": 0.5}}} // why)", "f", Exit::kUsage),
+      "file f");
+  config.set("train.batch", "16", "flag --batch");
+  const Outer o = config.read<Outer>("train.");
+  CHECK(o.batch == 16);
+  CHECK(o.G.lr == 0.5);
+  CHECK(config.origin("train.batch") == "flag --batch");
+  CHECK(config.origin("train.G.lr") == "file f");
+  CHECK(config.origin("train.path") == "default");
+  CHECK(config.given("train.batch"));
+  CHECK_FALSE(config.given("train.path"));
+}
+
+TEST_CASE("AnUnknownKeyNamesTheNearest") {
+  Config config = fresh();
+  const std::string text = message_of([&] { config.set("train.bacth", 1, "flag --set"); });
+  CHECK(text == "unknown key train.bacth (flag --set); did you mean train.batch?");
+}
+
+TEST_CASE("AWrongValueNamesKeyValueOriginAndWhatIsAllowed") {
+  Config config = fresh();
+  CHECK(message_of([&] { config.set("train.batch", "many", "flag --batch"); }) ==
+        "train.batch = many (flag --batch): allowed: integer, at least 1");
+  CHECK(message_of([&] { config.set("train.G.lr", 2, "file f"); }) ==
+        "train.G.lr = 2 (file f): allowed: number, 0 to 1");
+  CHECK_FALSE(message_of([&] { config.set("train.accumulate", 0, "x"); }).empty());
+}
+
+TEST_CASE("ASavedConfigReadsBackTheSame") {
+  Config config = fresh();
+  config.set("train.kimg", "25k", "flag");
+  config.set("train.limit", "2m", "flag");
+  config.set("train.accumulate", "4", "flag");
+  Config again = fresh();
+  again.set_tree(config.to_json(), "file");
+  CHECK(differences(config, again).empty());
+  CHECK(again.read<Outer>("train.").kimg.images == 25000);
+  CHECK(again.read<Outer>("train.").limit.seconds == 120);
+}
+
+TEST_CASE("TheEnvironmentReachesKeysInAnyCase") {
+  Config config = fresh();
+  set_from_environment(config,
+                       {{"GANTRAIN_TRAIN__BATCH", "8"},
+                        {"GANTRAIN_TRAIN__G__LR", "0.3"},
+                        {"GANTRAIN_CACHE_DIR", "/x"}});
+  CHECK(config.read<Outer>("train.").batch == 8);
+  CHECK(config.read<Outer>("train.").G.lr == 0.3);
+  CHECK_FALSE(message_of([&] {
+                set_from_environment(config, {{"GANTRAIN_TRAIN__BACTH", "8"}});
+              }).empty());
+}
+
+TEST_CASE("BrokenJsonNamesFileAndLine") {
+  const std::string text = message_of([] { parse_json("{\n\"a\": }", "my.json", Exit::kUsage); });
+  CHECK(text.find("my.json: line 2") == 0);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/value.h"
+
+#include <catch2/catch.hpp>
+
+using namespace gantrain;
+
+namespace {
+enum class Colour { kRed, kGreen };
+constexpr std::array<std::string_view, 2> names(Colour) { return {"red", "green"}; }
+}  // namespace
+
+TEST_CASE("ABareNumberIsKimgAndWithAUnitItCountsPictures") {
+  CHECK(Value<Kimg>::from_text("25000")->images == 25'000'000);
+  CHECK(Value<Kimg>::from_text("25M")->images == 25'000'000);
+  CHECK(Value<Kimg>::from_text("200k")->images == 200'000);
+  CHECK(Value<Kimg>::from_text("0.5")->images == 500);
+  CHECK_FALSE(Value<Kimg>::from_text("many"));
+  CHECK_FALSE(Value<Kimg>::from_text("-1"));
+  CHECK(Value<Kimg>::to_json({500}).dump() == "0.5");
+  CHECK(Value<Kimg>::to_json({200000}).dump() == "200");
+}
+
+TEST_CASE("SwitchesHaveManyWords") {
+  for (const char* yes : {"on", "true", "YES", "1"}) CHECK(Value<bool>::from_text(yes) == true);
+  for (const char* no : {"off", "False", "no", "0"}) CHECK(Value<bool>::from_text(no) == false);
+  CHECK_FALSE(Value<bool>::from_text("maybe"));
+}
+
+TEST_CASE("EnumsAreTheirNames") {
+  CHECK(Value<Colour>::type() == "red|green");
+  CHECK(Value<Colour>::from_text("green") == Colour::kGreen);
+  CHECK_FALSE(Value<Colour>::from_text("blue"));
+  CHECK(Value<Colour>::to_json(Colour::kRed) == "red");
+}
+
+TEST_CASE("AnOptionalMayBeAuto") {
+  CHECK_FALSE(Value<std::optional<int64_t>>::from_text("auto")->has_value());
+  CHECK(Value<std::optional<int64_t>>::from_text("8")->value() == 8);
+  CHECK_FALSE(Value<std::optional<int64_t>>::from_text("eight"));
+  CHECK(Value<std::optional<int64_t>>::to_json(std::nullopt) == "auto");
+}
+
+TEST_CASE("NotANumberIsNoNumber") {
+  CHECK_FALSE(Value<double>::from_text("nan"));
+  CHECK_FALSE(Value<double>::from_text("inf"));
+  CHECK(Value<double>::to_json(2e-4).dump() == "0.0002");
+}

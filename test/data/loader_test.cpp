@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/loader.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "data/sampler.h"
+#include "util/error.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kPrime = 101;
+
+// Pictures of 2 x 2 x 1 whose left column is their index and whose right column is 255 - index.
+class Numbered final : public Dataset {
+ public:
+  int64_t size() const override { return kPrime; }
+  int64_t channels() const override { return 1; }
+  int64_t classes() const override { return with_labels ? 7 : 0; }
+  int64_t label(int64_t index) const override { return index % 7; }
+  std::string description() const override { return "numbered"; }
+  Image load(int64_t index) const override {
+    if (index == bad) fail(Exit::kInput, "picture {}", index);
+    if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    if (!sigismember(&blocked, SIGTERM)) signals_open = true;
+    ++loads;
+    const auto value = static_cast<uint8_t>(index);
+    const auto other = static_cast<uint8_t>(255 - index);
+    return {2, 2, 1, {value, other, value, other}};
+  }
+
+  bool with_labels = true;
+  int64_t bad = -1;
+  double seconds = 0;
+  mutable std::atomic<int> loads = 0;
+  mutable std::atomic<bool> signals_open = false;
+};
+
+DataOptions with_workers(int64_t workers, bool mirror = false) {
+  DataOptions options;
+  options.resolution = 2;
+  options.workers = workers;
+  options.mirror = mirror;
+  return options;
+}
+
+// Indices of the pictures in a batch.
+std::vector<int64_t> indices(const RealBatch& batch) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < batch.images.size(0); ++i) {
+    const int left = batch.images[i][0][0][0].item<uint8_t>();
+    const int right = batch.images[i][0][0][1].item<uint8_t>();
+    all.push_back(std::min(left, right));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
+  const int64_t world = GENERATE(1, 2, 3);
+  const int64_t workers = GENERATE(0, 1, 3);
+  const auto dataset = std::make_shared<Numbered>();
+  const int64_t batch = 12;
+  const Sampler sampler(kPrime, 4, false);
+  std::vector<std::unique_ptr<Loader>> loaders;
+  for (int64_t rank = 0; rank < world; ++rank) {
+    loaders.push_back(
+        std::make_unique<Loader>(dataset, with_workers(workers), 4, Slice{rank, world}, 0, batch));
+  }
+  std::vector<int> shown(kPrime, 0);
+  int64_t image = 0;
+  for (int64_t step = 0; step * batch < 3 * kPrime; ++step) {
+    std::vector<int64_t> global(static_cast<size_t>(batch));
+    for (int64_t rank = 0; rank < world; ++rank) {
+      const RealBatch part = loaders[static_cast<size_t>(rank)]->next();
+      CHECK(part.first == step * batch);
+      const auto own = indices(part);
+      REQUIRE(static_cast<int64_t>(own.size()) == batch / world);
+      for (size_t i = 0; i < own.size(); ++i) {
+        global[i * static_cast<size_t>(world) + static_cast<size_t>(rank)] = own[i];
+        CHECK(part.labels[static_cast<int64_t>(i)].item<int64_t>() == own[i] % 7);
+      }
+    }
+    for (const int64_t index : global) {
+      CHECK(index == sampler.index(image));
+      if (image < 3 * kPrime) ++shown[static_cast<size_t>(index)];
+      ++image;
+    }
+  }
+  CHECK(shown == std::vector<int>(kPrime, 3));
+}
+
+TEST_CASE("LoaderStartsAtAnyImage") {
+  const auto dataset = std::make_shared<Numbered>();
+  const int64_t start = 777;
+  Loader loader(dataset, with_workers(2), 1, {}, start, 8);
+  const Sampler sampler(kPrime, 1, false);
+  for (int64_t step = 0; step < 5; ++step) {
+    const RealBatch batch = loader.next();
+    CHECK(batch.first == start + 8 * step);
+    const auto own = indices(batch);
+    for (int64_t i = 0; i < 8; ++i)
+      CHECK(own[static_cast<size_t>(i)] == sampler.index(batch.first + i));
+  }
+}
+
+TEST_CASE("MirroredImagesAreFlippedAsTheSamplerSays") {
+  const auto dataset = std::make_shared<Numbered>();
+  Loader loader(dataset, with_workers(1, true), 6, {1, 2}, 0, 40);
+  const Sampler sampler(kPrime, 6, true);
+  const RealBatch batch = loader.next();
+  for (int64_t i = 0; i < 20; ++i) {
+    const int64_t image = 1 + 2 * i;
+    const int left = batch.images[i][0][1][0].item<uint8_t>();
+    const int64_t index = sampler.index(image);
+    CHECK(left == (sampler.flipped(image) ? 255 - index : index));
+  }
+}
+
+TEST_CASE("PlanesComeInOrderOfTheChannels") {
+  DataOptions options;
+  options.resolution = 16;
+  options.workers = 0;
+  const auto shapes = open_dataset(options);
+  Loader loader(shapes, options, 0, {}, 0, 4);
+  const RealBatch batch = loader.next();
+  CHECK(batch.images.sizes() == at::IntArrayRef{4, 3, 16, 16});
+  CHECK(batch.images.scalar_type() == at::kByte);
+  const Image first = shapes->load(Sampler(shapes->size(), 0, false).index(0));
+  const auto hwc = batch.images[0].permute({1, 2, 0}).contiguous();
+  const auto* data = hwc.data_ptr<uint8_t>();
+  CHECK(std::vector<uint8_t>(data, data + hwc.numel()) == first.pixels);
+}
+
+TEST_CASE("LabelsAreUndefinedWithoutClasses") {
+  const auto dataset = std::make_shared<Numbered>();
+  dataset->with_labels = false;
+  CHECK_FALSE(Loader(dataset, with_workers(1), 0, {}, 0, 4).next().labels.defined());
+}
+
+TEST_CASE("ErrorsOfWorkersReachTheCallerAtTheirBatch") {
+  const auto dataset = std::make_shared<Numbered>();
+  const Sampler sampler(kPrime, 2, false);
+  dataset->bad = sampler.index(21);
+  Loader loader(dataset, with_workers(GENERATE(0, 1, 4)), 2, {}, 0, 8);
+  loader.next();
+  loader.next();
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(loader.next(), UserError);
+}
+
+TEST_CASE("LoaderWorksAheadButNotWithoutBound") {
+  const auto dataset = std::make_shared<Numbered>();
+  Loader loader(dataset, with_workers(2), 0, {}, 0, 10);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(dataset->loads == 40);
+  CHECK(loader.next().waited < 0.1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(dataset->loads == 50);
+}
+
+TEST_CASE("WorkersBlockAllSignals") {
+  const auto dataset = std::make_shared<Numbered>();
+  Loader loader(dataset, with_workers(2), 0, {}, 0, 4);
+  loader.next();
+  CHECK_FALSE(dataset->signals_open);
+}
+
+TEST_CASE("LoaderEndsQuicklyAndTellsHowLongItWaited") {
+  const auto dataset = std::make_shared<Numbered>();
+  dataset->seconds = 0.05;
+  double start = 0;
+  {
+    Loader loader(dataset, with_workers(2), 0, {}, 0, 8);
+    CHECK(loader.next().waited > 0.3);
+    start = monotonic_seconds();
+  }
+  CHECK(monotonic_seconds() - start < 0.3);
+}
+
+TEST_CASE("BatchSmallerThanTheWorldIsABug") {
+  const auto dataset = std::make_shared<Numbered>();
+  CHECK_THROWS_AS(Loader(dataset, with_workers(0), 0, {0, 4}, 0, 3), c10::Error);
+  CHECK_THROWS_AS(Loader(dataset, with_workers(0), 0, {4, 4}, 0, 8), c10::Error);
+}
+
+}  // namespace gantrain

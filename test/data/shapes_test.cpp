@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/shapes.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "image/convert.h"
+#include "image/resize.h"
+
+namespace gantrain {
+
+namespace {
+
+DataOptions at(int64_t resolution) {
+  DataOptions options;
+  options.resolution = resolution;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("ShapesAreTheSameEveryTime") {
+  const auto a = make_shapes(at(32));
+  const auto b = make_shapes(at(32));
+  std::set<std::vector<uint8_t>> different;
+  for (int64_t i = 0; i < 200; ++i) {
+    const Image image = a->load(i);
+    CHECK(image.pixels == b->load(i).pixels);
+    different.insert(image.pixels);
+  }
+  CHECK(different.size() == 200);
+}
+
+TEST_CASE("ShapesHaveTenEquallyFrequentClasses") {
+  const auto shapes = make_shapes(at(16));
+  CHECK(shapes->classes() == 10);
+  CHECK(shapes->size() == 65536);
+  for (int64_t i = 0; i < 30; ++i) CHECK(shapes->label(i) == i % 10);
+}
+
+TEST_CASE("ShapesAreOneSceneAtEveryResolution") {
+  const auto large = make_shapes(at(256));
+  for (const int64_t side : {16, 32, 64}) {
+    const auto small = make_shapes(at(side));
+    for (int64_t i = 0; i < 20; ++i) {
+      const Image reduced = resize(large->load(i), {side, side}, Filter::kBox);
+      const Image drawn = small->load(i);
+      double sum = 0;
+      for (size_t k = 0; k < drawn.pixels.size(); ++k) {
+        sum += std::abs(int{drawn.pixels[k]} - int{reduced.pixels[k]});
+      }
+      CHECK(sum / static_cast<double>(drawn.pixels.size()) < 5);
+    }
+  }
+}
+
+TEST_CASE("ShapesStandOutAndStayInside") {
+  const auto shapes = make_shapes(at(64));
+  for (int64_t i = 0; i < 100; ++i) {
+    const Image image = with_channels(shapes->load(i), 1);
+    uint8_t border = 255;
+    for (int64_t k = 0; k < 64; ++k) {
+      border = std::min({border,
+                         image.pixels[static_cast<size_t>(k)],
+                         image.pixels[static_cast<size_t>(64 * k)],
+                         image.pixels[static_cast<size_t>(64 * k + 63)],
+                         image.pixels[static_cast<size_t>(64 * 63 + k)]});
+    }
+    const uint8_t darkest = *std::min_element(image.pixels.begin(), image.pixels.end());
+    CHECK(int{border} > 150);
+    CHECK(border - darkest > 40);
+  }
+}
+
+TEST_CASE("ShapesComeWithAnyNumberOfChannels") {
+  const int64_t channels = GENERATE(1, 2, 3, 4);
+  DataOptions options = at(16);
+  options.channels = channels;
+  const auto shapes = make_shapes(options);
+  CHECK(shapes->channels() == channels);
+  CHECK(shapes->load(3).channels == channels);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <png.h>
+
+#include <catch2/catch.hpp>
+
+#include "image/pictures.h"
+
+namespace gantrain {
+
+using Pixels = std::vector<uint8_t>;
+
+namespace {
+
+Image decode(const PngSpec& spec) { return decode_image(write_png(spec), "a.png"); }
+
+void decode_bytes(std::string_view bytes) { decode_image(bytes, "a.png"); }
+
+}  // namespace
+
+TEST_CASE("PngOfOneToFourChannelsComesBackUnchanged") {
+  const int64_t channels = GENERATE(1, 2, 3, 4);
+  const Image image = test_picture(13, 7, channels);
+  const Image back = decode_image(encode_png(image), "a.png");
+  CHECK(back.channels == channels);
+  CHECK(back.pixels == image.pixels);
+  const ImageInfo info = image_info(encode_png(image), "a.png");
+  CHECK(info.width == 13);
+  CHECK(info.height == 7);
+  CHECK(info.channels == channels);
+}
+
+TEST_CASE("PngWithFewGreyBitsSpansTheWholeRange") {
+  CHECK(decode({4, 1, 1, PNG_COLOR_TYPE_GRAY, false, {0b01010000}}).pixels ==
+        Pixels{0, 255, 0, 255});
+  CHECK(decode({4, 1, 2, PNG_COLOR_TYPE_GRAY, false, {0b00011011}}).pixels ==
+        Pixels{0, 85, 170, 255});
+  CHECK(decode({2, 1, 4, PNG_COLOR_TYPE_GRAY, false, {0x3f}}).pixels == Pixels{51, 255});
+}
+
+TEST_CASE("PngOfSixteenBitsIsRoundedToTheNearest") {
+  // 0x0080 is 0.498 of a step of 257, 0x0081 is 0.502; 0xff7e and 0xff7f likewise below 255.
+  const Image image = decode(
+      {4, 1, 16, PNG_COLOR_TYPE_GRAY, false, {0x00, 0x80, 0x00, 0x81, 0xff, 0x7e, 0xff, 0x7f}});
+  CHECK(image.channels == 1);
+  CHECK(image.pixels == Pixels{0, 1, 254, 255});
+  const Image rgb = decode({1, 1, 16, PNG_COLOR_TYPE_RGB, false, {0xff, 0xff, 0x80, 0x80, 0, 0}});
+  CHECK(rgb.pixels == Pixels{255, 128, 0});
+  const Image alpha =
+      decode({1, 1, 16, PNG_COLOR_TYPE_GRAY_ALPHA, false, {0x40, 0x40, 0xc0, 0xc0}});
+  CHECK(alpha.channels == 2);
+  CHECK(alpha.pixels == Pixels{64, 192});
+}
+
+TEST_CASE("PngPaletteBecomesRgbAndWithTransparencyRgba") {
+  PngSpec spec = {2, 1, 8, PNG_COLOR_TYPE_PALETTE, false, {1, 0}, {10, 20, 30, 40, 50, 60}};
+  CHECK(decode(spec).channels == 3);
+  CHECK(decode(spec).pixels == Pixels{40, 50, 60, 10, 20, 30});
+  spec.transparent = {7};
+  CHECK(decode(spec).channels == 4);
+  CHECK(decode(spec).pixels == Pixels{40, 50, 60, 255, 10, 20, 30, 7});
+  CHECK(image_info(write_png(spec), "a.png").channels == 4);
+}
+
+TEST_CASE("PngGreyWithOneTransparentValueHasAlpha") {
+  PngSpec spec = {2, 1, 8, PNG_COLOR_TYPE_GRAY, false, {9, 8}};
+  spec.transparent_grey = 9;
+  CHECK(decode(spec).channels == 2);
+  CHECK(decode(spec).pixels == Pixels{9, 0, 8, 255});
+}
+
+TEST_CASE("PngInterlacedEqualsPlain") {
+  const Image image = test_picture(19, 11, 3);
+  PngSpec spec = {19, 11, 8, PNG_COLOR_TYPE_RGB, true, image.pixels};
+  CHECK(decode(spec).pixels == image.pixels);
+}
+
+TEST_CASE("PngCutOffAnywhereIsRefusedByName") {
+  const Image image = test_picture(9, 9, 3);
+  CHECK(accepted_beginnings(encode_png(image), decode_bytes) == 0);
+  PngSpec spec = {9, 9, 8, PNG_COLOR_TYPE_RGB, true, image.pixels};
+  CHECK(accepted_beginnings(write_png(spec), decode_bytes) == 0);
+  const std::string whole = encode_png(image);
+  const std::string error = input_error([&] { decode_bytes(whole.substr(0, whole.size() / 2)); });
+  CHECK(error == "a.png: broken PNG: the file ends too early");
+}
+
+TEST_CASE("PngWithDamagedBytesIsAnImageOrAnError") {
+  const std::string bytes = encode_png(test_picture(16, 16, 3));
+  const size_t accepted = accepted_damage(bytes, 3000, decode_bytes);
+  CHECK(accepted < 1000);  // only what no checksum protects: chunks that say nothing of pixels
+}
+
+TEST_CASE("PngOfAbsurdSizeIsRefusedByItsSize") {
+  std::string bytes = encode_png(test_picture(4, 4, 1));
+  bytes[16] = 1;  // width 16777220
+  const std::string error = input_error([&] { decode_bytes(bytes); });
+  CHECK(error.find("is too large") != std::string::npos);
+  bytes[16] = 0;
+  bytes[18] = bytes[22] = 0x7f;  // 32516 x 32516: each side allowed, not their product
+  CHECK(input_error([&] { decode_bytes(bytes); }).find("is too large") != std::string::npos);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/supervise.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "launch/port.h"
+#include "launch/signals.h"
+#include "launch_helper.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kSoon = 1.5;  // seconds; a few milliseconds on an idle machine
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) pause();
+}
+
+int done(const RankContext&, const char*) { return 0; }
+
+// Where rank 1 does something and the others sleep: they must be ended.
+template <auto act>
+int rank_one(const RankContext& context, const char*) {
+  shared_number(static_cast<size_t>(context.rank)) = getpid();
+  if (context.rank == 1) {
+    act(context);
+    return 0;
+  }
+  sleep_for_ever();
+}
+
+bool all_gone(int ranks) {
+  for (int i = 0; i < ranks; ++i) {
+    if (is_alive(static_cast<pid_t>(shared_number(static_cast<size_t>(i))))) return false;
+  }
+  return true;
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+TEST_CASE("AllRanksDoneIsZero") {
+  for (const int64_t nproc : {1, 3}) {
+    const auto result = Launcher(done, nproc).wait();
+    CHECK(result.code == 0);
+    CHECK(result.err == "");
+    CHECK(result.out == "");
+  }
+}
+
+TEST_CASE("ARanksExitCodeBecomesTheWorlds") {
+  clear_shared_numbers();
+  const auto result = Launcher(rank_one<[](const RankContext&) { std::exit(3); }>, 3).wait();
+  CHECK(result.code == 3);
+  CHECK(result.seconds < kSoon);
+  CHECK_THAT(result.err, Catch::Contains("rank 1 (") && Catch::Contains("ended with exit code 3"));
+  CHECK(all_gone(3));
+}
+
+TEST_CASE("AKilledRankEndsTheWorldAndIsNamedLast") {
+  clear_shared_numbers();
+  const auto result = Launcher(rank_one<[](const RankContext& context) {
+                                 context.slot().set_phase("D backward");
+                                 context.slot().beat(100, 12345);
+                                 context.board->set_run_folder("runs/7");
+                                 raise(SIGKILL);
+                               }>,
+                               3)
+                          .wait();
+  CHECK(result.code == 6);
+  CHECK(result.seconds < kSoon);
+  CHECK_THAT(result.err,
+             Catch::Contains("error   rank 1 (") &&
+                 Catch::Contains("pid " + std::to_string(shared_number(1)) + ")") &&
+                 Catch::Contains("died of signal 9 (SIGKILL) in phase \"D backward\" at "
+                                 "12.3 kimg"));
+  CHECK(last_line(result.err) == "next: resume runs/7");
+  CHECK(all_gone(3));
+}
+
+TEST_CASE("AThrownUserErrorIsPrintedOnceWithItsCode") {
+  const auto result =
+      Launcher(
+          [](const RankContext&, const char*) -> int { fail(Exit::kInput, "photo.png is broken"); },
+          4)
+          .wait();
+  CHECK(result.code == 3);
+  CHECK(result.err == "error   photo.png is broken\n");
+}
+
+TEST_CASE("OtherExceptionsHaveTheirCodes") {
+  auto result =
+      Launcher([](const RankContext&, const char*) -> int { throw std::bad_alloc(); }, 2).wait();
+  CHECK(result.code == 7);
+  result =
+      Launcher([](const RankContext&, const char*) -> int { throw std::runtime_error("a bug"); }, 2)
+          .wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err,
+             Catch::Contains("failed in phase \"start-up\"") && Catch::Contains("a bug"));
+  result = Launcher(
+               [](const RankContext&, const char*) -> int {
+                 std::thread([] { throw std::runtime_error("a bug in a thread"); }).join();
+                 return 0;
+               },
+               1)
+               .wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err,
+             Catch::Contains("died of signal 6 (SIGABRT)") && Catch::Contains("a bug in a thread"));
+}
+
+TEST_CASE("ACrashPrintsItsStack") {
+  clear_shared_numbers();
+  const auto result = Launcher(rank_one<[](const RankContext&) { raise(SIGSEGV); }>, 2).wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err, Catch::Contains("[rank 1] crash: SIGSEGV"));
+  CHECK_THAT(result.err, Catch::Contains("died of signal 11 (SIGSEGV)"));
+}
+
+TEST_CASE("AVictimOfADeadPeerIsNotNamed") {
+  const auto result = Launcher(
+                          [](const RankContext& context, const char*) -> int {
+                            if (context.rank == 0)
+                              throw std::runtime_error("Connection closed by peer");
+                            usleep(300'000);
+                            raise(SIGKILL);
+                            return 0;
+                          },
+                          2)
+                          .wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err, Catch::Contains("rank 1 (") && !Catch::Contains("rank 0 ("));
+}
+
+TEST_CASE("ARankThatIgnoresSigtermIsKilled") {
+  clear_shared_numbers();
+  const auto result = Launcher(
+                          [](const RankContext& context, const char*) -> int {
+                            shared_number(static_cast<size_t>(context.rank)) = getpid();
+                            signal(SIGTERM, SIG_IGN);
+                            if (context.rank == 1) return 5;
+                            sleep_for_ever();
+                          },
+                          2)
+                          .wait();
+  CHECK(result.code == 5);
+  CHECK(result.seconds < 4);
+  CHECK(all_gone(2));
+}
+
+TEST_CASE("NoRankOutlivesAKilledLauncher") {
+  clear_shared_numbers();
+  Launcher launcher(
+      [](const RankContext& context, const char*) -> int {
+        signal(SIGTERM, SIG_IGN);
+        shared_number(static_cast<size_t>(context.rank)) = getpid();
+        sleep_for_ever();
+      },
+      3);
+  REQUIRE(
+      eventually([] { return shared_number(0) * shared_number(1) * shared_number(2) != 0; }, 5));
+  REQUIRE(eventually([&] { return is_alive(launcher.pid()); }, 1));
+  launcher.signal(SIGKILL);
+  CHECK(eventually([] { return all_gone(3); }, 1));
+}
+
+TEST_CASE("NoNurseryOutlivesAKilledLauncher") {
+  clear_shared_numbers();
+  World world;
+  Launcher launcher(
+      []() -> RankMain {
+        shared_number(0) = getpid();
+        sleep_for_ever();
+      },
+      world,
+      {});
+  REQUIRE(eventually([] { return shared_number(0) != 0; }, 5));
+  launcher.signal(SIGKILL);
+  CHECK(eventually([] { return all_gone(1); }, 1));
+}
+
+TEST_CASE("WhatARankStartedIsSweptAway") {
+  clear_shared_numbers();
+  const auto result = Launcher(
+                          [](const RankContext&, const char*) -> int {
+                            if (fork() == 0) {
+                              signal(SIGTERM, SIG_IGN);
+                              setsid();
+                              shared_number(0) = getpid();
+                              sleep_for_ever();
+                            }
+                            while (shared_number(0) == 0) usleep(1000);
+                            return 0;
+                          },
+                          1)
+                          .wait();
+  CHECK(result.code == 0);
+  CHECK(all_gone(1));
+}
+
+TEST_CASE("OutputOfOtherRanksIsPrefixedInWholeLines") {
+  const auto result = Launcher(
+                          [](const RankContext& context, const char*) -> int {
+                            std::printf("out of %d\n", static_cast<int>(context.rank));
+                            std::fprintf(stderr, "half ");
+                            usleep(10'000);
+                            std::fprintf(stderr, "line\nunfinished");
+                            return 0;
+                          },
+                          2)
+                          .wait();
+  CHECK(result.out == "out of 0\n");
+  CHECK_THAT(result.err,
+             Catch::Contains("[rank 1] half line\n") && Catch::Contains("[rank 1] out of 1\n") &&
+                 Catch::Contains("[rank 1] unfinished\n"));
+}
+
+TEST_CASE("RanksHaveTheVariablesOfTorchrun") {
+  unsetenv("OMP_NUM_THREADS");
+  LaunchOptions options;
+  options.threads = 3;
+  const auto result =
+      Launcher(
+          [](const RankContext& c, const char* config) -> int {
+            const bool same =
+                variable("RANK") == std::to_string(c.rank) &&
+                variable("LOCAL_RANK") == std::to_string(c.local_rank) &&
+                variable("WORLD_SIZE") == "2" && variable("LOCAL_WORLD_SIZE") == "2" &&
+                variable("GROUP_RANK") == "0" && variable("NODE_RANK") == "0" &&
+                variable("MASTER_ADDR") == "127.0.0.1" && c.master_addr == "127.0.0.1" &&
+                variable("MASTER_PORT") == std::to_string(c.master_port) &&
+                variable("OMP_NUM_THREADS") == "3" && c.threads == 3 &&
+                std::string(config) == "{}" && c.world_size == 2 && c.board->ranks() == 2;
+            return same ? 0 : 9;
+          },
+          2,
+          options)
+          .wait();
+  CHECK(result.code == 0);
+}
+
+TEST_CASE("TheUsersThreadVariableStaysAsItIs") {
+  setenv("OMP_NUM_THREADS", "4,2", 1);
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            return variable("OMP_NUM_THREADS") == "4,2" && c.threads == 4 ? 0 : 9;
+                          },
+                          1)
+                          .wait();
+  CHECK(result.code == 0);
+}
+
+TEST_CASE("RankZeroAloneHasTheListeningSocket") {
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            if (c.rank == 0) {
+                              const int peer = accept(c.listen_fd, nullptr, nullptr);
+                              return peer >= 0 ? 0 : 9;
+                            }
+                            sockaddr_in to{};
+                            to.sin_family = AF_INET;
+                            to.sin_port = htons(static_cast<uint16_t>(c.master_port));
+                            to.sin_addr.s_addr = inet_addr(c.master_addr.c_str());
+                            const int fd = socket(AF_INET, SOCK_STREAM, 0);
+                            const bool connected =
+                                connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
+                            return c.listen_fd == -1 && connected ? 0 : 9;
+                          },
+                          2)
+                          .wait();
+  CHECK(result.code == 0);
+}
+
+TEST_CASE("ABusyMasterPortEndsTheStart") {
+  const Listener held = listen_on(0, true);
+  LaunchOptions options;
+  World world;
+  world.master_port = held.port;
+  const auto result = Launcher([] { return RankMain(done); }, world, options).wait();
+  CHECK(result.code == 4);
+  CHECK_THAT(result.err,
+             Catch::Contains("port " + std::to_string(held.port) + " is in use by pid "));
+}
+
+TEST_CASE("AnErrorWhileLoadingIsPrintedOnce") {
+  World world;
+  world.world_size = world.local_world_size = 3;
+  auto result =
+      Launcher([]() -> RankMain { fail(Exit::kEnvironment, "no trainer here"); }, world, {}).wait();
+  CHECK(result.code == 4);
+  CHECK(result.err == "error   no trainer here\n");
+  result = Launcher([]() -> RankMain { std::abort(); }, world, {}).wait();
+  CHECK(result.code == 1);
+  CHECK_THAT(result.err, Catch::Contains("loading the trainer died of signal 6 (SIGABRT)"));
+}
+
+TEST_CASE("RestartsHaveANewPortAndBoard") {
+  LaunchOptions options;
+  options.max_restarts = 2;
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            if (c.slot().iteration() != 0 || c.slot().heartbeat_ns() != 0) return 9;
+                            c.slot().beat(5, 5);
+                            if (c.attempt < 2 && c.rank == 1) raise(SIGKILL);
+                            if (c.attempt < 2) sleep_for_ever();
+                            return 0;
+                          },
+                          2,
+                          options)
+                          .wait();
+  CHECK(result.code == 0);
+  CHECK_THAT(result.err, Catch::Contains("1 of 2 restarts") && Catch::Contains("2 of 2 restarts"));
+}
+
+TEST_CASE("WhatTheUserMustFixIsNotRestarted") {
+  clear_shared_numbers();
+  LaunchOptions options;
+  options.max_restarts = 2;
+  const auto result = Launcher(
+                          [](const RankContext&, const char*) -> int {
+                            ++shared_number(0);
+                            return 8;
+                          },
+                          1,
+                          options)
+                          .wait();
+  CHECK(result.code == 8);
+  CHECK(shared_number(0) == 1);
+}
+
+TEST_CASE("ARankWithoutProgressEndsTheRun") {
+  LaunchOptions options;
+  options.hang_timeout = Duration{0.5};
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            c.slot().set_phase(c.rank == 1 ? "reading data" : "all-reduce");
+                            c.slot().beat(c.rank == 1 ? 7 : 8, 100);
+                            sleep_for_ever();
+                          },
+                          2,
+                          options)
+                          .wait();
+  CHECK(result.code == 6);
+  CHECK(result.seconds < 4);
+  CHECK_THAT(result.err,
+             Catch::Contains("rank 1 (") &&
+                 Catch::Contains("is behind, in phase \"reading data\" at iteration 7"));
+  CHECK_THAT(result.err, Catch::Contains("all-reduce"));
+}
+
+TEST_CASE("TwoLaunchersMakeOneWorld") {
+  clear_shared_numbers();
+  World world;
+  world.nnodes = 2;
+  world.world_size = 4;
+  world.local_world_size = 2;
+  world.master_addr = "127.0.0.1";
+  world.master_port = listen_on(0, true).port;
+  const LoadTrainer load = [] {
+    return RankMain([](const RankContext& c, const char*) -> int {
+      ++shared_number(static_cast<size_t>(c.rank));
+      return c.rank == c.node_rank * 2 + c.local_rank && c.nnodes == 2 ? 0 : 9;
+    });
+  };
+  Launcher first(load, world, {});
+  world.node_rank = 1;
+  Launcher second(load, world, {});
+  CHECK(first.wait().code == 0);
+  CHECK(second.wait().code == 0);
+  for (size_t i = 0; i < 4; ++i) CHECK(shared_number(i) == 1);
+}
+
+}  // namespace gantrain

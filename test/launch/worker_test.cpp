@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "launch/port.h"
+#include "launch_helper.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+World worker(int64_t rank) {
+  World world;
+  world.role = World::Role::kWorker;
+  world.source = "mpi";
+  world.rank = world.local_rank = rank;
+  world.world_size = world.local_world_size = 2;
+  world.master_port = listen_on(0, true).port;
+  return world;
+}
+
+Launcher run(int64_t rank, RankMain main) {
+  return Launcher([main] { return main; }, worker(rank), {});
+}
+
+}  // namespace
+
+TEST_CASE("AWorkerIsARankOfItsOwn") {
+  const RankMain main = [](const RankContext& c, const char*) -> int {
+    const bool serves = c.rank == 0 ? c.listen_fd >= 0 : c.listen_fd < 0;
+    const char* rank = std::getenv("RANK");
+    return serves && rank != nullptr && std::to_string(c.rank) == rank && c.world_size == 2 ? 0 : 9;
+  };
+  CHECK(run(0, main).wait().code == 0);
+  CHECK(run(1, main).wait().code == 0);
+}
+
+TEST_CASE("AWorkerReportsWhatItThrows") {
+  auto result = run(1, [](const RankContext&, const char*) -> int {
+                  throw std::runtime_error("a bug");
+                }).wait();
+  CHECK(result.code == 1);
+  CHECK_THAT(result.err, Catch::Contains("rank 1 (") && Catch::Contains("a bug"));
+  result = run(0, [](const RankContext&, const char*) -> int {
+             fail(Exit::kInput, "photo.png is broken");
+           }).wait();
+  CHECK(result.code == 3);
+  CHECK(result.err == "error   photo.png is broken\n");
+}
+
+TEST_CASE("AWorkerStopsAtSigintToo") {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
+    Launcher launcher = run(1, [](const RankContext& c, const char*) -> int {
+      fprintf(stderr, "ready\n");
+      while (*c.stop == 0) usleep(1000);
+      return *c.stop == SIGINT ? 130 : 75;
+    });
+    REQUIRE(launcher.wait_for("ready"));
+    launcher.signal(number);
+    CHECK(launcher.wait().code == (number == SIGINT ? 130 : 75));
+  }
+}
+
+}  // namespace gantrain

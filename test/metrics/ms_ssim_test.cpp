@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/ms_ssim.h"
+
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "core/safetensors.h"
+
+namespace gantrain {
+namespace {
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+Tensors fixture(int64_t resolution) {
+  return load_safetensors(std::string(GANTRAIN_FIXTURES) + "/metrics_images" +
+                          std::to_string(resolution) + ".safetensors")
+      .tensors;
+}
+
+std::vector<double> three() { return ms_ssim_weights(32); }
+
+TEST_CASE("MsSsimMatchesReference") {
+  const int64_t resolution = GENERATE(32, 64);
+  const Tensors f = fixture(resolution);
+  const at::Tensor reals = f.at("reals");
+  const at::Tensor even = reals.slice(0, 0, reals.size(0), 2);
+  const at::Tensor odd = reals.slice(0, 1, reals.size(0), 2);
+  const auto wanted = [&](const std::string& key) {
+    return Approx(f.at(key).item<double>()).margin(1e-5).epsilon(0);
+  };
+  const auto mean = [](const at::Tensor& pairs) { return pairs.mean().item<double>(); };
+
+  CHECK(mean(ms_ssim_pairs(even, odd, three())) == wanted("msssim_w3_random_pairs"));
+  CHECK(mean(ms_ssim_pairs(reals, f.at("near"), three())) == wanted("msssim_w3_near"));
+  if (resolution == 64) {
+    CHECK(mean(ms_ssim_pairs(even, odd, ms_ssim_weights(64))) == wanted("msssim_w5_random_pairs"));
+    CHECK(mean(ms_ssim_pairs(reals, f.at("near"), ms_ssim_weights(64))) ==
+          wanted("msssim_w5_near"));
+  }
+  const std::string stored = resolution == 64 ? "msssim_w5_random_pairs" : "msssim_w3_random_pairs";
+  CHECK(ms_ssim(reals) == wanted(stored));
+}
+
+TEST_CASE("SsimOfOneScaleMatchesReference") {
+  const Tensors f = fixture(GENERATE(32, 64));
+  const at::Tensor reals = f.at("reals");
+  const Similarity got =
+      ssim(reals.slice(0, 0, reals.size(0), 2), reals.slice(0, 1, reals.size(0), 2));
+  CHECK((got.ssim - f.at("ssim_level0")).abs().max().item<double>() < 1e-5);
+  CHECK((got.cs - f.at("cs_level0")).abs().max().item<double>() < 1e-5);
+}
+
+TEST_CASE("MsSsimOfAPictureWithItselfIsOne") {
+  const int64_t side = GENERATE(4, 8, 16, 32, 64, 100);
+  const int64_t channels = GENERATE(1, 2, 3, 4);
+  const at::Tensor one = at::randint(0, 256, {1, channels, side, side}, at::kByte);
+  CHECK(ms_ssim(one.repeat({6, 1, 1, 1})) == Approx(1).epsilon(1e-12));
+}
+
+TEST_CASE("MsSsimIsLowerForADiverseSet") {
+  const at::Tensor base = at::randint(0, 256, {1, 3, 32, 32}, at::kByte);
+  const at::Tensor alike =
+      base.repeat({8, 1, 1, 1}).bitwise_xor(at::randint(0, 16, {8, 3, 32, 32}, at::kByte));
+  const at::Tensor diverse = at::randint(0, 256, {8, 3, 32, 32}, at::kByte);
+  CHECK(ms_ssim(diverse) < ms_ssim(alike));
+}
+
+TEST_CASE("MsSsimDoesNotDependOnItsChunks") {
+  const at::Tensor images = at::randint(0, 256, {90, 1, 16, 16}, at::kByte);
+  const at::Tensor even = images.slice(0, 0, 90, 2), odd = images.slice(0, 1, 90, 2);
+  const double whole = ms_ssim_pairs(even, odd, ms_ssim_weights(16)).mean().item<double>();
+  CHECK(ms_ssim(images) == Approx(whole).epsilon(1e-12));
+}
+
+}  // namespace
+}  // namespace gantrain

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/dcgan/networks.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "core/tensors.h"
+#include "ops/losses.h"
+#include "tensor_checks.h"
+#include "train/optimizer.h"
+#include "util/error.h"
+
+using namespace gantrain;
+
+namespace {
+
+// The pair of fixtures/dcgan: ngf = ndf = 8, 64 pixels.
+struct Pair {
+  dcgan::Generator G{{64, 3, 100, 64, dcgan::Norm::kBatch}};
+  dcgan::Discriminator D{{64, 3, 0, 8, dcgan::Norm::kBatch}};
+  TensorFile reference = fixture("dcgan");
+
+  Pair() {
+    const TensorFile file = fixture("dcgan_params");
+    load_into(G, file.tensors, "dcgan_params", "G/");
+    load_into(D, file.tensors, "dcgan_params", "D/");
+  }
+  const at::Tensor& operator[](const std::string& name) const { return reference.tensors.at(name); }
+};
+
+// Compares every tensor PREFIX + name of the fixture for one network.
+void check_statistics(const Pair& pair, const torch::nn::Module& net, const std::string& prefix) {
+  for (const auto& item : net.named_buffers()) {
+    const auto at = pair.reference.tensors.find(prefix + item.key());
+    if (at == pair.reference.tensors.end()) continue;
+    CAPTURE(prefix + item.key());
+    CHECK(scaled_error(item.value(), at->second) < 2e-4);
+  }
+}
+
+double norm_of(const at::Tensor& t) { return t.to(at::kDouble).norm().item<double>(); }
+
+int64_t count(const torch::nn::Module& net) {
+  int64_t n = 0;
+  for (const at::Tensor& p : net.parameters()) n += p.numel();
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("OutputsMatchTheReference") {
+  const torch::NoGradGuard no_grad;
+  Pair p;
+  p.G.eval();
+  p.D.eval();
+  CHECK(scaled_error(p.G.forward(p["in/z"]), p["out/G_eval"]) < 1e-5);
+  CHECK(scaled_error(p.D.forward(p["in/real"][0]).sigmoid(), p["out/D_eval_of_real0"]) < 1e-5);
+  p.G.train();
+  p.D.train();
+  CHECK(scaled_error(p.G.forward(p["in/z"]), p["out/G_train"]) < 1e-5);
+  CHECK(scaled_error(p.D.forward(p["in/real"][0]).sigmoid(), p["out/D_train_of_real0"]) < 1e-5);
+  check_statistics(p, p.G, "out/after_one_forward/G/");
+}
+
+TEST_CASE("ThreeAdamStepsMatchTheReference") {
+  Pair p;
+  PlayerOptions adam;  // 2e-4, .5, .999, as the fixture
+  const auto trainable = [](const torch::nn::Module& net) {
+    NamedTensors list;
+    for (const auto& item : net.named_parameters()) list.emplace_back(item.key(), item.value());
+    return list;
+  };
+  const NamedTensors G_list = trainable(p.G), D_list = trainable(p.D);
+  const auto G_adam = Optimizer::create(adam, G_list), D_adam = Optimizer::create(adam, D_list);
+  std::map<std::string, at::Tensor> start;
+  for (const auto& [name, t] : G_list) start["G/" + name] = t.detach().clone();
+  for (const auto& [name, t] : D_list) start["D/" + name] = t.detach().clone();
+  const auto check =
+      [&](const std::string& step,
+          const char* net,
+          const NamedTensors& list,
+          const char* what,
+          double tolerance,
+          const std::function<double(const std::string&, const at::Tensor&)>& value) {
+        for (const auto& [name, t] : list) {
+          const std::string key = step + what + net + name;
+          if (p.reference.tensors.count(key) == 0) continue;
+          CAPTURE(key);
+          CHECK(value(net + name, t) ==
+                Approx(p[key].item<double>()).epsilon(tolerance).margin(1e-9));
+        }
+      };
+  const auto gradient = [](const std::string&, const at::Tensor& t) { return norm_of(t.grad()); };
+  const auto distance = [&](const std::string& name, const at::Tensor& t) {
+    return norm_of(t.detach() - start.at(name));
+  };
+  const auto length = [](const std::string&, const at::Tensor& t) { return norm_of(t.detach()); };
+  for (int i = 0; i < 3; ++i) {
+    const std::string step = "step" + std::to_string(i) + "/";
+    const at::Tensor fake = p.G.forward(p["in/zs"][i]);
+    D_adam->clear_gradients();
+    const at::Tensor real_scores = p.D.forward(p["in/real"][i]),
+                     fake_scores = p.D.forward(fake.detach());
+    CHECK(scaled_error(real_scores.sigmoid(), p[step + "D_real"]) < 1e-5);
+    CHECK(scaled_error(fake_scores.sigmoid(), p[step + "D_fake"]) < 1e-5);
+    logistic_d(real_scores, fake_scores).backward();
+    check(step, "D/", D_list, "gradnorm/", 1e-4, gradient);
+    D_adam->step();
+    G_adam->clear_gradients();
+    const at::Tensor scores = p.D.forward(fake);
+    CHECK(scaled_error(scores.sigmoid(), p[step + "D_fake_for_G"]) < 1e-5);
+    logistic_g(scores).backward();
+    check(step, "G/", G_list, "gradnorm/", 1e-4, gradient);
+    G_adam->step();
+    check(step, "D/", D_list, "deltanorm/", 2e-3, distance);
+    check(step, "G/", G_list, "deltanorm/", 2e-3, distance);
+    check(step, "D/", D_list, "paramnorm/", 1e-5, length);
+    check(step, "G/", G_list, "paramnorm/", 1e-5, length);
+    check_statistics(p, p.D, step + "after/D/");
+    check_statistics(p, p.G, step + "after/G/");
+  }
+}
+
+TEST_CASE("ParameterCountsAreTheReferences") {
+  CHECK(count(dcgan::Generator({64, 3, 100, 512, dcgan::Norm::kBatch})) == 3'576'704);
+  CHECK(count(dcgan::Discriminator({64, 3, 0, 64, dcgan::Norm::kBatch})) == 2'765'568);
+}
+
+TEST_CASE("EverySizeGivesPicturesOfItsSizeAndOneScoreEach") {
+  for (const int64_t resolution : {8, 16, 32, 64, 128}) {
+    for (const dcgan::Norm norm : {dcgan::Norm::kBatch, dcgan::Norm::kNone}) {
+      dcgan::Generator G({resolution, 1, 7, 32, norm});
+      dcgan::Discriminator D({resolution, 1, 0, 4, norm});
+      const at::Tensor x = G.forward(torch::randn({2, 7}));
+      CHECK(x.sizes() == at::IntArrayRef({2, 1, resolution, resolution}));
+      CHECK(D.forward(x).sizes() == at::IntArrayRef({2}));
+    }
+  }
+}
+
+TEST_CASE("InitialWeightsDependOnTheSeedAlone") {
+  const dcgan::Shape shape{16, 3, 10, 32, dcgan::Norm::kBatch};
+  dcgan::Generator a(shape), b(shape), c(shape);
+  dcgan::initialise(a, "G", 1);
+  dcgan::initialise(b, "G", 1);
+  dcgan::initialise(c, "G", 2);
+  CHECK(sha256_of(state_of(a)) == sha256_of(state_of(b)));
+  CHECK(sha256_of(state_of(a)) != sha256_of(state_of(c)));
+  CHECK(a.convolutions[0]->weight.std().item<double>() == Approx(0.02).epsilon(0.05));
+  CHECK(a.norms[0]->weight.mean().item<double>() == Approx(1).margin(0.02));
+}
+
+TEST_CASE("AGeneratorsSizesAreReadOffItsTensors") {
+  dcgan::Generator G({32, 1, 7, 24, dcgan::Norm::kNone});
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
+  const dcgan::Shape shape = dcgan::generator_shape(tensors, "file");
+  CHECK(shape.resolution == 32);
+  CHECK(shape.image_channels == 1);
+  CHECK(shape.latent == 7);
+  CHECK(shape.channels == 24);
+  CHECK(shape.norm == dcgan::Norm::kNone);
+  tensors["main.3.weight"] = torch::zeros({4, 4});
+  CHECK_THROWS_WITH(dcgan::generator_shape(tensors, "file"), Catch::Contains("main.3.weight"));
+  CHECK_THROWS_AS(dcgan::generator_shape({}, "file"), UserError);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/dcgan/options.h"
+
+#include <catch2/catch.hpp>
+
+#include "config/config.h"
+#include "util/error.h"
+
+using namespace gantrain;
+
+TEST_CASE("TheDefaultsAreThePapers") {
+  const dcgan::Options o;
+  CHECK(o.latent == 100);
+  CHECK(o.channels == 1024);
+  CHECK(o.G.adam.lr == 2e-4);
+  CHECK(o.D.adam.beta1 == 0.5);
+}
+
+TEST_CASE("KeysOfBothPlayersAreReachable") {
+  Schema schema;
+  dcgan::add_keys(schema);
+  Config config(schema);
+  config.set("dcgan.norm", "none", "test");
+  config.set("D.adam.lr", 4e-4, "test");
+  config.set("D.steps", 5, "test");
+  const auto o = config.read<dcgan::Options>("");
+  CHECK(o.norm == dcgan::Norm::kNone);
+  CHECK_FALSE(o.g_norm);
+  CHECK(o.D.adam.lr == 4e-4);
+  CHECK(o.G.adam.lr == 2e-4);
+  CHECK(o.D.steps == 5);
+}
+
+TEST_CASE("SizesThatCannotBeBuiltAreRefused") {
+  for (const int64_t good : {8, 16, 32, 64, 128}) CHECK_NOTHROW(dcgan::check_resolution(good));
+  for (const int64_t bad : {4, 24, 100, 256})
+    CHECK_THROWS_AS(dcgan::check_resolution(bad), UserError);
+}

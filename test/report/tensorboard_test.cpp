@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/tensorboard.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+
+namespace gantrain {
+namespace {
+
+// A message of protobuf's wire format: values by field number; numbers as their raw bytes.
+using Message = std::multimap<int, std::string>;
+
+uint64_t varint(const std::string& bytes, size_t& at) {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<uint8_t>(bytes.at(at++));
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+Message parse(const std::string& bytes) {
+  Message message;
+  for (size_t at = 0; at < bytes.size();) {
+    const uint64_t key = varint(bytes, at);
+    uint64_t size = 0;
+    std::string value;
+    switch (key & 7) {
+      case 0:
+        value = std::to_string(varint(bytes, at));
+        break;
+      case 1:
+        size = 8;
+        break;
+      case 2:
+        size = varint(bytes, at);
+        break;
+      case 5:
+        size = 4;
+        break;
+      default:
+        FAIL("wire type " << (key & 7));
+    }
+    REQUIRE(at + size <= bytes.size());
+    if (value.empty()) value = bytes.substr(at, size);
+    message.emplace(static_cast<int>(key >> 3), value);
+    at += size;
+  }
+  return message;
+}
+
+std::string field(const Message& message, int number) {
+  const auto found = message.find(number);
+  REQUIRE(found != message.end());
+  return found->second;
+}
+
+template <class Number>
+Number raw(const std::string& bytes) {
+  Number value{};
+  REQUIRE(bytes.size() == sizeof(value));
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
+
+uint32_t masked(const std::string& bytes) {
+  const uint32_t crc = crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+// Events of a file, each checked by both of its CRCs.
+std::vector<Message> events_of(const std::filesystem::path& path) {
+  const std::string bytes = read_file(path);
+  std::vector<Message> events;
+  for (size_t at = 0; at < bytes.size();) {
+    const std::string header = bytes.substr(at, 8);
+    const auto length = raw<uint64_t>(header);
+    CHECK(raw<uint32_t>(bytes.substr(at + 8, 4)) == masked(header));
+    const std::string event = bytes.substr(at + 12, length);
+    CHECK(raw<uint32_t>(bytes.substr(at + 12 + length, 4)) == masked(event));
+    events.push_back(parse(event));
+    at += length + 16;
+  }
+  return events;
+}
+
+// The one Summary.Value of an event.
+Message value_of(const Message& event) { return parse(field(parse(field(event, 5)), 1)); }
+
+TEST_CASE("EventFileOpensWithItsVersion") {
+  const TemporaryFolder folder;
+  const EventWriter writer(folder.path());
+  CHECK(writer.path().filename().string().find("events.out.tfevents.") == 0);
+  const std::vector<Message> events = events_of(writer.path());
+  REQUIRE(events.size() == 1);
+  CHECK(field(events[0], 3) == "brain.Event:2");
+  CHECK(raw<double>(field(events[0], 1)) > 1.7e9);
+}
+
+TEST_CASE("EventFileHoldsWhatWasWritten") {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  writer.resume_at(3);
+  writer.scalar("Loss/G/loss", 200, 1.25);
+  writer.scalar("Loss/G/loss", 300, std::numeric_limits<double>::quiet_NaN());
+  writer.image_png(
+      "Samples/fakes", 1LL << 40, "not really a PNG", {.width = 300, .height = 2, .channels = 3});
+  writer.text("config", 0, "# settings");
+  writer.flush();
+  const std::vector<Message> events = events_of(writer.path());
+  REQUIRE(events.size() == 6);
+
+  CHECK(field(events[1], 2) == "3");
+  CHECK(field(parse(field(events[1], 7)), 1) == "1");  // SessionLog.START
+
+  CHECK(field(events[2], 2) == "200");
+  CHECK(field(value_of(events[2]), 1) == "Loss/G/loss");
+  CHECK(raw<float>(field(value_of(events[2]), 2)) == 1.25f);
+  CHECK(std::isnan(raw<float>(field(value_of(events[3]), 2))));
+
+  CHECK(field(events[4], 2) == std::to_string(1LL << 40));
+  const Message image = parse(field(value_of(events[4]), 4));
+  CHECK(field(image, 1) == "2");
+  CHECK(field(image, 2) == "300");
+  CHECK(field(image, 3) == "3");
+  CHECK(field(image, 4) == "not really a PNG");
+
+  const Message text = value_of(events[5]);
+  CHECK(field(parse(field(parse(field(text, 9)), 1)), 1) == "text");
+  CHECK(field(parse(field(text, 8)), 8) == "# settings");
+}
+
+TEST_CASE("EventsAreOnDiskAfterFlushAndAtTheEnd") {
+  const TemporaryFolder folder;
+  std::filesystem::path path;
+  {
+    EventWriter writer(folder.path());
+    path = writer.path();
+    writer.scalar("a", 1, 1);
+    CHECK(events_of(path).size() == 1);
+    writer.flush();
+    CHECK(events_of(path).size() == 2);
+    writer.scalar("a", 2, 1);
+  }
+  CHECK(events_of(path).size() == 3);
+}
+
+TEST_CASE("TwoEventFilesOfOneSecondDiffer") {
+  const TemporaryFolder folder;
+  const EventWriter first(folder.path());
+  const EventWriter second(folder.path());
+  CHECK(first.path() != second.path());
+}
+
+TEST_CASE("AnEventFileThatCannotBeMadeIsAnErrorOfTheDisk") {
+  CHECK_THROWS_AS(EventWriter("/proc/no/such/folder"), UserError);
+}
+
+}  // namespace
+}  // namespace gantrain

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh and build.sh on a project of one file: what is built when, and what a second start costs.
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+unset GANTRAIN_CUDA
+mkdir -p "$tmp/project/scripts" "$tmp/torch/lib" && cd "$tmp/project"
+cp "$root"/scripts/{setup,build,run}.sh scripts/
+export GANTRAIN_LIBTORCH=$tmp/torch
+: >"$tmp/torch/lib/libtorch_cpu.so"
+mkdir app lib presets
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(dummy LANGUAGES CXX)
+set(GANTRAIN_CUDA OFF CACHE STRING "")
+file(GLOB sources CONFIGURE_DEPENDS app/*.cpp)
+add_executable(gantrain ${sources})
+add_custom_target(gantrain_program DEPENDS gantrain)
+END
+cat >app/main.cpp <<'END'
+#include <cstdio>
+#include <cstdlib>
+int main(int n, char** args) { std::printf("%s %d\n", "one", n); return n > 1 ? std::atoi(args[1]) : 0; }
+END
+run() { scripts/run.sh "$@" 2>"$tmp/said"; }
+
+expect "the first start builds; standard output is the program's" "one 1" "$(run)"
+expect "what it says goes to standard error" yes "$(grep -q main.cpp "$tmp/said" && echo yes)"
+expect "the second start is silent" "one 1" "$(run)$(cat "$tmp/said")"
+code=0; said=$(run 75 x) || code=$?
+expect "arguments and exit code" "one 3 75" "$said $code"
+cd /
+expect "from another folder" "one 1" "$("$tmp/project/scripts/run.sh")"
+cd "$tmp/project"
+
+touch -d tomorrow "$tmp/later"
+sed -i s/one/two/ app/main.cpp
+expect "a changed source" "two 1" "$(run)"
+echo 'int unused() { return 1; }' >app/more.cpp
+expect "a new source is built" yes "$(run >/dev/null; grep -q more.cpp "$tmp/said" && echo yes)"
+rm app/more.cpp
+expect "a removed source: built again" yes "$(run >/dev/null; [ -s "$tmp/said" ] && echo yes)"
+echo 'syntax error' >>app/main.cpp
+expect "what does not compile does not run" "" "$(run || true)"
+sed -i '$d' app/main.cpp
+expect "mended" "two 1" "$(run)"
+
+expect "CUDA was not asked for" OFF "$(head -n 1 build/.built)"
+[ -e /dev/nvidia0 ] || {
+  GANTRAIN_CUDA=AUTO scripts/build.sh release >/dev/null
+  expect "configured with CUDA, it stays so" AUTO "$(run >/dev/null; head -n 1 build/.built)"
+}
+
+milliseconds() { # the fastest of five
+  local start
+  for _ in {1..5}; do start=$(date +%s%N); "$@" >/dev/null; echo $((($(date +%s%N) - start) / 1000000)); done | sort -n | head -n 1
+}
+cp -r "$root"/lib .  # as many sources as the real project has
+scripts/run.sh >/dev/null 2>&1 || true
+touch -r "$tmp/later" build/.built
+overhead=$(($(milliseconds scripts/run.sh) - $(milliseconds build/gantrain)))
+echo "a second start adds $overhead ms"
+expect "a second start adds under 300 ms" yes "$([ "$overhead" -lt 300 ] && echo yes || echo "$overhead ms")"
+
+rm -rf build
+cmake -S . -B build >/dev/null
+expect "a folder configured by hand is built as it is" "configured by hand" \
+  "$(run >/dev/null || true; grep -o 'configured by hand' "$tmp/said")"

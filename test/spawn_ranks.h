@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "dist/group.h"
+
+namespace gantrain {
+
+// Runs `body` in `world` processes of their own, before this one has called LibTorch, and returns
+// how many of them ended without 0. A body that throws prints the reason and ends with 1. A body
+// returns its exit code; killed processes count as failed. Each has one thread.
+int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& body);
+
+}  // namespace gantrain

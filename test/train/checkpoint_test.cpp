@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint.h"
+
+#include <catch2/catch.hpp>
+
+#include "temporary_folder.h"
+#include "tensor_checks.h"
+#include "toy_recipe.h"
+#include "util/error.h"
+#include "util/file.h"
+
+using namespace gantrain;
+
+namespace {
+
+NamedTensors some_state(double value) {
+  return {{"G/a", torch::full({3}, value)}, {"G.opt/step/a", torch::tensor(value)}};
+}
+
+Counters at_images(int64_t images) { return {images, images / 8, 1, 2.5}; }
+
+}  // namespace
+
+TEST_CASE("TheNewestStateComesBackWithItsCounters") {
+  const TemporaryFolder run;
+  const Config config = toy_config();
+  save_state(run / "state-000001.pt", some_state(1), at_images(1000), config);
+  save_state(run / "state-000002.pt", some_state(2), at_images(2000), config);
+  const NamedTensors state = some_state(0);
+  Counters counters;
+  CHECK(load_newest(run.path(), state, counters, config, "") == run / "state-000002.pt");
+  CHECK(counters.images_seen == 2000);
+  CHECK(counters.iteration == 250);
+  CHECK(counters.seconds == 2.5);
+  CHECK(state[0].second[1].item<float>() == 2);
+}
+
+TEST_CASE("ABrokenStateIsPassedOverAndNeverLoaded") {
+  const TemporaryFolder run;
+  const Config config = toy_config();
+  save_state(run / "state-000001.pt", some_state(1), at_images(1000), config);
+  save_state(run / "state-000002.pt", some_state(2), at_images(2000), config);
+  std::string bytes = read_file(run / "state-000002.pt");
+  bytes[bytes.size() / 2] ^= 4;
+  write_file(run / "state-000002.pt", bytes);
+  const NamedTensors state = some_state(0);
+  Counters counters;
+  CHECK(load_newest(run.path(), state, counters, config, "") == run / "state-000001.pt");
+  CHECK(state[0].second[0].item<float>() == 1);
+  CHECK_THROWS_AS(load_newest(run / "state-000002.pt", state, counters, config, ""), UserError);
+  write_file(run / "state-000001.pt", "PK");
+  CHECK_THROWS_WITH(load_newest(run.path(), state, counters, config, ""),
+                    Catch::Contains("none of its 2 states"));
+}
+
+TEST_CASE("AnotherConfigurationIsRefusedByKeyUnlessForced") {
+  const TemporaryFolder run;
+  save_state(run / "state-000001.pt", some_state(1), at_images(1000), toy_config());
+  const NamedTensors state = some_state(0);
+  Counters counters;
+  const Config other = toy_config({{"G.sgd.lr", 0.5}, {"train.kimg", 7}, {"data.workers", 3}});
+  CHECK_THROWS_WITH(load_newest(run.path(), state, counters, other, ""),
+                    Catch::Contains("G.sgd.lr 0.01 -> 0.5") &&
+                        Catch::Contains("--force G.sgd.lr") && !Catch::Contains("kimg 0.08"));
+  CHECK_NOTHROW(load_newest(run.path(), state, counters, other, "G.sgd.lr"));
+  CHECK_NOTHROW(load_newest(run.path(), state, counters, other, "all"));
+}
+
+TEST_CASE("ATensorOfAnotherShapeIsNamed") {
+  const TemporaryFolder run;
+  const Config config = toy_config();
+  save_state(run / "state-000001.pt", some_state(1), at_images(1000), config);
+  Counters counters;
+  const NamedTensors state = {{"G/a", torch::zeros({4})}, {"G.opt/step/a", torch::tensor(0.0)}};
+  CHECK_THROWS_WITH(load_newest(run / "state-000001.pt", state, counters, config, ""),
+                    Catch::Contains("tensor G/a"));
+}
+
+TEST_CASE("AnEmptyFolderHoldsNothingToResume") {
+  const TemporaryFolder run;
+  Counters counters;
+  CHECK(load_newest(run.path(), some_state(0), counters, toy_config(), "").empty());
+}

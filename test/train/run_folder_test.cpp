@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_folder.h"
+
+#include <catch2/catch.hpp>
+
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+
+using namespace gantrain;
+namespace fs = std::filesystem;
+
+TEST_CASE("RunsGetTheNextNumberAndLatestPointsAtThem") {
+  const TemporaryFolder out;
+  CHECK(make_numbered_folder(out / "runs", "a").filename() == "00000-a");
+  CHECK(make_numbered_folder(out / "runs", "b").filename() == "00001-b");
+  fs::create_directory(out / "runs/00007-old");
+  CHECK(make_numbered_folder(out / "runs", "c").filename() == "00008-c");
+  CHECK(fs::read_symlink(out / "runs/latest") == "00008-c");
+}
+
+TEST_CASE("StatesAreFoundNewestFirst") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000200.pt",
+                           "state-001000.pt",
+                           "state-000000.160.pt",
+                           "state-x.pt",
+                           "model-000200.safetensors"}) {
+    write_file(run / name, "");
+  }
+  const std::vector<NumberedFile> states = find_states(run.path());
+  REQUIRE(states.size() == 3);
+  CHECK(states[0].images == 1'000'000);
+  CHECK(states[1].images == 200'000);
+  CHECK(states[2].images == 160);
+  CHECK(find_states(run / "missing").empty());
+}
+
+TEST_CASE("PruningKeepsTheNewestAndTheMilestones") {
+  const TemporaryFolder run;
+  for (int kimg = 100; kimg <= 1000; kimg += 100)
+    write_file(run / fmt::format("state-{:06}.pt", kimg), "");
+  prune_states(run.path(), 2, 500'000);
+  std::vector<int64_t> left;
+  for (const NumberedFile& s : find_states(run.path())) left.push_back(s.images / 1000);
+  CHECK(left == std::vector<int64_t>{1000, 900, 500});
+}
+
+TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000100.pt",
+                           "state-000200.pt",
+                           "model-000200.safetensors",
+                           "model-000000.safetensors"}) {
+    write_file(run / name, "");
+  }
+  CHECK(set_aside(run.path(), 100'000) == 2);
+  CHECK(find_states(run.path()).front().images == 100'000);
+  CHECK(fs::exists(run / "superseded-state-000200.pt"));
+  CHECK(fs::exists(run / "superseded-model-000200.safetensors"));
+  CHECK(set_aside(run.path(), 100'000) == 0);
+}
+
+TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {
+  CHECK(resume_command("gantrain --preset x", "my runs/1") ==
+        "gantrain --preset x --run-dir 'my runs/1'");
+  CHECK(resume_command("gantrain --run-dir r --resume none", "r") ==
+        "gantrain --run-dir r --resume none --resume auto");
+}
+
+TEST_CASE("ARequestIsTakenOnce") {
+  const TemporaryFolder run;
+  CHECK_FALSE(take_request(run.path(), "STOP"));
+  write_file(run / "STOP", "");
+  CHECK(take_request(run.path(), "STOP"));
+  CHECK_FALSE(take_request(run.path(), "STOP"));
+}
+
+TEST_CASE("TheStatusIsOneLine") {
+  const TemporaryFolder run;
+  CHECK(read_status(run.path()).empty());
+  write_status(run.path(), "done 3 kimg");
+  CHECK(read_status(run.path()) == "done 3 kimg");
+  CHECK(describe_environment("cpu", 2)["ranks"] == 2);
+}

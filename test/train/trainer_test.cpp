@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "core/tensors.h"
+#include "temporary_folder.h"
+#include "tensor_checks.h"
+#include "toy_recipe.h"
+#include "train/run_folder.h"
+#include "util/file.h"
+#include "util/log.h"
+
+using namespace gantrain;
+namespace fs = std::filesystem;
+
+namespace {
+
+Exit run(const fs::path& folder,
+         const std::map<std::string, Json>& changes = {},
+         int64_t stop_at = -1) {
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  std::map<std::string, Json> all = changes;
+  all["run.run_dir"] = folder.string();
+  const Config config = toy_config(all);
+  TrainSetup setup{config, {}, BackendKind::kGloo, at::kCPU, toy_row(), "test", "", {}, nullptr};
+  int64_t seen = 0;
+  setup.host.progress = [&](int64_t images, int64_t) { seen = images; };
+  setup.host.stop_signal = [&] { return stop_at >= 0 && seen >= stop_at ? SIGTERM : 0; };
+  return train(setup);
+}
+
+std::string weights_of(const fs::path& folder) {
+  return read_file(folder / "model-000000.080.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE("ARunLeavesItsFiles") {
+  const TemporaryFolder folder;
+  CHECK(run(folder / "run") == Exit::kDone);
+  for (const char* name : {"config.json",
+                           "command.txt",
+                           "env.json",
+                           "log.txt",
+                           "stats.jsonl",
+                           "STATUS",
+                           "report.html",
+                           "samples/reals.png",
+                           "samples/fakes_init.png",
+                           "samples/latest.png",
+                           "model-000000.000.safetensors",
+                           "state-000000.080.pt",
+                           "model-000000.080.safetensors"}) {
+    CAPTURE(name);
+    CHECK(fs::exists(folder / "run" / name));
+  }
+  CHECK(read_status(folder / "run") == "done 0.08 kimg");
+}
+
+TEST_CASE("StopAndResumeGivesTheSameBitsAsNoStop") {
+  const TemporaryFolder folder;
+  run(folder / "whole");
+  CHECK(run(folder / "parts", {}, 16) == Exit::kStopped);
+  CHECK(run(folder / "parts", {}, 40) == Exit::kStopped);
+  CHECK(run(folder / "parts") == Exit::kDone);
+  CHECK(weights_of(folder / "parts") == weights_of(folder / "whole"));
+}
+
+TEST_CASE("SamplesAndMetricsLeaveNoTrace") {
+  const TemporaryFolder folder;
+  run(folder / "without");
+  run(folder / "with",
+      {{"metrics.names", "swd,msssim"},
+       {"metrics.every", 0.016},
+       {"metrics.images", 8},
+       {"samples.every", 0.008}});
+  CHECK(weights_of(folder / "with") == weights_of(folder / "without"));
+  CHECK(fs::exists(folder / "with/metric-swd.jsonl"));
+}
+
+TEST_CASE("LoadingThreadsDoNotChangeTheResult") {
+  const TemporaryFolder folder;
+  run(folder / "a", {{"data.workers", 0}});
+  run(folder / "b", {{"data.workers", 2}});
+  CHECK(weights_of(folder / "a") == weights_of(folder / "b"));
+}
+
+TEST_CASE("TheSeedChangesTheResult") {
+  const TemporaryFolder folder;
+  run(folder / "a");
+  run(folder / "b", {{"train.seed", 1}});
+  CHECK(weights_of(folder / "a") != weights_of(folder / "b"));
+}

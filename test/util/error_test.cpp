@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/error.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+using namespace gantrain;
+
+TEST_CASE("FailThrowsTheFormattedMessageWithItsCode") {
+  try {
+    fail(Exit::kInput, "{}: {} is wrong", "file", 7);
+    FAIL("nothing was thrown");
+  } catch (const UserError& e) {
+    CHECK(e.code() == Exit::kInput);
+    CHECK(std::string(e.what()) == "file: 7 is wrong");
+  }
+}
+
+TEST_CASE("ErrnoTextIsTheSystemsSentence") {
+  errno = ENOENT;
+  CHECK(errno_text() == "No such file or directory");
+}
