@@ -84,7 +84,7 @@ int describe(const Json& request) {
                               static_cast<uint64_t>(train.seed),
                               data.resolution,
                               channels,
-                              0,
+                              {},
                               at::kCPU,
                               dtype,
                               [](const std::string&, const at::Tensor&) {}};

@@ -3,10 +3,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -21,6 +24,7 @@ struct Batch {
   at::Tensor labels;  // int64 [samples.count], undefined without labels
   Samples samples;    // which samples of the global batch these are: keys of every draw
   int64_t iteration = 0;
+  int64_t images_seen = 0;  // real images shown before this iteration, all ranks together
 };
 
 // One loss, one backward, one reduction, one optimizer step.
@@ -36,13 +40,22 @@ struct Phase {
 // until the tick ends.
 using Record = std::function<void(const std::string& name, const at::Tensor& values)>;
 
+// A sum over the global batch that outlives its iteration (running means, signs of scores). Losses
+// add to it; the loop adds it up over ranks, once an iteration, and hands it back.
+struct Shared {
+  std::string name;
+  at::Tensor sum;  // any shape, floating point, the networks' device; 0 when an iteration begins
+  // At the end of an iteration, `sum` being that of the global batch: the same on every rank.
+  std::function<void(int64_t iteration)> moved;
+};
+
 // What a recipe is built from.
 struct RecipeContext {
   const Config& config;
   uint64_t seed = 0;
   int64_t resolution = 64;
   int64_t channels = 3;
-  int64_t classes = 0;  // 0: unconditional
+  std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   at::Device device;
   at::ScalarType dtype;
   Record record;
@@ -55,11 +68,32 @@ class Recipe {
   virtual ~Recipe() = default;
   virtual std::vector<Player*> players() = 0;  // the generator first
   virtual std::vector<Phase>& phases() = 0;
+  virtual std::vector<Shared*> shared() { return {}; }
+  // What is saved beside networks and optimizers, equal on all ranks between iterations: running
+  // means, the augmentation's strength. The tensors themselves; a resume copies into them.
+  virtual NamedTensors state() { return {}; }
+  // Samples that normalise each other (minibatch standard deviation): the micro-batch should be a
+  // multiple of it.
+  virtual int64_t batch_group() const { return 1; }
   // "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };
 
-// A trained generator: sample grids, metrics, `gantrain generate`.
+enum class NoiseMode { kConst, kRandom, kNone };
+constexpr std::array<std::string_view, 3> names(NoiseMode) { return {"const", "random", "none"}; }
+
+// How a picture is to be drawn, for generators that have it.
+struct Drawing {
+  double trunc = 1;  // psi: w moved towards its mean (Karras et al. 2018, app. B)
+  std::optional<int64_t> trunc_cutoff;  // layers that it is applied to; none: all
+  NoiseMode noise = NoiseMode::kConst;
+  uint64_t noise_seed = 0;  // of random noise
+  int64_t level = 0;        // pixels of a progressive network's stage; 0: full size
+  double alpha = 1;         // weight of that stage's newest layers
+};
+
+// A trained generator: sample grids, metrics, `gantrain generate`. Everything is in evaluation mode
+// and without gradients; tensors are float32, on any device; what comes out is on the network's.
 class Generator {
  public:
   virtual ~Generator() = default;
@@ -67,10 +101,20 @@ class Generator {
   network() = 0;  // its state is the model file's content
   virtual int64_t z_dim() const = 0;
   virtual int64_t classes() const { return 0; }
-  // z [N, z_dim] float32 on any device, labels int64 [N] or undefined -> [N, C, R, R] float32,
-  // about
-  // [-1, 1], in evaluation mode, without gradients, on the network's device.
-  virtual at::Tensor images(const at::Tensor& z, const at::Tensor& labels) = 0;
+  // z [N, z_dim], labels int64 [N] or undefined -> [N, C, R, R], about [-1, 1].
+  virtual at::Tensor images(const at::Tensor& z,
+                            const at::Tensor& labels,
+                            const Drawing& drawing = {}) = 0;
+
+  // Style-based generators: the layers' latents w [N, num_ws, w_dim], truncated as `drawing` says,
+  // and pictures of them. num_ws() = 0: there is no such space, and the two must not be called.
+  virtual int64_t num_ws() const { return 0; }
+  virtual int64_t w_dim() const { return 0; }
+  virtual at::Tensor styles(const at::Tensor& z, const at::Tensor& labels, const Drawing& drawing);
+  virtual at::Tensor images_of_styles(const at::Tensor& ws, const Drawing& drawing);
+  // Has noise inputs; sizes of a progressive network's stages, smallest first.
+  virtual bool has_noise() const { return false; }
+  virtual std::vector<int64_t> levels() const { return {}; }
 };
 
 // One row of the table of recipes (app/recipes.cpp).

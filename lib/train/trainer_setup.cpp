@@ -69,7 +69,7 @@ void Trainer::build_networks() {
       static_cast<uint64_t>(train_.seed),
       data_options_.resolution,
       dataset_->channels(),
-      0,
+      {},
       setup_.device,
       dtype,
       [this](const std::string& name, const at::Tensor& v) { reporter_->record(name, v); }};

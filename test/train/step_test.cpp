@@ -27,7 +27,7 @@ NamedTensors train_toy(const Rendezvous& r, const Run& run) {
       toy_config({{"G.optimizer", run.optimizer}, {"D.optimizer", run.optimizer}});
   const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
   const auto recipe = toy_row().make(
-      {config, 0, 8, 3, 0, at::kCPU, run.dtype, [](const std::string&, const at::Tensor&) {}});
+      {config, 0, 8, 3, {}, at::kCPU, run.dtype, [](const std::string&, const at::Tensor&) {}});
   DistOptions dist;
   dist.ddp_mode = run.mode;
   TrainOptions train;
@@ -107,7 +107,7 @@ TEST_CASE("APhaseRunsAtItsIntervalAlone") {
   const Config config = toy_config();
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
   const auto recipe = toy_row().make(
-      {config, 0, 8, 3, 0, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
+      {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
   std::vector<PlayerState> players = make_players(*recipe, {8, 1, 8, 1}, {}, group);
   std::string order;
   const StepHooks hooks{[](const std::string&) {},

@@ -131,7 +131,7 @@ class TrainedGenerator final : public gantrain::Generator {
   std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return net_->shape.latent; }
 
-  Tensor images(const Tensor& z, const Tensor& /*labels*/) override {
+  Tensor images(const Tensor& z, const Tensor& /*labels*/, const Drawing& /*drawing*/) override {
     const torch::NoGradGuard no_grad;
     return net_->forward(z.to(net_->convolutions[0]->weight.options())).to(torch::kFloat);
   }

@@ -30,7 +30,7 @@ struct Made {
                                 3,
                                 16,
                                 3,
-                                0,
+                                {},
                                 at::kCPU,
                                 at::kFloat,
                                 [this](const std::string& name, const at::Tensor& values) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace gantrain {
+
+enum class Activation { kLinear, kRelu, kLrelu, kTanh, kSigmoid, kElu, kSelu, kSoftplus, kSwish };
+constexpr std::array<std::string_view, 9> names(Activation) {
+  return {"linear", "relu", "lrelu", "tanh", "sigmoid", "elu", "selu", "softplus", "swish"};
+}
+
+struct BiasAct {
+  Activation act = Activation::kLinear;
+  int64_t dim = 1;              // the axis that the bias belongs to
+  std::optional<double> alpha;  // slope of lrelu; none: .2
+  std::optional<double> gain;   // none: sqrt 2 for relu, lrelu and swish, else 1
+  std::optional<double> clamp;  // to [-clamp, clamp], after the gain
+};
+
+double default_gain(Activation act);
+
+// clamp(gain * act(x + b)), of any shape; b [x.size(dim)] or undefined. Twice differentiable.
+at::Tensor bias_act(const at::Tensor& x, const at::Tensor& b, const BiasAct& how);
+
+}  // namespace gantrain

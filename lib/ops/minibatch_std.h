@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gantrain {
+
+// Karras et al. 2018a, sec. 3: x [N, C, H, W] with `channels` more that hold the standard deviation
+// over groups of `group` samples n, n + N/group, n + 2N/group, ... (strided), averaged over the
+// group's channels and pixels, eps 1e-8 below the root. N must be a multiple of min(group, N).
+at::Tensor minibatch_std(const at::Tensor& x, int64_t group, int64_t channels = 1);
+
+}  // namespace gantrain

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gantrain {
+
+struct ModulatedConv {
+  int64_t up = 1, down = 1;
+  int64_t padding = 0;
+  bool demodulate = true;
+  bool flip_weight = true;  // as in ConvResample
+  bool fused = true;        // one grouped convolution with weights of each sample; the same numbers
+};
+
+// Karras et al. 2020a, eq. 1-3: the weight's input channels scaled by the sample's style, and its
+// outputs to unit norm. x [N, I, H, W], weight [O, I, k, k], styles [N, I] float32, noise
+// broadcastable to the output or undefined (added after demodulation), f the resampling filter.
+at::Tensor modulated_conv2d(const at::Tensor& x,
+                            const at::Tensor& weight,
+                            const at::Tensor& styles,
+                            const at::Tensor& noise,
+                            const at::Tensor& f,
+                            const ModulatedConv& how);
+
+}  // namespace gantrain

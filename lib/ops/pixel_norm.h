@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gantrain {
+
+// x / sqrt(mean(x^2 over `dim`) + eps): pixel norm (Karras et al. 2018a, sec. 4.2), and the
+// normalisation of StyleGAN's latents.
+at::Tensor pixel_norm(const at::Tensor& x, double eps = 1e-8, int64_t dim = 1);
+
+}  // namespace gantrain
