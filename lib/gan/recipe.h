@@ -34,6 +34,9 @@ struct Phase {
   int64_t interval = 1;                          // run at one iteration of so many, ...
   int64_t first = 0;                             // ... from this one on
   std::function<at::Tensor(const Batch&)> loss;  // mean over the micro-batch
+  // Factor of the gradient, not of what is reported: the interval, for lazy regularisation.
+  double gain = 1;
+  bool regularises = false;  // reported as Loss/G/reg, not Loss/G/loss
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device
@@ -127,6 +130,8 @@ struct RecipeRow {
                                                const std::map<std::string, at::Tensor>& tensors,
                                                const std::string& source);
   bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
+  // Whether data.cond=auto uses the labels that the data has; null: the recipe has no use for any.
+  bool (*wants_labels)(const Config&) = nullptr;
 };
 
 }  // namespace gantrain
