@@ -104,6 +104,7 @@ void fields(SampleOptions& o, Field&& field) {
 struct MetricsOptions {
   std::string names = "swd,msssim";
   Kimg every{200'000};
+  bool at_start = true;
   int64_t images = 1024;
 };
 
@@ -111,6 +112,7 @@ template <class Field>
 void fields(MetricsOptions& o, Field&& field) {
   field("names", o.names, "swd, msssim (comma between), or none");
   field("every", o.every, between(0.001, 1e9), "kimg between two measurements");
+  field("at_start", o.at_start, "measure the untrained networks too");
   field("images", o.images, between(2, 1e6), "pictures of each kind that are compared");
 }
 

@@ -37,7 +37,7 @@ Exit Trainer::run() {
                players_,
                *ema_->network(),
                counters_);
-    measure();
+    if (metrics_options_.at_start) measure();
   }
   check_ranks();
   reporter_->start();
