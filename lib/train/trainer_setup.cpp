@@ -216,6 +216,7 @@ void Trainer::write_start_files(bool resumed) {
     sizes += fmt::format("  {} {:.2f} M", p.player->name, static_cast<double>(count) / 1e6);
   }
   info("model   {}{} parameters", setup_.recipe.name, sizes);
+  for (const std::string& line : setup_.chosen) info("{}", line);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));
   const std::string_view mode = names(dist_.ddp_mode)[static_cast<size_t>(dist_.ddp_mode)];
   const std::string_view backend = names(setup_.backend)[static_cast<size_t>(setup_.backend)];
