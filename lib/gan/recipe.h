@@ -118,6 +118,10 @@ class Generator {
   // Has noise inputs; sizes of a progressive network's stages, smallest first.
   virtual bool has_noise() const { return false; }
   virtual std::vector<int64_t> levels() const { return {}; }
+
+  // Copies a model file's tensors into the network. Throws UserError(kInput) naming `source` and
+  // the tensor that does not fit; a recipe may do without buffers that can be had otherwise.
+  virtual void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 };
 
 // One row of the table of recipes (app/recipes.cpp).
