@@ -40,6 +40,7 @@ Trainer::Trainer(const TrainSetup& setup)
   if (setup.rendezvous.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   plan_ = plan_batch(train_, setup.rendezvous.world);
   fractions_ = needs_fractions(train_, save_options_);
+  use_kernels(train_.kernels);
   at::globalContext().setDeterministicAlgorithms(train_.deterministic, /*warn_only=*/false);
   open_data();
   setup_.host.phase("rendezvous");
