@@ -21,19 +21,21 @@ fs::path resumed_run(const Config& config) {
   return fs::is_directory(resume) ? fs::path(resume) : fs::path(resume).parent_path();
 }
 
-// What was chosen then: the values whose origin begins with "auto".
-size_t keep_chosen(Config& config, const fs::path& run) {
+// What was chosen then: the values whose origin begins with "auto". How a batch is cut follows
+// today's ranks.
+bool keep_chosen(Config& config, const fs::path& run) {
   const fs::path file = run / "config.json";
-  if (run.empty() || !fs::exists(file)) return 0;
+  if (run.empty() || !fs::exists(file)) return false;
   const Json saved = parse_json(read_file(file), file.string(), Exit::kInput);
-  size_t kept = 0;
+  bool kept = false;
   for (const Key& key : config.schema()) {
     if (!saved.contains("values") || !saved["values"].contains(key.path)) continue;
     const Json& entry = saved["values"][key.path];
     const std::string origin = entry.value("origin", "");
-    if (!starts_with(origin, "auto") || config.given(key.path)) continue;
+    const bool given = config.given(key.path) && config.get(key.path) != "auto";
+    if (!starts_with(origin, "auto") || given || key.path == "train.micro_batch") continue;
     config.set(key.path, entry.at("value"), origin);
-    ++kept;
+    kept = true;
   }
   return kept;
 }
@@ -44,8 +46,10 @@ std::vector<std::string> choose_auto_values(Config& config, int64_t ranks) {
   const RecipeKeys& recipe = find_recipe_keys(text_of(config.get("recipe")));
   if (recipe.complete == nullptr) return {};
   const fs::path run = resumed_run(config);
-  if (keep_chosen(config, run) == 0) return recipe.complete(config, ranks);
-  return {fmt::format("auto    values as {} began with", run.string())};
+  const bool kept = keep_chosen(config, run);
+  std::vector<std::string> lines = recipe.complete(config, ranks);
+  if (kept) lines.push_back(fmt::format("auto    other values as {} began with", run.string()));
+  return lines;
 }
 
 }  // namespace gantrain

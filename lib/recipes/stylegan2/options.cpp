@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain::stylegan2 {
 
@@ -25,7 +26,7 @@ class Chooser {
   Chooser(Config& config, std::string why) : config_(config), why_(std::move(why)) {}
 
   void choose(const std::string& key, const Json& value) {
-    if (config_.given(key)) return;
+    if (config_.given(key) || starts_with(config_.origin(key), "auto")) return;
     config_.set(key, value, why_);
     said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
   }

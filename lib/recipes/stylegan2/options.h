@@ -134,8 +134,8 @@ void check_resolution(int64_t resolution);
 
 // Fills in what is left to choose (gamma; with stylegan2.automatic what Karras et al. 2020b's code
 // calls its `auto` configuration; the micro-batch), where the user has not given it, for that many
-// ranks. The values' origin begins with "auto". Returns lines that say what was chosen and why.
-// Throws UserError(kUsage) for values that do not go together.
+// ranks. The values' origin begins with "auto"; what has such an origin stays. Returns lines that
+// say what was chosen and why. Throws UserError(kUsage) for values that do not go together.
 std::vector<std::string> complete(Config& config, int64_t ranks);
 
 }  // namespace gantrain::stylegan2

@@ -119,6 +119,7 @@ StyleGan2::StyleGan2(const RecipeContext& context)
       D_(D_player_, D_net_),
       strength_(options_.ada.adaptive, context.config.get("train.batch"), at::kCPU) {
   check_resolution(context.resolution);
+  if (!options_.gamma) throw std::logic_error("stylegan2.gamma was not chosen: complete()");
   if (options_.ada.mode != Augmentation::kNone)
     check_augment(options_.augment, context.resolution, context.channels);
   strength_.state()[0].second.fill_(options_.ada.mode == Augmentation::kNone ? 0 : options_.ada.p);
