@@ -46,6 +46,8 @@ int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& bod
       continue;
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGPIPE,
+             SIG_IGN);  // as in the launcher's ranks: gloo writes to peers that may be dead
     ::alarm(120);
     if (rank != 0) ::close(port.socket);
     int code = 1;
@@ -65,10 +67,13 @@ int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& bod
   }
   ::close(port.socket);
   int failed = 0;
-  for (const pid_t pid : pids) {
+  for (size_t rank = 0; rank < pids.size(); ++rank) {
     int status = 0;
-    ::waitpid(pid, &status, 0);
+    ::waitpid(pids[rank], &status, 0);
     if (status != 0) ++failed;
+    if (WIFSIGNALED(status)) {
+      std::fprintf(stderr, "rank %zu: killed by signal %d\n", rank, WTERMSIG(status));
+    }
   }
   return failed;
 }

@@ -167,7 +167,7 @@ Outcome Command::wait() {
   int status = 0;
   REQUIRE(waitpid(pid_, &status, 0) == pid_);
   pid_ = -1;
-  outcome_.seconds = now() - started_;
+  outcome_.seconds = watch_.seconds();
   outcome_.left = family();
   outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome_;
@@ -189,8 +189,6 @@ Listener::Listener() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
 }
 
 Listener::~Listener() { close(descriptor_); }
-
-int free_port() { return Listener().port(); }
 
 bool is_alive(pid_t pid) {
   const char state = state_of_process(pid);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "stopwatch.h"
+
 namespace gantrain {
 
 // Path of the gantrain under test.
@@ -17,7 +19,7 @@ std::filesystem::path gantrain_program();
 struct CommandOptions {
   std::map<std::string, std::string> environment = {};  // added to the test's own
   std::filesystem::path folder = {};                    // working folder; empty: the test's
-  double seconds = 60;                                  // after that the command is killed
+  double seconds = 240;                                 // after that the command is killed
 };
 
 // What a command left on the screen. `code` is the exit code, or 128 + signal.
@@ -25,7 +27,7 @@ struct Outcome {
   int code = -1;
   std::string out;
   std::string err;
-  double seconds = 0;
+  double seconds = 0;            // by a Stopwatch: what a busy machine adds does not count
   std::vector<pid_t> left = {};  // processes of the command that were alive after its end
 };
 
@@ -53,6 +55,7 @@ class Command {
   pid_t pid_ = -1;
   int out_ = -1;
   int err_ = -1;
+  Stopwatch watch_;
   double started_ = 0;
   double limit_ = 0;
   std::string mark_;
@@ -76,9 +79,6 @@ class Listener {
   int descriptor_ = -1;
   int port_ = 0;
 };
-
-// A port on which nobody listens now.
-int free_port();
 
 // False for zombies too.
 bool is_alive(pid_t pid);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "app/tiny.h"
+#include "reserved_port.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -113,7 +114,7 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
     REQUIRE(command.wait_for(until));
     CHECK(command.family().size() >= 3);  // launcher and two ranks: the search finds them
     command.signal(SIGKILL);
-    CHECK(eventually([&] { return command.family().empty(); }, 1.5));
+    CHECK(eventually([&] { return command.family().empty(); }, 5));
     CHECK(command.wait().code == 128 + SIGKILL);
   }
 }
@@ -140,7 +141,8 @@ TEST_CASE("SmokeAlwaysPrintsTheSameSum") {
 TEST_CASE("RanksOfAnotherLauncherTrainTheSame") {
   const TemporaryFolder folder;
   const std::string alone = model_sha(train(folder, "alone", "--nproc 2"));
-  const std::string port = std::to_string(free_port());
+  const ReservedPort reserved;
+  const std::string port = std::to_string(reserved.number());
   std::vector<std::unique_ptr<Command>> ranks;
   for (const std::string rank : {"0", "1"}) {
     const CommandOptions options{.environment = {{"RANK", rank},

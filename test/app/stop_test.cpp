@@ -104,8 +104,8 @@ TEST_CASE("TheFilesSaveAndStopAreObeyed") {
   REQUIRE(command.wait_for("tick 1"));
   CHECK(files_like(folder / "run", "state-").empty());
   write_file(folder / "run/SAVE", "");
-  CHECK(eventually([&] { return files_like(folder / "run", "state-").size() == 1; }, 5));
-  CHECK(eventually([&] { return !fs::exists(folder / "run/SAVE"); }, 5));
+  CHECK(eventually([&] { return files_like(folder / "run", "state-").size() == 1; }, 60));
+  CHECK(eventually([&] { return !fs::exists(folder / "run/SAVE"); }, 60));
   CHECK(!command.family().empty());  // a saved run goes on
   write_file(folder / "run/STOP", "");
   const Outcome outcome = command.wait();

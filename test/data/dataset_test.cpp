@@ -11,8 +11,8 @@
 #include "data/scratch.h"
 #include "data/zip_writer.h"
 #include "image/pictures.h"
+#include "stopwatch.h"
 #include "util/error.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -197,7 +197,7 @@ TEST_CASE("WhatIsNoDataIsNamedWithTheWayOut") {
     CHECK_FALSE(contains(error, "\n"));
     return error;
   };
-  const double start = monotonic_seconds();
+  const Stopwatch watch;
   CHECK(contains(error_at("missing"), "no such file or folder"));
   CHECK(contains(error_at("notes.txt"), "neither a folder nor a zip archive"));
   CHECK(contains(error_at("only.png"), "wants the folder"));
@@ -208,7 +208,7 @@ TEST_CASE("WhatIsNoDataIsNamedWithTheWayOut") {
   CHECK(contains(error_at("empty.zip"), "zip archive"));
   CHECK(contains(error_at("texts.zip"), "no pictures in it"));
   CHECK(contains(open_error(at("synth:cats")), "synth:shapes"));
-  CHECK(monotonic_seconds() - start < 2);
+  CHECK(watch.seconds() < 2);
 }
 
 TEST_CASE("OneBadPictureInAThousandIsNamedQuickly") {
@@ -219,9 +219,9 @@ TEST_CASE("OneBadPictureInAThousandIsNamedQuickly") {
   for (int i = 0; i < 999; ++i) files.push_back({fmt::format("{:04}.jpg", i), good});
   files.push_back({"0500x.jpg", good.substr(0, good.size() - 100)});
   const std::string path = lay_out(scratch, files, kind);
-  const double start = monotonic_seconds();
+  const Stopwatch watch;
   const std::string error = open_error(at(path, 64));
-  CHECK(monotonic_seconds() - start < 2);
+  CHECK(watch.seconds() < 2);
   CHECK(contains(error, "0500x.jpg: broken JPEG: "));
   CHECK(contains(error, "--set data.on_bad=skip"));
 }
@@ -338,14 +338,14 @@ TEST_CASE("StopEndsTheScan") {
   const Scratch scratch;
   const std::string slow = encode_png(test_picture(1200, 1200, 3));
   for (int i = 0; i < 60; ++i) scratch.write(fmt::format("{}.png", i), slow);
-  const double start = monotonic_seconds();
+  const Stopwatch watch;
   try {
     open_dataset(at(scratch.path()), [] { return true; });
     FAIL("not stopped");
   } catch (const UserError& error) {
     CHECK(error.code() == Exit::kStopped);
   }
-  CHECK(monotonic_seconds() - start < 1);
+  CHECK(watch.seconds() < 1);
 }
 
 TEST_CASE("LoadServesManyThreadsAndForkedProcesses") {

@@ -30,6 +30,7 @@ class Numbered final : public Dataset {
   std::string description() const override { return "numbered"; }
   Image load(int64_t index) const override {
     if (index == bad) fail(Exit::kInput, "picture {}", index);
+    while (closed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
@@ -43,6 +44,7 @@ class Numbered final : public Dataset {
   bool with_labels = true;
   int64_t bad = -1;
   double seconds = 0;
+  std::atomic<bool> closed = false;  // no load ends while it is
   mutable std::atomic<int> loads = 0;
   mutable std::atomic<bool> signals_open = false;
 };
@@ -64,6 +66,14 @@ std::vector<int64_t> indices(const RealBatch& batch) {
     all.push_back(std::min(left, right));
   }
   return all;
+}
+
+void wait_for_loads(const Numbered& dataset, int count) {
+  const double end = monotonic_seconds() + 60;
+  while (dataset.loads < count && monotonic_seconds() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(dataset.loads >= count);
 }
 
 }  // namespace
@@ -173,11 +183,16 @@ TEST_CASE("ErrorsOfWorkersReachTheCallerAtTheirBatch") {
 TEST_CASE("LoaderWorksAheadButNotWithoutBound") {
   const auto dataset = std::make_shared<Numbered>();
   Loader loader(dataset, with_workers(2), 0, {}, 0, 10);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  wait_for_loads(*dataset, 40);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(dataset->loads == 40);
-  CHECK(loader.next().waited < 0.1);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  CHECK(dataset->loads == 50);
+  dataset->closed = true;
+  for (int i = 0; i < 4; ++i) loader.next();  // they were there
+  CHECK(dataset->loads == 40);
+  dataset->closed = false;
+  wait_for_loads(*dataset, 80);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(dataset->loads == 80);
 }
 
 TEST_CASE("WorkersBlockAllSignals") {
@@ -187,16 +202,25 @@ TEST_CASE("WorkersBlockAllSignals") {
   CHECK_FALSE(dataset->signals_open);
 }
 
-TEST_CASE("LoaderEndsQuicklyAndTellsHowLongItWaited") {
+TEST_CASE("LoaderTellsHowLongItWaited") {
   const auto dataset = std::make_shared<Numbered>();
   dataset->seconds = 0.05;
-  double start = 0;
+  const double start = monotonic_seconds();
+  Loader loader(dataset, with_workers(2), 0, {}, 0, 8);
+  const double asked = monotonic_seconds();
+  CHECK(asked - start + loader.next().waited >= 0.4);
+  const double before = monotonic_seconds();
+  CHECK(loader.next().waited <= monotonic_seconds() - before);
+}
+
+TEST_CASE("LoaderEndsInTheMiddleOfABatch") {
+  const auto dataset = std::make_shared<Numbered>();
+  dataset->seconds = 0.02;
   {
-    Loader loader(dataset, with_workers(2), 0, {}, 0, 8);
-    CHECK(loader.next().waited > 0.3);
-    start = monotonic_seconds();
+    Loader loader(dataset, with_workers(2), 0, {}, 0, 400);
+    wait_for_loads(*dataset, 2);
   }
-  CHECK(monotonic_seconds() - start < 0.3);
+  CHECK(dataset->loads < 200);  // of the 800 of two batches
 }
 
 TEST_CASE("BatchSmallerThanTheWorldIsABug") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/group.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -54,9 +56,16 @@ TEST_CASE("OneRankNeedsNoGroup") {
 }
 
 TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
-  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+  int met[2];  // rank 0 says there that it has left join, whose all-reduce needs its peer alive
+  REQUIRE(::pipe(met) == 0);
+  CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = join(r, 60);
-          if (r.rank == 1) ::raise(SIGKILL);
+          if (r.rank == 1) {
+            char byte = 0;
+            if (::read(met[0], &byte, 1) == 1) ::raise(SIGKILL);
+            return 0;  // makes the count of failed ranks wrong
+          }
+          if (::write(met[1], "x", 1) != 1) return 1;
           const double start = monotonic_seconds();
           at::Tensor x = torch::ones({2});
           try {
@@ -69,6 +78,8 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
           }
           return 1;
         }) == 1);  // the killed one
+  ::close(met[0]);
+  ::close(met[1]);
 }
 
 TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {

@@ -38,6 +38,18 @@ void append(int& fd, std::string& text) {
   }
 }
 
+// Whether a signal waits for the process: one that is sent meanwhile would be lost.
+bool is_pending(pid_t pid, int number) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("SigPnd:", 0) != 0 && line.rfind("ShdPnd:", 0) != 0) continue;
+    if ((std::stoull(line.substr(7), nullptr, 16) >> (number - 1) & 1) != 0) return true;
+  }
+  return false;
+}
+
+constexpr size_t kMark = 7;
+
 }  // namespace
 
 Launcher::Launcher(RankMain main, int64_t nproc, LaunchOptions options) {
@@ -54,7 +66,6 @@ void Launcher::start(const LoadTrainer& load, const World& world, const LaunchOp
   int err[2];
   if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("pipe");
   std::fflush(nullptr);
-  started_ = monotonic_seconds();
   pid_ = fork();
   if (pid_ == 0) {
     dup2(out[1], STDOUT_FILENO);
@@ -86,7 +97,11 @@ Launcher::~Launcher() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Launcher::signal(int number) const { ::kill(pid_, number); }
+void Launcher::signal(int number) {
+  ::kill(pid_, number);
+  eventually([&] { return !is_pending(pid_, number); }, 30);
+  signalled_ = monotonic_seconds();
+}
 
 bool Launcher::read_some(int milliseconds) {
   pollfd polled[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};
@@ -97,7 +112,7 @@ bool Launcher::read_some(int milliseconds) {
 }
 
 bool Launcher::wait_for(const std::string& text) {
-  const double end = monotonic_seconds() + 5;
+  const double end = monotonic_seconds() + 30;
   while (result_.err.find(text) == std::string::npos) {
     if (monotonic_seconds() > end || err_ < 0) return false;
     read_some(100);
@@ -106,13 +121,14 @@ bool Launcher::wait_for(const std::string& text) {
 }
 
 Launcher::Result Launcher::wait() {
-  const double end = monotonic_seconds() + 20;
+  const double end = monotonic_seconds() + 60;
   while ((out_ >= 0 || err_ >= 0) && monotonic_seconds() < end) read_some(100);
   if (out_ >= 0 || err_ >= 0) return result_;  // somebody still holds the pipes
   int status = 0;
   waitpid(pid_, &status, 0);
   pid_ = -1;
-  result_.seconds = monotonic_seconds() - started_;
+  result_.ended = monotonic_seconds();
+  result_.after_signal = result_.ended - signalled_;
   result_.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result_;
 }
@@ -122,6 +138,9 @@ int64_t& shared_number(size_t index) { return numbers[index]; }
 void clear_shared_numbers() {
   for (size_t i = 0; i < 8; ++i) shared_number(i) = 0;
 }
+
+void mark_now() { shared_number(kMark) = monotonic_ns(); }
+double marked() { return static_cast<double>(shared_number(kMark)) / 1e9; }
 
 bool is_alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

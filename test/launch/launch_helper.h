@@ -18,7 +18,8 @@ class Launcher {
     int code = -1;  // exit code, or 128 + signal
     std::string out;
     std::string err;
-    double seconds = 0;
+    double ended = 0;         // monotonic seconds at which the last of its processes was gone
+    double after_signal = 0;  // seconds from the last signal() to the end
   };
 
   Launcher(RankMain main, int64_t nproc, LaunchOptions options = {});
@@ -26,8 +27,9 @@ class Launcher {
   ~Launcher();  // kills what is left
 
   pid_t pid() const { return pid_; }
-  void signal(int number) const;
-  // Until standard error holds the text; false after five seconds.
+  // Returns when the launcher has taken the signal, so that the next one is not merged with it.
+  void signal(int number);
+  // Until standard error holds the text; false after half a minute.
   bool wait_for(const std::string& text);
   // Until all writers of its output are gone, that is: every process.
   Result wait();
@@ -39,13 +41,17 @@ class Launcher {
   pid_t pid_ = -1;
   int out_ = -1;
   int err_ = -1;
-  double started_ = 0;
+  double signalled_ = 0;
   Result result_;
 };
 
-// What ranks say to a test: eight numbers in shared memory.
+// What ranks say to a test: eight numbers in shared memory, the last of them for mark_now.
 int64_t& shared_number(size_t index);
 void clear_shared_numbers();
+
+// Seconds on the clock of `Result::ended` at which a rank called mark_now(), from shared memory.
+void mark_now();
+double marked();
 
 // False for zombies too.
 bool is_alive(pid_t pid);

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -35,9 +36,9 @@ TEST_CASE("ABusyPortIsRefusedWithItsHolder") {
 }
 
 TEST_CASE("APortIsFreeAgainAfterItsListener") {
-  const int64_t port = listen_on(0, true).port;
-  CHECK(listen_on(port, true).port == port);
-  CHECK(port_holder(port).empty());
+  const ReservedPort port;
+  for (int i = 0; i < 2; ++i) CHECK(listen_on(port.number(), true).port == port.number());
+  CHECK(port_holder(port.number()).empty());
 }
 
 TEST_CASE("AMasterThatDoesNotResolveHasAFallback") {

@@ -12,9 +12,11 @@ namespace gantrain {
 
 namespace {
 
+size_t ready_number(int64_t rank) { return static_cast<size_t>(4 + rank); }
+
 // Says that it is ready, waits for the stop flag, "saves" and ends as a trainer does.
 int stops_when_asked(const RankContext& context, const char*) {
-  if (context.rank == 0) fprintf(stderr, "ready\n");
+  shared_number(ready_number(context.rank)) = 1;
   while (*context.stop == 0) usleep(1000);
   if (stop_requested() != *context.stop) return 9;
   shared_number(static_cast<size_t>(context.rank)) = *context.stop;
@@ -23,20 +25,20 @@ int stops_when_asked(const RankContext& context, const char*) {
 
 int ignores_all(const RankContext& context, const char*) {
   signal(SIGTERM, SIG_IGN);
-  if (context.rank == 0) fprintf(stderr, "ready\n");
+  shared_number(ready_number(context.rank)) = 1;
   while (true) pause();
 }
 
 Launcher::Result stopped_by(std::initializer_list<int> signals, RankMain main, double grace) {
   LaunchOptions options;
   options.grace = Duration{grace};
+  for (const int64_t rank : {0, 1}) shared_number(ready_number(rank)) = 0;
   Launcher launcher(main, 2, options);
-  REQUIRE(launcher.wait_for("ready"));
-  usleep(50'000);  // rank 1 too
-  for (const int number : signals) {
-    launcher.signal(number);
-    usleep(50'000);
-  }
+  const auto ready = [] {
+    return shared_number(ready_number(0)) + shared_number(ready_number(1)) == 2;
+  };
+  REQUIRE(eventually(ready, 30));
+  for (const int number : signals) launcher.signal(number);
   return launcher.wait();
 }
 
@@ -62,20 +64,20 @@ TEST_CASE("SigtermAndSigusr1SaveAndEndWith75") {
 TEST_CASE("AfterTheGraceRanksAreKilled") {
   const auto result = stopped_by({SIGTERM}, ignores_all, 0.3);
   CHECK(result.code == 75);
-  CHECK(result.seconds < 3);
+  CHECK(result.after_signal < 3);
   CHECK_THAT(result.err, Catch::Contains("killing the ranks"));
 }
 
 TEST_CASE("AThirdCtrlCKillsAtOnce") {
   const auto result = stopped_by({SIGINT, SIGINT, SIGINT}, ignores_all, 30);
   CHECK(result.code == 130);
-  CHECK(result.seconds < 1.9);
+  CHECK(result.after_signal < 1.9);
 }
 
 TEST_CASE("ASecondCtrlCLeavesTwoSeconds") {
   const auto result = stopped_by({SIGINT, SIGINT}, ignores_all, 30);
   CHECK(result.code == 130);
-  CHECK(result.seconds < 5);
+  CHECK(result.after_signal < 5);
 }
 
 TEST_CASE("RanksThatFinishAnywayAreDone") {
@@ -115,7 +117,7 @@ TEST_CASE("AStopWhileLoadingEndsAtOnce") {
   launcher.signal(SIGINT);
   const auto result = launcher.wait();
   CHECK(result.code == 130);
-  CHECK(result.seconds < 2);
+  CHECK(result.after_signal < 2);
 }
 
 TEST_CASE("AFailureWhileSavingIsReported") {

@@ -17,13 +17,14 @@
 #include "launch/port.h"
 #include "launch/signals.h"
 #include "launch_helper.h"
+#include "reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {
 
 namespace {
 
-constexpr double kSoon = 1.5;  // seconds; a few milliseconds on an idle machine
+constexpr double kSoon = 1.5;  // seconds after the cause; a few milliseconds on an idle machine
 
 [[noreturn]] void sleep_for_ever() {
   while (true) pause();
@@ -36,6 +37,7 @@ template <auto act>
 int rank_one(const RankContext& context, const char*) {
   shared_number(static_cast<size_t>(context.rank)) = getpid();
   if (context.rank == 1) {
+    mark_now();
     act(context);
     return 0;
   }
@@ -74,7 +76,7 @@ TEST_CASE("ARanksExitCodeBecomesTheWorlds") {
   clear_shared_numbers();
   const auto result = Launcher(rank_one<[](const RankContext&) { std::exit(3); }>, 3).wait();
   CHECK(result.code == 3);
-  CHECK(result.seconds < kSoon);
+  CHECK(result.ended - marked() < kSoon);
   CHECK_THAT(result.err, Catch::Contains("rank 1 (") && Catch::Contains("ended with exit code 3"));
   CHECK(all_gone(3));
 }
@@ -90,7 +92,7 @@ TEST_CASE("AKilledRankEndsTheWorldAndIsNamedLast") {
                                3)
                           .wait();
   CHECK(result.code == 6);
-  CHECK(result.seconds < kSoon);
+  CHECK(result.ended - marked() < kSoon);
   CHECK_THAT(result.err,
              Catch::Contains("error   rank 1 (") &&
                  Catch::Contains("pid " + std::to_string(shared_number(1)) + ")") &&
@@ -141,11 +143,17 @@ TEST_CASE("ACrashPrintsItsStack") {
 }
 
 TEST_CASE("AVictimOfADeadPeerIsNotNamed") {
+  clear_shared_numbers();
   const auto result = Launcher(
                           [](const RankContext& context, const char*) -> int {
-                            if (context.rank == 0)
+                            if (context.rank == 0) {
+                              shared_number(0) = getpid();
                               throw std::runtime_error("Connection closed by peer");
-                            usleep(300'000);
+                            }
+                            // Until the launcher has seen the victim's end.
+                            while (shared_number(0) == 0) usleep(1000);
+                            const auto victim = static_cast<pid_t>(shared_number(0));
+                            while (kill(victim, 0) == 0) usleep(1000);
                             raise(SIGKILL);
                             return 0;
                           },
@@ -161,13 +169,18 @@ TEST_CASE("ARankThatIgnoresSigtermIsKilled") {
                           [](const RankContext& context, const char*) -> int {
                             shared_number(static_cast<size_t>(context.rank)) = getpid();
                             signal(SIGTERM, SIG_IGN);
-                            if (context.rank == 1) return 5;
+                            if (context.rank == 1) {
+                              while (shared_number(2) == 0) usleep(1000);
+                              mark_now();
+                              return 5;
+                            }
+                            shared_number(2) = 1;
                             sleep_for_ever();
                           },
                           2)
                           .wait();
   CHECK(result.code == 5);
-  CHECK(result.seconds < 4);
+  CHECK(result.ended - marked() < 4);
   CHECK(all_gone(2));
 }
 
@@ -181,10 +194,10 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
       },
       3);
   REQUIRE(
-      eventually([] { return shared_number(0) * shared_number(1) * shared_number(2) != 0; }, 5));
-  REQUIRE(eventually([&] { return is_alive(launcher.pid()); }, 1));
+      eventually([] { return shared_number(0) * shared_number(1) * shared_number(2) != 0; }, 30));
+  REQUIRE(is_alive(launcher.pid()));
   launcher.signal(SIGKILL);
-  CHECK(eventually([] { return all_gone(3); }, 1));
+  CHECK(eventually([] { return all_gone(3); }, 5));
 }
 
 TEST_CASE("NoNurseryOutlivesAKilledLauncher") {
@@ -197,9 +210,9 @@ TEST_CASE("NoNurseryOutlivesAKilledLauncher") {
       },
       world,
       {});
-  REQUIRE(eventually([] { return shared_number(0) != 0; }, 5));
+  REQUIRE(eventually([] { return shared_number(0) != 0; }, 30));
   launcher.signal(SIGKILL);
-  CHECK(eventually([] { return all_gone(1); }, 1));
+  CHECK(eventually([] { return all_gone(1); }, 5));
 }
 
 TEST_CASE("WhatARankStartedIsSweptAway") {
@@ -357,14 +370,18 @@ TEST_CASE("ARankWithoutProgressEndsTheRun") {
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
                             c.slot().set_phase(c.rank == 1 ? "reading data" : "all-reduce");
-                            c.slot().beat(c.rank == 1 ? 7 : 8, 100);
+                            do {  // rank 0 shows signs of life until rank 1 has shown one
+                              c.slot().beat(c.rank == 1 ? 7 : 8, 100);
+                              usleep(1000);
+                            } while (c.board->slot(1).heartbeat_ns() == 0);
+                            if (c.rank == 1) mark_now();
                             sleep_for_ever();
                           },
                           2,
                           options)
                           .wait();
   CHECK(result.code == 6);
-  CHECK(result.seconds < 4);
+  CHECK(result.ended - marked() < 4);
   CHECK_THAT(result.err,
              Catch::Contains("rank 1 (") &&
                  Catch::Contains("is behind, in phase \"reading data\" at iteration 7"));
@@ -378,7 +395,8 @@ TEST_CASE("TwoLaunchersMakeOneWorld") {
   world.world_size = 4;
   world.local_world_size = 2;
   world.master_addr = "127.0.0.1";
-  world.master_port = listen_on(0, true).port;
+  const ReservedPort port;
+  world.master_port = port.number();
   const LoadTrainer load = [] {
     return RankMain([](const RankContext& c, const char*) -> int {
       ++shared_number(static_cast<size_t>(c.rank));

@@ -6,26 +6,26 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "launch/port.h"
 #include "launch_helper.h"
+#include "reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {
 
 namespace {
 
-World worker(int64_t rank) {
+World worker(int64_t rank, const ReservedPort& port) {
   World world;
   world.role = World::Role::kWorker;
   world.source = "mpi";
   world.rank = world.local_rank = rank;
   world.world_size = world.local_world_size = 2;
-  world.master_port = listen_on(0, true).port;
+  world.master_port = port.number();
   return world;
 }
 
-Launcher run(int64_t rank, RankMain main) {
-  return Launcher([main] { return main; }, worker(rank), {});
+Launcher run(int64_t rank, const ReservedPort& port, RankMain main) {
+  return Launcher([main] { return main; }, worker(rank, port), {});
 }
 
 }  // namespace
@@ -36,17 +36,19 @@ TEST_CASE("AWorkerIsARankOfItsOwn") {
     const char* rank = std::getenv("RANK");
     return serves && rank != nullptr && std::to_string(c.rank) == rank && c.world_size == 2 ? 0 : 9;
   };
-  CHECK(run(0, main).wait().code == 0);
-  CHECK(run(1, main).wait().code == 0);
+  const ReservedPort port;
+  CHECK(run(0, port, main).wait().code == 0);
+  CHECK(run(1, port, main).wait().code == 0);
 }
 
 TEST_CASE("AWorkerReportsWhatItThrows") {
-  auto result = run(1, [](const RankContext&, const char*) -> int {
+  const ReservedPort port;
+  auto result = run(1, port, [](const RankContext&, const char*) -> int {
                   throw std::runtime_error("a bug");
                 }).wait();
   CHECK(result.code == 1);
   CHECK_THAT(result.err, Catch::Contains("rank 1 (") && Catch::Contains("a bug"));
-  result = run(0, [](const RankContext&, const char*) -> int {
+  result = run(0, port, [](const RankContext&, const char*) -> int {
              fail(Exit::kInput, "photo.png is broken");
            }).wait();
   CHECK(result.code == 3);
@@ -54,8 +56,9 @@ TEST_CASE("AWorkerReportsWhatItThrows") {
 }
 
 TEST_CASE("AWorkerStopsAtSigintToo") {
+  const ReservedPort port;
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
-    Launcher launcher = run(1, [](const RankContext& c, const char*) -> int {
+    Launcher launcher = run(1, port, [](const RankContext& c, const char*) -> int {
       fprintf(stderr, "ready\n");
       while (*c.stop == 0) usleep(1000);
       return *c.stop == SIGINT ? 130 : 75;

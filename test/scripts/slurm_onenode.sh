@@ -23,7 +23,7 @@ start_munge() {
   chmod 0400 "$dir/munge/key"
   start munged munged --foreground --socket="$dir/munge/sock" --key-file="$dir/munge/key" \
     --log-file="$dir/munge/log" --pid-file="$dir/munge/pid" --seed-file="$dir/munge/seed"
-  for _ in {1..50}; do [ ! -S "$dir/munge/sock" ] || break; sleep 0.1; done
+  for _ in {1..300}; do [ ! -S "$dir/munge/sock" ] || break; sleep 0.1; done
 }
 
 # gres.conf with fake GPUs, and the words that slurm.conf says of them.
@@ -91,7 +91,7 @@ up() { # up N
     mkdir -p "$dir/spool/node$i"
     start "slurmd$i" slurmd -D -f "$conf" -N "node$i"
   done
-  for _ in {1..100}; do
+  for _ in {1..300}; do
     [ "$(sinfo -h -N -o '%T' 2>/dev/null | grep -c idle)" = "$1" ] && return
     sleep 0.2
   done

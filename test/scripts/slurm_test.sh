@@ -26,6 +26,6 @@ GPUS=2 GPUS_PER_NODE=2 CPUS_PER_TASK=1 timeout 300 "$root/scripts/slurm_train.sh
 expect "STATUS is written" yes "$([ -s "$work/STATUS" ] && echo yes)"
 expect "a model is written" yes "$(compgen -G "$work/model-*.safetensors" >/dev/null && echo yes)"
 expect "the step's tasks are the ranks of one run" 2 "$(grep -o '"ranks": *[0-9]*' "$work/env.json" | grep -o '[0-9]*$')"
-for _ in {1..50}; do [ -n "$(squeue -h)" ] || break; sleep 0.2; done
+for _ in {1..300}; do [ -n "$(squeue -h)" ] || break; sleep 0.2; done
 expect "no job is left" "" "$(squeue -h)"
 echo "two ranks through srun: $(cat "$work/STATUS")"
