@@ -11,6 +11,9 @@ namespace gantrain {
 // "cuda": bool}
 int generate(const Json& request);
 
+// {"input": path, "output": path, "recipe": name or ""}: a model file of foreign weights.
+int import_model(const Json& request);
+
 // A run's config.json: parameter counts, dtypes, memory and time, on standard output.
 int describe(const Json& config);
 

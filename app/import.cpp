@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "core/tensors.h"
+#include "official_pickle.h"
+#include "recipes.h"
+#include "trainer_verbs.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+enum class FileKind { kPickle, kSafetensors, kZip };
+
+FileKind kind_of(std::string_view content) {
+  if (starts_with(content, "PK\3\4")) return FileKind::kZip;
+  uint64_t header = 0;  // safetensors: its length, then a JSON object
+  if (content.size() > 9) std::memcpy(&header, content.data(), sizeof header);
+  const bool safetensors = header > 1 && header <= content.size() - 8 && content[8] == '{';
+  return safetensors ? FileKind::kSafetensors : FileKind::kPickle;
+}
+
+ImportedModel read_foreign(const std::string& input, const std::string& recipe) {
+  const std::string content = read_file(input);
+  if (content.empty()) fail(Exit::kInput, "{}: an empty file", input);
+  switch (kind_of(content)) {
+    case FileKind::kZip:
+      fail(Exit::kInput,
+           "{}: a zip, perhaps what torch.save wrote; network pickles (.pkl) are read",
+           input);
+    case FileKind::kSafetensors:
+      fail(Exit::kInput,
+           "{}: a safetensors file; network pickles (.pkl) of StyleGAN2 are read{}",
+           input,
+           recipe.empty() ? ", and generate and --init-from take model files as they are"
+                          : ", and none of recipe " + recipe + " from safetensors");
+    case FileKind::kPickle:
+      break;
+  }
+  if (!recipe.empty() && recipe != "stylegan2")
+    fail(Exit::kInput, "{}: --recipe {}: network pickles are of stylegan2", input, recipe);
+  return read_official_pickle(content, input);
+}
+
+// Builds the generator and copies the weights into it, so that what is missing is named now and not
+// when pictures are wanted.
+void check_it_loads(const ImportedModel& imported, const std::string& input) {
+  const Json& name = imported.model["recipe"];
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [key, tensor] : imported.tensors) tensors[key] = tensor;
+  for (const RecipeRow& row : recipe_rows()) {
+    if (name != row.name) continue;
+    const auto generator = row.make_generator(imported.model, tensors, input);
+    load_into(*generator->network(), tensors, input);
+  }
+}
+
+std::string about(const ImportedModel& imported) {
+  int64_t generator = 0, G = 0, D = 0;
+  for (const auto& [name, tensor] : imported.tensors)
+    ++(starts_with(name, "G.") ? G : starts_with(name, "D.") ? D : generator);
+  const Json& model = imported.model;
+  return fmt::format(
+      "{} of {} pixels, {} channels, {} classes: {} tensors of the generator, {} of G, {} of D",
+      model["recipe"].get<std::string>(),
+      model["img_resolution"].dump(),
+      model["img_channels"].dump(),
+      model["c_dim"].dump(),
+      generator,
+      G,
+      D);
+}
+
+}  // namespace
+
+int import_model(const Json& request) {
+  const auto input = request.at("input").get<std::string>();
+  const auto output = request.at("output").get<std::string>();
+  const ImportedModel imported = read_foreign(input, request.value("recipe", ""));
+  check_it_loads(imported, input);
+  save_safetensors(output,
+                   imported.tensors,
+                   {{"format", "pt"},
+                    {"gantrain.model", imported.model.dump()},
+                    {"gantrain.version", kVersion}});
+  info("{}: {}", output, about(imported));
+  info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", output);
+  return 0;
+}
+
+}  // namespace gantrain
