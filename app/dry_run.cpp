@@ -23,7 +23,8 @@ int dry_run(const Launch& launch, bool json) {
                        {"images", iterations * train.batch},
                        {"device", device},
                        {"backend", backend},
-                       {"environment", launch.world.source}};
+                       {"environment", launch.world.source},
+                       {"chosen", launch.chosen}};
     fmt::print("{}\n", out.dump());
     return 0;
   }
@@ -33,6 +34,7 @@ int dry_run(const Launch& launch, bool json) {
                text_of(launch.config.get(key.path)),
                launch.config.origin(key.path));
   }
+  for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
   fmt::print("\n{}\n", plan.text());
   fmt::print("{} iterations, {} kimg; a state every {} kimg\n",
              iterations,

@@ -16,8 +16,9 @@ struct Launch {
   DeviceKind device = DeviceKind::kCpu;  // cpu or cuda
   BackendKind backend = BackendKind::kGloo;
   bool device_was_auto = false;
-  int64_t gpus = 0;         // visible and usable
-  int64_t unused_gpus = 0;  // visible, but this build has no CUDA library
+  int64_t gpus = 0;                 // visible and usable
+  int64_t unused_gpus = 0;          // visible, but this build has no CUDA library
+  std::vector<std::string> chosen;  // what the recipe chose, and why
 };
 
 // Prints every key with its value and origin, and the schedule, on standard output; returns 0.

@@ -16,6 +16,7 @@ const std::vector<Flag>& flag_table() {
       {"What", "--lr-scale", "train.lr_scale", false},
       {"What", "--seed", "train.seed", false},
       {"What", "--deterministic", "train.deterministic", true},
+      {"What", "--kernels", "train.kernels", false},
       {"Where", "--nproc,--nproc-per-node,--nproc_per_node", "launch.nproc", false},
       {"Where", "--nnodes", "launch.nnodes", false},
       {"Where", "--node-rank,--node_rank", "launch.node_rank", false},

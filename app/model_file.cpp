@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_file.h"
 
-#include "core/tensors.h"
+#include "core/safetensors.h"
 #include "recipes.h"
 #include "train/run_folder.h"
 #include "util/error.h"
@@ -47,7 +47,7 @@ std::unique_ptr<Generator> load_generator(const fs::path& file_or_run) {
   }
   const RecipeRow& recipe = recipe_of(path, file, model);
   std::unique_ptr<Generator> generator = recipe.make_generator(model, file.tensors, path.string());
-  load_into(*generator->network(), file.tensors, path.string());
+  generator->load(file.tensors, path.string());
   return generator;
 }
 

@@ -2,6 +2,7 @@
 #include "recipes.h"
 
 #include "recipes/dcgan/recipe.h"
+#include "recipes/stylegan2/recipe.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -9,6 +10,7 @@ namespace gantrain {
 const std::vector<RecipeRow>& recipe_rows() {
   static const std::vector<RecipeRow> table = {
       dcgan::row(),
+      stylegan2::row(),
   };
   return table;
 }

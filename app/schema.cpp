@@ -5,6 +5,7 @@
 #include "dist/options.h"
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"
+#include "recipes/stylegan2/options.h"
 #include "train/options.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -29,7 +30,12 @@ void fields(HeaderOptions& o, Field&& field) {
 
 const std::vector<RecipeKeys>& recipe_keys() {
   static const std::vector<RecipeKeys> table = {
-      {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false},
+      {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false, nullptr},
+      {"stylegan2",
+       stylegan2::add_keys,
+       stylegan2::check_resolution,
+       /*conditional=*/true,
+       stylegan2::complete},
   };
   return table;
 }

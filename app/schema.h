@@ -15,6 +15,9 @@ struct RecipeKeys {
   void (*add_keys)(Schema& schema);
   void (*check_resolution)(int64_t resolution);
   bool conditional;  // can use labels
+  // Chooses what is left to choose for that many ranks (origins "auto ..."), says what and why;
+  // null: nothing to choose.
+  std::vector<std::string> (*complete)(Config& config, int64_t ranks);
 };
 
 const std::vector<RecipeKeys>& recipe_keys();

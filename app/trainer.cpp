@@ -110,6 +110,7 @@ int run(const RankContext& context, const Json& message) {
                    {},
                    "",
                    "",
+                   message.at("chosen").get<std::vector<std::string>>(),
                    {}};
   setup.rendezvous = {context.rank,
                       context.world_size,

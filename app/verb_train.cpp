@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "auto_values.h"
 #include "cli.h"
 #include "config/presets.h"
 #include "data/options.h"
@@ -119,10 +120,12 @@ Launch prepare(const Config& config, bool flags_given) {
   launch.device = resolve_device(launch.options.device, launch.world, gpus);
   launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
   launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
+  launch.chosen = choose_auto_values(launch.config, launch.world.world_size);
   const auto dist = config.read<DistOptions>("dist.");
   launch.backend =
       choose_backend(dist.backend, launch.device == DeviceKind::kCuda, has_cuda_library());
-  const BatchPlan plan = plan_batch(config.read<TrainOptions>("train."), launch.world.world_size);
+  const BatchPlan plan =
+      plan_batch(launch.config.read<TrainOptions>("train."), launch.world.world_size);
   for (const char* player : {"G", "D"}) {
     const std::string key = std::string(player) + ".accumulate";
     plan_player(
@@ -165,6 +168,7 @@ WorldEnd run(const Launch& launch) {
   Json message = {{"config", launch.config.to_json()},
                   {"command", command_line()},
                   {"defaults", defaults_chosen(launch)},
+                  {"chosen", launch.chosen},
                   {"device", launch.device == DeviceKind::kCuda ? "cuda" : "cpu"},
                   {"backend", static_cast<int>(launch.backend)},
                   {"gpus", launch.gpus},
@@ -228,7 +232,7 @@ int train_verb(const std::vector<std::string>& arguments) {
   if (args.dry_run == "short") return dry_run(launch, args.json);
   if (args.dry_run == "full") {
     if (!args.json) dry_run(launch, false);
-    const Json request = {{"config", config.to_json()},
+    const Json request = {{"config", launch.config.to_json()},
                           {"json", args.json},
                           {"threads", threads_per_rank(launch.options, current_environment(), 1)}};
     return call_trainer("describe", request.dump(), /*cuda=*/false);

@@ -44,7 +44,8 @@ template <class T>
 bool passes(const Check& check, const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
     return in_range(check, static_cast<double>(value));
-  } else if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
+  } else if constexpr (std::is_same_v<T, std::optional<int64_t>> ||
+                       std::is_same_v<T, std::optional<double>>) {
     return !value || in_range(check, static_cast<double>(*value));
   } else if constexpr (std::is_same_v<T, Kimg>) {
     return in_range(check, static_cast<double>(value.images) / 1e3);

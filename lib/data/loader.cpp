@@ -14,6 +14,7 @@
 
 #include "data/sampler.h"
 #include "data/worker.h"
+#include "image/resize.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -132,7 +133,9 @@ class Loader::Impl {
       if (ended_) return std::nullopt;
       const int64_t image = batch.first + slice_.rank + i * slice_.world;
       const int64_t index = sampler_.index(image);
-      const Image picture = dataset_->load(index);
+      Image picture = dataset_->load(index);
+      if (picture.width != resolution_)
+        picture = resize(picture, {resolution_, resolution_}, Filter::kBox);
       TORCH_CHECK(static_cast<int64_t>(picture.pixels.size()) == bytes, "picture of wrong size");
       copy_planes(
           picture, sampler_.flipped(image), batch.images.mutable_data_ptr<uint8_t>() + i * bytes);

@@ -31,6 +31,8 @@ struct RealBatch {
 // picture a thread.
 class Loader {
  public:
+  // Pictures of a data set that are larger than options.resolution (a progressive network's early
+  // stages) are averaged down to it.
   Loader(std::shared_ptr<const Dataset> dataset,
          const DataOptions& options,
          uint64_t seed,

@@ -13,4 +13,8 @@ at::Tensor Generator::images_of_styles(const at::Tensor&, const Drawing&) {
   throw std::logic_error("this generator has no latents of layers");
 }
 
+void Generator::load(const std::map<std::string, at::Tensor>& tensors, const std::string& source) {
+  load_into(*network(), tensors, source);
+}
+
 }  // namespace gantrain

@@ -34,6 +34,9 @@ struct Phase {
   int64_t interval = 1;                          // run at one iteration of so many, ...
   int64_t first = 0;                             // ... from this one on
   std::function<at::Tensor(const Batch&)> loss;  // mean over the micro-batch
+  // Factor of the gradient, not of what is reported: the interval, for lazy regularisation.
+  double gain = 1;
+  bool regularises = false;  // reported as Loss/G/reg, not Loss/G/loss
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device
@@ -115,6 +118,10 @@ class Generator {
   // Has noise inputs; sizes of a progressive network's stages, smallest first.
   virtual bool has_noise() const { return false; }
   virtual std::vector<int64_t> levels() const { return {}; }
+
+  // Copies a model file's tensors into the network. Throws UserError(kInput) naming `source` and
+  // the tensor that does not fit; a recipe may do without buffers that can be had otherwise.
+  virtual void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 };
 
 // One row of the table of recipes (app/recipes.cpp).
@@ -127,6 +134,8 @@ struct RecipeRow {
                                                const std::map<std::string, at::Tensor>& tensors,
                                                const std::string& source);
   bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
+  // Whether data.cond=auto uses the labels that the data has; null: the recipe has no use for any.
+  bool (*wants_labels)(const Config&) = nullptr;
 };
 
 }  // namespace gantrain

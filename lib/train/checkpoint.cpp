@@ -120,13 +120,16 @@ void load_one(const fs::path& path,
 
 }  // namespace
 
-NamedTensors training_state(const std::vector<PlayerState>& players, torch::nn::Module& ema) {
+NamedTensors training_state(Recipe& recipe,
+                            const std::vector<PlayerState>& players,
+                            torch::nn::Module& ema) {
   NamedTensors all;
   for (const PlayerState& p : players) {
     append(all, p.player->name + "/", state_of(*p.player->network));
     append(all, p.player->name + ".opt/", p.optimizer->state());
   }
   append(all, "G_ema/", state_of(ema));
+  append(all, "recipe/", recipe.state());
   return all;
 }
 

@@ -22,9 +22,11 @@ struct Counters {
 };
 
 // Everything that an exact resume needs, as the tensors themselves: networks, their buffers,
-// optimizers, the generator's average. Names: "G/main.0.weight", "G.opt/exp_avg/main.0.weight",
-// "G_ema/main.0.weight".
-NamedTensors training_state(const std::vector<PlayerState>& players, torch::nn::Module& ema);
+// optimizers, the generator's average, what the recipe keeps. Names: "G/main.0.weight",
+// "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
+NamedTensors training_state(Recipe& recipe,
+                            const std::vector<PlayerState>& players,
+                            torch::nn::Module& ema);
 
 void save_state(const std::filesystem::path& path,
                 const NamedTensors& state,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "dist/group.h"
@@ -29,8 +30,9 @@ struct TrainSetup {
   BackendKind backend = BackendKind::kGloo;
   at::Device device;
   RecipeRow recipe;
-  std::string command;   // for command.txt, and for the line that says how to resume
-  std::string defaults;  // what was not asked for but chosen, in one line
+  std::string command;              // for command.txt, and for the line that says how to resume
+  std::string defaults;             // what was not asked for but chosen, in one line
+  std::vector<std::string> chosen;  // what the recipe chose by size and ranks, and why
   Host host;
   std::shared_ptr<const Dataset> dataset;  // null: the trainer opens data.* itself
 };

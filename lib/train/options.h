@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/kernels.h"
 #include "util/field.h"
 
 namespace gantrain {
@@ -27,6 +28,7 @@ struct TrainOptions {
   Kimg tick{4'000};
   bool deterministic = false;
   Dtype dtype = Dtype::kFloat32;
+  KernelSet kernels = KernelSet::kAuto;
   bool perturb_ranks = false;
 };
 
@@ -50,6 +52,7 @@ void fields(TrainOptions& o, Field&& field) {
   field("tick", o.tick, between(0.001, 1e6), "kimg between two rows of stats.jsonl");
   field("deterministic", o.deterministic, "only kernels that give the same bits at every call");
   field("dtype", o.dtype, "of weights and arithmetic; float64 for parity checks");
+  field("kernels", o.kernels, "operators: the fastest there are, or plain compositions (ref)");
   field("perturb_ranks",
         o.perturb_ranks,
         "for tests: other initial weights on each rank, before the first broadcast");
@@ -104,6 +107,7 @@ void fields(SampleOptions& o, Field&& field) {
 struct MetricsOptions {
   std::string names = "swd,msssim";
   Kimg every{200'000};
+  bool at_start = true;
   int64_t images = 1024;
 };
 
@@ -111,6 +115,7 @@ template <class Field>
 void fields(MetricsOptions& o, Field&& field) {
   field("names", o.names, "swd, msssim (comma between), or none");
   field("every", o.every, between(0.001, 1e9), "kimg between two measurements");
+  field("at_start", o.at_start, "measure the untrained networks too");
   field("images", o.images, between(2, 1e6), "pictures of each kind that are compared");
 }
 

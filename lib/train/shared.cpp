@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "util/text.h"
+
 namespace gantrain {
 
 namespace {
@@ -10,21 +12,23 @@ constexpr int64_t kRequestsEveryOnGpu = 16;
 }
 
 SharedStatistics::SharedStatistics(const std::vector<PlayerState>& players,
+                                   std::vector<Shared*> sums,
                                    std::shared_ptr<Group> group,
                                    BufferSync mode)
-    : group_(std::move(group)), mode_(mode) {
+    : group_(std::move(group)), mode_(mode), sums_(std::move(sums)) {
   for (const PlayerState& p : players) {
     device_ = p.parameters.front().second.device();
     dtype_ = p.parameters.front().second.scalar_type();
-    for (const at::Tensor& buffer : p.player->network->buffers()) {
-      if (buffer.is_floating_point() && mode_ != BufferSync::kOff) buffers_.push_back(buffer);
+    if (mode_ == BufferSync::kOff) continue;
+    for (const auto& item : p.player->network->named_buffers()) {
+      if (ends_with(item.key(), "running_mean") || ends_with(item.key(), "running_var"))
+        buffers_.push_back(item.value());
     }
   }
 }
 
-Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
-  if (group_->world() == 1) return mine;
-  const torch::NoGradGuard no_grad;
+// Everything over the wire in one tensor; what ranks asked for is its last two numbers.
+at::Tensor SharedStatistics::add_up(const Requests& mine) {
   const auto like = at::TensorOptions().device(device_).dtype(dtype_);
   // rank0 is a mean in which the others weigh nothing: still one all-reduce.
   const double world = static_cast<double>(group_->world());
@@ -32,17 +36,32 @@ Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
       mode_ == BufferSync::kRank0 ? (group_->rank() == 0 ? 1.0 : 0.0) : 1.0 / world;
   std::vector<at::Tensor> flat;
   for (const at::Tensor& buffer : buffers_) flat.push_back(buffer.reshape(-1) * weight);
+  for (const Shared* shared : sums_) flat.push_back(shared->sum.reshape(-1).to(dtype_));
   flat.push_back(torch::tensor({mine.stop ? 1.0 : 0.0, mine.save ? 1.0 : 0.0}, like));
   at::Tensor all = torch::cat(flat);
   group_->sum_(all);
   int64_t at = 0;
-  for (at::Tensor& buffer : buffers_) {
-    buffer.copy_(all.narrow(0, at, buffer.numel()).view(buffer.sizes()));
-    at += buffer.numel();
+  const auto take = [&](at::Tensor& into) {
+    into.copy_(all.narrow(0, at, into.numel()).view(into.sizes()));
+    at += into.numel();
+  };
+  for (at::Tensor& buffer : buffers_) take(buffer);
+  for (Shared* shared : sums_) take(shared->sum);
+  return all.narrow(0, at, 2);
+}
+
+Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
+  const torch::NoGradGuard no_grad;
+  const bool alone = group_->world() == 1;
+  const at::Tensor asked = alone ? at::Tensor() : add_up(mine);
+  for (Shared* shared : sums_) {
+    shared->moved(iteration);
+    shared->sum.zero_();
   }
+  if (alone) return mine;
   if (device_.is_cuda() && iteration % kRequestsEveryOnGpu != 0) return {};
-  const at::Tensor asked = all.narrow(0, at, 2).cpu();
-  return {asked[0].item<double>() > 0, asked[1].item<double>() > 0};
+  const at::Tensor host = asked.cpu();
+  return {host[0].item<double>() > 0, host[1].item<double>() > 0};
 }
 
 }  // namespace gantrain

@@ -15,10 +15,12 @@ struct Requests {
 };
 
 // One small all-reduce at the end of each iteration: BatchNorm's running statistics become the mean
-// over ranks (dist.broadcast_buffers), and requests are heard by all.
+// over ranks (dist.broadcast_buffers), a recipe's Shared sums those of the global batch, and
+// requests are heard by all.
 class SharedStatistics {
  public:
   SharedStatistics(const std::vector<PlayerState>& players,
+                   std::vector<Shared*> sums,
                    std::shared_ptr<Group> group,
                    BufferSync buffers);
 
@@ -27,9 +29,11 @@ class SharedStatistics {
   Requests reduce(const Requests& mine, int64_t iteration);
 
  private:
+  at::Tensor add_up(const Requests& mine);
   std::shared_ptr<Group> group_;
   BufferSync mode_;
-  std::vector<at::Tensor> buffers_;  // floating-point ones
+  std::vector<at::Tensor> buffers_;  // running means and variances
+  std::vector<Shared*> sums_;
   at::Device device_ = at::kCPU;
   at::ScalarType dtype_ = at::kFloat;
 };

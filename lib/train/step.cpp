@@ -45,8 +45,9 @@ void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const S
     state.sync->begin(last);
     hooks.phase(phase.name + " forward");
     const at::Tensor loss = phase.loss(micro_batch(batch, state.plan, k));
-    hooks.loss(state.player->name, loss);
-    const at::Tensor share = state.sync->expect_backward(count == 1 ? loss : loss / count);
+    hooks.loss("Loss/" + state.player->name + (phase.regularises ? "/reg" : "/loss"), loss);
+    const double factor = phase.gain / static_cast<double>(count);
+    const at::Tensor share = state.sync->expect_backward(factor == 1 ? loss : loss * factor);
     hooks.phase(phase.name + " backward");
     share.backward();
   }
@@ -110,6 +111,7 @@ Batch micro_batch(const RankBatch& batch, const BatchPlan& plan, int64_t k) {
   micro.labels = part(batch.labels);
   micro.samples = {k * plan.world + batch.rank, count * plan.world, plan.micro_batch};
   micro.iteration = batch.iteration;
+  micro.images_seen = batch.images_seen;
   return micro;
 }
 

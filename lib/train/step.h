@@ -33,6 +33,7 @@ struct RankBatch {
   at::Tensor labels;  // int64, or undefined
   int64_t rank = 0;
   int64_t iteration = 0;
+  int64_t images_seen = 0;  // before this iteration, all ranks together
 };
 
 // Micro-batch k of K: the rank's samples k, k + K, ... (decisions.md: sample n of the global batch
@@ -46,9 +47,10 @@ struct PhaseTraffic {
 };
 
 struct StepHooks {
-  std::function<void(const std::string& name)> phase;                           // "D forward", ...
-  std::function<void(const std::string& player, const at::Tensor& loss)> loss;  // of a micro-batch
-  std::function<Traffic()> traffic = [] { return Traffic{}; };                  // so far
+  std::function<void(const std::string& name)> phase;  // "D forward", ...
+  // A micro-batch's loss as it is reported: "Loss/D/loss", without the phase's gain.
+  std::function<void(const std::string& name, const at::Tensor& loss)> loss;
+  std::function<Traffic()> traffic = [] { return Traffic{}; };  // so far
   std::function<void(const std::string& phase, const PhaseTraffic&)> spent =
       [](const std::string&, const PhaseTraffic&) {};
 };

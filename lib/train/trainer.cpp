@@ -37,7 +37,7 @@ Exit Trainer::run() {
                players_,
                *ema_->network(),
                counters_);
-    measure();
+    if (metrics_options_.at_start) measure();
   }
   check_ranks();
   reporter_->start();
@@ -52,17 +52,18 @@ RankBatch Trainer::next_batch() {
   RankBatch batch;
   batch.real =
       loaded.images.to(setup_.device).to(state_.front().second.scalar_type()).div_(127.5).sub_(1);
-  batch.labels = loaded.labels.defined() ? loaded.labels.to(setup_.device) : loaded.labels;
+  if (labels_used_) batch.labels = loaded.labels.to(setup_.device);
   batch.rank = group_->rank();
   batch.iteration = counters_.iteration;
+  batch.images_seen = counters_.images_seen;
   return batch;
 }
 
 void Trainer::iterate() {
   StepHooks hooks;
   hooks.phase = setup_.host.phase;
-  hooks.loss = [this](const std::string& player, const at::Tensor& loss) {
-    reporter_->record("Loss/" + player + "/loss", loss);
+  hooks.loss = [this](const std::string& name, const at::Tensor& loss) {
+    reporter_->record(name, loss);
   };
   hooks.traffic = [this] { return group_->traffic(); };
   hooks.spent = [this](const std::string& phase, const PhaseTraffic& spent) {

@@ -44,6 +44,7 @@ class Trainer {
   Exit finish();
   Exit stop();
   void lock_run_folder();
+  void check_batch_groups() const;
 
   bool writes() const { return group_->rank() == 0; }
   std::string name_now() const;  // "000200"
@@ -61,6 +62,7 @@ class Trainer {
   std::shared_ptr<Group> group_;
   BatchPlan plan_;
   std::shared_ptr<const Dataset> dataset_;
+  bool labels_used_ = false;
   std::unique_ptr<Recipe> recipe_;
   std::unique_ptr<Generator> ema_;
   std::vector<PlayerState> players_;

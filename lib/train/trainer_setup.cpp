@@ -17,6 +17,16 @@ namespace gantrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::vector<int64_t> count_classes(const Dataset& dataset) {
+  std::vector<int64_t> counts(static_cast<size_t>(dataset.classes()), 0);
+  for (int64_t i = 0; i < dataset.size(); ++i) counts[static_cast<size_t>(dataset.label(i))] += 1;
+  return counts;
+}
+
+}  // namespace
+
 Trainer::Trainer(const TrainSetup& setup)
     : setup_(setup),
       train_(setup.config.read<TrainOptions>("train.")),
@@ -30,6 +40,7 @@ Trainer::Trainer(const TrainSetup& setup)
   if (setup.rendezvous.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   plan_ = plan_batch(train_, setup.rendezvous.world);
   fractions_ = needs_fractions(train_, save_options_);
+  use_kernels(train_.kernels);
   at::globalContext().setDeterministicAlgorithms(train_.deterministic, /*warn_only=*/false);
   open_data();
   setup_.host.phase("rendezvous");
@@ -58,8 +69,17 @@ Trainer::~Trainer() {
 void Trainer::open_data() {
   setup_.host.phase("opening data");
   dataset_ = setup_.dataset;
-  if (dataset_) return;
-  dataset_ = open_dataset(data_options_, [this] { return setup_.host.stop_signal() != 0; });
+  if (!dataset_)
+    dataset_ = open_dataset(data_options_, [this] { return setup_.host.stop_signal() != 0; });
+  const bool labelled = dataset_->classes() > 0;
+  const auto wants = setup_.recipe.wants_labels;
+  if (data_options_.cond == Cond::kOn && !labelled) {
+    fail(Exit::kInput,
+         "--cond on: {} has no labels (sub-folders, or dataset.json)",
+         data_options_.path);
+  }
+  labels_used_ = data_options_.cond == Cond::kOn ||
+                 (data_options_.cond == Cond::kAuto && labelled && wants && wants(setup_.config));
 }
 
 void Trainer::build_networks() {
@@ -69,7 +89,7 @@ void Trainer::build_networks() {
       static_cast<uint64_t>(train_.seed),
       data_options_.resolution,
       dataset_->channels(),
-      {},
+      labels_used_ ? count_classes(*dataset_) : std::vector<int64_t>{},
       setup_.device,
       dtype,
       [this](const std::string& name, const at::Tensor& v) { reporter_->record(name, v); }};
@@ -88,8 +108,24 @@ void Trainer::build_networks() {
   move_to(*ema_->network(), setup_.device, dtype);
   load_into(*ema_->network(), tensors, "the generator");
   players_ = make_players(*recipe_, plan_, dist_, group_);
-  state_ = training_state(players_, *ema_->network());
-  shared_ = std::make_unique<SharedStatistics>(players_, group_, dist_.broadcast_buffers);
+  state_ = training_state(*recipe_, players_, *ema_->network());
+  shared_ = std::make_unique<SharedStatistics>(
+      players_, recipe_->shared(), group_, dist_.broadcast_buffers);
+}
+
+// A group of samples that normalise each other must lie in one micro-batch, or ranks and
+// accumulation change the result.
+void Trainer::check_batch_groups() const {
+  const int64_t group = recipe_->batch_group();
+  for (const PlayerState& p : players_) {
+    if (p.plan.micro_batch % group == 0) continue;
+    warn(
+        "{}'s micro-batch of {} is not a multiple of the {} samples of a minibatch-std group: the "
+        "result depends on the number of ranks",
+        p.player->name,
+        p.plan.micro_batch,
+        group);
+  }
 }
 
 // Two runs in one folder would write over each other.
@@ -169,8 +205,11 @@ void Trainer::write_start_files(bool resumed) {
   write_status(folder_, "running");
   reporter_->open(folder_, resumed ? counters_.images_seen : 0);
   if (!setup_.defaults.empty()) warn("{}", setup_.defaults);
-  const char* labels = dataset_->classes() > 0 ? "; labels are not used" : "";
+  const char* labels = dataset_->classes() == 0 ? ""
+                       : labels_used_           ? "; labels are used"
+                                                : "; labels are not used";
   info("data    {}{}", dataset_->description(), labels);
+  check_batch_groups();
   std::string sizes;
   for (const PlayerState& p : players_) {
     int64_t count = 0;
@@ -178,6 +217,7 @@ void Trainer::write_start_files(bool resumed) {
     sizes += fmt::format("  {} {:.2f} M", p.player->name, static_cast<double>(count) / 1e6);
   }
   info("model   {}{} parameters", setup_.recipe.name, sizes);
+  for (const std::string& line : setup_.chosen) info("{}", line);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));
   const std::string_view mode = names(dist_.ddp_mode)[static_cast<size_t>(dist_.ddp_mode)];
   const std::string_view backend = names(setup_.backend)[static_cast<size_t>(setup_.backend)];

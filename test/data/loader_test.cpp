@@ -68,6 +68,16 @@ std::vector<int64_t> indices(const RealBatch& batch) {
 
 }  // namespace
 
+TEST_CASE("PicturesAreAveragedDownToASmallerStage") {
+  DataOptions options = with_workers(0);
+  options.resolution = 1;
+  Loader loader(std::make_shared<Numbered>(), options, 3, {}, 0, 8);
+  // Half of a picture is its index, half 255 - index: 127.5, which rounds to 128.
+  const RealBatch batch = loader.next();
+  CHECK(batch.images.sizes() == at::IntArrayRef({8, 1, 1, 1}));
+  CHECK((batch.images == 128).all().item<bool>());
+}
+
 TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
   const int64_t world = GENERATE(1, 2, 3);
   const int64_t workers = GENERATE(0, 1, 3);

@@ -16,11 +16,11 @@ int check_buffers(const Rendezvous& r, BufferSync mode, double expected_of_rank_
   const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
   const Config config = toy_config();
   const auto recipe = toy_row().make(
-      {config, 0, 8, 3, 0, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
+      {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
   std::vector<PlayerState> players = make_players(*recipe, {9, 3, 3, 1}, {}, group);
   at::Tensor buffer = recipe->players()[0]->network->buffers()[0];
   buffer.fill_(static_cast<double>(r.rank + 1));
-  SharedStatistics shared(players, group, mode);
+  SharedStatistics shared(players, {}, group, mode);
   const Requests heard = shared.reduce({r.rank == 1, false}, 0);
   if (!heard.stop || heard.save) return 1;
   if (r.rank != 2) return 0;
@@ -28,6 +28,26 @@ int check_buffers(const Rendezvous& r, BufferSync mode, double expected_of_rank_
 }
 
 }  // namespace
+
+TEST_CASE("SharedSumsAreThoseOfTheGlobalBatchOnEveryRank") {
+  CHECK(
+      failed_ranks(3, [](const Rendezvous& r) {
+        const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+        const Config config = toy_config();
+        const auto recipe = toy_row().make(
+            {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {
+             }});
+        std::vector<PlayerState> players = make_players(*recipe, {9, 3, 3, 1}, {}, group);
+        Shared own;
+        own.sum = torch::full({2, 2}, static_cast<float>(r.rank + 1));
+        at::Tensor seen;
+        own.moved = [&](int64_t iteration) { seen = own.sum + iteration; };
+        SharedStatistics shared(players, {&own}, group, BufferSync::kMean);
+        shared.reduce({}, 5);
+        const bool right = torch::equal(seen, torch::full({2, 2}, 11.0F));
+        return right && own.sum.abs().max().item<float>() == 0 ? 0 : 1;
+      }) == 0);
+}
 
 TEST_CASE("BuffersBecomeTheMeanOrRankZerosOrStayAndRequestsReachAll") {
   CHECK(failed_ranks(

@@ -17,7 +17,7 @@ struct ToyG final : torch::nn::Module {
   explicit ToyG(int64_t side) : side(side) {
     weight = register_parameter("weight",
                                 torch::linspace(-0.3, 0.4, kZ * 3 * side * side).reshape({kZ, -1}));
-    count = register_buffer("count", torch::zeros({2}));
+    count = register_buffer("running_mean", torch::zeros({2}));
   }
   at::Tensor forward(const at::Tensor& z) {
     count.add_(is_training() ? z.mean().detach() : torch::zeros({}));
@@ -49,18 +49,26 @@ class Toy final : public Recipe {
         G_(G_player_, G_net_),
         D_(D_player_, D_net_) {
     for (const Player* p : {&G_player_, &D_player_}) move_to(*p->network, c.device, c.dtype);
-    phases_.push_back({"D", D_player_, 1, 0, [this](const Batch& b) {
-                         const at::Tensor fake = G_(z(b)).detach();
-                         context_.record("Loss/scores/real", D_(b.real));
-                         return torch::softplus(-D_(b.real)).mean() +
-                                torch::softplus(D_(fake)).mean();
-                       }});
+    const auto like = at::TensorOptions().device(c.device).dtype(c.dtype);
+    mean_z_ = torch::zeros({kZ}, like);
+    sum_.name = "mean_z";
+    sum_.sum = torch::zeros({kZ + 1}, like);
+    sum_.moved = [this](int64_t) { mean_z_.copy_(sum_.sum.narrow(0, 0, kZ) / sum_.sum[kZ]); };
+    phases_.push_back(
+        {"D", D_player_, 1, 0, [this](const Batch& b) {
+           const at::Tensor fake = G_(z(b)).detach();
+           sum_.sum.add_(torch::cat({z(b).sum(0), torch::full({1}, b.samples.count)}));
+           context_.record("Loss/scores/real", D_(b.real));
+           return torch::softplus(-D_(b.real)).mean() + torch::softplus(D_(fake)).mean();
+         }});
     phases_.push_back({"G", G_player_, 2, 0, [this](const Batch& b) {
                          return torch::softplus(-D_(G_(z(b)))).mean();
                        }});
   }
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
   std::vector<Phase>& phases() override { return phases_; }
+  std::vector<Shared*> shared() override { return {&sum_}; }
+  NamedTensors state() override { return {{"mean_z", mean_z_}}; }
   Json model() const override {
     return {{"recipe", "toy"}, {"img_resolution", context_.resolution}};
   }
@@ -76,6 +84,8 @@ class Toy final : public Recipe {
   Player G_player_, D_player_;
   Handle<ToyG> G_;
   Handle<ToyD> D_;
+  Shared sum_;
+  at::Tensor mean_z_;  // of the last global batch
   std::vector<Phase> phases_;
 };
 
@@ -108,7 +118,7 @@ RecipeRow toy_row() {
     return std::make_unique<ToyGenerator>(static_cast<int64_t>(side + 0.5));
   };
   row.recognises = [](const std::map<std::string, at::Tensor>& tensors) {
-    return tensors.count("count") != 0;
+    return tensors.count("running_mean") != 0;
   };
   return row;
 }

@@ -24,7 +24,8 @@ Exit run(const fs::path& folder,
   std::map<std::string, Json> all = changes;
   all["run.run_dir"] = folder.string();
   const Config config = toy_config(all);
-  TrainSetup setup{config, {}, BackendKind::kGloo, at::kCPU, toy_row(), "test", "", {}, nullptr};
+  TrainSetup setup{
+      config, {}, BackendKind::kGloo, at::kCPU, toy_row(), "test", "", {}, {}, nullptr};
   int64_t seen = 0;
   setup.host.progress = [&](int64_t images, int64_t) { seen = images; };
   setup.host.stop_signal = [&] { return stop_at >= 0 && seen >= stop_at ? SIGTERM : 0; };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+// A stretch of progressive growing during which networks, batch and learning rate stay as they are.
+struct Stage {
+  int64_t first = 0;       // images seen when it begins
+  int64_t length = 0;      // images; the last stage goes on for ever
+  int64_t resolution = 0;  // pixels
+  bool fading = false;     // its newest layers are faded in: alpha grows from 0 to 1
+  int64_t batch = 0;
+  double lr_factor = 1;  // of both players' learning rates
+};
+
+// "4:512, 8:256, 32": a value for each resolution named, the last one for all others.
+using SizeTable = std::map<int64_t, double>;  // key 0: all others
+
+// Throws UserError(kUsage) naming `key` when the text is not such a table.
+SizeTable parse_size_table(const std::string& text, const std::string& key);
+
+// Karras et al. 2018a, sec. 3: the first resolution is trained for `stable`, each further one faded
+// in for `fade` and then trained for `stable`.
+struct ScheduleOptions {
+  int64_t start = 4;
+  Kimg fade{600'000};
+  Kimg stable{600'000};
+  std::string batch = "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4";
+  std::string lr_factor = "1";
+  bool reset_optimizers = true;
+};
+
+template <class Field>
+void fields(ScheduleOptions& o, Field&& field) {
+  field("start", o.start, power_of_two(4, 1024), "pixels of the first stage");
+  field("fade_kimg", o.fade, between(0, 1e9), "kimg over which a resolution is faded in");
+  field("stable_kimg", o.stable, between(0.001, 1e9), "kimg between two fades");
+  field("batch", o.batch, "global batch by resolution: 4:128,8:64,16 (the last for all others)");
+  field("lr_factor", o.lr_factor, "factor of both learning rates by resolution: 128:1.5,256:2,1");
+  field("reset_optimizers", o.reset_optimizers, "moments start at zero at each stage");
+}
+
+// What a progressive recipe trains when: a pure function of images seen, the same on all ranks.
+class Schedule {
+ public:
+  Schedule() = default;
+  explicit Schedule(std::vector<Stage> stages) : stages_(std::move(stages)) {}
+
+  bool empty() const { return stages_.empty(); }
+  const std::vector<Stage>& stages() const { return stages_; }
+  // Number of the stage that trains the next image.
+  int64_t stage_at(int64_t images_seen) const;
+  // Weight of the newest layers: 1 outside fades.
+  double alpha_at(int64_t images_seen) const;
+
+ private:
+  std::vector<Stage> stages_;
+};
+
+// The stages up to `resolution`; throws UserError(kUsage) naming the key that does not fit.
+Schedule make_schedule(const ScheduleOptions& options, int64_t resolution);
+
+}  // namespace gantrain

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan2/discriminator.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "ops/minibatch_std.h"
+#include "ops/upfirdn2d.h"
+
+namespace gantrain::stylegan2 {
+
+using at::Tensor;
+
+namespace {
+
+const double kRootHalf = std::sqrt(0.5);
+
+int64_t embedding(const DiscriminatorShape& s) {
+  return s.c_dim == 0 ? 0 : s.cmap_dim.value_or(s.blocks.channels(4));
+}
+
+int64_t divisor_up_to(int64_t most, int64_t n) {
+  int64_t divisor = std::clamp<int64_t>(most, 1, n);
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
+}  // namespace
+
+DiscriminatorBlock::DiscriminatorBlock(const DiscriminatorShape& s, int64_t r, int64_t first_layer)
+    : half(s.blocks.half(r)), keeps_image(s.blocks.architecture == Architecture::kSkip) {
+  const Blocks& b = s.blocks;
+  const int64_t in = b.channels(r), out = b.channels(r / 2);
+  resample_filter =
+      register_buffer("resample_filter", setup_filter(std::vector<double>{1, 3, 3, 1}));
+  const auto add = [&](const char* name, Conv2d::Config config) {
+    config.trainable = first_layer + layers++ >= s.freeze_layers;
+    return register_module(name, std::make_shared<Conv2d>(config));
+  };
+  Conv2d::Config config{.act = Activation::kLrelu, .clamp = b.conv_clamp};
+  const auto sized = [&](int64_t from, int64_t to, int64_t kernel) {
+    config.in = from;
+    config.out = to;
+    config.kernel = kernel;
+    return config;
+  };
+  if (keeps_image || r == b.img_resolution) fromrgb = add("fromrgb", sized(b.img_channels, in, 1));
+  conv0 = add("conv0", sized(in, in, 3));
+  config.down = 2;
+  conv1 = add("conv1", sized(in, out, 3));
+  if (b.architecture == Architecture::kResnet)
+    skip = add("skip", {.in = in, .out = out, .kernel = 1, .bias = false, .down = 2});
+}
+
+Canvas DiscriminatorBlock::forward(const Canvas& in) {
+  const at::ScalarType dtype = block_dtype(half, conv0->weight);
+  Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
+  if (fromrgb) {
+    const Tensor seen = fromrgb->forward(in.img.to(dtype));
+    x = x.defined() ? x + seen : seen;
+  }
+  const Tensor img = keeps_image ? downsample2d(in.img, resample_filter) : Tensor();
+  const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
+  x = conv1->forward(conv0->forward(x), skip ? kRootHalf : 1);
+  return {skip ? around + x : x, img};
+}
+
+DiscriminatorEpilogue::DiscriminatorEpilogue(const DiscriminatorShape& s)
+    : group(s.mbstd_group_size), group_channels(s.mbstd_num_channels) {
+  const Blocks& b = s.blocks;
+  const int64_t c = b.channels(4);
+  if (b.architecture == Architecture::kSkip || b.img_resolution == 4) {
+    const Conv2d::Config rgb{
+        .in = b.img_channels, .out = c, .kernel = 1, .act = Activation::kLrelu};
+    fromrgb = register_module("fromrgb", std::make_shared<Conv2d>(rgb));
+  }
+  const Conv2d::Config three{.in = c + group_channels,
+                             .out = c,
+                             .kernel = 3,
+                             .act = Activation::kLrelu,
+                             .clamp = b.conv_clamp};
+  conv = register_module("conv", std::make_shared<Conv2d>(three));
+  const FullyConnected::Config wide{.in = c * 16, .out = c, .act = Activation::kLrelu};
+  fc = register_module("fc", std::make_shared<FullyConnected>(wide));
+  const FullyConnected::Config last{.in = c, .out = s.c_dim == 0 ? 1 : embedding(s)};
+  out = register_module("out", std::make_shared<FullyConnected>(last));
+}
+
+Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
+  const at::ScalarType dtype = conv->weight.scalar_type();
+  Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
+  if (fromrgb) {
+    const Tensor seen = fromrgb->forward(in.img.to(dtype));
+    x = x.defined() ? x + seen : seen;
+  }
+  if (group_channels > 0) x = minibatch_std(x, divisor_up_to(group, x.size(0)), group_channels);
+  x = conv->forward(x);
+  return out->forward(fc->forward(x.flatten(1)));
+}
+
+Discriminator::Discriminator(const DiscriminatorShape& s) : shape(s) {
+  int64_t layers = 0;
+  for (int64_t r = s.blocks.img_resolution; r > 4; r /= 2) {
+    blocks.push_back(register_module("b" + std::to_string(r),
+                                     std::make_shared<DiscriminatorBlock>(s, r, layers)));
+    layers += blocks.back()->layers;
+  }
+  if (s.c_dim > 0) {
+    MappingShape embed;
+    embed.z_dim = 0;
+    embed.c_dim = s.c_dim;
+    embed.w_dim = embedding(s);
+    embed.has_w_avg = false;
+    mapping = register_module("mapping", std::make_shared<Mapping>(embed));
+  }
+  b4 = register_module("b4", std::make_shared<DiscriminatorEpilogue>(s));
+}
+
+Tensor Discriminator::forward(const Tensor& img, const Tensor& labels) {
+  Canvas canvas{{}, img.to(b4->conv->weight.scalar_type())};
+  for (const auto& block : blocks) canvas = block->forward(canvas);
+  const Tensor x = b4->forward(canvas);
+  if (!mapping) return x;
+  const Tensor class_embedding = mapping->forward({}, labels);
+  const double scale = 1 / std::sqrt(static_cast<double>(x.size(1)));
+  return (x * class_embedding).sum(1, /*keepdim=*/true) * scale;
+}
+
+}  // namespace gantrain::stylegan2

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <vector>
+
+#include "recipes/stylegan2/generator.h"
+#include "recipes/stylegan2/layers.h"
+#include "recipes/stylegan2/mapping.h"
+#include "recipes/stylegan2/shape.h"
+
+namespace gantrain::stylegan2 {
+
+// One resolution above 4x4: halves it (Karras et al. 2020a, fig. 7).
+struct DiscriminatorBlock final : torch::nn::Module {
+  // first_layer: how many convolutions stand before this block; those below shape.freeze_layers
+  // are frozen (Mo et al. 2020), counted as fromrgb, conv0, conv1, skip from the image on.
+  DiscriminatorBlock(const DiscriminatorShape& shape, int64_t resolution, int64_t first_layer);
+  Canvas forward(const Canvas& in);
+
+  int64_t layers = 0;  // convolutions in this block
+  bool half, keeps_image;
+  at::Tensor resample_filter;
+  std::shared_ptr<Conv2d> fromrgb, conv0, conv1, skip;
+};
+
+// 4x4, always in the parameters' type: minibatch standard deviation, convolution, two dense layers.
+struct DiscriminatorEpilogue final : torch::nn::Module {
+  explicit DiscriminatorEpilogue(const DiscriminatorShape& shape);
+  // -> [N, 1], or [N, cmap_dim] where there are classes.
+  at::Tensor forward(const Canvas& in);
+
+  int64_t group, group_channels;
+  std::shared_ptr<Conv2d> fromrgb, conv;
+  std::shared_ptr<FullyConnected> fc, out;
+};
+
+// img [N, C, R, R] -> logits [N, 1]; labels int64 [N], not looked at without classes. With classes
+// the logit is the projection onto the embedded class (Miyato & Koyama 2018). Samples n, n + N/g,
+// n + 2N/g, ... of a call normalise each other, g being the largest divisor of N that is at most
+// mbstd_group_size: pass micro-batches that are multiples of it.
+struct Discriminator final : torch::nn::Module {
+  explicit Discriminator(const DiscriminatorShape& shape);
+  at::Tensor forward(const at::Tensor& img, const at::Tensor& labels = {});
+
+  DiscriminatorShape shape;
+  std::vector<std::shared_ptr<DiscriminatorBlock>> blocks;
+  std::shared_ptr<Mapping> mapping;
+  std::shared_ptr<DiscriminatorEpilogue> b4;
+};
+
+}  // namespace gantrain::stylegan2

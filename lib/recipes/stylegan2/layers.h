@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gan/recipe.h"
+#include "ops/bias_act.h"
+
+namespace gantrain::stylegan2 {
+
+// Where the noise of one call comes from (Karras et al. 2019, sec. 3.2). kRandom asks
+// draw(layer, size) for [N, 1, size, size] (or [1, 1, ...], shared) of N(0, 1), on any device;
+// layer counts convolutions from 0 at 4x4 and is also the index of their w.
+struct NoiseInputs {
+  NoiseMode mode = NoiseMode::kConst;
+  std::function<at::Tensor(int64_t layer, int64_t size)> draw;
+};
+
+// The type that a block computes in whose configuration asks for half precision or not; the
+// parameters stay as they are. Only float32 networks on a GPU go down to half: convolutions in
+// half are unusable on a CPU.
+at::ScalarType block_dtype(bool half, const at::Tensor& parameter);
+
+// act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning
+// rate (Karras et al. 2018a, sec. 4.1). x [N, in] -> [N, out].
+struct FullyConnected final : torch::nn::Module {
+  struct Config {
+    int64_t in, out;
+    Activation act = Activation::kLinear;
+    double lr_multiplier = 1;
+    double bias = 0;  // initial
+  };
+  explicit FullyConnected(const Config& config);
+  at::Tensor forward(const at::Tensor& x);
+
+  Config config;
+  at::Tensor weight, bias;
+};
+
+// Convolution with equalised learning rate, resampling, activation and clamp; gain multiplies the
+// output and the clamp. Where not trainable, weight and bias are buffers of the same names.
+struct Conv2d final : torch::nn::Module {
+  struct Config {
+    int64_t in, out, kernel;
+    bool bias = true;
+    Activation act = Activation::kLinear;
+    int64_t up = 1, down = 1;
+    std::optional<double> clamp;
+    bool trainable = true;
+  };
+  explicit Conv2d(const Config& config);
+  at::Tensor forward(const at::Tensor& x, double gain = 1);
+
+  Config config;
+  at::Tensor weight, bias, resample_filter;
+};
+
+// 3x3 convolution modulated by w, noise, bias, leaky ReLU (Karras et al. 2020a, fig. 2c).
+// x [N, in, H, W], w [N, w_dim] -> [N, out, H up, W up].
+struct SynthesisLayer final : torch::nn::Module {
+  struct Config {
+    int64_t in, out, w_dim;
+    int64_t resolution;  // of the output
+    int64_t layer;       // its number, for NoiseInputs
+    int64_t up = 1;
+    std::optional<double> clamp;
+  };
+  explicit SynthesisLayer(const Config& config);
+  at::Tensor forward(const at::Tensor& x,
+                     const at::Tensor& w,
+                     const NoiseInputs& noise,
+                     bool fused,
+                     double gain = 1);
+
+  Config config;
+  at::Tensor weight, noise_strength, bias, resample_filter, noise_const;
+  std::shared_ptr<FullyConnected> affine;  // w -> styles, bias 1
+
+ private:
+  at::Tensor scaled_noise(const NoiseInputs& noise) const;
+};
+
+// 1x1 convolution modulated by w, without demodulation: x [N, in, H, W] -> [N, channels, H, W].
+struct ToRgb final : torch::nn::Module {
+  struct Config {
+    int64_t in, channels, w_dim;
+    std::optional<double> clamp;
+  };
+  explicit ToRgb(const Config& config);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& w, bool fused);
+
+  Config config;
+  at::Tensor weight, bias;
+  std::shared_ptr<FullyConnected> affine;
+};
+
+// Draws the weights, constants and constant noise of a fresh network, each from a stream of its
+// own, so that they depend on the seed alone: N(0, 1), divided by a dense layer's lr_multiplier.
+// Biases (0; styles' 1), noise strengths (0) and w_avg (0) are what the constructors made them.
+void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed);
+
+}  // namespace gantrain::stylegan2

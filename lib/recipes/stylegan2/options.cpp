@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan2/options.h"
+
+#include <algorithm>
+
+#include "util/error.h"
+
+namespace gantrain::stylegan2 {
+
+void add_keys(Schema& schema) { add_keys<Options>(schema, ""); }
+
+void check_resolution(int64_t resolution) {
+  const bool power_of_two = (resolution & (resolution - 1)) == 0;
+  if (power_of_two && resolution >= 8 && resolution <= 1024) return;
+  fail(Exit::kUsage,
+       "data.resolution = {}: StyleGAN2's networks are built for powers of two from 8 to 1024",
+       resolution);
+}
+
+namespace {
+
+// Sets a key unless the user has; the value that counts is what the key then holds.
+class Chooser {
+ public:
+  Chooser(Config& config, std::string why) : config_(config), why_(std::move(why)) {}
+
+  void choose(const std::string& key, const Json& value) {
+    if (config_.given(key)) return;
+    config_.set(key, value, why_);
+    said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
+  }
+  const std::string& said() const { return said_; }
+
+ private:
+  Config& config_;
+  std::string why_;
+  std::string said_;
+};
+
+// Largest number that divides `of_rank`, is at most `limit`, and is a multiple of `group` if any
+// is.
+int64_t largest_part(int64_t of_rank, int64_t limit, int64_t group) {
+  int64_t best = 0, any = 1;
+  for (int64_t part = 1; part <= std::min(limit, of_rank); ++part) {
+    if (of_rank % part != 0) continue;
+    any = part;
+    if (part % group == 0) best = part;
+  }
+  return best > 0 ? best : any;
+}
+
+int64_t integer(const Config& config, const char* key) { return config.get(key).get<int64_t>(); }
+
+// The `auto` configuration: batch and its parts by resolution and number of ranks. The batch of a
+// rank is a multiple of the minibatch-std group, which for powers of two changes nothing.
+std::string choose_sizes(Config& config, int64_t resolution, int64_t ranks) {
+  Chooser auto_values(config, fmt::format("auto ({} pixels, {} ranks)", resolution, ranks));
+  const int64_t wanted =
+      std::max(std::min(ranks * std::min(4096 / resolution, int64_t{32}), int64_t{64}), ranks);
+  const int64_t group = std::min(wanted / ranks, int64_t{4});
+  auto_values.choose("train.batch", wanted / ranks / group * group * ranks);
+  const int64_t batch = integer(config, "train.batch");
+  auto_values.choose("stylegan2.mbstd_group", std::clamp(batch / ranks, int64_t{1}, int64_t{4}));
+  auto_values.choose("stylegan2.channel_base", resolution >= 512 ? 32768 : 16384);
+  const double lr = resolution >= 1024 ? 0.002 : 0.0025;
+  auto_values.choose("G.adam.lr", lr);
+  auto_values.choose("D.adam.lr", lr);
+  auto_values.choose("ema.half_life", static_cast<double>(batch) * 10 / 32);
+  return auto_values.said();
+}
+
+// Transforms that a pipe switches on or off, unless a preset or the user has.
+void choose_transforms(Config& config, const std::string& pipe) {
+  AugmentOptions of_pipe = augment_pipe(pipe);
+  fields(of_pipe, [&](std::string_view name, auto& value, const Check&, std::string_view) {
+    const std::string key = "augment." + std::string(name);
+    using Member = std::remove_reference_t<decltype(value)>;
+    const Json wanted = Value<Member>::to_json(value);
+    if (config.origin(key) != "default" || config.get(key) == wanted) return;
+    config.set(key, wanted, "auto (ada.pipe " + pipe + ")");
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> complete(Config& config, int64_t ranks) {
+  std::vector<std::string> lines;
+  const auto resolution = integer(config, "data.resolution");
+  if (config.get("stylegan2.automatic").get<bool>()) {
+    const std::string said = choose_sizes(config, resolution, ranks);
+    if (!said.empty())
+      lines.push_back(
+          fmt::format("auto    for {} pixels and {} ranks: {}", resolution, ranks, said));
+  }
+  const int64_t batch = integer(config, "train.batch");
+  if (config.get("stylegan2.gamma") == "auto") {
+    const double gamma =
+        0.0002 * static_cast<double>(resolution * resolution) / static_cast<double>(batch);
+    const std::string rule = fmt::format("0.0002 x {}^2 / {}", resolution, batch);
+    config.set("stylegan2.gamma", gamma, "auto (" + rule + ")");
+    lines.push_back(fmt::format(
+        "auto    stylegan2.gamma {} = {}: try twice and half of it too", number(gamma), rule));
+  }
+  const auto options = config.read<Options>("");
+  choose_transforms(config, options.ada.pipe);
+  const bool free = !config.given("train.micro_batch") && !config.given("train.accumulate");
+  if (options.max_micro_batch && free && batch % ranks == 0 &&
+      batch / ranks > *options.max_micro_batch) {
+    const int64_t part = largest_part(batch / ranks, *options.max_micro_batch, options.mbstd_group);
+    config.set("train.micro_batch", part, fmt::format("auto ({} images of a rank)", batch / ranks));
+  }
+  return lines;
+}
+
+}  // namespace gantrain::stylegan2

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gan/recipe.h"
+
+namespace gantrain::stylegan2 {
+
+// StyleGAN2 (Karras et al. 2020a) with adaptive discriminator augmentation (2020b). Phases of an
+// iteration: Gmain, Greg (path length), Dmain, Dreg (R1).
+RecipeRow row();
+
+}  // namespace gantrain::stylegan2
