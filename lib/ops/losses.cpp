@@ -20,6 +20,12 @@ Tensor logistic_d(const Tensor& real_scores, const Tensor& fake_scores) {
 
 Tensor logistic_g(const Tensor& fake_scores) { return smooth_plus(-fake_scores).mean(); }
 
+Tensor saturating_logistic_g(const Tensor& fake_scores) { return -smooth_plus(fake_scores).mean(); }
+
+Tensor hinge_d(const Tensor& real_scores, const Tensor& fake_scores) {
+  return (1 - real_scores).relu().mean() + (1 + fake_scores).relu().mean();
+}
+
 Tensor least_squares_d(const Tensor& real_scores, const Tensor& fake_scores) {
   return 0.5 * (real_scores - 1).square().mean() + 0.5 * fake_scores.square().mean();
 }

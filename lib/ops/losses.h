@@ -14,6 +14,11 @@ namespace gantrain {
 // non-saturating generator's loss of sec. 3: -E[log s(D(G(z)))].
 at::Tensor logistic_d(const at::Tensor& real_scores, const at::Tensor& fake_scores);
 at::Tensor logistic_g(const at::Tensor& fake_scores);
+// Eq. 1 as it stands: E[log(1 - s(D(G(z))))], whose gradient fades where D is sure.
+at::Tensor saturating_logistic_g(const at::Tensor& fake_scores);
+
+// Lim & Ye 2017: E[max(0, 1 - D(x))] + E[max(0, 1 + D(G(z)))]; the generator's is wasserstein_g.
+at::Tensor hinge_d(const at::Tensor& real_scores, const at::Tensor& fake_scores);
 
 // Mao et al. 2017, eq. 9 with a = 0, b = c = 1: 1/2 E[(D(x) - 1)^2] + 1/2 E[D(G(z))^2], and
 // 1/2 E[(D(G(z)) - 1)^2].

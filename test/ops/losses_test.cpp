@@ -68,3 +68,14 @@ TEST_CASE("TheGradientPenaltysGradientMatchesFiniteDifferences") {
           .item<double>();
   CHECK((w.grad() * direction).sum().item<double>() == Approx(difference).epsilon(1e-6));
 }
+
+TEST_CASE("TheSaturatingLossIsTheDiscriminatorsNegated") {
+  const at::Tensor fake = torch::randn({16}, at::kDouble) * 3;
+  CHECK(saturating_logistic_g(fake).item<double>() ==
+        Approx((1 - fake.sigmoid()).log().mean().item<double>()).epsilon(1e-12));
+}
+
+TEST_CASE("TheHingeLossEndsAtItsMargins") {
+  CHECK(hinge_d(torch::full({4}, 1.5), torch::full({4}, -1.0)).item<float>() == 0);
+  CHECK(hinge_d(torch::zeros({4}), torch::full({4}, 2.0)).item<float>() == 4);
+}

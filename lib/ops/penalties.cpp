@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/penalties.h"
+
+#include <torch/torch.h>
+
+#include "ops/losses.h"
+
+namespace gantrain {
+
+using at::Tensor;
+
+Slopes slopes(const Discriminate& D, const Tensor& pictures) {
+  const Tensor x = pictures.detach().requires_grad_(true);
+  Slopes all;
+  all.scores = D(x);
+  const Tensor gradient = torch::autograd::grad({all.scores.sum()},
+                                                {x},
+                                                {},
+                                                /*retain_graph=*/true,
+                                                /*create_graph=*/true)[0];
+  all.squared_norms = gradient.square().sum({1, 2, 3});
+  return all;
+}
+
+DiscriminatorLoss wgan_gp_d(const Discriminate& D,
+                            const Tensor& real,
+                            const Tensor& fake,
+                            const Tensor& t,
+                            const WganGp& how) {
+  DiscriminatorLoss d;
+  d.real_scores = D(real);
+  d.fake_scores = D(fake);
+  const Slopes mixed = slopes(D, real + (fake - real) * t);
+  d.mixed_scores = mixed.scores;
+  d.mixed_norms = mixed.squared_norms.sqrt() * how.gradient_scale;
+  const Tensor penalty = (d.mixed_norms / how.target - 1).square().mean();
+  d.loss = wasserstein_d(d.real_scores, d.fake_scores) + how.weight * penalty +
+           how.drift * d.real_scores.square().mean();
+  return d;
+}
+
+DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
+                                          const Tensor& real,
+                                          const Tensor& fake,
+                                          const ZeroCentred& how) {
+  const double square = how.gradient_scale * how.gradient_scale;
+  DiscriminatorLoss d;
+  const auto score = [&](const Tensor& x, double gamma, Tensor& penalty) {
+    if (gamma == 0) return D(x);
+    const Slopes s = slopes(D, x);
+    penalty = s.squared_norms * square;
+    return s.scores;
+  };
+  d.real_scores = score(real, how.r1_gamma, d.r1_penalty);
+  d.fake_scores = score(fake, how.r2_gamma, d.r2_penalty);
+  d.loss = logistic_d(d.real_scores, d.fake_scores);
+  if (d.r1_penalty.defined()) d.loss = d.loss + how.r1_gamma / 2 * d.r1_penalty.mean();
+  if (d.r2_penalty.defined()) d.loss = d.loss + how.r2_gamma / 2 * d.r2_penalty.mean();
+  return d;
+}
+
+}  // namespace gantrain

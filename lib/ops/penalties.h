@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+namespace gantrain {
+
+// x [N, C, H, W] -> scores [N].
+using Discriminate = std::function<at::Tensor(const at::Tensor&)>;
+
+// What one call of D tells, each [N].
+struct Slopes {
+  at::Tensor scores;
+  at::Tensor squared_norms;  // |grad_x D(x)|^2 of each sample, differentiable again
+};
+Slopes slopes(const Discriminate& D, const at::Tensor& x);
+
+// A discriminator's loss and what it is made of; the parts are per sample, [N], undefined where the
+// loss has no such part.
+struct DiscriminatorLoss {
+  at::Tensor loss;  // mean over the batch
+  at::Tensor real_scores, fake_scores, mixed_scores;
+  at::Tensor mixed_norms;             // |grad D| at mixed pictures
+  at::Tensor r1_penalty, r2_penalty;  // |grad D|^2 at real and at generated pictures
+};
+
+struct WganGp {
+  double weight = 10;         // lambda of Gulrajani et al. 2017, eq. 3
+  double target = 1;          // gamma of Karras et al. 2018a, app. A.1
+  double drift = 0.001;       // epsilon_drift, ibid.: keeps scores of real pictures near 0
+  double gradient_scale = 1;  // factor of the gradient's norm
+};
+
+// E[D(fake)] - E[D(real)] + weight E[(|grad D(mixed)| / target - 1)^2] + drift E[D(real)^2] with
+// mixed = real + (fake - real) t, t [N, 1, 1, 1] in [0, 1) (Karras et al. 2018a, app. A.1).
+DiscriminatorLoss wgan_gp_d(const Discriminate& D,
+                            const at::Tensor& real,
+                            const at::Tensor& fake,
+                            const at::Tensor& t,
+                            const WganGp& how);
+
+struct ZeroCentred {
+  double r1_gamma = 10, r2_gamma = 0;
+  double gradient_scale = 1;
+};
+
+// logistic_d with gamma/2 E[|grad D|^2] at real pictures (R1) and at generated ones (R2): Mescheder
+// et al. 2018, eq. 9 and 10. A gamma of 0 leaves its gradient out.
+DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
+                                          const at::Tensor& real,
+                                          const at::Tensor& fake,
+                                          const ZeroCentred& how);
+
+}  // namespace gantrain

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/penalties.h"
+
+#include <catch2/catch.hpp>
+
+#include "ops/losses.h"
+#include "tensor_checks.h"
+
+using namespace gantrain;
+
+namespace {
+
+struct Linear {
+  at::Tensor w = torch::tensor({3.0, 4.0}, at::kDouble).reshape({2, 1, 1}).requires_grad_(true);
+  at::Tensor operator()(const at::Tensor& x) const { return (x * w).sum({1, 2, 3}); }
+};
+
+at::Tensor pictures() { return torch::randn({6, 2, 1, 1}, at::kDouble); }
+
+}  // namespace
+
+TEST_CASE("SlopesOfALinearDAreItsWeights") {
+  const Linear D;
+  const at::Tensor x = pictures();
+  const Slopes s = slopes(D, x);
+  CHECK(torch::allclose(s.scores, D(x)));
+  CHECK(torch::allclose(s.squared_norms, torch::full({6}, 25., at::kDouble)));
+  s.squared_norms.mean().backward();
+  CHECK(torch::allclose(D.w.grad(), 2 * D.w));
+}
+
+TEST_CASE("R1IsZeroForAConstantD") {
+  const auto D = [](const at::Tensor& x) { return (x * 0).sum({1, 2, 3}) + 3; };
+  const DiscriminatorLoss d = logistic_zero_centred_d(D, pictures(), pictures(), {10, 10, 1});
+  CHECK(d.r1_penalty.abs().max().item<double>() == 0);
+  CHECK(d.loss.item<double>() == Approx(logistic_d(d.real_scores, d.fake_scores).item<double>()));
+}
+
+TEST_CASE("TheLossesAreTheSumsOfTheirParts") {
+  const Linear D;
+  const at::Tensor real = pictures(), fake = pictures();
+  const DiscriminatorLoss wgan =
+      wgan_gp_d(D, real, fake, torch::rand({6, 1, 1, 1}, at::kDouble), {10, 2, 0.5, 0.25});
+  const double norm = 5 * 0.25;
+  CHECK(torch::allclose(wgan.mixed_norms, torch::full({6}, norm, at::kDouble)));
+  CHECK(wgan.loss.item<double>() ==
+        Approx((D(fake).mean() - D(real).mean() + 0.5 * D(real).square().mean()).item<double>() +
+               10 * (norm / 2 - 1) * (norm / 2 - 1)));
+  const DiscriminatorLoss r12 = logistic_zero_centred_d(D, real, fake, {4, 2, 0.5});
+  CHECK(torch::allclose(r12.r2_penalty, torch::full({6}, 25 / 4., at::kDouble)));
+  CHECK(r12.loss.item<double>() ==
+        Approx(logistic_d(D(real), D(fake)).item<double>() + (2 + 1) * 25 / 4.));
+}
+
+TEST_CASE("APenaltyOfWeightZeroIsNotTaken") {
+  const Linear D;
+  const DiscriminatorLoss d = logistic_zero_centred_d(D, pictures(), pictures(), {0, 0, 1});
+  CHECK_FALSE(d.r1_penalty.defined());
+  CHECK_FALSE(d.r2_penalty.defined());
+}
+
+TEST_CASE("NoGradientReachesWhatMadeThePictures") {
+  const Linear D;
+  const at::Tensor real = pictures(), fake = pictures().requires_grad_(true);
+  const at::Tensor t = torch::rand({6, 1, 1, 1}, at::kDouble);
+  wgan_gp_d(D, real, fake.detach(), t, {}).loss.backward();
+  CHECK_FALSE(fake.grad().defined());
+  CHECK(D.w.grad().defined());
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/resample.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "tensor_checks.h"
+
+using namespace gantrain;
+
+namespace {
+
+at::Tensor noise(at::IntArrayRef shape) { return torch::randn(shape, at::kDouble); }
+
+// Gradients of all tensors of sum(grad(sum(f^2))^2): what a gradient penalty takes.
+std::vector<at::Tensor> second_gradients(
+    const std::function<at::Tensor(const std::vector<at::Tensor>&)>& f,
+    std::vector<at::Tensor> at) {
+  for (at::Tensor& t : at) t = t.detach().requires_grad_(true);
+  const at::Tensor first =
+      torch::autograd::grad({f(at).square().sum()}, {at[0]}, {}, true, true)[0];
+  return torch::autograd::grad({first.square().sum()}, at);
+}
+
+}  // namespace
+
+TEST_CASE("UpRepeatsPixelsAndDownIsItsInverse") {
+  const at::Tensor x = noise({2, 3, 4, 6});
+  const at::Tensor y = nearest_up(x);
+  CHECK(y.sizes() == at::IntArrayRef({2, 3, 8, 12}));
+  CHECK(torch::equal(y, x.repeat_interleave(2, 2).repeat_interleave(2, 3)));
+  CHECK(torch::allclose(box_down(y), x));
+  CHECK(box_down(torch::arange(4.0).reshape({1, 1, 2, 2})).item<float>() == 1.5f);
+}
+
+TEST_CASE("BlurIsTheBinomialFilterWithZerosOutside") {
+  at::Tensor point = torch::zeros({1, 1, 5, 5}, at::kDouble);
+  point[0][0][2][2] = 16;
+  const at::Tensor row = torch::tensor({0., 1., 2., 1., 0.}, at::kDouble);
+  CHECK(torch::allclose(blur(point)[0][0], torch::outer(row, row)));
+  const at::Tensor flat = blur(torch::ones({1, 1, 4, 4}, at::kDouble))[0][0];
+  CHECK(flat[1][1].item<double>() == Approx(1));
+  CHECK(flat[0][1].item<double>() == Approx(0.75));
+  CHECK(flat[0][0].item<double>() == Approx(0.5625));
+}
+
+TEST_CASE("TheConvolutionsAreTheirTwoStepsAtEverySize") {
+  const at::Tensor w = noise({5, 3, 3, 3});
+  for (const int64_t side : {4, 8, 16, 32, 64}) {
+    CAPTURE(side);
+    const at::Tensor x = noise({2, 3, side, side});
+    CHECK(torch::allclose(conv2d_up(x, w), torch::conv2d(nearest_up(x), w, {}, 1, 1)));
+    CHECK(torch::allclose(conv2d_down(x, w), box_down(torch::conv2d(x, w, {}, 1, 1))));
+  }
+}
+
+TEST_CASE("SecondDerivativesAreThoseOfTheTwoSteps") {
+  const auto equal = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) CHECK(scaled_error(a[i], b[i]) < 1e-12);
+  };
+  const at::Tensor w = noise({3, 2, 3, 3});
+  for (const int64_t side : {8, 32}) {
+    const std::vector<at::Tensor> down = {noise({2, 2, side, side}), w};
+    equal(
+        second_gradients([](const auto& t) { return conv2d_down(t[0], t[1]); }, down),
+        second_gradients(
+            [](const auto& t) { return torch::avg_pool2d(torch::conv2d(t[0], t[1], {}, 1, 1), 2); },
+            down));
+    const std::vector<at::Tensor> up = {noise({2, 2, side / 2, side / 2}), w};
+    equal(second_gradients([](const auto& t) { return conv2d_up(t[0], t[1]); }, up),
+          second_gradients(
+              [](const auto& t) {
+                return torch::conv2d(
+                    t[0].repeat_interleave(2, 2).repeat_interleave(2, 3), t[1], {}, 1, 1);
+              },
+              up));
+    const at::Tensor row = torch::tensor({.25, .5, .25}, at::kDouble);
+    const at::Tensor binomial = torch::outer(row, row).expand({2, 1, 3, 3});
+    equal(second_gradients([](const auto& t) { return blur(t[0]); }, {down[0]}),
+          second_gradients(
+              [&](const auto& t) { return torch::conv2d(t[0], binomial, {}, 1, 1, 1, 2); },
+              {down[0]}));
+  }
+}
+
+TEST_CASE("RealsFadeFromTheirCoarseSelvesToThemselves") {
+  const at::Tensor x = noise({2, 3, 8, 8});
+  const at::Tensor coarse = nearest_up(box_down(x));
+  CHECK(torch::equal(fade_reals(x, 1), x));
+  CHECK(torch::allclose(fade_reals(x, 0), coarse));
+  CHECK(torch::allclose(fade_reals(x, 0.3), 0.3 * x + 0.7 * coarse));
+}
