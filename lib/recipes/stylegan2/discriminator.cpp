@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/minibatch_std.h"
+#include "ops/precision.h"
 #include "ops/upfirdn2d.h"
 
 namespace gantrain::stylegan2 {
@@ -88,6 +89,7 @@ DiscriminatorEpilogue::DiscriminatorEpilogue(const DiscriminatorShape& s)
 }
 
 Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
+  const WithoutAutocast exact;
   const at::ScalarType dtype = conv->weight.scalar_type();
   Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
   if (fromrgb) {

@@ -8,6 +8,7 @@
 #include "core/tensors.h"
 #include "ops/conv2d_resample.h"
 #include "ops/modulated_conv2d.h"
+#include "ops/precision.h"
 #include "ops/upfirdn2d.h"
 #include "util/text.h"
 
@@ -49,8 +50,10 @@ FullyConnected::FullyConnected(const Config& c) : config(c) {
 }
 
 Tensor FullyConnected::forward(const Tensor& x) {
+  const WithoutAutocast exact;  // styles and w stay precise: they scale everything else
   const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
-  const Tensor y = at::addmm(bias, x, weight.t(), config.lr_multiplier, gain);
+  const Tensor y =
+      at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);
   return config.act == Activation::kLinear ? y : activate(y, {}, config.act, std::nullopt, 1);
 }
 
@@ -138,10 +141,12 @@ void initialise(torch::nn::Module& network, const std::string& player, uint64_t 
     if (ends_with(name, "weight") || ends_with(name, "const"))
       tensor.copy_(normal_like(tensor, seed, "init/" + player + "/" + name));
   }
-  for (const auto& module : network.modules(/*include_self=*/false)) {
-    if (auto* dense = dynamic_cast<FullyConnected*>(module.get()))
+  const auto slow_down = [](torch::nn::Module& module) {
+    if (auto* dense = dynamic_cast<FullyConnected*>(&module))
       dense->weight.div_(dense->config.lr_multiplier);
-  }
+  };
+  slow_down(network);
+  for (const auto& module : network.modules(/*include_self=*/false)) slow_down(*module);
 }
 
 }  // namespace gantrain::stylegan2

@@ -28,7 +28,8 @@ struct NoiseInputs {
 at::ScalarType block_dtype(bool half, const at::Tensor& parameter);
 
 // act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning
-// rate (Karras et al. 2018a, sec. 4.1). x [N, in] -> [N, out].
+// rate (Karras et al. 2018a, sec. 4.1), in the parameters' type even under autocast.
+// x [N, in] -> [N, out].
 struct FullyConnected final : torch::nn::Module {
   struct Config {
     int64_t in, out;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan2/layers.h"
+
+#include <catch2/catch.hpp>
+
+#include "recipes/stylegan2/networks.h"
+
+using namespace gantrain;
+using namespace gantrain::stylegan2;
+
+TEST_CASE("ADenseLayerMatchesTheReference") {
+  const TensorFile file = fixture("ops_layers");
+  const Json cases = Json::parse(file.metadata.at("cases"));
+  int compared = 0;
+  for (const auto& [name, what] : cases.items()) {
+    if (what["op"] != "fully_connected" || !what["bias"].get<bool>()) continue;
+    CAPTURE(name);
+    const auto get = [&, prefix = name + "/"](const char* key) {
+      return file.tensors.at(prefix + key);
+    };
+    FullyConnected dense(
+        {.in = 7,
+         .out = 5,
+         .act = what["activation"] == "lrelu" ? Activation::kLrelu : Activation::kLinear,
+         .lr_multiplier = what["lr_multiplier"].get<double>()});
+    {
+      const torch::NoGradGuard no_grad;
+      dense.weight.copy_(get("weight"));
+      dense.bias.copy_(get("bias"));
+    }
+    const Tensor x = get("x").clone().requires_grad_();
+    const Tensor y = dense.forward(x);
+    CHECK(scaled_error(y, get("y")) < 1e-5);
+    (y * get("dy")).sum().backward();
+    CHECK(scaled_error(x.grad(), get("dx")) < 1e-5);
+    CHECK(scaled_error(dense.weight.grad(), get("dweight")) < 1e-5);
+    CHECK(scaled_error(dense.bias.grad(), get("dbias")) < 1e-5);
+    ++compared;
+  }
+  CHECK(compared == 3);
+}
+
+TEST_CASE("GainAndClampScaleTogether") {
+  Conv2d conv({.in = 3, .out = 4, .kernel = 3, .act = Activation::kLrelu, .clamp = 0.5});
+  initialise(conv, "D", 1);
+  const Tensor x = normal(Stream(1, "x"), {0, 1, 2}, {3, 8, 8}) * 5;
+  const Tensor y = conv.forward(x), half = conv.forward(x, 0.5);
+  CHECK(y.abs().max().item<double>() == Approx(0.5));
+  CHECK(torch::allclose(half, y * 0.5));
+}
+
+TEST_CASE("AFreshLayersOutputHasUnitScale") {
+  // Equalised learning rate: N(0, 1) weights, scaled at run time.
+  const Tensor x = normal(Stream(1, "x"), {0, 1, 8}, {64, 8, 8});
+  Conv2d conv({.in = 64, .out = 64, .kernel = 3});
+  initialise(conv, "D", 1);
+  CHECK(conv.weight.std().item<double>() == Approx(1).epsilon(0.02));
+  const Tensor inner = conv.forward(x).narrow(2, 1, 6).narrow(3, 1, 6);
+  CHECK(inner.std().item<double>() == Approx(1).epsilon(0.1));
+  FullyConnected slow({.in = 64, .out = 64, .lr_multiplier = 0.01});
+  initialise(slow, "G", 1);
+  CHECK(slow.weight.std().item<double>() == Approx(100).epsilon(0.05));
+  CHECK(slow.forward(x.flatten(2).select(2, 0)).std().item<double>() == Approx(1).epsilon(0.2));
+}
+
+TEST_CASE("ResamplingLayersChangeTheSize") {
+  const Tensor x = torch::ones({2, 3, 8, 8});
+  for (const int64_t kernel : {1, 3}) {
+    Conv2d up({.in = 3, .out = 4, .kernel = kernel, .up = 2});
+    Conv2d down({.in = 3, .out = 4, .kernel = kernel, .down = 2});
+    CHECK(up.forward(x).sizes() == at::IntArrayRef({2, 4, 16, 16}));
+    CHECK(down.forward(x).sizes() == at::IntArrayRef({2, 4, 4, 4}));
+  }
+}
+
+TEST_CASE("AFreshSynthesisLayerIsWhatThePaperSays") {
+  SynthesisLayer layer({.in = 6, .out = 5, .w_dim = 4, .resolution = 8, .layer = 1, .up = 2});
+  initialise(layer, "G", 1);
+  CHECK(layer.noise_strength.item<double>() == 0);
+  CHECK(layer.bias.abs().max().item<double>() == 0);
+  CHECK(torch::equal(layer.affine->bias.detach(), torch::ones({6})));
+  CHECK(layer.noise_const.std().item<double>() == Approx(1).epsilon(0.3));
+  const Tensor x = torch::ones({2, 6, 4, 4}), w = torch::zeros({2, 4});
+  // Random noise without a source is a bug of the caller.
+  CHECK_THROWS(layer.forward(x, w, {NoiseMode::kRandom, {}}, false));
+  CHECK(layer.forward(x, w, {}, false).sizes() == at::IntArrayRef({2, 5, 8, 8}));
+}
+
+TEST_CASE("NoiseIsTheSameInEveryFeatureMap") {
+  SynthesisLayer layer({.in = 3, .out = 5, .w_dim = 4, .resolution = 8, .layer = 0});
+  {
+    const torch::NoGradGuard no_grad;
+    layer.noise_strength.fill_(2);
+  }
+  // Weights of 0: what is left is noise, through leaky ReLU and its gain.
+  initialise(*layer.affine, "G", 1);
+  const Tensor noise = normal(Stream(1, "noise"), {0, 1, 2}, {1, 8, 8});
+  const auto draw = [&](int64_t, int64_t) { return noise; };
+  const Tensor y = layer.forward(
+      torch::ones({2, 3, 8, 8}), torch::ones({2, 4}), {NoiseMode::kRandom, draw}, false);
+  const Tensor expected = torch::leaky_relu(2 * noise, 0.2) * std::sqrt(2.0);
+  CHECK(scaled_error(y, expected.expand({2, 5, 8, 8})) < 1e-6);
+}
+
+TEST_CASE("InitialWeightsDependOnTheSeedAlone") {
+  const Blocks blocks = small_blocks(Architecture::kSkip, 8, 3);
+  const auto sha = [&](uint64_t seed, const char* player) {
+    GeneratorShape s;
+    s.mapping.z_dim = s.mapping.w_dim = 8;
+    s.synthesis = blocks;
+    stylegan2::Generator G(s);
+    torch::rand({static_cast<int64_t>(seed) + 1});
+    initialise(G, player, seed);
+    return sha256_of(state_of(G));
+  };
+  CHECK(sha(1, "G") == sha(1, "G"));
+  CHECK(sha(1, "G") != sha(2, "G"));
+  CHECK(sha(1, "G") != sha(1, "D"));
+}
+
+TEST_CASE("BlocksTakeHalfPrecisionFromTheTop") {
+  Blocks b;
+  b.img_resolution = 64;
+  const auto halves = [&](int64_t num_fp16_res) {
+    b.num_fp16_res = num_fp16_res;
+    std::vector<int64_t> list;
+    for (int64_t r = 4; r <= 64; r *= 2) {
+      if (b.half(r)) list.push_back(r);
+    }
+    return list;
+  };
+  CHECK(halves(0).empty());
+  CHECK(halves(1) == std::vector<int64_t>{64});
+  CHECK(halves(4) == std::vector<int64_t>{8, 16, 32, 64});
+  CHECK(halves(9) == std::vector<int64_t>{8, 16, 32, 64});
+  CHECK(block_dtype(true, torch::zeros({1})) == at::kFloat);
+  CHECK(block_dtype(true, torch::zeros({1}, at::kDouble)) == at::kDouble);
+}
