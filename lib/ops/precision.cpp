@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/precision.h"
+
+#include <ATen/autocast_mode.h>
+
+namespace gantrain {
+
+at::ScalarType convolution_type(const at::Tensor& x) {
+  const c10::DeviceType device = x.device().type();
+  // As LibTorch does it: float64 is never lowered.
+  const bool lowered = at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;
+  return lowered ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
+}
+
+at::ScalarType statistics_type(at::ScalarType type) {
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
+}  // namespace gantrain

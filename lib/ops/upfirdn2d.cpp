@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/upfirdn2d.h"
+
+#include <torch/torch.h>
+
+#include "ops/autograd.h"
+#include "ops/device_kernels.h"
+#include "ops/kernels.h"
+#include "ops/precision.h"
+
+namespace gantrain {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+int64_t floor_half(int64_t n) { return n >= 0 ? n / 2 : -((1 - n) / 2); }
+
+int64_t out_size(int64_t in, int64_t up, int64_t pad, int64_t taps, int64_t down) {
+  return (in * up + pad - taps + down) / down;
+}
+
+bool is_identity(const Tensor& f, const UpFirDn& how) {
+  const Padding2d& p = how.padding;
+  return !f.defined() && how.gain == 1 && how.up.x == 1 && how.up.y == 1 && how.down.x == 1 &&
+         how.down.y == 1 && p.x0 == 0 && p.x1 == 0 && p.y0 == 0 && p.y1 == 0;
+}
+
+// The adjoint: up and down change places, the filter turns round. Per axis the pads become
+// [taps - p0 - 1, in * up - out * down + p0 - up + 1].
+UpFirDn adjoint(const UpFirDn& how, const Tensor& f, at::IntArrayRef in, at::IntArrayRef out) {
+  UpFirDn back = how;
+  back.up = how.down;
+  back.down = how.up;
+  back.flip_filter = !how.flip_filter;
+  back.padding.x0 = f.size(1) - how.padding.x0 - 1;
+  back.padding.y0 = f.size(0) - how.padding.y0 - 1;
+  back.padding.x1 = in[3] * how.up.x - out[3] * how.down.x + how.padding.x0 - how.up.x + 1;
+  back.padding.y1 = in[2] * how.up.y - out[2] * how.down.y + how.padding.y0 - how.up.y + 1;
+  return back;
+}
+
+// Its derivative is itself, so that any order of derivative needs the one kernel.
+struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& x,
+                        const Tensor& f,
+                        const UpFirDn& how) {
+    const Tensor y = device_kernels(x.device().type()).upfirdn2d(x, f, how);
+    context->save_for_backward({f});
+    hold(context, "adjoint", adjoint(how, f, x.sizes(), y.sizes()));
+    context->set_materialize_grads(false);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    if (!dy[0].defined()) return {Tensor(), Tensor(), Tensor()};
+    const WithoutAutocast exact;
+    return {apply(dy[0], context->get_saved_variables()[0], held<UpFirDn>(context, "adjoint")),
+            Tensor(),
+            Tensor()};
+  }
+};
+
+// f is [h, w].
+Tensor filtered(const Tensor& x, const Tensor& f, const UpFirDn& how) {
+  const Padding2d& p = how.padding;
+  TORCH_CHECK(out_size(x.size(3), how.up.x, p.x0 + p.x1, f.size(1), how.down.x) > 0 &&
+                  out_size(x.size(2), how.up.y, p.y0 + p.y1, f.size(0), how.down.y) > 0,
+              "upfirdn2d: nothing is left of an image ",
+              x.sizes(),
+              " under a filter ",
+              f.sizes());
+  if (kernels_in_use() == KernelSet::kRef) return kComposedKernels.upfirdn2d(x, f, how);
+  return UpFirDnFunction::apply(x, f, how);
+}
+
+struct Taps {
+  int64_t x, y;
+};
+Taps taps_of(const Tensor& f) {
+  if (!f.defined()) return {1, 1};
+  return {f.size(-1), f.size(0)};
+}
+
+}  // namespace
+
+Tensor setup_filter(const Tensor& taps, const FilterSetup& how) {
+  Tensor f = taps.defined() ? taps.to(at::kFloat) : torch::ones({1});
+  TORCH_CHECK(f.dim() <= 2 && f.numel() > 0, "a filter has one or two axes, not ", f.sizes());
+  if (f.dim() == 0) f = f.unsqueeze(0);
+  constexpr int64_t kSeparableTaps = 8;
+  const bool separable =
+      f.dim() == 1 && (how.separable < 0 ? f.numel() >= kSeparableTaps : how.separable == 1);
+  if (f.dim() == 1 && !separable) f = at::outer(f, f);
+  if (how.normalise) f = f / f.sum();
+  if (how.flip) f = f.dim() == 1 ? f.flip({0}) : f.flip({0, 1});
+  return f * std::pow(how.gain, static_cast<double>(f.dim()) / 2);
+}
+
+Tensor setup_filter(const std::vector<double>& taps) {
+  return setup_filter(torch::tensor(taps, at::kDouble), {});
+}
+
+Tensor upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
+  TORCH_CHECK(x.dim() == 4, "upfirdn2d takes [N, C, H, W], not ", x.sizes());
+  if (is_identity(f, how)) return x;
+  const WithoutAutocast exact;
+  const at::ScalarType type = statistics_type(x.scalar_type());
+  const Tensor filter =
+      f.defined() ? f.detach().to(type) : at::ones({1, 1}, x.options().dtype(type));
+  if (filter.dim() == 2) return filtered(x, filter, how);
+
+  // One pass for each axis.
+  UpFirDn along_x, along_y;
+  along_x.up.x = how.up.x;
+  along_x.down.x = how.down.x;
+  along_x.padding = {how.padding.x0, how.padding.x1, 0, 0};
+  along_y.up.y = how.up.y;
+  along_y.down.y = how.down.y;
+  along_y.padding = {0, 0, how.padding.y0, how.padding.y1};
+  along_x.flip_filter = along_y.flip_filter = how.flip_filter;
+  along_y.gain = how.gain;
+  return filtered(filtered(x, filter.unsqueeze(0), along_x), filter.unsqueeze(1), along_y);
+}
+
+Tensor filter2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
+  TORCH_CHECK(how.up.x == 1 && how.up.y == 1 && how.down.x == 1 && how.down.y == 1,
+              "filter2d keeps the size");
+  return upsample2d(x, f, how);
+}
+
+Tensor upsample2d(const Tensor& x, const Tensor& f, UpFirDn how) {
+  TORCH_CHECK(how.down.x == 1 && how.down.y == 1, "upsample2d does not down-sample");
+  const Taps taps = taps_of(f);
+  how.padding.x0 += floor_half(taps.x + how.up.x - 1);
+  how.padding.x1 += floor_half(taps.x - how.up.x);
+  how.padding.y0 += floor_half(taps.y + how.up.y - 1);
+  how.padding.y1 += floor_half(taps.y - how.up.y);
+  how.gain *= static_cast<double>(how.up.x * how.up.y);
+  return upfirdn2d(x, f, how);
+}
+
+Tensor downsample2d(const Tensor& x, const Tensor& f, UpFirDn how) {
+  TORCH_CHECK(how.up.x == 1 && how.up.y == 1, "downsample2d does not up-sample");
+  const Taps taps = taps_of(f);
+  how.padding.x0 += floor_half(taps.x - how.down.x + 1);
+  how.padding.x1 += floor_half(taps.x - how.down.x);
+  how.padding.y0 += floor_half(taps.y - how.down.y + 1);
+  how.padding.y1 += floor_half(taps.y - how.down.y);
+  return upfirdn2d(x, f, how);
+}
+
+}  // namespace gantrain

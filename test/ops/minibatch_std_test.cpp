@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/minibatch_std.h"
+
+#include <catch2/catch.hpp>
+
+#include "gradient_checks.h"
+#include "ops/cases.h"
+
+using namespace gantrain;
+
+TEST_CASE("MinibatchStdMatchesReference") {
+  for_each_case("ops_layers", {"minibatch_stddev"}, [](OperatorCase& c) {
+    const at::Tensor x = c.leaf("x");
+    const auto& group = c.what["group_size"];
+    const at::Tensor y = minibatch_std(
+        x, group.is_null() ? x.size(0) : group.get<int64_t>(), c.what["num_channels"]);
+    c.check("y", y);
+    c.check_gradients(y, {{"x", x}});
+  });
+}
+
+TEST_CASE("MinibatchStdsDerivativesMatchDifferences") {
+  for (const auto& [group, channels] : {std::pair{3, 1}, std::pair{2, 2}, std::pair{9, 4}}) {
+    const auto y = [g = group, c = channels](const Tensors& in) {
+      return minibatch_std(in[0], g, c);
+    };
+    const Tensors x = {torch::randn({6, 4, 3, 1}, at::kDouble)};
+    CHECK(gradient_error(y, x) < kGradientTolerance);
+    CHECK(second_gradient_error(y, x) < kGradientTolerance);
+  }
+}
+
+TEST_CASE("EqualSamplesHaveAlmostNoDeviation") {
+  const at::Tensor y = minibatch_std(torch::randn({1, 3, 2, 2}).repeat({4, 1, 1, 1}), 4);
+  CHECK(scaled_error(y.select(1, 3), torch::full({4, 2, 2}, 1e-4)) < 1e-5);
+}
+
+TEST_CASE("GroupsAreStrided") {
+  // Samples 0 and 2 differ, 1 and 3 are equal: only the first group's map is not 0.
+  const at::Tensor x = torch::tensor({0.f, 5.f, 2.f, 5.f}).reshape({4, 1, 1, 1});
+  const at::Tensor maps = minibatch_std(x, 2).select(1, 1).flatten();
+  CHECK(scaled_error(maps, torch::tensor({1.f, 1e-4f, 1.f, 1e-4f})) < 1e-6);
+}
+
+TEST_CASE("HalfTypesAreMeasuredInFloat32") {
+  const at::Tensor x = (torch::randn({4, 2, 4, 4}) * 1000).to(at::kHalf);  // squares overflow
+  const at::Tensor y = minibatch_std(x, 4);
+  CHECK(y.scalar_type() == at::kHalf);
+  CHECK(scaled_error(y, minibatch_std(x.to(at::kFloat), 4)) < 1e-3);
+}
+
+TEST_CASE("MinibatchStdRefusesGroupsThatDoNotDivideTheBatch") {
+  CHECK_THROWS(minibatch_std(torch::ones({6, 2, 1, 1}), 4));
+  CHECK_THROWS(minibatch_std(torch::ones({4, 3, 1, 1}), 4, 2));
+}
