@@ -29,7 +29,7 @@ class AdaptiveStrength {
   void end_iteration(int64_t iteration, const at::Tensor& sums);
 
   // True once, when p has come to .8: augmentations begin to leak into generated pictures (sec.
-  // 2.2, fig. 4).
+  // 2.2).
   bool should_warn();
 
   // "p" [], "signs" [2]: all that a resume needs, the tensors themselves.

@@ -8,13 +8,14 @@
 
 namespace gantrain::stylegan2 {
 
-// Applies each transform to each sample of `images` [N, C, H, W], about [-1, 1], C at most 4, with
-// probability multiplier * p (Karras et al. 2020b, sec. 2 and app. B): pixel blits and general
-// geometric transforms in one resampling, colour, image filter, noise, cutout. Any number of
-// derivatives with respect to the images; random numbers and matrices are made on the host, so that
-// nothing waits for a GPU. p = 0 returns `images` itself; above 1 is as 1. Colour acts on the first
-// three channels, or on the first where there are one or two (no hue, no saturation); the rest,
-// alpha, takes part in all but colour. Throws UserError(kUsage) as check_augment does.
+// Applies each transform to each sample of `images` [N, C, H, W], float32 or float64, about [-1,
+// 1], with probability multiplier * p (Karras et al. 2020b, sec. 2 and app. B): pixel blits and
+// general geometric transforms in one resampling, colour, image filter, noise, cutout. p = 0
+// returns `images` itself; above 1 is as 1. Any number of derivatives with respect to the images.
+// Autocast changes no type. Random numbers, matrices and with them the mirrored margins are made on
+// the host, so that nothing waits for a GPU. Colour acts on the first three channels, or on the
+// first where there are one or two (no hue, no saturation); alpha, the channel after them, takes
+// part in all but colour. Throws UserError(kUsage) as check_augment does.
 at::Tensor augment(const at::Tensor& images, double p, const AugmentOptions& options, Draws& draws);
 
 // The stages of augment() in their order; p > 0. A stage whose transforms are all off returns its

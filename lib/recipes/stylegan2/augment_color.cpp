@@ -13,7 +13,7 @@ namespace {
 using Color = Matrix<4>;
 
 // l on the luma axis v = (1, 1, 1) / sqrt 3, c across it, s across both (v x .): every linear
-// transform of colour in app. B.1 is one of these.
+// transform of colour in app. B is one of these.
 Color about_luma(double l, double c, double s) {
   const double cross = s / std::sqrt(3.0);
   const double all = (l - c) / 3;

@@ -3,45 +3,59 @@
 
 #include <cmath>
 
+#include "ops/upfirdn2d.h"
 #include "recipes/stylegan2/augment.h"
+#include "recipes/stylegan2/resample.h"
 #include "recipes/stylegan2/wavelets.h"
 
 namespace gantrain::stylegan2 {
 
 namespace {
 
-// Expected power of natural pictures' bands (app. B.2).
+void check_count(size_t drawn, int64_t samples) {
+  TORCH_CHECK(static_cast<int64_t>(drawn) == samples, drawn, " draws for ", samples, " samples");
+}
+
+// Expected power of natural pictures' bands (app. B).
 constexpr std::array<double, kBands> kBandPower = {10.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13};
 
-// For each sample the amplified bands' sum, [N, kBandTaps]. A gain t of one band is accompanied by
-// one of all bands that keeps the expected power.
-at::Tensor band_gains(const AugmentOptions& o, double p, Draws& draws) {
-  std::vector<std::array<double, kBands>> gains;
+// Each sample's gains of the bands, [N, kBands]. A gain t of one band is accompanied by one of all
+// bands that keeps the expected power.
+at::Tensor band_gains(const AugmentOptions& o, double p, int64_t samples, Draws& draws) {
+  const at::Tensor gains = at::ones({samples, static_cast<int64_t>(kBands)}, at::kDouble);
   for (size_t band = 0; band < kBands; ++band) {
     const Drawn drawn = draw({"imgfilter/" + std::to_string(band + 1),
                               Distribution::kNormal,
                               1,
                               o.imgfilter * o.imgfilter_bands[band] * p},
                              draws);
-    gains.resize(drawn.on.size(), {1, 1, 1, 1});
-    for (size_t n = 0; n < gains.size(); ++n) {
+    check_count(drawn.on.size(), samples);
+    for (size_t n = 0; n < drawn.on.size(); ++n) {
       if (!drawn.on[n]) continue;
+      double* gain = gains.data_ptr<double>() + n * kBands;
       const double t = std::exp2(drawn.number[n] * o.imgfilter_std);
       const double keep = 1 / std::sqrt(1 + kBandPower[band] * (t * t - 1));
-      for (double& gain : gains[n]) gain *= keep;
-      gains[n][band] *= t;
+      for (size_t i = 0; i < kBands; ++i) gain[i] *= i == band ? keep * t : keep;
     }
   }
+  return gains;
+}
+
+// The band filters on an axis with mirrored borders as matrices, [kBands, length, length].
+at::Tensor band_matrices(int64_t length, const at::Tensor& like) {
+  const int64_t taps = static_cast<int64_t>(kBandTaps), pad = taps / 2;
   const auto bands = band_filters();
   const at::Tensor filters =
-      at::zeros({static_cast<int64_t>(gains.size()), static_cast<int64_t>(kBandTaps)}, at::kDouble);
-  double* filter = filters.data_ptr<double>();
-  for (const auto& gain : gains) {
-    for (size_t tap = 0; tap < kBandTaps; ++tap, ++filter) {
-      for (size_t band = 0; band < kBands; ++band) *filter += gain[band] * bands[band][tap];
-    }
+      sent_to(torch::tensor(at::ArrayRef<double>(bands[0].data(), kBands * kBandTaps), at::kDouble),
+              like)
+          .view({-1, 1, taps});
+  const at::Tensor mirrored =
+      at::reflection_pad2d(unit_matrix(length, filters.options()), {pad, pad, 0, 0});
+  std::vector<at::Tensor> matrices;
+  for (const at::Tensor& filter : filters.unbind()) {
+    matrices.push_back(upfirdn2d(mirrored, filter, {})[0][0]);
   }
-  return filters;
+  return at::stack(matrices);
 }
 
 }  // namespace
@@ -51,18 +65,13 @@ at::Tensor augment_filter(const at::Tensor& images,
                           const AugmentOptions& options,
                           Draws& draws) {
   if (options.imgfilter <= 0) return images;
-  const int64_t N = images.size(0), C = images.size(1);
-  const int64_t taps = static_cast<int64_t>(kBandTaps), pad = taps / 2;
-  const at::Tensor filters = sent_to(band_gains(options, p, draws), images);
-  TORCH_CHECK(filters.size(0) == N, "draws for ", filters.size(0), " samples");
-  // One group a channel of a sample; a filter for rows, the same for columns.
-  const at::Tensor f = filters.unsqueeze(1).expand({N, C, taps}).reshape({N * C, 1, 1, taps});
-  const int64_t H = images.size(2), W = images.size(3);
-  at::Tensor x = at::reflection_pad2d(images, {pad, pad, pad, pad});
-  x = x.reshape({1, N * C, H + 2 * pad, W + 2 * pad});
-  x = at::convolution(x, f, {}, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, N * C);
-  x = at::convolution(x, f.transpose(2, 3), {}, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, N * C);
-  return x.reshape({N, C, H, W});
+  const at::Tensor gains = sent_to(band_gains(options, p, images.size(0), draws), images);
+  // Rows and columns by the same filter, each sample by its own.
+  const auto filter = [&](int64_t length) {
+    return at::matmul(gains, band_matrices(length, images).flatten(1))
+        .view({-1, 1, length, length});
+  };
+  return on_both_axes(images, filter(images.size(2)), filter(images.size(3)));
 }
 
 at::Tensor augment_noise(const at::Tensor& images,
@@ -73,7 +82,7 @@ at::Tensor augment_noise(const at::Tensor& images,
   const Drawn drawn = draw({"noise", Distribution::kNormal, 1, options.noise * p}, draws);
   const at::Tensor field = draws.normal("noise/field", images.sizes().slice(1));
   const at::Tensor sigma = at::zeros({images.size(0), 1, 1, 1}, at::kDouble);
-  TORCH_CHECK(field.sizes() == images.sizes(), "draws for images ", field.sizes());
+  check_count(drawn.on.size(), images.size(0));
   for (size_t n = 0; n < drawn.on.size(); ++n) {
     if (drawn.on[n]) {
       sigma.data_ptr<double>()[n] = std::abs(drawn.number[n]) * options.noise_std;
@@ -89,7 +98,7 @@ at::Tensor augment_cutout(const at::Tensor& images,
   if (options.cutout <= 0) return images;
   const at::Tensor on = draws.uniform("cutout/on", {}) < options.cutout * p;
   const at::Tensor centre = draws.uniform("cutout", {2});
-  TORCH_CHECK(on.size(0) == images.size(0), "draws for ", on.size(0), " samples");
+  check_count(static_cast<size_t>(on.size(0)), images.size(0));
   const at::Tensor half = on * (options.cutout_size / 2);
   const at::Tensor box =
       sent_to(at::cat({centre.to(at::kDouble), half.to(at::kDouble).unsqueeze(1)}, 1), images);

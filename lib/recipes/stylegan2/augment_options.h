@@ -85,8 +85,8 @@ void fields(AdaptiveOptions& o, Field&& field) {
 }
 
 // The options of a named pipe: "blit", "geom", "color", "filter", "noise", "cutout", and the unions
-// "bg", "bgc", "bgcf", "bgcfn", "bgcfnc" (app. D); strengths are the defaults. Throws
-// UserError(kUsage) that lists the names.
+// "bg", "bgc", "bgcf", "bgcfn", "bgcfnc"; strengths are the defaults. Throws UserError(kUsage) that
+// lists the names.
 AugmentOptions augment_pipe(std::string_view name);
 
 // Throws UserError(kUsage) unless these transforms work on pictures of that many pixels and

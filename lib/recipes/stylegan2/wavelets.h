@@ -7,13 +7,13 @@
 namespace gantrain::stylegan2 {
 
 // Low-pass filter of the symlet with 6 vanishing moments, normalised to sum 1: geometric
-// resampling's filter (Karras et al. 2020b, app. B.2).
+// resampling's filter (Karras et al. 2020b, app. B).
 std::array<double, 12> sym6_lowpass();
 
 constexpr size_t kBands = 4;
 constexpr size_t kBandTaps = 43;
 
-// Zero-phase octave bands, low to high, from the symlet with 2 vanishing moments (app. B.2): the
+// Zero-phase octave bands, low to high, from the symlet with 2 vanishing moments (app. B): the
 // bands add up to a unit impulse at the centre tap, so equal gains of 1 change nothing.
 std::array<std::array<double, kBandTaps>, kBands> band_filters();
 
