@@ -35,6 +35,7 @@ const std::vector<Flag>& flag_table() {
       {"Results", "--out", "run.out", false},
       {"Results", "--run-dir", "run.run_dir", false},
       {"Results", "--resume", "run.resume", false},
+      {"Results", "--init-from", "run.init_from", false},
       {"Results", "--force", "run.force", false},
       {"Results", "--save-every", "save.every", false},
       {"Results", "--keep-last", "save.keep_last", false},

@@ -18,14 +18,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-enum class FileKind { kPickle, kSafetensors, kZip };
+enum class FileKind { kPickle, kSafetensors, kZip, kOther };
 
 FileKind kind_of(std::string_view content) {
   if (starts_with(content, "PK\3\4")) return FileKind::kZip;
   uint64_t header = 0;  // safetensors: its length, then a JSON object
   if (content.size() > 9) std::memcpy(&header, content.data(), sizeof header);
+  // Protocol 2 and later say so; 0 and 1 begin with a dict and its mark.
+  const bool pickle =
+      starts_with(content, "\x80") || starts_with(content, "(d") || starts_with(content, "}");
   const bool safetensors = header > 1 && header <= content.size() - 8 && content[8] == '{';
-  return safetensors ? FileKind::kSafetensors : FileKind::kPickle;
+  if (safetensors) return FileKind::kSafetensors;
+  return pickle ? FileKind::kPickle : FileKind::kOther;
 }
 
 ImportedModel read_foreign(const std::string& input, const std::string& recipe) {
@@ -42,6 +46,10 @@ ImportedModel read_foreign(const std::string& input, const std::string& recipe) 
            input,
            recipe.empty() ? ", and generate and --init-from take model files as they are"
                           : ", and none of recipe " + recipe + " from safetensors");
+    case FileKind::kOther:
+      fail(Exit::kInput,
+           "{}: not a network pickle; perhaps a web page or a pointer instead of the file itself",
+           input);
     case FileKind::kPickle:
       break;
   }

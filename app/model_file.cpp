@@ -13,12 +13,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path newest_model(const fs::path& run) {
-  const std::vector<NumberedFile> models = find_models(run);
-  if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", run.string());
-  return models.front().path;
-}
-
 const RecipeRow& recipe_of(const fs::path& path, const TensorFile& file, const Json& model) {
   if (model.is_object() && model.contains("recipe")) return find_recipe(text_of(model["recipe"]));
   for (const RecipeRow& row : recipe_rows()) {
@@ -34,12 +28,7 @@ const RecipeRow& recipe_of(const fs::path& path, const TensorFile& file, const J
 }  // namespace
 
 std::unique_ptr<Generator> load_generator(const fs::path& file_or_run) {
-  std::error_code error;
-  if (!fs::exists(file_or_run, error))
-    fail(Exit::kInput,
-         "{}: no such model or run folder; --model takes model-*.safetensors or a run folder",
-         file_or_run.string());
-  const fs::path path = fs::is_directory(file_or_run) ? newest_model(file_or_run) : file_or_run;
+  const fs::path path = find_model(file_or_run);
   const TensorFile file = load_safetensors(path);
   Json model;
   if (const auto at = file.metadata.find("gantrain.model"); at != file.metadata.end()) {

@@ -100,10 +100,12 @@ Json read_header(const std::string& file, std::string_view content, uint64_t& le
          file);
   }
   if (length > 100'000'000 || length > content.size() - 8) {
+    const bool pickle = content[0] == '\x80';
     fail(Exit::kInput,
-         "{}: not a safetensors file, or truncated (header of {} bytes)",
+         "{}: not a safetensors file, or truncated (header of {} bytes){}",
          file,
-         length);
+         length,
+         pickle ? "; of a network pickle gantrain import makes one" : "");
   }
   try {
     Json header = Json::parse(content.substr(8, length));

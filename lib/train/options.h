@@ -123,6 +123,7 @@ struct RunOptions {
   std::string out = "runs";
   std::string run_dir;
   std::string resume = "auto";
+  std::string init_from;
   std::string force;
   Duration stop_after{0};
 };
@@ -132,6 +133,9 @@ void fields(RunOptions& o, Field&& field) {
   field("out", o.out, "folder in which a numbered run folder is made");
   field("run_dir", o.run_dir, "exact run folder: the same command there resumes");
   field("resume", o.resume, "auto (newest state of run_dir), none, or a state or run folder");
+  field("init_from",
+        o.init_from,
+        "model or run folder whose weights a fresh run starts at: transfer learning");
   field("force",
         o.force,
         "keys that may differ from the state's when resuming (comma between), or all");

@@ -79,6 +79,19 @@ std::vector<NumberedFile> find_models(const fs::path& folder) {
   return find_numbered(folder, "model-", ".safetensors");
 }
 
+fs::path find_model(const fs::path& file_or_run) {
+  std::error_code error;
+  if (!fs::exists(file_or_run, error)) {
+    fail(Exit::kInput,
+         "{}: no such model or run folder; model-*.safetensors or a run folder is needed",
+         file_or_run.string());
+  }
+  if (!fs::is_directory(file_or_run)) return file_or_run;
+  const std::vector<NumberedFile> models = find_models(file_or_run);
+  if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
+  return models.front().path;
+}
+
 void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
   const std::vector<NumberedFile> states = find_states(folder);
   for (size_t i = 0; i < states.size(); ++i) {

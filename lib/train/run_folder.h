@@ -29,6 +29,10 @@ struct NumberedFile {
 std::vector<NumberedFile> find_states(const std::filesystem::path& folder);
 std::vector<NumberedFile> find_models(const std::filesystem::path& folder);
 
+// A model file: `file_or_run` itself, or the newest model of that run folder. Throws
+// UserError(kInput) if there is none.
+std::filesystem::path find_model(const std::filesystem::path& file_or_run);
+
 // Removes states that neither keep_last nor keep_every (images; 0: none) protects.
 void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
 

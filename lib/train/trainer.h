@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/host.h"
+#include "train/init_from.h"
 #include "train/reporter.h"
 #include "train/shared.h"
 
@@ -74,9 +76,10 @@ class Trainer {
   Counters counters_;
   std::filesystem::path folder_;
   std::filesystem::path resumed_from_;
-  int lock_ = -1;     // descriptor of the run folder's lock
-  Requests asked_;    // by this rank, until all have heard
-  Requests granted_;  // by all ranks, at the end of the last iteration
+  std::optional<InitTable> init_;  // of a fresh run with --init-from, rank 0
+  int lock_ = -1;                  // descriptor of the run folder's lock
+  Requests asked_;                 // by this rank, until all have heard
+  Requests granted_;               // by all ranks, at the end of the last iteration
   std::string stop_reason_ = "another rank asked";
   int64_t sampled_at_ = -1;  // images seen at the last sample, metric
   int64_t measured_at_ = -1;

@@ -154,6 +154,8 @@ bool Trainer::resume() {
              where.string());
     }
   }
+  if (!loaded && writes() && !run_.init_from.empty())
+    init_ = init_from(run_.init_from, recipe_->players(), *ema_->network());
   if (share_state(*group_, loaded, state_, counters_)) {
     earlier_seconds_ = counters_.seconds;
     return true;
@@ -218,6 +220,7 @@ void Trainer::write_start_files(bool resumed) {
   }
   info("model   {}{} parameters", setup_.recipe.name, sizes);
   for (const std::string& line : setup_.chosen) info("{}", line);
+  if (init_) log_table(*init_);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));
   const std::string_view mode = names(dist_.ddp_mode)[static_cast<size_t>(dist_.ddp_mode)];
   const std::string_view backend = names(setup_.backend)[static_cast<size_t>(setup_.backend)];

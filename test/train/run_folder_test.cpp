@@ -83,3 +83,13 @@ TEST_CASE("TheStatusIsOneLine") {
   CHECK(read_status(run.path()) == "done 3 kimg");
   CHECK(describe_environment("cpu", 2)["ranks"] == 2);
 }
+
+TEST_CASE("AModelIsTheFileOrTheRunsNewest") {
+  const TemporaryFolder run;
+  CHECK_THROWS_WITH(find_model(run.path()), Catch::Contains("holds no model-*.safetensors"));
+  CHECK_THROWS_WITH(find_model(run / "none"), Catch::Contains("none: no such model"));
+  for (const char* name : {"model-000200.safetensors", "model-001000.safetensors"})
+    write_file(run / name, "");
+  CHECK(find_model(run.path()) == run / "model-001000.safetensors");
+  CHECK(find_model(run / "model-000200.safetensors") == run / "model-000200.safetensors");
+}

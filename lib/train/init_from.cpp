@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/init_from.h"
+
+#include <torch/torch.h>
+
+#include <set>
+
+#include "config/value.h"
+#include "core/tensors.h"
+#include "train/run_folder.h"
+#include "util/error.h"
+#include "util/log.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string shape_of(const at::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+}
+
+class Loader {
+ public:
+  explicit Loader(const fs::path& path) : model_(load_safetensors(path)) { table_.file = path; }
+
+  // Tensors of `network`, called `label`NAME in the table. `prefixes`: of the file's names, the
+  // first that there is counts.
+  void load(const torch::nn::Module& network,
+            const std::string& label,
+            const std::vector<std::string>& prefixes) {
+    const torch::NoGradGuard no_grad;
+    const auto parameters = network.named_parameters();
+    for (auto& [name, tensor] : state_of(network)) {
+      const at::Tensor* found = find(name, prefixes);
+      if (found == nullptr) {
+        table_.reinitialised.push_back({label + name, shape_of(tensor) + ", missing in the file"});
+      } else if (found->sizes() != tensor.sizes()) {
+        table_.reinitialised.push_back(
+            {label + name,
+             fmt::format("{} in the file, {} here", shape_of(*found), shape_of(tensor))});
+      } else {
+        tensor.copy_(*found);
+        table_.loaded.push_back(label + name);
+        parameters_ += parameters.contains(name) ? 1 : 0;
+      }
+    }
+  }
+
+  InitTable finish() {
+    if (parameters_ == 0) {
+      const auto about = model_.metadata.find("gantrain.model");
+      fail(Exit::kInput,
+           "{}: none of its {} tensors has the name and shape of a parameter here{}",
+           table_.file.string(),
+           model_.tensors.size(),
+           about == model_.metadata.end() ? "" : "; it is of " + about->second);
+    }
+    for (const auto& [name, tensor] : model_.tensors) {
+      if (used_.count(name) == 0) table_.skipped.push_back({name, shape_of(tensor)});
+    }
+    return std::move(table_);
+  }
+
+ private:
+  const at::Tensor* find(const std::string& name, const std::vector<std::string>& prefixes) {
+    for (const std::string& prefix : prefixes) {
+      const auto at = model_.tensors.find(prefix + name);
+      if (at == model_.tensors.end()) continue;
+      used_.insert(at->first);
+      return &at->second;
+    }
+    return nullptr;
+  }
+
+  TensorFile model_;
+  InitTable table_;
+  std::set<std::string> used_;
+  int64_t parameters_ = 0;
+};
+
+void log_rows(const std::string& what, const std::vector<InitTable::Row>& rows) {
+  constexpr size_t kShown = 12;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string line = fmt::format("init    {} {}: {}", what, rows[i].name, rows[i].reason);
+    if (i < kShown) {
+      info("{}", line);
+    } else {
+      log_to_file(line);
+    }
+  }
+  if (rows.size() > kShown) info("init    {} {} more: log.txt", what, rows.size() - kShown);
+}
+
+}  // namespace
+
+InitTable init_from(const fs::path& file_or_run,
+                    const std::vector<Player*>& players,
+                    const torch::nn::Module& ema) {
+  Loader loader(find_model(file_or_run));
+  loader.load(ema, "G_ema.", {""});
+  for (const Player* player : players) {
+    const std::string prefix = player->name + ".";
+    const bool generator = player == players.front();
+    loader.load(
+        *player->network,
+        prefix,
+        generator ? std::vector<std::string>{prefix, ""} : std::vector<std::string>{prefix});
+  }
+  return loader.finish();
+}
+
+void log_table(const InitTable& table) {
+  info("init    {}: {} tensors loaded, {} re-initialised, {} skipped",
+       table.file.string(),
+       table.loaded.size(),
+       table.reinitialised.size(),
+       table.skipped.size());
+  log_rows("re-initialised", table.reinitialised);
+  log_rows("skipped", table.skipped);
+  for (const std::string& name : table.loaded) log_to_file("init    loaded " + name);
+}
+
+}  // namespace gantrain
