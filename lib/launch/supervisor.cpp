@@ -100,6 +100,7 @@ void Supervisor::on_stop_signal(int signal) {
     stop_signal_ = signal;
     if (aborting_) return;
     attempt_.board.request_stop(signal);
+    read_answer();         // a rank that runs has been answered for, even if we have not looked yet
     if (ranks_.empty()) {  // still loading: there is nothing to save
       kill_all();
       return;
