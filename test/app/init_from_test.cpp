@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --init-from: a fresh run that starts at another's weights.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "app/tensor_file.h"
