@@ -14,6 +14,7 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
       {"train", "train a GAN on one to many devices (the verb may be left out)", train_verb},
       {"generate", "pictures from a trained generator", generate_verb},
+      {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"help", "flags, keys and exit codes: gantrain help flags|keys|exit", help_verb},
   };
