@@ -15,6 +15,7 @@ const std::vector<Verb>& verbs() {
       {"train", "train a GAN on one to many devices (the verb may be left out)", train_verb},
       {"generate", "pictures from a trained generator", generate_verb},
       {"import", "a model file of foreign weights (network pickles)", import_verb},
+      {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"help", "flags, keys and exit codes: gantrain help flags|keys|exit", help_verb},
   };

@@ -21,6 +21,7 @@ struct Verb {
 int train_verb(const std::vector<std::string>& arguments);
 int generate_verb(const std::vector<std::string>& arguments);
 int import_verb(const std::vector<std::string>& arguments);
+int interpolate_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
 int help_verb(const std::vector<std::string>& arguments);
 

@@ -27,7 +27,7 @@ Commands:
 
 void print_start() {
   fmt::print(fmt::runtime(kStart), kVersion);
-  for (const Verb& verb : verbs()) fmt::print("  {:<10} {}\n", verb.name, verb.about);
+  for (const Verb& verb : verbs()) fmt::print("  {:<12} {}\n", verb.name, verb.about);
   fmt::print(
       "\n'gantrain COMMAND --help' shows a command's flags, 'gantrain presets list' the "
       "presets.\n");

@@ -57,16 +57,21 @@ at::Tensor load_npy(const std::filesystem::path& path) {
       fail(Exit::kInput, "{}: shape ({}) is not understood", name, match[3].str());
     shape.push_back(*extent);
   }
-  at::Tensor tensor = torch::empty(shape, wide ? at::kDouble : at::kFloat);
-  if (content.size() - kPrologue - length != tensor.nbytes()) {
+  // Compared before any memory is taken: a broken shape may be of any size.
+  const size_t there = content.size() - kPrologue - header.size();
+  double needed = wide ? 8 : 4;
+  for (const int64_t extent : shape) needed *= static_cast<double>(extent);
+  if (needed == 0) fail(Exit::kInput, "{}: shape ({}) holds no values", name, match[3].str());
+  if (static_cast<double>(there) != needed) {
     fail(Exit::kInput,
-         "{}: {} bytes of data, shape ({}) needs {} (truncated?)",
+         "{}: {} bytes of data, shape ({}) needs {:.0f} (truncated?)",
          name,
-         content.size() - kPrologue - length,
+         there,
          match[3].str(),
-         tensor.nbytes());
+         needed);
   }
-  std::memcpy(tensor.data_ptr(), content.data() + kPrologue + length, tensor.nbytes());
+  at::Tensor tensor = torch::empty(shape, wide ? at::kDouble : at::kFloat);
+  std::memcpy(tensor.data_ptr(), content.data() + kPrologue + header.size(), tensor.nbytes());
   return tensor.to(at::kFloat);
 }
 

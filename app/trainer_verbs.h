@@ -7,12 +7,20 @@ namespace gantrain {
 
 // Verbs that compute. `request` is what the thin program made of the command line.
 
-// {"model": path, "seeds": [..] | "z": path, "outdir": .., "grid": .., "format": "png"|"npy",
-// "cuda": bool}
+// What both verbs that draw have (app/drawing_flags.h): {"model": path, "cuda": bool}, and where
+// given "class": K, "trunc": psi, "trunc_cutoff": N, "noise_mode": "const"|"random"|"none",
+// "level": R, "alpha": A.
+//
+// Then "seeds": [..] | "z": path | "w": path | "mix": {"rows": [..], "columns": [..],
+// "layers": [..]}, "outdir": .. and/or "grid": .., "format": "png"|"npy".
 int generate(const Json& request);
 
 // {"input": path, "output": path, "recipe": name or ""}: a model file of foreign weights.
 int import_model(const Json& request);
+// Then "seeds": [..], whose number "columns" x "rows" (tracks side by side) divides, "frames",
+// "loop": bool, "space": "z"|"w"|"auto", "fps", "quality", "file": NAME.webp|NAME.mp4 and/or
+// "outdir".
+int interpolate(const Json& request);
 
 // A run's config.json: parameter counts, dtypes, memory and time, on standard output.
 int describe(const Json& config);

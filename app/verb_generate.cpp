@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <map>
 
 #include "cli.h"
-#include "config/value.h"
-#include "launch/devices.h"
+#include "drawing_flags.h"
+#include "ranges.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -14,24 +12,47 @@ namespace gantrain {
 
 namespace {
 
-// "0-3,7" -> 0 1 2 3 7, each as numpy's RandomState takes it.
-Json parse_seeds(const std::string& text) {
-  constexpr int64_t kMax = 4294967295;
-  Json seeds = Json::array();
-  for (const std::string& part : split(text, ',')) {
-    const size_t dash = part.find('-', 1);
-    const auto first = parse_int(trim(part.substr(0, dash)));
-    const auto last = dash == std::string::npos ? first : parse_int(trim(part.substr(dash + 1)));
-    if (!first || !last || *first < 0 || *last > kMax || *last < *first ||
-        *last - *first > 1'000'000) {
-      fail(Exit::kUsage,
-           "--seeds {}: numbers and ranges like 0-63,85 are expected, from 0 to {}",
-           text,
-           kMax);
-    }
-    for (int64_t seed = *first; seed <= *last; ++seed) seeds.push_back(seed);
+struct GenerateFlags {
+  std::string seeds, z, w, mix;  // one of them: what is drawn
+  std::string outdir, grid, format = "png";
+};
+
+void add_flags(CLI::App& app, GenerateFlags& flags) {
+  app.add_option("--seeds,--seed", flags.seeds, "numbers and ranges: 0-63,85 (default 0-15)");
+  app.add_option("--z", flags.z, "latents instead of seeds: .npy, [N, z_dim] float32");
+  app.add_option("--w",
+                 flags.w,
+                 "style-based models: latents of layers, .npy, [N, num_ws, w_dim] or [N, w_dim]");
+  app.add_option("--mix",
+                 flags.mix,
+                 "style-based models: ROWS:COLUMNS:LAYERS, as 85,100:55-60:0-6; each row's seed "
+                 "with these layers from each column's");
+  app.add_option("--outdir", flags.outdir, "folder for one file a picture: seed0007.png");
+  app.add_option("-o,--grid", flags.grid, "one PNG with all pictures");
+  app.add_option(
+      "--format", flags.format, "png: 8 bit; npy: float32 [C, H, W], the network's own output");
+}
+
+// What is drawn: seeds, z, w or mix.
+void add_latents(Json& request, const GenerateFlags& flags) {
+  std::vector<std::string> given;
+  for (const auto& [name, value] : {std::pair("--seeds", &flags.seeds),
+                                    std::pair("--z", &flags.z),
+                                    std::pair("--w", &flags.w),
+                                    std::pair("--mix", &flags.mix)}) {
+    if (!value->empty()) given.emplace_back(name);
   }
-  return seeds;
+  if (given.size() > 1) fail(Exit::kUsage, "{} exclude each other", join(given, " and "));
+  if (!flags.z.empty()) {
+    request["z"] = flags.z;
+  } else if (!flags.w.empty()) {
+    request["w"] = flags.w;
+  } else if (!flags.mix.empty()) {
+    const Mix mix = parse_mix(flags.mix);
+    request["mix"] = {{"rows", mix.rows}, {"columns", mix.columns}, {"layers", mix.layers}};
+  } else {
+    request["seeds"] = parse_seeds("--seeds", flags.seeds.empty() ? "0-15" : flags.seeds);
+  }
 }
 
 }  // namespace
@@ -39,55 +60,23 @@ Json parse_seeds(const std::string& text) {
 int generate_verb(const std::vector<std::string>& arguments) {
   CLI::App app("Pictures from a trained generator: a model file, or the newest of a run folder.",
                "gantrain generate");
-  std::string model, positional, seeds, z, outdir, grid, format = "png", device = "auto";
-  app.add_option("MODEL", positional, "model file or run folder");
-  app.add_option("--model", model, "model file or run folder");
-  app.add_option("--seeds,--seed", seeds, "numbers and ranges: 0-63,85 (default 0-15)");
-  app.add_option("--z", z, "latents instead of seeds: .npy, [N, z_dim] float32");
-  app.add_option("--outdir", outdir, "folder for one file a picture: seed0007.png");
-  app.add_option("-o,--grid", grid, "one PNG with all pictures");
-  app.add_option(
-      "--format", format, "png: 8 bit; npy: float32 [C, H, W], the network's own output");
-  app.add_option("--device", device, "auto, cpu or cuda");
-  std::map<std::string, std::string> special;  // what only some recipes have
-  for (const char* flag : {"--class", "--trunc", "--noise-mode", "--level", "--alpha"}) {
-    app.add_option(flag, special[flag], "for models that have it: label, truncation, noise, stage");
-  }
+  GenerateFlags flags;
+  DrawingFlags drawing;
+  add_flags(app, flags);
+  drawing.add_to(app);
   if (!parse(app, arguments)) return 0;
-  for (const auto& [flag, value] : special) {
-    if (!value.empty())
-      fail(Exit::kUsage,
-           "{} {}: DCGAN generators have no labels, truncation, noise inputs or stages; leave it "
-           "out",
-           flag,
-           value);
-  }
-  if (model.empty()) model = positional;
-  if (model.empty()) fail(Exit::kUsage, "generate: which model? --model FILE or a run folder");
-  if (outdir.empty() && grid.empty())
+  if (flags.outdir.empty() && flags.grid.empty())
     fail(Exit::kUsage, "generate: where to? --outdir FOLDER or -o GRID.png");
-  if (!grid.empty() && !ends_with(lower(grid), ".png"))
-    fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", grid);
-  if (format != "png" && format != "npy")
-    fail(Exit::kUsage, "--format {}: allowed: png, npy", format);
-  if (!seeds.empty() && !z.empty()) fail(Exit::kUsage, "--seeds and --z exclude each other");
-  const auto wanted = Value<DeviceKind>::from_text(device);
-  if (!wanted) fail(Exit::kUsage, "--device {}: allowed: auto, cpu, cuda", device);
-  const int64_t gpus = *wanted == DeviceKind::kCpu ? 0 : visible_gpus(current_environment());
-  if (*wanted == DeviceKind::kCuda && gpus == 0)
-    fail(Exit::kEnvironment, "--device cuda: no GPU is visible");
-  if (*wanted == DeviceKind::kCuda && !has_cuda_library()) {
-    fail(Exit::kEnvironment, "--device cuda: this build has no CUDA library; use --device cpu");
-  }
-  Json request = {{"model", model},
-                  {"format", format},
-                  {"outdir", outdir},
-                  {"cuda", gpus > 0 && has_cuda_library()}};
-  if (!grid.empty()) request["grid"] = grid;
-  if (z.empty()) {
-    request["seeds"] = parse_seeds(seeds.empty() ? "0-15" : seeds);
-  } else {
-    request["z"] = z;
+  if (!flags.grid.empty() && !ends_with(lower(flags.grid), ".png"))
+    fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", flags.grid);
+  check_word("--format", flags.format, {"png", "npy"});
+  Json request = drawing.request("generate");
+  add_latents(request, flags);
+  request["format"] = flags.format;
+  request["outdir"] = flags.outdir;
+  if (!flags.grid.empty()) {
+    check_folder_of("-o", flags.grid);
+    request["grid"] = flags.grid;
   }
   return call_trainer("generate", request.dump(), request["cuda"].get<bool>());
 }

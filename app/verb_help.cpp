@@ -66,8 +66,10 @@ int help_verb(const std::vector<std::string>& arguments) {
     for (const Verb& verb : verbs()) {
       if (topic == verb.name && topic != "help") return verb.run({"--help"});
     }
-    const std::vector<std::string> topics = {
-        "flags", "keys", "exit", "train", "generate", "presets"};
+    std::vector<std::string> topics = {"flags", "keys", "exit"};
+    for (const Verb& verb : verbs()) {
+      if (std::string(verb.name) != "help") topics.emplace_back(verb.name);
+    }
     fail(Exit::kUsage, "no help on {}; there is {}", topic, join(topics, ", "));
   }
   return 0;

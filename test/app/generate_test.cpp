@@ -182,7 +182,26 @@ TEST_CASE("GenerateNamesWhatItCannotUse") {
       {"--model run --seeds 1", 2, "--outdir"},
       {"--seeds 1 --outdir out", 2, "--model"},
       {"--model run --seeds 1 --outdir text.txt", 8, "text.txt"},
-      {"--model run --seeds 1 -o none/grid.png", 8, "none/grid.png"}};
+      {"--model run --seeds 1 -o none/grid.png", 8, "none/grid.png"},
+      {"--model run none.safetensors" + out, 2, "none.safetensors"},
+      {"--model run --noise-mode constt" + out, 2, "did you mean const?"},
+      {"--model run --trunc x" + out, 2, "--trunc x"},
+      {"--model run --trunc nan" + out, 2, "--trunc nan"},
+      {"--model run --trunc-cutoff 3" + out, 2, "--trunc PSI"},
+      {"--model run --class -1" + out, 2, "--class -1"},
+      {"--model run --alpha 1.5" + out, 2, "--alpha 1.5"},
+      {"--model run --level 0" + out, 2, "--level 0"},
+      {"--model run --mix 1:2 --outdir out", 2, "--mix 1:2"},
+      {"--model run --mix 1:2:0-6 --seeds 3 --outdir out", 2, "--seeds and --mix"},
+      {"--model run --truncc 1" + out, 2, "did you mean --trunc"},
+      // What this model, a DCGAN, has not.
+      {"--model run --class 1" + out, 2, "labels"},
+      {"--model run --trunc 0.7" + out, 2, "StyleGAN"},
+      {"--model run --noise-mode const" + out, 2, "StyleGAN"},
+      {"--model run --level 8" + out, 2, "PGGAN"},
+      {"--model run --alpha 0.5" + out, 2, "PGGAN"},
+      {"--model run --mix 1:2:0-6 --outdir out", 2, "StyleGAN"},
+      {"--model run --w z.npy --outdir out", 2, "StyleGAN"}};
   for (const auto& [arguments, code, named] : table) {
     CAPTURE(arguments);
     const Outcome outcome = generate(folder, arguments);

@@ -44,6 +44,8 @@ TEST_CASE("ReadingCommandsAnswerOnStandardOutputAlone") {
                                  "--version",
                                  "train --help",
                                  "generate --help",
+                                 "interpolate --help",
+                                 "help interpolate",
                                  "presets list",
                                  "presets show dcgan",
                                  "presets diff dcgan dcgan-tiny",

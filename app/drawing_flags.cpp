@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drawing_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "launch/devices.h"
+#include "trainer_library.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kAny = std::numeric_limits<double>::max();
+constexpr double kCount = 1e6;
+
+}  // namespace
+
+void DrawingFlags::add_to(CLI::App& app) {
+  app.add_option("MODEL", positional_, "model file or run folder");
+  app.add_option("--model", model_, "model file or run folder");
+  app.add_option("--class", class_, "conditional models: the label, 0, 1, ...");
+  app.add_option("--trunc,--psi",
+                 trunc_,
+                 "style-based models: truncation psi; 1 none, 0.7 usual, 0 the mean picture");
+  app.add_option("--trunc-cutoff", trunc_cutoff_, "layers that --trunc holds for (all)");
+  app.add_option(
+      "--noise-mode", noise_mode_, "models with noise inputs: const (default), random, none");
+  app.add_option("--level", level_, "progressive models: pixels of the stage to draw");
+  app.add_option("--alpha", alpha_, "weight of that stage's newest layers, 0 to 1 (1)");
+  app.add_option("--device", device_, "auto, cpu or cuda");
+}
+
+bool DrawingFlags::wants_cuda() const {
+  check_word("--device", device_, {"auto", "cpu", "cuda"});
+  const int64_t gpus = device_ == "cpu" ? 0 : visible_gpus(current_environment());
+  if (device_ == "cuda" && gpus == 0) fail(Exit::kEnvironment, "--device cuda: no GPU is visible");
+  if (device_ == "cuda" && !has_cuda_library())
+    fail(Exit::kEnvironment, "--device cuda: this build has no CUDA library; use --device cpu");
+  return gpus > 0 && has_cuda_library();
+}
+
+Json DrawingFlags::request(const std::string& verb) const {
+  const std::string& model = model_.empty() ? positional_ : model_;
+  if (model.empty()) fail(Exit::kUsage, "{}: which model? --model FILE or a run folder", verb);
+  if (!model_.empty() && !positional_.empty())
+    fail(Exit::kUsage, "{}: two models, {} and --model {}; give one", verb, positional_, model_);
+  Json request = {{"model", model}};
+  if (!class_.empty())
+    request["class"] = parse_integer("--class", class_, {0, kCount, "a class number from 0 on"});
+  if (!trunc_.empty())
+    request["trunc"] = parse_number("--trunc", trunc_, {-kAny, kAny, "a number, usually 0 to 1"});
+  if (!trunc_cutoff_.empty()) {
+    request["trunc_cutoff"] =
+        parse_integer("--trunc-cutoff", trunc_cutoff_, {0, kCount, "a number of layers from 0 on"});
+    if (trunc_.empty())
+      fail(Exit::kUsage,
+           "--trunc-cutoff {}: says for how many layers --trunc PSI holds; give both",
+           trunc_cutoff_);
+  }
+  if (!noise_mode_.empty()) {
+    check_word("--noise-mode", noise_mode_, {kNoiseModes.begin(), kNoiseModes.end()});
+    request["noise_mode"] = noise_mode_;
+  }
+  if (!level_.empty())
+    request["level"] = parse_integer("--level", level_, {1, kCount, "pixels of a stage, like 32"});
+  if (!alpha_.empty()) request["alpha"] = parse_number("--alpha", alpha_, {0, 1, "0 to 1"});
+  request["cuda"] = wants_cuda();
+  return request;
+}
+
+void check_word(const std::string& flag,
+                const std::string& word,
+                const std::vector<std::string>& allowed) {
+  for (const std::string& known : allowed) {
+    if (word == known) return;
+  }
+  fail(Exit::kUsage,
+       "{} {}: allowed: {}{}",
+       flag,
+       word,
+       join(allowed, ", "),
+       did_you_mean(word, allowed));
+}
+
+int64_t parse_integer(const std::string& flag, const std::string& text, const Allowed& allowed) {
+  const auto value = parse_int(text);
+  if (!value || static_cast<double>(*value) < allowed.min ||
+      static_cast<double>(*value) > allowed.max)
+    fail(Exit::kUsage, "{} {}: allowed: {}", flag, text, allowed.text);
+  return *value;
+}
+
+double parse_number(const std::string& flag, const std::string& text, const Allowed& allowed) {
+  const auto value = parse_double(text);
+  if (!value || !std::isfinite(*value) || *value < allowed.min || *value > allowed.max)
+    fail(Exit::kUsage, "{} {}: allowed: {}", flag, text, allowed.text);
+  return *value;
+}
+
+void check_folder_of(const std::string& flag, const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    fail(Exit::kDisk, "{} {}: there is no folder {}", flag, file, folder.string());
+}
+
+}  // namespace gantrain

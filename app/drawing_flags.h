@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/value.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gantrain {
+
+// Names of NoiseMode (lib/gan/recipe.h, which needs torch).
+inline constexpr std::array<std::string_view, 3> kNoiseModes = {"const", "random", "none"};
+
+// Flags of all verbs that draw: which model, which class, how. What depends on the model (has it a
+// w space, how many classes) is checked where it is loaded.
+class DrawingFlags {
+ public:
+  void add_to(CLI::App& app);
+
+  // The part of the request that these flags make: "model", "cuda", and of "class", "trunc",
+  // "trunc_cutoff", "noise_mode", "level", "alpha" what was given. Throws UserError in one line.
+  Json request(const std::string& verb) const;
+
+ private:
+  bool wants_cuda() const;
+
+  std::string model_, positional_, device_ = "auto";
+  std::string class_, trunc_, trunc_cutoff_, noise_mode_, level_, alpha_;
+};
+
+// Throws UserError(kUsage) with the allowed words and the nearest ones if `word` is none of them.
+void check_word(const std::string& flag,
+                const std::string& word,
+                const std::vector<std::string>& allowed);
+
+// Values of flags. Throw UserError(kUsage) naming flag, value and `allowed`.
+struct Allowed {
+  double min;
+  double max;
+  const char* text;  // "0 to 1"
+};
+int64_t parse_integer(const std::string& flag, const std::string& text, const Allowed& allowed);
+double parse_number(const std::string& flag, const std::string& text, const Allowed& allowed);
+
+// Throws UserError(kDisk) if the folder that a file is to be made in is not there: better than
+// after all the work.
+void check_folder_of(const std::string& flag, const std::string& file);
+
+}  // namespace gantrain

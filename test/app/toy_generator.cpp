@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/toy_generator.h"
+
+#include "core/tensors.h"
+
+namespace gantrain {
+
+namespace {
+constexpr int64_t kSide = 8;
+constexpr double kMean = 0.25;  // of w
+}  // namespace
+
+at::Tensor ToyGenerator::images(const at::Tensor& z,
+                                const at::Tensor& labels,
+                                const Drawing& drawing) {
+  return images_of_styles(styles(z, labels, drawing), drawing);
+}
+
+at::Tensor ToyGenerator::styles(const at::Tensor& z,
+                                const at::Tensor& labels,
+                                const Drawing& drawing) {
+  TORCH_CHECK(z.dim() == 2 && z.size(1) == 4 && z.scalar_type() == at::kFloat);
+  TORCH_CHECK(labels.defined() == (abilities_.classes > 0));
+  at::Tensor w = z * 0.5 + kMean;
+  if (labels.defined()) w = w + labels.to(at::kFloat).unsqueeze(1) * 0.1;
+  at::Tensor ws = w.unsqueeze(1).repeat({1, 3, 1});
+  const int64_t cut = drawing.trunc_cutoff.value_or(3);
+  at::Tensor first = ws.narrow(1, 0, cut);
+  first.copy_((first - kMean) * drawing.trunc + kMean);
+  return ws;
+}
+
+at::Tensor ToyGenerator::images_of_styles(const at::Tensor& ws, const Drawing& drawing) {
+  TORCH_CHECK(ws.dim() == 3 && ws.size(1) == 3 && ws.size(2) == 4);
+  // Channel l: a plane wave that leans on w of layer l.
+  const at::Tensor at = torch::arange(kSide, at::kFloat) / kSide;
+  const auto of = [&](int64_t i) { return ws.select(2, i).unsqueeze(2).unsqueeze(3); };
+  at::Tensor x = (of(0) + of(1) * at.view({1, 1, kSide, 1}) + of(2) * at.view({1, 1, 1, kSide}) +
+                  of(3) * (at * at).view({1, 1, 1, kSide}))
+                     .tanh();
+  if (drawing.noise == NoiseMode::kConst) x = x + 0.05 * at.view({1, 1, 1, kSide});
+  if (drawing.noise == NoiseMode::kRandom) {
+    const Stream stream(drawing.noise_seed, "toy noise");
+    x = x + 0.05 * normal(stream, {0, 1, x.size(0)}, {1, kSide, kSide});
+  }
+  if (drawing.level == 0 && drawing.alpha == 1) return x;
+  const int64_t level = drawing.level == 0 ? kSide : drawing.level;
+  const at::Tensor fine = torch::adaptive_avg_pool2d(x, {level, level});
+  const at::Tensor coarse = torch::upsample_nearest2d(
+      torch::adaptive_avg_pool2d(x, {level / 2, level / 2}), {level, level});
+  return drawing.alpha * fine + (1 - drawing.alpha) * coarse;
+}
+
+}  // namespace gantrain
