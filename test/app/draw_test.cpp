@@ -4,14 +4,15 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "app/tiny.h"
 #include "app/toy_generator.h"
 #include "latents.h"
 #include "npy.h"
 #include "report/grid.h"
+#include "temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -31,9 +32,13 @@ Json request(const TemporaryFolder& folder, const std::string& more) {
   return result;
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> result;
-  for (const fs::path& file : files_like(folder, "")) result.push_back(file.filename().string());
+using Words = std::vector<std::string>;
+
+Words names_in(const fs::path& folder) {
+  Words result;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    result.push_back(entry.path().filename().string());
+  std::sort(result.begin(), result.end());
   return result;
 }
 
@@ -55,7 +60,7 @@ Image picture_of(const std::vector<int64_t>& seeds) {
   ToyGenerator generator;
   std::vector<at::Tensor> layers;
   for (size_t l = 0; l < seeds.size(); ++l) {
-    const at::Tensor z = latents_of_seeds({seeds[l]}, 4);
+    const at::Tensor z = latents_of_seeds(Json::array({seeds[l]}), 4);
     layers.push_back(generator.styles(z, {}, {})[0][static_cast<int64_t>(l)]);
   }
   return to_image(generator.images_of_styles(torch::stack(layers).unsqueeze(0), {})[0]);
@@ -78,7 +83,7 @@ TEST_CASE("PicturesOfStylesFilesAreThoseOfTheirSeeds") {
   const TemporaryFolder folder;
   ToyGenerator generator;
   draw_pictures(generator, request(folder, R"("seeds": [3, 5])"));
-  const at::Tensor z = latents_of_seeds({3, 5}, 4);
+  const at::Tensor z = latents_of_seeds(Json::array({3, 5}), 4);
   save_npy(folder / "w.npy", generator.styles(z, {}, {}));
   save_npy(folder / "rows.npy", generator.styles(z, {}, {}).select(1, 0));
   for (const std::string name : {"w.npy", "rows.npy"}) {
@@ -167,7 +172,7 @@ TEST_CASE("StylesAreAskedOfModelsThatHaveThem") {
 TEST_CASE("AWalkMeetsItsSeedsAndMovesEvenlyBetweenThem") {
   const TemporaryFolder folder;
   ToyGenerator generator;
-  const std::string space = GENERATE("z", "w", "auto");
+  const std::string space = GENERATE(as<std::string>{}, "z", "w", "auto");
   CAPTURE(space);
   draw_walk(generator,
             request(folder,
@@ -179,7 +184,7 @@ TEST_CASE("AWalkMeetsItsSeedsAndMovesEvenlyBetweenThem") {
   CHECK(png(folder / "out/frame0000.png").pixels == picture_of(4).pixels);
   CHECK(png(folder / "out/frame0002.png").pixels == picture_of(2).pixels);
   CHECK(png(folder / "out/frame0004.png").pixels == picture_of(9).pixels);
-  const at::Tensor z = latents_of_seeds({4, 2}, 4);
+  const at::Tensor z = latents_of_seeds(Json::array({4, 2}), 4);
   const at::Tensor ws = generator.styles(z, {}, {});
   const at::Tensor half =
       space == "z" ? generator.images(spherical(z[0], z[1], 0.5).unsqueeze(0), {}, {})

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 
-#include "app/tensor_file.h"
 #include "app/tiny.h"
 #include "image/image.h"
 #include "util/file.h"

@@ -39,7 +39,7 @@ std::string input_error(const std::function<void()>& action) {
 
 TEST_CASE("LatentsAreNumpys") {
   const TensorFile file = fixture("numpy_randn");
-  const at::Tensor latents = latents_of_seeds({0, 1, 85, 12345}, 512);
+  const at::Tensor latents = latents_of_seeds(Json::array({0, 1, 85, 12345}), 512);
   REQUIRE(latents.scalar_type() == at::kFloat);
   int64_t row = 0;
   for (const std::string seed : {"seed0", "seed1", "seed85", "seed12345"}) {

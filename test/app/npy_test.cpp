@@ -35,9 +35,10 @@ std::string error_of(const std::filesystem::path& path) {
 
 TEST_CASE("NpyFilesComeBackUnchanged") {
   const TemporaryFolder folder;
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{5}, {2, 3}, {2, 3, 4}}) {
-    const at::Tensor values =
-        torch::arange(1, 1 + c10::multiply_integers(shape), at::kFloat).view(shape);
+  const std::vector<std::vector<int64_t>> shapes = {{5}, {2, 3}, {2, 3, 4}};
+  for (const std::vector<int64_t>& shape : shapes) {
+    const int64_t count = c10::multiply_integers(shape);
+    const at::Tensor values = torch::arange(1, 1 + count, at::kFloat).view(shape);
     save_npy(folder / "a.npy", values);
     CHECK(load_npy(folder / "a.npy").equal(values));
   }

@@ -21,7 +21,7 @@ Json request(const std::string& more) {
   return result;
 }
 
-at::Tensor z() { return latents_of_seeds({7}, 4)[0]; }
+at::Tensor z() { return latents_of_seeds(Json::array({7}), 4)[0]; }
 
 // What is refused with exit code 2, or "".
 std::string refusal(const ToyAbilities& abilities, const std::string& more, bool styles = false) {

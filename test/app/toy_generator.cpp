@@ -33,12 +33,13 @@ at::Tensor ToyGenerator::styles(const at::Tensor& z,
 at::Tensor ToyGenerator::images_of_styles(const at::Tensor& ws, const Drawing& drawing) {
   TORCH_CHECK(ws.dim() == 3 && ws.size(1) == 3 && ws.size(2) == 4);
   // Channel l: a plane wave that leans on w of layer l.
-  const at::Tensor at = torch::arange(kSide, at::kFloat) / kSide;
+  const at::Tensor ramp = torch::arange(kSide, at::kFloat) / kSide;
   const auto of = [&](int64_t i) { return ws.select(2, i).unsqueeze(2).unsqueeze(3); };
-  at::Tensor x = (of(0) + of(1) * at.view({1, 1, kSide, 1}) + of(2) * at.view({1, 1, 1, kSide}) +
-                  of(3) * (at * at).view({1, 1, 1, kSide}))
-                     .tanh();
-  if (drawing.noise == NoiseMode::kConst) x = x + 0.05 * at.view({1, 1, 1, kSide});
+  at::Tensor x =
+      (of(0) + of(1) * ramp.view({1, 1, kSide, 1}) + of(2) * ramp.view({1, 1, 1, kSide}) +
+       of(3) * (ramp * ramp).view({1, 1, 1, kSide}))
+          .tanh();
+  if (drawing.noise == NoiseMode::kConst) x = x + 0.05 * ramp.view({1, 1, 1, kSide});
   if (drawing.noise == NoiseMode::kRandom) {
     const Stream stream(drawing.noise_seed, "toy noise");
     x = x + 0.05 * normal(stream, {0, 1, x.size(0)}, {1, kSide, kSide});
@@ -46,8 +47,8 @@ at::Tensor ToyGenerator::images_of_styles(const at::Tensor& ws, const Drawing& d
   if (drawing.level == 0 && drawing.alpha == 1) return x;
   const int64_t level = drawing.level == 0 ? kSide : drawing.level;
   const at::Tensor fine = torch::adaptive_avg_pool2d(x, {level, level});
-  const at::Tensor coarse = torch::upsample_nearest2d(
-      torch::adaptive_avg_pool2d(x, {level / 2, level / 2}), {level, level});
+  const at::Tensor half = torch::adaptive_avg_pool2d(x, {level / 2, level / 2});
+  const at::Tensor coarse = half.repeat_interleave(2, 2).repeat_interleave(2, 3);
   return drawing.alpha * fine + (1 - drawing.alpha) * coarse;
 }
 
