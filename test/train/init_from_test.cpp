@@ -88,7 +88,7 @@ TEST_CASE("WithoutARawGeneratorItStartsAtTheAverage") {
       init_from(folder / "m.safetensors", toy.recipe->players(), *toy.ema->network());
   CHECK(table.loaded == std::vector<std::string>{"G_ema.weight", "G.weight"});
   CHECK(names_of(table.reinitialised) ==
-        std::vector<std::string>{"G_ema.count", "G.count", "D.weight", "D.bias"});
+        std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.weight", "D.bias"});
   CHECK(table.reinitialised[2].reason == "[192, 1], missing in the file");
   CHECK(first(toy.tensors.at("G.weight")) == 7);
   CHECK(first(toy.tensors.at("G_ema.weight")) == 7);
@@ -104,7 +104,7 @@ TEST_CASE("AnotherShapeIsLeftAndWhatIsTooMuchIsSkipped") {
   const double before = first(toy.tensors.at("G.weight"));
   const InitTable table =
       init_from(folder / "m.safetensors", toy.recipe->players(), *toy.ema->network());
-  CHECK(table.loaded == std::vector<std::string>{"G_ema.count", "G.count", "D.bias"});
+  CHECK(table.loaded == std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.bias"});
   CHECK(names_of(table.reinitialised) ==
         std::vector<std::string>{"G_ema.weight", "G.weight", "D.weight"});
   CHECK(table.reinitialised[0].reason == "[5, 768] in the file, [5, 192] here");
