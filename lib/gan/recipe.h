@@ -34,6 +34,9 @@ struct Phase {
   int64_t interval = 1;                          // run at one iteration of so many, ...
   int64_t first = 0;                             // ... from this one on
   std::function<at::Tensor(const Batch&)> loss;  // mean over the micro-batch
+  // A promise: every active parameter of the player takes part in this loss, always. Then nobody
+  // searches for those that do not; a promise that is broken ends the run.
+  bool reaches_all = false;
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device

@@ -16,7 +16,7 @@ int check_buffers(const Rendezvous& r, BufferSync mode, double expected_of_rank_
   const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
   const Config config = toy_config();
   const auto recipe = toy_row().make(
-      {config, 0, 8, 3, 0, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
+      {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
   std::vector<PlayerState> players = make_players(*recipe, {9, 3, 3, 1}, {}, group);
   at::Tensor buffer = recipe->players()[0]->network->buffers()[0];
   buffer.fill_(static_cast<double>(r.rank + 1));
