@@ -15,6 +15,7 @@ const std::vector<Verb>& verbs() {
       {"train", "train a GAN on one to many devices (the verb may be left out)", train_verb},
       {"generate", "pictures from a trained generator", generate_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
+      {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
       {"help", "flags, keys and exit codes: gantrain help flags|keys|exit", help_verb},
   };
   return table;

@@ -21,6 +21,7 @@ struct Verb {
 int train_verb(const std::vector<std::string>& arguments);
 int generate_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
+int doctor_verb(const std::vector<std::string>& arguments);
 int help_verb(const std::vector<std::string>& arguments);
 
 const std::vector<Verb>& verbs();

@@ -154,6 +154,7 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
   try {
     if (name == "generate") return generate(Json::parse(json));
     if (name == "describe") return describe(Json::parse(json));
+    if (name == "doctor") return doctor(Json::parse(json));
   } catch (const c10::Error& e) {
     throw std::runtime_error(text_of_error(e));
   }

@@ -11,6 +11,9 @@ namespace gantrain {
 // "cuda": bool}
 int generate(const Json& request);
 
+// {"facts": what the thin program saw, "ddp_table": bool, "json": bool}
+int doctor(const Json& request);
+
 // A run's config.json: parameter counts, dtypes, memory and time, on standard output.
 int describe(const Json& config);
 

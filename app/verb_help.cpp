@@ -67,7 +67,7 @@ int help_verb(const std::vector<std::string>& arguments) {
       if (topic == verb.name && topic != "help") return verb.run({"--help"});
     }
     const std::vector<std::string> topics = {
-        "flags", "keys", "exit", "train", "generate", "presets"};
+        "flags", "keys", "exit", "train", "generate", "presets", "doctor"};
     fail(Exit::kUsage, "no help on {}; there is {}", topic, join(topics, ", "));
   }
   return 0;
