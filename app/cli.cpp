@@ -17,6 +17,7 @@ const std::vector<Verb>& verbs() {
       {"import", "a model file of foreign weights (network pickles)", import_verb},
       {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
+      {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
       {"help", "flags, keys and exit codes: gantrain help flags|keys|exit", help_verb},
   };
   return table;

@@ -23,6 +23,7 @@ int generate_verb(const std::vector<std::string>& arguments);
 int import_verb(const std::vector<std::string>& arguments);
 int interpolate_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
+int doctor_verb(const std::vector<std::string>& arguments);
 int help_verb(const std::vector<std::string>& arguments);
 
 const std::vector<Verb>& verbs();

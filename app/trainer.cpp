@@ -157,6 +157,7 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "import") return import_model(Json::parse(json));
     if (name == "interpolate") return interpolate(Json::parse(json));
     if (name == "describe") return describe(Json::parse(json));
+    if (name == "doctor") return doctor(Json::parse(json));
   } catch (const c10::Error& e) {
     throw std::runtime_error(text_of_error(e));
   }

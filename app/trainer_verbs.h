@@ -21,6 +21,8 @@ int import_model(const Json& request);
 // "loop": bool, "space": "z"|"w"|"auto", "fps", "quality", "file": NAME.webp|NAME.mp4 and/or
 // "outdir".
 int interpolate(const Json& request);
+// {"facts": what the thin program saw, "ddp_table": bool, "json": bool}
+int doctor(const Json& request);
 
 // A run's config.json: parameter counts, dtypes, memory and time, on standard output.
 int describe(const Json& config);

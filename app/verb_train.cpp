@@ -133,9 +133,7 @@ Launch prepare(const Config& config, bool flags_given) {
   }
   metric_names(config.read<MetricsOptions>("metrics."));
   check_forced_keys(config);
-  if (dist.ddp_scope == DdpScope::kWhole && dist.ddp_mode != DdpMode::kDynamic) {
-    fail(Exit::kUsage, "--ddp-scope whole goes with --ddp-mode dynamic alone");
-  }
+  check_options(dist, launch.world.world_size);
   const RecipeKeys& recipe = find_recipe_keys(text_of(config.get("recipe")));
   if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional) {
     fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);

@@ -30,7 +30,17 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"metrics", {"util", "data", "core", "dist"}},
       {"report", {"util", "core", "image"}},
       {"train",
-       {"util", "config", "core", "image", "data", "ops", "dist", "gan", "metrics", "report"}},
+       {"util",
+        "config",
+        "core",
+        "image",
+        "data",
+        "ops",
+        "dist",
+        "nn",
+        "gan",
+        "metrics",
+        "report"}},
   };
   return table;
 }

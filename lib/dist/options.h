@@ -14,12 +14,14 @@ enum class DdpMode { kWrapper, kDynamic, kFlat };
 enum class DdpScope { kNet, kWhole };
 enum class FindUnused { kAuto, kOn, kOff };
 enum class BufferSync { kMean, kRank0, kOff };
+enum class Compress { kNone, kFp16, kBf16 };
 
 constexpr std::array<std::string_view, 3> names(BackendKind) { return {"auto", "nccl", "gloo"}; }
 constexpr std::array<std::string_view, 3> names(DdpMode) { return {"wrapper", "dynamic", "flat"}; }
 constexpr std::array<std::string_view, 2> names(DdpScope) { return {"net", "whole"}; }
 constexpr std::array<std::string_view, 3> names(FindUnused) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 3> names(BufferSync) { return {"mean", "rank0", "off"}; }
+constexpr std::array<std::string_view, 3> names(Compress) { return {"none", "fp16", "bf16"}; }
 
 struct DistOptions {
   BackendKind backend = BackendKind::kAuto;
@@ -30,6 +32,9 @@ struct DistOptions {
   double bucket_mb = 25;  // DistributedDataParallel's defaults
   double first_bucket_mb = 1;
   bool gradient_as_bucket_view = true;
+  bool static_graph = false;
+  Compress compress = Compress::kNone;
+  bool sync_bn = false;
   Duration timeout{600};
   int64_t check_every = 4;
 };
@@ -46,7 +51,8 @@ void fields(DistOptions& o, Field&& field) {
   field(
       "find_unused",
       o.find_unused,
-      "search the graph for parameters without gradient; auto: on in dynamic, off in wrapper mode");
+      "search the graph for parameters without gradient; auto: off where the recipe promises that "
+      "there are none; on keeps its reducers when a network grows, else they are built anew");
   field("broadcast_buffers",
         o.broadcast_buffers,
         "BatchNorm statistics each iteration: mean over ranks, rank 0's, or own");
@@ -58,6 +64,16 @@ void fields(DistOptions& o, Field&& field) {
   field("gradient_as_bucket_view",
         o.gradient_as_bucket_view,
         "gradients live in the buckets, saving one copy");
+  field(
+      "static_graph",
+      o.static_graph,
+      "every iteration has the first one's graph, and one that has not is an error; refused where "
+      "a recipe's phases differ");
+  field("compress", o.compress, "gradients go over the wire in half precision");
+  field("sync_bn",
+        o.sync_bn,
+        "batch norm by the statistics of all ranks' batches together: two more all-reduces a layer "
+        "and pass");
   field("check_every",
         o.check_every,
         at_least(0),
@@ -71,5 +87,12 @@ void fields(DistOptions& o, Field&& field) {
 // The backend for `backend` on GPUs or not; throws UserError(kEnvironment) where nccl cannot be.
 // `nccl_built`: the CUDA library is there. A pure function.
 BackendKind choose_backend(BackendKind asked, bool on_gpu, bool nccl_built);
+
+// Whether this build's LibTorch has the c10d::Reducer that wrapper and dynamic mode stand on.
+bool has_reducer();
+
+// Options that exclude each other, or that this build cannot do; throws UserError(kUsage). A pure
+// function but for its defaulted argument.
+void check_options(const DistOptions& options, int64_t ranks, bool reducer_built = has_reducer());
 
 }  // namespace gantrain

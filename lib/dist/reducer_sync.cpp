@@ -1,149 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that names c10d::Reducer, whose constructor differs between LibTorch releases.
 #include "dist/reducer_sync.h"
 
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "util/error.h"
+#include "dist/reducer.h"
+#include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
-constexpr double kMiB = 1024.0 * 1024.0;
+// --find-unused auto: on, unless there is nothing to be found.
+bool searches(const DistOptions& options, const SyncPromise& promise) {
+  if (options.find_unused == FindUnused::kAuto) return !promise.all_used;
+  return options.find_unused == FindUnused::kOn;
+}
 
-// One reducer and how many buckets it has.
-struct Reducing {
-  std::unique_ptr<c10d::Reducer> reducer;
-  int64_t buckets = 0;
+ReducerSettings settings_of(const DistOptions& options, const SyncPromise& promise) {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  ReducerSettings s;
+  s.static_graph = options.static_graph;
+  s.find_unused = !s.static_graph && searches(options, promise);
+  s.skip_unused = s.find_unused && promise.some_frozen;
+  s.views = options.gradient_as_bucket_view;
+  s.first_bucket_bytes = static_cast<int64_t>(options.first_bucket_mb * kMiB);
+  s.bucket_bytes = static_cast<int64_t>(options.bucket_mb * kMiB);
+  s.compress = options.compress;
+  return s;
+}
+
+std::string describe(const ReducerSettings& s, int64_t buckets) {
+  const char* search = s.static_graph  ? "static graph"
+                       : s.skip_unused ? "find-unused on, unused buckets left out"
+                       : s.find_unused ? "find-unused on"
+                                       : "find-unused off";
+  return fmt::format("{}, {} bucket{}", search, buckets, buckets == 1 ? "" : "s");
+}
+
+// One reducer and the life of it: made, armed, checked.
+class Reduction {
+ public:
+  Reduction(const ReducerSettings& settings, std::shared_ptr<Group> group, NamedTensors parameters)
+      : settings_(settings), group_(std::move(group)), parameters_(std::move(parameters)) {
+    // The last layer's gradients are ready first.
+    std::reverse(parameters_.begin(), parameters_.end());
+    if (!settings_.static_graph) make();
+  }
+
+  // A static graph is learnt by counting hooks from here on: not before the last micro-batch, or
+  // those of the others would be counted with it.
+  void begin_last() {
+    learns_ = !reducer_;
+    if (!reducer_) make();
+  }
+
+  void arm(const std::vector<at::Tensor>& outputs) {
+    reducer_->arm(settings_.find_unused ? outputs : std::vector<at::Tensor>{});
+  }
+
+  // A backward that leaves the reducer waiting for a parameter would be an unreduced step.
+  void finish(const std::string& player) {
+    if (learns_) reducer_->reduce_late();
+    try {
+      reducer_->check_finished();
+    } catch (const c10::Error& e) {
+      throw std::logic_error(fmt::format(
+          "gradients of {} were not all reduced: {} took no part in the loss; use --find-unused on "
+          "({})",
+          player,
+          outsiders(),
+          sentence(e.what_without_backtrace())));
+    }
+  }
+
+  int64_t buckets() const { return buckets_; }
+  // Whether some parameter is being trained now.
+  bool trains() const {
+    return std::any_of(parameters_.begin(), parameters_.end(), [](const auto& item) {
+      return item.second.requires_grad();
+    });
+  }
+
+ private:
+  void make() {
+    reducer_ = std::make_unique<BucketReducer>(settings_, *group_, parameters_);
+    buckets_ = reducer_->buckets();
+  }
+
+  static std::string sentence(const std::string& text) { return text.substr(0, text.find(". ")); }
+
+  // "main.0.weight and 3 others".
+  std::string outsiders() const {
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : parameters_) {
+      if (!parameter.grad().defined()) names.push_back(name);
+    }
+    if (names.empty()) return "some parameter";
+    const size_t others = names.size() - 1;
+    return others == 0 ? names.back() : fmt::format("{} and {} more", names.back(), others);
+  }
+
+  ReducerSettings settings_;
+  std::shared_ptr<Group> group_;
+  NamedTensors parameters_;
+  std::unique_ptr<BucketReducer> reducer_;
+  int64_t buckets_ = 0;
+  bool learns_ = false;
 };
-
-Reducing make_reducer(const DistOptions& options,
-                      bool find_unused,
-                      const Group& group,
-                      NamedTensors parameters) {
-  // The last layer's gradients are ready first.
-  std::reverse(parameters.begin(), parameters.end());
-  std::vector<at::Tensor> tensors;
-  std::unordered_map<size_t, std::string> parameter_names;
-  for (const auto& [name, tensor] : parameters) {
-    parameter_names[tensors.size()] = name;
-    tensors.push_back(tensor);
-  }
-  const auto first_cap = static_cast<size_t>(options.first_bucket_mb * kMiB);
-  const auto cap = static_cast<size_t>(options.bucket_mb * kMiB);
-  const std::vector<bool> sparse(tensors.size(), false);
-  auto [buckets, limits] =
-      c10d::compute_bucket_assignment_by_size(tensors, {first_cap, cap}, sparse);
-  auto process_group = c10::intrusive_ptr<c10d::ProcessGroup>::reclaim_copy(group.process_group());
-  const auto count = static_cast<int64_t>(buckets.size());
-  auto reducer = std::make_unique<c10d::Reducer>(tensors,
-                                                 buckets,
-                                                 process_group,
-                                                 sparse,
-                                                 static_cast<int64_t>(cap),
-                                                 find_unused,
-                                                 options.gradient_as_bucket_view,
-                                                 parameter_names,
-                                                 static_cast<int64_t>(first_cap),
-                                                 /*skip_all_reduce_unused_params=*/false,
-                                                 /*use_python_reducer=*/false,
-                                                 std::vector<int64_t>{});
-  return {std::move(reducer), count};
-}
-
-// A backward that leaves the reducer waiting for a parameter would be an unreduced step.
-void check_complete(c10d::Reducer& reducer, const std::string& player) {
-  try {
-    reducer.check_finalized();
-  } catch (const c10::Error& e) {
-    throw std::logic_error(
-        "gradients of " + player +
-        " were not all reduced: some parameter took no part in the loss; use --find-unused on. " +
-        e.what_without_backtrace());
-  }
-}
 
 class DynamicSync final : public GradientSync {
  public:
-  DynamicSync(const DistOptions& options,
+  DynamicSync(const ReducerSettings& settings,
               std::shared_ptr<Group> group,
               std::string player,
-              const std::vector<SyncPart>& parts)
-      : group_(std::move(group)),
-        player_(std::move(player)),
-        find_unused_(options.find_unused != FindUnused::kOff) {
-    NamedTensors all;
-    for (const SyncPart& part : parts)
-      all.insert(all.end(), part.parameters.begin(), part.parameters.end());
-    reducing_ = make_reducer(options, find_unused_, *group_, std::move(all));
+              NamedTensors parameters)
+      : player_(std::move(player)),
+        settings_(settings),
+        reduction_(settings, std::move(group), std::move(parameters)) {}
+
+  void begin(bool last) override {
+    last_ = last;
+    if (last) reduction_.begin_last();
   }
 
-  void begin(bool last) override { last_ = last; }
-
   at::Tensor expect_backward(const at::Tensor& loss) override {
-    if (last_)
-      reducing_.reducer->prepare_for_backward(find_unused_ ? std::vector<at::Tensor>{loss}
-                                                           : std::vector<at::Tensor>{});
+    if (last_) reduction_.arm({loss});
     return loss;
   }
 
-  void finish() override { check_complete(*reducing_.reducer, player_); }
-  int64_t buckets() const override { return reducing_.buckets; }
+  void finish() override { reduction_.finish(player_); }
+  int64_t buckets() const override { return reduction_.buckets(); }
+  std::string description() const override { return describe(settings_, buckets()); }
 
  private:
-  std::shared_ptr<Group> group_;
   std::string player_;
-  bool find_unused_;
+  ReducerSettings settings_;
+  Reduction reduction_;
   bool last_ = false;
-  Reducing reducing_;
 };
+
+// Whether a call of `called` runs through `part`, or part of it.
+bool touches(const std::string& called, const std::string& part) {
+  const auto inside = [](const std::string& inner, const std::string& outer) {
+    return outer.empty() || inner == outer || starts_with(inner, outer + ".");
+  };
+  return inside(called, part) || inside(part, called);
+}
 
 class WrapperSync final : public GradientSync {
  public:
-  WrapperSync(const DistOptions& options,
-              std::shared_ptr<Group> group,
+  WrapperSync(const ReducerSettings& settings,
+              const std::shared_ptr<Group>& group,
               std::string player,
               std::vector<SyncPart> parts)
-      : group_(std::move(group)),
-        player_(std::move(player)),
-        find_unused_(options.find_unused == FindUnused::kOn) {
+      : player_(std::move(player)), settings_(settings) {
     for (SyncPart& part : parts) {
+      names_.push_back(part.name);
       if (part.parameters.empty()) continue;
-      armed_.push_back({part.name,
-                        make_reducer(options, find_unused_, *group_, std::move(part.parameters)),
+      parts_.push_back({part.name,
+                        std::make_unique<Reduction>(settings, group, std::move(part.parameters)),
                         {}});
     }
   }
 
   void begin(bool last) override {
     last_ = last;
-    for (Armed& part : armed_) part.outputs.clear();
+    for (Part& part : parts_) {
+      part.outputs.clear();
+      if (last) part.reduction->begin_last();
+    }
   }
 
-  void forwarded(const std::string& name, const at::Tensor& output) override {
+  void forwarded(const std::string& called, const at::Tensor& output) override {
+    if (std::none_of(names_.begin(), names_.end(), [&](const std::string& name) {
+          return touches(called, name);
+        })) {
+      throw std::logic_error("wrapper mode: " + full_name(called) + " is in none of its parts");
+    }
     if (!last_ || !output.requires_grad()) return;
-    for (Armed& part : armed_) {
-      if (part.name != name) continue;
+    for (Part& part : parts_) {
+      if (!touches(called, part.name) || !part.reduction->trains()) continue;
       part.outputs.push_back(output);
       // All outputs so far: a parameter that only an earlier call used is not unused.
-      part.reducing.reducer->prepare_for_backward(find_unused_ ? part.outputs
-                                                               : std::vector<at::Tensor>{});
-      return;
+      part.reduction->arm(part.outputs);
     }
   }
 
   at::Tensor expect_backward(const at::Tensor& loss) override {
     if (!last_) return loss;
     at::Tensor whole = loss;
-    for (Armed& part : armed_) {
+    for (Part& part : parts_) {
+      if (!part.reduction->trains()) continue;
       if (part.outputs.empty()) {
-        throw std::logic_error("wrapper mode: " + player_ +
-                               (part.name.empty() ? "" : "." + part.name) +
+        throw std::logic_error("wrapper mode: " + full_name(part.name) +
                                " was not called through its handle before backward");
       }
       // A loss made of a penalty alone leaves the last layer's bias out: DDP's own wrapper breaks
@@ -154,29 +205,36 @@ class WrapperSync final : public GradientSync {
   }
 
   void finish() override {
-    for (Armed& part : armed_) {
-      check_complete(*part.reducing.reducer, player_);
+    for (Part& part : parts_) {
+      if (!part.outputs.empty()) part.reduction->finish(full_name(part.name));
       part.outputs.clear();
     }
   }
 
   int64_t buckets() const override {
     int64_t all = 0;
-    for (const Armed& part : armed_) all += part.reducing.buckets;
+    for (const Part& part : parts_) all += part.reduction->buckets();
     return all;
   }
 
+  std::string description() const override { return describe(settings_, buckets()); }
+
  private:
-  struct Armed {
+  struct Part {
     std::string name;
-    Reducing reducing;
+    std::unique_ptr<Reduction> reduction;
     std::vector<at::Tensor> outputs;  // of this micro-batch
   };
-  std::shared_ptr<Group> group_;
+
+  std::string full_name(const std::string& part) const {
+    return part.empty() ? player_ : player_ + "." + part;
+  }
+
   std::string player_;
-  bool find_unused_;
+  ReducerSettings settings_;
+  std::vector<std::string> names_;  // of all parts
+  std::vector<Part> parts_;         // those with parameters
   bool last_ = false;
-  std::vector<Armed> armed_;
 };
 
 }  // namespace
@@ -184,15 +242,22 @@ class WrapperSync final : public GradientSync {
 std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,
-                                                std::vector<SyncPart> parts) {
-  return std::make_unique<DynamicSync>(options, std::move(group), player, parts);
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise) {
+  NamedTensors all;
+  for (const SyncPart& part : parts)
+    all.insert(all.end(), part.parameters.begin(), part.parameters.end());
+  return std::make_unique<DynamicSync>(
+      settings_of(options, promise), std::move(group), player, std::move(all));
 }
 
 std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,
-                                                std::vector<SyncPart> parts) {
-  return std::make_unique<WrapperSync>(options, std::move(group), player, std::move(parts));
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise) {
+  return std::make_unique<WrapperSync>(
+      settings_of(options, promise), group, player, std::move(parts));
 }
 
 }  // namespace gantrain

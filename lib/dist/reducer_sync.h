@@ -10,13 +10,15 @@ namespace gantrain {
 std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,
-                                                std::vector<SyncPart> parts);
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise);
 
 // wrapper: one reducer for each part, armed by the part's own forward, as DistributedDataParallel
-// does it.
+// does it. `parts` have parameters.
 std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,
-                                                std::vector<SyncPart> parts);
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise);
 
 }  // namespace gantrain

@@ -40,10 +40,14 @@ at::Tensor checksums(const NamedTensors& tensors) {
   group.sum_(all);
   const at::Tensor host = all.cpu();
   const auto worst = host.argmax().item<int64_t>();
-  const bool buffer = name.find("running_") != std::string::npos;
-  const char* cause = buffer ? "batch statistics were not averaged (dist.broadcast_buffers)"
-                             : "a gradient was not reduced: a network called around its handle, or "
-                               "a draw that depends on the rank";
+  const auto is_of = [&](const char* kind) { return name.find(kind) != std::string::npos; };
+  // Weights come before their average: where the average is first, they are equal.
+  const char* cause =
+      is_of("_ema/")      ? "the average was not updated on every rank alike"
+      : is_of("running_") ? "batch statistics were not averaged (dist.broadcast_buffers)"
+      : is_of("recipe/")  ? "a recipe's own sum that it did not declare as shared"
+                          : "a gradient was not reduced: a network called around its handle, or a "
+                            "draw that depends on the rank";
   fail(Exit::kInternal,
        "ranks differ: {} of rank {} is {:.3g} from rank 0's; likely {}",
        name,

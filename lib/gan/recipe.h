@@ -37,6 +37,9 @@ struct Phase {
   // Factor of the gradient, not of what is reported: the interval, for lazy regularisation.
   double gain = 1;
   bool regularises = false;  // reported as Loss/G/reg, not Loss/G/loss
+  // A promise: every active parameter of the player takes part in this loss, always. Then nobody
+  // searches for those that do not; a promise that is broken ends the run.
+  bool reaches_all = false;
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device

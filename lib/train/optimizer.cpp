@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "ops/adam.h"
 
 namespace gantrain {
@@ -12,15 +14,33 @@ Optimizer::Optimizer(NamedTensors parameters) {
     names_.push_back(name);
     parameters_.push_back(tensor);
   }
+  moves_.assign(parameters_.size(), true);
+}
+
+void Optimizer::restrict_to(const NamedTensors& active) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    moves_[i] = std::any_of(active.begin(), active.end(), [&](const auto& item) {
+      return item.second.is_same(parameters_[i]);
+    });
+  }
+}
+
+std::vector<at::Tensor> Optimizer::moving(const std::vector<at::Tensor>& all) const {
+  std::vector<at::Tensor> some;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (moves_[i]) some.push_back(all[i]);
+  }
+  return some;
 }
 
 void Optimizer::step() {
   const torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> parameters = moving(parameters_);
   std::vector<at::Tensor> gradients;
-  for (const at::Tensor& p : parameters_) {
+  for (const at::Tensor& p : parameters) {
     gradients.push_back(p.grad().defined() ? p.grad() : torch::zeros_like(p));
   }
-  update(gradients);
+  if (!parameters.empty()) update(parameters, gradients);
 }
 
 void Optimizer::clear_gradients() {
@@ -61,9 +81,10 @@ class Adam final : public Optimizer {
   }
 
  protected:
-  void update(std::vector<at::Tensor>& gradients) override {
-    adam_step_(
-        parameters_, gradients, first_, second_, steps_, {o_.lr, o_.beta1, o_.beta2, o_.eps});
+  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
+    std::vector<at::Tensor> first = moving(first_), second = moving(second_),
+                            steps = moving(steps_);
+    adam_step_(parameters, gradients, first, second, steps, {o_.lr, o_.beta1, o_.beta2, o_.eps});
   }
 
  private:
@@ -85,13 +106,14 @@ class Sgd final : public Optimizer {
 
  protected:
   // v <- m v + g; p <- p - lr v (Sutskever et al. 2013, as torch has it).
-  void update(std::vector<at::Tensor>& gradients) override {
+  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
     if (o_.momentum > 0) {
-      at::_foreach_mul_(momentum_, o_.momentum);
-      at::_foreach_add_(momentum_, gradients);
-      at::_foreach_add_(parameters_, momentum_, -o_.lr);
+      std::vector<at::Tensor> momentum = moving(momentum_);
+      at::_foreach_mul_(momentum, o_.momentum);
+      at::_foreach_add_(momentum, gradients);
+      at::_foreach_add_(parameters, momentum, -o_.lr);
     } else {
-      at::_foreach_add_(parameters_, gradients, -o_.lr);
+      at::_foreach_add_(parameters, gradients, -o_.lr);
     }
   }
 
@@ -115,12 +137,13 @@ class Rmsprop final : public Optimizer {
 
  protected:
   // s <- a s + (1 - a) g^2; p <- p - lr g / (sqrt(s) + eps) (Hinton 2012, as torch has it).
-  void update(std::vector<at::Tensor>& gradients) override {
-    at::_foreach_mul_(square_, o_.alpha);
-    at::_foreach_addcmul_(square_, gradients, gradients, 1 - o_.alpha);
-    std::vector<at::Tensor> root = at::_foreach_sqrt(square_);
+  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
+    std::vector<at::Tensor> square = moving(square_);
+    at::_foreach_mul_(square, o_.alpha);
+    at::_foreach_addcmul_(square, gradients, gradients, 1 - o_.alpha);
+    std::vector<at::Tensor> root = at::_foreach_sqrt(square);
     at::_foreach_add_(root, o_.eps);
-    at::_foreach_addcdiv_(parameters_, gradients, root, -o_.lr);
+    at::_foreach_addcdiv_(parameters, gradients, root, -o_.lr);
   }
 
  private:

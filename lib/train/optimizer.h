@@ -19,6 +19,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   void step();
+  // From now on only these of its parameters move; the others keep their place and their moments.
+  void restrict_to(const NamedTensors& active);
   // Sets every gradient to undefined (Optimizer::zero_grad of LibTorch throws on bucket views).
   void clear_gradients();
 
@@ -27,13 +29,19 @@ class Optimizer {
 
  protected:
   explicit Optimizer(NamedTensors parameters);
-  virtual void update(std::vector<at::Tensor>& gradients) = 0;
+  // `gradients` and `parameters` of those that move.
+  virtual void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) = 0;
+  // Of one tensor for each parameter, those whose parameters move.
+  std::vector<at::Tensor> moving(const std::vector<at::Tensor>& all) const;
   // One zero tensor for each parameter.
   std::vector<at::Tensor> zeros() const;
   void append(NamedTensors& out, const char* name, const std::vector<at::Tensor>& tensors) const;
 
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
+
+ private:
+  std::vector<bool> moves_;
 };
 
 }  // namespace gantrain

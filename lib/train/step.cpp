@@ -7,24 +7,12 @@ namespace gantrain {
 
 namespace {
 
-std::vector<SyncPart> parts_of(const Player& player) {
-  std::vector<SyncPart> parts;
-  for (const std::string& name : player.parts) {
-    NamedTensors parameters;
-    for (const auto& item : player.network->named_parameters()) {
-      const bool inside = name.empty() || item.key().compare(0, name.size() + 1, name + ".") == 0;
-      if (inside && item.value().requires_grad()) parameters.emplace_back(item.key(), item.value());
-    }
-    parts.push_back({name, std::move(parameters)});
-  }
-  return parts;
-}
-
-// Only the stepping player's parameters ask for gradients.
+// Only the stepping player's active parameters ask for gradients.
 void freeze_all_but(const Player& stepping, std::vector<PlayerState>& players) {
   for (PlayerState& state : players) {
-    for (auto& [name, parameter] : state.parameters)
-      parameter.requires_grad_(state.player == &stepping);
+    for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(false);
+    if (state.player != &stepping) continue;
+    for (auto& [name, parameter] : state.active) parameter.requires_grad_(true);
   }
 }
 
@@ -63,43 +51,6 @@ void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const S
 }
 
 }  // namespace
-
-namespace {
-
-// --ddp-scope whole: one reducer over all networks, armed by the loss of whichever steps. What the
-// loss does not reach goes over the wire as zeros.
-std::shared_ptr<GradientSync> make_whole_sync(Recipe& recipe,
-                                              DistOptions dist,
-                                              const std::shared_ptr<Group>& group) {
-  dist.find_unused = FindUnused::kOn;
-  std::vector<SyncPart> parts;
-  for (const Player* player : recipe.players()) {
-    for (SyncPart& part : parts_of(*player)) parts.push_back(std::move(part));
-  }
-  return GradientSync::create(dist, group, "the whole GAN", std::move(parts));
-}
-
-}  // namespace
-
-std::vector<PlayerState> make_players(Recipe& recipe,
-                                      const BatchPlan& plan,
-                                      const DistOptions& dist,
-                                      const std::shared_ptr<Group>& group) {
-  std::shared_ptr<GradientSync> whole;
-  if (dist.ddp_scope == DdpScope::kWhole) whole = make_whole_sync(recipe, dist, group);
-  std::vector<PlayerState> players;
-  for (Player* player : recipe.players()) {
-    PlayerState state{
-        player, plan_player(plan, player->name, player->options.accumulate), {}, nullptr, whole};
-    for (const auto& item : player->network->named_parameters()) {
-      if (item.value().requires_grad()) state.parameters.emplace_back(item.key(), item.value());
-    }
-    state.optimizer = Optimizer::create(player->options, state.parameters);
-    if (!whole) state.sync = GradientSync::create(dist, group, player->name, parts_of(*player));
-    players.push_back(std::move(state));
-  }
-  return players;
-}
 
 Batch micro_batch(const RankBatch& batch, const BatchPlan& plan, int64_t k) {
   const int64_t count = plan.accumulate;

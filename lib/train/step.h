@@ -6,26 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "dist/gradient_sync.h"
-#include "gan/recipe.h"
-#include "train/optimizer.h"
-#include "train/plan.h"
+#include "train/players.h"
 
 namespace gantrain {
-
-// What training keeps for a player beside its network.
-struct PlayerState {
-  Player* player;
-  BatchPlan plan;
-  NamedTensors parameters;  // trainable ones, in registration order
-  std::unique_ptr<Optimizer> optimizer;
-  std::shared_ptr<GradientSync> sync;  // with --ddp-scope whole one for all players
-};
-
-std::vector<PlayerState> make_players(Recipe& recipe,
-                                      const BatchPlan& plan,
-                                      const DistOptions& dist,
-                                      const std::shared_ptr<Group>& group);
 
 // One rank's share of a global batch: samples rank, rank + world, ...
 struct RankBatch {

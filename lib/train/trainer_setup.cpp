@@ -222,9 +222,9 @@ void Trainer::write_start_files(bool resumed) {
   for (const std::string& line : setup_.chosen) info("{}", line);
   if (init_) log_table(*init_);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));
-  const std::string_view mode = names(dist_.ddp_mode)[static_cast<size_t>(dist_.ddp_mode)];
   const std::string_view backend = names(setup_.backend)[static_cast<size_t>(setup_.backend)];
-  if (plan_.world > 1) info("ranks   {} over {}, ddp-mode {}", plan_.world, backend, mode);
+  if (plan_.world > 1)
+    info("ranks   {} over {}, ddp-mode {}", plan_.world, backend, describe_syncs(players_, dist_));
   info("run     {}          1 kimg = 1000 real images shown to D", folder_.string());
   if (resumed) {
     info("resume  at {} kimg ({})",

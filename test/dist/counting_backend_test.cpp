@@ -44,8 +44,8 @@ TEST_CASE("AReductionCostsTheBytesOfTheParametersInEveryMode") {
               }
               sync->finish();
               const Traffic after = group->traffic();
-              // Dynamic mode adds the bitmap of unused parameters: an int32 for each of the two.
-              const int64_t bitmap = mode == DdpMode::kDynamic ? 2 * 4 : 0;
+              // The search adds the bitmap of unused parameters: an int32 for each of the two.
+              const int64_t bitmap = mode == DdpMode::kFlat ? 0 : 2 * 4;
               if (after.bytes - before.bytes != (21 + 3) * 4 + bitmap) return 1;
               if (after.collectives - before.collectives < 1) return 1;
             }

@@ -24,3 +24,32 @@ TEST_CASE("TheBackendFollowsTheTable") {
     }
   }
 }
+
+TEST_CASE("OptionsThatExcludeEachOtherAreRefused") {
+  const auto message = [](const DistOptions& o, int64_t ranks, bool reducer) -> std::string {
+    try {
+      check_options(o, ranks, reducer);
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kUsage);
+      return e.what();
+    }
+    return "";
+  };
+  DistOptions o;
+  CHECK(message(o, 2, true).empty());
+  CHECK(message(o, 1, false).empty());
+  CHECK_THAT(message(o, 2, false), Catch::StartsWith("--ddp-mode dynamic: "));
+  CHECK_THAT(message(o, 2, false), Catch::Contains("use --ddp-mode flat"));
+  o.static_graph = true;
+  CHECK(message(o, 2, true).empty());
+  o.ddp_scope = DdpScope::kWhole;
+  CHECK_THAT(message(o, 2, true), Catch::StartsWith("dist.static_graph = on: "));
+  o.ddp_mode = DdpMode::kFlat;
+  CHECK_THAT(message(o, 2, true), Catch::StartsWith("--ddp-scope whole "));
+  o.ddp_scope = DdpScope::kNet;
+  CHECK_THAT(message(o, 2, true), Catch::StartsWith("dist.static_graph = on: "));
+  o.static_graph = false;
+  CHECK(message(o, 2, false).empty());
+}
+
+TEST_CASE("ThisBuildHasTheReducerThatItWasWrittenFor") { CHECK(has_reducer()); }

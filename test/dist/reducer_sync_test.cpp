@@ -48,7 +48,13 @@ TEST_CASE("AParameterOutsideTheLossIsSeenNotSilentlyUnreduced") {
                                                  {{"", net.parameters()}});
           sync->begin(true);
           sync->expect_backward(net.a.sum()).backward();  // b has no part in it
-          return message_of([&] { sync->finish(); }).find("gradients of net") == 0 ? 0 : 1;
+          return message_of([&] { sync->finish(); })
+                             .find(
+                                 "gradients of net were not all reduced: b took no part in the "
+                                 "loss; use "
+                                 "--find-unused on") == 0
+                     ? 0
+                     : 1;
         }) == 0);
 }
 
@@ -112,6 +118,121 @@ TEST_CASE("ACallAroundTheHandleIsAnErrorThatNamesThePart") {
               message_of([&] { sync->expect_backward((net.a * net.b).sum()); });
           return text.find("net.b was not called") != std::string::npos ? 0 : 1;
         }) == 0);
+}
+
+TEST_CASE("ACallOfTheWholeArmsItsPartsAndOneOfAPieceItsPart") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = join(r);
+          for (const bool whole_is_called : {true, false}) {
+            const Two net;
+            const std::vector<SyncPart> halves = {{"body.a", {{"a", net.a}}},
+                                                  {"body.b", {{"b", net.b}}}};
+            const std::vector<SyncPart> whole = {{"body", net.parameters()}};
+            const auto sync = GradientSync::create(options_of(DdpMode::kWrapper, FindUnused::kOff),
+                                                   group,
+                                                   "net",
+                                                   whole_is_called ? halves : whole);
+            sync->begin(true);
+            const at::Tensor y = net.a * static_cast<double>(r.rank);
+            if (!whole_is_called) sync->forwarded("body.a", y);
+            const at::Tensor z = y * net.b;
+            sync->forwarded(whole_is_called ? "body" : "body.b", z);
+            sync->expect_backward(z.sum()).backward();
+            sync->finish();
+            if (net.a.grad()[0].item<float>() != 0.5F || net.b.grad()[0].item<float>() != 0.5F)
+              return 1;
+          }
+          return 0;
+        }) == 0);
+}
+
+TEST_CASE("ACallOfWhatIsInNoPartIsAnErrorThatNamesIt") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const Two net;
+          const auto sync = GradientSync::create(options_of(DdpMode::kWrapper, FindUnused::kOff),
+                                                 join(r),
+                                                 "G",
+                                                 {{"mapping", net.parameters()}, {"noise", {}}});
+          sync->begin(true);
+          sync->forwarded("noise", net.a * 2.0);  // a part without parameters
+          const std::string text = message_of([&] { sync->forwarded("synthesis", net.a * 2.0); });
+          return text == "wrapper mode: G.synthesis is in none of its parts" ? 0 : 1;
+        }) == 0);
+}
+
+namespace {
+
+// Two micro-batches a step; the second network leaves b out. Returns the bytes of each step.
+std::vector<int64_t> static_steps(GradientSync& sync,
+                                  const Group& group,
+                                  const Two& net,
+                                  bool uses_b) {
+  std::vector<int64_t> bytes;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (auto [name, p] : net.parameters()) p.mutable_grad() = at::Tensor();
+    const Traffic before = group.traffic();
+    for (const bool last : {false, true}) {
+      sync.begin(last);
+      const at::Tensor y =
+          (net.a + (uses_b ? net.b : torch::zeros({3}))) * static_cast<double>(group.rank() + 1);
+      sync.forwarded("", y);
+      sync.expect_backward(y.sum() / 2).backward();
+    }
+    sync.finish();
+    bytes.push_back(group.traffic().bytes - before.bytes);
+    if (net.a.grad()[0].item<float>() != 1.5F) bytes.push_back(-1);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("AStaticGraphIsSearchedOnceAlone") {
+  for (const DdpMode mode : {DdpMode::kDynamic, DdpMode::kWrapper}) {
+    for (const bool uses_b : {true, false}) {
+      CHECK(
+          failed_ranks(2, [=](const Rendezvous& r) {
+            const Two net;
+            DistOptions options = options_of(mode, FindUnused::kOn);
+            options.static_graph = true;
+            const auto group = join(r);
+            const auto sync = GradientSync::create(options, group, "net", {{"", net.parameters()}});
+            const int64_t gradients = 2 * 3 * 4, bitmap = 2 * 4;
+            const std::vector<int64_t> expected = {gradients + bitmap, gradients, gradients};
+            if (static_steps(*sync, *group, net, uses_b) != expected) return 1;
+            return sync->description() == "static graph, 1 bucket" ? 0 : 2;
+          }) == 0);
+    }
+  }
+}
+
+TEST_CASE("AStaticGraphThatChangesIsAnError") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const Two net;
+          DistOptions options = options_of(DdpMode::kDynamic, FindUnused::kAuto);
+          options.static_graph = true;
+          const auto group = join(r);
+          const auto sync = GradientSync::create(options, group, "net", {{"", net.parameters()}});
+          static_steps(*sync, *group, net, false);
+          const std::string text = message_of([&] { static_steps(*sync, *group, net, true); });
+          return text.find("graph has changed") != std::string::npos ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("AParameterThatOneRankAloneUsesIsReducedAndOneThatNoneUsesIsLeft") {
+  for (const DdpMode mode : {DdpMode::kWrapper, DdpMode::kDynamic, DdpMode::kFlat}) {
+    CHECK(failed_ranks(2, [mode](const Rendezvous& r) {
+            const Two net;
+            const auto sync = GradientSync::create(
+                options_of(mode, FindUnused::kAuto), join(r), "net", {{"", net.parameters()}});
+            sync->begin(true);
+            const at::Tensor y = r.rank == 0 ? net.a * 4.0 : net.b * 6.0;
+            sync->forwarded("", y);
+            sync->expect_backward(y.sum()).backward();
+            sync->finish();
+            return net.a.grad()[0].item<float>() == 2 && net.b.grad()[0].item<float>() == 3 ? 0 : 1;
+          }) == 0);
+  }
 }
 
 TEST_CASE("APenaltyAloneLeavesRanksEqualInWrapperMode") {

@@ -59,3 +59,22 @@ TEST_CASE("OwnBatchStatisticsMayDifferWhereTheyAreMeantTo") {
           return message_of(*group, own, true).find("running_mean") != std::string::npos ? 0 : 1;
         }) == 0);
 }
+
+TEST_CASE("TheCauseFollowsFromWhatDiffersFirst") {
+  for (const auto& [name, cause] : std::vector<std::pair<std::string, std::string>>{
+           {"G/b", "likely a gradient was not reduced"},
+           {"D/norm.running_var", "likely batch statistics were not averaged"},
+           {"G_ema/b", "likely the average was not updated"},
+           {"recipe/pl_mean", "likely a recipe's own sum"}}) {
+    CHECK(failed_ranks(2, [&](const Rendezvous& r) {
+            const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+            const NamedTensors state = {{"G/a", torch::ones({2})},
+                                        {name, torch::full({2}, static_cast<double>(r.rank))},
+                                        {"last", torch::full({2}, static_cast<double>(r.rank))}};
+            const std::string text = message_of(*group, state);
+            const bool right = text.find("ranks differ: " + name + " of rank 1 is 1 from") == 0 &&
+                               text.find(cause) != std::string::npos;
+            return right ? 0 : 1;
+          }) == 0);
+  }
+}

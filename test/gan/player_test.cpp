@@ -34,3 +34,37 @@ TEST_CASE("AHandleCallsItsNetworkAndTellsTheSyncOfASteppingPlayer") {
   CHECK(mapping(torch::tensor(3), 5).item<int>() == 15);
   CHECK(listener.heard == std::vector<std::string>{":6", "mapping:15"});
 }
+
+namespace {
+
+struct Encoder final : torch::nn::Module {
+  at::Tensor encode(const at::Tensor& x, int64_t times) { return x + times; }
+  std::pair<at::Tensor, at::Tensor> both(const at::Tensor& x) const { return {x, x * 2}; }
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> three(const at::Tensor& x) {
+    return {x, x * 2, x * 3};
+  }
+  std::vector<at::Tensor> forward(const at::Tensor& x) { return {x, x * 5}; }
+};
+
+}  // namespace
+
+TEST_CASE("MemberFunctionsAreCalledThroughTheHandleWhateverTensorsTheyReturn") {
+  const auto net = std::make_shared<Encoder>();
+  Player player{"G", net, {}};
+  const Handle<Encoder> G(player, net, "encoder");
+  Listener listener;
+  player.sync = &listener;
+  CHECK(G.call(&Encoder::encode, torch::tensor(3), 4).item<int>() == 7);
+  CHECK(G.call(&Encoder::both, torch::tensor(1)).second.item<int>() == 2);
+  CHECK(std::get<2>(G.call(&Encoder::three, torch::tensor(2))).item<int>() == 6);
+  CHECK(G(torch::tensor(3))[1].item<int>() == 15);
+  const std::vector<std::string> expected = {"encoder:7",
+                                             "encoder:1",
+                                             "encoder:2",
+                                             "encoder:2",
+                                             "encoder:4",
+                                             "encoder:6",
+                                             "encoder:3",
+                                             "encoder:15"};
+  CHECK(listener.heard == expected);
+}

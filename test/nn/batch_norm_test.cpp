@@ -39,3 +39,41 @@ TEST_CASE("WithoutTrackingNormalisesByTheBatchAndLeavesTheStatistics") {
   CHECK(torch::equal(y, norm->forward(x)));  // tracking is on again
   CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
 }
+
+namespace {
+
+// Everything a loss with a penalty on its input's gradient gives, in float64.
+std::vector<at::Tensor> gradients_through(BatchNorm2d& norm, const at::Tensor& data) {
+  at::Tensor x = data.detach().clone().requires_grad_(true);
+  const at::Tensor y = norm.forward(x).sin();
+  const at::Tensor first = torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+  const at::Tensor loss = (y * y.detach().cos()).sum() + first.square().sum();
+  const auto grads = torch::autograd::grad({loss}, {x, norm.weight, norm.bias});
+  return {y, grads[0], grads[1], grads[2], norm.running_mean, norm.running_var};
+}
+
+}  // namespace
+
+TEST_CASE("BatchNormOverRanksIsThatOfTheSamples") {
+  BatchNorm2d alone(3), shared(3);
+  for (BatchNorm2d* norm : {&alone, &shared}) {
+    for (at::Tensor& t : norm->parameters()) t.set_data(t.to(at::kDouble));
+    for (at::Tensor* t : {&norm->running_mean, &norm->running_var}) t->set_data(t->to(at::kDouble));
+  }
+  shared.sum_over_ranks = [](const at::Tensor& sum) { return sum; };  // of one rank
+  const at::Tensor x = torch::randn({4, 3, 5, 5}, at::kDouble) * 2 + 1;
+  const auto expected = gradients_through(alone, x), got = gradients_through(shared, x);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    CHECK(scaled_error(got[i], expected[i]) < 1e-12);
+  }
+  // Two ranks that hold the same samples: the batch twice has the same mean and variance.
+  BatchNorm2d twice(3);
+  for (at::Tensor& t : twice.parameters()) t.set_data(t.to(at::kDouble));
+  for (at::Tensor* t : {&twice.running_mean, &twice.running_var}) t->set_data(t->to(at::kDouble));
+  twice.sum_over_ranks = [](const at::Tensor& sum) { return 2 * sum; };
+  twice.ranks = 2;
+  CHECK(scaled_error(twice.forward(x), shared.forward(x)) < 1e-12);
+  const double unbiased = 99.0 / 100.0 * 200.0 / 199.0;  // of 100 samples, and of 200
+  CHECK(scaled_error((twice.running_var - 0.9) / unbiased, (alone.running_var - 0.9)) < 1e-12);
+}

@@ -74,3 +74,37 @@ TEST_CASE("TheStateIsNamedAndAlive") {
   optimizer->clear_gradients();
   CHECK_FALSE(x.grad().defined());
 }
+
+TEST_CASE("ParametersThatAreNotActiveStayWhereTheyAre") {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kAdam, OptimizerKind::kSgd, OptimizerKind::kRmsprop}) {
+    at::Tensor x = torch::ones({3}, torch::requires_grad()),
+               y = torch::ones({3}, torch::requires_grad());
+    PlayerOptions o;
+    o.optimizer = kind;
+    o.sgd.momentum = 0.9;
+    const auto optimizer = Optimizer::create(o, {{"x", x}, {"y", y}});
+    const auto step = [&] {
+      optimizer->clear_gradients();
+      (x + y).square().sum().backward();
+      optimizer->step();
+    };
+    step();
+    NamedTensors before;
+    for (const auto& [name, tensor] : optimizer->state()) before.emplace_back(name, tensor.clone());
+    const at::Tensor still = y.detach().clone(), moves = x.detach().clone();
+    optimizer->restrict_to({{"x", x}});
+    step();
+    CHECK(torch::equal(y, still));
+    CHECK(!torch::equal(x, moves));
+    const NamedTensors after = optimizer->state();
+    for (size_t i = 0; i < before.size(); ++i) {
+      CAPTURE(before[i].first);
+      const bool of_y = before[i].first.back() == 'y';
+      CHECK(torch::equal(after[i].second, before[i].second) == of_y);
+    }
+    optimizer->restrict_to({});
+    step();  // of nothing
+    CHECK(torch::equal(y, still));
+  }
+}

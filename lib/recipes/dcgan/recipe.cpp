@@ -48,6 +48,7 @@ class Dcgan final : public Recipe {
       phases_.push_back(
           {i == 0 ? "G" : "G" + std::to_string(i + 1), G_player_, turn, turn - 1, loss});
     }
+    for (Phase& phase : phases_) phase.reaches_all = true;
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/Version.h>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include <algorithm>
+
+#include "dist/ddp_table.h"
+#include "dist/options.h"
+#include "launch/local_ranks.h"
+#include "trainer_verbs.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kSeconds = 120;  // for one cell
+
+std::vector<std::string> run_ranks(int64_t world,
+                                   const std::function<std::string(const Rendezvous&)>& body) {
+  return run_local_ranks(world, kSeconds, [&](const LocalRank& local) {
+    Rendezvous r;
+    r.rank = local.rank;
+    r.world = local.world;
+    r.master_port = local.port;
+    r.listen_fd = local.listen_fd;
+    return body(r);
+  });
+}
+
+// Before this process's first LibTorch call: it forks.
+int ddp_table(bool json) {
+  check_options({}, /*ranks=*/2);
+  const std::vector<CellResult> results = measure_ddp_table(run_ranks);
+  if (json) {
+    fmt::print("{}\n", Json{{"ddp_table", ddp_table_json(results)}}.dump());
+  } else {
+    fmt::print("{}", ddp_table_text(results));
+  }
+  const bool as_expected = std::all_of(results.begin(), results.end(), [](const CellResult& r) {
+    return r.text().rfind(expected_text(r.cell), 0) == 0;
+  });
+  return static_cast<int>(as_expected ? Exit::kDone : Exit::kInternal);
+}
+
+}  // namespace
+
+int doctor(const Json& request) {
+  const bool json = request.at("json").get<bool>();
+  if (request.at("ddp_table").get<bool>()) return ddp_table(json);
+  Json facts = request.at("facts");
+  facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
+  if (json) {
+    fmt::print("{}\n", facts.dump());
+    return 0;
+  }
+  for (const auto& [name, value] : facts.items()) fmt::print("{:<14} {}\n", name, text_of(value));
+  fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
+  return 0;
+}
+
+}  // namespace gantrain

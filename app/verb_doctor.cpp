@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <fstream>
+
+#include "cli.h"
+#include "config/config.h"
+#include "dist/options.h"
+#include "launch/devices.h"
+#include "trainer_library.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// What follows "KEY:" in a file of /proc, or "".
+std::string proc_value(const char* file, const std::string& key) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(':');
+    if (colon != std::string::npos && trim(line.substr(0, colon)) == key)
+      return trim(line.substr(colon + 1));
+  }
+  return "";
+}
+
+// "8053064 kB" -> "7.7 GB".
+std::string gigabytes(const std::string& text) {
+  const auto kilobytes = parse_int(text.substr(0, text.find(' ')));
+  if (!kilobytes) return "unknown";
+  return fmt::format("{:.1f} GB", static_cast<double>(*kilobytes) * 1024 / 1e9);
+}
+
+// What can be seen without LibTorch.
+Json facts() {
+  const Env env = current_environment();
+  LaunchOptions launch;
+#ifdef __OPTIMIZE__
+  const char* kind = "optimised";
+#else
+  const char* kind = "not optimised";
+#endif
+  const int64_t gpus = visible_gpus(env);
+  const bool cuda = has_cuda_library();
+  return {{"gantrain", fmt::format("{} ({}, {})", kVersion, __VERSION__, kind)},
+          {"cpu", proc_value("/proc/cpuinfo", "model name")},
+          {"threads", threads_per_rank(launch, env, 1)},
+          {"memory", gigabytes(proc_value("/proc/meminfo", "MemTotal"))},
+          {"memory free", gigabytes(proc_value("/proc/meminfo", "MemAvailable"))},
+          {"gpus", gpus},
+          {"cuda library", cuda ? "built" : "not built"},
+          {"ranks", fmt::format("--nproc auto is {}", gpus > 0 && cuda ? gpus : 1)},
+          {"ddp modes", has_reducer() ? "dynamic, wrapper, flat" : "flat"},
+          {"python", "not needed"}};
+}
+
+}  // namespace
+
+int doctor_verb(const std::vector<std::string>& arguments) {
+  CLI::App app("What this machine and this build can do.", "gantrain doctor");
+  bool json = false, table = false;
+  app.add_flag("--json", json, "one JSON line");
+  app.add_flag("--ddp-table",
+               table,
+               "run small GANs on two CPU ranks in every way of using DistributedDataParallel, and "
+               "show what happens");
+  if (!parse(app, arguments)) return 0;
+  const Json request = {{"json", json}, {"ddp_table", table}, {"facts", facts()}};
+  return call_trainer("doctor", request.dump(), /*cuda=*/false);
+}
+
+}  // namespace gantrain

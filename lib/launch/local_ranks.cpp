@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/local_ranks.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "launch/descriptor.h"
+#include "launch/port.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+struct Child {
+  pid_t pid = -1;
+  Descriptor answer;
+};
+
+[[noreturn]] void run_child(const LocalRank& rank,
+                            int64_t seconds,
+                            int answer,
+                            const std::function<std::string(const LocalRank&)>& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(static_cast<unsigned>(seconds));
+  std::string text;
+  int code = 0;
+  try {
+    text = body(rank);
+  } catch (const std::exception& e) {
+    text = e.what();
+    code = static_cast<int>(Exit::kInternal);
+  }
+  write_all(answer, text);
+  std::fflush(nullptr);
+  _exit(code);  // static destructors would wait for peers that may be gone
+}
+
+std::string read_to_end(int descriptor) {
+  std::string text;
+  char buffer[1 << 16];
+  for (ssize_t n; (n = ::read(descriptor, buffer, sizeof(buffer))) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> run_local_ranks(int64_t world,
+                                         int64_t seconds,
+                                         const std::function<std::string(const LocalRank&)>& body) {
+  Listener listener = listen_on(0, /*loopback_only=*/true);
+  std::fflush(nullptr);  // else what is buffered would be printed by every process
+  std::vector<Child> children;
+  for (int64_t rank = 0; rank < world; ++rank) {
+    Pipe pipe = make_pipe();
+    const pid_t pid = fork();
+    if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
+    if (pid == 0) {
+      const int socket = rank == 0 ? listener.socket.get() : -1;
+      if (rank != 0) listener.socket.close();  // a copy would keep the port after rank 0's death
+      run_child({rank, world, listener.port, socket}, seconds, pipe.write.get(), body);
+    }
+    children.push_back({pid, std::move(pipe.read)});
+  }
+  listener.socket.close();
+  std::vector<std::string> answers;
+  std::string failure;
+  for (Child& child : children) {
+    answers.push_back(read_to_end(child.answer.get()));
+    int status = 0;
+    ::waitpid(child.pid, &status, 0);
+    if (status == 0 || !failure.empty()) continue;
+    const std::string why =
+        WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : answers.back();
+    failure = fmt::format("rank {}: {}", answers.size() - 1, why);
+  }
+  if (!failure.empty()) fail(Exit::kRankDied, "{}", failure);
+  return answers;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The configure step on a LibTorch whose c10d::Reducer is another one: it goes on, and says so.
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+build=$(dirname "$1")
+[ -f "$build/CMakeCache.txt" ] || skip "no build folder beside $1"
+torch=$(sed -n 's/^GANTRAIN_TORCH_INCLUDE:PATH=//p' "$build/CMakeCache.txt")
+sed 's/static_assert(std::is_constructible_v<Reducer,/&\n                                      std::thread,/' \
+  "$root/scripts/cmake/reducer_probe.cpp" >"$tmp/probe.cpp"
+configure() {
+  cmake -S "$root" -B "$tmp/build" -G Ninja -DCMAKE_PREFIX_PATH="$(dirname "$torch")" -DGANTRAIN_CUDA=OFF \
+    -DGANTRAIN_TESTS=OFF "$@" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
+}
+has() { grep -c "$1" "$2" || true; }
+
+configure -DGANTRAIN_REDUCER_PROBE="$tmp/probe.cpp"
+expect "it says what to do" 1 "$(tr '\n' ' ' <"$tmp/said" | tr -s ' ' | has 'will need --ddp-mode flat' -)"
+expect "the stand-in is compiled" 1 "$(has 'build .*gantrain_dist.dir/reducer_absent.cpp.o:' "$tmp/build/build.ninja")"
+expect "the Reducer is not" 0 "$(has 'build .*gantrain_dist.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"
+expect "the thin program does not know it" 0 "$(has 'DEFINES = .*GANTRAIN_REDUCER' "$tmp/build/build.ninja")"
+
+configure -UGANTRAIN_REDUCER -UGANTRAIN_REDUCER_PROBE
+expect "2.11's fits" 1 "$(has 'c10d::Reducer: fits' "$tmp/said")"
+expect "the Reducer is compiled" 1 "$(has 'build .*gantrain_dist.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"
