@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <numeric>
 
 #include "app/tiny.h"
 #include "image/image.h"
@@ -103,9 +104,11 @@ TEST_CASE("ALoopOfTracksHasNoEnd") {
   untrained(folder);
   require_film(folder, "run --seeds 0-5 --grid 3x1 --frames 4 --loop -o walk.webp");
   const Film film = play(folder / "walk.webp");
-  CHECK(film.frames.size() == 8);
   CHECK(film.width == 48);
-  CHECK(film.durations.front() == 33);
+  // 8 frames of 1/30 s; equal ones in a row are one longer frame.
+  const int total = std::accumulate(film.durations.begin(), film.durations.end(), 0);
+  CHECK(total >= 8 * 1000 / 30);
+  CHECK(total <= 8 * 1000 / 30 + 1);
 }
 
 TEST_CASE("FfmpegMakesAnMp4OfTheFrames") {
@@ -141,7 +144,7 @@ TEST_CASE("CtrlCLeavesNoHalfWrittenFilm") {
   Command command(words("interpolate --device cpu run --seeds 0-9 --frames 10000 -o walk.webp "
                         "--outdir frames"),
                   {.folder = folder.path()});
-  REQUIRE(eventually([&] { return fs::exists(folder / "frames/frame0003.png"); }, 30));
+  REQUIRE(eventually([&] { return fs::exists(folder / "frames/frame00003.png"); }, 30));
   command.signal(SIGINT);
   const Outcome outcome = command.wait();
   CHECK(outcome.code == 130);
