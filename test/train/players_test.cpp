@@ -288,7 +288,8 @@ TEST_CASE("AStaticGraphIsRefusedWhereARecipesPhasesDiffer") {
   dist.static_graph = true;
   const auto parts = make_parts_recipe(context_of(at::kFloat));
   CHECK_THROWS_WITH(make_players(*parts, {8, 1, 8, 1}, dist, join({})),
-                    Catch::StartsWith("dist.static_graph = on: phase D of this recipe may leave"));
+                    Catch::StartsWith("dist.static_graph = on: phase G of this recipe may leave "
+                                      "parameters of G out"));
   const auto growing = make_growing_recipe(context_of(at::kFloat), true);
   CHECK_NOTHROW(make_players(*growing, {8, 1, 8, 1}, dist, join({})));
   const Weights expected =
