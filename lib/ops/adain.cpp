@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "ops/precision.h"
+
 namespace gantrain {
 
 using at::Tensor;
@@ -10,10 +12,7 @@ using at::Tensor;
 namespace {
 
 // 1e-8 is nothing in half precision.
-Tensor precise(const Tensor& x) {
-  const bool half = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
-  return half ? x.to(at::kFloat) : x;
-}
+Tensor wide(const Tensor& x) { return x.to(statistics_type(x.scalar_type())); }
 
 struct Centred {
   Tensor x;        // minus its mean
@@ -44,7 +43,8 @@ Style split_style(const Tensor& style, int64_t channels) {
 }  // namespace
 
 Tensor instance_norm(const Tensor& x, double eps) {
-  const Centred c = centre(precise(x), eps);
+  const WithoutAutocast exact;
+  const Centred c = centre(wide(x), eps);
   return (c.x * c.inverse).to(x.scalar_type());
 }
 
@@ -54,8 +54,9 @@ Tensor modulate(const Tensor& x, const Tensor& style) {
 }
 
 Tensor adain(const Tensor& x, const Tensor& style, double eps) {
-  const Style s = split_style(precise(style), x.size(1));
-  const Centred c = centre(precise(x), eps);
+  const WithoutAutocast exact;
+  const Style s = split_style(wide(style), x.size(1));
+  const Centred c = centre(wide(x), eps);
   return at::addcmul(s.shift, c.x, c.inverse * s.scale).to(x.scalar_type());
 }
 

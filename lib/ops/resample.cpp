@@ -3,6 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "ops/precision.h"
+#include "ops/upfirdn2d.h"
+
 namespace gantrain {
 
 using at::Tensor;
@@ -19,6 +22,7 @@ bool fused(int64_t height, int64_t width) { return height >= kFusedFrom && width
 // The sum of a 3x3 kernel's four shifts by one pixel, [O, I, 4, 4]: as a product with a constant
 // matrix, which is several times faster than adding four padded copies, forward and backward.
 Tensor sum_of_shifts(const Tensor& weight, bool mirrored, double factor) {
+  const WithoutAutocast exact;
   const Tensor one = at::eye(4, weight.options());
   const Tensor shifts = one.narrow(0, 0, 3) + one.narrow(0, 1, 3);  // [3, 4]
   Tensor matrix = at::kron(shifts, shifts) * factor;
@@ -27,10 +31,11 @@ Tensor sum_of_shifts(const Tensor& weight, bool mirrored, double factor) {
       .reshape({weight.size(0), weight.size(1), 4, 4});
 }
 
-// x[i] + x[i + 1] along `dim`.
-Tensor sum_of_neighbours(const Tensor& x, int64_t dim) {
-  const int64_t count = x.size(dim) - 1;
-  return x.narrow(dim, 0, count) + x.narrow(dim, 1, count);
+// [1, 2, 1] x [1, 2, 1] / 16, made where x is: a copy from the host would wait for the device.
+Tensor binomial(const Tensor& x) {
+  const Tensor places = at::arange(3, x.options().dtype(statistics_type(x.scalar_type())));
+  const Tensor row = (2 - (places - 1).abs()) / 4;
+  return at::outer(row, row);
 }
 
 }  // namespace
@@ -41,12 +46,7 @@ Tensor nearest_up(const Tensor& x) {
 
 Tensor box_down(const Tensor& x) { return at::avg_pool2d(x, 2); }
 
-// [1, 2, 1] = [1, 1] * [1, 1]. Twice as fast in second derivatives as a depthwise convolution.
-Tensor blur(const Tensor& x) {
-  Tensor y = at::constant_pad_nd(x / 16, {1, 1, 1, 1});
-  for (const int64_t dim : {2, 2, 3, 3}) y = sum_of_neighbours(y, dim);
-  return y;
-}
+Tensor blur(const Tensor& x) { return filter2d(x, binomial(x)); }
 
 Tensor conv2d_up(const Tensor& x, const Tensor& weight) {
   if (!fused(2 * x.size(2), 2 * x.size(3)))

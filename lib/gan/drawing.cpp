@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gan/drawing.h"
+
+#include <algorithm>
+
+#include "util/error.h"
+
+namespace gantrain {
+
+std::vector<int64_t> levels_up_to(int64_t resolution) {
+  std::vector<int64_t> levels;
+  for (int64_t pixels = 4; pixels <= resolution; pixels *= 2) levels.push_back(pixels);
+  return levels;
+}
+
+int64_t level_of(const Drawing& drawing, const std::vector<int64_t>& levels) {
+  if (!(drawing.alpha >= 0 && drawing.alpha <= 1))
+    fail(Exit::kUsage, "--alpha {}: 0 to 1 is allowed", drawing.alpha);
+  if (drawing.level == 0) return levels.back();
+  if (std::find(levels.begin(), levels.end(), drawing.level) == levels.end()) {
+    fail(Exit::kUsage,
+         "--level {}: this generator's are {}",
+         drawing.level,
+         fmt::join(levels, ", "));
+  }
+  return drawing.level;
+}
+
+}  // namespace gantrain

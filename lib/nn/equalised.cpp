@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/equalised.h"
+
+#include <torch/torch.h>
+
+#include "core/tensors.h"
+#include "ops/bias_act.h"
+
+namespace gantrain {
+
+using at::Tensor;
+
+Equalised::Equalised(const Shape& shape) : lr(shape.lr) {
+  weight = register_parameter("weight", torch::zeros(shape.weight));
+  if (shape.bias > 0) bias = register_parameter("bias", torch::zeros({shape.bias}));
+  const int64_t fan_in = weight.numel() / weight.size(0);
+  scale = shape.gain / std::sqrt(static_cast<double>(fan_in));
+}
+
+Tensor Equalised::w() const { return weight * (scale * lr); }
+
+Tensor Equalised::b() const { return lr == 1 ? bias : bias * lr; }
+
+Equalised::Shape dense_shape(int64_t in, int64_t out, double gain, double lr) {
+  return {{out, in}, out, gain, lr};
+}
+
+Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain) {
+  return {{out, in, k, k}, out, gain, 1};
+}
+
+Tensor dense(const Tensor& x, const Equalised& layer) {
+  return torch::linear(x.flatten(1), layer.w(), layer.b());
+}
+
+Tensor conv_without_bias(const Tensor& x, const Equalised& layer) {
+  return at::conv2d(x, layer.w(), {}, /*stride=*/1, /*padding=*/layer.weight.size(2) / 2);
+}
+
+Tensor conv(const Tensor& x, const Equalised& layer) {
+  return at::conv2d(x, layer.w(), layer.b(), /*stride=*/1, /*padding=*/layer.weight.size(2) / 2);
+}
+
+Tensor lrelu(const Tensor& x, const Tensor& bias) {
+  BiasAct how;
+  how.act = Activation::kLrelu;
+  how.gain = 1;  // the layer's own gain has it
+  return bias_act(x, bias, how);
+}
+
+void initialise_equalised(torch::nn::Module& network, const std::string& player, uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : network.named_modules(/*name_prefix=*/"", /*include_self=*/false)) {
+    const auto* layer = dynamic_cast<const Equalised*>(item.value().get());
+    if (layer == nullptr) continue;
+    const std::string purpose = "init/" + player + "/" + item.key() + ".weight";
+    const Tensor& weight = layer->weight;
+    weight.copy_(normal_like(weight, seed, purpose) / layer->lr);
+    if (layer->bias.defined()) layer->bias.zero_();
+  }
+}
+
+}  // namespace gantrain

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/progressive.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace gantrain {
+
+int64_t FeatureMaps::at_stage(int64_t stage) const {
+  const double maps = static_cast<double>(base) / std::pow(2.0, static_cast<double>(stage) * decay);
+  return std::clamp<int64_t>(static_cast<int64_t>(maps), 1, max);
+}
+
+int64_t FeatureMaps::at_pixels(int64_t pixels) const { return at_stage(doublings(pixels) + 1); }
+
+int64_t doublings(int64_t pixels) {
+  int64_t n = 0;
+  for (int64_t side = 4; side < pixels; side *= 2) ++n;
+  return n;
+}
+
+std::string block_name(int64_t pixels) { return fmt::format("{0}x{0}", pixels); }
+
+std::string rgb_name(std::string_view kind, int64_t resolution, int64_t pixels) {
+  return fmt::format("{}_lod{}", kind, doublings(resolution) - doublings(pixels));
+}
+
+bool is_active(std::string_view parameter, int64_t resolution, int64_t pixels, bool fading) {
+  const std::string_view module = parameter.substr(0, parameter.find('.'));
+  if (const size_t lod = module.find("RGB_lod"); lod != std::string_view::npos) {
+    const int64_t halvings = std::stoll(std::string(module.substr(lod + 7)));
+    const int64_t own = resolution >> halvings;
+    return own == pixels || (fading && 2 * own == pixels);
+  }
+  const size_t x = module.find('x');
+  TORCH_CHECK(x != std::string_view::npos && x > 0, "no level in parameter ", parameter);
+  return std::stoll(std::string(module.substr(0, x))) <= pixels;
+}
+
+void check_level(const Level& level, int64_t resolution) {
+  const bool power = level.pixels > 0 && (level.pixels & (level.pixels - 1)) == 0;
+  TORCH_CHECK(power && level.pixels >= 4 && level.pixels <= resolution,
+              "no level of ",
+              level.pixels,
+              " pixels in a network of ",
+              resolution);
+  TORCH_CHECK(level.alpha >= 0 && level.alpha <= 1, "alpha ", level.alpha, " is not in [0, 1]");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/progressive_discriminator.h"
+#include "ops/penalties.h"
+#include "recipes/pggan/options.h"
+
+namespace gantrain::pggan {
+
+// WGAN-GP with drift (Karras et al. 2018a, app. A.1) at a level of a network of `resolution`.
+// real, fake [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) says where between them the
+// gradient is taken.
+DiscriminatorLoss d_loss(const Discriminate& D,
+                         const at::Tensor& real,
+                         const at::Tensor& fake,
+                         const at::Tensor& t,
+                         const LossOptions& options,
+                         int64_t resolution);
+
+// -E[D(G(z))].
+at::Tensor g_loss(const at::Tensor& fake_scores);
+
+}  // namespace gantrain::pggan

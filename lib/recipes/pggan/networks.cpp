@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/pggan/networks.h"
+
+#include <torch/torch.h>
+
+#include "ops/pixel_norm.h"
+#include "ops/resample.h"
+#include "util/error.h"
+
+namespace gantrain::pggan {
+
+using at::Tensor;
+
+Generator::Generator(const Shape& s) : shape(s) {
+  check_level({s.resolution}, s.resolution);
+  const FeatureMaps maps = s.maps();
+  const auto layer = [](const Equalised::Shape& size) { return std::make_shared<Equalised>(size); };
+  for (int64_t pixels = 4; pixels <= s.resolution; pixels *= 2) {
+    const int64_t in = maps.at_pixels(pixels / 2), out = maps.at_pixels(pixels);
+    const auto block = register_module(block_name(pixels), std::make_shared<Block>());
+    if (pixels == 4) {
+      // One bias for each of the 4x4 pixels' channels. The gain is sqrt(2) / 4.
+      const Equalised::Shape dense{{out * 16, s.net.latent_size}, out, kHeGain / 4};
+      block->first = block->register_module("Dense", layer(dense));
+      block->second = block->register_module("Conv", layer(conv_shape(out, out, 3)));
+    } else {
+      block->first = block->register_module(s.net.fused_scale ? "Conv0_up" : "Conv0",
+                                            layer(conv_shape(in, out, 3)));
+      block->second = block->register_module("Conv1", layer(conv_shape(out, out, 3)));
+    }
+    blocks_.push_back(block);
+    rgb_.push_back(register_module(rgb_name("ToRGB", s.resolution, pixels),
+                                   layer(conv_shape(out, s.num_channels, 1, /*gain=*/1))));
+  }
+}
+
+Tensor Generator::forward(const Tensor& z, const Level& level) {
+  check_level(level, shape.resolution);
+  const auto finish = [](const Tensor& x, const Equalised& layer) {
+    return pixel_norm(lrelu(x, layer.b()));
+  };
+  Tensor x = torch::matmul(pixel_norm(z), blocks_[0]->first->w().t());
+  x = finish(x.reshape({z.size(0), -1, 4, 4}), *blocks_[0]->first);
+  x = finish(conv_without_bias(x, *blocks_[0]->second), *blocks_[0]->second);
+  const auto top = static_cast<size_t>(doublings(level.pixels));
+  Tensor below;
+  for (size_t i = 1; i <= top; ++i) {
+    if (i == top && level.fading()) below = nearest_up(conv(x, *rgb_[i - 1]));
+    const Block& block = *blocks_[i];
+    x = finish(conv2d_up(x, block.first->w()), *block.first);
+    x = finish(conv_without_bias(x, *block.second), *block.second);
+  }
+  const Tensor picture = conv(x, *rgb_[top]);
+  return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
+}
+
+bool Generator::active(const std::string& parameter, int64_t pixels, bool fading) const {
+  return is_active(parameter, shape.resolution, pixels, fading);
+}
+
+DiscriminatorShape discriminator_shape(const Shape& shape) {
+  DiscriminatorShape d;
+  d.resolution = shape.resolution;
+  d.num_channels = shape.num_channels;
+  d.maps = shape.maps();
+  d.fused_scale = shape.net.fused_scale;
+  return d;
+}
+
+void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed) {
+  initialise_equalised(network, player, seed);
+}
+
+Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
+  const auto size = [&](const std::string& name, int64_t dims, int64_t dim) {
+    const auto at = tensors.find(name);
+    if (at == tensors.end())
+      fail(Exit::kInput, "{}: tensor {} is missing: not a PGGAN generator", source, name);
+    if (at->second.dim() != dims)
+      fail(Exit::kInput,
+           "{}: tensor {} has shape [{}], {} dimensions are needed",
+           source,
+           name,
+           fmt::join(at->second.sizes(), ", "),
+           dims);
+    return at->second.size(dim);
+  };
+  Shape shape;
+  shape.net.latent_size = size("4x4.Dense.weight", 2, 1);
+  shape.net.fmap_max = size("4x4.Conv.weight", 4, 0);
+  shape.resolution = 4;
+  while (shape.resolution < 1024 &&
+         tensors.count(block_name(2 * shape.resolution) + ".Conv1.weight") != 0)
+    shape.resolution *= 2;
+  const int64_t last = shape.resolution == 4
+                           ? shape.net.fmap_max
+                           : size(block_name(shape.resolution) + ".Conv1.weight", 4, 0);
+  shape.net.fmap_base = last << (doublings(shape.resolution) + 1);
+  shape.net.fused_scale = tensors.count("8x8.Conv0.weight") == 0;
+  shape.num_channels = size("ToRGB_lod0.weight", 4, 0);
+  return shape;
+}
+
+}  // namespace gantrain::pggan

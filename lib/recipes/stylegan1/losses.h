@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/progressive_discriminator.h"
+#include "ops/penalties.h"
+#include "recipes/stylegan1/options.h"
+
+namespace gantrain::stylegan1 {
+
+// The discriminator's loss at a level of a network of `resolution`, penalties included. real, fake
+// [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) is needed by wgan-gp alone.
+DiscriminatorLoss d_loss(const Discriminate& D,
+                         const at::Tensor& real,
+                         const at::Tensor& fake,
+                         const at::Tensor& t,
+                         const LossOptions& options,
+                         int64_t resolution);
+
+at::Tensor g_loss(const at::Tensor& fake_scores, const LossOptions& options);
+
+}  // namespace gantrain::stylegan1

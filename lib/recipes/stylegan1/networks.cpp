@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan1/networks.h"
+
+#include <torch/torch.h>
+
+#include "ops/adain.h"
+#include "ops/pixel_norm.h"
+#include "ops/resample.h"
+#include "recipes/stylegan1/styles.h"
+#include "util/error.h"
+
+namespace gantrain::stylegan1 {
+
+using at::Tensor;
+
+namespace {
+
+// An empty module of a name: "16x16".
+struct Block final : torch::nn::Module {};
+
+// Sizes of a model file's tensors.
+struct Sizes {
+  const std::map<std::string, Tensor>& tensors;
+  const std::string& source;
+
+  bool has(const std::string& name) const { return tensors.count(name) != 0; }
+  int64_t operator()(const std::string& name, int64_t dims, int64_t dim) const {
+    const auto at = tensors.find(name);
+    if (at == tensors.end())
+      fail(Exit::kInput, "{}: tensor {} is missing: not a StyleGAN generator", source, name);
+    if (at->second.dim() != dims)
+      fail(Exit::kInput,
+           "{}: tensor {} has shape [{}], {} dimensions are needed",
+           source,
+           name,
+           fmt::join(at->second.sizes(), ", "),
+           dims);
+    return at->second.size(dim);
+  }
+};
+
+}  // namespace
+
+Weight::Weight(const std::vector<int64_t>& size) {
+  weight = register_parameter("weight", torch::zeros(size));
+}
+
+Mapping::Mapping(const Shape& shape) {
+  const NetworkOptions& o = shape.net;
+  int64_t in = o.latent_size;
+  if (shape.label_size > 0) {
+    classes = register_module(
+        "LabelConcat",
+        std::make_shared<Weight>(std::vector<int64_t>{shape.label_size, o.latent_size}));
+    in *= 2;
+  }
+  for (int64_t i = 0; i < o.mapping_layers; ++i) {
+    const int64_t out = i + 1 < o.mapping_layers ? o.mapping_fmaps : o.dlatent_size;
+    layers.push_back(register_module(
+        fmt::format("Dense{}", i),
+        std::make_shared<Equalised>(dense_shape(in, out, kHeGain, o.mapping_lrmul))));
+    in = out;
+  }
+}
+
+Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
+  Tensor x = z;
+  if (classes) {
+    const Tensor beside =
+        labels.defined() ? classes->weight.index_select(0, labels) : at::zeros_like(z);
+    x = at::cat({z, beside}, 1);
+  }
+  x = pixel_norm(x);
+  for (const auto& layer : layers) x = lrelu(torch::matmul(x, layer->w().t()), layer->b());
+  return x;
+}
+
+StyledLayer::StyledLayer(const Size& size) {
+  if (size.in == 0) {
+    constant = register_parameter("const", torch::ones({1, size.out, 4, 4}));
+  } else {
+    weight = register_parameter("weight", torch::zeros({size.out, size.in, 3, 3}));
+    scale = kHeGain / std::sqrt(static_cast<double>(9 * size.in));
+  }
+  noise_weight = register_module("Noise", std::make_shared<Weight>(std::vector<int64_t>{size.out}));
+  bias = register_parameter("bias", torch::zeros({size.out}));
+  style = register_module(
+      "StyleMod", std::make_shared<Equalised>(dense_shape(size.w_dim, 2 * size.out, /*gain=*/1)));
+}
+
+Tensor StyledLayer::kernel() const { return weight * scale; }
+
+Tensor StyledLayer::finish(const Tensor& features, const Tensor& w, const Tensor& noise) const {
+  Tensor x = features;
+  if (noise.defined()) x = at::addcmul(x, noise, noise_weight->weight.reshape({-1, 1, 1}));
+  return adain(lrelu(x, bias), dense(w, *style));
+}
+
+Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
+  const FeatureMaps maps = shape.maps();
+  const int64_t w_dim = shape.net.dlatent_size;
+  for (int64_t pixels = 4; pixels <= resolution; pixels *= 2) {
+    const int64_t in = pixels == 4 ? 0 : maps.at_pixels(pixels / 2), out = maps.at_pixels(pixels);
+    const auto block = register_module(block_name(pixels), std::make_shared<Block>());
+    const auto add = [&](const char* name, int64_t from) {
+      const StyledLayer::Size size{from, out, w_dim};
+      layers.push_back(block->register_module(name, std::make_shared<StyledLayer>(size)));
+    };
+    add(pixels == 4 ? "Const" : "Conv0_up", in);
+    add(pixels == 4 ? "Conv" : "Conv1", out);
+    rgb.push_back(register_module(
+        rgb_name("ToRGB", resolution, pixels),
+        std::make_shared<Equalised>(conv_shape(out, shape.num_channels, 1, /*gain=*/1))));
+    for (int i = 0; i < 2; ++i)
+      noise_maps.push_back(register_buffer(fmt::format("noise{}", noise_maps.size()),
+                                           torch::zeros({1, 1, pixels, pixels})));
+  }
+}
+
+Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noise) {
+  check_level(level, resolution);
+  const auto top = static_cast<size_t>(doublings(level.pixels));
+  const auto finish = [&](const Tensor& x, size_t i) {
+    const auto layer = static_cast<int64_t>(i);
+    return layers[i]->finish(x, ws.select(1, layer), noise(layer, x.size(2)));
+  };
+  Tensor x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
+  Tensor below;
+  for (size_t i = 0; i <= top; ++i) {
+    if (i > 0) {
+      if (i == top && level.fading()) below = nearest_up(conv(x, *rgb[i - 1]));
+      x = finish(blur(conv2d_up(x, layers[2 * i]->kernel())), 2 * i);
+    }
+    x = at::conv2d(x, layers[2 * i + 1]->kernel(), {}, /*stride=*/1, /*padding=*/1);
+    x = finish(x, 2 * i + 1);
+  }
+  const Tensor picture = conv(x, *rgb[top]);
+  return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
+}
+
+Noise Synthesis::stored_noise() const {
+  return [maps = noise_maps](int64_t layer, int64_t) { return maps[static_cast<size_t>(layer)]; };
+}
+
+Generator::Generator(const Shape& s) : shape(s) {
+  check_level({s.resolution}, s.resolution);
+  mapping = register_module("mapping", std::make_shared<Mapping>(s));
+  synthesis = register_module("synthesis", std::make_shared<Synthesis>(s));
+  dlatent_avg = register_buffer("dlatent_avg", torch::zeros({s.net.dlatent_size}));
+}
+
+Tensor Generator::forward(const Tensor& z,
+                          const Tensor& labels,
+                          const Level& level,
+                          const Noise& noise) {
+  return synthesis->forward(broadcast(mapping->forward(z, labels), num_ws()), level, noise);
+}
+
+bool Generator::active(const std::string& parameter, int64_t pixels, bool fading) const {
+  const std::string part = "synthesis.";
+  if (parameter.rfind(part, 0) != 0) return true;  // the mapping
+  return is_active(parameter.substr(part.size()), shape.resolution, pixels, fading);
+}
+
+DiscriminatorShape discriminator_shape(const Shape& shape) {
+  DiscriminatorShape d;
+  d.resolution = shape.resolution;
+  d.num_channels = shape.num_channels;
+  d.label_size = shape.label_size;
+  d.maps = shape.maps();
+  d.blur = true;
+  return d;
+}
+
+void initialise(Generator& network, const std::string& player, uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  initialise_equalised(network, player, seed);
+  const auto draw = [&](const Tensor& tensor, const std::string& name) {
+    tensor.copy_(normal_like(tensor, seed, "init/" + player + "/" + name));
+  };
+  if (network.mapping->classes)
+    draw(network.mapping->classes->weight, "mapping.LabelConcat.weight");
+  for (const auto& item : network.named_modules(/*name_prefix=*/"", /*include_self=*/false)) {
+    const auto* layer = dynamic_cast<const StyledLayer*>(item.value().get());
+    if (layer == nullptr) continue;
+    if (layer->weight.defined()) draw(layer->weight, item.key() + ".weight");
+    if (layer->constant.defined()) layer->constant.fill_(1);
+    layer->bias.zero_();
+    layer->noise_weight->weight.zero_();
+  }
+  for (const auto& item : network.synthesis->named_buffers(/*recurse=*/false))
+    draw(item.value(), "synthesis." + item.key());
+  network.dlatent_avg.zero_();
+}
+
+Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
+  const Sizes size{tensors, source};
+  const auto dense = [](int64_t i) { return fmt::format("mapping.Dense{}.weight", i); };
+  Shape shape;
+  NetworkOptions& net = shape.net;
+  net.latent_size = size(dense(0), 2, 1);
+  if (size.has("mapping.LabelConcat.weight")) {
+    shape.label_size = size("mapping.LabelConcat.weight", 2, 0);
+    net.latent_size = size("mapping.LabelConcat.weight", 2, 1);
+  }
+  net.mapping_layers = 1;
+  while (size.has(dense(net.mapping_layers))) ++net.mapping_layers;
+  net.mapping_fmaps = size(dense(0), 2, 0);
+  net.dlatent_size = size(dense(net.mapping_layers - 1), 2, 0);
+  net.fmap_max = size("synthesis.4x4.Conv.weight", 4, 0);
+  shape.resolution = 4;
+  const auto conv = [](int64_t pixels) {
+    return "synthesis." + block_name(pixels) + ".Conv1.weight";
+  };
+  while (shape.resolution < 1024 && size.has(conv(2 * shape.resolution))) shape.resolution *= 2;
+  const int64_t last = shape.resolution == 4 ? net.fmap_max : size(conv(shape.resolution), 4, 0);
+  net.fmap_base = last << (doublings(shape.resolution) + 1);
+  shape.num_channels = size("synthesis.ToRGB_lod0.weight", 4, 0);
+  return shape;
+}
+
+}  // namespace gantrain::stylegan1

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/progressive_discriminator.h"
+#include "recipes/stylegan1/noise.h"
+#include "recipes/stylegan1/options.h"
+
+namespace gantrain::stylegan1 {
+
+// Sizes of one network; as JSON they are "gantrain.model".
+struct Shape {
+  int64_t resolution = 1024;
+  int64_t num_channels = 3;
+  int64_t label_size = 0;  // classes
+  NetworkOptions net;
+
+  FeatureMaps maps() const { return {net.fmap_base, net.fmap_decay, net.fmap_max}; }
+};
+
+template <class Field>
+void fields(Shape& s, Field&& field) {
+  field("resolution", s.resolution, power_of_two(4, 1024), "pixels");
+  field("num_channels", s.num_channels, between(1, 4), "of the pictures");
+  field("label_size", s.label_size, between(0, 1e6), "classes");
+  fields(s.net, field);
+}
+
+// A parameter in a module of its own: "Noise.weight", "LabelConcat.weight".
+struct Weight final : torch::nn::Module {
+  explicit Weight(const std::vector<int64_t>& size);
+  at::Tensor weight;
+};
+
+// z [N, latent_size] -> w [N, dlatent_size]: an MLP (Karras et al. 2019, fig. 1b). A class has a
+// vector of latent_size that is put beside z before both are normalised; labels may be undefined,
+// which is no class: zeros.
+struct Mapping final : torch::nn::Module {
+  explicit Mapping(const Shape& shape);
+  at::Tensor forward(const at::Tensor& z, const at::Tensor& labels = {});
+
+  std::vector<std::shared_ptr<Equalised>> layers;
+  std::shared_ptr<Weight> classes;  // [label_size, latent_size]; null without labels
+};
+
+// What follows a convolution, or the learned constant: noise, bias, leaky ReLU, AdaIN (fig. 1b).
+struct StyledLayer final : torch::nn::Module {
+  struct Size {
+    int64_t in, out, w_dim;  // in = 0: the constant [1, out, 4, 4]
+  };
+  explicit StyledLayer(const Size& size);
+  at::Tensor kernel() const;  // of the convolution, scaled
+  // w [N, w_dim]; noise broadcastable to [N, 1, h, h], or undefined.
+  at::Tensor finish(const at::Tensor& x, const at::Tensor& w, const at::Tensor& noise) const;
+
+  at::Tensor weight, constant, bias;  // one of the first two
+  double scale = 1;
+  std::shared_ptr<Weight> noise_weight;  // [out]
+  std::shared_ptr<Equalised> style;      // w -> 2 out: scale - 1, shift
+};
+
+// Latents of the layers [N, num_ws, w_dim] -> pictures [N, C, r, r] of a level. A level uses the
+// latents of its own layers alone.
+struct Synthesis final : torch::nn::Module {
+  explicit Synthesis(const Shape& shape);
+  at::Tensor forward(const at::Tensor& ws, const Level& level, const Noise& noise);
+  // The noise that is part of the model: buffers "noise0", ...
+  Noise stored_noise() const;
+
+  int64_t resolution;
+  std::vector<std::shared_ptr<StyledLayer>> layers;  // two for each level
+  std::vector<std::shared_ptr<Equalised>> rgb;       // one for each level
+  std::vector<at::Tensor> noise_maps;                // [1, 1, h, h] for each layer
+};
+
+// Names are the official ones with dots: "mapping.Dense0.weight", "synthesis.4x4.Const.const",
+// "synthesis.16x16.Conv0_up.StyleMod.bias", "synthesis.ToRGB_lod0.weight", buffers
+// "synthesis.noise3" and "dlatent_avg". Layouts are torch's; an up-sampling convolution is one that
+// follows nearest_up. convert.h has the way from the official layouts.
+struct Generator final : torch::nn::Module {
+  explicit Generator(const Shape& shape);
+  // One w for all layers.
+  at::Tensor forward(const at::Tensor& z,
+                     const at::Tensor& labels,
+                     const Level& level,
+                     const Noise& noise);
+  bool active(const std::string& parameter, int64_t pixels, bool fading) const;
+  int64_t num_ws() const { return static_cast<int64_t>(synthesis->layers.size()); }
+
+  Shape shape;
+  std::shared_ptr<Mapping> mapping;
+  std::shared_ptr<Synthesis> synthesis;
+  at::Tensor dlatent_avg;  // [w_dim]: running average of w, moved by training
+};
+
+// Its discriminator: [N, C, r, r], labels -> scores [N].
+DiscriminatorShape discriminator_shape(const Shape& shape);
+
+// App. C: weights ~ N(0, 1), the constant 1, biases and noise weights 0; stored noise ~ N(0, 1).
+// All of it depends on the seed alone.
+void initialise(Generator& network, const std::string& player, uint64_t seed);
+
+// Sizes of the generator whose tensors these are; mapping_lrmul, which they do not show, is the
+// default. Throws UserError(kInput) naming `source` and the tensor that does not fit.
+Shape generator_shape(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
+
+}  // namespace gantrain::stylegan1

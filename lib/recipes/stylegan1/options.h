@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "util/field.h"
+
+namespace gantrain::stylegan1 {
+
+// Karras, Laine & Aila, CVPR 2019 (arXiv:1812.04948), sec. 2 and app. C. Names are the official
+// constructors'.
+struct NetworkOptions {
+  int64_t latent_size = 512;
+  int64_t dlatent_size = 512;
+  int64_t mapping_fmaps = 512;
+  int64_t mapping_layers = 8;
+  double mapping_lrmul = 0.01;
+  int64_t fmap_base = 8192;
+  double fmap_decay = 1;
+  int64_t fmap_max = 512;
+};
+
+template <class Field>
+void fields(NetworkOptions& o, Field&& field) {
+  field("latent_size", o.latent_size, between(1, 65536), "length of z");
+  field("dlatent_size", o.dlatent_size, between(1, 65536), "length of w");
+  field("mapping_fmaps", o.mapping_fmaps, between(1, 65536), "width of the mapping's layers");
+  field("mapping_layers", o.mapping_layers, between(1, 64), "layers from z to w");
+  field("mapping_lrmul", o.mapping_lrmul, between(1e-6, 1), "mapping's share of the learning rate");
+  field("fmap_base", o.fmap_base, between(1, 1e6), "feature maps: min(base / 2^(decay s), max)");
+  field("fmap_decay", o.fmap_decay, between(0, 4), "log2 of the maps' decrease at each doubling s");
+  field("fmap_max", o.fmap_max, between(1, 65536), "most feature maps of any layer");
+}
+
+// kLogistic: non-saturating; kSaturating: the same D, G by eq. 1 of Goodfellow et al. 2014.
+enum class Loss { kLogistic, kSaturating, kWganGp, kHinge };
+constexpr std::array<std::string_view, 4> names(Loss) {
+  return {"logistic", "saturating", "wgan-gp", "hinge"};
+}
+
+// Size of the pictures by which a penalty's gradient is taken: the level's, or the full
+// resolution's as in the official code, where its norm is smaller by resolution / level.
+enum class PenaltySize { kNative, kFullres };
+constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
+
+struct LossOptions {
+  Loss kind = Loss::kLogistic;
+  double r1_gamma = 10;  // app. C
+  double r2_gamma = 0;
+  double gp_weight = 10;  // of wgan-gp, as in PGGAN
+  double gp_target = 1;
+  double drift = 0.001;
+  PenaltySize penalty_size = PenaltySize::kNative;
+};
+
+template <class Field>
+void fields(LossOptions& o, Field&& field) {
+  field("loss", o.kind, "Goodfellow 2014 (either form), Gulrajani 2017 or Lim & Ye 2017");
+  field("r1_gamma", o.r1_gamma, between(0, 1e6), "logistic, saturating: gamma/2 |grad D(x)|^2");
+  field("r2_gamma", o.r2_gamma, between(0, 1e6), "the same at generated pictures");
+  field("gp_weight", o.gp_weight, between(0, 1e6), "wgan-gp: gradient penalty's weight");
+  field("gp_target", o.gp_target, between(1e-3, 1e6), "norm that it pulls the gradient to");
+  field("drift", o.drift, between(0, 1e6), "wgan-gp: weight of real pictures' squared scores");
+  field("penalty_size",
+        o.penalty_size,
+        "pictures that penalties' gradients are taken by: the level's or full size");
+}
+
+}  // namespace gantrain::stylegan1

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan1/trained_generator.h"
+
+#include <torch/torch.h>
+
+#include "gan/drawing.h"
+#include "gan/model_json.h"
+#include "recipes/stylegan1/styles.h"
+
+namespace gantrain::stylegan1 {
+
+using at::Tensor;
+
+namespace {
+
+class TrainedGenerator final : public gantrain::Generator {
+ public:
+  explicit TrainedGenerator(const Shape& shape)
+      : net_(std::make_shared<stylegan1::Generator>(shape)) {
+    net_->eval();
+  }
+
+  std::shared_ptr<torch::nn::Module> network() override { return net_; }
+  int64_t z_dim() const override { return net_->shape.net.latent_size; }
+  int64_t classes() const override { return net_->shape.label_size; }
+  int64_t num_ws() const override { return net_->num_ws(); }
+  int64_t w_dim() const override { return net_->shape.net.dlatent_size; }
+  bool has_noise() const override { return true; }
+  std::vector<int64_t> levels() const override { return levels_up_to(net_->shape.resolution); }
+
+  Tensor images(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
+    return images_of_styles(styles(z, labels, drawing), drawing);
+  }
+
+  Tensor styles(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
+    const torch::NoGradGuard no_grad;
+    const Tensor classes = labels.defined() ? labels.to(average().device()) : labels;
+    const Tensor w = net_->mapping->forward(z.to(average().options()), classes);
+    return truncated(broadcast(w, num_ws()), average(), drawing.trunc, drawing.trunc_cutoff)
+        .to(torch::kFloat);
+  }
+
+  Tensor images_of_styles(const Tensor& ws, const Drawing& drawing) override {
+    const torch::NoGradGuard no_grad;
+    TORCH_CHECK(ws.dim() == 3 && ws.size(1) == num_ws() && ws.size(2) == w_dim(),
+                "latents of the layers are [N, ",
+                num_ws(),
+                ", ",
+                w_dim(),
+                "], not ",
+                ws.sizes());
+    const Level level{level_of(drawing, levels()), drawing.alpha};
+    const Noise noise = noise_of(drawing, ws.size(0));
+    return net_->synthesis->forward(ws.to(average().options()), level, noise).to(torch::kFloat);
+  }
+
+ private:
+  const Tensor& average() const { return net_->dlatent_avg; }
+
+  Noise noise_of(const Drawing& drawing, int64_t count) const {
+    switch (drawing.noise) {
+      case NoiseMode::kConst:
+        return net_->synthesis->stored_noise();
+      case NoiseMode::kRandom:
+        return drawn_noise({drawing.noise_seed, 0, 0, {0, 1, count}}, average());
+      case NoiseMode::kNone:
+        return no_noise();
+    }
+    throw std::logic_error("no such noise mode");
+  }
+
+  std::shared_ptr<stylegan1::Generator> net_;
+};
+
+}  // namespace
+
+Json model_of(const Shape& shape) { return model_json("stylegan1", shape); }
+
+std::unique_ptr<gantrain::Generator> make_generator(const Json& model,
+                                                    const std::map<std::string, Tensor>& tensors,
+                                                    const std::string& source) {
+  Shape shape = generator_shape(tensors, source);
+  read_model(model, source, shape);
+  return std::make_unique<TrainedGenerator>(shape);
+}
+
+bool recognises(const std::map<std::string, Tensor>& tensors) {
+  return tensors.count("mapping.Dense0.weight") != 0 &&
+         tensors.count("synthesis.4x4.Const.const") != 0;
+}
+
+}  // namespace gantrain::stylegan1

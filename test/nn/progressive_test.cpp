@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/progressive.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <catch2/catch.hpp>
+
+using namespace gantrain;
+
+TEST_CASE("FeatureMapsAreThePapers") {  // Karras et al. 2018a, table 2
+  const FeatureMaps maps;
+  for (const auto& [pixels, expected] :
+       {std::pair(4, 512), {32, 512}, {64, 256}, {128, 128}, {256, 64}, {512, 32}, {1024, 16}})
+    CHECK(maps.at_pixels(pixels) == expected);
+  CHECK(maps.at_stage(0) == 512);
+  CHECK(FeatureMaps{100, 1, 24}.at_stage(3) == 12);  // rounded down
+  CHECK(FeatureMaps{64, 0.5, 512}.at_stage(2) == 32);
+  CHECK(FeatureMaps{4, 1, 8}.at_stage(9) == 1);  // never none
+}
+
+TEST_CASE("NamesAreTheOfficialOnes") {
+  CHECK(block_name(128) == "128x128");
+  CHECK(rgb_name("ToRGB", 1024, 1024) == "ToRGB_lod0");
+  CHECK(rgb_name("FromRGB", 1024, 4) == "FromRGB_lod8");
+  CHECK(doublings(4) == 0);
+  CHECK(doublings(1024) == 8);
+}
+
+TEST_CASE("BlocksUpToTheLevelTakePartAndTheConvolutionsToRgbOfTheLevel") {
+  CHECK(is_active("4x4.Conv.weight", 64, 16, false));
+  CHECK(is_active("16x16.Conv1.bias", 64, 16, false));
+  CHECK_FALSE(is_active("32x32.Conv1.bias", 64, 16, true));
+  CHECK(is_active("ToRGB_lod2.weight", 64, 16, false));
+  CHECK_FALSE(is_active("ToRGB_lod3.weight", 64, 16, false));
+  CHECK(is_active("ToRGB_lod3.weight", 64, 16, true));
+  CHECK_FALSE(is_active("FromRGB_lod1.weight", 64, 16, true));
+  CHECK_THROWS(is_active("mapping.Dense0.weight", 64, 16, false));
+}
+
+TEST_CASE("OnlyLevelsOfTheNetworkAreTaken") {
+  CHECK_NOTHROW(check_level({64, 0}, 64));
+  for (const Level level : {Level{128}, Level{2}, Level{0}, Level{12}, Level{-4}})
+    CHECK_THROWS(check_level(level, 64));
+  CHECK_THROWS(check_level({8, -0.1}, 64));
+  CHECK_THROWS(check_level({8, 1.1}, 64));
+  CHECK_FALSE(Level{4, 0.5}.fading());  // nothing is below
+  CHECK(Level{8, 0}.fading());
+  CHECK_FALSE(Level{8, 1}.fading());
+}

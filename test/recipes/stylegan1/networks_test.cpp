@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan1/networks.h"
+
+#include <catch2/catch.hpp>
+
+#include "covered_fixture.h"
+#include "official.h"
+#include "ops/resample.h"
+#include "recipes/stylegan1/styles.h"
+#include "util/error.h"
+#include "util/text.h"
+
+using namespace gantrain;
+using stylegan1::broadcast;
+
+namespace {
+
+std::shared_ptr<stylegan1::Generator> made(const stylegan1::Shape& shape, uint64_t seed = 5) {
+  auto G = std::make_shared<stylegan1::Generator>(shape);
+  stylegan1::initialise(*G, "G", seed);
+  const torch::NoGradGuard no_grad;
+  for (const auto& layer : G->synthesis->layers) layer->noise_weight->weight.normal_();
+  return G;
+}
+
+at::Tensor images(stylegan1::Generator& G, const at::Tensor& z, const Level& level) {
+  return G.forward(z, {}, level, G.synthesis->stored_noise());
+}
+
+int64_t count(const torch::nn::Module& net) {
+  int64_t n = 0;
+  for (const at::Tensor& p : net.parameters()) n += p.numel();
+  return n;
+}
+
+// Everything of fixtures/stylegan1_16_io, by its key's parts after "out".
+class Outputs {
+ public:
+  CoveredFixture reference{"stylegan1_16_io"};
+
+  at::Tensor of(const std::vector<std::string>& parts) {
+    const at::Tensor w = official_.G.mapping->forward(reference["in/z"]);
+    const at::Tensor ws = broadcast(w, 6);
+    if (parts[1] == "w") return w;
+    if (parts[1] == "G" || parts[1] == "D") {
+      const Level level{parse_int(parts[2]).value(), parse_double(parts[3].substr(1)).value()};
+      return parts[1] == "G" ? official_.images(ws, level)
+                             : official_.D.forward(reference["in/img" + parts[2]], level);
+    }
+    return parts[1] == "trunc" ? truncation(parts, ws) : mixing(parts, w);
+  }
+
+ private:
+  // "psi0.5_cutoff2/img"
+  at::Tensor truncation(const std::vector<std::string>& parts, const at::Tensor& ws) {
+    const std::vector<std::string> words = split(parts[2], '_');
+    const at::Tensor cut = stylegan1::truncated(ws,
+                                                official_.G.dlatent_avg,
+                                                parse_double(words[0].substr(3)).value(),
+                                                parse_int(words[1].substr(6)).value());
+    return parts[3] == "w" ? cut : official_.images(cut, {16});
+  }
+
+  // "cut3/img", "scale8_a0.3_cut2/img", "dlatent_avg_after"
+  at::Tensor mixing(const std::vector<std::string>& parts, const at::Tensor& w) {
+    if (parts[2] == "dlatent_avg_after") {
+      at::Tensor average = official_.G.dlatent_avg.clone();
+      stylegan1::move_average_(average, w.mean(0));
+      return average;
+    }
+    const std::vector<std::string> words = split(parts[2], '_');
+    const at::Tensor other = official_.G.mapping->forward(reference["in/z2"]);
+    const at::Tensor ws = stylegan1::mixed(
+        broadcast(w, 6), broadcast(other, 6), parse_int(words.back().substr(3)).value());
+    if (parts[3] == "w") return ws;
+    const Level level = words.size() == 1 ? Level{16}
+                                          : Level{parse_int(words[0].substr(5)).value(),
+                                                  parse_double(words[1].substr(1)).value()};
+    return official_.images(ws, level);
+  }
+
+  stylegan1::OfficialPair official_;
+};
+
+}  // namespace
+
+TEST_CASE("EveryOutputMatchesTheOfficialNetworks") {
+  const torch::NoGradGuard no_grad;
+  Outputs outputs;
+  for (const std::string& key : outputs.reference.keys()) {
+    const std::vector<std::string> parts = split(key, '/');
+    if (parts[0] == "in") continue;
+    CAPTURE(key);
+    CHECK(scaled_error(outputs.of(parts), outputs.reference[key]) < 5e-5);
+  }
+  CHECK(outputs.reference.unused() == std::vector<std::string>());
+}
+
+TEST_CASE("ParameterCountsAreTheOfficialOnes") {
+  stylegan1::Shape shape;
+  shape.resolution = 64;
+  const stylegan1::Generator G(shape);
+  CHECK(count(G) == 25'137'935);
+  CHECK(count(*G.mapping) == 2'101'248);
+  shape.resolution = 1024;
+  CHECK(count(stylegan1::Generator(shape)) == 26'219'627);
+}
+
+TEST_CASE("EveryLevelGivesPicturesOfItsSize") {
+  for (const int64_t resolution : {4, 8, 32, 64}) {
+    for (const int64_t channels : {1, 4}) {
+      const auto G = made(stylegan1::tiny_shape(resolution, channels));
+      CHECK(G->num_ws() == stylegan1::layers_at(resolution));
+      for (int64_t pixels = 4; pixels <= resolution; pixels *= 2) {
+        const at::Tensor x = images(*G, torch::randn({2, 7}), {pixels, 0.5});
+        CHECK(x.sizes() == at::IntArrayRef({2, channels, pixels, pixels}));
+        CHECK(torch::isfinite(x).all().item<bool>());
+      }
+    }
+  }
+}
+
+TEST_CASE("AnInvisibleLevelIsTheOneBelow") {
+  const auto G = made(stylegan1::tiny_shape(32));
+  const at::Tensor z = torch::randn({3, 7});
+  for (const int64_t pixels : {8, 32}) {
+    CHECK(torch::allclose(images(*G, z, {pixels, 0}), nearest_up(images(*G, z, {pixels / 2, 1}))));
+    CHECK_FALSE(torch::allclose(images(*G, z, {pixels, 0}), images(*G, z, {pixels, 1})));
+  }
+}
+
+TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
+  const auto G = made(stylegan1::tiny_shape(16, 3, 4));
+  const at::Tensor labels = torch::tensor({1, 3});
+  for (const Level level :
+       {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
+    G->zero_grad(/*set_to_none=*/true);
+    const auto noise = stylegan1::drawn_noise({1, 0, 0, {0, 1, 2}}, G->dlatent_avg);
+    G->forward(torch::randn({2, 7}), labels, level, noise).square().mean().backward();
+    for (const auto& item : G->named_parameters()) {
+      CAPTURE(item.key(), level.pixels, level.alpha);
+      CHECK(item.value().grad().defined() == G->active(item.key(), level.pixels, level.fading()));
+    }
+  }
+}
+
+TEST_CASE("TheGradientOfAGradientIsFinite") {
+  const auto G = made(stylegan1::tiny_shape(32));
+  const at::Tensor ws = torch::randn({2, G->num_ws(), 6}).requires_grad_(true);
+  const at::Tensor x = G->synthesis->forward(ws, {32, 0.5}, G->synthesis->stored_noise());
+  const at::Tensor slope =
+      torch::autograd::grad({(x * torch::randn_like(x)).sum()}, {ws}, {}, true, true)[0];
+  slope.square().sum().backward();
+  int64_t reached = 0;
+  for (const at::Tensor& p : G->synthesis->parameters()) {
+    if (!p.grad().defined()) continue;
+    ++reached;
+    CHECK(torch::isfinite(p.grad()).all().item<bool>());
+  }
+  CHECK(reached > 30);
+}
+
+TEST_CASE("AClassMovesW") {
+  const auto G = made(stylegan1::tiny_shape(8, 3, 4));
+  const at::Tensor z = torch::randn({2, 7});
+  const auto w = [&](const at::Tensor& labels) { return G->mapping->forward(z, labels); };
+  CHECK_FALSE(torch::allclose(w(torch::tensor({0, 0})), w(torch::tensor({3, 3}))));
+  CHECK(torch::allclose(w(torch::tensor({0, 3}))[1], w(torch::tensor({3, 3}))[1]));
+  CHECK(w({}).sizes() == at::IntArrayRef({2, 6}));  // no class
+}
+
+TEST_CASE("ALevelUsesItsOwnLayersAlone") {
+  const auto G = made(stylegan1::tiny_shape(16));
+  const at::Tensor ws = torch::randn({1, 6, 6});
+  at::Tensor others = ws.clone();
+  others.narrow(1, 4, 2).normal_();  // those of 16 pixels
+  const auto noise = stylegan1::no_noise();
+  CHECK(torch::equal(G->synthesis->forward(ws, {8}, noise),
+                     G->synthesis->forward(others, {8}, noise)));
+  CHECK_FALSE(torch::equal(G->synthesis->forward(ws, {16}, noise),
+                           G->synthesis->forward(others, {16}, noise)));
+}
+
+TEST_CASE("TheStartIsThePapersAndDependsOnTheSeedAlone") {
+  const auto fresh = [](uint64_t seed) {
+    auto G = std::make_shared<stylegan1::Generator>(stylegan1::tiny_shape(8, 3, 4));
+    stylegan1::initialise(*G, "G", seed);
+    return G;
+  };
+  const auto G = fresh(1);
+  CHECK(sha256_of(state_of(*G)) == sha256_of(state_of(*fresh(1))));
+  CHECK(sha256_of(state_of(*G)) != sha256_of(state_of(*fresh(2))));
+  const auto parameters = G->named_parameters();
+  CHECK(parameters["synthesis.4x4.Const.const"].min().item<float>() == 1);
+  CHECK(parameters["synthesis.4x4.Const.const"].max().item<float>() == 1);
+  for (const char* zero : {"synthesis.8x8.Conv1.bias",
+                           "synthesis.8x8.Conv1.Noise.weight",
+                           "synthesis.8x8.Conv1.StyleMod.bias",
+                           "mapping.Dense0.bias"})
+    CHECK(parameters[zero].abs().max().item<float>() == 0);
+  CHECK(parameters["mapping.Dense0.weight"].std().item<double>() == Approx(100).epsilon(0.3));
+  CHECK(parameters["synthesis.8x8.Conv1.weight"].std().item<double>() == Approx(1).epsilon(0.2));
+  CHECK(G->named_buffers()["synthesis.noise3"].std().item<double>() == Approx(1).epsilon(0.3));
+}
+
+TEST_CASE("AGeneratorsSizesAreReadOffItsTensors") {
+  for (const int64_t resolution : {4, 8, 64}) {
+    for (const int64_t labels : {0, 3}) {
+      const stylegan1::Generator G(stylegan1::tiny_shape(resolution, 1, labels));
+      std::map<std::string, at::Tensor> tensors;
+      for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
+      const stylegan1::Shape read = stylegan1::generator_shape(tensors, "file");
+      CHECK(read.resolution == resolution);
+      CHECK(read.label_size == labels);
+      CHECK(read.net.latent_size == 7);
+      CHECK(read.net.mapping_layers == 2);
+      CHECK_NOTHROW(load_into(stylegan1::Generator(read), tensors, "file"));
+    }
+  }
+  CHECK_THROWS_WITH(stylegan1::generator_shape({}, "file"),
+                    Catch::Contains("mapping.Dense0.weight"));
+  CHECK_THROWS_AS(stylegan1::generator_shape({{"mapping.Dense0.weight", torch::ones({2})}}, "f"),
+                  UserError);
+}
