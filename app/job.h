@@ -3,14 +3,15 @@
 
 #include <signal.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 namespace gantrain {
 
 // A job of many pictures. On a terminal a line on standard error counts them. SIGINT, SIGTERM and
-// SIGHUP wait while it lives, and end the process between two steps or at the end: never inside of
-// a file. Threads that are started meanwhile inherit that.
+// SIGHUP, unless ignored, wait while it lives, and end the process between two steps or at the end:
+// never inside of a file, whichever thread they are delivered to. One job at a time.
 class Job {
  public:
   Job(int64_t count, const std::string& what);  // "frames"
@@ -29,8 +30,7 @@ class Job {
   std::string what_;
   bool live_;
   double drawn_at_ = 0;
-  sigset_t waiting_{};
-  sigset_t before_{};
+  std::array<struct sigaction, 3> before_{};
 };
 
 }  // namespace gantrain
