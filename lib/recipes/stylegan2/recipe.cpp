@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/losses.h"
+#include "ops/penalties.h"
 #include "recipes/stylegan2/adaptive_strength.h"
 #include "recipes/stylegan2/augment.h"
 #include "recipes/stylegan2/discriminator.h"
@@ -244,12 +245,11 @@ void StyleGan2::see_real(const Tensor& real_scores) {
 
 // gamma/2 E[|grad D(x)|^2] at the picture before its augmentation: Mescheder et al. 2018, eq. 9.
 Tensor StyleGan2::d_r1(const Batch& b, int64_t phase) {
-  const Tensor x = b.real.detach().requires_grad_(true);
-  const Tensor real_scores = scores(b, reals_of(phase), x, b.labels);
-  see_real(real_scores);
-  const Tensor penalty = squared_gradient(real_scores, x);
-  context_.record("Loss/r1_penalty", penalty);
-  return *options_.gamma / 2 * penalty.mean();
+  const Slopes real =
+      slopes([&](const Tensor& x) { return scores(b, reals_of(phase), x, b.labels); }, b.real);
+  see_real(real.scores);
+  context_.record("Loss/r1_penalty", real.squared_norms);
+  return *options_.gamma / 2 * real.squared_norms.mean();
 }
 
 // Once for each phase that ran the mapping network, in their order.
