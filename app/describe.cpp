@@ -35,6 +35,38 @@ double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   return static_cast<double>(kProbeImages * turn) / (monotonic_seconds() - start);
 }
 
+// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
+void probe_stages(Json& all, const Config& config, Recipe& recipe, const at::Tensor& pixels) {
+  const int64_t end = config.read<TrainOptions>("train.").kimg.images;
+  const auto speed_at = [&](int64_t resolution) {
+    return probe(config, recipe, pixels.repeat({1, 1, resolution, resolution}));
+  };
+  const Schedule& schedule = recipe.schedule();
+  if (schedule.empty()) {
+    const double speed = speed_at(config.read<DataOptions>("data.").resolution);
+    all["images_per_second"] = speed;
+    all["seconds"] = static_cast<double>(end) / speed;
+    return;
+  }
+  double seconds = 0;
+  all["stages"] = Json::array();
+  for (const Stage& stage : schedule.stages()) {
+    const bool last = &stage == &schedule.stages().back();
+    const int64_t images = (last ? end : std::min(stage.first + stage.length, end)) - stage.first;
+    if (images <= 0) break;
+    recipe.enter(stage);
+    const double speed = speed_at(stage.resolution);
+    seconds += static_cast<double>(images) / speed;
+    all["stages"].push_back({{"resolution", stage.resolution},
+                             {"fading", stage.fading},
+                             {"kimg", static_cast<double>(images) / 1e3},
+                             {"images_per_second", speed},
+                             {"seconds", static_cast<double>(images) / speed}});
+  }
+  all["images_per_second"] = static_cast<double>(end) / seconds;
+  all["seconds"] = seconds;
+}
+
 Json describe_player(const Player& player) {
   Json tensors = Json::array();
   int64_t parameters = 0;
@@ -62,6 +94,17 @@ void print(const Json& all) {
   }
   fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
              all["state_bytes"].get<double>() / 1e6);
+  if (all.contains("stages")) {
+    fmt::print("\npixels  alpha      kimg  images/s  time\n");
+    for (const Json& stage : all["stages"]) {
+      fmt::print("{:>6}  {:<6}  {:>7}  {:>8.1f}  {}\n",
+                 stage["resolution"].dump(),
+                 stage["fading"].get<bool>() ? "0 to 1" : "1",
+                 number(stage["kimg"].get<double>()),
+                 stage["images_per_second"].get<double>(),
+                 short_duration(stage["seconds"].get<double>()));
+    }
+  }
   fmt::print("on this machine's CPU, one rank: {:.1f} images/s, {} for {} kimg\n",
              all["images_per_second"].get<double>(),
              short_duration(all["seconds"].get<double>()),
@@ -97,12 +140,8 @@ int describe(const Json& request) {
     numbers += parameters * (player == recipe->players().front() ? 5 : 4);  // G has an average too
   }
   all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
-  const at::Tensor pictures =
-      torch::zeros({kProbeImages, channels, data.resolution, data.resolution}, dtype);
-  const double speed = probe(config, *recipe, pictures);
-  all["images_per_second"] = speed;
   all["kimg"] = config.get("train.kimg");
-  all["seconds"] = static_cast<double>(train.kimg.images) / speed;
+  probe_stages(all, config, *recipe, torch::zeros({kProbeImages, channels, 1, 1}, dtype));
   if (request.at("json").get<bool>()) {
     all["config"] = config.to_json();
     fmt::print("{}\n", all.dump());

@@ -1,16 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dry_run.h"
 
+#include <algorithm>
+
+#include "schema.h"
 #include "train/plan.h"
 #include "util/text.h"
 
 namespace gantrain {
 
+namespace {
+
+// A stage of growing as it will be trained.
+struct StageRow {
+  Stage stage;
+  BatchPlan plan;
+  int64_t images = 0;  // of it, 0 if the run ends before
+  int64_t iterations = 0;
+};
+
+std::vector<StageRow> stage_rows(const Config& config, const Schedule& schedule, int64_t ranks) {
+  const auto train = config.read<TrainOptions>("train.");
+  const int64_t end = train.kimg.images;
+  std::vector<StageRow> rows;
+  for (size_t i = 0; i < schedule.stages().size(); ++i) {
+    const Stage& stage = schedule.stages()[i];
+    const bool last = i + 1 == schedule.stages().size();
+    const int64_t from = std::min(stage.first, end);
+    const int64_t to = last ? end : std::min(stage.first + stage.length, end);
+    const std::string name = schedule.name_of(static_cast<int64_t>(i));
+    rows.push_back({stage,
+                    plan_stage(train, stage.batch, ranks, name),
+                    to - from,
+                    schedule.iterations_to(to) - schedule.iterations_to(from)});
+  }
+  return rows;
+}
+
+double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
+
+Json to_json(const std::vector<StageRow>& rows) {
+  Json all = Json::array();
+  for (const StageRow& row : rows) {
+    all.push_back({{"from_kimg", kimg(row.stage.first)},
+                   {"kimg", kimg(row.images)},
+                   {"resolution", row.stage.resolution},
+                   {"fading", row.stage.fading},
+                   {"batch", row.plan.batch},
+                   {"micro_batch", row.plan.micro_batch},
+                   {"accumulate", row.plan.accumulate},
+                   {"lr_factor", row.stage.lr_factor},
+                   {"iterations", row.iterations}});
+  }
+  return all;
+}
+
+void print(const std::vector<StageRow>& rows, const Config& config) {
+  const auto rate = [&](const char* player) {
+    const std::string kind = text_of(config.get(std::string(player) + ".optimizer"));
+    return config.get(fmt::format("{}.{}.lr", player, kind)).get<double>();
+  };
+  fmt::print("\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
+             "iterations\n");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const StageRow& row = rows[i];
+    const std::string cut = row.plan.accumulate == 1
+                                ? number(static_cast<double>(row.plan.micro_batch))
+                                : fmt::format("{} x {}", row.plan.micro_batch, row.plan.accumulate);
+    fmt::print("{:>5}  {:>9}  {:>7}  {:>6}  {:<8}  {:>5}  {:>6}  {:>9}  {:>8}  {:>10}\n",
+               i + 1,
+               number(kimg(row.stage.first)),
+               number(kimg(row.images)),
+               row.stage.resolution,
+               row.stage.fading ? "0 to 1" : "1",
+               row.plan.batch,
+               cut,
+               number(rate("G") * row.stage.lr_factor),
+               number(rate("D") * row.stage.lr_factor),
+               row.iterations);
+  }
+}
+
+}  // namespace
+
 int dry_run(const Launch& launch, bool json) {
   const auto train = launch.config.read<TrainOptions>("train.");
   const auto save = launch.config.read<SaveOptions>("save.");
   const BatchPlan plan = plan_batch(train, launch.world.world_size);
-  const int64_t iterations = (train.kimg.images + train.batch - 1) / train.batch;
+  const RecipeKeys& recipe = find_recipe_keys(text_of(launch.config.get("recipe")));
+  const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
+  const std::vector<StageRow> stages = stage_rows(launch.config, schedule, plan.world);
+  const int64_t iterations = schedule.empty()
+                                 ? (train.kimg.images + train.batch - 1) / train.batch
+                                 : schedule.iterations_to(train.kimg.images);
+  const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;
   const std::string device(names(launch.device)[static_cast<size_t>(launch.device)]);
   const std::string backend(names(launch.backend)[static_cast<size_t>(launch.backend)]);
   if (json) {
@@ -20,7 +103,8 @@ int dry_run(const Launch& launch, bool json) {
                        {"micro_batch", plan.micro_batch},
                        {"accumulate", plan.accumulate},
                        {"iterations", iterations},
-                       {"images", iterations * train.batch},
+                       {"images", images},
+                       {"stages", to_json(stages)},
                        {"device", device},
                        {"backend", backend},
                        {"environment", launch.world.source},
@@ -35,10 +119,15 @@ int dry_run(const Launch& launch, bool json) {
                launch.config.origin(key.path));
   }
   for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
-  fmt::print("\n{}\n", plan.text());
+  if (schedule.empty()) {
+    fmt::print("\n{}\n", plan.text());
+  } else {
+    print(stages, launch.config);
+    fmt::print("\n");
+  }
   fmt::print("{} iterations, {} kimg; a state every {} kimg\n",
              iterations,
-             number(static_cast<double>(iterations * train.batch) / 1e3),
+             number(kimg(images)),
              number(static_cast<double>(save.every.images) / 1e3));
   fmt::print("{} on {} node{} ({}), device {}, backend {}\n",
              plan.world == 1 ? "1 rank" : fmt::format("{} ranks", plan.world),

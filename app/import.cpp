@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/tensors.h"
+#include "gan/model_json.h"
 #include "official_pickle.h"
 #include "recipes.h"
 #include "trainer_verbs.h"
@@ -32,6 +33,28 @@ FileKind kind_of(std::string_view content) {
   return pickle ? FileKind::kPickle : FileKind::kOther;
 }
 
+// The official networks of PGGAN and StyleGAN v1, as safetensors.
+ImportedModel read_official(const std::string& input, const std::string& recipe) {
+  std::vector<std::string> known;
+  for (const RecipeRow& row : recipe_rows()) {
+    if (row.import_official != nullptr) known.push_back(row.name);
+    if (row.name != recipe || row.import_official == nullptr) continue;
+    ModelContent content = row.import_official(load_safetensors(input), input);
+    return {content.model, {content.tensors.begin(), content.tensors.end()}};
+  }
+  if (recipe.empty())
+    fail(Exit::kUsage,
+         "{}: a safetensors file; say whose variables it has, --recipe {} (generate and "
+         "--init-from take model files as they are)",
+         input,
+         join(known, " or "));
+  fail(Exit::kUsage,
+       "{}: --recipe {}: safetensors files are read of {}",
+       input,
+       recipe,
+       join(known, " and "));
+}
+
 ImportedModel read_foreign(const std::string& input, const std::string& recipe) {
   const std::string content = read_file(input);
   if (content.empty()) fail(Exit::kInput, "{}: an empty file", input);
@@ -41,11 +64,7 @@ ImportedModel read_foreign(const std::string& input, const std::string& recipe) 
            "{}: a zip, perhaps what torch.save wrote; network pickles (.pkl) are read",
            input);
     case FileKind::kSafetensors:
-      fail(Exit::kInput,
-           "{}: a safetensors file; network pickles (.pkl) of StyleGAN2 are read{}",
-           input,
-           recipe.empty() ? ", and generate and --init-from take model files as they are"
-                          : ", and none of recipe " + recipe + " from safetensors");
+      return read_official(input, recipe);
     case FileKind::kOther:
       fail(Exit::kInput,
            "{}: not a network pickle; perhaps a web page or a pointer instead of the file itself",
@@ -76,12 +95,16 @@ std::string about(const ImportedModel& imported) {
   for (const auto& [name, tensor] : imported.tensors)
     ++(starts_with(name, "G.") ? G : starts_with(name, "D.") ? D : generator);
   const Json& model = imported.model;
+  // StyleGAN2's names, and those of the networks before it.
+  const auto size = [&](const char* name, const char* earlier) {
+    return model.contains(name) ? model[name].dump() : model.value(earlier, Json(0)).dump();
+  };
   return fmt::format(
       "{} of {} pixels, {} channels, {} classes: {} tensors of the generator, {} of G, {} of D",
       model["recipe"].get<std::string>(),
-      model["img_resolution"].dump(),
-      model["img_channels"].dump(),
-      model["c_dim"].dump(),
+      size("img_resolution", "resolution"),
+      size("img_channels", "num_channels"),
+      size("c_dim", "label_size"),
       generator,
       G,
       D);

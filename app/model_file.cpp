@@ -27,7 +27,7 @@ const RecipeRow& recipe_of(const fs::path& path, const TensorFile& file, const J
 
 }  // namespace
 
-std::unique_ptr<Generator> load_generator(const fs::path& file_or_run) {
+ModelFile load_generator(const fs::path& file_or_run) {
   const fs::path path = find_model(file_or_run);
   const TensorFile file = load_safetensors(path);
   Json model;
@@ -35,9 +35,17 @@ std::unique_ptr<Generator> load_generator(const fs::path& file_or_run) {
     model = parse_json(at->second, path.string() + " (gantrain.model)", Exit::kInput);
   }
   const RecipeRow& recipe = recipe_of(path, file, model);
-  std::unique_ptr<Generator> generator = recipe.make_generator(model, file.tensors, path.string());
-  generator->load(file.tensors, path.string());
-  return generator;
+  ModelFile loaded{recipe.make_generator(model, file.tensors, path.string())};
+  loaded.generator->load(file.tensors, path.string());
+  for (const char* key : {"level", "alpha"}) {
+    const auto at = file.metadata.find(std::string("gantrain.") + key);
+    if (at == file.metadata.end()) continue;
+    loaded.drawing[key] =
+        parse_json(at->second, fmt::format("{} (gantrain.{})", path.string(), key), Exit::kInput);
+    if (!loaded.drawing[key].is_number())
+      fail(Exit::kInput, "{}: gantrain.{} = {}: no number", path.string(), key, at->second);
+  }
+  return loaded;
 }
 
 }  // namespace gantrain

@@ -2,6 +2,8 @@
 #include "recipes.h"
 
 #include "recipes/dcgan/recipe.h"
+#include "recipes/pggan/recipe.h"
+#include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "util/error.h"
 
@@ -10,6 +12,8 @@ namespace gantrain {
 const std::vector<RecipeRow>& recipe_rows() {
   static const std::vector<RecipeRow> table = {
       dcgan::row(),
+      pggan::row(),
+      stylegan1::row(),
       stylegan2::row(),
   };
   return table;

@@ -92,6 +92,8 @@ void scale_rates(Config& config, double preset_batch) {
   const auto batch = static_cast<double>(config.read<TrainOptions>("train.").batch);
   const std::string rule = text_of(config.get("train.lr_scale"));
   if (batch == preset_batch) return;
+  // Of networks that grow each stage has its own batch and rates: choose_schedule() moves them.
+  if (find_recipe_keys(text_of(config.get("recipe"))).schedule != nullptr) return;
   if (rule == "none") {
     info(
         "batch {} instead of the preset's {}: learning rates stay (--lr-scale linear|sqrt scales "

@@ -5,6 +5,8 @@
 #include "dist/options.h"
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"
+#include "recipes/pggan/options.h"
+#include "recipes/stylegan1/options.h"
 #include "recipes/stylegan2/options.h"
 #include "train/options.h"
 #include "util/error.h"
@@ -26,11 +28,28 @@ void fields(HeaderOptions& o, Field&& field) {
   field("recipe", o.recipe, "model family; a preset names it");
 }
 
+// Progressive networks.
+void check_growing(int64_t resolution) {
+  const bool power_of_two = (resolution & (resolution - 1)) == 0;
+  if (power_of_two && resolution >= 4 && resolution <= 1024) return;
+  fail(Exit::kUsage,
+       "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
+       "1024",
+       resolution);
+}
+
 }  // namespace
 
 const std::vector<RecipeKeys>& recipe_keys() {
   static const std::vector<RecipeKeys> table = {
       {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false, nullptr},
+      {"pggan", pggan::add_keys, check_growing, /*conditional=*/false, pggan::complete, schedule_of},
+      {"stylegan1",
+       stylegan1::add_keys,
+       check_growing,
+       /*conditional=*/true,
+       stylegan1::complete,
+       schedule_of},
       {"stylegan2",
        stylegan2::add_keys,
        stylegan2::check_resolution,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "gan/schedule.h"
 
 namespace gantrain {
 
@@ -19,6 +20,8 @@ struct RecipeKeys {
   // stays), says what and why;
   // null: nothing to choose.
   std::vector<std::string> (*complete)(Config& config, int64_t ranks);
+  // Of networks that grow, from a complete configuration; null: one stage for ever.
+  Schedule (*schedule)(const Config& config) = nullptr;
 };
 
 const std::vector<RecipeKeys>& recipe_keys();

@@ -13,12 +13,13 @@ namespace gantrain {
 int import_verb(const std::vector<std::string>& arguments) {
   CLI::App app(
       "A model file of foreign weights: network pickles of StyleGAN2-ADA (PyTorch) and of "
-      "StyleGAN2 in StyleGAN3's repository. Nothing in them is executed.",
+      "StyleGAN2 in StyleGAN3's repository (nothing in them is executed), and, with --recipe, "
+      "safetensors with the official variables of PGGAN and StyleGAN v1.",
       "gantrain import");
   std::string input, output, recipe;
-  app.add_option("FILE", input, "network pickle (.pkl)");
+  app.add_option("FILE", input, "network pickle (.pkl), or safetensors with --recipe");
   app.add_option("-o,--output", output, "model file to write (.safetensors)");
-  app.add_option("--recipe", recipe, "model family of FILE, where the file does not say it");
+  app.add_option("--recipe", recipe, "model family of FILE, where the file does not say it: pggan or stylegan1");
   if (!parse(app, arguments)) return 0;
   if (input.empty()) fail(Exit::kUsage, "import: which file? gantrain import FILE -o MODEL");
   if (output.empty()) fail(Exit::kUsage, "import: where to? -o MODEL.safetensors");

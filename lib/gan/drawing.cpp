@@ -26,4 +26,13 @@ int64_t level_of(const Drawing& drawing, const std::vector<int64_t>& levels) {
   return drawing.level;
 }
 
+Drawing drawing_at(const Schedule& schedule, int64_t number, int64_t images_seen) {
+  const Stage& stage = schedule.stages()[static_cast<size_t>(number)];
+  Drawing drawing;
+  drawing.level = stage.resolution;
+  // The last iteration of a fade may have gone over its end.
+  if (schedule.stage_at(images_seen) == number) drawing.alpha = schedule.alpha_at(images_seen);
+  return drawing;
+}
+
 }  // namespace gantrain

@@ -14,4 +14,7 @@ std::vector<int64_t> levels_up_to(int64_t resolution);
 // UserError(kUsage) unless the level is one of them and alpha is in [0, 1].
 int64_t level_of(const Drawing& drawing, const std::vector<int64_t>& levels);
 
+// How a network in that stage of its growth draws: its pixels and its newest layers' weight.
+Drawing drawing_at(const Schedule& schedule, int64_t stage, int64_t images_seen);
+
 }  // namespace gantrain

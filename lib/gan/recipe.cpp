@@ -5,6 +5,11 @@
 
 namespace gantrain {
 
+const Schedule& Recipe::schedule() const {
+  static const Schedule one_stage;
+  return one_stage;
+}
+
 at::Tensor Generator::styles(const at::Tensor&, const at::Tensor&, const Drawing&) {
   throw std::logic_error("this generator has no latents of layers");
 }

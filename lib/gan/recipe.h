@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "core/tensors.h"
 #include "gan/player.h"
+#include "gan/schedule.h"
 
 namespace gantrain {
 
@@ -81,6 +82,10 @@ class Recipe {
   // Samples that normalise each other (minibatch standard deviation): the micro-batch should be a
   // multiple of it.
   virtual int64_t batch_group() const { return 1; }
+  // Of a recipe whose networks grow: when its stages are. Empty: it has one stage for ever.
+  virtual const Schedule& schedule() const;
+  // A stage begins, or is gone on with: networks and Player::active are that stage's from now on.
+  virtual void enter(const Stage& /*stage*/) {}
   // "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };
@@ -127,6 +132,9 @@ class Generator {
   virtual void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 };
 
+struct ModelContent;
+struct TensorFile;
+
 // One row of the table of recipes (app/recipes.cpp).
 struct RecipeRow {
   std::string name;
@@ -137,6 +145,9 @@ struct RecipeRow {
                                                const std::map<std::string, at::Tensor>& tensors,
                                                const std::string& source);
   bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
+  // The recipe's model of a file with its authors' names and layouts (gan/model_json.h); null: it
+  // has no such files. Throws UserError(kInput) naming `source` and what does not fit.
+  ModelContent (*import_official)(const TensorFile& file, const std::string& source) = nullptr;
   // Whether data.cond=auto uses the labels that the data has; null: the recipe has no use for any.
   bool (*wants_labels)(const Config&) = nullptr;
 };

@@ -56,6 +56,28 @@ double Schedule::alpha_at(int64_t images_seen) const {
   return static_cast<double>(images_seen - stage.first) / static_cast<double>(stage.length);
 }
 
+int64_t Schedule::iterations_to(int64_t images) const {
+  int64_t seen = 0, iterations = 0;
+  for (size_t i = 0; i < stages_.size() && seen < images; ++i) {
+    const bool last = i + 1 == stages_.size();
+    const int64_t end = last ? images : std::min(images, stages_[i + 1].first);
+    if (end <= seen) continue;  // the batch before went over all of it
+    const int64_t steps = (end - seen + stages_[i].batch - 1) / stages_[i].batch;
+    seen += steps * stages_[i].batch;
+    iterations += steps;
+  }
+  return iterations;
+}
+
+std::string Schedule::name_of(int64_t stage) const {
+  const Stage& s = stages_[static_cast<size_t>(stage)];
+  return fmt::format("stage {} of {}: {} pixels, {}",
+                     stage + 1,
+                     stages_.size(),
+                     s.resolution,
+                     s.fading ? "fading in" : "stable");
+}
+
 Schedule make_schedule(const ScheduleOptions& o, int64_t resolution) {
   if (o.start > resolution) {
     fail(

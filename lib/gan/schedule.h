@@ -32,8 +32,8 @@ struct ScheduleOptions {
   int64_t start = 4;
   Kimg fade{600'000};
   Kimg stable{600'000};
-  std::string batch = "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4";
-  std::string lr_factor = "1";
+  std::string batch = "auto";      // choose_schedule() fills in both
+  std::string lr_factor = "auto";
   bool reset_optimizers = true;
 };
 
@@ -42,8 +42,12 @@ void fields(ScheduleOptions& o, Field&& field) {
   field("start", o.start, power_of_two(4, 1024), "pixels of the first stage");
   field("fade_kimg", o.fade, between(0, 1e9), "kimg over which a resolution is faded in");
   field("stable_kimg", o.stable, between(0.001, 1e9), "kimg between two fades");
-  field("batch", o.batch, "global batch by resolution: 4:128,8:64,16 (the last for all others)");
-  field("lr_factor", o.lr_factor, "factor of both learning rates by resolution: 128:1.5,256:2,1");
+  field("batch",
+        o.batch,
+        "global batch by resolution: 4:128,8:64,16 (the last for all others); auto: by ranks");
+  field("lr_factor",
+        o.lr_factor,
+        "factor of both learning rates by resolution: 128:1.5,256:2,1; auto: by ranks");
   field("reset_optimizers", o.reset_optimizers, "moments start at zero at each stage");
 }
 
@@ -59,6 +63,10 @@ class Schedule {
   int64_t stage_at(int64_t images_seen) const;
   // Weight of the newest layers: 1 outside fades.
   double alpha_at(int64_t images_seen) const;
+  // Iterations that take `images`, each of its stage's batch.
+  int64_t iterations_to(int64_t images) const;
+  // "stage 3 of 5: 16 pixels, fading in".
+  std::string name_of(int64_t stage) const;
 
  private:
   std::vector<Stage> stages_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/archive.h"
+#include "gan/drawing.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -49,7 +50,7 @@ Json plain_values(const Config& config) {
   return values;
 }
 
-void check_config(const fs::path& path,
+void check_config(const std::string& what,
                   const Json& saved,
                   const Config& config,
                   const std::string& force,
@@ -74,7 +75,7 @@ void check_config(const fs::path& path,
                      : "give the old values (" + misfit + "), or --resume none to start afresh";
   fail(Exit::kUsage,
        "{}: the configuration differs: {}; {}",
-       path.string(),
+       what,
        join(differing, ", "),
        way_out);
 }
@@ -108,14 +109,18 @@ void load_one(const fs::path& path,
     fail(Exit::kInput, "{}: not a gantrain state of this version", path.string());
   }
   const std::string misfit = find_misfit(archive, state);
-  check_config(path, meta.at("config"), config, force, misfit);
-  if (!misfit.empty()) fail(Exit::kUsage, "{}: {}", path.string(), misfit);
+  const auto stage = meta.value("stage_name", "");
+  const std::string what = stage.empty() ? path.string() : path.string() + " (" + stage + ")";
+  check_config(what, meta.at("config"), config, force, misfit);
+  if (!misfit.empty()) fail(Exit::kUsage, "{}: {}", what, misfit);
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : state) tensor.detach().copy_(archive.tensors.at(name));
   counters.images_seen = meta.at("images_seen").get<int64_t>();
   counters.iteration = meta.at("iteration").get<int64_t>();
   counters.tick = meta.at("tick").get<int64_t>();
   counters.seconds = meta.at("seconds").get<double>();
+  counters.stage = meta.value("stage", int64_t{0});
+  counters.stage_name = meta.value("stage_name", "");
 }
 
 }  // namespace
@@ -144,6 +149,8 @@ void save_state(const fs::path& path,
                      {"iteration", c.iteration},
                      {"tick", c.tick},
                      {"seconds", c.seconds},
+                     {"stage", c.stage},
+                     {"stage_name", c.stage_name},
                      {"config", plain_values(config)}};
   archive.meta = meta.dump();
   int64_t bytes = 0;
@@ -170,12 +177,20 @@ void save_model(const fs::path& path,
   NamedTensors all = state_of(ema);
   for (const PlayerState& p : players)
     append(all, p.player->name + ".", state_of(*p.player->network));
-  save_safetensors(path,
-                   all,
-                   {{"format", "pt"},
-                    {"gantrain.model", recipe.model().dump()},
-                    {"gantrain.version", kVersion},
-                    {"gantrain.kimg", number(static_cast<double>(c.images_seen) / 1e3)}});
+  std::map<std::string, std::string> metadata = {
+      {"format", "pt"},
+      {"gantrain.model", recipe.model().dump()},
+      {"gantrain.version", kVersion},
+      {"gantrain.kimg", number(static_cast<double>(c.images_seen) / 1e3)}};
+  if (!recipe.schedule().empty()) {
+    const Drawing drawing = drawing_at(recipe.schedule(), c.stage, c.images_seen);
+    const bool grown = drawing.level == recipe.schedule().stages().back().resolution;
+    if (!grown || drawing.alpha < 1) {  // what generate draws by default
+      metadata["gantrain.level"] = std::to_string(drawing.level);
+      metadata["gantrain.alpha"] = fmt::format("{}", drawing.alpha);
+    }
+  }
+  save_safetensors(path, all, metadata);
 }
 
 fs::path load_newest(const fs::path& where,
@@ -215,7 +230,8 @@ bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters&
                                       static_cast<double>(c.images_seen),
                                       static_cast<double>(c.iteration),
                                       static_cast<double>(c.tick),
-                                      c.seconds},
+                                      c.seconds,
+                                      static_cast<double>(c.stage)},
                                      at::kDouble)
                            .to(state.front().second.device());
   group.broadcast_(numbers);
@@ -225,6 +241,7 @@ bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters&
   c.iteration = static_cast<int64_t>(host[2].item<double>());
   c.tick = static_cast<int64_t>(host[3].item<double>());
   c.seconds = host[4].item<double>();
+  c.stage = static_cast<int64_t>(host[5].item<double>());
   group.broadcast_state(state);
   return true;
 }

@@ -19,6 +19,9 @@ struct Counters {
   int64_t iteration = 0;
   int64_t tick = 0;
   double seconds = 0;  // trained so far, over all sessions
+  // Of a network that grows: number of the stage that was trained last, and its name for messages.
+  int64_t stage = 0;
+  std::string stage_name;
 };
 
 // Everything that an exact resume needs, as the tensors themselves: networks, their buffers,

@@ -25,6 +25,9 @@ class Evaluation {
              const MetricsOptions& metrics,
              uint64_t seed);
 
+  // From now on generated pictures are drawn so; smaller ones are enlarged, each pixel to a square.
+  void draw(const Drawing& drawing) { drawing_ = drawing; }
+
   Image real_grid() const;  // the first real pictures of a fixed permutation
   Image fake_grid();        // from latents that stay the same all through the run
 
@@ -41,6 +44,7 @@ class Evaluation {
   SampleOptions samples_;
   MetricsOptions metrics_;
   uint64_t seed_;
+  Drawing drawing_;
 };
 
 }  // namespace gantrain

@@ -43,6 +43,11 @@ void Optimizer::step() {
   if (!parameters.empty()) update(parameters, gradients);
 }
 
+void Optimizer::reset() {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, tensor] : state()) tensor.zero_();
+}
+
 void Optimizer::clear_gradients() {
   for (at::Tensor& p : parameters_) p.mutable_grad() = at::Tensor();
 }
@@ -84,7 +89,7 @@ class Adam final : public Optimizer {
   void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
     std::vector<at::Tensor> first = moving(first_), second = moving(second_),
                             steps = moving(steps_);
-    adam_step_(parameters, gradients, first, second, steps, {o_.lr, o_.beta1, o_.beta2, o_.eps});
+    adam_step_(parameters, gradients, first, second, steps, {rate_ * o_.lr, o_.beta1, o_.beta2, o_.eps});
   }
 
  private:
@@ -111,9 +116,9 @@ class Sgd final : public Optimizer {
       std::vector<at::Tensor> momentum = moving(momentum_);
       at::_foreach_mul_(momentum, o_.momentum);
       at::_foreach_add_(momentum, gradients);
-      at::_foreach_add_(parameters, momentum, -o_.lr);
+      at::_foreach_add_(parameters, momentum, -rate_ * o_.lr);
     } else {
-      at::_foreach_add_(parameters, gradients, -o_.lr);
+      at::_foreach_add_(parameters, gradients, -rate_ * o_.lr);
     }
   }
 
@@ -143,7 +148,7 @@ class Rmsprop final : public Optimizer {
     at::_foreach_addcmul_(square, gradients, gradients, 1 - o_.alpha);
     std::vector<at::Tensor> root = at::_foreach_sqrt(square);
     at::_foreach_add_(root, o_.eps);
-    at::_foreach_addcdiv_(parameters, gradients, root, -o_.lr);
+    at::_foreach_addcdiv_(parameters, gradients, root, -rate_ * o_.lr);
   }
 
  private:

@@ -21,6 +21,10 @@ class Optimizer {
   void step();
   // From now on only these of its parameters move; the others keep their place and their moments.
   void restrict_to(const NamedTensors& active);
+  // Factor of the learning rate from now on: a stage's.
+  void scale_rate(double factor) { rate_ = factor; }
+  // As it was made: moments and step counts are zero.
+  void reset();
   // Sets every gradient to undefined (Optimizer::zero_grad of LibTorch throws on bucket views).
   void clear_gradients();
 
@@ -39,6 +43,7 @@ class Optimizer {
 
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
+  double rate_ = 1;
 
  private:
   std::vector<bool> moves_;

@@ -49,6 +49,21 @@ BatchPlan plan_batch(const TrainOptions& o, int64_t world) {
   return plan;
 }
 
+BatchPlan plan_stage(const TrainOptions& options,
+                     int64_t batch,
+                     int64_t world,
+                     const std::string& stage) {
+  TrainOptions of_stage = options;
+  of_stage.batch = batch;
+  if (of_stage.micro_batch && !of_stage.accumulate)
+    of_stage.micro_batch = std::min(*of_stage.micro_batch, std::max<int64_t>(batch / world, 1));
+  try {
+    return plan_batch(of_stage, world);
+  } catch (const UserError& e) {
+    fail(e.code(), "{}: {}", stage, e.what());
+  }
+}
+
 BatchPlan plan_player(const BatchPlan& plan,
                       const std::string& player,
                       std::optional<int64_t> accumulate) {

@@ -23,6 +23,13 @@ struct BatchPlan {
 // divide the batch, with the nearest batches that would.
 BatchPlan plan_batch(const TrainOptions& options, int64_t world);
 
+// Of a stage whose batch differs from train.batch; a micro-batch of more images than a rank has
+// becomes those. Throws like plan_batch, naming the stage.
+BatchPlan plan_stage(const TrainOptions& options,
+                     int64_t batch,
+                     int64_t world,
+                     const std::string& stage);
+
 // Cut for a player with accumulation of its own (`accumulate`), if it has one.
 BatchPlan plan_player(const BatchPlan& plan,
                       const std::string& player,

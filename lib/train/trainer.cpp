@@ -60,6 +60,7 @@ RankBatch Trainer::next_batch() {
 }
 
 void Trainer::iterate() {
+  enter_due_stage();
   StepHooks hooks;
   hooks.phase = setup_.host.phase;
   hooks.loss = [this](const std::string& name, const at::Tensor& loss) {
@@ -101,7 +102,8 @@ void Trainer::predict_time() {
   const double left = static_cast<double>(train_.kimg.images - counters_.images_seen) /
                       static_cast<double>(plan_.batch);
   if (left > 0)
-    info("speed   {:.3g} images/s: about {} to go",
+    info(recipe_->schedule().empty() ? "speed   {:.3g} images/s: about {} to go"
+                                     : "speed   {:.3g} images/s now; as fast as this, {} to go",
          static_cast<double>(plan_.batch) / each,
          short_duration(left * each));
 }
@@ -163,6 +165,7 @@ void Trainer::save() {
 
 void Trainer::sample(const std::string& file) {
   setup_.host.phase("samples");
+  draw_as_now();
   const Image grid = evaluation_->fake_grid();
   reporter_->grid(file, "Samples/fakes", grid, counters_.images_seen);
   reporter_->grid("latest.png", "Samples/latest", grid, counters_.images_seen);
@@ -171,6 +174,7 @@ void Trainer::sample(const std::string& file) {
 
 void Trainer::measure() {
   setup_.host.phase("metrics");
+  draw_as_now();
   for (const Json& line : evaluation_->measure()) {
     std::string text;
     for (const auto& [name, value] : line["results"].items()) {

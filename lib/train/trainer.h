@@ -33,6 +33,10 @@ class Trainer {
   bool resume();  // true if a state was loaded
   void open_run_folder();
   void write_start_files(bool resumed);
+  void begin_stage(int64_t number);
+  void enter_due_stage();
+  void check_stage() const;
+  void draw_as_now();
   RankBatch next_batch();
   void iterate();
   void end_of_iteration(int64_t images_before);

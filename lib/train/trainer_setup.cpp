@@ -48,18 +48,19 @@ Trainer::Trainer(const TrainSetup& setup)
   debug("first all-reduce {:.3f} s after the start", monotonic_seconds() - setup_.host.started);
   setup_.host.phase("set-up");
   build_networks();
+  const Schedule& schedule = recipe_->schedule();
+  for (size_t i = 0; i < schedule.stages().size(); ++i)  // what cannot be cut ends the run now
+    plan_stage(train_,
+               schedule.stages()[i].batch,
+               plan_.world,
+               schedule.name_of(static_cast<int64_t>(i)));
   const bool resumed = resume();
   open_run_folder();
   reporter_ = std::make_unique<Reporter>(group_, train_.kimg.images, counters_.images_seen);
   evaluation_ = std::make_unique<Evaluation>(
       *ema_, dataset_, sample_options_, metrics_options_, static_cast<uint64_t>(train_.seed));
+  begin_stage(counters_.stage);
   if (writes()) write_start_files(resumed);
-  loader_ = std::make_unique<Loader>(dataset_,
-                                     data_options_,
-                                     static_cast<uint64_t>(train_.seed),
-                                     Slice{group_->rank(), group_->world()},
-                                     counters_.images_seen,
-                                     plan_.batch);
 }
 
 Trainer::~Trainer() {
@@ -157,6 +158,7 @@ bool Trainer::resume() {
   if (!loaded && writes() && !run_.init_from.empty())
     init_ = init_from(run_.init_from, recipe_->players(), *ema_->network());
   if (share_state(*group_, loaded, state_, counters_)) {
+    check_stage();
     earlier_seconds_ = counters_.seconds;
     return true;
   }
@@ -222,6 +224,7 @@ void Trainer::write_start_files(bool resumed) {
   for (const std::string& line : setup_.chosen) info("{}", line);
   if (init_) log_table(*init_);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));
+  if (!counters_.stage_name.empty()) info("stages  {} now", counters_.stage_name);
   const std::string_view backend = names(setup_.backend)[static_cast<size_t>(setup_.backend)];
   if (plan_.world > 1)
     info("ranks   {} over {}, ddp-mode {}", plan_.world, backend, describe_syncs(players_, dist_));

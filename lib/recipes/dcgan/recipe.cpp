@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "gan/turns.h"
 #include "ops/losses.h"
 #include "recipes/dcgan/networks.h"
 #include "util/error.h"
@@ -40,15 +41,11 @@ class Dcgan final : public Recipe {
       move_to(*player->network, context.device, context.dtype);
       player->network->train();
     }
-    phases_.push_back({"D", D_player_, 1, 0, [this](const Batch& b) { return d_loss(b); }});
-    // After D.steps updates of D come G.steps updates of G, each with latents of its own.
-    const int64_t turn = options_.D.steps;
-    for (int64_t i = 0; i < options_.G.steps; ++i) {
-      const auto loss = [this, i](const Batch& b) { return g_loss(b, i); };
-      phases_.push_back(
-          {i == 0 ? "G" : "G" + std::to_string(i + 1), G_player_, turn, turn - 1, loss});
-    }
-    for (Phase& phase : phases_) phase.reaches_all = true;
+    phases_ = take_turns(
+        D_player_,
+        [this](const Batch& b, int64_t) { return d_loss(b); },
+        G_player_,
+        [this](const Batch& b, int64_t phase) { return g_loss(b, phase - 1); });
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "util/field.h"
+#include "config/config.h"
+#include "gan/options.h"
+#include "gan/schedule_choice.h"
 
 namespace gantrain::pggan {
 
@@ -49,5 +53,35 @@ void fields(LossOptions& o, Field&& field) {
   field("gp_size", o.gp_size, "pictures that the gradient is taken by: the level's or full size");
   field("drift", o.drift, between(0, 1e6), "weight of the squared scores of real pictures");
 }
+
+// Adam of sec. 6: betas 0 and 0.99.
+inline PlayerOptions player_options() {
+  PlayerOptions o;
+  o.adam = {0.001, 0, 0.99, 1e-8};
+  return o;
+}
+
+struct Options {
+  NetworkOptions net;
+  LossOptions loss;
+  ScheduleOptions schedule;
+  PlayerOptions G = player_options();
+  PlayerOptions D = player_options();
+};
+
+template <class Field>
+void fields(Options& o, Field&& field) {
+  field("pggan", o.net, "networks");
+  field("pggan", o.loss, "losses");
+  field("schedule", o.schedule, "progressive growing");
+  field("G", o.G, "generator");
+  field("D", o.D, "discriminator");
+}
+
+// This recipe's keys, for the program that knows no torch.
+void add_keys(Schema& schema);
+
+// Fills in the schedule's tables where the user has not, for that many ranks: choose_schedule().
+std::vector<std::string> complete(Config& config, int64_t ranks);
 
 }  // namespace gantrain::pggan

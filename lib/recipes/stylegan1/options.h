@@ -2,9 +2,13 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "util/field.h"
+#include "config/config.h"
+#include "gan/options.h"
+#include "gan/schedule_choice.h"
 
 namespace gantrain::stylegan1 {
 
@@ -66,5 +70,50 @@ void fields(LossOptions& o, Field&& field) {
         o.penalty_size,
         "pictures that penalties' gradients are taken by: the level's or full size");
 }
+
+// App. C: Adam with betas 0 and 0.99.
+inline PlayerOptions player_options() {
+  PlayerOptions o;
+  o.adam = {0.001, 0, 0.99, 1e-8};
+  return o;
+}
+
+// App. C: starts at 8 pixels.
+inline ScheduleOptions schedule_options() {
+  ScheduleOptions o;
+  o.start = 8;
+  return o;
+}
+
+struct Options {
+  bool conditional = false;
+  NetworkOptions net;
+  LossOptions loss;
+  double mixing = 0.9;  // sec. 3.1
+  double w_avg_beta = 0.995;
+  ScheduleOptions schedule = schedule_options();
+  PlayerOptions G = player_options();
+  PlayerOptions D = player_options();
+};
+
+template <class Field>
+void fields(Options& o, Field&& field) {
+  field("stylegan1.conditional",
+        o.conditional,
+        "with data.cond=auto: use the labels that the data has");
+  field("stylegan1", o.net, "networks");
+  field("stylegan1", o.loss, "losses");
+  field("stylegan1.mixing", o.mixing, between(0, 1), "probability of mixing two styles");
+  field("stylegan1.w_avg_beta", o.w_avg_beta, between(0, 1), "decay of the mean of w");
+  field("schedule", o.schedule, "progressive growing");
+  field("G", o.G, "generator");
+  field("D", o.D, "discriminator");
+}
+
+// This recipe's keys, for the program that knows no torch.
+void add_keys(Schema& schema);
+
+// Fills in the schedule's tables where the user has not, for that many ranks: choose_schedule().
+std::vector<std::string> complete(Config& config, int64_t ranks);
 
 }  // namespace gantrain::stylegan1

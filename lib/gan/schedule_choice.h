@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "gan/schedule.h"
+
+namespace gantrain {
+
+// One row of a progressive recipe's table: what its authors used from so many devices on.
+struct ScheduleRow {
+  int64_t ranks;
+  std::string batch, lr_factor;  // as in ScheduleOptions
+};
+
+// The batches of Karras et al. 2018a's code for 1, 2, 4 and 8 devices, with learning rates of 1e-3
+// times these factors.
+std::vector<ScheduleRow> pggan_schedules();
+
+// Fills in schedule.batch, schedule.lr_factor and train.batch where the user has not, for that many
+// ranks; train.batch replaces the whole table of batches, and train.lr_scale then moves the rates
+// of each stage. Batches become multiples of the ranks, and of 4 images a rank where they are that
+// large (the group of the minibatch standard deviation). Origins begin with "auto"; what has such
+// an origin stays. Returns lines that say what was chosen and why.
+std::vector<std::string> choose_schedule(Config& config,
+                                         int64_t ranks,
+                                         const std::vector<ScheduleRow>& rows);
+
+// The schedule of a complete configuration; throws UserError(kUsage) naming the key that does not
+// fit.
+Schedule schedule_of(const Config& config);
+
+}  // namespace gantrain
