@@ -40,7 +40,7 @@ ImportedModel read_official(const std::string& input, const std::string& recipe)
     if (row.import_official != nullptr) known.push_back(row.name);
     if (row.name != recipe || row.import_official == nullptr) continue;
     ModelContent content = row.import_official(load_safetensors(input), input);
-    return {content.model, {content.tensors.begin(), content.tensors.end()}};
+    return {{content.tensors.begin(), content.tensors.end()}, content.model};
   }
   if (recipe.empty())
     fail(Exit::kUsage,

@@ -102,9 +102,9 @@ void Trainer::predict_time() {
   const double left = static_cast<double>(train_.kimg.images - counters_.images_seen) /
                       static_cast<double>(plan_.batch);
   if (left > 0)
-    info(recipe_->schedule().empty() ? "speed   {:.3g} images/s: about {} to go"
-                                     : "speed   {:.3g} images/s now; as fast as this, {} to go",
+    info("speed   {:.3g} images/s{}: about {} to go",
          static_cast<double>(plan_.batch) / each,
+         recipe_->schedule().empty() ? "" : ", if all stages were as fast as this one",
          short_duration(left * each));
 }
 

@@ -90,3 +90,14 @@ TEST_CASE("ABrokenTableIsRefusedByItsKey") {
   o.start = 32;
   CHECK_THROWS_WITH(make_schedule(o, 16), Catch::Contains("schedule.start"));
 }
+
+TEST_CASE("IterationsAreCountedAcrossStagesThatABatchGoesOver") {
+  const Schedule schedule = make_schedule(small(), 16);
+  // By hand: 63 x 64 = 4032 images; 187 x 32 to 10016; 125 x 32 to 14016; 374 x 16 to 20000.
+  CHECK(schedule.iterations_to(4000) == 63);
+  CHECK(schedule.iterations_to(10'000) == 63 + 187);
+  CHECK(schedule.iterations_to(20'000) == 63 + 187 + 125 + 374);
+  CHECK(schedule.iterations_to(20'017) == 63 + 187 + 125 + 374 + 2);
+  CHECK(schedule.iterations_to(0) == 0);
+  CHECK(schedule.name_of(3) == "stage 4 of 5: 16 pixels, fading in");
+}

@@ -55,3 +55,11 @@ TEST_CASE("NamesCountKimg") {
   save.every.images = 500;
   CHECK(needs_fractions(train, save));
 }
+
+TEST_CASE("AStagesSmallerBatchIsCutIntoWhatARankHas") {
+  const TrainOptions o = options(64, 8);
+  CHECK(plan_stage(o, 64, 2, "stage").accumulate == 4);
+  CHECK(plan_stage(o, 8, 2, "stage").micro_batch == 4);
+  CHECK_THROWS_WITH(plan_stage(options(64), 9, 2, "stage 3"),
+                    Catch::StartsWith("stage 3: ") && Catch::Contains("2 ranks"));
+}
