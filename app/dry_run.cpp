@@ -60,8 +60,9 @@ void print(const std::vector<StageRow>& rows, const Config& config) {
     const std::string kind = text_of(config.get(std::string(player) + ".optimizer"));
     return config.get(fmt::format("{}.{}.lr", player, kind)).get<double>();
   };
-  fmt::print("\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
-             "iterations\n");
+  fmt::print(
+      "\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
+      "iterations\n");
   for (size_t i = 0; i < rows.size(); ++i) {
     const StageRow& row = rows[i];
     const std::string cut = row.plan.accumulate == 1
@@ -90,9 +91,8 @@ int dry_run(const Launch& launch, bool json) {
   const RecipeKeys& recipe = find_recipe_keys(text_of(launch.config.get("recipe")));
   const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
   const std::vector<StageRow> stages = stage_rows(launch.config, schedule, plan.world);
-  const int64_t iterations = schedule.empty()
-                                 ? (train.kimg.images + train.batch - 1) / train.batch
-                                 : schedule.iterations_to(train.kimg.images);
+  const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch
+                                              : schedule.iterations_to(train.kimg.images);
   const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;
   const std::string device(names(launch.device)[static_cast<size_t>(launch.device)]);
   const std::string backend(names(launch.backend)[static_cast<size_t>(launch.backend)]);

@@ -14,8 +14,9 @@ struct ModelFile {
   Json drawing = Json::object();
 };
 
-// The generator in a model file, or in the newest model of a run folder. The recipe is what "gantrain.model" says, else the one whose tensors these are.
-// Throws UserError(kInput) naming the file, and the tensor that does not fit.
+// The generator in a model file, or in the newest model of a run folder. The recipe is what
+// "gantrain.model" says, else the one whose tensors these are. Throws UserError(kInput) naming the
+// file, and the tensor that does not fit.
 ModelFile load_generator(const std::filesystem::path& file_or_run);
 
 }  // namespace gantrain

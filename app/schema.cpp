@@ -43,7 +43,12 @@ void check_growing(int64_t resolution) {
 const std::vector<RecipeKeys>& recipe_keys() {
   static const std::vector<RecipeKeys> table = {
       {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false, nullptr},
-      {"pggan", pggan::add_keys, check_growing, /*conditional=*/false, pggan::complete, schedule_of},
+      {"pggan",
+       pggan::add_keys,
+       check_growing,
+       /*conditional=*/false,
+       pggan::complete,
+       schedule_of},
       {"stylegan1",
        stylegan1::add_keys,
        check_growing,

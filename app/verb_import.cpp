@@ -19,7 +19,9 @@ int import_verb(const std::vector<std::string>& arguments) {
   std::string input, output, recipe;
   app.add_option("FILE", input, "network pickle (.pkl), or safetensors with --recipe");
   app.add_option("-o,--output", output, "model file to write (.safetensors)");
-  app.add_option("--recipe", recipe, "model family of FILE, where the file does not say it: pggan or stylegan1");
+  app.add_option("--recipe",
+                 recipe,
+                 "model family of FILE, where the file does not say it: pggan or stylegan1");
   if (!parse(app, arguments)) return 0;
   if (input.empty()) fail(Exit::kUsage, "import: which file? gantrain import FILE -o MODEL");
   if (output.empty()) fail(Exit::kUsage, "import: where to? -o MODEL.safetensors");

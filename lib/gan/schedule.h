@@ -32,7 +32,7 @@ struct ScheduleOptions {
   int64_t start = 4;
   Kimg fade{600'000};
   Kimg stable{600'000};
-  std::string batch = "auto";      // choose_schedule() fills in both
+  std::string batch = "auto";  // choose_schedule() fills in both
   std::string lr_factor = "auto";
   bool reset_optimizers = true;
 };

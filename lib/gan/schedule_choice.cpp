@@ -102,12 +102,11 @@ std::vector<std::string> choose_schedule(Config& config,
     config.set("schedule.batch", text_of(config.get("train.batch")), "auto (train.batch)");
   } else if (is_auto(config, "schedule.batch")) {
     config.set("schedule.batch", text_of_table(batches), why);
-    lines.push_back(fmt::format(
-        "auto    schedule.batch {}, lr_factor {}: the table of {} device{}",
-        text_of_table(batches),
-        text_of(config.get("schedule.lr_factor")),
-        row.ranks,
-        row.ranks == 1 ? "" : "s"));
+    lines.push_back(fmt::format("auto    schedule.batch {}, lr_factor {}: the table of {} device{}",
+                                text_of_table(batches),
+                                text_of(config.get("schedule.lr_factor")),
+                                row.ranks,
+                                row.ranks == 1 ? "" : "s"));
   }
   if (is_free(config, "train.batch"))
     config.set("train.batch", schedule_of(config).stages().back().batch, "auto (schedule.batch)");

@@ -73,11 +73,7 @@ void check_config(const std::string& what,
   const std::string way_out =
       misfit.empty() ? "give the old values, or --force " + join(keys, ",")
                      : "give the old values (" + misfit + "), or --resume none to start afresh";
-  fail(Exit::kUsage,
-       "{}: the configuration differs: {}; {}",
-       what,
-       join(differing, ", "),
-       way_out);
+  fail(Exit::kUsage, "{}: the configuration differs: {}; {}", what, join(differing, ", "), way_out);
 }
 
 // What is wrong with the first tensor that does not fit, or "".

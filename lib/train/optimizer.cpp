@@ -89,7 +89,8 @@ class Adam final : public Optimizer {
   void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
     std::vector<at::Tensor> first = moving(first_), second = moving(second_),
                             steps = moving(steps_);
-    adam_step_(parameters, gradients, first, second, steps, {rate_ * o_.lr, o_.beta1, o_.beta2, o_.eps});
+    adam_step_(
+        parameters, gradients, first, second, steps, {rate_ * o_.lr, o_.beta1, o_.beta2, o_.eps});
   }
 
  private:

@@ -50,10 +50,8 @@ Trainer::Trainer(const TrainSetup& setup)
   build_networks();
   const Schedule& schedule = recipe_->schedule();
   for (size_t i = 0; i < schedule.stages().size(); ++i)  // what cannot be cut ends the run now
-    plan_stage(train_,
-               schedule.stages()[i].batch,
-               plan_.world,
-               schedule.name_of(static_cast<int64_t>(i)));
+    plan_stage(
+        train_, schedule.stages()[i].batch, plan_.world, schedule.name_of(static_cast<int64_t>(i)));
   const bool resumed = resume();
   open_run_folder();
   reporter_ = std::make_unique<Reporter>(group_, train_.kimg.images, counters_.images_seen);

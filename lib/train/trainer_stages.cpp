@@ -70,9 +70,9 @@ void Trainer::check_stage() const {
   // Trained last before `seen`: the stage due, or one before it that a batch has gone to the end
   // of, or over.
   const bool exists = saved >= 0 && saved < static_cast<int64_t>(stages.size());
-  const bool fits =
-      exists && saved <= due && schedule.stage_at(std::max<int64_t>(
-                    seen - stages[static_cast<size_t>(saved)].batch, 0)) == saved;
+  const bool fits = exists && saved <= due &&
+                    schedule.stage_at(std::max<int64_t>(
+                        seen - stages[static_cast<size_t>(saved)].batch, 0)) == saved;
   if (fits || (seen == 0 && saved == 0)) return;
   fail(Exit::kInput,
        "{}: saved at {} kimg in its stage {}, which does not fit this schedule: there that is {}; "

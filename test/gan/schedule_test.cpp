@@ -60,6 +60,8 @@ TEST_CASE("AlphaGrowsFromZeroToOneInAFadeAndIsOneElsewhere") {
 // 32-bit floats lose images at 12 million of them.
 TEST_CASE("NoImageIsLostInLongRuns") {
   ScheduleOptions o;
+  o.batch = "4";
+  o.lr_factor = "1";
   const Schedule schedule = make_schedule(o, 1024);
   CHECK(schedule.stages().back().first == 9'600'000);
   CHECK(schedule.alpha_at(schedule.stages()[1].first + 1) == Approx(1.0 / 600'000));

@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
 
+#include "resident_bytes.h"
 #include "spawn_ranks.h"
 #include "sync_recipes.h"
 #include "temporary_folder.h"
@@ -324,13 +324,6 @@ TEST_CASE("TheChoiceIsSaidInOneLine") {
 }
 
 namespace {
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t whole = 0, resident = 0;
-  file >> whole >> resident;
-  return resident * 4096;
-}
 
 size_t hooks_on(const PlayerState& player) {
   size_t all = 0;

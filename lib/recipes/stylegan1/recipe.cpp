@@ -112,10 +112,8 @@ Tensor StyleGan1::styles(const Batch& b, int64_t phase, const Tensor& labels) {
 }
 
 Tensor StyleGan1::pictures(const Batch& b, int64_t phase, const Tensor& labels) {
-  const NoiseKey key{context_.seed,
-                     static_cast<uint64_t>(b.iteration),
-                     static_cast<uint64_t>(phase),
-                     b.samples};
+  const NoiseKey key{
+      context_.seed, static_cast<uint64_t>(b.iteration), static_cast<uint64_t>(phase), b.samples};
   return synthesis_(styles(b, phase, labels), level_of(b), drawn_noise(key, b.real));
 }
 
@@ -132,7 +130,12 @@ Tensor StyleGan1::d_loss(const Batch& b, int64_t phase) {
                        ? uniform(stream, b.samples, {1, 1, 1}).to(real.options())
                        : Tensor();
   const DiscriminatorLoss d =
-      stylegan1::d_loss([&](const Tensor& x) { return D_(x, level, b.labels); }, real, fake, t, options_.loss, context_.resolution);
+      stylegan1::d_loss([&](const Tensor& x) { return D_(x, level, b.labels); },
+                        real,
+                        fake,
+                        t,
+                        options_.loss,
+                        context_.resolution);
   context_.record("Loss/scores/real", d.real_scores);
   context_.record("Loss/signs/real", d.real_scores.sign());
   context_.record("Loss/scores/fake", d.fake_scores);
