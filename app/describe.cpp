@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "data/options.h"
 #include "recipes.h"
 #include "resolve.h"
@@ -27,12 +29,19 @@ double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   StepHooks quiet;
   quiet.phase = [](const std::string&) {};
   quiet.loss = [](const std::string&, const at::Tensor&) {};
-  double start = 0;
-  for (int64_t i = 0; i < 2 * turn; ++i) {  // the first turn warms up
-    if (i == turn) start = monotonic_seconds();
-    run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
-  }
-  return static_cast<double>(kProbeImages * turn) / (monotonic_seconds() - start);
+  int64_t i = 0;
+  const auto run_turns = [&](int64_t turns) {
+    const double start = monotonic_seconds();
+    for (const int64_t end = i + turns * turn; i < end; ++i)
+      run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
+    return monotonic_seconds() - start;
+  };
+  run_turns(1);  // the first one warms up
+  // Long enough for a clock, whatever the size.
+  const double once = run_turns(1);
+  const auto more = static_cast<int64_t>(std::clamp(0.5 / once, 0.0, 50.0));
+  const double seconds = once + run_turns(more);
+  return static_cast<double>(kProbeImages * turn * (1 + more)) / seconds;
 }
 
 // Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.

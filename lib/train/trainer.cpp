@@ -74,6 +74,7 @@ void Trainer::iterate() {
                      static_cast<double>(spent.traffic.collectives));
     reporter_->count("Comm/" + phase + "/buckets", static_cast<double>(spent.buckets));
   };
+  count_stage();
   run_iteration(*recipe_, players_, next_batch(), hooks);
   const int64_t before = counters_.images_seen;
   setup_.host.phase("shared statistics");

@@ -37,6 +37,7 @@ class Trainer {
   void enter_due_stage();
   void check_stage() const;
   void draw_as_now();
+  void count_stage();
   RankBatch next_batch();
   void iterate();
   void end_of_iteration(int64_t images_before);

@@ -83,6 +83,15 @@ void Trainer::check_stage() const {
        schedule.name_of(due));
 }
 
+// For stats.jsonl.
+void Trainer::count_stage() {
+  const Schedule& schedule = recipe_->schedule();
+  if (schedule.empty()) return;
+  const Stage& stage = schedule.stages()[static_cast<size_t>(counters_.stage)];
+  reporter_->count("Progress/resolution", static_cast<double>(stage.resolution));
+  reporter_->count("Progress/alpha", schedule.alpha_at(counters_.images_seen));
+}
+
 void Trainer::draw_as_now() {
   const Schedule& schedule = recipe_->schedule();
   if (schedule.empty()) return;
