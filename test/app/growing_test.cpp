@@ -110,6 +110,26 @@ TEST_CASE("FourRanksFollowOneUndividedBatchOfStyleGan1ThroughItsStages") {
 TEST_CASE("PgganResumesBitForBitInFadesAndAtSwitches") { check_resume("pggan"); }
 TEST_CASE("StyleGan1ResumesBitForBitInFadesAndAtSwitches") { check_resume("stylegan1"); }
 
+TEST_CASE("LabelsLossesAndChannelsOfNetworksThatGrowAreTheSameOnTwoRanksAsInTwoParts") {
+  const TemporaryFolder folder;
+  const std::string stylegan1 = growing("stylegan1"), pggan = growing("pggan");
+  int number = 0;
+  for (const std::string& same :
+       {stylegan1 + "--cond on ",
+        stylegan1 + "--cond on --set stylegan1.loss=wgan-gp ",
+        stylegan1 + "--set stylegan1.loss=saturating --set stylegan1.r2_gamma=1 "
+                    "--set stylegan1.penalty_size=fullres ",
+        stylegan1 + "--set stylegan1.loss=hinge --set data.channels=4 ",
+        pggan + "--set pggan.gp_size=fullres --set data.channels=1 --set G.steps=2 ",
+        pggan + "--set pggan.fused_scale=off --set D.steps=2 --set schedule.fade_kimg=0 ",
+        pggan + "--set schedule.reset_optimizers=off --set schedule.start=16 "}) {
+    CAPTURE(same);
+    const std::string name = std::to_string(++number);
+    CHECK(model_sha(train(folder, name + "b", same + "--nproc 2 --ddp-mode wrapper")) ==
+          model_sha(train(folder, name + "a", same + "--accumulate 2")));
+  }
+}
+
 TEST_CASE("OnlyActiveParametersGoOverTheWire") {
   const TemporaryFolder folder;
   const fs::path run = train(folder, "run", growing("pggan") + "--nproc 2 --set train.tick=0.016");
