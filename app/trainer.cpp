@@ -7,6 +7,7 @@
 
 #include "launch/devices.h"
 #include "launch/rank.h"
+#include "quiet.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/host.h"
@@ -45,13 +46,6 @@ std::string text_of_error(const c10::Error& e) {
   }
 }
 
-// LibTorch's warnings speak to programmers (of DistributedDataParallel, for instance): -v shows
-// them.
-class QuietWarnings final : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& warning) override { debug("LibTorch: {}", warning.msg()); }
-};
-
 // errors/pids.json: which process is which rank, while it runs.
 void write_pids(const RankContext& context, const std::string& folder) {
   Json pids = Json::object();
@@ -87,8 +81,7 @@ Host make_host(const RankContext& context, double started) {
 }
 
 int run(const RankContext& context, const Json& message) {
-  static QuietWarnings quiet;
-  c10::WarningUtils::set_warning_handler(&quiet);
+  quieten_libtorch();
   Config config = config_from_json(message.at("config"));
   if (context.attempt > 0 && !context.board->run_folder().empty()) {
     config.set("run.run_dir", context.board->run_folder(), "restart after a failure");
@@ -158,6 +151,7 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "interpolate") return interpolate(Json::parse(json));
     if (name == "describe") return describe(Json::parse(json));
     if (name == "doctor") return doctor(Json::parse(json));
+    if (name == "bench ddp") return bench_ddp(Json::parse(json));
   } catch (const c10::Error& e) {
     throw std::runtime_error(text_of_error(e));
   }
