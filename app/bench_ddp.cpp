@@ -59,7 +59,7 @@ std::vector<StepTimes> measure(const Json& config_json,
 
 // All measurements of one way.
 struct Measured {
-  std::vector<double> seconds;  // of rank 0's iterations
+  std::vector<double> seconds, cpu;  // of rank 0's iterations
   std::vector<double> exposed, skew;
   double bytes = 0, collectives = 0;  // of an iteration
   int64_t buckets = 0;                // of its phases together
@@ -67,6 +67,7 @@ struct Measured {
   void add(const std::vector<StepTimes>& ranks) {
     const StepTimes& first = ranks.front();
     seconds.insert(seconds.end(), first.seconds.begin(), first.seconds.end());
+    cpu.insert(cpu.end(), first.cpu.begin(), first.cpu.end());
     const Communication c = communication_of(ranks);
     exposed.push_back(c.exposed);
     skew.push_back(c.skew);
@@ -84,6 +85,7 @@ struct Measured {
     return {{"way", way.name},
             {"seconds", step},
             {"quartiles", {quantile(seconds, 0.25), quantile(seconds, 0.75)}},
+            {"cpu", median(cpu)},
             {"exposed", median(exposed) / step},
             {"skew", median(skew) / step},
             {"bytes", bytes},
@@ -108,10 +110,11 @@ Json measure_ways(const Json& config, int64_t ranks, const Json& request) {
 
 void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
   fmt::print("\n{} ranks, batch {}\n", ranks, batch);
-  fmt::print("  {:<16} {:>9} {:>17} {:>9} {:>7} {:>8} {:>12} {:>8}\n",
+  fmt::print("  {:<16} {:>9} {:>17} {:>9} {:>9} {:>7} {:>8} {:>12} {:>8}\n",
              "way",
              "step",
              "quartiles",
+             "cpu",
              "exposed",
              "skew",
              "MB",
@@ -119,17 +122,30 @@ void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
              "buckets");
   for (const Json& row : rows) {
     fmt::print(
-        "  {:<16} {:>7.3f} s {:>7.3f} .. {:<6.3f} {:>7.1f} % {:>5.1f} % {:>8.2f} {:>12.1f} {:>8}\n",
+        "  {:<16} {:>7.3f} s {:>7.3f} .. {:<6.3f} {:>7.3f} s {:>7.1f} % {:>5.1f} % {:>8.2f} "
+        "{:>12.1f} {:>8}\n",
         row["way"].get<std::string>(),
         row["seconds"].get<double>(),
         row["quartiles"][0].get<double>(),
         row["quartiles"][1].get<double>(),
+        row["cpu"].get<double>(),
         100 * row["exposed"].get<double>(),
         100 * row["skew"].get<double>(),
         row["bytes"].get<double>() / 1e6,
         row["collectives"].get<double>(),
         row["buckets"].get<int64_t>());
   }
+}
+
+// Seconds of an iteration by the wall's clock and of the processor.
+struct Cost {
+  double seconds = 0;
+  double cpu = 0;
+};
+
+Json ratio_json(const std::vector<double>& ratios) {
+  const Interval ratio = mean_ratio(ratios);
+  return {{"ratio", ratio.middle}, {"interval", {ratio.low, ratio.high}}};
 }
 
 // Ours (the default way) and the peer's in pairs, in the order AB BA AB ...
@@ -144,39 +160,45 @@ Json compare(const Json& net, int64_t ranks, const Peer& peer, const Json& reque
     arguments.push_back(std::to_string(value));
   }
   Json result = {{"ranks", ranks}, {"batch", batch}, {"pairs", Json::array()}};
-  std::vector<double> ratios;
+  std::vector<double> seconds, cpu;
   for (int64_t pair = 0; pair < request.at("pairs").get<int64_t>(); ++pair) {
-    double ours = 0, theirs = 0;
+    Cost ours, theirs;
     for (const bool first : {true, false}) {
       if (first == (pair % 2 == 0)) {
-        ours = median(measure(config, kDefault, ranks, steps).front().seconds);
+        const StepTimes times = measure(config, kDefault, ranks, steps).front();
+        ours = {median(times.seconds), median(times.cpu)};
       } else {
         const Json answer = run_under_torchrun(peer, ranks, arguments);
-        theirs = answer.at("median");
+        theirs = {answer.at("median"), answer.at("cpu_median")};
         result["torch"] = answer.at("torch");
       }
     }
-    result["pairs"].push_back({ours, theirs});
-    ratios.push_back(ours / theirs);
+    result["pairs"].push_back({ours.seconds, theirs.seconds, ours.cpu, theirs.cpu});
+    seconds.push_back(ours.seconds / theirs.seconds);
+    cpu.push_back(ours.cpu / theirs.cpu);
   }
-  const Interval ratio = mean_ratio(ratios);
-  result["ratio"] = ratio.middle;
-  result["interval"] = {ratio.low, ratio.high};
+  result.update(ratio_json(seconds));
+  result["cpu"] = ratio_json(cpu);
   return result;
 }
 
 void print_comparison(const Json& c) {
+  const auto text = [](const Json& ratio) {
+    return fmt::format("{:.3f} ({:.3f} .. {:.3f})",
+                       ratio.at("ratio").get<double>(),
+                       ratio.at("interval")[0].get<double>(),
+                       ratio.at("interval")[1].get<double>());
+  };
   fmt::print(
-      "\n{} ranks, batch {}: {} takes {:.3f} of the time of PyTorch {}'s DistributedDataParallel "
-      "(95 % interval {:.3f} .. {:.3f}, {} pairs)\n",
-      c["ranks"].get<int64_t>(),
-      c["batch"].get<int64_t>(),
+      "\n{} ranks, batch {}: {} against PyTorch {}'s DistributedDataParallel: {} of its time, "
+      "{} of its processor time (95 % intervals, {} pairs)\n",
+      c.at("ranks").get<int64_t>(),
+      c.at("batch").get<int64_t>(),
       kDefault.name,
-      c["ratio"].get<double>(),
-      c["torch"].get<std::string>(),
-      c["interval"][0].get<double>(),
-      c["interval"][1].get<double>(),
-      c["pairs"].size());
+      c.at("torch").get<std::string>(),
+      text(c),
+      text(c.at("cpu")),
+      c.at("pairs").size());
 }
 
 }  // namespace
@@ -188,7 +210,9 @@ int bench_ddp(const Json& request) {
   Json result = {{"bench", "ddp"}, {"load", {load()}}, {"nets", Json::array()}};
   fmt::print(
       "exposed: share of the step in which nothing computes, because the last rank has launched "
-      "its last collective;\nskew: what the other ranks wait for that one besides. load {:.1f}\n",
+      "its last collective;\nskew: what the other ranks wait for that one besides; cpu: processor "
+      "time of a "
+      "rank. load {:.1f}\n",
       load());
   for (const Json& net : request.at("nets")) {
     fmt::print("\n{}\n", text_of(net.at("about")));

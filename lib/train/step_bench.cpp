@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "data/options.h"
 #include "train/step.h"
@@ -14,6 +15,8 @@ namespace gantrain {
 namespace {
 
 constexpr double kTimeout = 300;  // seconds
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace
 
@@ -54,9 +57,11 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   };
   for (int64_t i = 0; i < bench.warm + bench.steps; ++i) {
     timed = i >= bench.warm;
-    const double start = monotonic_seconds();
+    const double start = monotonic_seconds(), cpu = cpu_seconds();
     run_iteration(*recipe, players, {real, {}, rendezvous.rank, i}, hooks);
-    if (timed) times.seconds.push_back(monotonic_seconds() - start);
+    if (!timed) continue;
+    times.seconds.push_back(monotonic_seconds() - start);
+    times.cpu.push_back(cpu_seconds() - cpu);
   }
   group->barrier();
   return times;
@@ -82,7 +87,7 @@ Communication communication_of(const std::vector<StepTimes>& ranks) {
 }
 
 Json to_json(const StepTimes& times) {
-  Json json = {{"seconds", times.seconds}, {"phases", Json::object()}};
+  Json json = {{"seconds", times.seconds}, {"cpu", times.cpu}, {"phases", Json::object()}};
   for (const auto& [name, phase] : times.phases) {
     json["phases"][name] = {{"bytes", phase.bytes},
                             {"collectives", phase.collectives},
@@ -95,6 +100,7 @@ Json to_json(const StepTimes& times) {
 StepTimes step_times_from(const Json& json) {
   StepTimes times;
   times.seconds = json.at("seconds").get<std::vector<double>>();
+  times.cpu = json.at("cpu").get<std::vector<double>>();
   for (const auto& [name, phase] : json.at("phases").items()) {
     times.phases[name] = {phase.at("bytes"),
                           phase.at("collectives"),

@@ -20,6 +20,8 @@ struct PhaseTimes {
 
 struct StepTimes {
   std::vector<double> seconds;  // of each iteration
+  std::vector<double>
+      cpu;  // the process's processor seconds in it, which other programs hardly change
   std::map<std::string, PhaseTimes> phases;
 };
 

@@ -29,9 +29,14 @@ Json last_line(const Outcome& outcome) {
 fs::path python(const TemporaryFolder& folder, const std::string& version) {
   const fs::path path = folder / "python";
   write_file(path,
-             "#!/bin/sh\ncase $1 in\n-c) echo " + version +
-                 " ;;\n*) echo 'a warning'; echo \"{\\\"median\\\": 2000, \\\"torch\\\": \\\"" +
-                 version + "\\\", \\\"said\\\": \\\"$*\\\"}\" ;;\nesac\n");
+             "#!/bin/sh\n"
+             "V=" +
+                 version + R"(
+case $1 in
+-c) echo $V ;;
+*) echo 'a warning'; echo "{\"median\": 2000, \"cpu_median\": 1000, \"torch\": \"$V\"}" ;;
+esac
+)");
   fs::permissions(path, fs::perms::owner_all);
   return path;
 }
@@ -71,12 +76,15 @@ TEST_CASE("OursIsDividedByThePeersTime") {
   for (const Json& pair : compared.at("pairs")) {
     CHECK(pair.at(0).get<double>() > 0);
     CHECK(pair.at(1) == 2000);
+    CHECK(pair.at(3) == 1000);
     product *= pair.at(0).get<double>() / 2000;
   }
   const auto ratio = compared.at("ratio").get<double>();
   CHECK(ratio * ratio == Approx(product));
   CHECK(compared.at("interval").at(0).get<double>() <= ratio);
   CHECK(compared.at("interval").at(1).get<double>() >= ratio);
+  const double cpu = compared.at("pairs").at(0).at(2).get<double>() / 1000;
+  CHECK(compared.at("cpu").at("ratio").get<double>() == Approx(cpu).epsilon(0.9));
 }
 
 TEST_CASE("WithoutThePeersTorchBenchSaysSoAndGoesOn") {

@@ -25,6 +25,8 @@ TEST_CASE("TimedIterationsAreCountedWithTheirTraffic") {
     ranks.push_back(step_times_from(Json::parse(read_file(folder / rank))));
   for (const StepTimes& times : ranks) {
     CHECK(times.seconds.size() == 4);
+    CHECK(times.cpu.size() == 4);
+    for (const double cpu : times.cpu) CHECK(cpu > 0);
     const PhaseTimes &D = times.phases.at("D"), &G = times.phases.at("G");
     CHECK(D.waited.size() == 4);
     CHECK(G.waited.size() == 2);  // every second iteration
@@ -47,8 +49,8 @@ TEST_CASE("TimedIterationsAreCountedWithTheirTraffic") {
 }
 
 TEST_CASE("ExposedIsWhatTheRankThatCameLastWaits") {
-  const StepTimes first{{1, 1}, {{"D", {0, 1, 1, {0.5, 0.1}}}, {"G", {0, 1, 1, {0.2}}}}};
-  const StepTimes second{{1, 1}, {{"D", {0, 1, 1, {0.1, 0.3}}}, {"G", {0, 1, 1, {0.2}}}}};
+  const StepTimes first{{1, 1}, {1, 1}, {{"D", {0, 1, 1, {0.5, 0.1}}}, {"G", {0, 1, 1, {0.2}}}}};
+  const StepTimes second{{1, 1}, {1, 1}, {{"D", {0, 1, 1, {0.1, 0.3}}}, {"G", {0, 1, 1, {0.2}}}}};
   const Communication c = communication_of({first, second});
   CHECK(c.exposed == Approx((0.1 + 0.1 + 0.2) / 2));
   CHECK(c.skew == Approx((0.2 + 0.1 + 0.0) / 2));
