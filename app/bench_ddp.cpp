@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -45,6 +46,8 @@ std::vector<StepTimes> measure(const Json& config_json,
                                int64_t steps) {
   std::vector<StepTimes> times;
   for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& r) {
+         // As torchrun's workers have: a busy kernel shares its processors among sessions.
+         setsid();
          at::set_num_threads(1);
          Config config = config_from_json(config_json);
          config.set("dist.ddp_mode", way.mode, "bench");

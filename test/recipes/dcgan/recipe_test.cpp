@@ -77,7 +77,8 @@ TEST_CASE("OnlyTheGeneratorsPhaseMovesItsStatistics") {
 
 TEST_CASE("ImprovingThePicturesThatWereJudgedIsMakingThemAgain") {
   for (const char* loss : {"dcgan", "wgan-gp"}) {
-    Made twice({{"dcgan.loss", loss}}), once({{"dcgan.loss", loss}});
+    const std::map<std::string, Json> changes = {{"dcgan.loss", loss}};
+    Made twice(changes), once(changes);
     Player &G_twice = *twice.recipe->players()[0], &G_once = *once.recipe->players()[0];
     for (at::Tensor& p : G_twice.network->parameters()) p.requires_grad_(false);
     twice.recipe->phases()[0].loss(batch());  // records nothing
@@ -96,7 +97,7 @@ TEST_CASE("ImprovingThePicturesThatWereJudgedIsMakingThemAgain") {
 }
 
 TEST_CASE("PicturesOfOtherSamplesOrAnotherIterationAreMadeAnew") {
-  Made made({{"dcgan.norm", "none"}});
+  Made made({{"dcgan.norm", "none"}, {"dcgan.loss", "dcgan"}});
   const auto G_loss = [&](const Batch& b) { return made.recipe->phases()[1].loss(b); };
   const auto judge = [&](const Batch& b) { made.recipe->phases()[0].loss(b); };
   Batch other = batch();
