@@ -72,6 +72,17 @@ TEST_CASE("FourRanksFollowOneUndividedBatchInEveryMode") {
   }
 }
 
+// Its statistics are a rank's own, but averaged after each iteration.
+TEST_CASE("ModesAreTheSameBitsWithBatchNormToo") {
+  const TemporaryFolder folder;
+  const std::string same = "--nproc 2 --set dcgan.norm=batch --ddp-mode ";
+  const std::string wrapper = model_sha(train(folder, "wrapper", same + "wrapper"));
+  for (const std::string mode : {"dynamic", "flat"}) {
+    CAPTURE(mode);
+    CHECK(model_sha(train(folder, mode, same + mode)) == wrapper);
+  }
+}
+
 TEST_CASE("RanksThatStartApartTrainAsOne") {
   const TemporaryFolder folder;
   const std::string same = "--nproc 2 --set dcgan.norm=none";
