@@ -24,6 +24,7 @@ int import_verb(const std::vector<std::string>& arguments);
 int interpolate_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
 int doctor_verb(const std::vector<std::string>& arguments);
+int bench_verb(const std::vector<std::string>& arguments);
 int help_verb(const std::vector<std::string>& arguments);
 
 const std::vector<Verb>& verbs();

@@ -7,7 +7,7 @@
 
 #include "dist/ddp_table.h"
 #include "dist/options.h"
-#include "launch/local_ranks.h"
+#include "local_world.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
 
@@ -19,14 +19,7 @@ constexpr int64_t kSeconds = 120;  // for one cell
 
 std::vector<std::string> run_ranks(int64_t world,
                                    const std::function<std::string(const Rendezvous&)>& body) {
-  return run_local_ranks(world, kSeconds, [&](const LocalRank& local) {
-    Rendezvous r;
-    r.rank = local.rank;
-    r.world = local.world;
-    r.master_port = local.port;
-    r.listen_fd = local.listen_fd;
-    return body(r);
-  });
+  return run_local_world(world, kSeconds, body);
 }
 
 // Before this process's first LibTorch call: it forks.

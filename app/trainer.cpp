@@ -7,12 +7,14 @@
 
 #include "launch/devices.h"
 #include "launch/rank.h"
+#include "quiet.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/host.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/heap.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -44,13 +46,6 @@ std::string text_of_error(const c10::Error& e) {
     throw std::runtime_error(fmt::format("phase \"{}\": {}", context.slot().phase(), text));
   }
 }
-
-// LibTorch's warnings speak to programmers (of DistributedDataParallel, for instance): -v shows
-// them.
-class QuietWarnings final : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& warning) override { debug("LibTorch: {}", warning.msg()); }
-};
 
 // errors/pids.json: which process is which rank, while it runs.
 void write_pids(const RankContext& context, const std::string& folder) {
@@ -87,8 +82,8 @@ Host make_host(const RankContext& context, double started) {
 }
 
 int run(const RankContext& context, const Json& message) {
-  static QuietWarnings quiet;
-  c10::WarningUtils::set_warning_handler(&quiet);
+  quieten_libtorch();
+  keep_freed_memory();
   Config config = config_from_json(message.at("config"));
   if (context.attempt > 0 && !context.board->run_folder().empty()) {
     config.set("run.run_dir", context.board->run_folder(), "restart after a failure");
@@ -158,6 +153,7 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "interpolate") return interpolate(Json::parse(json));
     if (name == "describe") return describe(Json::parse(json));
     if (name == "doctor") return doctor(Json::parse(json));
+    if (name == "bench ddp") return bench_ddp(Json::parse(json));
   } catch (const c10::Error& e) {
     throw std::runtime_error(text_of_error(e));
   }

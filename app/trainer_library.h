@@ -19,7 +19,7 @@ inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib
 inline constexpr const char* kVerbMain =
     "gantrain_verb_main";  // int(const char* verb, const char* json)
 
-// Calls a verb that computes: generate, interpolate, import, describe, doctor.
+// Calls a verb that computes: generate, interpolate, import, describe, doctor, bench ddp.
 int call_trainer(const char* verb, const std::string& json, bool cuda);
 
 }  // namespace gantrain

@@ -23,6 +23,10 @@ int import_model(const Json& request);
 int interpolate(const Json& request);
 // {"facts": what the thin program saw, "ddp_table": bool, "json": bool}
 int doctor(const Json& request);
+// {"nets": [{"name": .., "about": .., "peer": [arguments of the peer's script] or null,
+// "configs": {"2": configuration for two ranks, ..}}, ..], "rounds", "steps", "pairs",
+// "python": .., "script": path, "json": bool}
+int bench_ddp(const Json& request);
 
 // A run's config.json: parameter counts, dtypes, memory and time, on standard output.
 int describe(const Json& config);

@@ -5,7 +5,7 @@
 #
 #   GANTRAIN_CACHE_DIR   where LibTorch, wheels and the Python venv stand, for all checkouts
 #   GANTRAIN_LIBTORCH    an unpacked LibTorch 2.11.0 to use instead of fetching one
-#   GANTRAIN_NO_CLUSTER  set: the tests install no Slurm and skip what needs it
+#   GANTRAIN_NO_CLUSTER  set: the tests install no Slurm and no Open MPI and skip what needs them
 set -euo pipefail
 
 # shellcheck disable=SC2034 # for those who source this
@@ -20,6 +20,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache mold pkg-config libcli11-dev nlohma
   libgloo-dev)
 TEST_PACKAGES=(clang-format clang-tidy shellcheck)
 SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
+MPI_PACKAGES=(openmpi-bin)
 
 # The wheels that hold what LibTorch's libraries need: soname -> name, version, sha256. The first
 # two serve libtorch_cpu.so, the others libtorch_cuda.so. The versions are those of torch's metadata.
@@ -193,7 +194,8 @@ setup_build() {
 setup_test() {
   need_packages "${TEST_PACKAGES[@]}"
   if [ "$(id -u)" = 0 ] && [ -z "${GANTRAIN_NO_CLUSTER:-}" ]; then
-    (need_packages "${SLURM_PACKAGES[@]}") || say "without Slurm: tests of the label cluster are skipped"
+    (need_packages "${SLURM_PACKAGES[@]}") || say "without Slurm: its tests are skipped"
+    (need_packages "${MPI_PACKAGES[@]}") || say "without Open MPI: its tests are skipped"
   fi
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/counting_backend.h"
 
+#include "util/time.h"
+
 namespace gantrain {
 
 CountingBackend::CountingBackend(c10::intrusive_ptr<c10d::Backend> backend)
@@ -8,6 +10,7 @@ CountingBackend::CountingBackend(c10::intrusive_ptr<c10d::Backend> backend)
 
 void CountingBackend::count(const std::vector<at::Tensor>& tensors) {
   traffic_.collectives += 1;
+  traffic_.launched = monotonic_seconds();
   for (const at::Tensor& tensor : tensors) traffic_.bytes += static_cast<int64_t>(tensor.nbytes());
 }
 

@@ -10,6 +10,7 @@ namespace gantrain {
 struct Traffic {
   int64_t collectives = 0;
   int64_t bytes = 0;
+  double launched = 0;  // monotonic_seconds() when the last one began
 };
 
 }  // namespace gantrain

@@ -53,6 +53,11 @@ class Handle {
   auto call(Method method, Args&&... args) const {
     return seen(std::invoke(method, *net_, std::forward<Args>(args)...));
   }
+  // What a call in an earlier phase of this iteration gave, with its graph: as if called now.
+  template <class Output>
+  Output again(Output output) const {
+    return seen(std::move(output));
+  }
   Net& operator*() const { return *net_; }
   Net* operator->() const { return net_.get(); }
 

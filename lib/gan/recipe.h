@@ -41,6 +41,10 @@ struct Phase {
   // A promise: every active parameter of the player takes part in this loss, always. Then nobody
   // searches for those that do not; a promise that is broken ends the run.
   bool reaches_all = false;
+  // A player that this phase only looks at, but whose own phase of the same iteration may use these
+  // outputs again (Handle::again) instead of computing them twice: its graph is recorded. Not with
+  // accumulation, which would keep the graphs of all micro-batches.
+  const Player* records = nullptr;
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device

@@ -25,25 +25,41 @@ at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& x) {
   const at::Tensor mean = sum_over_ranks(x.sum({0, 2, 3})) / count;
   const at::Tensor centred = x - by_channel(mean);
   const at::Tensor variance = sum_over_ranks(centred.square().sum({0, 2, 3})) / count;
-  if (tracking) {
+  {
     const torch::NoGradGuard no_grad;
-    running_mean.lerp_(mean, kMomentum);
-    running_var.lerp_(variance * (count / (count - 1)), kMomentum);
+    const Statistics now = moving();
+    now.mean.lerp_(mean, kMomentum);
+    now.var.lerp_(variance * (count / (count - 1)), kMomentum);
   }
   return centred * by_channel(torch::rsqrt(variance + kEps) * weight) + by_channel(bias);
 }
 
+BatchNorm2d::Statistics BatchNorm2d::moving() {
+  if (!tracks_later) {
+    num_batches_tracked.add_(1);
+    return {running_mean, running_var};
+  }
+  later_ = {running_mean.clone(), running_var.clone()};
+  return later_;
+}
+
+void BatchNorm2d::track() {
+  if (!later_.mean.defined()) return;
+  running_mean.copy_(later_.mean);
+  running_var.copy_(later_.var);
+  num_batches_tracked.add_(1);
+  later_ = {};
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
   const bool by_batch = is_training();
-  const bool moves = by_batch && tracking;
-  if (moves) num_batches_tracked.add_(1);
   if (by_batch && sum_over_ranks) return normalise_over_ranks(x);
-  const at::Tensor none;
+  const Statistics statistics = by_batch ? moving() : Statistics{running_mean, running_var};
   return at::batch_norm(x,
                         weight,
                         bias,
-                        by_batch && !moves ? none : running_mean,
-                        by_batch && !moves ? none : running_var,
+                        statistics.mean,
+                        statistics.var,
                         by_batch,
                         kMomentum,
                         kEps,
@@ -52,18 +68,25 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
 
 namespace {
 
-void set_tracking(const torch::nn::Module& network, bool tracking) {
+void for_each_norm(const torch::nn::Module& network,
+                   const std::function<void(BatchNorm2d& norm)>& call) {
   for (const auto& module : network.modules(/*include_self=*/false)) {
-    if (auto* norm = dynamic_cast<BatchNorm2d*>(module.get())) norm->tracking = tracking;
+    if (auto* norm = dynamic_cast<BatchNorm2d*>(module.get())) call(*norm);
   }
 }
 
 }  // namespace
 
-WithoutTracking::WithoutTracking(const torch::nn::Module& network) : network_(network) {
-  set_tracking(network_, false);
+void track(const torch::nn::Module& network) {
+  for_each_norm(network, [](BatchNorm2d& norm) { norm.track(); });
 }
 
-WithoutTracking::~WithoutTracking() { set_tracking(network_, true); }
+TrackingLater::TrackingLater(const torch::nn::Module& network) : network_(network) {
+  for_each_norm(network_, [](BatchNorm2d& norm) { norm.tracks_later = true; });
+}
+
+TrackingLater::~TrackingLater() {
+  for_each_norm(network_, [](BatchNorm2d& norm) { norm.tracks_later = false; });
+}
 
 }  // namespace gantrain

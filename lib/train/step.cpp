@@ -3,15 +3,21 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
+#include "util/time.h"
+
 namespace gantrain {
 
 namespace {
 
-// Only the stepping player's active parameters ask for gradients.
-void freeze_all_but(const Player& stepping, std::vector<PlayerState>& players) {
+// Only the active parameters of the stepping player, and of one that records, ask for gradients.
+void freeze_all_but(const Player& stepping,
+                    const Player* recording,
+                    std::vector<PlayerState>& players) {
   for (PlayerState& state : players) {
     for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(false);
-    if (state.player != &stepping) continue;
+    if (state.player != &stepping && state.player != recording) continue;
     for (auto& [name, parameter] : state.active) parameter.requires_grad_(true);
   }
 }
@@ -21,6 +27,24 @@ PlayerState& state_of_player(std::vector<PlayerState>& players, const Player& pl
     if (state.player == &player) return state;
   }
   throw std::logic_error("phase of an unknown player " + player.name);
+}
+
+bool is_due(const Phase& phase, int64_t iteration) {
+  return iteration % phase.interval == phase.first;
+}
+
+// Phase::records, if what is recorded will be used and is one micro-batch's.
+const Player* recorded_player(const Phase& phase,
+                              std::vector<Phase>& phases,
+                              std::vector<PlayerState>& players,
+                              int64_t iteration) {
+  if (phase.records == nullptr) return nullptr;
+  const bool used = std::any_of(phases.begin(), phases.end(), [&](const Phase& other) {
+    return &other.player == phase.records && is_due(other, iteration);
+  });
+  const bool whole = state_of_player(players, phase.player).plan.accumulate == 1 &&
+                     state_of_player(players, *phase.records).plan.accumulate == 1;
+  return used && whole ? phase.records : nullptr;
 }
 
 void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const StepHooks& hooks) {
@@ -41,9 +65,11 @@ void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const S
   }
   state.sync->finish();
   const Traffic after = hooks.traffic();
+  const bool any = after.collectives > before.collectives;
   hooks.spent(phase.name,
-              {{after.collectives - before.collectives, after.bytes - before.bytes},
-               state.sync->buckets()});
+              {{after.collectives - before.collectives, after.bytes - before.bytes, after.launched},
+               state.sync->buckets(),
+               any ? monotonic_seconds() - after.launched : 0});
   state.player->sync = nullptr;
   hooks.phase(phase.name + " step");
   state.optimizer->step();
@@ -71,8 +97,9 @@ void run_iteration(Recipe& recipe,
                    const RankBatch& batch,
                    const StepHooks& hooks) {
   for (Phase& phase : recipe.phases()) {
-    if (batch.iteration % phase.interval != phase.first) continue;
-    freeze_all_but(phase.player, players);
+    if (!is_due(phase, batch.iteration)) continue;
+    freeze_all_but(
+        phase.player, recorded_player(phase, recipe.phases(), players, batch.iteration), players);
     run_phase(phase, state_of_player(players, phase.player), batch, hooks);
   }
 }

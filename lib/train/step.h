@@ -27,6 +27,9 @@ Batch micro_batch(const RankBatch& batch, const BatchPlan& plan, int64_t k);
 struct PhaseTraffic {
   Traffic traffic;
   int64_t buckets = 0;
+  // Seconds from the launch of its last collective to the end of the reduction, on a CPU: this rank
+  // has nothing left to compute and waits.
+  double waited = 0;
 };
 
 struct StepHooks {

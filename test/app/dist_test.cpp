@@ -59,6 +59,22 @@ TEST_CASE("APhaseCostsTheBytesOfItsOwnNetworkAlone") {
   }
 }
 
+TEST_CASE("MicroBatchesAreReducedOnceAStep") {
+  const TemporaryFolder folder;
+  for (const std::string mode : {"wrapper", "dynamic", "flat"}) {
+    CAPTURE(mode);
+    const Json once = last_stats(train(folder, mode, "--nproc 2 --ddp-mode " + mode));
+    const Json parts =
+        last_stats(train(folder,
+                         mode + "-parts",
+                         "--nproc 2 --accumulate 2 --set G.accumulate=4 --ddp-mode " + mode));
+    for (const std::string phase : {"G", "D"}) {
+      CHECK(mean(parts, "Comm/" + phase + "/collectives") == 1);
+      CHECK(mean(parts, "Comm/" + phase + "/bytes") == mean(once, "Comm/" + phase + "/bytes"));
+    }
+  }
+}
+
 TEST_CASE("TheLogSaysWhatFindUnusedChose") {
   const TemporaryFolder folder;
   train(folder, "run", "--nproc 2 --kimg 0.032");

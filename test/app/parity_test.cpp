@@ -32,14 +32,10 @@ TEST_CASE("TwoRanksEqualTwoPartsWithDoubleBackward") {
 }
 
 // Against one undivided batch sums have another order: 1e-10 of the distance moved.
-void check_two_ranks_follow_one_batch(const std::string& more) {
-  const TemporaryFolder folder;
-  const std::string same = "--kimg 0.32 --set train.dtype=float64 --set dcgan.norm=none " + more;
-  const fs::path one = train(folder, "one", same);
-  const fs::path two = train(folder, "two", "--nproc 2 " + same);
+void check_follows(const fs::path& one, const fs::path& ranks) {
   const FileTensors start = read_safetensors(files_like(one, "model-").front());
   const FileTensors a = read_safetensors(files_like(one, "model-").back());
-  const FileTensors b = read_safetensors(files_like(two, "model-").back());
+  const FileTensors b = read_safetensors(files_like(ranks, "model-").back());
   REQUIRE(a.size() == b.size());
   double moved = 0;
   double apart = 0;
@@ -55,9 +51,36 @@ void check_two_ranks_follow_one_batch(const std::string& more) {
   CHECK(apart <= 1e-10 * moved);
 }
 
-TEST_CASE("TwoRanksFollowOneUndividedBatchWithAdam") { check_two_ranks_follow_one_batch(""); }
-TEST_CASE("TwoRanksFollowOneUndividedBatchWithSgd") {
-  check_two_ranks_follow_one_batch("--set G.optimizer=sgd --set D.optimizer=sgd");
+const std::string kFloat64 = "--kimg 0.32 --set train.dtype=float64 --set dcgan.norm=none ";
+
+TEST_CASE("TwoRanksFollowOneUndividedBatch") {
+  for (const std::string more : {"", "--set G.optimizer=sgd --set D.optimizer=sgd"}) {
+    CAPTURE(more);
+    const TemporaryFolder folder;
+    const fs::path one = train(folder, "one", kFloat64 + more);
+    check_follows(one, train(folder, "two", kFloat64 + "--nproc 2 " + more));
+  }
+}
+
+TEST_CASE("FourRanksFollowOneUndividedBatchInEveryMode") {
+  const TemporaryFolder folder;
+  const fs::path one = train(folder, "one", kFloat64);
+  for (const std::string mode : {"wrapper", "dynamic", "flat", "dynamic --ddp-scope whole"}) {
+    CAPTURE(mode);
+    const std::string name = mode.substr(0, mode.find(' ')) + std::to_string(mode.size());
+    check_follows(one, train(folder, name, kFloat64 + "--nproc 4 --ddp-mode " + mode));
+  }
+}
+
+// Its statistics are a rank's own, but averaged after each iteration.
+TEST_CASE("ModesAreTheSameBitsWithBatchNormToo") {
+  const TemporaryFolder folder;
+  const std::string same = "--nproc 2 --set dcgan.norm=batch --ddp-mode ";
+  const std::string wrapper = model_sha(train(folder, "wrapper", same + "wrapper"));
+  for (const std::string mode : {"dynamic", "flat"}) {
+    CAPTURE(mode);
+    CHECK(model_sha(train(folder, mode, same + mode)) == wrapper);
+  }
 }
 
 TEST_CASE("RanksThatStartApartTrainAsOne") {

@@ -23,21 +23,30 @@ TEST_CASE("BatchNormIsTorchsOwn") {
   CHECK(scaled_error(mine.forward(x), theirs->forward(x)) < 1e-6);
 }
 
-TEST_CASE("WithoutTrackingNormalisesByTheBatchAndLeavesTheStatistics") {
+TEST_CASE("StatisticsThatAreTrackedLaterAreThoseTrackedAtOnce") {
   auto norm = std::make_shared<BatchNorm2d>(3);
   torch::nn::Module parent;
   parent.register_module("norm", norm);
   const at::Tensor x = torch::randn({4, 3, 5, 5}) + 7;
   at::Tensor y;
   {
-    const WithoutTracking guard(parent);
+    const TrackingLater guard(parent);
+    norm->forward(x * 3);  // the last one counts
     y = norm->forward(x);
   }
   CHECK(norm->num_batches_tracked.item<int64_t>() == 0);
   CHECK(norm->running_mean.abs().max().item<float>() == 0);
   CHECK(std::abs(y.mean().item<float>()) < 1e-5);
-  CHECK(torch::equal(y, norm->forward(x)));  // tracking is on again
-  CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
+  BatchNorm2d at_once(3);
+  CHECK(torch::equal(y, at_once.forward(x)));
+  for (int again = 0; again < 2; ++again) {  // the second time there is nothing to track
+    track(parent);
+    CHECK(torch::equal(norm->running_mean, at_once.running_mean));
+    CHECK(torch::equal(norm->running_var, at_once.running_var));
+    CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
+  }
+  norm->forward(x);  // at once again
+  CHECK(norm->num_batches_tracked.item<int64_t>() == 2);
 }
 
 namespace {

@@ -116,3 +116,29 @@ TEST_CASE("APhaseRunsAtItsIntervalAlone") {
     run_iteration(*recipe, players, {toy_pictures(8, i), {}, 0, i}, hooks);
   CHECK(order == "DGDDGD");
 }
+
+TEST_CASE("APhaseRecordsAPlayerWhoseOwnPhaseFollowsAtOnceInOneMicroBatch") {
+  const Config config = toy_config();
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
+  const auto recorded = [&](int64_t accumulate, bool asks) {
+    const auto recipe = toy_row().make(
+        {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
+    const Player& G = *recipe->players().front();
+    Phase& D = recipe->phases().front();
+    if (asks) D.records = &G;
+    std::string seen;
+    D.loss = [&G, &seen, loss = D.loss](const Batch& b) {
+      seen += G.network->parameters().front().requires_grad() ? 'r' : '-';
+      return loss(b);
+    };
+    std::vector<PlayerState> players =
+        make_players(*recipe, {8, 1, 8 / accumulate, accumulate}, {}, group);
+    const StepHooks quiet{[](const std::string&) {}, [](const std::string&, const at::Tensor&) {}};
+    for (int64_t i = 0; i < 4; ++i)
+      run_iteration(*recipe, players, {toy_pictures(8, i), {}, 0, i}, quiet);
+    return seen;
+  };
+  CHECK(recorded(1, true) == "r-r-");  // G steps at every second iteration
+  CHECK(recorded(1, false) == "----");
+  CHECK(recorded(2, true) == "--------");
+}

@@ -46,6 +46,7 @@ class Dcgan final : public Recipe {
         [this](const Batch& b, int64_t) { return d_loss(b); },
         G_player_,
         [this](const Batch& b, int64_t phase) { return g_loss(b, phase - 1); });
+    phases_.front().records = &G_player_;
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
@@ -69,13 +70,28 @@ class Dcgan final : public Recipe {
     return normal(stream, b.samples, {options_.latent}).to(b.real.options());
   }
 
+  // For D's phase, which moves neither G nor its statistics.
+  Tensor pictures_to_judge(const Batch& b) {
+    const TrackingLater not_its_turn(*G_net_);
+    const Tensor pictures = G_(z(b));
+    if (pictures.requires_grad())
+      judged_ = {b.iteration, b.samples.first, b.samples.stride, pictures};
+    return pictures.detach();
+  }
+
+  // For G's phase: those that D has judged, if they are of the same z and their graph was recorded.
+  Tensor pictures_to_improve(const Batch& b, int64_t step) {
+    const Judged judged = std::exchange(judged_, {});
+    const bool same = judged.pictures.defined() && judged.iteration == b.iteration && step == 0 &&
+                      judged.first == b.samples.first && judged.stride == b.samples.stride;
+    if (!same) return G_(z(b, step));
+    track(*G_net_);
+    return G_.again(judged.pictures);
+  }
+
   Tensor d_loss(const Batch& b) {
     const Tensor& x = b.real;
-    const Tensor fake = [&] {
-      const torch::NoGradGuard no_grad;
-      const WithoutTracking not_its_turn(*G_net_);
-      return G_(z(b));
-    }();
+    const Tensor fake = pictures_to_judge(b);
     const Tensor real_scores = D_(x);
     const Tensor fake_scores = D_(fake);
     context_.record("Loss/scores/real", real_scores);
@@ -98,7 +114,7 @@ class Dcgan final : public Recipe {
   }
 
   Tensor g_loss(const Batch& b, int64_t step) {
-    const Tensor scores = D_(G_(z(b, step)));
+    const Tensor scores = D_(pictures_to_improve(b, step));
     switch (options_.loss) {
       case Loss::kLogistic:
         return logistic_g(scores);
@@ -110,6 +126,12 @@ class Dcgan final : public Recipe {
     throw std::logic_error("no such loss");
   }
 
+  struct Judged {
+    int64_t iteration = 0;
+    int64_t first = 0, stride = 0;  // of Batch::samples
+    Tensor pictures;
+  };
+
   RecipeContext context_;
   Options options_;
   std::shared_ptr<Generator> G_net_;
@@ -118,6 +140,7 @@ class Dcgan final : public Recipe {
   Handle<Generator> G_;
   Handle<Discriminator> D_;
   std::vector<Phase> phases_;
+  Judged judged_;  // between D's phase and G's
 };
 
 class TrainedGenerator final : public gantrain::Generator {

@@ -75,6 +75,50 @@ TEST_CASE("OnlyTheGeneratorsPhaseMovesItsStatistics") {
   CHECK(buffer_of(D, "main.3.num_batches_tracked").item<int64_t>() == 3);
 }
 
+TEST_CASE("ImprovingThePicturesThatWereJudgedIsMakingThemAgain") {
+  for (const char* loss : {"dcgan", "wgan-gp"}) {
+    const std::map<std::string, Json> changes = {{"dcgan.loss", loss}};
+    Made twice(changes), once(changes);
+    Player &G_twice = *twice.recipe->players()[0], &G_once = *once.recipe->players()[0];
+    for (at::Tensor& p : G_twice.network->parameters()) p.requires_grad_(false);
+    twice.recipe->phases()[0].loss(batch());  // records nothing
+    for (at::Tensor& p : G_twice.network->parameters()) p.requires_grad_(true);
+    twice.recipe->phases()[1].loss(batch()).backward();
+    once.recipe->phases()[0].loss(batch());
+    once.recipe->phases()[1].loss(batch()).backward();
+    const auto expected = G_twice.network->parameters(), got = G_once.network->parameters();
+    for (size_t i = 0; i < expected.size(); ++i)
+      CHECK(torch::equal(got[i].grad(), expected[i].grad()));
+    for (const auto& item : G_twice.network->named_buffers()) {
+      CAPTURE(item.key());
+      CHECK(torch::equal(G_once.network->named_buffers()[item.key()], item.value()));
+    }
+  }
+}
+
+TEST_CASE("PicturesOfOtherSamplesOrAnotherIterationAreMadeAnew") {
+  Made made({{"dcgan.norm", "none"}, {"dcgan.loss", "dcgan"}});
+  const auto G_loss = [&](const Batch& b) { return made.recipe->phases()[1].loss(b); };
+  const auto judge = [&](const Batch& b) { made.recipe->phases()[0].loss(b); };
+  Batch other = batch();
+  other.samples.first = 4;
+  const at::Tensor expected = G_loss(other);
+  judge(batch());
+  CHECK(torch::equal(G_loss(other), expected));
+  judge(batch(1));
+  CHECK_FALSE(torch::equal(G_loss(batch()), G_loss(batch(1))));
+  // Those that were judged keep the weights that made them.
+  judge(batch());
+  const at::Tensor before = G_loss(batch());
+  judge(batch());
+  {
+    const torch::NoGradGuard no_grad;
+    for (at::Tensor& p : made.recipe->players()[0]->network->parameters()) p.mul_(2);
+  }
+  CHECK(torch::equal(G_loss(batch()), before));
+  CHECK_FALSE(torch::equal(G_loss(batch()), before));
+}
+
 TEST_CASE("TheDiscriminatorsPhaseGivesTheGeneratorNoGradient") {
   for (const char* loss : {"dcgan", "lsgan", "wgan-gp"}) {
     Made made({{"dcgan.loss", loss}, {"dcgan.norm", "none"}});

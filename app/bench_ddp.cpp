@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "bench_peer.h"
+#include "local_world.h"
+#include "recipes.h"
+#include "resolve.h"
+#include "train/step_bench.h"
+#include "trainer_verbs.h"
+#include "util/error.h"
+#include "util/heap.h"
+#include "util/sample.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kSeconds = 1800;  // for one measurement
+constexpr int64_t kWarm = 2;        // iterations before those that are timed
+
+struct Way {
+  const char* name;
+  const char* mode;
+  const char* scope;
+};
+constexpr std::array<Way, 4> kWays = {{{"wrapper", "wrapper", "net"},
+                                       {"dynamic, net", "dynamic", "net"},
+                                       {"dynamic, whole", "dynamic", "whole"},
+                                       {"flat", "flat", "net"}}};
+constexpr const Way& kDefault = kWays[1];
+
+// Processes that want to run, of the last minute: what disturbs the clock.
+double load() {
+  double value = 0;
+  std::ifstream("/proc/loadavg") >> value;
+  return value;
+}
+
+// In children of this process, which must not call LibTorch itself.
+std::vector<StepTimes> measure(const Json& config_json,
+                               const Way& way,
+                               int64_t ranks,
+                               int64_t steps) {
+  std::vector<StepTimes> times;
+  for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& r) {
+         // As torchrun's workers have: a busy kernel shares its processors among sessions.
+         setsid();
+         keep_freed_memory();
+         at::set_num_threads(1);
+         Config config = config_from_json(config_json);
+         config.set("dist.ddp_mode", way.mode, "bench");
+         config.set("dist.ddp_scope", way.scope, "bench");
+         const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));
+         return to_json(time_steps({config, recipe, kWarm, steps}, r)).dump();
+       })) {
+    times.push_back(step_times_from(Json::parse(text)));
+  }
+  return times;
+}
+
+// All measurements of one way.
+struct Measured {
+  std::vector<double> seconds, cpu;  // of rank 0's iterations
+  std::vector<double> exposed, skew;
+  double bytes = 0, collectives = 0;  // of an iteration
+  int64_t buckets = 0;                // of its phases together
+
+  void add(const std::vector<StepTimes>& ranks) {
+    const StepTimes& first = ranks.front();
+    seconds.insert(seconds.end(), first.seconds.begin(), first.seconds.end());
+    cpu.insert(cpu.end(), first.cpu.begin(), first.cpu.end());
+    const Communication c = communication_of(ranks);
+    exposed.push_back(c.exposed);
+    skew.push_back(c.skew);
+    bytes = collectives = 0;
+    buckets = 0;
+    for (const auto& [name, phase] : first.phases) {
+      bytes += phase.bytes;
+      collectives += phase.collectives;
+      buckets += phase.buckets;
+    }
+  }
+
+  Json to_json(const Way& way) const {
+    const double step = median(seconds);
+    return {{"way", way.name},
+            {"seconds", step},
+            {"quartiles", {quantile(seconds, 0.25), quantile(seconds, 0.75)}},
+            {"cpu", median(cpu)},
+            {"exposed", median(exposed) / step},
+            {"skew", median(skew) / step},
+            {"bytes", bytes},
+            {"collectives", collectives},
+            {"buckets", buckets}};
+  }
+};
+
+Json measure_ways(const Json& config, int64_t ranks, const Json& request) {
+  std::array<Measured, kWays.size()> measured;
+  const int64_t rounds = request.at("rounds");
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < kWays.size(); ++i) {
+      const size_t at = round % 2 == 0 ? i : kWays.size() - 1 - i;
+      measured[at].add(measure(config, kWays[at], ranks, request.at("steps")));
+    }
+  }
+  Json rows = Json::array();
+  for (size_t i = 0; i < kWays.size(); ++i) rows.push_back(measured[i].to_json(kWays[i]));
+  return rows;
+}
+
+void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
+  fmt::print("\n{} ranks, batch {}\n", ranks, batch);
+  fmt::print("  {:<16} {:>9} {:>17} {:>9} {:>9} {:>7} {:>8} {:>12} {:>8}\n",
+             "way",
+             "step",
+             "quartiles",
+             "cpu",
+             "exposed",
+             "skew",
+             "MB",
+             "collectives",
+             "buckets");
+  for (const Json& row : rows) {
+    fmt::print(
+        "  {:<16} {:>7.3f} s {:>7.3f} .. {:<6.3f} {:>7.3f} s {:>7.1f} % {:>5.1f} % {:>8.2f} "
+        "{:>12.1f} {:>8}\n",
+        row["way"].get<std::string>(),
+        row["seconds"].get<double>(),
+        row["quartiles"][0].get<double>(),
+        row["quartiles"][1].get<double>(),
+        row["cpu"].get<double>(),
+        100 * row["exposed"].get<double>(),
+        100 * row["skew"].get<double>(),
+        row["bytes"].get<double>() / 1e6,
+        row["collectives"].get<double>(),
+        row["buckets"].get<int64_t>());
+  }
+}
+
+// Seconds of an iteration by the wall's clock and of the processor.
+struct Cost {
+  double seconds = 0;
+  double cpu = 0;
+};
+
+Json ratio_json(const std::vector<double>& ratios) {
+  const Interval ratio = mean_ratio(ratios);
+  return {{"ratio", ratio.middle}, {"interval", {ratio.low, ratio.high}}};
+}
+
+// Ours (the default way) and the peer's in pairs, in the order AB BA AB ...
+Json compare(const Json& net, int64_t ranks, const Peer& peer, const Json& request) {
+  const Json& config = net.at("configs").at(std::to_string(ranks));
+  const int64_t batch = config_from_json(config).get("train.batch");
+  const int64_t steps = request.at("steps");
+  auto arguments = net.at("peer").get<std::vector<std::string>>();
+  for (const auto& [flag, value] :
+       std::map<std::string, int64_t>{{"--batch", batch}, {"--steps", steps}, {"--warm", kWarm}}) {
+    arguments.push_back(flag);
+    arguments.push_back(std::to_string(value));
+  }
+  Json result = {{"ranks", ranks}, {"batch", batch}, {"pairs", Json::array()}};
+  std::vector<double> seconds, cpu;
+  for (int64_t pair = 0; pair < request.at("pairs").get<int64_t>(); ++pair) {
+    Cost ours, theirs;
+    for (const bool first : {true, false}) {
+      if (first == (pair % 2 == 0)) {
+        const StepTimes times = measure(config, kDefault, ranks, steps).front();
+        ours = {median(times.seconds), median(times.cpu)};
+      } else {
+        const Json answer = run_under_torchrun(peer, ranks, arguments);
+        theirs = {answer.at("median"), answer.at("cpu_median")};
+        result["torch"] = answer.at("torch");
+      }
+    }
+    result["pairs"].push_back({ours.seconds, theirs.seconds, ours.cpu, theirs.cpu});
+    seconds.push_back(ours.seconds / theirs.seconds);
+    cpu.push_back(ours.cpu / theirs.cpu);
+  }
+  result.update(ratio_json(seconds));
+  result["cpu"] = ratio_json(cpu);
+  return result;
+}
+
+void print_comparison(const Json& c) {
+  const auto text = [](const Json& ratio) {
+    return fmt::format("{:.3f} ({:.3f} .. {:.3f})",
+                       ratio.at("ratio").get<double>(),
+                       ratio.at("interval")[0].get<double>(),
+                       ratio.at("interval")[1].get<double>());
+  };
+  fmt::print(
+      "\n{} ranks, batch {}: {} against PyTorch {}'s DistributedDataParallel: {} of its time, "
+      "{} of its processor time (95 % intervals, {} pairs)\n",
+      c.at("ranks").get<int64_t>(),
+      c.at("batch").get<int64_t>(),
+      kDefault.name,
+      c.at("torch").get<std::string>(),
+      text(c),
+      text(c.at("cpu")),
+      c.at("pairs").size());
+}
+
+}  // namespace
+
+int bench_ddp(const Json& request) {
+  const Peer peer{request.at("python"), request.at("script")};
+  const bool wanted = request.at("pairs").get<int64_t>() > 0;
+  const std::string reason = wanted ? why_not(peer, "2.11") : "--pairs 0";
+  Json result = {{"bench", "ddp"}, {"load", {load()}}, {"nets", Json::array()}};
+  fmt::print(
+      "exposed: share of the step in which nothing computes, because the last rank has launched "
+      "its last collective;\nskew: what the other ranks wait for that one besides; cpu: processor "
+      "time of a "
+      "rank. load {:.1f}\n",
+      load());
+  for (const Json& net : request.at("nets")) {
+    fmt::print("\n{}\n", text_of(net.at("about")));
+    Json row = {{"name", net.at("name")}, {"worlds", Json::array()}, {"peer", Json::array()}};
+    for (const auto& [text, config] : net.at("configs").items()) {
+      const int64_t ranks = parse_int(text).value();
+      const int64_t batch = config_from_json(config).get("train.batch");
+      const Json ways = measure_ways(config, ranks, request);
+      print_ways(ways, ranks, batch);
+      std::fflush(stdout);
+      row["worlds"].push_back({{"ranks", ranks}, {"batch", batch}, {"ways", ways}});
+      if (net.at("peer").is_null() || !reason.empty()) continue;
+      row["peer"].push_back(compare(net, ranks, peer, request));
+      print_comparison(row["peer"].back());
+      std::fflush(stdout);
+    }
+    result["nets"].push_back(row);
+  }
+  if (!reason.empty()) {
+    fmt::print("\nnot compared with PyTorch: {}\n", reason);
+    result["peer_skipped"] = reason;
+  }
+  result["load"].push_back(load());
+  if (request.at("json").get<bool>()) fmt::print("{}\n", result.dump());
+  return 0;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step_bench.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "data/options.h"
+#include "train/step.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kTimeout = 300;  // seconds
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+}  // namespace
+
+StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
+  const auto train = bench.config.read<TrainOptions>("train.");
+  const auto data = bench.config.read<DataOptions>("data.");
+  const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
+  const int64_t channels = data.channels.value_or(3);
+  const auto recipe = bench.recipe.make({bench.config,
+                                         static_cast<uint64_t>(train.seed),
+                                         data.resolution,
+                                         channels,
+                                         {},
+                                         at::kCPU,
+                                         at::kFloat,
+                                         [](const std::string&, const at::Tensor&) {}});
+  const BatchPlan plan = plan_batch(train, rendezvous.world);
+  std::vector<PlayerState> players =
+      make_players(*recipe, plan, bench.config.read<DistOptions>("dist."), group);
+  const Samples mine{rendezvous.rank, rendezvous.world, plan.batch / plan.world};
+  const at::Tensor real =
+      torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}));
+
+  StepTimes times;
+  bool timed = false;
+  StepHooks hooks;
+  hooks.phase = [](const std::string&) {};
+  hooks.loss = [](const std::string&, const at::Tensor&) {};
+  hooks.traffic = [&group] { return group->traffic(); };
+  hooks.spent = [&](const std::string& name, const PhaseTraffic& spent) {
+    if (!timed) return;
+    PhaseTimes& phase = times.phases[name];
+    phase.bytes += static_cast<double>(spent.traffic.bytes) / static_cast<double>(bench.steps);
+    phase.collectives +=
+        static_cast<double>(spent.traffic.collectives) / static_cast<double>(bench.steps);
+    phase.buckets = spent.buckets;
+    phase.waited.push_back(spent.waited);
+  };
+  for (int64_t i = 0; i < bench.warm + bench.steps; ++i) {
+    timed = i >= bench.warm;
+    const double start = monotonic_seconds(), cpu = cpu_seconds();
+    run_iteration(*recipe, players, {real, {}, rendezvous.rank, i}, hooks);
+    if (!timed) continue;
+    times.seconds.push_back(monotonic_seconds() - start);
+    times.cpu.push_back(cpu_seconds() - cpu);
+  }
+  group->barrier();
+  return times;
+}
+
+Communication communication_of(const std::vector<StepTimes>& ranks) {
+  Communication all;
+  const auto count = static_cast<double>(ranks.front().seconds.size());
+  for (const auto& [name, phase] : ranks.front().phases) {
+    for (size_t i = 0; i < phase.waited.size(); ++i) {
+      double least = phase.waited[i];
+      double mean = 0;
+      for (const StepTimes& rank : ranks) {
+        const double waited = rank.phases.at(name).waited.at(i);
+        least = std::min(least, waited);
+        mean += waited / static_cast<double>(ranks.size());
+      }
+      all.exposed += least / count;
+      all.skew += (mean - least) / count;
+    }
+  }
+  return all;
+}
+
+Json to_json(const StepTimes& times) {
+  Json json = {{"seconds", times.seconds}, {"cpu", times.cpu}, {"phases", Json::object()}};
+  for (const auto& [name, phase] : times.phases) {
+    json["phases"][name] = {{"bytes", phase.bytes},
+                            {"collectives", phase.collectives},
+                            {"buckets", phase.buckets},
+                            {"waited", phase.waited}};
+  }
+  return json;
+}
+
+StepTimes step_times_from(const Json& json) {
+  StepTimes times;
+  times.seconds = json.at("seconds").get<std::vector<double>>();
+  times.cpu = json.at("cpu").get<std::vector<double>>();
+  for (const auto& [name, phase] : json.at("phases").items()) {
+    times.phases[name] = {phase.at("bytes"),
+                          phase.at("collectives"),
+                          phase.at("buckets"),
+                          phase.at("waited").get<std::vector<double>>()};
+  }
+  return times;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dist/group.h"
+#include "gan/recipe.h"
+
+namespace gantrain {
+
+// What a rank measured in one phase.
+struct PhaseTimes {
+  double bytes = 0;        // an iteration, as are
+  double collectives = 0;  // these
+  int64_t buckets = 0;
+  std::vector<double> waited;  // PhaseTraffic::waited of each iteration
+};
+
+struct StepTimes {
+  std::vector<double> seconds;  // of each iteration
+  std::vector<double>
+      cpu;  // the process's processor seconds in it, which other programs hardly change
+  std::map<std::string, PhaseTimes> phases;
+};
+
+struct StepBench {
+  const Config& config;  // of a run: sections train, data, dist and the recipe's
+  const RecipeRow& recipe;
+  int64_t warm = 1;  // iterations before those that are timed; the very first has all phases
+  int64_t steps = 3;
+};
+
+// Times iterations (forwards, backwards, reductions, optimizers; no data, no average, no files) on
+// random pictures as one gloo rank on the CPU, by the threads that are set.
+StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous);
+
+// Of all ranks together. In `exposed` nothing computes: the last rank has launched its last
+// collective and waits as all others do. What the others wait for that rank besides is `skew`.
+struct Communication {
+  double exposed = 0;  // seconds an iteration
+  double skew = 0;     // mean over ranks
+};
+Communication communication_of(const std::vector<StepTimes>& ranks);
+
+// As text from one process to another.
+Json to_json(const StepTimes& times);
+StepTimes step_times_from(const Json& json);
+
+}  // namespace gantrain

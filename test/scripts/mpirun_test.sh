@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# mpirun_test.sh GANTRAIN: the two tasks of Open MPI's mpirun are the two ranks that gantrain starts itself.
+. "$(dirname "${BASH_SOURCE[0]}")/launcher.sh"
+command -v mpirun >/dev/null || skip "mpirun is not installed (as root, scripts/test.sh installs Debian's Open MPI)"
+mpi() { timeout 250 mpirun --allow-run-as-root --oversubscribe -n 2 "$@"; }
+
+tiny "$1" "$tmp/own" --nproc 2
+mpi "$1" "${TINY[@]}" --run-dir "$tmp/mpirun"
+expect_same_run "$tmp/own" "$tmp/mpirun"
+
+# Two at a time on one machine do not meet each other.
+mpi "$1" "${TINY[@]}" --run-dir "$tmp/first" >"$tmp/first.out" 2>&1 &
+first=$!
+mpi "$1" "${TINY[@]}" --run-dir "$tmp/second"
+wait "$first" || { cat "$tmp/first.out" >&2; exit 1; }
+expect_same_run "$tmp/own" "$tmp/first"
+expect_same_run "$tmp/own" "$tmp/second"

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# torchrun_test.sh GANTRAIN: torchrun's two workers are the two ranks that gantrain starts itself.
+. "$(dirname "${BASH_SOURCE[0]}")/launcher.sh"
+python=${GANTRAIN_PYTHON:-python3}
+[ -z "${GANTRAIN_NO_TORCH_REASON:-}" ] || skip "no torchrun: $GANTRAIN_NO_TORCH_REASON"
+"$python" -c 'import torch.distributed.run' 2>/dev/null || skip "$python has no torch, so no torchrun"
+torchrun() { timeout 250 "$python" -m torch.distributed.run --standalone --no-python --nproc-per-node 2 "$@"; }
+
+tiny "$1" "$tmp/own" --nproc 2
+torchrun "$1" "${TINY[@]}" --run-dir "$tmp/torchrun"
+expect_same_run "$tmp/own" "$tmp/torchrun"
+
+code=0
+torchrun "$1" "${TINY[@]}" --run-dir "$tmp/bad" --set train.batch=15 2>"$tmp/bad.err" || code=$?
+expect "torchrun fails with its workers" yes "$([ "$code" != 0 ] && echo yes)"
+expect "a worker says why" yes "$(grep -q '^error   .*15' "$tmp/bad.err" && echo yes)"
+
+# The benchmark's peer is such a script.
+said=$(GANTRAIN_PYTHON=$python timeout 250 "$1" bench ddp --json --nets dcgan --ranks 2 --rounds 1 --steps 1 --pairs 2)
+ratio=$(tail -n 1 <<<"$said" | "$python" -c 'import json, sys; c = json.load(sys.stdin)["nets"][0]["peer"][0]
+print("ok" if c["batch"] == 32 and len(c["pairs"]) == 2 and 0.1 < c["ratio"] < 10 else c)')
+expect "a ratio to PyTorch's DDP" ok "$ratio"
