@@ -2,8 +2,10 @@
 #include <torch/torch.h>
 
 #include "data/options.h"
+#include "dtype_table.h"
 #include "recipes.h"
 #include "resolve.h"
+#include "train/mixed_precision.h"
 #include "train/options.h"
 #include "train/step.h"
 #include "trainer_verbs.h"
@@ -16,8 +18,13 @@ namespace {
 
 constexpr int64_t kProbeImages = 8;  // enough to time an iteration by
 
-// Images a second on this machine's CPU with one rank, by doing a few iterations.
-double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
+struct Probe {
+  double images_per_second;  // on this machine's CPU, one rank
+  std::vector<Computed> computed;
+};
+
+// Finds out by doing a few iterations.
+Probe probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
   const BatchPlan plan{kProbeImages, 1, kProbeImages, 1};
   std::vector<PlayerState> players =
@@ -27,12 +34,20 @@ double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   StepHooks quiet;
   quiet.phase = [](const std::string&) {};
   quiet.loss = [](const std::string&, const at::Tensor&) {};
+  const auto options = config.read<PrecisionOptions>("precision.");
+  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
+  guard_gradients(players, options, config.read<TrainOptions>("train."), {}, at::kCPU);
+  Probe found;
+  quiet.precision = &precision;
+  quiet.computed = &found.computed;
   double start = 0;
   for (int64_t i = 0; i < 2 * turn; ++i) {  // the first turn warms up
     if (i == turn) start = monotonic_seconds();
     run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
   }
-  return static_cast<double>(kProbeImages * turn) / (monotonic_seconds() - start);
+  found.images_per_second =
+      static_cast<double>(kProbeImages * turn) / (monotonic_seconds() - start);
+  return found;
 }
 
 Json describe_player(const Player& player) {
@@ -60,6 +75,7 @@ void print(const Json& all) {
     }
     fmt::print("{:<8} {} parameters\n", name, player["parameters"].dump());
   }
+  print_dtypes(all["compute"]);
   fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
              all["state_bytes"].get<double>() / 1e6);
   fmt::print("on this machine's CPU, one rank: {:.1f} images/s, {} for {} kimg\n",
@@ -74,6 +90,11 @@ int describe(const Json& request) {
   Config config = config_from_json(request.at("config"));
   for (const char* player : {"G", "D"}) {
     config.set(std::string(player) + ".accumulate", "auto", "probe");
+  }
+  const auto precision = config.read<PrecisionOptions>("precision.");
+  if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
+    const bool half = compute_type(precision, request.at("cuda").get<bool>()) == ComputeType::kFloat16;
+    config.set("precision.amp", half ? "fp16" : "bf16", "probe");
   }
   at::set_num_threads(request.at("threads").get<int>());
   const auto train = config.read<TrainOptions>("train.");
@@ -99,7 +120,9 @@ int describe(const Json& request) {
   all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
   const at::Tensor pictures =
       torch::zeros({kProbeImages, channels, data.resolution, data.resolution}, dtype);
-  const double speed = probe(config, *recipe, pictures);
+  const Probe found = probe(config, *recipe, pictures);
+  const double speed = found.images_per_second;
+  all["compute"] = dtype_table(recipe->players(), found.computed, precision.mode);
   all["images_per_second"] = speed;
   all["kimg"] = config.get("train.kimg");
   all["seconds"] = static_cast<double>(train.kimg.images) / speed;

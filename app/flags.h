@@ -13,6 +13,7 @@ struct Flag {
   const char* names;  // "--nproc,--nproc-per-node": the first is the one that help shows
   const char* key;    // "launch.nproc"
   bool is_switch;     // may stand without a value: --mirror
+  const char* alone = nullptr;  // the value that it then has; null: on
 };
 
 const std::vector<Flag>& flag_table();

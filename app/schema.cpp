@@ -3,6 +3,7 @@
 
 #include "data/options.h"
 #include "dist/options.h"
+#include "gan/precision_options.h"
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/stylegan2/options.h"
@@ -35,7 +36,8 @@ const std::vector<RecipeKeys>& recipe_keys() {
        stylegan2::add_keys,
        stylegan2::check_resolution,
        /*conditional=*/true,
-       stylegan2::complete},
+       stylegan2::complete,
+       /*has_blocks=*/true},
   };
   return table;
 }
@@ -55,6 +57,8 @@ Schema full_schema(const std::string& recipe) {
   add_keys<TrainOptions>(schema, "train.");
   add_keys<DataOptions>(schema, "data.");
   find_recipe_keys(recipe).add_keys(schema);
+  add_keys<OptimOptions>(schema, "optim.");
+  add_keys<PrecisionOptions>(schema, "precision.");
   add_keys<EmaOptions>(schema, "ema.");
   add_keys<DistOptions>(schema, "dist.");
   add_keys<LaunchOptions>(schema, "launch.");

@@ -19,6 +19,7 @@ struct RecipeKeys {
   // stays), says what and why;
   // null: nothing to choose.
   std::vector<std::string> (*complete)(Config& config, int64_t ranks);
+  bool has_blocks = false;  // half-precision blocks of its own: precision.mode=blocks
 };
 
 const std::vector<RecipeKeys>& recipe_keys();
