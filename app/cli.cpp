@@ -18,7 +18,9 @@ const std::vector<Verb>& verbs() {
       {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
-      {"help", "flags, keys, exit codes, mixed precision: gantrain help flags|keys|exit|amp", help_verb},
+      {"help",
+       "flags, keys, exit codes, mixed precision: gantrain help flags|keys|exit|amp",
+       help_verb},
   };
   return table;
 }

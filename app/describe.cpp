@@ -93,7 +93,8 @@ int describe(const Json& request) {
   }
   const auto precision = config.read<PrecisionOptions>("precision.");
   if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
-    const bool half = compute_type(precision, request.at("cuda").get<bool>()) == ComputeType::kFloat16;
+    const bool half =
+        compute_type(precision, request.at("cuda").get<bool>()) == ComputeType::kFloat16;
     config.set("precision.amp", half ? "fp16" : "bf16", "probe");
   }
   at::set_num_threads(request.at("threads").get<int>());

@@ -56,7 +56,8 @@ void check_options(const PrecisionOptions& o, const RecipeTraits& recipe, bool f
            recipe.name);
     }
     if (o.amp == Amp::kBf16)
-      fail(Exit::kUsage, "precision.mode = blocks with --amp=bf16: the blocks are fp16; --amp=fp16");
+      fail(Exit::kUsage,
+           "precision.mode = blocks with --amp=bf16: the blocks are fp16; --amp=fp16");
     if (o.amp == Amp::kOff)
       fail(Exit::kUsage, "precision.mode = blocks without --amp: give --amp=fp16 too");
   }

@@ -47,9 +47,7 @@ Tensor conv_without_bias(const Tensor& x, const Equalised& layer) {
   return same_size(x, layer, {});
 }
 
-Tensor conv(const Tensor& x, const Equalised& layer) {
-  return same_size(x, layer, layer.b());
-}
+Tensor conv(const Tensor& x, const Equalised& layer) { return same_size(x, layer, layer.b()); }
 
 Tensor lrelu(const Tensor& x, const Tensor& bias) {
   BiasAct how;

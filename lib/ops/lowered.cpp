@@ -66,8 +66,7 @@ Tensor lowered_linear(const Tensor& x, const Tensor& weight, const Tensor& bias)
 Tensor plain_conv2d(const Tensor& x, const Tensor& weight, at::IntArrayRef stride, int64_t groups) {
   return in_type(
       x.scalar_type(), x, weight, {}, [&](const Tensor& a, const Tensor& w, const Tensor&) {
-        return at::conv2d(
-            a, w, {}, stride, at::IntArrayRef({0, 0}), /*dilation=*/1, groups);
+        return at::conv2d(a, w, {}, stride, at::IntArrayRef({0, 0}), /*dilation=*/1, groups);
       });
 }
 

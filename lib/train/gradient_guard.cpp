@@ -46,8 +46,7 @@ GradientReport GradientGuard::check(const NamedTensors& parameters) {
     found = scaler_.unscale_(gradients);
   } else {
     found = torch::zeros({1}, one_.options());
-    if (!gradients.empty())
-      at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, one_);
+    if (!gradients.empty()) at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, one_);
   }
   report.finite = found.item<double>() == 0;
   if (settings_.scaler) scaler_.update(found);
@@ -95,14 +94,15 @@ void GradientGuard::see_nonfinite(const std::string& parameter) {
 void GradientGuard::check_floor() const {
   const auto scale = scaler_.current().item<double>();
   if (scale >= settings_.min_scale) return;
-  fail(Exit::kDiverged,
-       "the loss scale of {} fell to {}, below precision.min_scale = {}: the gradient of {} was the "
-       "first not to be finite; lower the learning rate, use --amp=bf16, or keep its block in "
-       "precision.keep_float32",
-       player_,
-       number(scale),
-       number(settings_.min_scale),
-       first_);
+  fail(
+      Exit::kDiverged,
+      "the loss scale of {} fell to {}, below precision.min_scale = {}: the gradient of {} was the "
+      "first not to be finite; lower the learning rate, use --amp=bf16, or keep its block in "
+      "precision.keep_float32",
+      player_,
+      number(scale),
+      number(settings_.min_scale),
+      first_);
 }
 
 // As torch's clip_grad_norm_ and clip_grad_value_. Returns the norm before.

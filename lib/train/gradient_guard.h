@@ -39,7 +39,8 @@ class GradientGuard {
   // been too many, the scale has come to its floor, or on_nonfinite says so. Waits for the device.
   GradientReport check(const NamedTensors& parameters);
 
-  // What a resume needs, the tensors themselves: the scaler's, "skipped" (steps so far), "in_a_row".
+  // What a resume needs, the tensors themselves: the scaler's, "skipped" (steps so far),
+  // "in_a_row".
   NamedTensors state() const;
 
  private:

@@ -32,8 +32,8 @@ struct PhaseTraffic {
 
 struct StepHooks {
   std::function<void(const std::string& name)> phase;  // "D forward", ...
-  // A micro-batch's loss as it is reported: "Loss/D/loss", without the phase's gain. Of a step that is
-  // left out the losses are not reported.
+  // A micro-batch's loss as it is reported: "Loss/D/loss", without the phase's gain. Of a step that
+  // is left out the losses are not reported.
   std::function<void(const std::string& name, const at::Tensor& loss)> loss;
   std::function<Traffic()> traffic = [] { return Traffic{}; };  // so far
   std::function<void(const std::string& phase, const PhaseTraffic&)> spent =

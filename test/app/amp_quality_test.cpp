@@ -19,8 +19,10 @@ std::vector<double> distances(const TemporaryFolder& folder,
     const std::string name = preset + amp + seed;
     const auto run = train(folder,
                            name,
-                           "--preset " + preset + " --kimg 5 --metrics swd --set metrics.at_start=off "
-                           "--set metrics.every=1000 --set samples.every=1000 --amp=" + amp + " --seed " + seed);
+                           "--preset " + preset +
+                               " --kimg 5 --metrics swd --set metrics.at_start=off "
+                               "--set metrics.every=1000 --set samples.every=1000 --amp=" +
+                               amp + " --seed " + seed);
     const std::vector<std::string> lines = split(trim(read_file(run / "metric-swd.jsonl")), '\n');
     all.push_back(nlohmann::json::parse(lines.back())["results"]["swd"]);
   }

@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
+
 using namespace gantrain;
 
 namespace {
@@ -92,7 +94,8 @@ TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
     const InFloat32 exact("scores"), within("another"), no_island("none", false);
     note_computed(at::kFloat);
   }
-  CHECK(seen == std::vector<Computed>{{"D.b16", at::kBFloat16, ""}, {"D.b4", at::kFloat, "scores"}});
+  CHECK(seen ==
+        std::vector<Computed>{{"D.b16", at::kBFloat16, ""}, {"D.b4", at::kFloat, "scores"}});
 }
 
 TEST_CASE("WhatIsKeptInFloat32IsSoWithAllThatIsInsideIt") {

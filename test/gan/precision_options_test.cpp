@@ -54,7 +54,8 @@ TEST_CASE("ALossScaleIsAWordOrANumber") {
   CHECK(Scale::from_text("dynamic")->kind == LossScale::Kind::kDynamic);
   CHECK(Scale::from_text("auto")->kind == LossScale::Kind::kAuto);
   CHECK(Scale::from_text("512")->fixed == 512);
-  for (const char* wrong : {"0", "-1", "inf", "nan", "big", ""}) CHECK_FALSE(Scale::from_text(wrong));
+  for (const char* wrong : {"0", "-1", "inf", "nan", "big", ""})
+    CHECK_FALSE(Scale::from_text(wrong));
   for (const char* text : {"auto", "dynamic", "512"})
     CHECK(text_of(Scale::to_json(*Scale::from_text(text))) == text);
 }

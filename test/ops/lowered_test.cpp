@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "ops/upfirdn2d.h"
 #include "tensor_checks.h"

@@ -14,9 +14,7 @@ using at::Tensor;
 
 namespace {
 
-bool same(const Tensor& a, const Tensor& b) {
-  return at::allclose(a, b, 0, 0, /*equal_nan=*/true);
-}
+bool same(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 0, 0, /*equal_nan=*/true); }
 
 // Plays a case of the fixture through a reduction: `mine` of the gradients is this rank's. Returns
 // how many steps differ in anything.
@@ -138,7 +136,8 @@ TEST_CASE("WithoutAScaleNonFiniteGradientsAreLeftOutCountedAndLimited") {
   CHECK_FALSE(step(NAN));
   CHECK(guard.state()[2].second.item<int64_t>() == 4);
   CHECK(guard.state()[3].second.item<int64_t>() == 2);
-  CHECK_THAT(diverged([&] { step(NAN); }), Catch::Contains("3 steps of G") && Catch::Contains("G.w"));
+  CHECK_THAT(diverged([&] { step(NAN); }),
+             Catch::Contains("3 steps of G") && Catch::Contains("G.w"));
 }
 
 TEST_CASE("AskedToStopItStopsAtTheFirstNonFiniteGradient") {
@@ -146,7 +145,10 @@ TEST_CASE("AskedToStopItStopsAtTheFirstNonFiniteGradient") {
   settings.on_nonfinite = OnNonfinite::kStop;
   GradientGuard guard(settings, "G", at::kCPU);
   CHECK(guard.check({{"w", parameter_with({1})}}).finite);
-  CHECK_THAT(diverged([&] { guard.check({{"w", parameter_with({NAN})}}); }), Catch::Contains("G.w"));
+  CHECK_THAT(diverged([&] {
+               guard.check({{"w", parameter_with({NAN})}});
+             }),
+             Catch::Contains("G.w"));
   // A dynamic scale looks for its limit that way.
   settings.scaler = scaled_by(1024).scaler;
   GradientGuard scaled(settings, "G", at::kCPU);

@@ -45,14 +45,9 @@ struct Made {
   std::unique_ptr<Recipe> recipe;
   explicit Made(const Parts& parts)
       : config(two_time_scales(parts)),
-        recipe(toy_row().make({config,
-                               0,
-                               8,
-                               3,
-                               {},
-                               at::kCPU,
-                               at::kFloat,
-                               [](const std::string&, const Tensor&) {}})) {}
+        recipe(toy_row().make(
+            {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {
+             }})) {}
 };
 
 PrecisionOptions half() {
@@ -95,7 +90,8 @@ Trained by_the_loop(const Parts& parts, const Rendezvous& r = {}) {
     if (!report.finite) ++result.skipped;
   };
   for (int64_t i = 0; i < kIterations; ++i) {
-    const Tensor mine = toy_pictures(kBatch, i).slice(0, r.rank, std::nullopt, r.world).contiguous();
+    const Tensor mine =
+        toy_pictures(kBatch, i).slice(0, r.rank, std::nullopt, r.world).contiguous();
     run_iteration(*recipe, players, {mine, {}, r.rank, i}, hooks);
   }
   keep_weights(*recipe, result.weights);
@@ -183,8 +179,7 @@ Trained by_hand() {
 }
 
 std::vector<PlayerState> toy_players(Recipe& recipe) {
-  return make_players(
-      recipe, {8, 1, 8, 1}, {}, Group::join({}, BackendKind::kGloo, at::kCPU, 20));
+  return make_players(recipe, {8, 1, 8, 1}, {}, Group::join({}, BackendKind::kGloo, at::kCPU, 20));
 }
 
 }  // namespace
@@ -196,7 +191,7 @@ TEST_CASE("TwoTimeScalesAccumulationAndADynamicScaleAreTheHandWrittenLoops") {
   CHECK(loop.skipped > 2);
   const std::vector<double>& D = loop.scales.at("D");
   CHECK(std::adjacent_find(D.begin(), D.end(), std::less<>()) != D.end());  // it grew
-  CHECK(loop.scales.at("G") != D);                                         // each its own
+  CHECK(loop.scales.at("G") != D);                                          // each its own
   for (size_t i = 0; i < hand.weights.size(); ++i) {
     CAPTURE(hand.weights[i].first);
     CHECK(torch::allclose(loop.weights[i].second, hand.weights[i].second, 1e-5, 1e-6));
@@ -214,7 +209,8 @@ TEST_CASE("TwoRanksAreTwiceTheAccumulationUnderAmpBitForBit") {
               return 0;
             }) == 0);
   }
-  const auto one = load_safetensors(folder / "1").tensors, two = load_safetensors(folder / "2").tensors;
+  const auto one = load_safetensors(folder / "1").tensors,
+             two = load_safetensors(folder / "2").tensors;
   for (const auto& [name, tensor] : one) {
     CAPTURE(name);
     CHECK(torch::equal(two.at(name), tensor));

@@ -35,9 +35,7 @@ std::shared_ptr<Convolution> add_convolution(Main& main,
 
 }  // namespace
 
-Convolution::Convolution(std::string name,
-                         std::vector<int64_t> weight_shape,
-                         int64_t bias_size)
+Convolution::Convolution(std::string name, std::vector<int64_t> weight_shape, int64_t bias_size)
     : block(std::move(name)) {
   weight = register_parameter("weight", torch::zeros(weight_shape));
   if (bias_size > 0) bias = register_parameter("bias", torch::zeros({bias_size}));

@@ -30,7 +30,9 @@ int64_t divisor_up_to(int64_t most, int64_t n) {
 }  // namespace
 
 DiscriminatorBlock::DiscriminatorBlock(const DiscriminatorShape& s, int64_t r, int64_t first_layer)
-    : name("b" + std::to_string(r)), half(s.blocks.half(r)), keeps_image(s.blocks.architecture == Architecture::kSkip) {
+    : name("b" + std::to_string(r)),
+      half(s.blocks.half(r)),
+      keeps_image(s.blocks.architecture == Architecture::kSkip) {
   const Blocks& b = s.blocks;
   const int64_t in = b.channels(r), out = b.channels(r / 2);
   resample_filter =

@@ -22,9 +22,9 @@ struct NoiseInputs {
   std::function<at::Tensor(int64_t layer, int64_t size)> draw;
 };
 
-// What a block makes of the features or the picture that it is given: float16 where it is one of the
-// half-precision blocks of a float32 network, else its parameters' type; untouched where autocast
-// chooses. Parameters stay as they are.
+// What a block makes of the features or the picture that it is given: float16 where it is one of
+// the half-precision blocks of a float32 network, else its parameters' type; untouched where
+// autocast chooses. Parameters stay as they are.
 at::Tensor entering(const at::Tensor& x, bool half, const at::Tensor& parameter);
 
 // act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning

@@ -55,8 +55,8 @@ struct Options {
   Architecture g_architecture = Architecture::kSkip;    // sec. 4.1
   Architecture d_architecture = Architecture::kResnet;  // sec. 4.1
   int64_t mbstd_group = 4;
-  int64_t freeze_d = 0;  // Mo et al. 2020
-  int64_t num_fp16_res = 4;   // Karras et al. 2020b, app. C
+  int64_t freeze_d = 0;      // Mo et al. 2020
+  int64_t num_fp16_res = 4;  // Karras et al. 2020b, app. C
   double conv_clamp = 256;
   double w_avg_beta = 0.995;
   double mixing = 0.9;          // Karras et al. 2019, sec. 3.1

@@ -2,6 +2,7 @@
 // What DCGAN computes in when it is asked for less than float32.
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/dcgan/recipe.h"
 #include "tensor_checks.h"
@@ -33,16 +34,12 @@ struct Training {
   std::map<std::string, std::vector<GradientReport>> reports;
   int64_t iterations = 0;
 
-  explicit Training(const PrecisionOptions& options, const std::map<std::string, Json>& changes = {})
+  explicit Training(const PrecisionOptions& options,
+                    const std::map<std::string, Json>& changes = {})
       : config(tiny(changes)),
-        recipe(dcgan::row().make({config,
-                                  3,
-                                  16,
-                                  3,
-                                  {},
-                                  at::kCPU,
-                                  at::kFloat,
-                                  [](const std::string&, const Tensor&) {}})) {
+        recipe(dcgan::row().make(
+            {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {
+             }})) {
     const auto alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
     players = make_players(*recipe, {8, 1, 8, 1}, {}, alone);
     precision = forward_precision(options, at::kCPU, players);

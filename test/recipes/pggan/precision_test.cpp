@@ -2,6 +2,7 @@
 // What PGGAN's networks compute in when they are asked for less than float32.
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "recipes/pggan/losses.h"
 #include "recipes/pggan/networks.h"

@@ -2,6 +2,7 @@
 // What StyleGAN v1's generator computes in when it is asked for less than float32.
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "recipes/stylegan1/networks.h"
 #include "tensor_checks.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What StyleGAN2 computes in when it is asked for less than float32, by autocast and in its own way.
+// What StyleGAN2 computes in when it is asked for less than float32, by autocast and in its own
+// way.
+#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "gan/precision_options.h"
 #include "networks.h"
@@ -34,17 +36,12 @@ Config tiny(const std::map<std::string, Json>& changes) {
   return config;
 }
 
-// What blocks computed in during one iteration with all phases, at 16 pixels; gradients were finite.
+// What blocks computed in during one iteration with all phases, at 16 pixels; gradients were
+// finite.
 std::vector<Computed> computed_by(const std::map<std::string, Json>& changes) {
   const Config config = tiny(changes);
-  const auto recipe = stylegan2::row().make({config,
-                                             3,
-                                             16,
-                                             3,
-                                             {},
-                                             at::kCPU,
-                                             at::kFloat,
-                                             [](const std::string&, const Tensor&) {}});
+  const auto recipe = stylegan2::row().make(
+      {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}});
   const auto alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
   std::vector<PlayerState> players = make_players(*recipe, {4, 1, 4, 1}, {}, alone);
   const auto options = config.read<PrecisionOptions>("precision.");
@@ -75,15 +72,12 @@ const char* const kLast = "the last block: statistics of the batch, and scores";
 }  // namespace
 
 TEST_CASE("UnderAutocastStyleGan2IsLoweredButForItsIslands") {
-  for (const auto& [amp, type] :
-       {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
+  for (const auto& [amp, type] : {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
     CAPTURE(amp);
-    const std::vector<Computed> all = computed_by({{"precision.amp", amp}, {"precision.initial_scale", 128}});
-    for (const char* block : {"G.synthesis.b4",
-                              "G.synthesis.b8",
-                              "G.synthesis.b16",
-                              "D.b8",
-                              "D.b16"}) {
+    const std::vector<Computed> all =
+        computed_by({{"precision.amp", amp}, {"precision.initial_scale", 128}});
+    for (const char* block :
+         {"G.synthesis.b4", "G.synthesis.b8", "G.synthesis.b16", "D.b8", "D.b16"}) {
       CAPTURE(block);
       CHECK(has(all, {block, type, ""}));
       CHECK(has(all, {block, at::kFloat, "a penalty"}));
@@ -95,9 +89,8 @@ TEST_CASE("UnderAutocastStyleGan2IsLoweredButForItsIslands") {
 }
 
 TEST_CASE("WithBlocksTheTopResolutionsAreHalfAndPenaltiesToo") {
-  const std::vector<Computed> all = computed_by({{"precision.amp", "fp16"},
-                                                 {"precision.mode", "blocks"},
-                                                 {"stylegan2.num_fp16_res", 1}});
+  const std::vector<Computed> all = computed_by(
+      {{"precision.amp", "fp16"}, {"precision.mode", "blocks"}, {"stylegan2.num_fp16_res", 1}});
   CHECK(all == std::vector<Computed>{{"G.mapping", at::kFloat, kStyles},
                                      {"G.synthesis.b4", at::kFloat, ""},
                                      {"G.synthesis.b8", at::kFloat, ""},
@@ -120,7 +113,8 @@ TEST_CASE("OnlyFloat16IsClampedAndTheModelSaysSo") {
   const auto model = [](const std::map<std::string, Json>& changes) {
     const Config config = tiny(changes);
     return stylegan2::row()
-        .make({config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}})
+        .make(
+            {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}})
         ->model()["synthesis_kwargs"];
   };
   CHECK(model({})["conv_clamp"].is_null());
@@ -130,8 +124,8 @@ TEST_CASE("OnlyFloat16IsClampedAndTheModelSaysSo") {
   CHECK(model({{"precision.amp", "fp16"}, {"precision.mode", "blocks"}})["num_fp16_res"] == 4);
 }
 
-// The reference's networks with half-precision blocks follow those without: Karras et al. 2020b, app.
-// C, "no effect on quality".
+// The reference's networks with half-precision blocks follow those without: Karras et al. 2020b,
+// app. C, "no effect on quality".
 TEST_CASE("HalfBlocksOfTheReferencesNetworksFollowFloat32") {
   const torch::NoGradGuard no_grad;
   stylegan2::Pair pair("uncond32", "io");
