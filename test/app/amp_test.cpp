@@ -102,7 +102,7 @@ TEST_CASE("AScaleBelowItsFloorIsExit5AndNamesAParameter") {
                                         "--set precision.min_scale=1e12 --run-dir run --nproc 2"),
                                    {.folder = folder.path()});
   CHECK(outcome.code == 5);
-  CHECK_THAT(outcome.err, Catch::Contains("precision.min_scale = 1e+12"));
+  CHECK_THAT(outcome.err, Catch::Contains("precision.min_scale = 1000000000000"));
   CHECK_THAT(outcome.err, Catch::Contains("the gradient of D.main."));
 }
 
