@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Half precision costs no quality: minutes of training, so these have the label "slow".
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
