@@ -19,7 +19,9 @@ const std::vector<Verb>& verbs() {
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
       {"bench", "what this machine takes for what: gantrain bench ddp", bench_verb},
-      {"help", "flags, keys and exit codes: gantrain help flags|keys|exit", help_verb},
+      {"help",
+       "flags, keys, exit codes, mixed precision: gantrain help flags|keys|exit|amp",
+       help_verb},
   };
   return table;
 }

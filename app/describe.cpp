@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "data/options.h"
+#include "dtype_table.h"
 #include "recipes.h"
 #include "resolve.h"
+#include "train/mixed_precision.h"
 #include "train/options.h"
 #include "train/step.h"
 #include "trainer_verbs.h"
@@ -18,8 +20,13 @@ namespace {
 
 constexpr int64_t kProbeImages = 8;  // enough to time an iteration by
 
-// Images a second on this machine's CPU with one rank, by doing a few iterations.
-double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
+struct Probe {
+  double images_per_second;  // on this machine's CPU, one rank
+  std::vector<Computed> computed;
+};
+
+// Finds out by doing a few iterations.
+Probe probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
   const BatchPlan plan{kProbeImages, 1, kProbeImages, 1};
   std::vector<PlayerState> players =
@@ -29,6 +36,10 @@ double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
   StepHooks quiet;
   quiet.phase = [](const std::string&) {};
   quiet.loss = [](const std::string&, const at::Tensor&) {};
+  const auto options = config.read<PrecisionOptions>("precision.");
+  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
+  guard_gradients(players, options, config.read<TrainOptions>("train."), {}, at::kCPU);
+  quiet.precision = &precision;
   int64_t i = 0;
   const auto run_turns = [&](int64_t turns) {
     const double start = monotonic_seconds();
@@ -36,35 +47,46 @@ double probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
       run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
     return monotonic_seconds() - start;
   };
+  Probe found;
+  quiet.computed = &found.computed;
   run_turns(1);  // the first one warms up
+  quiet.computed = nullptr;
   // Long enough for a clock, whatever the size.
   const double once = run_turns(1);
   const auto more = static_cast<int64_t>(std::clamp(0.5 / once, 0.0, 50.0));
   const double seconds = once + run_turns(more);
-  return static_cast<double>(kProbeImages * turn * (1 + more)) / seconds;
+  found.images_per_second = static_cast<double>(kProbeImages * turn * (1 + more)) / seconds;
+  return found;
 }
 
-// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
-void probe_stages(Json& all, const Config& config, Recipe& recipe, const at::Tensor& pixels) {
+// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow;
+// returns what the blocks computed in, in the last one.
+std::vector<Computed> probe_stages(Json& all,
+                                   const Config& config,
+                                   Recipe& recipe,
+                                   const at::Tensor& pixels) {
   const int64_t end = config.read<TrainOptions>("train.").kimg.images;
-  const auto speed_at = [&](int64_t resolution) {
+  const auto probe_at = [&](int64_t resolution) {
     return probe(config, recipe, pixels.repeat({1, 1, resolution, resolution}));
   };
   const Schedule& schedule = recipe.schedule();
   if (schedule.empty()) {
-    const double speed = speed_at(config.read<DataOptions>("data.").resolution);
-    all["images_per_second"] = speed;
-    all["seconds"] = static_cast<double>(end) / speed;
-    return;
+    const Probe found = probe_at(config.read<DataOptions>("data.").resolution);
+    all["images_per_second"] = found.images_per_second;
+    all["seconds"] = static_cast<double>(end) / found.images_per_second;
+    return found.computed;
   }
   double seconds = 0;
+  std::vector<Computed> computed;
   all["stages"] = Json::array();
   for (const Stage& stage : schedule.stages()) {
     const bool last = &stage == &schedule.stages().back();
     const int64_t images = (last ? end : std::min(stage.first + stage.length, end)) - stage.first;
     if (images <= 0) break;
     recipe.enter(stage);
-    const double speed = speed_at(stage.resolution);
+    const Probe found = probe_at(stage.resolution);
+    const double speed = found.images_per_second;
+    computed = found.computed;
     seconds += static_cast<double>(images) / speed;
     all["stages"].push_back({{"resolution", stage.resolution},
                              {"fading", stage.fading},
@@ -74,6 +96,7 @@ void probe_stages(Json& all, const Config& config, Recipe& recipe, const at::Ten
   }
   all["images_per_second"] = static_cast<double>(end) / seconds;
   all["seconds"] = seconds;
+  return computed;
 }
 
 Json describe_player(const Player& player) {
@@ -101,6 +124,7 @@ void print(const Json& all) {
     }
     fmt::print("{:<8} {} parameters\n", name, player["parameters"].dump());
   }
+  print_dtypes(all["compute"]);
   fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
              all["state_bytes"].get<double>() / 1e6);
   if (all.contains("stages")) {
@@ -127,6 +151,12 @@ int describe(const Json& request) {
   for (const char* player : {"G", "D"}) {
     config.set(std::string(player) + ".accumulate", "auto", "probe");
   }
+  const auto precision = config.read<PrecisionOptions>("precision.");
+  if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
+    const bool half =
+        compute_type(precision, request.at("cuda").get<bool>()) == ComputeType::kFloat16;
+    config.set("precision.amp", half ? "fp16" : "bf16", "probe");
+  }
   at::set_num_threads(request.at("threads").get<int>());
   const auto train = config.read<TrainOptions>("train.");
   const auto data = config.read<DataOptions>("data.");
@@ -150,7 +180,9 @@ int describe(const Json& request) {
   }
   all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
   all["kimg"] = config.get("train.kimg");
-  probe_stages(all, config, *recipe, torch::zeros({kProbeImages, channels, 1, 1}, dtype));
+  const std::vector<Computed> computed =
+      probe_stages(all, config, *recipe, torch::zeros({kProbeImages, channels, 1, 1}, dtype));
+  all["compute"] = dtype_table(recipe->players(), computed, precision.mode);
   if (request.at("json").get<bool>()) {
     all["config"] = config.to_json();
     fmt::print("{}\n", all.dump());

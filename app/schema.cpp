@@ -3,6 +3,7 @@
 
 #include "data/options.h"
 #include "dist/options.h"
+#include "gan/precision_options.h"
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/pggan/options.h"
@@ -54,12 +55,14 @@ const std::vector<RecipeKeys>& recipe_keys() {
        check_growing,
        /*conditional=*/true,
        stylegan1::complete,
+       /*has_blocks=*/false,
        schedule_of},
       {"stylegan2",
        stylegan2::add_keys,
        stylegan2::check_resolution,
        /*conditional=*/true,
-       stylegan2::complete},
+       stylegan2::complete,
+       /*has_blocks=*/true},
   };
   return table;
 }
@@ -79,6 +82,8 @@ Schema full_schema(const std::string& recipe) {
   add_keys<TrainOptions>(schema, "train.");
   add_keys<DataOptions>(schema, "data.");
   find_recipe_keys(recipe).add_keys(schema);
+  add_keys<OptimOptions>(schema, "optim.");
+  add_keys<PrecisionOptions>(schema, "precision.");
   add_keys<EmaOptions>(schema, "ema.");
   add_keys<DistOptions>(schema, "dist.");
   add_keys<LaunchOptions>(schema, "launch.");

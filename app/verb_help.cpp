@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "amp_help.h"
 #include "cli.h"
 #include "flags.h"
 #include "schema.h"
@@ -60,13 +61,15 @@ int help_verb(const std::vector<std::string>& arguments) {
     print_keys();
   } else if (topic == "exit") {
     fmt::print("{}", kExitCodes);
+  } else if (topic == "amp") {
+    fmt::print("{}", kAmpHelp);
   } else if (topic.empty()) {
-    fmt::print("gantrain help flags | keys | exit, or gantrain COMMAND --help\n");
+    fmt::print("gantrain help flags | keys | exit | amp, or gantrain COMMAND --help\n");
   } else {
     for (const Verb& verb : verbs()) {
       if (topic == verb.name && topic != "help") return verb.run({"--help"});
     }
-    std::vector<std::string> topics = {"flags", "keys", "exit"};
+    std::vector<std::string> topics = {"flags", "keys", "exit", "amp"};
     for (const Verb& verb : verbs()) {
       if (std::string(verb.name) != "help") topics.emplace_back(verb.name);
     }

@@ -12,6 +12,7 @@
 #include "dist/options.h"
 #include "dry_run.h"
 #include "flags.h"
+#include "gan/precision_options.h"
 #include "launch/devices.h"
 #include "launch/supervise.h"
 #include "resolve.h"
@@ -64,7 +65,8 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
     const Key& key = defaults.key(flag.key);
     const std::string shown = split(flag.names, ',')[0];
     std::string& value = values[shown];
-    CLI::Option* option = flag.is_switch ? app.add_flag(flag.names, value, key.help)
+    const std::string alone = flag.alone == nullptr ? "" : fmt::format("{{{}}}", flag.alone);
+    CLI::Option* option = flag.is_switch ? app.add_flag(flag.names + alone, value, key.help)
                                          : app.add_option(flag.names, value, key.help);
     option->group(flag.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (!flag.is_switch) option->type_name(key.type.size() < 30 ? key.type : "");
@@ -138,6 +140,9 @@ Launch prepare(const Config& config, bool flags_given) {
   if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional) {
     fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
   }
+  check_options(config.read<PrecisionOptions>("precision."),
+                {recipe.name, recipe.has_blocks},
+                config.read<TrainOptions>("train.").dtype == Dtype::kFloat64);
   recipe.check_resolution(config.read<DataOptions>("data.").resolution);
   return launch;
 }
@@ -232,6 +237,7 @@ int train_verb(const std::vector<std::string>& arguments) {
     if (!args.json) dry_run(launch, false);
     const Json request = {{"config", launch.config.to_json()},
                           {"json", args.json},
+                          {"cuda", launch.device == DeviceKind::kCuda},
                           {"threads", threads_per_rank(launch.options, current_environment(), 1)}};
     return call_trainer("describe", request.dump(), /*cuda=*/false);
   }

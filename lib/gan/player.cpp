@@ -9,4 +9,8 @@ void Player::called(const std::string& part, const at::Tensor& output) const {
   if (sync != nullptr) sync->forwarded(part, output);
 }
 
+BlockScope Player::as_block(const std::string& part) const {
+  return BlockScope(part.empty() ? name : name + "." + part);
+}
+
 }  // namespace gantrain

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/forward_precision.h"
 #include "gan/options.h"
 
 namespace gantrain {
@@ -32,6 +33,8 @@ struct Player {
 
   // Told by handles: `part` was called and gave `output`. Arms wrapper mode.
   void called(const std::string& part, const at::Tensor& output) const;
+  // "G", "G.synthesis": what is computed meanwhile is that part's.
+  BlockScope as_block(const std::string& part) const;
 };
 
 // How recipes call a network: like a function, and seen by the trainer, whatever the DDP mode.
@@ -46,11 +49,13 @@ class Handle {
 
   template <class... Args>
   auto operator()(Args&&... args) const {
+    const BlockScope named = player_->as_block(part_);
     return seen(net_->forward(std::forward<Args>(args)...));
   }
   // A member function that is not forward: G.call(&Net::encode, x).
   template <class Method, class... Args>
   auto call(Method method, Args&&... args) const {
+    const BlockScope named = player_->as_block(part_);
     return seen(std::invoke(method, *net_, std::forward<Args>(args)...));
   }
   // What a call in an earlier phase of this iteration gave, with its graph: as if called now.

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "ops/precision.h"
+
 namespace gantrain {
 
 BatchNorm2d::BatchNorm2d(int64_t channels) {
@@ -19,7 +21,8 @@ constexpr double kEps = 1e-5;
 }  // namespace
 
 // Two sums over ranks instead of one of x and x^2, which would cancel where the mean is large.
-at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& x) {
+at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& narrow) {
+  const at::Tensor x = narrow.to(statistics_type(narrow.scalar_type()));
   const auto by_channel = [](const at::Tensor& t) { return t.reshape({1, -1, 1, 1}); };
   const auto count = static_cast<double>(x.numel() / x.size(1) * ranks);
   const at::Tensor mean = sum_over_ranks(x.sum({0, 2, 3})) / count;
@@ -31,7 +34,8 @@ at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& x) {
     now.mean.lerp_(mean, kMomentum);
     now.var.lerp_(variance * (count / (count - 1)), kMomentum);
   }
-  return centred * by_channel(torch::rsqrt(variance + kEps) * weight) + by_channel(bias);
+  return (centred * by_channel(torch::rsqrt(variance + kEps) * weight) + by_channel(bias))
+      .to(narrow.scalar_type());
 }
 
 BatchNorm2d::Statistics BatchNorm2d::moving() {
@@ -55,6 +59,7 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
   const bool by_batch = is_training();
   if (by_batch && sum_over_ranks) return normalise_over_ranks(x);
   const Statistics statistics = by_batch ? moving() : Statistics{running_mean, running_var};
+  // Statistics of half types are taken in float32 by LibTorch itself.
   return at::batch_norm(x,
                         weight,
                         bias,

@@ -5,6 +5,7 @@
 
 #include "core/tensors.h"
 #include "ops/bias_act.h"
+#include "ops/lowered.h"
 
 namespace gantrain {
 
@@ -30,16 +31,23 @@ Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain) {
 }
 
 Tensor dense(const Tensor& x, const Equalised& layer) {
-  return torch::linear(x.flatten(1), layer.w(), layer.b());
+  return lowered_linear(x.flatten(1), layer.w(), layer.b());
 }
+
+namespace {
+
+Tensor same_size(const Tensor& x, const Equalised& layer, const Tensor& bias) {
+  const int64_t padding = layer.weight.size(2) / 2;
+  return lowered_conv2d(x, layer.w(), bias, {.padding = {padding, padding}});
+}
+
+}  // namespace
 
 Tensor conv_without_bias(const Tensor& x, const Equalised& layer) {
-  return at::conv2d(x, layer.w(), {}, /*stride=*/1, /*padding=*/layer.weight.size(2) / 2);
+  return same_size(x, layer, {});
 }
 
-Tensor conv(const Tensor& x, const Equalised& layer) {
-  return at::conv2d(x, layer.w(), layer.b(), /*stride=*/1, /*padding=*/layer.weight.size(2) / 2);
-}
+Tensor conv(const Tensor& x, const Equalised& layer) { return same_size(x, layer, layer.b()); }
 
 Tensor lrelu(const Tensor& x, const Tensor& bias) {
   BiasAct how;

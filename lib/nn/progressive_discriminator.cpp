@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
+#include "ops/lowered.h"
 #include "ops/minibatch_std.h"
 #include "ops/resample.h"
 
@@ -41,11 +43,13 @@ void ProgressiveDiscriminator::add_block(int64_t pixels) {
 
 Tensor ProgressiveDiscriminator::from_rgb(int64_t i, const Tensor& x) const {
   const Equalised& layer = *rgb_[static_cast<size_t>(i)];
+  const BlockScope named(rgb_name("FromRGB", shape.resolution, int64_t{4} << i));
   return lrelu(conv_without_bias(x, layer), layer.b());
 }
 
 Tensor ProgressiveDiscriminator::halve(int64_t i, const Tensor& features) const {
   const Block& block = *blocks_[static_cast<size_t>(i)];
+  const BlockScope named(block_name(int64_t{4} << i));
   Tensor x = lrelu(conv_without_bias(features, *block.conv0), block.conv0->b());
   if (shape.blur) x = blur(x);
   if (shape.fused_scale) return lrelu(conv2d_down(x, block.conv1->w()), block.conv1->b());
@@ -54,9 +58,11 @@ Tensor ProgressiveDiscriminator::halve(int64_t i, const Tensor& features) const 
 
 Tensor ProgressiveDiscriminator::head(const Tensor& features, const Tensor& labels) const {
   const Block& block = *blocks_[0];
-  Tensor x = minibatch_std(features, shape.mbstd_group_size);
+  const BlockScope named(block_name(4));
+  const InFloat32 exact("the last block: statistics of the batch, and scores");
+  Tensor x = minibatch_std(features.to(block.conv0->weight.scalar_type()), shape.mbstd_group_size);
   x = lrelu(conv_without_bias(x, *block.conv0), block.conv0->b());
-  x = lrelu(torch::matmul(x.flatten(1), block.dense0->w().t()), block.dense0->b());
+  x = lrelu(lowered_linear(x.flatten(1), block.dense0->w()), block.dense0->b());
   x = dense(x, *block.dense1);
   if (shape.label_size == 0) return x.select(1, 0);
   TORCH_CHECK(labels.defined() && labels.dim() == 1, "a conditional D needs labels [N]");

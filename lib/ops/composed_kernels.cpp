@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/device_kernels.h"
+#include "ops/lowered.h"
 #include "ops/precision.h"
 
 namespace gantrain {
@@ -29,13 +30,7 @@ Tensor composed_upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) 
   const int64_t channels = x.size(1);
   const Tensor weight =
       taps.to(x.scalar_type()).expand({channels, 1, f.size(0), f.size(1)}).contiguous();
-  return at::conv2d(padded,
-                    weight,
-                    /*bias=*/{},
-                    /*stride=*/{how.down.y, how.down.x},
-                    /*padding=*/at::IntArrayRef({0, 0}),
-                    /*dilation=*/1,
-                    /*groups=*/channels);
+  return plain_conv2d(padded, weight, /*stride=*/{how.down.y, how.down.x}, /*groups=*/channels);
 }
 
 Tensor along(const Tensor& b, int64_t dim, int64_t axes) {

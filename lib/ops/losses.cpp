@@ -3,6 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
+#include "ops/precision.h"
+
 namespace gantrain {
 
 using at::Tensor;
@@ -11,7 +14,10 @@ using torch::softplus;
 // -log s(x) = softplus(-x) and -log(1 - s(x)) = softplus(x), without overflow. Past threshold 20
 // torch's softplus is the identity, which would cut the gradient's last digits in float64: raised.
 namespace {
-Tensor smooth_plus(const Tensor& x) { return softplus(x, /*beta=*/1, /*threshold=*/40); }
+// In half precision a mean over scores loses most of its digits.
+Tensor wide(const Tensor& scores) { return scores.to(statistics_type(scores.scalar_type())); }
+
+Tensor smooth_plus(const Tensor& x) { return softplus(wide(x), /*beta=*/1, /*threshold=*/40); }
 }  // namespace
 
 Tensor logistic_d(const Tensor& real_scores, const Tensor& fake_scores) {
@@ -23,27 +29,29 @@ Tensor logistic_g(const Tensor& fake_scores) { return smooth_plus(-fake_scores).
 Tensor saturating_logistic_g(const Tensor& fake_scores) { return -smooth_plus(fake_scores).mean(); }
 
 Tensor hinge_d(const Tensor& real_scores, const Tensor& fake_scores) {
-  return (1 - real_scores).relu().mean() + (1 + fake_scores).relu().mean();
+  return (1 - wide(real_scores)).relu().mean() + (1 + wide(fake_scores)).relu().mean();
 }
 
 Tensor least_squares_d(const Tensor& real_scores, const Tensor& fake_scores) {
-  return 0.5 * (real_scores - 1).square().mean() + 0.5 * fake_scores.square().mean();
+  return 0.5 * (wide(real_scores) - 1).square().mean() + 0.5 * wide(fake_scores).square().mean();
 }
 
 Tensor least_squares_g(const Tensor& fake_scores) {
-  return 0.5 * (fake_scores - 1).square().mean();
+  return 0.5 * (wide(fake_scores) - 1).square().mean();
 }
 
 Tensor wasserstein_d(const Tensor& real_scores, const Tensor& fake_scores) {
-  return fake_scores.mean() - real_scores.mean();
+  return wide(fake_scores).mean() - wide(real_scores).mean();
 }
 
-Tensor wasserstein_g(const Tensor& fake_scores) { return -fake_scores.mean(); }
+Tensor wasserstein_g(const Tensor& fake_scores) { return -wide(fake_scores).mean(); }
 
 Tensor gradient_penalty(const std::function<Tensor(const Tensor&)>& D,
                         const Tensor& real,
                         const Tensor& fake,
                         const Tensor& t) {
+  // Its gradient is taken twice, where autocast would lose what the first one has.
+  const InFloat32 exact("a penalty", autocast_is_on());
   const Tensor mixed = (real + (fake - real) * t).detach().requires_grad_(true);
   const Tensor scores = D(mixed);
   const Tensor gradient = torch::autograd::grad({scores.sum()},

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
 #include "ops/losses.h"
 
 namespace gantrain {
@@ -10,6 +11,9 @@ namespace gantrain {
 using at::Tensor;
 
 Slopes slopes(const Discriminate& D, const Tensor& pictures) {
+  // Autocast would lose digits twice; blocks that choose their own types (StyleGAN2) are as in the
+  // reference.
+  const InFloat32 exact("a penalty", autocast_is_on());
   const Tensor x = pictures.detach().requires_grad_(true);
   Slopes all;
   all.scores = D(x);

@@ -3,9 +3,12 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "core/forward_precision.h"
+
 namespace gantrain {
 
 at::ScalarType convolution_type(const at::Tensor& x) {
+  if (in_float32()) return statistics_type(x.scalar_type());
   const c10::DeviceType device = x.device().type();
   // As LibTorch does it: float64 is never lowered.
   const bool lowered = at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;

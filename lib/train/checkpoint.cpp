@@ -128,6 +128,7 @@ NamedTensors training_state(Recipe& recipe,
   for (const PlayerState& p : players) {
     append(all, p.player->name + "/", state_of(*p.player->network));
     append(all, p.player->name + ".opt/", p.optimizer->state());
+    if (p.guard) append(all, p.player->name + ".amp/", p.guard->state());
   }
   append(all, "G_ema/", state_of(ema));
   append(all, "recipe/", recipe.state());

@@ -25,8 +25,8 @@ struct Counters {
 };
 
 // Everything that an exact resume needs, as the tensors themselves: networks, their buffers,
-// optimizers, the generator's average, what the recipe keeps. Names: "G/main.0.weight",
-// "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
+// optimizers, loss scales, the generator's average, what the recipe keeps. Names:
+// "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
 NamedTensors training_state(Recipe& recipe,
                             const std::vector<PlayerState>& players,
                             torch::nn::Module& ema);

@@ -15,6 +15,8 @@ namespace gantrain {
 
 enum class LrScale { kNone, kLinear, kSqrt };
 enum class Dtype { kFloat32, kFloat64 };
+enum class OnNonfinite { kSkip, kStop };
+constexpr std::array<std::string_view, 2> names(OnNonfinite) { return {"skip", "stop"}; }
 constexpr std::array<std::string_view, 3> names(LrScale) { return {"none", "linear", "sqrt"}; }
 constexpr std::array<std::string_view, 2> names(Dtype) { return {"float32", "float64"}; }
 
@@ -30,6 +32,8 @@ struct TrainOptions {
   Dtype dtype = Dtype::kFloat32;
   KernelSet kernels = KernelSet::kAuto;
   bool perturb_ranks = false;
+  OnNonfinite on_nonfinite = OnNonfinite::kSkip;
+  int64_t nonfinite_limit = 50;
 };
 
 template <class Field>
@@ -56,6 +60,28 @@ void fields(TrainOptions& o, Field&& field) {
   field("perturb_ranks",
         o.perturb_ranks,
         "for tests: other initial weights on each rank, before the first broadcast");
+  field("on_nonfinite",
+        o.on_nonfinite,
+        "a gradient that is not finite: leave the step out, or end the run (a dynamic loss scale "
+        "always leaves it out)");
+  field("nonfinite_limit",
+        o.nonfinite_limit,
+        at_least(1),
+        "so many steps of a network left out in a row end the run");
+}
+
+struct OptimOptions {
+  double clip_norm = 0;
+  double clip_value = 0;
+};
+
+template <class Field>
+void fields(OptimOptions& o, Field&& field) {
+  field("clip_norm",
+        o.clip_norm,
+        between(0, 1e30),
+        "largest norm of a network's gradient, after unscaling; 0: any");
+  field("clip_value", o.clip_value, between(0, 1e30), "then largest number in it; 0: any");
 }
 
 struct EmaOptions {

@@ -7,6 +7,7 @@
 
 #include "dist/gradient_sync.h"
 #include "gan/recipe.h"
+#include "train/gradient_guard.h"
 #include "train/optimizer.h"
 #include "train/plan.h"
 
@@ -21,6 +22,7 @@ struct PlayerState {
   std::shared_ptr<GradientSync> sync;  // with --ddp-scope whole one for all players
   NamedTensors active;                 // those of `parameters` that the present stage trains
   bool reaches_all = false;            // all its phases promise to (Phase::reaches_all)
+  std::shared_ptr<GradientGuard> guard = nullptr;  // null: every step is taken as it comes
 };
 
 // Optimizers, syncs and, with dist.sync_bn, batch norm over ranks. Throws UserError(kUsage) where a

@@ -57,7 +57,9 @@ void Reporter::record(const std::string& name, const at::Tensor& values) {
   if (!fresh) at->second.add_(moments);
 }
 
-void Reporter::time(const std::string& name, double seconds) { times_[name] += seconds; }
+void Reporter::time(const std::string& name, double seconds) { add(name, seconds); }
+
+void Reporter::add(const std::string& name, double value) { sums_[name] += value; }
 
 void Reporter::count(const std::string& name, double value) { numbers_.add(name, value); }
 
@@ -101,11 +103,11 @@ void Reporter::tick(const Counters& c) {
     const at::Tensor m = moments.cpu();
     mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
   }
-  for (const auto& [name, seconds] : times_) mine.add(name, seconds);
+  for (const auto& [name, sum] : sums_) mine.add(name, sum);
   const at::Device device =
       values_.empty() ? at::Device(at::kCPU) : values_.begin()->second.device();
   values_.clear();
-  times_.clear();
+  sums_.clear();
   const std::vector<std::string> names = mine.names();
   at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device);
   group_->sum_(packed);

@@ -34,6 +34,7 @@ class Reporter {
   void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
 
   void count(const std::string& name, double value);  // "Comm/D/bytes": its mean
+  void add(const std::string& name, double value);    // "AMP/D/skipped": summed over the tick
 
   // Cheap; called after every iteration.
   void iteration(const Counters& counters);
@@ -60,7 +61,7 @@ class Reporter {
   double tick_started_;
   std::filesystem::path folder_;
   std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
-  std::map<std::string, double> times_;
+  std::map<std::string, double> sums_;
   Stats numbers_;
   Stats last_;  // of the last tick, over all ranks
   std::unique_ptr<EventWriter> events_;

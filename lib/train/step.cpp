@@ -47,19 +47,41 @@ const Player* recorded_player(const Phase& phase,
   return used && whole ? phase.records : nullptr;
 }
 
+// Forward and loss alone: a backward pass computes in the types that they left in the graph.
+at::Tensor loss_of(const Phase& phase, const Batch& batch, const StepHooks& hooks) {
+  if (hooks.precision == nullptr) return phase.loss(batch);
+  const WithPrecision lowered(*hooks.precision, batch.real.device().type(), hooks.computed);
+  return phase.loss(batch);
+}
+
+// The optimizer's step, unless gradients are not finite; returns whether it was made.
+bool step_player(PlayerState& state, const StepHooks& hooks) {
+  GradientReport report;
+  if (state.guard) {
+    report = state.guard->check(state.active);
+    hooks.gradients(*state.player, report);
+  }
+  if (report.finite) state.optimizer->step();
+  state.optimizer->clear_gradients();
+  return report.finite;
+}
+
 void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const StepHooks& hooks) {
   const int64_t count = state.plan.accumulate;
   const Traffic before = hooks.traffic();
   state.optimizer->clear_gradients();
   state.player->sync = state.sync.get();
+  std::vector<at::Tensor> losses;
   for (int64_t k = 0; k < count; ++k) {
     const bool last = k + 1 == count;
     state.sync->begin(last);
     hooks.phase(phase.name + " forward");
-    const at::Tensor loss = phase.loss(micro_batch(batch, state.plan, k));
-    hooks.loss("Loss/" + state.player->name + (phase.regularises ? "/reg" : "/loss"), loss);
+    const at::Tensor loss = loss_of(phase, micro_batch(batch, state.plan, k), hooks);
+    losses.push_back(loss.detach());
     const double factor = phase.gain / static_cast<double>(count);
-    const at::Tensor share = state.sync->expect_backward(factor == 1 ? loss : loss * factor);
+    const at::Tensor part = factor == 1 ? loss : loss * factor;
+    const at::Tensor share =
+        state.sync->expect_backward(state.guard ? state.guard->scaled(part) : part);
     hooks.phase(phase.name + " backward");
     share.backward();
   }
@@ -72,8 +94,9 @@ void run_phase(Phase& phase, PlayerState& state, const RankBatch& batch, const S
                any ? monotonic_seconds() - after.launched : 0});
   state.player->sync = nullptr;
   hooks.phase(phase.name + " step");
-  state.optimizer->step();
-  state.optimizer->clear_gradients();
+  if (!step_player(state, hooks)) return;
+  const std::string name = "Loss/" + state.player->name + (phase.regularises ? "/reg" : "/loss");
+  for (const at::Tensor& loss : losses) hooks.loss(name, loss);
 }
 
 }  // namespace

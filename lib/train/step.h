@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/forward_precision.h"
 #include "train/players.h"
 
 namespace gantrain {
@@ -34,14 +35,20 @@ struct PhaseTraffic {
 
 struct StepHooks {
   std::function<void(const std::string& name)> phase;  // "D forward", ...
-  // A micro-batch's loss as it is reported: "Loss/D/loss", without the phase's gain.
+  // A micro-batch's loss as it is reported: "Loss/D/loss", without the phase's gain. Of a step that
+  // is left out the losses are not reported.
   std::function<void(const std::string& name, const at::Tensor& loss)> loss;
   std::function<Traffic()> traffic = [] { return Traffic{}; };  // so far
   std::function<void(const std::string& phase, const PhaseTraffic&)> spent =
       [](const std::string&, const PhaseTraffic&) {};
+  const ForwardPrecision* precision = nullptr;  // of losses; null: the parameters' own
+  std::vector<Computed>* computed = nullptr;    // what blocks computed in
+  std::function<void(const Player&, const GradientReport&)> gradients =
+      [](const Player&, const GradientReport&) {};
 };
 
-// All phases of one iteration that are due. Afterwards networks have moved and gradients are gone.
+// All phases of one iteration that are due. Afterwards networks have moved, but for those whose
+// gradients were not finite (PlayerState::guard), and gradients are gone.
 void run_iteration(Recipe& recipe,
                    std::vector<PlayerState>& players,
                    const RankBatch& batch,

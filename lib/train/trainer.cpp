@@ -59,6 +59,14 @@ RankBatch Trainer::next_batch() {
   return batch;
 }
 
+void Trainer::report_gradients(const Player& player, const GradientReport& report) {
+  const std::string prefix = "AMP/" + player.name;
+  if (report.scale) reporter_->count(prefix + "/scale", *report.scale);
+  if (report.norm) reporter_->count("Gradients/" + player.name + "/norm", *report.norm);
+  // Added up over the tick.
+  reporter_->add(prefix + "/skipped", report.finite ? 0 : 1);
+}
+
 void Trainer::iterate() {
   enter_due_stage();
   StepHooks hooks;
@@ -74,6 +82,8 @@ void Trainer::iterate() {
                      static_cast<double>(spent.traffic.collectives));
     reporter_->count("Comm/" + phase + "/buckets", static_cast<double>(spent.buckets));
   };
+  hooks.precision = &precision_;
+  hooks.gradients = [this](const Player& p, const GradientReport& r) { report_gradients(p, r); };
   count_stage();
   run_iteration(*recipe_, players_, next_batch(), hooks);
   const int64_t before = counters_.images_seen;

@@ -12,6 +12,7 @@
 #include "train/evaluate.h"
 #include "train/host.h"
 #include "train/init_from.h"
+#include "train/mixed_precision.h"
 #include "train/reporter.h"
 #include "train/shared.h"
 
@@ -40,6 +41,7 @@ class Trainer {
   void count_stage();
   RankBatch next_batch();
   void iterate();
+  void report_gradients(const Player& player, const GradientReport& report);
   void end_of_iteration(int64_t images_before);
   Requests poll_requests();
   void predict_time();
@@ -65,6 +67,7 @@ class Trainer {
   RunOptions run_;
   DataOptions data_options_;
   DistOptions dist_;
+  PrecisionOptions precision_options_;
 
   std::shared_ptr<Group> group_;
   BatchPlan plan_;
@@ -73,6 +76,7 @@ class Trainer {
   std::unique_ptr<Recipe> recipe_;
   std::unique_ptr<Generator> ema_;
   std::vector<PlayerState> players_;
+  ForwardPrecision precision_;
   std::unique_ptr<SharedStatistics> shared_;
   std::unique_ptr<Reporter> reporter_;
   std::unique_ptr<Evaluation> evaluation_;

@@ -36,11 +36,13 @@ Trainer::Trainer(const TrainSetup& setup)
       metrics_options_(setup.config.read<MetricsOptions>("metrics.")),
       run_(setup.config.read<RunOptions>("run.")),
       data_options_(setup.config.read<DataOptions>("data.")),
-      dist_(setup.config.read<DistOptions>("dist.")) {
+      dist_(setup.config.read<DistOptions>("dist.")),
+      precision_options_(setup.config.read<PrecisionOptions>("precision.")) {
   if (setup.rendezvous.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   plan_ = plan_batch(train_, setup.rendezvous.world);
   fractions_ = needs_fractions(train_, save_options_);
   use_kernels(train_.kernels);
+  allow_tf32(precision_options_.tf32);
   at::globalContext().setDeterministicAlgorithms(train_.deterministic, /*warn_only=*/false);
   open_data();
   setup_.host.phase("rendezvous");
@@ -107,6 +109,12 @@ void Trainer::build_networks() {
   move_to(*ema_->network(), setup_.device, dtype);
   load_into(*ema_->network(), tensors, "the generator");
   players_ = make_players(*recipe_, plan_, dist_, group_);
+  precision_ = forward_precision(precision_options_, setup_.device, players_);
+  guard_gradients(players_,
+                  precision_options_,
+                  train_,
+                  setup_.config.read<OptimOptions>("optim."),
+                  setup_.device);
   state_ = training_state(*recipe_, players_, *ema_->network());
   shared_ = std::make_unique<SharedStatistics>(
       players_, recipe_->shared(), group_, dist_.broadcast_buffers);
@@ -219,6 +227,8 @@ void Trainer::write_start_files(bool resumed) {
     sizes += fmt::format("  {} {:.2f} M", p.player->name, static_cast<double>(count) / 1e6);
   }
   info("model   {}{} parameters", setup_.recipe.name, sizes);
+  const std::string precision = describe_precision(precision_options_, setup_.device);
+  if (!precision.empty()) info("amp     {}", precision);
   for (const std::string& line : setup_.chosen) info("{}", line);
   if (init_) log_table(*init_);
   info("{}; {} kimg", plan_.text(), number(static_cast<double>(train_.kimg.images) / 1e3));

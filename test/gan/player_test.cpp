@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "computed_text.h"
 #include "dist/gradient_sync.h"
 #include "tensor_checks.h"
 
@@ -68,4 +69,29 @@ TEST_CASE("MemberFunctionsAreCalledThroughTheHandleWhateverTensorsTheyReturn") {
                                              "encoder:3",
                                              "encoder:15"};
   CHECK(listener.heard == expected);
+}
+
+namespace {
+
+struct Noting final : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    const BlockScope named("b8");
+    note_computed(x.scalar_type());
+    return x;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("WhatIsComputedBehindAHandleIsABlockOfItsPlayersPart") {
+  const auto net = std::make_shared<Noting>();
+  Player player{"G", net, {}};
+  const Handle<Noting> G(player, net), synthesis(player, net, "synthesis");
+  const ForwardPrecision same;
+  std::vector<Computed> seen;
+  const WithPrecision pass(same, at::kCPU, &seen);
+  G(torch::ones({}));
+  synthesis.call(&Noting::forward, torch::ones({}));
+  CHECK(seen ==
+        std::vector<Computed>{{"G.b8", at::kFloat, ""}, {"G.synthesis.b8", at::kFloat, ""}});
 }

@@ -86,3 +86,22 @@ TEST_CASE("BatchNormOverRanksIsThatOfTheSamples") {
   const double unbiased = 99.0 / 100.0 * 200.0 / 199.0;  // of 100 samples, and of 200
   CHECK(scaled_error((twice.running_var - 0.9) / unbiased, (alone.running_var - 0.9)) < 1e-12);
 }
+
+// 20000 + {-16, 0, 16}: float16 holds the numbers, but no sum of them and no square.
+TEST_CASE("StatisticsOfHalfPrecisionAreTakenInFloat32") {
+  const at::Tensor wide =
+      20000 +
+      16 * (torch::arange(4 * 3 * 8 * 8, at::kFloat).remainder(3) - 1).reshape({4, 3, 8, 8});
+  const at::Tensor x = wide.to(at::kHalf);
+  for (const bool over_ranks : {false, true}) {
+    BatchNorm2d norm(3), exact(3);
+    if (over_ranks) norm.sum_over_ranks = [](const at::Tensor& t) { return t; };
+    const at::Tensor y = norm.forward(x);
+    CAPTURE(over_ranks);
+    CHECK(y.scalar_type() == at::kHalf);
+    CHECK(scaled_error(y, exact.forward(wide)) < 2e-3);
+    CHECK(norm.running_mean.scalar_type() == at::kFloat);
+    CHECK(scaled_error(norm.running_mean, exact.running_mean) < 1e-6);
+    CHECK(scaled_error(norm.running_var, exact.running_var) < 1e-3);
+  }
+}

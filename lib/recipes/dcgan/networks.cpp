@@ -3,7 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
 #include "core/tensors.h"
+#include "ops/lowered.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -22,9 +24,19 @@ int64_t doublings(int64_t resolution) {
 // An empty child named "main", as nn.Sequential is in the reference.
 struct Main final : torch::nn::Module {};
 
+std::shared_ptr<Convolution> add_convolution(Main& main,
+                                             int64_t index,
+                                             const std::vector<int64_t>& weight_shape,
+                                             int64_t bias_size) {
+  const std::string name = std::to_string(index);
+  return main.register_module(
+      name, std::make_shared<Convolution>("main." + name, weight_shape, bias_size));
+}
+
 }  // namespace
 
-Convolution::Convolution(std::vector<int64_t> weight_shape, int64_t bias_size) {
+Convolution::Convolution(std::string name, std::vector<int64_t> weight_shape, int64_t bias_size)
+    : block(std::move(name)) {
   weight = register_parameter("weight", torch::zeros(weight_shape));
   if (bias_size > 0) bias = register_parameter("bias", torch::zeros({bias_size}));
 }
@@ -38,9 +50,7 @@ Generator::Generator(const Shape& s) : shape(s) {
     const int64_t out = hidden ? std::max<int64_t>(1, s.channels >> i) : s.image_channels;
     const bool bias = hidden && s.norm == Norm::kNone;
     // The reference's nn.Sequential counts convolution, norm and ReLU.
-    convolutions.push_back(main->register_module(
-        std::to_string(3 * i),
-        std::make_shared<Convolution>(std::vector<int64_t>{in, out, 4, 4}, bias ? out : 0)));
+    convolutions.push_back(add_convolution(*main, 3 * i, {in, out, 4, 4}, bias ? out : 0));
     norms.push_back(nullptr);
     if (hidden && s.norm == Norm::kBatch) {
       norms.back() =
@@ -55,11 +65,13 @@ Tensor Generator::forward(const Tensor& z) {
   for (size_t i = 0; i < convolutions.size(); ++i) {
     const int64_t stride = i == 0 ? 1 : 2;
     const int64_t padding = i == 0 ? 0 : 1;
-    x = at::conv_transpose2d(x, convolutions[i]->weight, convolutions[i]->bias, stride, padding);
+    const Convolution& layer = *convolutions[i];
+    const BlockScope named(layer.block);
+    x = lowered_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
     if (norms[i]) x = norms[i]->forward(x);
-    x = i + 1 < convolutions.size() ? torch::relu(x) : torch::tanh(x);
+    if (i + 1 < convolutions.size()) x = torch::relu(x);
   }
-  return x;
+  return torch::tanh(x.to(convolutions[0]->weight.scalar_type()));
 }
 
 Discriminator::Discriminator(const Shape& s) : shape(s) {
@@ -71,9 +83,7 @@ Discriminator::Discriminator(const Shape& s) : shape(s) {
     const bool hidden = i < last;
     const int64_t out = hidden ? s.channels << i : 1;
     const bool bias = hidden && s.norm == Norm::kNone;
-    convolutions.push_back(main->register_module(
-        std::to_string(index++),
-        std::make_shared<Convolution>(std::vector<int64_t>{out, in, 4, 4}, bias ? out : 0)));
+    convolutions.push_back(add_convolution(*main, index++, {out, in, 4, 4}, bias ? out : 0));
     norms.push_back(nullptr);
     // The reference counts a norm from the second layer on, and the leaky ReLU.
     if (hidden && i > 0) {
@@ -92,8 +102,11 @@ Tensor Discriminator::forward(const Tensor& images) {
   Tensor x = images;
   for (size_t i = 0; i < convolutions.size(); ++i) {
     const bool hidden = i + 1 < convolutions.size();
-    x = at::conv2d(
-        x, convolutions[i]->weight, convolutions[i]->bias, hidden ? 2 : 1, hidden ? 1 : 0);
+    const Convolution& layer = *convolutions[i];
+    const int64_t padding = hidden ? 1 : 0;
+    const BlockScope named(layer.block);
+    const InFloat32 exact("the last 4x4 block: scores", !hidden);
+    x = lowered_conv2d(x, layer.weight, layer.bias, {hidden ? 2 : 1, {padding, padding}});
     if (norms[i]) x = norms[i]->forward(x);
     if (hidden) x = torch::leaky_relu(x, 0.2);
   }

@@ -24,7 +24,8 @@ struct Shape {
 
 // 4x4 convolution of weight and, where no normalisation follows, bias.
 struct Convolution final : torch::nn::Module {
-  Convolution(std::vector<int64_t> weight_shape, int64_t bias_size);
+  Convolution(std::string block, std::vector<int64_t> weight_shape, int64_t bias_size);
+  std::string block;  // "main.0": its name in the network
   at::Tensor weight, bias;
 };
 

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
+#include "ops/lowered.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
 #include "util/error.h"
@@ -39,18 +41,28 @@ Tensor Generator::forward(const Tensor& z, const Level& level) {
   const auto finish = [](const Tensor& x, const Equalised& layer) {
     return pixel_norm(lrelu(x, layer.b()));
   };
-  Tensor x = torch::matmul(pixel_norm(z), blocks_[0]->first->w().t());
-  x = finish(x.reshape({z.size(0), -1, 4, 4}), *blocks_[0]->first);
-  x = finish(conv_without_bias(x, *blocks_[0]->second), *blocks_[0]->second);
+  // Pictures are float32 whatever the layers compute in.
+  const auto picture_of = [&](size_t i, const Tensor& x) {
+    const BlockScope named(rgb_name("ToRGB", shape.resolution, int64_t{4} << i));
+    return conv(x, *rgb_[i]).to(rgb_[i]->weight.scalar_type());
+  };
+  Tensor x;
+  {
+    const BlockScope named(block_name(4));
+    x = lowered_linear(pixel_norm(z), blocks_[0]->first->w());
+    x = finish(x.reshape({z.size(0), -1, 4, 4}), *blocks_[0]->first);
+    x = finish(conv_without_bias(x, *blocks_[0]->second), *blocks_[0]->second);
+  }
   const auto top = static_cast<size_t>(doublings(level.pixels));
   Tensor below;
   for (size_t i = 1; i <= top; ++i) {
-    if (i == top && level.fading()) below = nearest_up(conv(x, *rgb_[i - 1]));
+    if (i == top && level.fading()) below = nearest_up(picture_of(i - 1, x));
     const Block& block = *blocks_[i];
+    const BlockScope named(block_name(int64_t{4} << i));
     x = finish(conv2d_up(x, block.first->w()), *block.first);
     x = finish(conv_without_bias(x, *block.second), *block.second);
   }
-  const Tensor picture = conv(x, *rgb_[top]);
+  const Tensor picture = picture_of(top, x);
   return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
 }
 

@@ -3,7 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
 #include "ops/adain.h"
+#include "ops/lowered.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
 #include "recipes/stylegan1/styles.h"
@@ -63,7 +65,12 @@ Mapping::Mapping(const Shape& shape) {
   }
 }
 
+namespace {
+constexpr const char* kStyles = "latents and styles scale everything else";
+}
+
 Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
+  const InFloat32 exact(kStyles);
   Tensor x = z;
   if (classes) {
     const Tensor beside =
@@ -71,7 +78,7 @@ Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
     x = at::cat({z, beside}, 1);
   }
   x = pixel_norm(x);
-  for (const auto& layer : layers) x = lrelu(torch::matmul(x, layer->w().t()), layer->b());
+  for (const auto& layer : layers) x = lrelu(lowered_linear(x, layer->w()), layer->b());
   return x;
 }
 
@@ -92,8 +99,16 @@ Tensor StyledLayer::kernel() const { return weight * scale; }
 
 Tensor StyledLayer::finish(const Tensor& features, const Tensor& w, const Tensor& noise) const {
   Tensor x = features;
-  if (noise.defined()) x = at::addcmul(x, noise, noise_weight->weight.reshape({-1, 1, 1}));
-  return adain(lrelu(x, bias), dense(w, *style));
+  if (noise.defined()) {
+    const Tensor strength = noise_weight->weight.reshape({-1, 1, 1});
+    x = at::addcmul(x, noise.to(x.scalar_type()), strength.to(x.scalar_type()));
+  }
+  const Tensor both = [&] {
+    const BlockScope named("StyleMod");
+    const InFloat32 exact(kStyles);
+    return dense(w, *style);
+  }();
+  return adain(lrelu(x, bias), both);
 }
 
 Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
@@ -124,17 +139,27 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noi
     const auto layer = static_cast<int64_t>(i);
     return layers[i]->finish(x, ws.select(1, layer), noise(layer, x.size(2)));
   };
-  Tensor x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
-  Tensor below;
+  // Pictures are float32 whatever the layers compute in.
+  const auto picture_of = [&](size_t i, const Tensor& x) {
+    const BlockScope named(rgb_name("ToRGB", resolution, int64_t{4} << i));
+    return conv(x, *rgb[i]).to(rgb[i]->weight.scalar_type());
+  };
+  Tensor x, below;
   for (size_t i = 0; i <= top; ++i) {
-    if (i > 0) {
-      if (i == top && level.fading()) below = nearest_up(conv(x, *rgb[i - 1]));
+    if (i > 0 && i == top && level.fading()) below = nearest_up(picture_of(i - 1, x));
+    const BlockScope named(block_name(int64_t{4} << i));
+    if (i == 0) {
+      const BlockScope constant("Const");
+      x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
+    } else {
+      const BlockScope doubled("Conv0_up");
       x = finish(blur(conv2d_up(x, layers[2 * i]->kernel())), 2 * i);
     }
-    x = at::conv2d(x, layers[2 * i + 1]->kernel(), {}, /*stride=*/1, /*padding=*/1);
+    const BlockScope second(i == 0 ? "Conv" : "Conv1");
+    x = lowered_conv2d(x, layers[2 * i + 1]->kernel(), {}, {.padding = {1, 1}});
     x = finish(x, 2 * i + 1);
   }
-  const Tensor picture = conv(x, *rgb[top]);
+  const Tensor picture = picture_of(top, x);
   return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
 }
 
@@ -153,7 +178,12 @@ Tensor Generator::forward(const Tensor& z,
                           const Tensor& labels,
                           const Level& level,
                           const Noise& noise) {
-  return synthesis->forward(broadcast(mapping->forward(z, labels), num_ws()), level, noise);
+  const Tensor w = [&] {
+    const BlockScope named("mapping");
+    return mapping->forward(z, labels);
+  }();
+  const BlockScope named("synthesis");
+  return synthesis->forward(broadcast(w, num_ws()), level, noise);
 }
 
 bool Generator::active(const std::string& parameter, int64_t pixels, bool fading) const {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "core/forward_precision.h"
 #include "ops/minibatch_std.h"
-#include "ops/precision.h"
 #include "ops/upfirdn2d.h"
 
 namespace gantrain::stylegan2 {
@@ -30,7 +30,9 @@ int64_t divisor_up_to(int64_t most, int64_t n) {
 }  // namespace
 
 DiscriminatorBlock::DiscriminatorBlock(const DiscriminatorShape& s, int64_t r, int64_t first_layer)
-    : half(s.blocks.half(r)), keeps_image(s.blocks.architecture == Architecture::kSkip) {
+    : name("b" + std::to_string(r)),
+      half(s.blocks.half(r)),
+      keeps_image(s.blocks.architecture == Architecture::kSkip) {
   const Blocks& b = s.blocks;
   const int64_t in = b.channels(r), out = b.channels(r / 2);
   resample_filter =
@@ -55,10 +57,10 @@ DiscriminatorBlock::DiscriminatorBlock(const DiscriminatorShape& s, int64_t r, i
 }
 
 Canvas DiscriminatorBlock::forward(const Canvas& in) {
-  const at::ScalarType dtype = block_dtype(half, conv0->weight);
-  Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
+  const BlockScope named(name);
+  Tensor x = in.x.defined() ? entering(in.x, half, conv0->weight) : in.x;
   if (fromrgb) {
-    const Tensor seen = fromrgb->forward(in.img.to(dtype));
+    const Tensor seen = fromrgb->forward(entering(in.img, half, conv0->weight));
     x = x.defined() ? x + seen : seen;
   }
   const Tensor img = keeps_image ? downsample2d(in.img, resample_filter) : Tensor();
@@ -89,7 +91,8 @@ DiscriminatorEpilogue::DiscriminatorEpilogue(const DiscriminatorShape& s)
 }
 
 Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
-  const WithoutAutocast exact;
+  const BlockScope named("b4");
+  const InFloat32 exact("the last block: statistics of the batch, and scores");
   const at::ScalarType dtype = conv->weight.scalar_type();
   Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
   if (fromrgb) {
@@ -104,8 +107,8 @@ Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
 Discriminator::Discriminator(const DiscriminatorShape& s) : shape(s) {
   int64_t layers = 0;
   for (int64_t r = s.blocks.img_resolution; r > 4; r /= 2) {
-    blocks.push_back(register_module("b" + std::to_string(r),
-                                     std::make_shared<DiscriminatorBlock>(s, r, layers)));
+    const auto block = std::make_shared<DiscriminatorBlock>(s, r, layers);
+    blocks.push_back(register_module(block->name, block));
     layers += blocks.back()->layers;
   }
   if (s.c_dim > 0) {
@@ -124,6 +127,7 @@ Tensor Discriminator::forward(const Tensor& img, const Tensor& labels) {
   for (const auto& block : blocks) canvas = block->forward(canvas);
   const Tensor x = b4->forward(canvas);
   if (!mapping) return x;
+  const BlockScope named("mapping");
   const Tensor class_embedding = mapping->forward({}, labels);
   const double scale = 1 / std::sqrt(static_cast<double>(x.size(1)));
   return (x * class_embedding).sum(1, /*keepdim=*/true) * scale;

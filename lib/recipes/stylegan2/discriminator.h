@@ -21,6 +21,7 @@ struct DiscriminatorBlock final : torch::nn::Module {
   DiscriminatorBlock(const DiscriminatorShape& shape, int64_t resolution, int64_t first_layer);
   Canvas forward(const Canvas& in);
 
+  std::string name;    // "b16"
   int64_t layers = 0;  // convolutions in this block
   bool half, keeps_image;
   at::Tensor resample_filter;

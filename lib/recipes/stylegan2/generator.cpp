@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/forward_precision.h"
 #include "ops/upfirdn2d.h"
 
 namespace gantrain::stylegan2 {
@@ -16,7 +17,7 @@ const double kRootHalf = std::sqrt(0.5);
 }
 
 SynthesisBlock::SynthesisBlock(const Blocks& b, int64_t w_dim, int64_t r)
-    : resolution(r), first_w(0), half(b.half(r)) {
+    : name("b" + std::to_string(r)), resolution(r), first_w(0), half(b.half(r)) {
   for (int64_t side = 8; side <= r; side *= 2) first_w += side == 8 ? 1 : 2;
   const int64_t out = b.channels(r);
   resample_filter =
@@ -54,13 +55,13 @@ Canvas SynthesisBlock::forward(const Canvas& in,
                                const Tensor& ws,
                                const NoiseInputs& noise,
                                bool fused) {
-  const at::ScalarType dtype = block_dtype(half, conv1->weight);
+  const BlockScope named(name);
   int64_t next = first_w;
   const auto convolve = [&](SynthesisLayer& conv, const Tensor& x, double gain) {
     return conv.forward(x, ws.select(1, next++), noise, fused, gain);
   };
   Tensor x = constant.defined() ? constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1}) : in.x;
-  x = x.to(dtype);
+  x = entering(x, half, conv1->weight);
   const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
   if (conv0) x = convolve(*conv0, x, 1);
   x = convolve(*conv1, x, skip ? kRootHalf : 1);
@@ -77,8 +78,8 @@ Canvas SynthesisBlock::forward(const Canvas& in,
 
 Synthesis::Synthesis(const Blocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
   for (int64_t r = 4; r <= b.img_resolution; r *= 2) {
-    blocks.push_back(
-        register_module("b" + std::to_string(r), std::make_shared<SynthesisBlock>(b, w_dim, r)));
+    const auto block = std::make_shared<SynthesisBlock>(b, w_dim, r);
+    blocks.push_back(register_module(block->name, block));
   }
 }
 
@@ -101,7 +102,11 @@ Tensor Generator::forward(const Tensor& z,
                           const Tensor& labels,
                           const NoiseInputs& noise,
                           bool fused) {
-  const Tensor w = mapping->forward(z, labels);
+  const Tensor w = [&] {
+    const BlockScope named("mapping");
+    return mapping->forward(z, labels);
+  }();
+  const BlockScope named("synthesis");
   return synthesis->forward(for_all_layers(w, shape.num_ws()), noise, fused);
 }
 

@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "recipes/stylegan2/layers.h"
@@ -24,6 +25,7 @@ struct SynthesisBlock final : torch::nn::Module {
   SynthesisBlock(const Blocks& blocks, int64_t w_dim, int64_t resolution);
   Canvas forward(const Canvas& in, const at::Tensor& ws, const NoiseInputs& noise, bool fused);
 
+  std::string name;  // "b16"
   int64_t resolution, first_w;
   bool half;
   at::Tensor constant, resample_filter;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/forward_precision.h"
 #include "core/tensors.h"
 #include "ops/conv2d_resample.h"
 #include "ops/modulated_conv2d.h"
@@ -39,9 +40,10 @@ Tensor activate(const Tensor& x,
 
 }  // namespace
 
-at::ScalarType block_dtype(bool half, const Tensor& parameter) {
-  const bool possible = parameter.is_cuda() && parameter.scalar_type() == at::kFloat;
-  return half && possible ? at::kHalf : parameter.scalar_type();
+Tensor entering(const Tensor& x, bool half, const Tensor& parameter) {
+  const at::ScalarType own = parameter.scalar_type();
+  if (half && own == at::kFloat && !in_float32()) return x.to(at::kHalf);
+  return autocast_is_on() ? x : x.to(own);
 }
 
 FullyConnected::FullyConnected(const Config& c) : config(c) {
@@ -50,7 +52,7 @@ FullyConnected::FullyConnected(const Config& c) : config(c) {
 }
 
 Tensor FullyConnected::forward(const Tensor& x) {
-  const WithoutAutocast exact;  // styles and w stay precise: they scale everything else
+  const InFloat32 exact("latents and styles scale everything else");
   const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
   const Tensor y =
       at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);

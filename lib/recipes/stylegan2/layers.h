@@ -22,10 +22,10 @@ struct NoiseInputs {
   std::function<at::Tensor(int64_t layer, int64_t size)> draw;
 };
 
-// The type that a block computes in whose configuration asks for half precision or not; the
-// parameters stay as they are. Only float32 networks on a GPU go down to half: convolutions in
-// half are unusable on a CPU.
-at::ScalarType block_dtype(bool half, const at::Tensor& parameter);
+// What a block makes of the features or the picture that it is given: float16 where it is one of
+// the half-precision blocks of a float32 network, else its parameters' type; untouched where
+// autocast chooses. Parameters stay as they are.
+at::Tensor entering(const at::Tensor& x, bool half, const at::Tensor& parameter);
 
 // act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning
 // rate (Karras et al. 2018a, sec. 4.1), in the parameters' type even under autocast.

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
 #include "ops/pixel_norm.h"
 
 namespace gantrain::stylegan2 {
@@ -29,6 +30,8 @@ Mapping::Mapping(const MappingShape& s) : shape(s) {
 }
 
 Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
+  const InFloat32 exact("latents and styles scale everything else");
+  note_computed(fc.front()->weight.scalar_type());
   const auto options = fc.front()->weight.options().requires_grad(false);
   Tensor x;
   if (shape.z_dim > 0) x = pixel_norm(z.to(options));

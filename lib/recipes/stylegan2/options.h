@@ -55,7 +55,9 @@ struct Options {
   Architecture g_architecture = Architecture::kSkip;    // sec. 4.1
   Architecture d_architecture = Architecture::kResnet;  // sec. 4.1
   int64_t mbstd_group = 4;
-  int64_t freeze_d = 0;  // Mo et al. 2020
+  int64_t freeze_d = 0;      // Mo et al. 2020
+  int64_t num_fp16_res = 4;  // Karras et al. 2020b, app. C
+  double conv_clamp = 256;
   double w_avg_beta = 0.995;
   double mixing = 0.9;          // Karras et al. 2019, sec. 3.1
   std::optional<double> gamma;  // R1: Mescheder et al. 2018
@@ -101,6 +103,14 @@ void fields(Options& o, Field&& field) {
   network_fields(o, field);
   field(
       "stylegan2.freeze_d", o.freeze_d, between(0, 1000), "D's first layers that stay as they are");
+  field("stylegan2.num_fp16_res",
+        o.num_fp16_res,
+        between(0, 32),
+        "with precision.mode=blocks: so many of the highest resolutions compute in fp16");
+  field("stylegan2.conv_clamp",
+        o.conv_clamp,
+        between(1e-9, 1e30),
+        "with fp16: activations are kept within +- this");
   field("stylegan2.mixing", o.mixing, between(0, 1), "probability of mixing two styles");
   field("stylegan2.gamma",
         o.gamma,

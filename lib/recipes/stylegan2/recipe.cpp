@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "core/forward_precision.h"
+#include "gan/precision_options.h"
 #include "ops/losses.h"
 #include "ops/penalties.h"
 #include "recipes/stylegan2/adaptive_strength.h"
@@ -49,6 +51,11 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   shape.synthesis.img_channels = c.channels;
   shape.synthesis.channel_base = o.channel_base;
   shape.synthesis.channel_max = o.channel_max;
+  const auto precision = c.config.read<PrecisionOptions>("precision.");
+  if (compute_type(precision, c.device.is_cuda()) == ComputeType::kFloat16) {
+    shape.synthesis.conv_clamp = o.conv_clamp;
+    if (precision.mode == PrecisionMode::kBlocks) shape.synthesis.num_fp16_res = o.num_fp16_res;
+  }
   return shape;
 }
 
@@ -207,6 +214,7 @@ Tensor StyleGan2::g_main(const Batch& b, int64_t phase) {
 // the micro-batch is enough (app. B). This phase's own mean moves a before it is used, and takes
 // part in the gradient.
 Tensor StyleGan2::g_path(const Batch& all, int64_t phase) {
+  const InFloat32 exact("a penalty", autocast_is_on());
   Batch b = all;
   b.samples.count = std::max(all.samples.count / options_.pl_shrink, int64_t{1});
   const Tensor ws = styles(b, phase);

@@ -217,7 +217,7 @@ TEST_CASE("AWChangesOnlyFromItsLayerOn") {
   CHECK_THROWS(G.synthesis->forward(ws.narrow(1, 0, 3)));
 }
 
-TEST_CASE("OnACpuHalfPrecisionBlocksComputeInFloat32") {
+TEST_CASE("HalfPrecisionBlocksFollowThoseOfFloat32") {
   const torch::NoGradGuard no_grad;
   GeneratorShape s = small(Architecture::kSkip, 16, 3);
   stylegan2::Generator full(s);
@@ -226,7 +226,9 @@ TEST_CASE("OnACpuHalfPrecisionBlocksComputeInFloat32") {
   initialise(full, "G", 1);
   initialise(half, "G", 1);
   const Tensor z = torch::ones({1, 12});
-  CHECK(torch::equal(full.forward(z, {}), half.forward(z, {})));
+  const double error = scaled_error(half.forward(z, {}), full.forward(z, {}));
+  CHECK(error < 5e-3);
+  CHECK(error > 1e-6);
   CHECK(half.synthesis->blocks[1]->half);
   CHECK_FALSE(half.synthesis->blocks[0]->half);
 }

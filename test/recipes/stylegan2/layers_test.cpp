@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/forward_precision.h"
 #include "recipes/stylegan2/networks.h"
 
 using namespace gantrain;
@@ -133,6 +134,13 @@ TEST_CASE("BlocksTakeHalfPrecisionFromTheTop") {
   CHECK(halves(1) == std::vector<int64_t>{64});
   CHECK(halves(4) == std::vector<int64_t>{8, 16, 32, 64});
   CHECK(halves(9) == std::vector<int64_t>{8, 16, 32, 64});
-  CHECK(block_dtype(true, torch::zeros({1})) == at::kFloat);
-  CHECK(block_dtype(true, torch::zeros({1}, at::kDouble)) == at::kDouble);
+}
+
+TEST_CASE("AHalfPrecisionBlockOfFloat32TakesHalf") {
+  const Tensor x = torch::ones({1}), wide = torch::ones({1}, at::kDouble);
+  CHECK(entering(x, true, x).scalar_type() == at::kHalf);
+  CHECK(entering(x.to(at::kHalf), false, x).scalar_type() == at::kFloat);
+  CHECK(entering(wide, true, wide).scalar_type() == at::kDouble);
+  const InFloat32 exact("a reason");
+  CHECK(entering(x.to(at::kHalf), true, x).scalar_type() == at::kFloat);
 }

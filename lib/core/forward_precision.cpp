@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/forward_precision.h"
+
+#include <ATen/autocast_mode.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace gantrain {
+
+namespace {
+
+// Of this thread: a parameter of every layer of every network would only ever be handed down. A
+// backward pass knows nothing of it and computes in the types of the forward pass.
+struct Present {
+  const ForwardPrecision* precision = nullptr;
+  std::vector<Computed>* seen = nullptr;
+  std::string block;
+  const char* island = nullptr;  // why computing in float32, or null
+};
+
+Present& present() {
+  thread_local Present now;
+  return now;
+}
+
+bool keeps(const ForwardPrecision& precision, const std::string& block) {
+  return std::find(precision.keep_float32.begin(), precision.keep_float32.end(), block) !=
+         precision.keep_float32.end();
+}
+
+}  // namespace
+
+WithPrecision::WithPrecision(const ForwardPrecision& precision,
+                             c10::DeviceType device,
+                             std::vector<Computed>* seen)
+    : device_(device), lowers_(precision.lowered.has_value()) {
+  Present& now = present();
+  if (now.precision != nullptr) throw std::logic_error("a forward pass inside another one");
+  now.precision = &precision;
+  now.seen = seen;
+  if (!lowers_) return;
+  at::autocast::set_autocast_dtype(device, *precision.lowered);
+  at::autocast::set_autocast_enabled(device, true);
+  at::autocast::increment_nesting();
+}
+
+WithPrecision::~WithPrecision() {
+  Present& now = present();
+  now.precision = nullptr;
+  now.seen = nullptr;
+  if (!lowers_) return;
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, false);
+}
+
+InFloat32::InFloat32(const char* why, bool applies) : before_(present().island) {
+  if (!applies) return;
+  if (before_ == nullptr) present().island = why;
+  guard_.emplace(c10::autocast_dispatch_keyset);
+}
+
+InFloat32::~InFloat32() { present().island = before_; }
+
+bool in_float32() { return present().island != nullptr; }
+
+bool autocast_is_on() {
+  return at::autocast::is_autocast_enabled(at::kCPU) ||
+         at::autocast::is_autocast_enabled(at::kCUDA);
+}
+
+BlockScope::BlockScope(std::string_view name) {
+  Present& now = present();
+  if (now.precision == nullptr || name.empty()) return;
+  named_ = true;
+  outside_ = now.block.size();
+  if (!now.block.empty()) now.block += '.';
+  now.block += name;
+  if (keeps(*now.precision, now.block)) kept_.emplace("precision.keep_float32");
+}
+
+BlockScope::~BlockScope() {
+  if (named_) present().block.resize(outside_);
+}
+
+void note_computed(at::ScalarType type) {
+  const Present& now = present();
+  if (now.seen == nullptr) return;
+  const Computed one{now.block, type, now.island == nullptr ? "" : now.island};
+  if (std::find(now.seen->begin(), now.seen->end(), one) == now.seen->end())
+    now.seen->push_back(one);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/value.h"
+#include "util/field.h"
+
+namespace gantrain {
+
+enum class Amp { kOff, kAuto, kFp16, kBf16 };
+constexpr std::array<std::string_view, 4> names(Amp) { return {"off", "auto", "fp16", "bf16"}; }
+
+enum class PrecisionMode { kAutocast, kBlocks };
+constexpr std::array<std::string_view, 2> names(PrecisionMode) { return {"autocast", "blocks"}; }
+
+// What a loss is multiplied by before its backward pass in float16.
+struct LossScale {
+  enum class Kind { kAuto, kDynamic, kFixed };
+  Kind kind = Kind::kAuto;  // auto: dynamic under autocast, 1 with precision.mode=blocks
+  double fixed = 1;
+};
+
+template <>
+struct Value<LossScale> {
+  static std::string type() { return "auto|dynamic|number above 0"; }
+  static std::optional<LossScale> from_text(std::string_view text);
+  static Json to_json(const LossScale& value);
+};
+
+// Mixed precision: Micikevicius et al. 2018. The numbers are torch's GradScaler's.
+struct PrecisionOptions {
+  Amp amp = Amp::kOff;
+  PrecisionMode mode = PrecisionMode::kAutocast;
+  LossScale loss_scale;
+  double initial_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;
+  double min_scale = 1;
+  std::string keep_float32;
+  bool tf32 = false;
+};
+
+template <class Field>
+void fields(PrecisionOptions& o, Field&& field) {
+  field("amp", o.amp, "mixed precision; auto: fp16 on GPUs, bf16 on a CPU");
+  field("mode",
+        o.mode,
+        "autocast: all layers but those that need float32; blocks: StyleGAN2's own way, fp16 in "
+        "its stylegan2.num_fp16_res top resolutions");
+  field("loss_scale", o.loss_scale, "of each network, with fp16; auto: dynamic, with blocks 1");
+  field("initial_scale", o.initial_scale, between(1e-6, 1e30), "where a dynamic loss scale starts");
+  field("growth_factor",
+        o.growth_factor,
+        between(1.0000001, 1e6),
+        "of a dynamic scale after growth_interval good steps in a row");
+  field("backoff_factor",
+        o.backoff_factor,
+        between(1e-6, 0.9999999),
+        "of a dynamic scale after a gradient that is not finite");
+  field("growth_interval", o.growth_interval, at_least(1), "good steps between two growths");
+  field("min_scale", o.min_scale, between(0, 1e30), "a dynamic scale below this ends the run");
+  field("keep_float32",
+        o.keep_float32,
+        "networks or blocks that stay in float32 (comma between): G, D.b8, G.synthesis.b16");
+  field("tf32", o.tf32, "TensorFloat-32 for what is float32 on a GPU");
+}
+
+enum class ComputeType { kFloat32, kFloat16, kBfloat16 };
+// What convolutions and products compute in, islands apart.
+ComputeType compute_type(const PrecisionOptions& options, bool on_gpu);
+// Whether losses are scaled by a number that moves.
+bool scales_dynamically(const PrecisionOptions& options);
+
+struct RecipeTraits {
+  std::string name;
+  bool has_blocks = false;  // can do precision.mode=blocks
+};
+// Throws UserError(kUsage) for what does not go together: blocks that the recipe does not have or
+// in bf16, lowering networks of float64.
+void check_options(const PrecisionOptions& options, const RecipeTraits& recipe, bool float64);
+
+}  // namespace gantrain

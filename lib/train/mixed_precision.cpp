@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/mixed_precision.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// The beginnings of a parameter's full name: "G", "G.synthesis", "G.synthesis.b16", ...
+void add_beginnings(const std::string& name, std::vector<std::string>& all) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    const std::string part = name.substr(0, dot);
+    if (std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+  }
+}
+
+std::vector<std::string> blocks_of(const std::vector<PlayerState>& players) {
+  std::vector<std::string> all;
+  for (const PlayerState& state : players) {
+    for (const auto& [name, parameter] : state.parameters)
+      add_beginnings(state.player->name + "." + name, all);
+  }
+  return all;
+}
+
+}  // namespace
+
+ForwardPrecision forward_precision(const PrecisionOptions& options,
+                                   at::Device device,
+                                   const std::vector<PlayerState>& players) {
+  ForwardPrecision precision;
+  const ComputeType type = compute_type(options, device.is_cuda());
+  if (type != ComputeType::kFloat32 && options.mode == PrecisionMode::kAutocast)
+    precision.lowered = type == ComputeType::kFloat16 ? at::kHalf : at::kBFloat16;
+  const std::vector<std::string> known = blocks_of(players);
+  for (const std::string& part : split(options.keep_float32, ',')) {
+    const std::string name = trim(part);
+    if (name.empty()) continue;
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      fail(Exit::kUsage,
+           "precision.keep_float32 = {}: {} is no network or block of this recipe{}",
+           options.keep_float32,
+           name,
+           did_you_mean(name, known));
+    }
+    precision.keep_float32.push_back(name);
+  }
+  return precision;
+}
+
+void guard_gradients(std::vector<PlayerState>& players,
+                     const PrecisionOptions& options,
+                     const TrainOptions& train,
+                     const OptimOptions& optim,
+                     at::Device device) {
+  GuardSettings settings;
+  const bool dynamic = scales_dynamically(options);
+  const bool fixed = options.loss_scale.kind == LossScale::Kind::kFixed;
+  if (compute_type(options, device.is_cuda()) == ComputeType::kFloat16 && (dynamic || fixed)) {
+    settings.scaler = {dynamic ? options.initial_scale : options.loss_scale.fixed,
+                       options.growth_factor,
+                       options.backoff_factor,
+                       options.growth_interval,
+                       dynamic};
+  }
+  settings.min_scale = options.min_scale;
+  settings.on_nonfinite = train.on_nonfinite;
+  settings.limit = train.nonfinite_limit;
+  settings.optim = optim;
+  for (PlayerState& state : players)
+    state.guard = std::make_shared<GradientGuard>(settings, state.player->name, device);
+}
+
+void allow_tf32(bool allow) {
+  at::globalContext().setAllowTF32CuBLAS(allow);
+  at::globalContext().setAllowTF32CuDNN(allow);
+}
+
+std::string describe_precision(const PrecisionOptions& options, at::Device device) {
+  const ComputeType type = compute_type(options, device.is_cuda());
+  if (type == ComputeType::kFloat32) return "";
+  const bool half = type == ComputeType::kFloat16;
+  std::string text =
+      fmt::format("{} {}",
+                  half ? "float16" : "bfloat16",
+                  options.mode == PrecisionMode::kBlocks ? "in blocks" : "by autocast");
+  if (half && scales_dynamically(options)) {
+    text += fmt::format(", loss scale dynamic from {}", number(options.initial_scale));
+  } else if (half && options.loss_scale.kind == LossScale::Kind::kFixed) {
+    text += fmt::format(", loss scale {}", number(options.loss_scale.fixed));
+  }
+  if (half && device.is_cpu()) text += "; on a CPU its arithmetic is float32's";
+  return text;
+}
+
+}  // namespace gantrain

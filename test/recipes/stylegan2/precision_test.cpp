@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What StyleGAN2 computes in when it is asked for less than float32, by autocast and in its own
+// way.
+#include "computed_text.h"
+#include "core/forward_precision.h"
+#include "gan/precision_options.h"
+#include "networks.h"
+#include "recipes/stylegan2/options.h"
+#include "recipes/stylegan2/recipe.h"
+#include "train/mixed_precision.h"
+#include "train/options.h"
+#include "train/step.h"
+
+using namespace gantrain;
+using at::Tensor;
+
+namespace {
+
+Config tiny(const std::map<std::string, Json>& changes) {
+  Schema schema;
+  add_keys<TrainOptions>(schema, "train.");
+  add_keys<PrecisionOptions>(schema, "precision.");
+  stylegan2::add_keys(schema);
+  Config config(schema);
+  const std::map<std::string, Json> sizes = {{"train.batch", 4},
+                                             {"stylegan2.z_dim", 8},
+                                             {"stylegan2.w_dim", 8},
+                                             {"stylegan2.map_depth", 2},
+                                             {"stylegan2.channel_base", 128},
+                                             {"stylegan2.channel_max", 8},
+                                             {"stylegan2.gamma", 1},
+                                             {"ada.mode", "fixed"},
+                                             {"ada.p", 0.5}};
+  for (const auto& [key, value] : sizes) config.set(key, value, "test");
+  for (const auto& [key, value] : changes) config.set(key, value, "test");
+  return config;
+}
+
+// What blocks computed in during one iteration with all phases, at 16 pixels; gradients were
+// finite.
+std::vector<Computed> computed_by(const std::map<std::string, Json>& changes) {
+  const Config config = tiny(changes);
+  const auto recipe = stylegan2::row().make(
+      {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}});
+  const auto alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
+  std::vector<PlayerState> players = make_players(*recipe, {4, 1, 4, 1}, {}, alone);
+  const auto options = config.read<PrecisionOptions>("precision.");
+  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
+  guard_gradients(players, options, {}, {}, at::kCPU);
+  std::vector<Computed> computed;
+  StepHooks hooks{[](const std::string&) {}, [](const std::string&, const Tensor&) {}};
+  hooks.precision = &precision;
+  hooks.computed = &computed;
+  int64_t steps = 0;
+  hooks.gradients = [&](const Player&, const GradientReport& report) {
+    if (report.finite) ++steps;
+  };
+  const Tensor pictures =
+      torch::sin(torch::arange(4 * 3 * 16 * 16, at::kFloat) * 0.37).reshape({4, 3, 16, 16});
+  run_iteration(*recipe, players, {pictures, {}, 0, 0}, hooks);
+  CHECK(steps == 4);
+  return computed;
+}
+
+bool has(const std::vector<Computed>& all, const Computed& one) {
+  return std::count(all.begin(), all.end(), one) == 1;
+}
+
+const char* const kStyles = "latents and styles scale everything else";
+const char* const kLast = "the last block: statistics of the batch, and scores";
+
+}  // namespace
+
+TEST_CASE("UnderAutocastStyleGan2IsLoweredButForItsIslands") {
+  for (const auto& [amp, type] : {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
+    CAPTURE(amp);
+    const std::vector<Computed> all =
+        computed_by({{"precision.amp", amp}, {"precision.initial_scale", 128}});
+    for (const char* block :
+         {"G.synthesis.b4", "G.synthesis.b8", "G.synthesis.b16", "D.b8", "D.b16"}) {
+      CAPTURE(block);
+      CHECK(has(all, {block, type, ""}));
+      CHECK(has(all, {block, at::kFloat, "a penalty"}));
+    }
+    CHECK(has(all, {"G.mapping", at::kFloat, kStyles}));
+    CHECK(has(all, {"D.b4", at::kFloat, kLast}));
+    CHECK(all.size() == 5 * 2 + 4);  // the last two in penalties too
+  }
+}
+
+TEST_CASE("WithBlocksTheTopResolutionsAreHalfAndPenaltiesToo") {
+  const std::vector<Computed> all = computed_by(
+      {{"precision.amp", "fp16"}, {"precision.mode", "blocks"}, {"stylegan2.num_fp16_res", 1}});
+  CHECK(all == std::vector<Computed>{{"G.mapping", at::kFloat, kStyles},
+                                     {"G.synthesis.b4", at::kFloat, ""},
+                                     {"G.synthesis.b8", at::kFloat, ""},
+                                     {"G.synthesis.b16", at::kHalf, ""},
+                                     {"D.b16", at::kHalf, ""},
+                                     {"D.b8", at::kFloat, ""},
+                                     {"D.b4", at::kFloat, kLast}});
+}
+
+TEST_CASE("ABlockThatIsKeptInFloat32IsNoHalfBlock") {
+  const std::vector<Computed> all = computed_by({{"precision.amp", "fp16"},
+                                                 {"precision.mode", "blocks"},
+                                                 {"precision.keep_float32", "D.b16"}});
+  CHECK(has(all, {"D.b16", at::kFloat, "precision.keep_float32"}));
+  CHECK(has(all, {"D.b8", at::kHalf, ""}));
+  CHECK(has(all, {"G.synthesis.b16", at::kHalf, ""}));
+}
+
+TEST_CASE("OnlyFloat16IsClampedAndTheModelSaysSo") {
+  const auto model = [](const std::map<std::string, Json>& changes) {
+    const Config config = tiny(changes);
+    return stylegan2::row()
+        .make(
+            {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}})
+        ->model()["synthesis_kwargs"];
+  };
+  CHECK(model({})["conv_clamp"].is_null());
+  CHECK(model({{"precision.amp", "bf16"}})["conv_clamp"].is_null());
+  CHECK(model({{"precision.amp", "fp16"}})["conv_clamp"] == 256);
+  CHECK(model({{"precision.amp", "fp16"}})["num_fp16_res"] == 0);
+  CHECK(model({{"precision.amp", "fp16"}, {"precision.mode", "blocks"}})["num_fp16_res"] == 4);
+}
+
+// The reference's networks with half-precision blocks follow those without: Karras et al. 2020b,
+// app. C, "no effect on quality".
+TEST_CASE("HalfBlocksOfTheReferencesNetworksFollowFloat32") {
+  const torch::NoGradGuard no_grad;
+  stylegan2::Pair pair("uncond32", "io");
+  stylegan2::GeneratorShape g = pair.G_shape;
+  stylegan2::DiscriminatorShape d = pair.D_shape;
+  g.synthesis.num_fp16_res = d.blocks.num_fp16_res = 4;
+  g.synthesis.conv_clamp = d.blocks.conv_clamp = 256;
+  stylegan2::Generator G(g);
+  stylegan2::Discriminator D(d);
+  load_into(G, pair.G_tensors, "G");
+  load_into(D, pair.D_tensors, "D");
+  const Tensor z = torch::sin(torch::arange(4 * g.mapping.z_dim, at::kFloat)).reshape({4, -1});
+  const Tensor full = pair.G->forward(z, {}), half = G.forward(z, {});
+  CHECK(half.scalar_type() == at::kFloat);
+  CHECK(scaled_error(half, full) < 5e-3);
+  CHECK(scaled_error(half, full) > 1e-6);
+  CHECK(scaled_error(D.forward(full), pair.D->forward(full)) < 1e-2);
+}
