@@ -11,7 +11,6 @@
 #include "train/step_bench.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
-#include "util/heap.h"
 #include "util/sample.h"
 #include "util/text.h"
 
@@ -49,7 +48,6 @@ std::vector<StepTimes> measure(const Json& config_json,
   for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& r) {
          // As torchrun's workers have: a busy kernel shares its processors among sessions.
          setsid();
-         keep_freed_memory();
          at::set_num_threads(1);
          Config config = config_from_json(config_json);
          config.set("dist.ddp_mode", way.mode, "bench");

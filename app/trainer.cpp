@@ -14,7 +14,6 @@
 #include "trainer_verbs.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/heap.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -83,7 +82,6 @@ Host make_host(const RankContext& context, double started) {
 
 int run(const RankContext& context, const Json& message) {
   quieten_libtorch();
-  keep_freed_memory();
   Config config = config_from_json(message.at("config"));
   if (context.attempt > 0 && !context.board->run_folder().empty()) {
     config.set("run.run_dir", context.board->run_folder(), "restart after a failure");

@@ -49,9 +49,8 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   hooks.spent = [&](const std::string& name, const PhaseTraffic& spent) {
     if (!timed) return;
     PhaseTimes& phase = times.phases[name];
-    phase.bytes += static_cast<double>(spent.traffic.bytes) / static_cast<double>(bench.steps);
-    phase.collectives +=
-        static_cast<double>(spent.traffic.collectives) / static_cast<double>(bench.steps);
+    phase.bytes += static_cast<double>(spent.traffic.bytes);
+    phase.collectives += static_cast<double>(spent.traffic.collectives);
     phase.buckets = spent.buckets;
     phase.waited.push_back(spent.waited);
   };
@@ -62,6 +61,10 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
     if (!timed) continue;
     times.seconds.push_back(monotonic_seconds() - start);
     times.cpu.push_back(cpu_seconds() - cpu);
+  }
+  for (auto& [name, phase] : times.phases) {
+    phase.bytes /= static_cast<double>(bench.steps);
+    phase.collectives /= static_cast<double>(bench.steps);
   }
   group->barrier();
   return times;
