@@ -43,12 +43,12 @@ ImportedModel read_official(const std::string& input, const std::string& recipe)
     return {{content.tensors.begin(), content.tensors.end()}, content.model};
   }
   if (recipe.empty())
-    fail(Exit::kUsage,
+    fail(Exit::kInput,
          "{}: a safetensors file; say whose variables it has, --recipe {} (generate and "
          "--init-from take model files as they are)",
          input,
          join(known, " or "));
-  fail(Exit::kUsage,
+  fail(Exit::kInput,
        "{}: --recipe {}: safetensors files are read of {}",
        input,
        recipe,

@@ -19,7 +19,6 @@ SharedStatistics::SharedStatistics(const std::vector<PlayerState>& players,
   for (const PlayerState& p : players) {
     device_ = p.parameters.front().second.device();
     dtype_ = p.parameters.front().second.scalar_type();
-    if (mode_ == BufferSync::kOff) continue;
     for (const auto& item : p.player->network->named_buffers()) {
       if (ends_with(item.key(), "running_mean") || ends_with(item.key(), "running_var"))
         buffers_.push_back(item.value());
@@ -35,7 +34,10 @@ at::Tensor SharedStatistics::add_up(const Requests& mine) {
   const double weight =
       mode_ == BufferSync::kRank0 ? (group_->rank() == 0 ? 1.0 : 0.0) : 1.0 / world;
   std::vector<at::Tensor> flat;
-  for (const at::Tensor& buffer : buffers_) flat.push_back(buffer.reshape(-1) * weight);
+  const bool averages = mode_ != BufferSync::kOff;
+  for (const at::Tensor& buffer : buffers_) {
+    if (averages) flat.push_back(buffer.reshape(-1) * weight);
+  }
   for (const Shared* shared : sums_) flat.push_back(shared->sum.reshape(-1).to(dtype_));
   flat.push_back(torch::tensor({mine.stop ? 1.0 : 0.0, mine.save ? 1.0 : 0.0}, like));
   at::Tensor all = torch::cat(flat);
@@ -45,17 +47,32 @@ at::Tensor SharedStatistics::add_up(const Requests& mine) {
     into.copy_(all.narrow(0, at, into.numel()).view(into.sizes()));
     at += into.numel();
   };
-  for (at::Tensor& buffer : buffers_) take(buffer);
+  for (at::Tensor& buffer : buffers_) {
+    if (averages) take(buffer);
+  }
   for (Shared* shared : sums_) take(shared->sum);
   return all.narrow(0, at, 2);
+}
+
+void SharedStatistics::begin() {
+  before_.clear();
+  for (const at::Tensor& buffer : buffers_) before_.push_back(buffer.clone());
+}
+
+void SharedStatistics::undo_overflows() {
+  for (size_t i = 0; i < before_.size(); ++i) {
+    buffers_[i].copy_(at::where(buffers_[i].isfinite(), buffers_[i], before_[i]));
+    before_[i].copy_(buffers_[i]);
+  }
 }
 
 Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
   const torch::NoGradGuard no_grad;
   const bool alone = group_->world() == 1;
   const at::Tensor asked = alone ? at::Tensor() : add_up(mine);
+  undo_overflows();
   for (Shared* shared : sums_) {
-    shared->moved(iteration);
+    if (shared->sum.isfinite().all().item<bool>()) shared->moved(iteration);
     shared->sum.zero_();
   }
   if (alone) return mine;

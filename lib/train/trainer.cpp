@@ -40,6 +40,7 @@ Exit Trainer::run() {
     if (metrics_options_.at_start) measure();
   }
   check_ranks();
+  shared_->begin();
   reporter_->start();
   while (counters_.images_seen < train_.kimg.images && !granted_.stop) iterate();
   return granted_.stop ? stop() : finish();

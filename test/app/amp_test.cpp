@@ -22,9 +22,27 @@ const std::string kStyle =
 const std::string kWasserstein =
     "--preset wgan-gp --set dcgan.channels=32 --set dcgan.d_channels=8 ";
 
-const std::vector<std::pair<std::string, std::string>>& recipes() {
-  static const std::vector<std::pair<std::string, std::string>> all = {
-      {"dcgan", ""}, {"wgan-gp", kWasserstein}, {"stylegan2", kStyle}};
+// Through five stages in 0.4 kimg.
+const std::string kGrowing =
+    "--set samples.rows=1 --set data.synth_size=64 --set schedule.start=4 "
+    "--set schedule.stable_kimg=0.064 --set schedule.fade_kimg=0.096 ";
+const std::string kPggan =
+    "--preset pggan-tiny --set pggan.fmap_max=16 --set pggan.latent_size=16 " + kGrowing;
+const std::string kStyle1 =
+    "--preset stylegan1-tiny --set stylegan1.fmap_max=16 --set stylegan1.latent_size=16 " +
+    kGrowing;
+
+struct Trained {
+  std::string name, flags, kimg;
+  bool has_batch_norm = false;  // its statistics are those of each rank's own batch
+};
+
+const std::vector<Trained>& recipes() {
+  static const std::vector<Trained> all = {{"dcgan", "", "0.16", true},
+                                           {"wgan-gp", kWasserstein, "0.16", true},
+                                           {"stylegan2", kStyle, "0.16"},
+                                           {"pggan", kPggan, "0.4"},
+                                           {"stylegan1", kStyle1, "0.4"}};
   return all;
 }
 
@@ -43,12 +61,11 @@ double images_in(const fs::path& run) { return mean(stats(run).back(), "Progress
 
 TEST_CASE("EveryRecipeTrainsInBfloat16InEveryModeOnTwoRanksAsInTwoParts") {
   const TemporaryFolder folder;
-  for (const auto& [name, flags] : recipes()) {
+  for (const auto& [name, flags, kimg, has_batch_norm] : recipes()) {
     CAPTURE(name);
-    // Batch norm's statistics are those of each rank's own batch.
-    const bool norm = name != "stylegan2";
     const std::string same =
-        flags + "--kimg 0.16 " + (norm ? "--set dcgan.norm=none --set dcgan.g_norm=none " : "");
+        flags + "--kimg " + kimg +
+        (has_batch_norm ? " --set dcgan.norm=none --set dcgan.g_norm=none " : " ");
     const std::string lowered = same + "--amp=bf16 ";
     const std::string full = model_sha(train(folder, name + "-full", same + "--accumulate 2"));
     const std::string one = model_sha(train(folder, name, lowered + "--accumulate 2"));
@@ -63,7 +80,7 @@ TEST_CASE("EveryRecipeTrainsInBfloat16InEveryModeOnTwoRanksAsInTwoParts") {
 
 TEST_CASE("EveryRecipeTrainsInFloat16OnTwoCpuRanksWithinTime") {
   const TemporaryFolder folder;
-  for (const auto& [name, flags] : recipes()) {
+  for (const auto& [name, flags, kimg, has_batch_norm] : recipes()) {
     CAPTURE(name);
     const Outcome outcome =
         gantrain(tiny("--run-dir " + name + " " + flags + "--amp=fp16 --kimg 0.6 --nproc 2"),
@@ -137,6 +154,14 @@ TEST_CASE("ResumeIsBitExactUnderAmp") {
     REQUIRE(stopped.code == 0);
     const fs::path parts = train(folder, "parts-" + amp, same + "--kimg 0.32");
     CHECK(model_sha(parts) == model_sha(whole));
+    // In the middle of a fade and at a switch.
+    const std::string growing = kPggan + "--metrics none --amp=" + amp + " ";
+    const std::string grown = model_sha(train(folder, "grown-" + amp, growing + "--kimg 0.4"));
+    for (const std::string kimg : {"0.112", "0.224"}) {
+      CAPTURE(kimg);
+      train(folder, kimg + amp, growing + "--kimg " + kimg);
+      CHECK(model_sha(train(folder, kimg + amp, growing + "--kimg 0.4")) == grown);
+    }
     if (amp == "fp16") {
       CHECK(mean(stats(parts).back(), "AMP/D/scale") > 0);
       CHECK_THAT(read_file(parts / "log.txt"), Catch::Contains("resume  at 0.16 kimg"));

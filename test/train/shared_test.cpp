@@ -57,3 +57,29 @@ TEST_CASE("BuffersBecomeTheMeanOrRankZerosOrStayAndRequestsReachAll") {
   CHECK(failed_ranks(
             3, [](const Rendezvous& r) { return check_buffers(r, BufferSync::kOff, 3); }) == 0);
 }
+
+TEST_CASE("AForwardPassThatOverflowedLeavesNoTrace") {
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
+  const Config config = toy_config();
+  const auto recipe = toy_row().make(
+      {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const at::Tensor&) {}});
+  std::vector<PlayerState> players = make_players(*recipe, {9, 1, 9, 1}, {}, group);
+  at::Tensor buffer = recipe->players()[0]->network->buffers()[0];
+  buffer.fill_(2);
+  Shared own;
+  own.sum = torch::zeros({2});
+  int64_t moves = 0;
+  own.moved = [&](int64_t) { ++moves; };
+  SharedStatistics shared(players, {&own}, group, BufferSync::kMean);
+  shared.begin();
+  buffer[0] = std::numeric_limits<float>::quiet_NaN();
+  buffer[1] = 3;
+  own.sum[0] = std::numeric_limits<float>::infinity();
+  shared.reduce({}, 0);
+  CHECK(buffer[0].item<float>() == 2);
+  CHECK(buffer[1].item<float>() == 3);
+  CHECK(moves == 0);
+  CHECK(own.sum.abs().max().item<float>() == 0);
+  shared.reduce({}, 1);
+  CHECK(moves == 1);
+}
