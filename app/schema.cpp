@@ -55,13 +55,13 @@ const std::vector<RecipeKeys>& recipe_keys() {
        check_growing,
        /*conditional=*/true,
        stylegan1::complete,
-       /*has_blocks=*/false,
        schedule_of},
       {"stylegan2",
        stylegan2::add_keys,
        stylegan2::check_resolution,
        /*conditional=*/true,
        stylegan2::complete,
+       /*schedule=*/nullptr,
        /*has_blocks=*/true},
   };
   return table;

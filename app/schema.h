@@ -20,9 +20,9 @@ struct RecipeKeys {
   // stays), says what and why;
   // null: nothing to choose.
   std::vector<std::string> (*complete)(Config& config, int64_t ranks);
-  bool has_blocks = false;  // half-precision blocks of its own: precision.mode=blocks
   // Of networks that grow, from a complete configuration; null: one stage for ever.
   Schedule (*schedule)(const Config& config) = nullptr;
+  bool has_blocks = false;  // half-precision blocks of its own: precision.mode=blocks
 };
 
 const std::vector<RecipeKeys>& recipe_keys();

@@ -183,6 +183,7 @@ TEST_CASE("WhatCannotBeLoweredIsExit2") {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"--amp --set precision.mode=blocks", "recipe dcgan"},
+      {kPggan + "--amp --set precision.mode=blocks", "recipe pggan"},
       {"--amp=fp8", "off|auto|fp16|bf16"},
       {"--amp=bf16 --set train.dtype=float64", "float64 is never lowered"},
       {"--loss-scale 0", "auto|dynamic|number"},
