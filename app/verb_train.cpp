@@ -107,6 +107,13 @@ void check_forced_keys(const Config& config) {
 Launch prepare(const Config& config, bool flags_given) {
   Launch launch{config, config.read<LaunchOptions>("launch."), {}, {}, {}};
   const Env env = current_environment();
+  const bool lowered = config.read<PrecisionOptions>("precision.").amp != Amp::kOff;
+  if (lowered && launch.options.device == DeviceKind::kCuda && !has_cuda_library()) {
+    fail(
+        Exit::kUsage,
+        "--amp with --device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or "
+        "use --device cpu");
+  }
   int64_t gpus = launch.options.device == DeviceKind::kCpu ? 0 : visible_gpus(env);
   if (gpus > 0 && !has_cuda_library()) {
     if (launch.options.device == DeviceKind::kCuda) {

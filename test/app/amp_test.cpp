@@ -2,6 +2,7 @@
 // Mixed precision from outside.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "app/tensor_file.h"
 #include "app/tiny.h"
@@ -195,6 +196,18 @@ TEST_CASE("WhatCannotBeLoweredIsExit2") {
     CHECK(outcome.code == 2);
     CHECK_THAT(outcome.err, Catch::Contains(reason));
   }
+}
+
+// The program alone is one, without its libraries.
+TEST_CASE("ABuildWithoutTheDeviceCannotLowerOnIt") {
+  const TemporaryFolder folder;
+  fs::copy_file(gantrain_program(), folder / "gantrain");
+  const std::string command = "cd '" + folder.path().string() +
+                              "' && ./gantrain --preset dcgan-tiny --device cuda --amp 2> err";
+  const int status = std::system(command.c_str());
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 2);
+  CHECK_THAT(read_file(folder / "err"), Catch::Contains("this build has no CUDA library"));
 }
 
 TEST_CASE("StyleGan2TrainsWithHalfBlocksOfItsOwn") {
