@@ -128,7 +128,7 @@ void Group::broadcast_state(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) by_type[tensor.scalar_type()].push_back(tensor);
   for (auto& [type, list] : by_type) {
     std::vector<at::Tensor> flat;
-    for (const at::Tensor& t : list) flat.push_back(t.detach().reshape(-1));
+    for (const at::Tensor& t : list) flat.push_back(t.detach().reshape(-1).to(device_));
     at::Tensor all = torch::cat(flat);
     broadcast_(all);
     int64_t at = 0;

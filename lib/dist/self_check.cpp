@@ -74,7 +74,7 @@ void check_equal(Group& group, const NamedTensors& tensors, bool with_buffers) {
   for (int64_t i = 0; i < same.size(0); ++i) {
     if (same[i].item<bool>()) continue;
     const auto& [name, tensor] = compared[static_cast<size_t>(i)];
-    report(group, name, tensor);
+    report(group, name, tensor.detach().to(device));
   }
 }
 
