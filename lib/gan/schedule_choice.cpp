@@ -109,7 +109,7 @@ std::vector<std::string> choose_schedule(Config& config,
                                 row.ranks == 1 ? "" : "s"));
   }
   if (is_free(config, "train.batch"))
-    config.set("train.batch", schedule_of(config).stages().back().batch, "auto (schedule.batch)");
+    config.set("train.batch", schedule_of(config).stages().front().batch, "auto (schedule.batch)");
   return lines;
 }
 

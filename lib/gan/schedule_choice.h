@@ -19,11 +19,12 @@ struct ScheduleRow {
 // times these factors.
 std::vector<ScheduleRow> pggan_schedules();
 
-// Fills in schedule.batch, schedule.lr_factor and train.batch where the user has not, for that many
-// ranks; train.batch replaces the whole table of batches, and train.lr_scale then moves the rates
-// of each stage. Batches become multiples of the ranks, and of 4 images a rank where they are that
-// large (the group of the minibatch standard deviation). Origins begin with "auto"; what has such
-// an origin stays. Returns lines that say what was chosen and why.
+// Fills in schedule.batch, schedule.lr_factor and train.batch (that of the first stage) where the
+// user has not, for that many ranks. A train.batch of the user's replaces the whole table of
+// batches, and train.lr_scale then moves the rates of each stage. Batches become multiples of the
+// ranks, and of 4 images a rank where they are that large (the group of the minibatch standard
+// deviation). Origins begin with "auto"; what has such an origin stays. Returns lines that say what
+// was chosen and why.
 std::vector<std::string> choose_schedule(Config& config,
                                          int64_t ranks,
                                          const std::vector<ScheduleRow>& rows);

@@ -43,7 +43,7 @@ TEST_CASE("BatchesAndRatesAreThoseOfTheTableForSoManyRanks") {
   CHECK(chosen(1, "schedule.batch") == "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4");
   CHECK(chosen(8, "schedule.batch") == "4:512,8:256,16:128,32:64,32");
   CHECK(chosen(4, "schedule.lr_factor") == "256:1.5,512:2,1024:3,1");
-  CHECK(chosen(8, "train.batch") == "32");
+  CHECK(chosen(8, "train.batch") == "512");  // the first stage's
 }
 
 TEST_CASE("AnyNumberOfRanksDividesItsBatches") {
