@@ -128,7 +128,7 @@ int dry_run(const Launch& launch, bool json) {
   fmt::print("{} iterations, {} kimg; a state every {} kimg\n",
              iterations,
              number(kimg(images)),
-             number(static_cast<double>(save.every.images) / 1e3));
+             number(kimg(save.every.images)));
   fmt::print("{} on {} node{} ({}), device {}, backend {}\n",
              plan.world == 1 ? "1 rank" : fmt::format("{} ranks", plan.world),
              launch.world.nnodes,

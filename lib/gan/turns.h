@@ -18,4 +18,13 @@ std::vector<Phase> take_turns(Player& D,
                               Player& G,
                               const PlayerLoss& g_loss);
 
+// Of a network that grows: its parameters take part as `stage` says; net and stage must outlive
+// the player.
+template <class Net>
+void follow_stage(Player& player, const Net& net, const Stage& stage) {
+  player.active = [&net, &stage](const std::string& parameter) {
+    return net.active(parameter, stage.resolution, stage.fading);
+  };
+}
+
 }  // namespace gantrain

@@ -41,12 +41,8 @@ class PgGan final : public Recipe {
       move_to(*player->network, context.device, context.dtype);
       player->network->train();
     }
-    G_player_.active = [this](const std::string& parameter) {
-      return G_net_->active(parameter, stage_.resolution, stage_.fading);
-    };
-    D_player_.active = [this](const std::string& parameter) {
-      return D_net_->active(parameter, stage_.resolution, stage_.fading);
-    };
+    follow_stage(G_player_, *G_net_, stage_);
+    follow_stage(D_player_, *D_net_, stage_);
     phases_ = take_turns(
         D_player_,
         [this](const Batch& b, int64_t phase) { return d_loss(b, phase); },
