@@ -97,10 +97,12 @@ void Supervisor::on_stop_signal(int signal) {
   const double now = monotonic_seconds();
   if (signal == SIGINT) ++interrupts_;
   if (stop_signal_ == 0) {
+    // A rank that runs has been answered for. Look before the stop is known: what is answered
+    // after it has only just started and is killed.
+    read_answer();
     stop_signal_ = signal;
     if (aborting_) return;
     attempt_.board.request_stop(signal);
-    read_answer();         // a rank that runs has been answered for, even if we have not looked yet
     if (ranks_.empty()) {  // still loading: there is nothing to save
       kill_all();
       return;

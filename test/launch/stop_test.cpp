@@ -120,6 +120,24 @@ TEST_CASE("AStopWhileLoadingEndsAtOnce") {
   CHECK(result.after_signal < 2);
 }
 
+TEST_CASE("AStopThatArrivesWithTheNurserysAnswerLetsTheRanksSave") {
+  clear_shared_numbers();
+  World world;
+  Launcher launcher(
+      []() -> RankMain {
+        kill(getppid(), SIGSTOP);  // so that the launcher reads the answer after the stop
+        return stops_when_asked;
+      },
+      world,
+      {});
+  REQUIRE(eventually([] { return shared_number(ready_number(0)) == 1; }, 30));
+  kill(launcher.pid(), SIGTERM);
+  kill(launcher.pid(), SIGCONT);
+  const auto result = launcher.wait();
+  CHECK(result.code == 75);
+  CHECK(shared_number(0) == SIGTERM);
+}
+
 TEST_CASE("AFailureWhileSavingIsReported") {
   clear_shared_numbers();
   const RankMain main = [](const RankContext& context, const char*) -> int {
