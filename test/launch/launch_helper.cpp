@@ -38,8 +38,10 @@ void append(int& fd, std::string& text) {
   }
 }
 
-// Whether a signal waits for the process: one that is sent meanwhile would be lost.
+// Whether a signal waits for the process: one that is sent meanwhile would be lost. None waits for
+// a zombie, whatever its status says.
 bool is_pending(pid_t pid, int number) {
+  if (!is_alive(pid)) return false;
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("SigPnd:", 0) != 0 && line.rfind("ShdPnd:", 0) != 0) continue;
