@@ -34,13 +34,12 @@ FileKind kind_of(std::string_view content) {
 }
 
 // The official networks of PGGAN and StyleGAN v1, as safetensors.
-ImportedModel read_official(const std::string& input, const std::string& recipe) {
+ModelContent read_official(const std::string& input, const std::string& recipe) {
   std::vector<std::string> known;
   for (const RecipeRow& row : recipe_rows()) {
     if (row.import_official != nullptr) known.push_back(row.name);
     if (row.name != recipe || row.import_official == nullptr) continue;
-    ModelContent content = row.import_official(load_safetensors(input), input);
-    return {{content.tensors.begin(), content.tensors.end()}, content.model};
+    return row.import_official(load_safetensors(input), input);
   }
   if (recipe.empty())
     fail(Exit::kInput,
@@ -55,7 +54,7 @@ ImportedModel read_official(const std::string& input, const std::string& recipe)
        join(known, " and "));
 }
 
-ImportedModel read_foreign(const std::string& input, const std::string& recipe) {
+ModelContent read_foreign(const std::string& input, const std::string& recipe) {
   const std::string content = read_file(input);
   if (content.empty()) fail(Exit::kInput, "{}: an empty file", input);
   switch (kind_of(content)) {
@@ -79,18 +78,16 @@ ImportedModel read_foreign(const std::string& input, const std::string& recipe) 
 
 // Builds the generator and copies the weights into it, so that what is missing is named now and not
 // when pictures are wanted.
-void check_it_loads(const ImportedModel& imported, const std::string& input) {
+void check_it_loads(const ModelContent& imported, const std::string& input) {
   const Json& name = imported.model["recipe"];
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& [key, tensor] : imported.tensors) tensors[key] = tensor;
   for (const RecipeRow& row : recipe_rows()) {
     if (name != row.name) continue;
-    const auto generator = row.make_generator(imported.model, tensors, input);
-    load_into(*generator->network(), tensors, input);
+    const auto generator = row.make_generator(imported.model, imported.tensors, input);
+    load_into(*generator->network(), imported.tensors, input);
   }
 }
 
-std::string about(const ImportedModel& imported) {
+std::string about(const ModelContent& imported) {
   int64_t generator = 0, G = 0, D = 0;
   for (const auto& [name, tensor] : imported.tensors)
     ++(starts_with(name, "G.") ? G : starts_with(name, "D.") ? D : generator);
@@ -115,10 +112,10 @@ std::string about(const ImportedModel& imported) {
 int import_model(const Json& request) {
   const auto input = request.at("input").get<std::string>();
   const auto output = request.at("output").get<std::string>();
-  const ImportedModel imported = read_foreign(input, request.value("recipe", ""));
+  const ModelContent imported = read_foreign(input, request.value("recipe", ""));
   check_it_loads(imported, input);
   save_safetensors(output,
-                   imported.tensors,
+                   {imported.tensors.begin(), imported.tensors.end()},
                    {{"format", "pt"},
                     {"gantrain.model", imported.model.dump()},
                     {"gantrain.version", kVersion}});

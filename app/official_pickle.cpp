@@ -46,7 +46,7 @@ class Reader {
     pickle_ = parse_pickle(content, rules);
   }
 
-  ImportedModel read() {
+  ModelContent read() {
     const PickleValue& root = *pickle_.root;
     if (root.kind != Kind::kDict && root.kind != Kind::kObject)
       fail(Exit::kInput, "{}: holds {}, a dict with G_ema is needed", source_, root.describe());
@@ -66,8 +66,7 @@ class Reader {
       if (network != nullptr && network->kind != Kind::kNone)
         add_tensors(module(*network, name), std::string(name) + ".", 0);
     }
-    check_names();
-    return {std::move(found_), std::move(model)};
+    return {std::move(model), std::move(found_)};
   }
 
  private:
@@ -122,7 +121,9 @@ class Reader {
         if (named[i + 1]->kind == Kind::kNone) continue;
         const std::string name = key_text(of, *named[i]);
         if (found_.size() >= kMostTensors) bad("more than {} tensors", kMostTensors);
-        found_.emplace_back(prefix + name, tensors_.read(*named[i + 1], of.name + "." + name));
+        const at::Tensor tensor = tensors_.read(*named[i + 1], of.name + "." + name);
+        if (!found_.emplace(prefix + name, tensor).second)
+          bad("tensor {} is there twice", prefix + name);
       }
     }
     const auto below = items(of, "_modules");
@@ -130,13 +131,6 @@ class Reader {
       if (below[i + 1]->kind == Kind::kNone) continue;
       const std::string name = key_text(of, *below[i]);
       add_tensors(module(*below[i + 1], of.name + "." + name), prefix + name + ".", depth + 1);
-    }
-  }
-
-  void check_names() const {
-    std::set<std::string> names;
-    for (const auto& [name, tensor] : found_) {
-      if (!names.insert(name).second) bad("tensor {} is there twice", name);
     }
   }
 
@@ -152,7 +146,7 @@ class Reader {
   std::string source_;
   Pickle pickle_;
   TorchTensors tensors_;
-  NamedTensors found_;
+  std::map<std::string, at::Tensor> found_;  // by their names in a model file
   size_t modules_ = 0;
 };
 
@@ -356,15 +350,13 @@ void Reader::check_generator(const Json& model) const {
                                     std::string("mapping.w_avg"),
                                     std::string("synthesis.b4.const"),
                                     last}) {
-    const bool there = std::any_of(
-        found_.begin(), found_.end(), [&](const auto& named) { return named.first == needed; });
-    if (!there) bad("G_ema: tensor {} is missing", needed);
+    if (found_.count(needed) == 0) bad("G_ema: tensor {} is missing", needed);
   }
 }
 
 }  // namespace
 
-ImportedModel read_official_pickle(std::string_view content, const std::string& source) {
+ModelContent read_official_pickle(std::string_view content, const std::string& source) {
   return Reader(content, source).read();
 }
 

@@ -14,7 +14,7 @@ namespace gantrain {
 // A model file's content.
 struct ModelContent {
   Json model;                                 // "gantrain.model"
-  std::map<std::string, at::Tensor> tensors;  // the generator's; the discriminator's with "D."
+  std::map<std::string, at::Tensor> tensors;  // the generator's (EMA); "G." and "D.": the players'
 };
 
 // "gantrain.model" of a network whose sizes are a struct with fields(): {"recipe": name, fields}.

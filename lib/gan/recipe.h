@@ -45,6 +45,8 @@ struct Phase {
   // outputs again (Handle::again) instead of computing them twice: its graph is recorded. Not with
   // accumulation, which would keep the graphs of all micro-batches.
   const Player* records = nullptr;
+
+  bool is_due(int64_t iteration) const { return iteration % interval == first; }
 };
 
 // Receives values whose mean goes to stats.jsonl ("Loss/scores/real"); they stay on their device

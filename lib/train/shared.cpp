@@ -66,15 +66,23 @@ void SharedStatistics::undo_overflows() {
   }
 }
 
+void SharedStatistics::move_shared(int64_t iteration) {
+  if (sums_.empty()) return;
+  std::vector<at::Tensor> finite;
+  for (const Shared* shared : sums_) finite.push_back(shared->sum.isfinite().all());
+  const at::Tensor verdicts = torch::stack(finite).cpu();  // one wait for the device
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    if (verdicts[static_cast<int64_t>(i)].item<bool>()) sums_[i]->moved(iteration);
+    sums_[i]->sum.zero_();
+  }
+}
+
 Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
   const torch::NoGradGuard no_grad;
   const bool alone = group_->world() == 1;
   const at::Tensor asked = alone ? at::Tensor() : add_up(mine);
   undo_overflows();
-  for (Shared* shared : sums_) {
-    if (shared->sum.isfinite().all().item<bool>()) shared->moved(iteration);
-    shared->sum.zero_();
-  }
+  move_shared(iteration);
   if (alone) return mine;
   if (device_.is_cuda() && iteration % kRequestsEveryOnGpu != 0) return {};
   const at::Tensor host = asked.cpu();

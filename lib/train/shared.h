@@ -37,6 +37,7 @@ class SharedStatistics {
  private:
   at::Tensor add_up(const Requests& mine);
   void undo_overflows();
+  void move_shared(int64_t iteration);
   std::shared_ptr<Group> group_;
   BufferSync mode_;
   std::vector<at::Tensor> buffers_;  // running means and variances

@@ -29,10 +29,6 @@ PlayerState& state_of_player(std::vector<PlayerState>& players, const Player& pl
   throw std::logic_error("phase of an unknown player " + player.name);
 }
 
-bool is_due(const Phase& phase, int64_t iteration) {
-  return iteration % phase.interval == phase.first;
-}
-
 // Phase::records, if what is recorded will be used and is one micro-batch's.
 const Player* recorded_player(const Phase& phase,
                               std::vector<Phase>& phases,
@@ -40,7 +36,7 @@ const Player* recorded_player(const Phase& phase,
                               int64_t iteration) {
   if (phase.records == nullptr) return nullptr;
   const bool used = std::any_of(phases.begin(), phases.end(), [&](const Phase& other) {
-    return &other.player == phase.records && is_due(other, iteration);
+    return &other.player == phase.records && other.is_due(iteration);
   });
   const bool whole = state_of_player(players, phase.player).plan.accumulate == 1 &&
                      state_of_player(players, *phase.records).plan.accumulate == 1;
@@ -120,7 +116,7 @@ void run_iteration(Recipe& recipe,
                    const RankBatch& batch,
                    const StepHooks& hooks) {
   for (Phase& phase : recipe.phases()) {
-    if (!is_due(phase, batch.iteration)) continue;
+    if (!phase.is_due(batch.iteration)) continue;
     freeze_all_but(
         phase.player, recorded_player(phase, recipe.phases(), players, batch.iteration), players);
     run_phase(phase, state_of_player(players, phase.player), batch, hooks);

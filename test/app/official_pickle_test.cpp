@@ -37,16 +37,14 @@ std::string message_of(const std::string& content) {
 }
 
 // G_ema's tensors are the fixture's, G's the same with the sign turned, D's the other fixture's.
-void check_tensors(const ImportedModel& model, const std::string& set) {
-  std::map<std::string, at::Tensor> found;
-  for (const auto& [name, tensor] : model.tensors) CHECK(found.emplace(name, tensor).second);
+void check_tensors(const ModelContent& model, const std::string& set) {
   size_t expected = 0;
   const auto check = [&](const std::string& name, const at::Tensor& tensor) {
     CAPTURE(name);
-    REQUIRE(found.count(name) == 1);
-    CHECK(found[name].scalar_type() == at::kFloat);
-    CHECK(found[name].is_contiguous());
-    CHECK(torch::equal(found[name], tensor));
+    REQUIRE(model.tensors.count(name) == 1);
+    CHECK(model.tensors.at(name).scalar_type() == at::kFloat);
+    CHECK(model.tensors.at(name).is_contiguous());
+    CHECK(torch::equal(model.tensors.at(name), tensor));
     ++expected;
   };
   for (const auto& [name, tensor] : fixture("sg2_" + set + "32_G").tensors) {
@@ -55,7 +53,7 @@ void check_tensors(const ImportedModel& model, const std::string& set) {
   }
   for (const auto& [name, tensor] : fixture("sg2_" + set + "32_D").tensors)
     check("D." + name.substr(2), tensor);
-  CHECK(found.size() == expected);
+  CHECK(model.tensors.size() == expected);
 }
 
 Json config_of(const std::string& set) {
@@ -71,7 +69,7 @@ TEST_CASE("SnapshotsOfEitherRepositoryAreReadWhole") {
       CAPTURE(set, options);
       const std::string content = pickle_of(set, options);
       if (content.empty()) return;
-      const ImportedModel imported = read_official_pickle(content, "net.pkl");
+      const ModelContent imported = read_official_pickle(content, "net.pkl");
       check_tensors(imported, set);
       Json model = imported.model;
       CHECK(model["recipe"] == "stylegan2");
@@ -86,7 +84,7 @@ TEST_CASE("StyleGan3sArgumentsAreFlatAndHaveOtherDefaults") {
     CAPTURE(name);
     const std::string content = pickle_of("cond", "repository=stylegan3 class=" + name);
     if (content.empty()) return;
-    const ImportedModel imported = read_official_pickle(content, "net.pkl");
+    const ModelContent imported = read_official_pickle(content, "net.pkl");
     check_tensors(imported, "cond");
     Json expected = config_of("cond");
     expected["mapping_kwargs"]["w_avg_beta"] = 0.998;
@@ -133,7 +131,7 @@ TEST_CASE("WhatIsNotSupportedIsNamed") {
 TEST_CASE("WhatHasNoEffectIsAccepted") {
   const std::string content = pickle_of("uncond", "size=tiny argument=resample_filter:[1,3,3,1]");
   if (content.empty()) return;
-  const ImportedModel imported = read_official_pickle(content, "net.pkl");
+  const ModelContent imported = read_official_pickle(content, "net.pkl");
   CHECK_FALSE(imported.model["synthesis_kwargs"].contains("resample_filter"));
 }
 
@@ -178,7 +176,7 @@ TEST_CASE("ModulesInsideThemselvesEnd") {
 TEST_CASE("DamagedSnapshotsEndInNetworksOrInAnError") {
   const std::string whole = pickle_of("uncond", "size=tiny");
   if (whole.empty()) return;
-  const ImportedModel sound = read_official_pickle(whole, "net.pkl");
+  const ModelContent sound = read_official_pickle(whole, "net.pkl");
   std::mt19937 random(5);  // NOLINT: the same damage every time
   int errors = 0, networks = 0;
   double longest = 0;

@@ -152,7 +152,7 @@ Tensor StyleGan1::g_loss(const Batch& b, int64_t phase) {
 void StyleGan1::move_w_average(int64_t iteration) {
   const int64_t w_dim = options_.net.dlatent_size;
   for (size_t i = 0; i < phases_.size(); ++i) {
-    if (iteration % phases_[i].interval != phases_[i].first) continue;
+    if (!phases_[i].is_due(iteration)) continue;
     const Tensor row = w_sums_.sum[static_cast<int64_t>(i)];
     move_average_(G_net_->dlatent_avg, row.narrow(0, 0, w_dim) / row[w_dim], options_.w_avg_beta);
   }

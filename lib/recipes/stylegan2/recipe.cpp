@@ -263,7 +263,7 @@ Tensor StyleGan2::d_r1(const Batch& b, int64_t phase) {
 // Once for each phase that ran the mapping network, in their order.
 void StyleGan2::move_w_average(int64_t iteration) {
   for (size_t i = 0; i < phases_.size(); ++i) {
-    if (!runs_mapping_[i] || iteration % phases_[i].interval != phases_[i].first) continue;
+    if (!runs_mapping_[i] || !phases_[i].is_due(iteration)) continue;
     const Tensor row = w_sums_.sum[static_cast<int64_t>(i)];
     G_net_->mapping->move_w_avg(row.narrow(0, 0, options_.w_dim) / row[options_.w_dim]);
   }
@@ -271,7 +271,7 @@ void StyleGan2::move_w_average(int64_t iteration) {
 
 void StyleGan2::move_mean_length(int64_t iteration) {
   for (const Phase& phase : phases_) {
-    if (phase.name != "Greg" || iteration % phase.interval != phase.first) continue;
+    if (phase.name != "Greg" || !phase.is_due(iteration)) continue;
     mean_length_.lerp_(length_sum_.sum[0] / length_sum_.sum[1], options_.pl_decay);
   }
 }
