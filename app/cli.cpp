@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "config/value.h"
+#include "launch/environment.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -70,6 +72,31 @@ bool parse(CLI::App& app, std::vector<std::string> arguments) {
   const std::vector<std::string> extra = app.remaining();
   if (!extra.empty()) fail_unknown(app, extra.front());
   return true;
+}
+
+namespace {
+
+void check_text(const std::string& text, const std::string& what) {
+  const auto dumped = [&](Json::error_handler_t how) {
+    return Json(text).dump(-1, ' ', false, how);
+  };
+  try {
+    dumped(Json::error_handler_t::strict);
+  } catch (const Json::type_error&) {
+    fail(Exit::kUsage,
+         "{} {} is not UTF-8: rename the file, or give it a link with another name",
+         what,
+         dumped(Json::error_handler_t::replace));
+  }
+}
+
+}  // namespace
+
+void check_text(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) check_text(argument, "argument");
+  for (const auto& [name, value] : current_environment()) {
+    if (starts_with(name, "GANTRAIN_")) check_text(value, "environment " + name + " =");
+  }
 }
 
 std::string command_line() {

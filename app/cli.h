@@ -33,6 +33,10 @@ const std::vector<Verb>& verbs();
 // in one line; an unknown flag names the nearest ones.
 bool parse(CLI::App& app, std::vector<std::string> arguments);
 
+// Throws UserError(kUsage) where an argument or a GANTRAIN_* variable is not UTF-8: it could not
+// travel in JSON, as configurations do.
+void check_text(const std::vector<std::string>& arguments);
+
 // The whole command line, quoted for a shell: for command.txt and the line that says how to resume.
 std::string command_line();
 

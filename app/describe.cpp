@@ -2,6 +2,8 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "data/options.h"
 #include "dtype_table.h"
@@ -9,8 +11,10 @@
 #include "resolve.h"
 #include "train/mixed_precision.h"
 #include "train/options.h"
+#include "train/plan.h"
 #include "train/step.h"
 #include "trainer_verbs.h"
+#include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -18,75 +22,112 @@ namespace gantrain {
 
 namespace {
 
-constexpr int64_t kProbeImages = 8;  // enough to time an iteration by
+// Trains a few iterations at each stage, for what they take and what blocks compute in.
+class Prober {
+ public:
+  Prober(
+      const Config& config, Recipe& recipe, int64_t world, int64_t channels, at::ScalarType dtype)
+      : config_(config),
+        recipe_(recipe),
+        world_(world),
+        pixel_(torch::zeros({1, channels, 1, 1}, dtype)) {}
 
-struct Probe {
-  double images_per_second;  // on this machine's CPU, one rank
-  std::vector<Computed> computed;
+  // Images per second of one rank in the long run.
+  double images_per_second(int64_t resolution, int64_t micro_batch);
+  BatchPlan plan(const Stage& stage, const std::string& name) const {
+    return plan_stage(config_.read<TrainOptions>("train."), stage.batch, world_, name);
+  }
+  BatchPlan plan() const { return plan_batch(config_.read<TrainOptions>("train."), world_); }
+
+  const std::vector<Computed>& computed() const { return computed_; }
+
+ private:
+  struct Iterations {
+    int64_t first;
+    int64_t count;
+  };
+  // Iterations of one round of all phases, those with the same phases together.
+  std::vector<Iterations> kinds() const;
+
+  const Config& config_;
+  Recipe& recipe_;
+  int64_t world_;
+  at::Tensor pixel_;
+  std::vector<Computed> computed_;  // of all stages
 };
 
-// Finds out by doing a few iterations.
-Probe probe(const Config& config, Recipe& recipe, const at::Tensor& pictures) {
+std::vector<Prober::Iterations> Prober::kinds() const {
+  int64_t round = 1;
+  for (const Phase& phase : recipe_.phases()) round = std::lcm(round, phase.interval);
+  std::map<std::vector<bool>, Iterations> of;
+  for (int64_t i = 0; i < round; ++i) {
+    std::vector<bool> due;
+    for (const Phase& phase : recipe_.phases()) due.push_back(phase.is_due(i));
+    ++of.try_emplace(due, Iterations{i, 0}).first->second.count;
+  }
+  std::vector<Iterations> all;
+  for (const auto& [due, iterations] : of) all.push_back(iterations);
+  return all;
+}
+
+double Prober::images_per_second(int64_t resolution, int64_t micro_batch) {
+  // Large pictures are slow enough to be timed by few.
+  const int64_t images = std::min(micro_batch, std::clamp<int64_t>(512 / resolution, 2, 16));
+  const at::Tensor pictures = pixel_.expand({images, -1, resolution, resolution}).contiguous();
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
-  const BatchPlan plan{kProbeImages, 1, kProbeImages, 1};
   std::vector<PlayerState> players =
-      make_players(recipe, plan, config.read<DistOptions>("dist."), group);
-  int64_t turn = 1;  // iterations after which every phase has run
-  for (const Phase& phase : recipe.phases()) turn = std::max(turn, phase.interval);
+      make_players(recipe_, {images, 1, images, 1}, config_.read<DistOptions>("dist."), group);
+  const auto options = config_.read<PrecisionOptions>("precision.");
+  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
+  guard_gradients(players, options, config_.read<TrainOptions>("train."), {}, at::kCPU);
   StepHooks quiet;
   quiet.phase = [](const std::string&) {};
   quiet.loss = [](const std::string&, const at::Tensor&) {};
-  const auto options = config.read<PrecisionOptions>("precision.");
-  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
-  guard_gradients(players, options, config.read<TrainOptions>("train."), {}, at::kCPU);
   quiet.precision = &precision;
-  int64_t i = 0;
-  const auto run_turns = [&](int64_t turns) {
+  const auto seconds_of = [&](int64_t iteration) {
     const double start = monotonic_seconds();
-    for (const int64_t end = i + turns * turn; i < end; ++i)
-      run_iteration(recipe, players, {pictures, {}, 0, i}, quiet);
+    run_iteration(recipe_, players, {pictures, {}, 0, iteration}, quiet);
     return monotonic_seconds() - start;
   };
-  Probe found;
-  quiet.computed = &found.computed;
-  run_turns(1);  // the first one warms up
-  quiet.computed = nullptr;
-  // Long enough for a clock, whatever the size.
-  const double once = run_turns(1);
-  const auto more = static_cast<int64_t>(std::clamp(0.5 / once, 0.0, 50.0));
-  const double seconds = once + run_turns(more);
-  found.images_per_second = static_cast<double>(kProbeImages * turn * (1 + more)) / seconds;
-  return found;
+  double seconds = 0;
+  int64_t count = 0;
+  for (const Iterations& kind : kinds()) {
+    quiet.computed = &computed_;
+    double once = seconds_of(kind.first);  // this one warms up, ...
+    quiet.computed = nullptr;
+    constexpr double kLong = 2, kEnough = 0.25;
+    if (once < kLong) {  // ... which a long one hardly feels
+      const auto more = static_cast<int64_t>(std::clamp(kEnough / once, 1.0, 50.0));
+      once = 0;
+      for (int64_t i = 0; i < more; ++i) once += seconds_of(kind.first) / static_cast<double>(more);
+    }
+    seconds += once * static_cast<double>(kind.count);
+    count += kind.count;
+  }
+  return static_cast<double>(images * count) / seconds;
 }
 
-// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow;
-// returns what the blocks computed in, in the last one.
-std::vector<Computed> probe_stages(Json& all,
-                                   const Config& config,
-                                   Recipe& recipe,
-                                   const at::Tensor& pixels) {
+// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
+void probe_stages(Json& all, const Config& config, Recipe& recipe, Prober& prober) {
   const int64_t end = config.read<TrainOptions>("train.").kimg.images;
-  const auto probe_at = [&](int64_t resolution) {
-    return probe(config, recipe, pixels.repeat({1, 1, resolution, resolution}));
-  };
   const Schedule& schedule = recipe.schedule();
   if (schedule.empty()) {
-    const Probe found = probe_at(config.read<DataOptions>("data.").resolution);
-    all["images_per_second"] = found.images_per_second;
-    all["seconds"] = static_cast<double>(end) / found.images_per_second;
-    return found.computed;
+    const double speed = prober.images_per_second(config.read<DataOptions>("data.").resolution,
+                                                  prober.plan().micro_batch);
+    all["images_per_second"] = speed;
+    all["seconds"] = static_cast<double>(end) / speed;
+    return;
   }
   double seconds = 0;
-  std::vector<Computed> computed;
   all["stages"] = Json::array();
-  for (const Stage& stage : schedule.stages()) {
-    const bool last = &stage == &schedule.stages().back();
+  for (size_t i = 0; i < schedule.stages().size(); ++i) {
+    const Stage& stage = schedule.stages()[i];
+    const bool last = i + 1 == schedule.stages().size();
     const int64_t images = (last ? end : std::min(stage.first + stage.length, end)) - stage.first;
     if (images <= 0) break;
     recipe.enter(stage);
-    const Probe found = probe_at(stage.resolution);
-    const double speed = found.images_per_second;
-    computed = found.computed;
+    const BatchPlan plan = prober.plan(stage, schedule.name_of(static_cast<int64_t>(i)));
+    const double speed = prober.images_per_second(stage.resolution, plan.micro_batch);
     seconds += static_cast<double>(images) / speed;
     all["stages"].push_back({{"resolution", stage.resolution},
                              {"fading", stage.fading},
@@ -96,22 +137,23 @@ std::vector<Computed> probe_stages(Json& all,
   }
   all["images_per_second"] = static_cast<double>(end) / seconds;
   all["seconds"] = seconds;
-  return computed;
 }
 
 Json describe_player(const Player& player) {
   Json tensors = Json::array();
   int64_t parameters = 0;
+  const auto trained = player.network->named_parameters();
   for (const auto& [name, tensor] : state_of(*player.network)) {
     tensors.push_back({{"name", name},
                        {"shape", tensor.sizes().vec()},
-                       {"dtype", lower(c10::toString(tensor.scalar_type()))}});
+                       {"dtype", lower(c10::toString(tensor.scalar_type()))},
+                       {"trained", trained.contains(name)}});
   }
   for (const at::Tensor& p : player.network->parameters()) parameters += p.numel();
   return {{"player", player.name}, {"parameters", parameters}, {"tensors", tensors}};
 }
 
-void print(const Json& all) {
+void print_networks(const Json& all) {
   fmt::print("\nnetwork  tensor                                  shape                dtype\n");
   for (const Json& player : all["players"]) {
     const std::string name = player["player"];
@@ -124,11 +166,14 @@ void print(const Json& all) {
     }
     fmt::print("{:<8} {} parameters\n", name, player["parameters"].dump());
   }
-  print_dtypes(all["compute"]);
   fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
              all["state_bytes"].get<double>() / 1e6);
+  std::fflush(stdout);  // what follows takes a while
+}
+
+void print_times(const Json& all) {
   if (all.contains("stages")) {
-    fmt::print("\npixels  alpha      kimg  images/s  time\n");
+    fmt::print("pixels  alpha      kimg  images/s  time\n");
     for (const Json& stage : all["stages"]) {
       fmt::print("{:>6}  {:<6}  {:>7}  {:>8.1f}  {}\n",
                  stage["resolution"].dump(),
@@ -180,14 +225,19 @@ int describe(const Json& request) {
   }
   all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
   all["kimg"] = config.get("train.kimg");
-  const std::vector<Computed> computed =
-      probe_stages(all, config, *recipe, torch::zeros({kProbeImages, channels, 1, 1}, dtype));
-  all["compute"] = dtype_table(recipe->players(), computed, precision.mode);
-  if (request.at("json").get<bool>()) {
+  const bool json = request.at("json").get<bool>();
+  if (!json) print_networks(all);
+  info("timing a few iterations on this machine's CPU");
+  Prober prober(config, *recipe, request.at("world").get<int64_t>(), channels, dtype);
+  probe_stages(all, config, *recipe, prober);
+  all["compute"] = dtype_table(recipe->players(), prober.computed(), precision.mode);
+  if (json) {
     all["config"] = config.to_json();
     fmt::print("{}\n", all.dump());
   } else {
-    print(all);
+    print_dtypes(all["compute"]);
+    fmt::print("\n");
+    print_times(all);
   }
   return 0;
 }

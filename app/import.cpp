@@ -120,7 +120,7 @@ int import_model(const Json& request) {
                     {"gantrain.model", imported.model.dump()},
                     {"gantrain.version", kVersion}});
   info("{}: {}", output, about(imported));
-  info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", output);
+  info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", shell_quote(output));
   return 0;
 }
 

@@ -63,6 +63,7 @@ int dispatch(std::vector<std::string> arguments) {
 
 int guarded(const std::vector<std::string>& arguments) {
   try {
+    check_text(arguments);
     const int status = dispatch(arguments);
     if (std::fflush(stdout) != 0) fail(Exit::kDisk, "standard output: {}", errno_text());
     return status;

@@ -42,12 +42,6 @@ std::string key_of_flag(const std::string& name) {
   throw std::logic_error("no such flag: " + name);
 }
 
-// "preset" and "recipe" may also be named in a configuration file, "recipe" by --set.
-struct Header {
-  std::string preset;
-  std::string recipe;
-};
-
 // A value of a file's tree: "preset" itself, or as config.json of a run holds it.
 std::string text_in(const Json& tree, const char* key) {
   if (tree.contains(key) && tree[key].is_string()) return tree[key];
@@ -56,22 +50,43 @@ std::string text_in(const Json& tree, const char* key) {
   return "";
 }
 
+// "preset" and "recipe" may also be named in a configuration file, "recipe" by --set.
+struct Header {
+  std::string preset;
+  std::string preset_origin = "default";
+  std::string recipe;
+};
+
+std::string preset_named(const Request& request,
+                         const Json& file,
+                         const std::map<std::string, std::string>& environment,
+                         std::string& origin) {
+  const auto named = [&](const std::string& preset, const std::string& by) {
+    if (!preset.empty()) origin = by;
+    return preset;
+  };
+  if (!request.preset.empty()) return named(request.preset, "flag --preset");
+  for (auto at = request.flags.rbegin(); at != request.flags.rend(); ++at) {
+    if (at->first == "--set" && starts_with(at->second, "preset="))
+      return named(at->second.substr(7), "flag --set");
+  }
+  if (const auto at = environment.find("GANTRAIN_PRESET"); at != environment.end())
+    return named(at->second, "environment GANTRAIN_PRESET");
+  return named(text_in(file, "preset"), "file " + request.config_file);
+}
+
 Header find_header(const Request& request,
                    const Json& file,
                    const std::map<std::string, std::string>& environment) {
   Header header;
-  header.preset = request.preset;
-  if (const auto at = environment.find("GANTRAIN_PRESET"); at != environment.end()) {
-    if (header.preset.empty()) header.preset = at->second;
-  }
-  if (header.preset.empty()) header.preset = text_in(file, "preset");
+  header.preset = preset_named(request, file, environment, header.preset_origin);
   header.recipe = text_in(file, "recipe");
-  for (const std::string& pair : request.set) {
-    if (starts_with(pair, "recipe=")) header.recipe = pair.substr(7);
-    if (starts_with(pair, "preset=") && request.preset.empty()) header.preset = pair.substr(7);
+  for (const auto& [flag, pair] : request.flags) {
+    if (flag == "--set" && starts_with(pair, "recipe=")) header.recipe = pair.substr(7);
   }
   if (header.preset.empty() && header.recipe.empty()) {
     header.preset = request.smoke ? "dcgan-tiny" : kDefaultPreset;
+    if (request.smoke) header.preset_origin = "flag --smoke";
   }
   if (!header.preset.empty()) {
     const std::string of_preset = preset_recipe(header.preset);
@@ -85,6 +100,13 @@ Header find_header(const Request& request,
     }
   }
   return header;
+}
+
+void set_from_flag(Config& config, const std::string& flag, const std::string& value) {
+  if (flag != "--set") return config.set(key_of_flag(flag), value, "flag " + flag);
+  const size_t equals = value.find('=');
+  if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
+  config.set(value.substr(0, equals), value.substr(equals + 1), "flag --set");
 }
 
 // --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
@@ -129,21 +151,13 @@ Config resolve(const Request& request, const std::map<std::string, std::string>&
     for (const PresetLayer& layer : preset_layers(header.preset))
       config.set_tree(layer.values, "preset " + layer.name);
   }
-  const bool named = !request.preset.empty() || request.smoke ||
-                     environment.count("GANTRAIN_PRESET") > 0 || !text_in(file, "preset").empty();
-  config.set("preset", header.preset, named ? "flag --preset" : "default");
   config.set("recipe", header.recipe, "preset " + header.preset);
   const double preset_batch = config.get("train.batch").get<double>();
   if (!request.config_file.empty()) config.set_tree(file, "file " + request.config_file);
   set_from_environment(config, environment);
   if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
-  for (const auto& [flag, value] : request.flags)
-    config.set(key_of_flag(flag), value, "flag " + flag);
-  for (const std::string& pair : request.set) {
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", pair);
-    config.set(pair.substr(0, equals), pair.substr(equals + 1), "flag --set");
-  }
+  for (const auto& [flag, value] : request.flags) set_from_flag(config, flag, value);
+  config.set("preset", header.preset, header.preset_origin);
   scale_rates(config, preset_batch);
   return config;
 }

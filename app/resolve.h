@@ -13,13 +13,14 @@ namespace gantrain {
 struct Request {
   std::string preset;
   std::string config_file;
-  std::vector<std::pair<std::string, std::string>> flags;  // flag as typed, value
-  std::vector<std::string> set;                            // "a.b=v"
+  // In the order of the command line: a flag as the table names it and its value, or "--set" and
+  // "a.b=v". The later one wins.
+  std::vector<std::pair<std::string, std::string>> flags;
   bool smoke = false;
 };
 
-// All layers, lowest first: defaults, preset and its bases, file, environment, flags, --set; then
-// --lr-scale. Throws UserError(kUsage) naming the key and where the value came from.
+// All layers, lowest first: defaults, preset and its bases, file, environment, flags and --set;
+// then --lr-scale. Throws UserError(kUsage) naming the key and where the value came from.
 Config resolve(const Request& request, const std::map<std::string, std::string>& environment);
 
 // The configuration that another process of this run has as JSON, origins included.

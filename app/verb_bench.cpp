@@ -78,8 +78,8 @@ std::vector<const Net*> chosen_nets(const std::string& text) {
 Json config_of(const Net& net, int64_t ranks) {
   Request request;
   request.preset = net.preset;
-  request.set = net.set;
-  request.set.push_back(fmt::format("train.batch={}", net.batch * ranks));
+  for (const std::string& pair : net.set) request.flags.emplace_back("--set", pair);
+  request.flags.emplace_back("--batch", std::to_string(net.batch * ranks));
   return resolve(request, {}).to_json();
 }
 

@@ -46,8 +46,16 @@ void show(const std::string& name, bool json) {
   }
 }
 
-void diff(const std::string& a, const std::string& b) {
-  for (const std::string& line : differences(resolved(a), resolved(b))) fmt::print("{}\n", line);
+void diff(const std::string& a, const std::string& b, bool json) {
+  Json rows = Json::array();
+  for (const auto& [key, before, after] : differences(resolved(a), resolved(b))) {
+    if (json) {
+      rows.push_back({{"key", key}, {"before", before}, {"after", after}});
+    } else {
+      fmt::print("{}: {} -> {}\n", key, before, after);
+    }
+  }
+  if (json) fmt::print("{}\n", rows.dump());
 }
 
 }  // namespace
@@ -65,7 +73,7 @@ int presets_verb(const std::vector<std::string>& arguments) {
   } else if (words[0] == "show" && words.size() == 2) {
     show(words[1], json);
   } else if (words[0] == "diff" && words.size() == 3) {
-    diff(words[1], words[2]);
+    diff(words[1], words[2], json);
   } else {
     fail(Exit::kUsage, "gantrain presets: list | show NAME | diff A B");
   }

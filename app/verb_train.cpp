@@ -44,23 +44,26 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
   CLI::App app("Train a GAN. Without flags: preset dcgan on built-in pictures.",
                "gantrain [train]");
   Request& request = out.request;
-  app.add_option("--preset", request.preset, "named starting point: gantrain presets list")
-      ->group("What")
-      ->take_last();
+  const CLI::Option* preset =
+      app.add_option("--preset", request.preset, "named starting point: gantrain presets list")
+          ->group("What")
+          ->take_last();
   app.add_option("--config,--config-file",
                  request.config_file,
                  "JSON with comments, or config.json of a run")
       ->group("What")
       ->take_last();
-  app.add_option("--set,--cfg-options", request.set, "key=value, any key of gantrain help keys")
-      ->group("What");
+  std::vector<std::string> pairs;
+  const CLI::Option* set =
+      app.add_option("--set,--cfg-options", pairs, "key=value, any key of gantrain help keys")
+          ->group("What");
   app.add_flag("--smoke",
                request.smoke,
                "two CPU ranks, 16 pixels, under a minute: does all of it work here?")
       ->group("What");
   const Config defaults(full_schema(recipe_keys().front().name));
   std::map<std::string, std::string> values;
-  std::vector<std::pair<std::string, CLI::Option*>> options;
+  std::map<const CLI::Option*, std::string> names;
   for (const Flag& flag : flag_table()) {
     const Key& key = defaults.key(flag.key);
     const std::string shown = split(flag.names, ',')[0];
@@ -70,7 +73,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
                                          : app.add_option(flag.names, value, key.help);
     option->group(flag.group)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (!flag.is_switch) option->type_name(key.type.size() < 30 ? key.type : "");
-    options.emplace_back(shown, option);
+    names[option] = shown;
   }
   std::string ignored;
   app.add_option(
@@ -84,8 +87,13 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
   app.add_flag("-q,--quiet", out.quiet, "warnings and errors only")->group("Talk");
   app.add_flag("-v,--verbose", out.verbose, "more messages")->group("Talk");
   if (!parse(app, arguments)) return false;
-  for (const auto& [flag, option] : options) {
-    if (option->count() > 0) request.flags.emplace_back(flag, values[flag]);
+  if (preset->count() > 0 && request.preset.empty())
+    fail(Exit::kUsage, "--preset needs a name; gantrain presets list shows them");
+  auto pair = pairs.begin();
+  for (const CLI::Option* option : app.parse_order()) {
+    if (option == set) request.flags.emplace_back("--set", *pair++);
+    if (const auto at = names.find(option); at != names.end())
+      request.flags.emplace_back(at->second, values[at->second]);
   }
   if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
     fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
@@ -245,6 +253,7 @@ int train_verb(const std::vector<std::string>& arguments) {
     const Json request = {{"config", launch.config.to_json()},
                           {"json", args.json},
                           {"cuda", launch.device == DeviceKind::kCuda},
+                          {"world", launch.world.world_size},
                           {"threads", threads_per_rank(launch.options, current_environment(), 1)}};
     return call_trainer("describe", request.dump(), /*cuda=*/false);
   }

@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "util/text.h"
 
@@ -71,24 +72,53 @@ bool is_saved_config(const Json& tree) {
   return tree.contains("gantrain") && tree.contains("values") && tree["values"].is_object();
 }
 
-void set_nested(Config& config,
-                const Json& tree,
-                const std::string& prefix,
-                const std::string& origin) {
-  for (const auto& [name, value] : tree.items()) {
-    if (value.is_object()) {
-      set_nested(config, value, prefix + name + ".", origin);
-    } else {
-      config.set(prefix + name, value, origin);
+struct Layer {
+  Config& config;
+  const std::string& origin;
+  std::set<std::string> seen;
+
+  void set(const Json& tree, const std::string& prefix) {
+    for (const auto& [name, value] : tree.items()) {
+      const std::string path = prefix + name;
+      if (value.is_object()) {
+        set(value, path + ".");
+        continue;
+      }
+      if (!seen.insert(path).second) fail(Exit::kUsage, "{}: {} is there twice", origin, path);
+      config.set(path, value, origin);
     }
   }
-}
+};
+
+// Refuses what Json would take the last of, or cannot be walked through: a name that is twice in
+// one object, objects without end inside each other.
+class StrictObjects {
+ public:
+  StrictObjects(std::string name, Exit code) : name_(std::move(name)), code_(code) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    constexpr int kDeepest = 64;
+    if (depth > kDeepest) fail(code_, "{}: more than {} levels deep", name_, kDeepest);
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto key = parsed.get<std::string>();
+      if (!open_.back().insert(key).second) fail(code_, "{}: {} is there twice", name_, key);
+    }
+    return true;
+  }
+
+ private:
+  std::string name_;
+  Exit code_;
+  std::vector<std::set<std::string>> open_;  // the objects that we are in: their names so far
+};
 
 }  // namespace
 
 void Config::set_tree(const Json& tree, const std::string& origin) {
   if (!tree.is_object()) fail(Exit::kUsage, "{}: a JSON object is expected", origin);
-  if (!is_saved_config(tree)) return set_nested(*this, tree, "", origin);
+  if (!is_saved_config(tree)) return Layer{*this, origin, {}}.set(tree, "");
   for (const auto& [path, entry] : tree["values"].items()) {
     if (!entry.is_object() || !entry.contains("value")) {
       fail(Exit::kUsage, "{}: values.{} has no \"value\"", origin, path);
@@ -117,7 +147,7 @@ Json Config::to_json() const {
 
 Json parse_json(const std::string& text, const std::string& name, Exit code) {
   try {
-    return Json::parse(text, nullptr, true, /*ignore_comments=*/true);
+    return Json::parse(text, StrictObjects(name, code), true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& e) {
     const auto line =
         1 + std::count(text.begin(),
@@ -145,17 +175,17 @@ void set_from_environment(Config& config, const std::map<std::string, std::strin
   }
 }
 
-std::vector<std::string> differences(const Config& a, const Config& b) {
-  std::vector<std::string> lines;
+std::vector<Difference> differences(const Config& a, const Config& b) {
+  std::vector<Difference> all;
   for (const Key& key : b.schema()) {
     const bool known = std::any_of(a.schema().begin(), a.schema().end(), [&](const Key& other) {
       return other.path == key.path;
     });
     const std::string before = known ? text_of(a.get(key.path)) : "(none)";
     const std::string after = text_of(b.get(key.path));
-    if (before != after) lines.push_back(fmt::format("{}: {} -> {}", key.path, before, after));
+    if (before != after) all.push_back({key.path, before, after});
   }
-  return lines;
+  return all;
 }
 
 }  // namespace gantrain

@@ -57,7 +57,8 @@ class Config {
 
 inline constexpr const char* kVersion = "0.1.0";
 
-// JSON with comments; throws UserError(code) naming the file and the position.
+// JSON with comments; throws UserError(code) naming the file and the position, or the name that is
+// twice in an object.
 Json parse_json(const std::string& text, const std::string& name, Exit code);
 
 // Values out of GANTRAIN_* variables: GANTRAIN_TRAIN__BATCH=8 is train.batch (any case). Variables
@@ -65,7 +66,10 @@ Json parse_json(const std::string& text, const std::string& name, Exit code);
 // underscore is an error.
 void set_from_environment(Config& config, const std::map<std::string, std::string>& environment);
 
-// The keys of `b` that differ from `a`, as "key: a -> b" lines.
-std::vector<std::string> differences(const Config& a, const Config& b);
+// A key of `b` whose value is another one in `a`, or is not there.
+struct Difference {
+  std::string key, before, after;
+};
+std::vector<Difference> differences(const Config& a, const Config& b);
 
 }  // namespace gantrain

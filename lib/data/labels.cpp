@@ -16,15 +16,6 @@ constexpr int64_t kMaxClasses = 1 << 20;
 
 using Json = nlohmann::json;
 
-// Length of the folders, with their '/', that all paths share.
-size_t common_folders(const std::vector<std::string>& paths) {
-  const auto [low, high] = std::minmax_element(paths.begin(), paths.end());
-  const auto end = std::mismatch(low->begin(), low->end(), high->begin(), high->end()).first;
-  const size_t same = static_cast<size_t>(end - low->begin());
-  const size_t slash = low->substr(0, same).rfind('/');
-  return slash == std::string::npos ? 0 : slash + 1;
-}
-
 std::unordered_map<std::string, int64_t> read_pairs(const Json& pairs, const std::string& name) {
   std::unordered_map<std::string, int64_t> label_of;
   for (const Json& pair : pairs) {
@@ -44,6 +35,14 @@ std::unordered_map<std::string, int64_t> read_pairs(const Json& pairs, const std
 }
 
 }  // namespace
+
+size_t common_folders(const std::vector<std::string>& paths) {
+  const auto [low, high] = std::minmax_element(paths.begin(), paths.end());
+  const auto end = std::mismatch(low->begin(), low->end(), high->begin(), high->end()).first;
+  const size_t same = static_cast<size_t>(end - low->begin());
+  const size_t slash = low->substr(0, same).rfind('/');
+  return slash == std::string::npos ? 0 : slash + 1;
+}
 
 Labels labels_of_folders(const std::vector<std::string>& pictures) {
   if (pictures.empty()) return {};

@@ -18,6 +18,9 @@ struct Labels {
 // and there are at least two. Folders that hold everything are looked through.
 Labels labels_of_folders(const std::vector<std::string>& pictures);
 
+// Length of the folders, with their '/', that all paths (at least one) share.
+size_t common_folders(const std::vector<std::string>& paths);
+
 // {"labels": [["path", k], ...]} or {"labels": null}, as StyleGAN2-ADA's data sets have it.
 // Throws UserError(kInput) naming `name` or the picture without a label.
 Labels labels_of_json(std::string_view json,

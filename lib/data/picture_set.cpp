@@ -29,14 +29,37 @@ struct Found {
   int64_t others = 0;  // files that are neither pictures nor dataset.json
 };
 
+std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
+
+// The outermost dataset.json whose folder has all pictures in it: "zip -r" keeps the folder's name.
+std::optional<size_t> label_file(const Source& source,
+                                 const std::vector<std::string>& pictures,
+                                 const std::vector<size_t>& candidates) {
+  const std::string shared = pictures.front().substr(0, common_folders(pictures));
+  std::optional<size_t> best;
+  for (const size_t file : candidates) {
+    const std::string folder = folder_of(source.files()[file]);
+    if (!starts_with(shared, folder)) continue;
+    if (!best || folder.size() < folder_of(source.files()[*best]).size()) best = file;
+  }
+  return best;
+}
+
+// Paths in a dataset.json begin at its folder.
+Labels read_labels(const Source& source, size_t file, std::vector<std::string> pictures) {
+  const size_t folder = folder_of(source.files()[file]).size();
+  for (std::string& picture : pictures) picture.erase(0, folder);
+  return labels_of_json(source.read(file), source.name(file), pictures);
+}
+
 Found find_pictures(const Source& source, const std::string& path) {
   Found found;
   std::vector<std::string> names;
-  std::optional<size_t> label_file;
+  std::vector<size_t> label_files;
   for (size_t file = 0; file < source.files().size(); ++file) {
     const std::string& name = source.files()[file];
-    if (name == kLabelFile) {
-      label_file = file;
+    if (name.substr(folder_of(name).size()) == kLabelFile) {
+      label_files.push_back(file);
     } else if (is_image_name(name)) {
       found.files.push_back(file);
       names.push_back(name);
@@ -50,9 +73,9 @@ Found find_pictures(const Source& source, const std::string& path) {
          path,
          found.others > 0 ? fmt::format("; {} other files", found.others) : "");
   }
-  found.labels = label_file
-                     ? labels_of_json(source.read(*label_file), source.name(*label_file), names)
-                     : labels_of_folders(names);
+  const auto labels = label_file(source, names, label_files);
+  found.others += static_cast<int64_t>(label_files.size()) - (labels ? 1 : 0);
+  found.labels = labels ? read_labels(source, *labels, names) : labels_of_folders(names);
   return found;
 }
 

@@ -78,6 +78,7 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
                                    double timeout_seconds) {
   std::shared_ptr<Group> group(new Group(r.rank, r.world, device));
   if (r.world == 1) return group;
+  c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
   Impl& impl = *group->impl_;
   impl.store = open_store(r, timeout_seconds);
   // A key prefix of our own: under torchrun the store is shared with its agent.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -61,6 +62,12 @@ void check_options(const PrecisionOptions& o, const RecipeTraits& recipe, bool f
     if (o.amp == Amp::kOff)
       fail(Exit::kUsage, "precision.mode = blocks without --amp: give --amp=fp16 too");
   }
+  const bool scales = o.loss_scale.kind == LossScale::Kind::kFixed && o.loss_scale.fixed != 1;
+  if (scales && (o.amp == Amp::kOff || o.amp == Amp::kBf16))
+    fail(Exit::kUsage,
+         "--loss-scale {} {}: only losses of fp16 are scaled; give --amp=fp16, or leave it out",
+         number(o.loss_scale.fixed),
+         o.amp == Amp::kOff ? "without --amp" : "with --amp=bf16");
   if (o.amp != Amp::kOff && float64)
     fail(Exit::kUsage, "train.dtype = float64 with --amp: float64 is never lowered; leave one out");
 }

@@ -3,11 +3,12 @@
 
 #include <torch/torch.h>
 
+#include "core/forward_precision.h"
 #include "ops/precision.h"
 
 namespace gantrain {
 
-BatchNorm2d::BatchNorm2d(int64_t channels) {
+BatchNorm2d::BatchNorm2d(int64_t channels, std::string block_name) : block(std::move(block_name)) {
   weight = register_parameter("weight", torch::ones({channels}));
   bias = register_parameter("bias", torch::zeros({channels}));
   running_mean = register_buffer("running_mean", torch::zeros({channels}));
@@ -55,7 +56,14 @@ void BatchNorm2d::track() {
   later_ = {};
 }
 
+void BatchNorm2d::note_statistics(at::ScalarType of_input) const {
+  const BlockScope named(block);
+  const InFloat32 exact("statistics");
+  note_computed(statistics_type(of_input));
+}
+
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  note_statistics(x.scalar_type());
   const bool by_batch = is_training();
   if (by_batch && sum_over_ranks) return normalise_over_ranks(x);
   const Statistics statistics = by_batch ? moving() : Statistics{running_mean, running_var};

@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <functional>
+#include <string>
 
 namespace gantrain {
 
@@ -12,7 +13,8 @@ namespace gantrain {
 // eps 1e-5. In training mode it normalises by the batch and moves its running statistics, at once
 // or, because a GAN runs networks that are not the ones being trained, when it is told to.
 struct BatchNorm2d final : torch::nn::Module {
-  explicit BatchNorm2d(int64_t channels);
+  // `block` is its name in the network, for the table of what blocks compute in.
+  explicit BatchNorm2d(int64_t channels, std::string block = "");
   at::Tensor forward(const at::Tensor& x);
   // Moves the running statistics as the last forward with `tracks_later` would have, once.
   void track();
@@ -22,12 +24,14 @@ struct BatchNorm2d final : torch::nn::Module {
   // their number; all have as many samples.
   std::function<at::Tensor(const at::Tensor&)> sum_over_ranks;
   int64_t ranks = 1;
+  std::string block;
   at::Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  private:
   struct Statistics {
     at::Tensor mean, var;
   };
+  void note_statistics(at::ScalarType of_input) const;
   // What a forward in training mode moves.
   Statistics moving();
   at::Tensor normalise_over_ranks(const at::Tensor& x);

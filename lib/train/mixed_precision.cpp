@@ -95,6 +95,8 @@ std::string describe_precision(const PrecisionOptions& options, at::Device devic
   } else if (half && options.loss_scale.kind == LossScale::Kind::kFixed) {
     text += fmt::format(", loss scale {}", number(options.loss_scale.fixed));
   }
+  if (!half && options.loss_scale.kind == LossScale::Kind::kFixed)
+    text += fmt::format("; loss scale {} is float16's: not used", number(options.loss_scale.fixed));
   if (half && device.is_cpu()) text += "; on a CPU its arithmetic is float32's";
   return text;
 }

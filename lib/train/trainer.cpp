@@ -209,7 +209,8 @@ Exit Trainer::finish() {
     info("done    {} kimg in {}",
          kimg_text(counters_.images_seen),
          short_duration(counters_.seconds));
-    info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", folder_.string());
+    info("next    gantrain generate --model {} --seeds 0-63 -o grid.png",
+         shell_quote(folder_.string()));
   }
   setup_.host.phase("end");
   group_->barrier();

@@ -47,12 +47,14 @@ function(gantrain_test name)
   if("slow" IN_LIST arg_LABELS)
     set(timeout 1800)
   endif()
-  set(environment)
+  set(properties TIMEOUT ${timeout})
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
   if(arg_TORCH)
     # Tests share the cores among each other. A second thread that has to wait for its core spins at
     # every barrier of these small networks: a test of 2 s took minutes on a busy machine.
-    set(environment ENVIRONMENT OMP_NUM_THREADS=1)
+    list(APPEND properties ENVIRONMENT OMP_NUM_THREADS=1)
   endif()
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}/"
-    PROPERTIES TIMEOUT ${timeout} LABELS "${arg_LABELS}" ${environment})
+  catch_discover_tests(test_${name} TEST_PREFIX "${name}/" PROPERTIES ${properties})
 endfunction()

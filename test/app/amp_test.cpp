@@ -237,15 +237,40 @@ TEST_CASE("TheDryRunSaysWhatEveryBlockComputesIn") {
   };
   CHECK(table("--amp=fp16 --set precision.keep_float32=G.main.6") ==
         Json{row("G.main.0", "float16", "autocast"),
+             row("G.main.1", "float32", "statistics"),
              row("G.main.3", "float16", "autocast"),
+             row("G.main.4", "float32", "statistics"),
              row("G.main.6", "float32", "precision.keep_float32"),
              row("D.main.0", "float16", "autocast"),
              row("D.main.2", "float16", "autocast"),
+             row("D.main.3", "float32", "statistics"),
              row("D.main.5", "float32", "the last 4x4 block: scores")});
   for (const Json& line : table("")) CHECK(line["computes"] == "float32");
   const Outcome text = gantrain(tiny(kStyle + "--amp --dry-run=full"), {.folder = folder.path()});
   CHECK_THAT(text.out, Catch::Contains("block") && Catch::Contains("computes in"));
   CHECK_THAT(text.out, Catch::Contains("bfloat16     autocast"));
+}
+
+TEST_CASE("EveryParameterStandsInTheTableOfTypes") {
+  const TemporaryFolder folder;
+  for (const Trained& recipe : recipes()) {
+    CAPTURE(recipe.name);
+    const Outcome outcome =
+        gantrain(tiny(recipe.flags + " --amp --dry-run=full --json"), {.folder = folder.path()});
+    REQUIRE(outcome.code == 0);
+    const Json all = Json::parse(outcome.out);
+    for (const Json& player : all["players"]) {
+      for (const Json& tensor : player["tensors"]) {
+        if (!tensor["trained"].get<bool>()) continue;
+        const std::string name =
+            player["player"].get<std::string>() + "." + tensor["name"].get<std::string>();
+        CAPTURE(name);
+        CHECK(std::any_of(all["compute"].begin(), all["compute"].end(), [&](const Json& row) {
+          return starts_with(name, row["block"].get<std::string>() + ".");
+        }));
+      }
+    }
+  }
 }
 
 TEST_CASE("TheHelpOnAmpHasOtherProgramsNames") {

@@ -116,6 +116,45 @@ TEST_CASE("AFlagBeatsTheEnvironmentBeatsTheFileBeatsThePreset") {
   CHECK(origin(from_flag, "train.batch") == "flag --batch");
 }
 
+TEST_CASE("OfFlagsAndSetTheLaterOneWins") {
+  const auto batch = [&](const std::string& flags) {
+    return value(dry_run(words("--preset dcgan-tiny " + flags)), "train.batch");
+  };
+  CHECK(batch("--batch 8 --set train.batch=24") == 24);
+  CHECK(batch("--set train.batch=24 --batch 8") == 8);
+  CHECK(batch("--batch 4 --set train.batch=24 train.seed=3 --batch 8") == 8);
+  CHECK(batch("--set train.batch=8 --cfg-options train.batch=24") == 24);
+}
+
+TEST_CASE("APresetKnowsWhoNamedIt") {
+  const TemporaryFolder folder;
+  write_file(folder / "own.json", R"({"preset": "lsgan"})");
+  const CommandOptions bare{.folder = folder.path()};
+  const CommandOptions with{.environment = {{"GANTRAIN_PRESET", "wgan-gp"}},
+                            .folder = folder.path()};
+  const auto named = [](const Json& run) {
+    return value(run, "preset").get<std::string>() + ", " + origin(run, "preset");
+  };
+  CHECK(named(dry_run({}, bare)) == "dcgan, default");
+  CHECK(named(dry_run(words("--config own.json"), bare)) == "lsgan, file own.json");
+  CHECK(named(dry_run(words("--config own.json"), with)) == "wgan-gp, environment GANTRAIN_PRESET");
+  CHECK(named(dry_run(words("--config own.json --set preset=dcgan-tiny"), with)) ==
+        "dcgan-tiny, flag --set");
+  CHECK(named(dry_run(words("--config own.json --preset dcgan"), with)) == "dcgan, flag --preset");
+}
+
+TEST_CASE("WhatReadingCommandsSayIsThereAsJsonToo") {
+  const Json changes = Json::parse(gantrain(words("presets diff dcgan lsgan --json")).out);
+  CHECK(changes.at(0) == Json{{"key", "preset"}, {"before", "dcgan"}, {"after", "lsgan"}});
+  const Json keys = Json::parse(gantrain(words("help keys --json")).out);
+  CHECK(std::count_if(keys.begin(), keys.end(), [](const Json& row) {
+          return row.at("key") == "train.batch";
+        }) == 1);
+  CHECK(Json::parse(gantrain(words("help flags --json")).out).size() > 30);
+  CHECK(Json::parse(gantrain(words("help exit --json")).out).at(0).at("meaning") == "done");
+  CHECK(Json::parse(gantrain(words("help amp --json")).out).contains("text"));
+}
+
 TEST_CASE("AliasesOfOtherLaunchersAreUnderstood") {
   const TemporaryFolder folder;
   write_file(folder / "own.json", R"({"train": {"batch": 24}})");

@@ -69,8 +69,11 @@ TEST_CASE("WrongValuesAreNamedWithTheAllowedOnes") {
              {"--set G.accumulate=3", 2, {"G.accumulate = 3"}},
              {"--nproc 2 --micro-batch 3", 2, {"train.micro_batch = 3"}},
              {"--kimg soon", 2, {"train.kimg = soon"}},
+             {"--loss-scale 512", 2, {"--loss-scale 512", "--amp=fp16"}},
+             {"--amp=bf16 --loss-scale 512", 2, {"--loss-scale 512", "--amp=fp16"}},
              {"--node-rank 1", 2, {"--node-rank 1"}}},
             folder);
+  check_refused({"--preset", ""}, 2, {"--preset needs a name", "presets list"}, folder);
 }
 
 TEST_CASE("AConfigFileThatCannotBeUsedIsNamed") {
@@ -79,12 +82,24 @@ TEST_CASE("AConfigFileThatCannotBeUsedIsNamed") {
   write_file(folder / "list.json", "[1]");
   write_file(folder / "type.json", R"({"train": {"batch": "x"}})");
   write_file(folder / "key.json", R"({"train": {"bach": 3}})");
+  write_file(folder / "twice.json", R"({"train": {"batch": 8, "batch": 16}})");
   check_all({{"--config broken.json", 2, {"broken.json", "line 1"}},
              {"--config list.json", 2, {"list.json", "object"}},
              {"--config type.json", 2, {"type.json", "train.batch"}},
              {"--config key.json", 2, {"key.json", "train.bach", "train.batch"}},
+             {"--config twice.json", 2, {"twice.json", "batch is there twice"}},
              {"--config none.json", 2, {"none.json"}}},
             folder);
+}
+
+TEST_CASE("WordsThatAreNotUtf8AreRefusedByName") {
+  const TemporaryFolder folder;
+  check_refused({"--data", "Caf\xe9"}, 2, {"Caf\uFFFD", "not UTF-8"}, folder);
+  check_refused({"generate", "--model", "m", "-o", "\xff.png"}, 2, {"not UTF-8"}, folder);
+  const Outcome outcome = gantrain(
+      tiny("--dry-run"), {.environment = {{"GANTRAIN_RUN__OUT", "\xe9"}}, .folder = folder.path()});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("environment GANTRAIN_RUN__OUT") != std::string::npos);
 }
 
 TEST_CASE("AnEnvironmentVariableThatIsWrongIsNamed") {

@@ -117,6 +117,32 @@ TEST_CASE("TheEnvironmentReachesKeysInAnyCase") {
               }).empty());
 }
 
+TEST_CASE("ANameThatIsTwiceInAnObjectIsRefused") {
+  const auto error_of = [](const std::string& text) {
+    return message_of([&] { parse_json(text, "my.json", Exit::kUsage); });
+  };
+  CHECK(error_of(R"({"a": {"b": 1}, "a": {"c": 2}})") == "my.json: a is there twice");
+  CHECK(error_of(R"({"x": [{"b": 1, "b": 1}]})") == "my.json: b is there twice");
+  CHECK(error_of(R"({"a": {"b": 1}, "c": {"b": [1, 1]}})") == "");
+}
+
+TEST_CASE("AKeyThatIsSetTwiceInAFileIsRefused") {
+  Config config = fresh();
+  const Json both = Json::parse(R"({"train.batch": 4, "train": {"batch": 8}})");
+  CHECK(message_of([&] { config.set_tree(both, "file f"); }) ==
+        "file f: train.batch is there twice");
+}
+
+TEST_CASE("JsonWithoutEndIsRefused") {
+  std::string deep = "1";
+  for (int i = 0; i < 1000; ++i) deep = R"({"a":)" + deep + "}";
+  CHECK(message_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
+        "my.json: more than 64 levels deep");
+  deep = std::string(100000, '[');
+  CHECK(message_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
+        "my.json: more than 64 levels deep");
+}
+
 TEST_CASE("BrokenJsonNamesFileAndLine") {
   const std::string text = message_of([] { parse_json("{\n\"a\": }", "my.json", Exit::kUsage); });
   CHECK(text.find("my.json: line 2") == 0);

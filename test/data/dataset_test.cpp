@@ -179,6 +179,22 @@ TEST_CASE("LabelsComeFromFoldersOrDatasetJson") {
   CHECK(open_dataset(at(lay_out(unlabelled, files, kind)))->classes() == 0);
 }
 
+TEST_CASE("DatasetJsonMayLieInTheFolderThatHoldsEverything") {
+  const Scratch scratch;
+  const std::string kind = any_kind();
+  const std::string list = R"({"labels": [["x/1.png", 2], ["y/2.png", 0], ["y/3.png", 1]]})";
+  Files files = {{"top/x/1.png", one_color(1)},
+                 {"top/y/2.png", one_color(2)},
+                 {"top/y/3.png", one_color(3)},
+                 {"top/y/dataset.json", "not of all pictures"},
+                 {"top/dataset.json", list}};
+  const auto data = open_dataset(at(lay_out(scratch, files, kind)));
+  CHECK(data->classes() == 3);
+  CHECK(data->label(0) == 2);
+  CHECK(data->label(1) == 0);
+  CHECK(contains(data->description(), "1 other files ignored"));
+}
+
 TEST_CASE("WhatIsNoDataIsNamedWithTheWayOut") {
   const Scratch scratch;
   scratch.write("notes.txt", "just text");

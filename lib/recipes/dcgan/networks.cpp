@@ -33,6 +33,11 @@ std::shared_ptr<Convolution> add_convolution(Main& main,
       name, std::make_shared<Convolution>("main." + name, weight_shape, bias_size));
 }
 
+std::shared_ptr<BatchNorm2d> add_norm(Main& main, int64_t index, int64_t channels) {
+  const std::string name = std::to_string(index);
+  return main.register_module(name, std::make_shared<BatchNorm2d>(channels, "main." + name));
+}
+
 }  // namespace
 
 Convolution::Convolution(std::string name, std::vector<int64_t> weight_shape, int64_t bias_size)
@@ -52,10 +57,7 @@ Generator::Generator(const Shape& s) : shape(s) {
     // The reference's nn.Sequential counts convolution, norm and ReLU.
     convolutions.push_back(add_convolution(*main, 3 * i, {in, out, 4, 4}, bias ? out : 0));
     norms.push_back(nullptr);
-    if (hidden && s.norm == Norm::kBatch) {
-      norms.back() =
-          main->register_module(std::to_string(3 * i + 1), std::make_shared<BatchNorm2d>(out));
-    }
+    if (hidden && s.norm == Norm::kBatch) norms.back() = add_norm(*main, 3 * i + 1, out);
     in = out;
   }
 }
@@ -66,8 +68,10 @@ Tensor Generator::forward(const Tensor& z) {
     const int64_t stride = i == 0 ? 1 : 2;
     const int64_t padding = i == 0 ? 0 : 1;
     const Convolution& layer = *convolutions[i];
-    const BlockScope named(layer.block);
-    x = lowered_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
+    {
+      const BlockScope named(layer.block);
+      x = lowered_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
+    }
     if (norms[i]) x = norms[i]->forward(x);
     if (i + 1 < convolutions.size()) x = torch::relu(x);
   }
@@ -87,10 +91,7 @@ Discriminator::Discriminator(const Shape& s) : shape(s) {
     norms.push_back(nullptr);
     // The reference counts a norm from the second layer on, and the leaky ReLU.
     if (hidden && i > 0) {
-      if (s.norm == Norm::kBatch) {
-        norms.back() =
-            main->register_module(std::to_string(index), std::make_shared<BatchNorm2d>(out));
-      }
+      if (s.norm == Norm::kBatch) norms.back() = add_norm(*main, index, out);
       ++index;
     }
     ++index;
@@ -104,9 +105,11 @@ Tensor Discriminator::forward(const Tensor& images) {
     const bool hidden = i + 1 < convolutions.size();
     const Convolution& layer = *convolutions[i];
     const int64_t padding = hidden ? 1 : 0;
-    const BlockScope named(layer.block);
-    const InFloat32 exact("the last 4x4 block: scores", !hidden);
-    x = lowered_conv2d(x, layer.weight, layer.bias, {hidden ? 2 : 1, {padding, padding}});
+    {
+      const BlockScope named(layer.block);
+      const InFloat32 exact("the last 4x4 block: scores", !hidden);
+      x = lowered_conv2d(x, layer.weight, layer.bias, {hidden ? 2 : 1, {padding, padding}});
+    }
     if (norms[i]) x = norms[i]->forward(x);
     if (hidden) x = torch::leaky_relu(x, 0.2);
   }

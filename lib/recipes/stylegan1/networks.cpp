@@ -132,6 +132,13 @@ Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
   }
 }
 
+namespace {
+void note_constant(const Tensor& constant) {
+  const InFloat32 exact("a constant: nothing is multiplied");
+  note_computed(constant.scalar_type());
+}
+}  // namespace
+
 Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noise) {
   check_level(level, resolution);
   const auto top = static_cast<size_t>(doublings(level.pixels));
@@ -150,6 +157,7 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noi
     const BlockScope named(block_name(int64_t{4} << i));
     if (i == 0) {
       const BlockScope constant("Const");
+      note_constant(layers[0]->constant);
       x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
     } else {
       const BlockScope doubled("Conv0_up");

@@ -83,6 +83,7 @@ std::vector<Computed> sorted(std::vector<Computed> all) {
 }
 
 const char* const kScores = "the last 4x4 block: scores";
+const char* const kBatches = "statistics";
 
 }  // namespace
 
@@ -93,9 +94,12 @@ TEST_CASE("EveryBlockOfDcganIsLoweredButForTheScores") {
     training.iterate();
     CHECK(sorted(training.computed) == std::vector<Computed>{{"D.main.0", type, ""},
                                                              {"D.main.2", type, ""},
+                                                             {"D.main.3", at::kFloat, kBatches},
                                                              {"D.main.5", at::kFloat, kScores},
                                                              {"G.main.0", type, ""},
+                                                             {"G.main.1", at::kFloat, kBatches},
                                                              {"G.main.3", type, ""},
+                                                             {"G.main.4", at::kFloat, kBatches},
                                                              {"G.main.6", type, ""}});
   }
 }
@@ -120,15 +124,18 @@ TEST_CASE("BlocksThatAreKeptInFloat32ComputeInIt") {
     CAPTURE(one.block);
     const bool kept = one.block[0] == 'G' || one.block == "D.main.2";
     CHECK(one.type == (one.block == "D.main.0" ? at::kHalf : at::kFloat));
-    CHECK(one.why == (kept ? "precision.keep_float32" : one.block == "D.main.5" ? kScores : ""));
+    CHECK(one.why == (kept                      ? "precision.keep_float32"
+                      : one.block == "D.main.5" ? kScores
+                      : one.block == "D.main.3" ? kBatches
+                                                : ""));
   }
-  REQUIRE(training.computed.size() == 6);
+  REQUIRE(training.computed.size() == 9);
 }
 
 TEST_CASE("Float32IsReportedAsFloat32") {
   Training training(amp(Amp::kOff));
   training.iterate();
-  REQUIRE(training.computed.size() == 6);
+  REQUIRE(training.computed.size() == 9);
   for (const Computed& one : training.computed) CHECK(one.type == at::kFloat);
 }
 
