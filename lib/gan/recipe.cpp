@@ -10,6 +10,10 @@ const Schedule& Recipe::schedule() const {
   return one_stage;
 }
 
+TensorNames Recipe::names_in(const std::map<std::string, at::Tensor>&) const {
+  return [](const std::string& name) { return name; };
+}
+
 at::Tensor Generator::styles(const at::Tensor&, const at::Tensor&, const Drawing&) {
   throw std::logic_error("this generator has no latents of layers");
 }

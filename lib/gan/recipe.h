@@ -74,6 +74,10 @@ struct RecipeContext {
   Record record;
 };
 
+// What a tensor of a network here is called in a network of another size; empty: that one has no
+// such tensor.
+using TensorNames = std::function<std::string(const std::string& name)>;
+
 // A model family in training: what is trained, by which phases, in their order. Knows no ranks, no
 // files, no optimizers. All ranks build the same one.
 class Recipe {
@@ -92,6 +96,9 @@ class Recipe {
   virtual const Schedule& schedule() const;
   // A stage begins, or is gone on with: networks and Player::active are that stage's from now on.
   virtual void enter(const Stage& /*stage*/) {}
+  // Names of the players' tensors in a model file with these, for --init-from. A file's networks
+  // may be of another size, and names of networks that grow count from their full size.
+  virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file) const;
   // "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };

@@ -27,10 +27,43 @@ std::string rgb_name(std::string_view kind, int64_t resolution, int64_t pixels) 
   return fmt::format("{}_lod{}", kind, doublings(resolution) - doublings(pixels));
 }
 
+namespace {
+
+constexpr int64_t kMaxPixels = 1024;
+constexpr std::string_view kLod = "RGB_lod";
+
+// Pixels of the network with these tensors, by its largest block: "D.16x16.Conv0.weight"; 0: it
+// has none.
+int64_t resolution_of(const std::map<std::string, at::Tensor>& tensors) {
+  int64_t resolution = 0;
+  for (const auto& item : tensors) {
+    const std::string name = "." + item.first;
+    for (int64_t pixels = std::max<int64_t>(4, 2 * resolution); pixels <= kMaxPixels; pixels *= 2) {
+      if (name.find("." + block_name(pixels) + ".") != std::string::npos) resolution = pixels;
+    }
+  }
+  return resolution;
+}
+
+}  // namespace
+
+std::function<std::string(const std::string&)> level_names_in(
+    const std::map<std::string, at::Tensor>& file, int64_t resolution) {
+  const int64_t in_file = resolution_of(file);
+  const int64_t more = in_file == 0 ? 0 : doublings(in_file) - doublings(resolution);
+  return [more](const std::string& name) -> std::string {
+    const size_t lod = name.find(kLod);
+    if (lod == std::string::npos) return name;
+    const size_t begin = lod + kLod.size(), end = std::min(name.find('.', begin), name.size());
+    const int64_t level = std::stoll(name.substr(begin, end - begin)) + more;
+    return level < 0 ? "" : name.substr(0, begin) + std::to_string(level) + name.substr(end);
+  };
+}
+
 bool is_active(std::string_view parameter, int64_t resolution, int64_t pixels, bool fading) {
   const std::string_view module = parameter.substr(0, parameter.find('.'));
-  if (const size_t lod = module.find("RGB_lod"); lod != std::string_view::npos) {
-    const int64_t halvings = std::stoll(std::string(module.substr(lod + 7)));
+  if (const size_t lod = module.find(kLod); lod != std::string_view::npos) {
+    const int64_t halvings = std::stoll(std::string(module.substr(lod + kLod.size())));
     const int64_t own = resolution >> halvings;
     return own == pixels || (fading && 2 * own == pixels);
   }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -31,6 +35,13 @@ int64_t doublings(int64_t pixels);
 // convolution in a network of `resolution`.
 std::string block_name(int64_t pixels);
 std::string rgb_name(std::string_view kind, int64_t resolution, int64_t pixels);
+
+// What a tensor of a progressive network of `resolution` is called in the file of one of another
+// size with these tensors: levels are the same by their pixels, but lod counts from the top. Empty:
+// the file's network has no such level. Names of other tensors, and in files of other networks, are
+// the same.
+std::function<std::string(const std::string& name)> level_names_in(
+    const std::map<std::string, at::Tensor>& file, int64_t resolution);
 
 // Whether a parameter of a progressive network of `resolution`, by its registered name
 // ("16x16.Conv1.weight", "ToRGB_lod0.bias"), takes part at a level. All others get no gradient.

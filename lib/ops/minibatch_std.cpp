@@ -3,17 +3,29 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "ops/precision.h"
 
 namespace gantrain {
 
 using at::Tensor;
 
+namespace {
+
+int64_t divisor_up_to(int64_t most, int64_t n) {
+  int64_t divisor = std::clamp<int64_t>(most, 1, n);
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
+}  // namespace
+
 Tensor minibatch_std(const Tensor& x, int64_t group, int64_t channels) {
   constexpr double kEps = 1e-8;
   const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
-  const int64_t g = std::min(group, n);
-  TORCH_CHECK(g > 0 && n % g == 0, "minibatch_std: ", n, " samples are not groups of ", g);
+  TORCH_CHECK(group > 0 && n > 0, "minibatch_std: groups of ", group, " of ", n, " samples");
+  const int64_t g = divisor_up_to(group, n);
   TORCH_CHECK(channels > 0 && c % channels == 0,
               "minibatch_std: ",
               c,

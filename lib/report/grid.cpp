@@ -19,11 +19,10 @@ Image from_pixels(const at::Tensor& pixels) {
           .pixels = std::vector<uint8_t>(first, first + dense.numel())};
 }
 
-// [..., C, H, W] with the channels that are shown.
-at::Tensor shown(const at::Tensor& images) {
+// Of [..., C, H, W].
+void check_channels(const at::Tensor& images) {
   const int64_t channels = images.size(-3);
   TORCH_CHECK(channels >= 1 && channels <= 4, "pictures have 1 to 4 channels, not ", channels);
-  return channels == 2 ? images.narrow(-3, 0, 1) : images;
 }
 
 }  // namespace
@@ -36,13 +35,15 @@ at::Tensor to_bytes(const at::Tensor& images) {
 
 Image to_image(const at::Tensor& picture) {
   TORCH_CHECK(picture.dim() == 3, "to_image: a picture is [C, H, W]");
-  return from_pixels(to_bytes(shown(picture)).permute({1, 2, 0}));
+  check_channels(picture);
+  return from_pixels(to_bytes(picture).permute({1, 2, 0}));
 }
 
 Image tile(const at::Tensor& images, int64_t columns) {
   TORCH_CHECK(images.dim() == 4 && images.size(0) > 0, "tile: pictures are [N, C, H, W]");
   TORCH_CHECK(columns > 0, "tile: at least one column");
-  const at::Tensor bytes = to_bytes(shown(images));
+  check_channels(images);
+  const at::Tensor bytes = to_bytes(images);
   const int64_t count = bytes.size(0), channels = bytes.size(1);
   const int64_t height = bytes.size(2), width = bytes.size(3);
   columns = std::min(columns, count);

@@ -13,11 +13,11 @@ namespace gantrain {
 // as it is. Any device; the result is uint8 on the CPU, same shape.
 at::Tensor to_bytes(const at::Tensor& images);
 
-// One picture of [C, H, W], C = 1 to 4 (of two channels only the first is shown).
+// One picture of [C, H, W], C = 1 to 4: grey, grey and alpha, RGB, RGB and alpha.
 Image to_image(const at::Tensor& picture);
 
 // Pictures [N, C, H, W] side by side, row after row, `columns` in a row; cells left over are black
-// (clear with 4 channels).
+// (clear where there is alpha).
 Image tile(const at::Tensor& images, int64_t columns);
 
 }  // namespace gantrain

@@ -23,7 +23,10 @@ std::string shape_of(const at::Tensor& tensor) {
 
 class Loader {
  public:
-  explicit Loader(const fs::path& path) : model_(load_safetensors(path)) { table_.file = path; }
+  Loader(const fs::path& path, const Recipe& recipe)
+      : model_(load_safetensors(path)), names_(recipe.names_in(model_.tensors)) {
+    table_.file = path;
+  }
 
   // Tensors of `network`, called `label`NAME in the table. `prefixes`: of the file's names, the
   // first that there is counts.
@@ -33,16 +36,17 @@ class Loader {
     const torch::NoGradGuard no_grad;
     const auto parameters = network.named_parameters();
     for (auto& [name, tensor] : state_of(network)) {
-      const at::Tensor* found = find(name, prefixes);
+      const std::string there = names_(name);
+      const auto* found = there.empty() ? nullptr : find(there, prefixes);
       if (found == nullptr) {
         table_.reinitialised.push_back({label + name, shape_of(tensor) + ", missing in the file"});
-      } else if (found->sizes() != tensor.sizes()) {
+      } else if (found->second.sizes() != tensor.sizes()) {
         table_.reinitialised.push_back(
             {label + name,
-             fmt::format("{} in the file, {} here", shape_of(*found), shape_of(tensor))});
+             fmt::format("{} in the file, {} here", shape_of(found->second), shape_of(tensor))});
       } else {
-        tensor.copy_(*found);
-        table_.loaded.push_back(label + name);
+        tensor.copy_(found->second);
+        table_.loaded.push_back(label + name + (there == name ? "" : " from " + found->first));
         parameters_ += parameters.contains(name) ? 1 : 0;
       }
     }
@@ -64,17 +68,19 @@ class Loader {
   }
 
  private:
-  const at::Tensor* find(const std::string& name, const std::vector<std::string>& prefixes) {
+  const std::pair<const std::string, at::Tensor>* find(const std::string& name,
+                                                       const std::vector<std::string>& prefixes) {
     for (const std::string& prefix : prefixes) {
       const auto at = model_.tensors.find(prefix + name);
       if (at == model_.tensors.end()) continue;
       used_.insert(at->first);
-      return &at->second;
+      return &*at;
     }
     return nullptr;
   }
 
   TensorFile model_;
+  TensorNames names_;  // the file's
   InitTable table_;
   std::set<std::string> used_;
   int64_t parameters_ = 0;
@@ -95,10 +101,9 @@ void log_rows(const std::string& what, const std::vector<InitTable::Row>& rows) 
 
 }  // namespace
 
-InitTable init_from(const fs::path& file_or_run,
-                    const std::vector<Player*>& players,
-                    const torch::nn::Module& ema) {
-  Loader loader(find_model(file_or_run));
+InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn::Module& ema) {
+  Loader loader(find_model(file_or_run), recipe);
+  const std::vector<Player*> players = recipe.players();
   loader.load(ema, "G_ema.", {""});
   for (const Player* player : players) {
     const std::string prefix = player->name + ".";

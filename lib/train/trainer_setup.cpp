@@ -162,7 +162,7 @@ bool Trainer::resume() {
     }
   }
   if (!loaded && writes() && !run_.init_from.empty())
-    init_ = init_from(run_.init_from, recipe_->players(), *ema_->network());
+    init_ = init_from(run_.init_from, *recipe_, *ema_->network());
   if (share_state(*group_, loaded, state_, counters_)) {
     check_stage();
     earlier_seconds_ = counters_.seconds;

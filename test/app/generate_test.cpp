@@ -66,6 +66,34 @@ TEST_CASE("ASeedIsAFileAndAPicture") {
   }
 }
 
+TEST_CASE("GreyPicturesKeepTheirAlpha") {
+  const TemporaryFolder folder;
+  const fs::path run = train(folder, "run", "--kimg 0 --set data.channels=2");
+  require_pictures(folder, "run --seeds 0-2 -o grid.png --outdir pictures");
+  require_pictures(folder, "run --seeds 0-2 --format npy --outdir numbers");
+  const Image grid = decode_image(read_file(folder / "grid.png"), "grid.png");
+  REQUIRE(grid.channels == 2);
+  const Image first = decode_image(read_file(folder / "pictures/seed0000.png"), "seed0000.png");
+  REQUIRE(first.channels == 2);
+  const std::vector<double> x = read_npy(folder / "numbers/seed0000.npy").values();
+  REQUIRE(x.size() == first.pixels.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t channel = i / 256, pixel = i % 256;
+    const double level = std::floor(std::clamp(x[i] * 127.5 + 128, 0.0, 255.0));
+    CHECK(std::abs(first.pixels[pixel * 2 + channel] - level) < 0.5);
+  }
+  for (size_t y = 0; y < 16; ++y) {
+    const auto* of_grid = grid.pixels.data() + y * 32 * 2;
+    CHECK(std::equal(of_grid, of_grid + 32, first.pixels.data() + y * 32));
+  }
+  // The cell that is left over is clear.
+  CHECK(grid.pixels.back() == 0);
+  for (const fs::path& sample : files_like(run / "samples", "")) {
+    CAPTURE(sample);
+    CHECK(decode_image(read_file(sample), sample.string()).channels == 2);
+  }
+}
+
 TEST_CASE("AGridHoldsAllPictures") {
   const TemporaryFolder folder;
   untrained(folder);

@@ -201,6 +201,25 @@ TEST_CASE("ADryRunPrintsTheStages") {
   CHECK(stages[6]["kimg"] == 25000 - 3600);
 }
 
+TEST_CASE("ABatchThatIsNoMultipleOfTheStatisticsGroupIsSaidAndTrains") {
+  const TemporaryFolder folder;
+  for (const std::string recipe : {"pggan", "stylegan1", "stylegan2"}) {
+    CAPTURE(recipe);
+    const std::string same =
+        recipe == "stylegan2"
+            ? "--preset stylegan2-tiny --set stylegan2.channel_max=16 --set data.synth_size=64 "
+            : growing(recipe);
+    const Outcome outcome =
+        gantrain(tiny(same + "--nproc 1 --batch 10 --kimg 0.02 --run-dir " + recipe),
+                 {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err,
+               Catch::Contains("D's micro-batch of 10 is not a multiple of the 4 samples of a "
+                               "minibatch-std group"));
+  }
+}
+
 TEST_CASE("AModelDrawsTheStageThatItWasSavedIn") {
   const TemporaryFolder folder;
   const fs::path run = train(folder, "run", growing("pggan") + "--kimg 0.2");

@@ -69,6 +69,83 @@ TEST_CASE("AnotherResolutionIsSaidAndReinitialised") {
   CHECK(outcome.err.find(" in the file, [") != std::string::npos);
 }
 
+// A network that grows, of so many pixels, at its first stage.
+std::string growing(const std::string& recipe, int64_t pixels) {
+  return fmt::format(
+      "--preset {0}-tiny --resolution {1} --set {0}.fmap_max=16 --set {0}.latent_size=16 "
+      "--set schedule.start=4 --set data.synth_size=64 --set samples.rows=1 ",
+      recipe,
+      pixels);
+}
+
+// The raw generator's tensors of a model as a file of their own, without metadata.
+void write_raw_generator(const fs::path& model, const fs::path& file) {
+  FileTensors raw;
+  for (const auto& [name, tensor] : read_safetensors(model)) {
+    if (name.rfind("G.", 0) == 0) raw[name.substr(2)] = tensor;
+  }
+  write_safetensors(file, raw, {});
+}
+
+// Level by level both generators of a network of `to` pixels that starts at one of `from` draw what
+// that one drew, and D takes pictures as it did.
+void check_levels(const std::string& recipe, int64_t from, int64_t to) {
+  CAPTURE(recipe, from, to);
+  const TemporaryFolder folder;
+  const fs::path source = train(folder, "source", growing(recipe, from) + "--kimg 0.064 --seed 3");
+  const fs::path target =
+      train(folder, "target", growing(recipe, to) + "--kimg 0 --seed 4 --init-from source");
+  const fs::path old_model = files_like(source, "model-").back(), new_model = first_model(target);
+  write_raw_generator(old_model, folder / "source.safetensors");
+  write_raw_generator(new_model, folder / "target.safetensors");
+  const auto drawn = [&](const std::string& model, int64_t level) {
+    const Outcome outcome =
+        gantrain(words(fmt::format("generate --device cpu {} --seeds 1 --format npy --outdir out "
+                                   "--level {} --alpha 1",
+                                   model,
+                                   level)),
+                 {.folder = folder.path()});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return read_file(folder / "out" / "seed0001.npy");
+  };
+  const FileTensors before = read_safetensors(old_model), after = read_safetensors(new_model);
+  for (int64_t level = 4, up = 0; level <= std::min(from, to); level *= 2, ++up) {
+    CAPTURE(level);
+    CHECK(drawn("target", level) == drawn("source", level));
+    CHECK(drawn("target.safetensors", level) == drawn("source.safetensors", level));
+    const auto from_rgb = [&](int64_t pixels) {
+      int64_t lod = -up;
+      for (int64_t side = 4; side < pixels; side *= 2) ++lod;
+      return fmt::format("D.FromRGB_lod{}.weight", lod);
+    };
+    CHECK(after.at(from_rgb(to)).bytes == before.at(from_rgb(from)).bytes);
+  }
+  CHECK(drawn("source", 4) != drawn("source.safetensors", 4));  // average and raw
+  const std::string log = read_file(target / "log.txt");
+  const std::string part = recipe == "stylegan1" ? "synthesis." : "";
+  const std::string top = part + "ToRGB_lod0.weight: [3, 16, 1, 1]";
+  CHECK(log.find("init    loaded G." + part + "ToRGB_lod1.weight from G." + part +
+                 (from < to ? "ToRGB_lod0.weight\n" : "ToRGB_lod2.weight\n")) != std::string::npos);
+  if (from < to) {
+    CHECK(log.find("re-initialised G_ema." + top + ", missing in the file") != std::string::npos);
+    CHECK(log.find("re-initialised, 0 skipped") != std::string::npos);
+  } else {
+    CHECK(log.find("skipped G." + top) != std::string::npos);
+    CHECK(log.find(" 0 re-initialised,") != std::string::npos);
+  }
+}
+
+TEST_CASE("PgganStartsAtAModelOfAnotherSizeLevelByLevel") {
+  check_levels("pggan", 16, 32);
+  check_levels("pggan", 32, 16);
+}
+
+TEST_CASE("StyleGan1StartsAtAModelOfAnotherSizeLevelByLevel") {
+  check_levels("stylegan1", 16, 32);
+  check_levels("stylegan1", 32, 16);
+}
+
 TEST_CASE("AStateWinsOverTheModelToStartFrom") {
   const TemporaryFolder folder;
   train(folder, "source", "--kimg 0 --seed 3");

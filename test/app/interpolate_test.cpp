@@ -99,6 +99,29 @@ TEST_CASE("AWalkIsAnAnimationOfTheSeedsPictures") {
   }
 }
 
+TEST_CASE("AWalkOfGreyPicturesKeepsTheirAlpha") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0 --set data.channels=2");
+  require_film(folder,
+               "--model run --seeds 5,9 --frames 2 --quality 100 -o walk.webp --outdir frames");
+  const Film film = play(folder / "walk.webp");
+  REQUIRE(film.frames.size() == 3);
+  size_t translucent = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const fs::path path = folder / ("frames/frame000" + std::to_string(i) + ".png");
+    const Image frame = decode_image(read_file(path), path.string());
+    REQUIRE(frame.channels == 2);
+    for (size_t pixel = 0; pixel < 256; ++pixel) {
+      const uint8_t grey = frame.pixels[2 * pixel], alpha = frame.pixels[2 * pixel + 1];
+      const auto* shown = film.frames[i].data() + 4 * pixel;
+      CHECK(shown[3] == alpha);
+      CHECK((alpha == 0 || std::equal(shown, shown + 3, std::vector(3, grey).data())));
+      translucent += alpha < 255 ? 1 : 0;
+    }
+  }
+  CHECK(translucent > 0);
+}
+
 TEST_CASE("ALoopOfTracksHasNoEnd") {
   const TemporaryFolder folder;
   untrained(folder);

@@ -93,6 +93,17 @@ TEST_CASE("AClassHasAScoreOfItsOwn") {
   CHECK_THROWS_WITH(D->forward(x, {8}), Catch::Contains("labels"));
 }
 
+TEST_CASE("ABatchThatIsNoMultipleOfTheGroupIsScoredInSmallerGroups") {
+  DiscriminatorShape shape = tiny(8);
+  const at::Tensor x = torch::randn({10, 3, 8, 8}, at::kDouble);
+  const at::Tensor scores = made(shape)->forward(x, {8});
+  for (const int64_t group : {2, 3, 10}) {
+    CAPTURE(group);
+    shape.mbstd_group_size = group;
+    CHECK(torch::equal(made(shape)->forward(x, {8}), scores) == (group < 4));
+  }
+}
+
 TEST_CASE("PicturesOfAnotherLevelAreRefused") {
   const auto D = made(tiny(16));
   CHECK_THROWS_WITH(D->forward(pictures(8), {16}), Catch::Contains("16"));

@@ -26,6 +26,27 @@ TEST_CASE("NamesAreTheOfficialOnes") {
   CHECK(doublings(1024) == 8);
 }
 
+TEST_CASE("ANameMeansTheSameLevelInANetworkOfAnotherSize") {
+  const auto file = [](int64_t pixels) {
+    std::map<std::string, at::Tensor> tensors = {{"mapping.Dense0.weight", at::Tensor()}};
+    for (int64_t side = 4; side <= pixels; side *= 2)
+      tensors["D." + block_name(side) + ".Conv0.weight"] = at::Tensor();
+    return tensors;
+  };
+  const auto larger = level_names_in(file(64), 16), smaller = level_names_in(file(8), 16);
+  CHECK(larger("ToRGB_lod2.weight") == "ToRGB_lod4.weight");
+  CHECK(larger("synthesis.ToRGB_lod0.bias") == "synthesis.ToRGB_lod2.bias");
+  CHECK(smaller("FromRGB_lod1.weight") == "FromRGB_lod0.weight");
+  CHECK(smaller("FromRGB_lod0.weight").empty());  // it has no such level
+  for (const std::string same : {"16x16.Conv1.bias", "mapping.Dense0.weight", "synthesis.noise3"}) {
+    CHECK(larger(same) == same);
+    CHECK(smaller(same) == same);
+  }
+  // Its own size, and a file of no network that grows.
+  for (const auto& tensors : {file(16), file(0)})
+    CHECK(level_names_in(tensors, 16)("ToRGB_lod0.weight") == "ToRGB_lod0.weight");
+}
+
 TEST_CASE("BlocksUpToTheLevelTakePartAndTheConvolutionsToRgbOfTheLevel") {
   CHECK(is_active("4x4.Conv.weight", 64, 16, false));
   CHECK(is_active("16x16.Conv1.bias", 64, 16, false));

@@ -52,7 +52,22 @@ TEST_CASE("HalfTypesAreMeasuredInFloat32") {
   CHECK(scaled_error(y, minibatch_std(x.to(at::kFloat), 4)) < 1e-3);
 }
 
-TEST_CASE("MinibatchStdRefusesGroupsThatDoNotDivideTheBatch") {
-  CHECK_THROWS(minibatch_std(torch::ones({6, 2, 1, 1}), 4));
+TEST_CASE("AGroupIsTheLargestPartOfTheBatchUpToItsSize") {
+  for (const auto& [samples, group, taken] :
+       {std::tuple{10, 4, 2}, {6, 4, 3}, {7, 4, 1}, {9, 4, 3}, {12, 4, 4}, {3, 4, 3}, {1, 4, 1}}) {
+    CAPTURE(samples, group);
+    const at::Tensor x = torch::randn({samples, 2, 2, 2});
+    // Samples n, n + N/g, n + 2N/g, ... share one map.
+    const at::Tensor deviation = (x.reshape({taken, samples / taken, 2, 2, 2}).var(0, false) + 1e-8)
+                                     .sqrt()
+                                     .mean({1, 2, 3})
+                                     .repeat({taken});
+    const at::Tensor maps = minibatch_std(x, group).select(1, 2);
+    CHECK(scaled_error(maps, deviation.reshape({-1, 1, 1}).expand({samples, 2, 2})) < 1e-6);
+  }
+}
+
+TEST_CASE("MinibatchStdRefusesChannelsThatAreNoMultipleAndEmptyGroups") {
   CHECK_THROWS(minibatch_std(torch::ones({4, 3, 1, 1}), 4, 2));
+  CHECK_THROWS(minibatch_std(torch::ones({4, 2, 1, 1}), 0));
 }

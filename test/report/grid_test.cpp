@@ -34,12 +34,15 @@ TEST_CASE("ImageHasItsChannelsLast") {
   CHECK(image.pixels[1] == 12);
   CHECK(image.pixels[2] == 100);
   CHECK(image.pixels[3] == 1);
-  CHECK(to_image(picture).channels == 1);  // of two channels the first
-  CHECK(to_image(picture).pixels[1] == 1);
+  const Image with_alpha = to_image(picture);
+  CHECK(with_alpha.channels == 2);
+  CHECK(with_alpha.pixels[0] == 0);
+  CHECK(with_alpha.pixels[1] == 12);
+  CHECK(with_alpha.pixels[2] == 1);
 }
 
-TEST_CASE("TilesStandRowByRowAndTheRestIsBlack") {
-  const int64_t channels = GENERATE(1, 3, 4);
+TEST_CASE("TilesStandRowByRowAndTheRestIsBlackAndClear") {
+  const int64_t channels = GENERATE(1, 2, 3, 4);
   const at::Tensor images =
       at::arange(1, 6, at::kByte).view({5, 1, 1, 1}).expand({5, channels, 2, 3});
   const Image grid = tile(images, 3);
@@ -56,6 +59,7 @@ TEST_CASE("TilesStandRowByRowAndTheRestIsBlack") {
   CHECK(at(0, 2) == 4);
   CHECK(at(5, 3) == 5);
   CHECK(at(6, 2) == 0);
+  CHECK(grid.pixels.back() == 0);
   CHECK(tile(images, 10).width == 15);  // no more columns than pictures
 }
 

@@ -48,6 +48,24 @@ NamedTensors other_weights(const Toy& toy) {
   return all;
 }
 
+// The toy, whose weight a file calls "level", and which finds no bias in any file.
+class Renaming final : public Recipe {
+ public:
+  explicit Renaming(Recipe& toy) : toy_(toy) {}
+  std::vector<Player*> players() override { return toy_.players(); }
+  std::vector<Phase>& phases() override { return toy_.phases(); }
+  Json model() const override { return toy_.model(); }
+  TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
+    CHECK(file.count("D.level") == 1);
+    return [](const std::string& name) -> std::string {
+      return name == "weight" ? "level" : name == "bias" ? "" : name;
+    };
+  }
+
+ private:
+  Recipe& toy_;
+};
+
 double first(const at::Tensor& tensor) { return tensor.flatten()[0].item<double>(); }
 
 std::vector<std::string> names_of(const std::vector<InitTable::Row>& rows) {
@@ -65,7 +83,7 @@ TEST_CASE("EveryTensorComesFromItsNamesake") {
   save_safetensors(folder / "model-000001.safetensors", weights, {});
   save_safetensors(folder / "model-000000.safetensors", {}, {});
   for (const auto& source : {folder / "model-000001.safetensors", folder.path()}) {
-    const InitTable table = init_from(source, toy.recipe->players(), *toy.ema->network());
+    const InitTable table = init_from(source, *toy.recipe, *toy.ema->network());
     CHECK(table.file == folder / "model-000001.safetensors");
     CHECK(table.loaded.size() == toy.tensors.size());
     CHECK(table.reinitialised.empty());
@@ -84,8 +102,7 @@ TEST_CASE("WithoutARawGeneratorItStartsAtTheAverage") {
   const at::Tensor weight = torch::full_like(toy.tensors.at("G_ema.weight").detach(), 7);
   const double before = first(toy.tensors.at("D.weight"));
   save_safetensors(folder / "m.safetensors", {{"weight", weight}}, {});
-  const InitTable table =
-      init_from(folder / "m.safetensors", toy.recipe->players(), *toy.ema->network());
+  const InitTable table = init_from(folder / "m.safetensors", *toy.recipe, *toy.ema->network());
   CHECK(table.loaded == std::vector<std::string>{"G_ema.weight", "G.weight"});
   CHECK(names_of(table.reinitialised) ==
         std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.weight", "D.bias"});
@@ -102,8 +119,7 @@ TEST_CASE("AnotherShapeIsLeftAndWhatIsTooMuchIsSkipped") {
   save_safetensors(folder / "m.safetensors", weights, {});
   const Toy toy(8);
   const double before = first(toy.tensors.at("G.weight"));
-  const InitTable table =
-      init_from(folder / "m.safetensors", toy.recipe->players(), *toy.ema->network());
+  const InitTable table = init_from(folder / "m.safetensors", *toy.recipe, *toy.ema->network());
   CHECK(table.loaded == std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.bias"});
   CHECK(names_of(table.reinitialised) ==
         std::vector<std::string>{"G_ema.weight", "G.weight", "D.weight"});
@@ -113,12 +129,39 @@ TEST_CASE("AnotherShapeIsLeftAndWhatIsTooMuchIsSkipped") {
   CHECK(first(toy.tensors.at("G.weight")) == before);
 }
 
+TEST_CASE("ATensorComesFromWhatTheFileCallsItAndTheTableSaysSo") {
+  const TemporaryFolder folder;
+  const Toy toy(8);
+  Renaming recipe(*toy.recipe);
+  const auto like = [&](const std::string& name, double value) {
+    return torch::full_like(toy.tensors.at(name).detach(), value);
+  };
+  save_safetensors(folder / "m.safetensors",
+                   {{"level", like("G_ema.weight", 1)},
+                    {"weight", like("G_ema.weight", 2)},  // another level's
+                    {"G.level", like("G.weight", 3)},
+                    {"D.level", like("D.weight", 4)},
+                    {"D.bias", like("D.bias", 5)}},
+                   {});
+  const InitTable table = init_from(folder / "m.safetensors", recipe, *toy.ema->network());
+  CHECK(table.loaded == std::vector<std::string>{"G_ema.weight from level",
+                                                 "G.weight from G.level",
+                                                 "D.weight from D.level"});
+  CHECK(names_of(table.reinitialised) ==
+        std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.bias"});
+  CHECK(names_of(table.skipped) == std::vector<std::string>{"D.bias", "weight"});
+  CHECK(first(toy.tensors.at("G_ema.weight")) == 1);
+  CHECK(first(toy.tensors.at("G.weight")) == 3);
+  CHECK(first(toy.tensors.at("D.weight")) == 4);
+  CHECK(first(toy.tensors.at("D.bias")) == 0);
+}
+
 TEST_CASE("AFloat64FileIsRounded") {
   const TemporaryFolder folder;
   const Toy toy(8);
   const at::Tensor bias = torch::full({1}, 1.0 / 3, at::kDouble);
   save_safetensors(folder / "m.safetensors", {{"D.bias", bias}}, {});
-  init_from(folder / "m.safetensors", toy.recipe->players(), *toy.ema->network());
+  init_from(folder / "m.safetensors", *toy.recipe, *toy.ema->network());
   CHECK(toy.tensors.at("D.bias").scalar_type() == at::kFloat);
   CHECK(torch::equal(toy.tensors.at("D.bias").detach(), bias.to(at::kFloat)));
 }
@@ -134,7 +177,7 @@ TEST_CASE("AFileThatGivesNothingIsRefusedByName") {
   std::filesystem::create_directory(folder / "empty");
   const auto message_of = [&](const std::string& name) -> std::string {
     try {
-      init_from(folder / name, toy.recipe->players(), *toy.ema->network());
+      init_from(folder / name, *toy.recipe, *toy.ema->network());
     } catch (const UserError& e) {
       CHECK(e.code() == Exit::kInput);
       return e.what();

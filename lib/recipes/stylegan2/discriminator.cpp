@@ -21,12 +21,6 @@ int64_t embedding(const DiscriminatorShape& s) {
   return s.c_dim == 0 ? 0 : s.cmap_dim.value_or(s.blocks.channels(4));
 }
 
-int64_t divisor_up_to(int64_t most, int64_t n) {
-  int64_t divisor = std::clamp<int64_t>(most, 1, n);
-  while (n % divisor != 0) --divisor;
-  return divisor;
-}
-
 }  // namespace
 
 DiscriminatorBlock::DiscriminatorBlock(const DiscriminatorShape& s, int64_t r, int64_t first_layer)
@@ -99,7 +93,7 @@ Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
     const Tensor seen = fromrgb->forward(in.img.to(dtype));
     x = x.defined() ? x + seen : seen;
   }
-  if (group_channels > 0) x = minibatch_std(x, divisor_up_to(group, x.size(0)), group_channels);
+  if (group_channels > 0) x = minibatch_std(x, group, group_channels);
   x = conv->forward(x);
   return out->forward(fc->forward(x.flatten(1)));
 }

@@ -40,9 +40,9 @@ struct DiscriminatorEpilogue final : torch::nn::Module {
 };
 
 // img [N, C, R, R] -> logits [N, 1]; labels int64 [N], not looked at without classes. With classes
-// the logit is the projection onto the embedded class (Miyato & Koyama 2018). Samples n, n + N/g,
-// n + 2N/g, ... of a call normalise each other, g being the largest divisor of N that is at most
-// mbstd_group_size: pass micro-batches that are multiples of it.
+// the logit is the projection onto the embedded class (Miyato & Koyama 2018). Samples of a call
+// normalise each other in groups of mbstd_group_size (ops/minibatch_std.h): pass micro-batches that
+// are multiples of it.
 struct Discriminator final : torch::nn::Module {
   explicit Discriminator(const DiscriminatorShape& shape);
   at::Tensor forward(const at::Tensor& img, const at::Tensor& labels = {});
