@@ -57,29 +57,31 @@ struct Header {
   std::string recipe;
 };
 
-std::string preset_named(const Request& request,
-                         const Json& file,
-                         const std::map<std::string, std::string>& environment,
-                         std::string& origin) {
-  const auto named = [&](const std::string& preset, const std::string& by) {
-    if (!preset.empty()) origin = by;
-    return preset;
+// The first that names one: --preset, --set, the environment, the file.
+void find_preset(const Request& request,
+                 const Json& file,
+                 const std::map<std::string, std::string>& environment,
+                 Header& header) {
+  const auto take = [&](const std::string& preset, const std::string& origin) {
+    if (!header.preset.empty() || preset.empty()) return;
+    header.preset = preset;
+    header.preset_origin = origin;
   };
-  if (!request.preset.empty()) return named(request.preset, "flag --preset");
+  take(request.preset, "flag --preset");
   for (auto at = request.flags.rbegin(); at != request.flags.rend(); ++at) {
     if (at->first == "--set" && starts_with(at->second, "preset="))
-      return named(at->second.substr(7), "flag --set");
+      take(at->second.substr(7), "flag --set");
   }
-  if (const auto at = environment.find("GANTRAIN_PRESET"); at != environment.end())
-    return named(at->second, "environment GANTRAIN_PRESET");
-  return named(text_in(file, "preset"), "file " + request.config_file);
+  const auto variable = environment.find("GANTRAIN_PRESET");
+  if (variable != environment.end()) take(variable->second, "environment GANTRAIN_PRESET");
+  take(text_in(file, "preset"), "file " + request.config_file);
 }
 
 Header find_header(const Request& request,
                    const Json& file,
                    const std::map<std::string, std::string>& environment) {
   Header header;
-  header.preset = preset_named(request, file, environment, header.preset_origin);
+  find_preset(request, file, environment, header);
   header.recipe = text_in(file, "recipe");
   for (const auto& [flag, pair] : request.flags) {
     if (flag == "--set" && starts_with(pair, "recipe=")) header.recipe = pair.substr(7);

@@ -138,6 +138,8 @@ TEST_CASE("APresetKnowsWhoNamedIt") {
   CHECK(named(dry_run({}, bare)) == "dcgan, default");
   CHECK(named(dry_run(words("--config own.json"), bare)) == "lsgan, file own.json");
   CHECK(named(dry_run(words("--config own.json"), with)) == "wgan-gp, environment GANTRAIN_PRESET");
+  const CommandOptions unset{.environment = {{"GANTRAIN_PRESET", ""}}, .folder = folder.path()};
+  CHECK(named(dry_run(words("--config own.json"), unset)) == "lsgan, file own.json");
   CHECK(named(dry_run(words("--config own.json --set preset=dcgan-tiny"), with)) ==
         "dcgan-tiny, flag --set");
   CHECK(named(dry_run(words("--config own.json --preset dcgan"), with)) == "dcgan, flag --preset");
