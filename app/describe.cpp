@@ -11,7 +11,7 @@
 #include "resolve.h"
 #include "train/mixed_precision.h"
 #include "train/options.h"
-#include "train/plan.h"
+#include "train/stage_plan.h"
 #include "train/step.h"
 #include "trainer_verbs.h"
 #include "util/log.h"
@@ -25,20 +25,11 @@ namespace {
 // Trains a few iterations at each stage, for what they take and what blocks compute in.
 class Prober {
  public:
-  Prober(
-      const Config& config, Recipe& recipe, int64_t world, int64_t channels, at::ScalarType dtype)
-      : config_(config),
-        recipe_(recipe),
-        world_(world),
-        pixel_(torch::zeros({1, channels, 1, 1}, dtype)) {}
+  Prober(const Config& config, Recipe& recipe, int64_t channels, at::ScalarType dtype)
+      : config_(config), recipe_(recipe), pixel_(torch::zeros({1, channels, 1, 1}, dtype)) {}
 
   // Images per second of one rank in the long run.
   double images_per_second(int64_t resolution, int64_t micro_batch);
-  BatchPlan plan(const Stage& stage, const std::string& name) const {
-    return plan_stage(config_.read<TrainOptions>("train."), stage.batch, world_, name);
-  }
-  BatchPlan plan() const { return plan_batch(config_.read<TrainOptions>("train."), world_); }
-
   const std::vector<Computed>& computed() const { return computed_; }
 
  private:
@@ -51,7 +42,6 @@ class Prober {
 
   const Config& config_;
   Recipe& recipe_;
-  int64_t world_;
   at::Tensor pixel_;
   std::vector<Computed> computed_;  // of all stages
 };
@@ -108,34 +98,32 @@ double Prober::images_per_second(int64_t resolution, int64_t micro_batch) {
 }
 
 // Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
-void probe_stages(Json& all, const Config& config, Recipe& recipe, Prober& prober) {
-  const int64_t end = config.read<TrainOptions>("train.").kimg.images;
+void probe_stages(Json& all, const Config& config, Recipe& recipe, int64_t world, Prober& prober) {
+  const auto train = config.read<TrainOptions>("train.");
+  const auto end = static_cast<double>(train.kimg.images);
   const Schedule& schedule = recipe.schedule();
   if (schedule.empty()) {
     const double speed = prober.images_per_second(config.read<DataOptions>("data.").resolution,
-                                                  prober.plan().micro_batch);
+                                                  plan_batch(train, world).micro_batch);
     all["images_per_second"] = speed;
-    all["seconds"] = static_cast<double>(end) / speed;
+    all["seconds"] = end / speed;
     return;
   }
   double seconds = 0;
   all["stages"] = Json::array();
-  for (size_t i = 0; i < schedule.stages().size(); ++i) {
-    const Stage& stage = schedule.stages()[i];
-    const bool last = i + 1 == schedule.stages().size();
-    const int64_t images = (last ? end : std::min(stage.first + stage.length, end)) - stage.first;
-    if (images <= 0) break;
+  for (const auto& [stage, plan, count, iterations] : plan_stages(train, schedule, world)) {
+    if (count == 0) break;
     recipe.enter(stage);
-    const BatchPlan plan = prober.plan(stage, schedule.name_of(static_cast<int64_t>(i)));
     const double speed = prober.images_per_second(stage.resolution, plan.micro_batch);
-    seconds += static_cast<double>(images) / speed;
+    const auto images = static_cast<double>(count);
+    seconds += images / speed;
     all["stages"].push_back({{"resolution", stage.resolution},
                              {"fading", stage.fading},
-                             {"kimg", static_cast<double>(images) / 1e3},
+                             {"kimg", images / 1e3},
                              {"images_per_second", speed},
-                             {"seconds", static_cast<double>(images) / speed}});
+                             {"seconds", images / speed}});
   }
-  all["images_per_second"] = static_cast<double>(end) / seconds;
+  all["images_per_second"] = end / seconds;
   all["seconds"] = seconds;
 }
 
@@ -228,8 +216,8 @@ int describe(const Json& request) {
   const bool json = request.at("json").get<bool>();
   if (!json) print_networks(all);
   info("timing a few iterations on this machine's CPU");
-  Prober prober(config, *recipe, request.at("world").get<int64_t>(), channels, dtype);
-  probe_stages(all, config, *recipe, prober);
+  Prober prober(config, *recipe, channels, dtype);
+  probe_stages(all, config, *recipe, request.at("world").get<int64_t>(), prober);
   all["compute"] = dtype_table(recipe->players(), prober.computed(), precision.mode);
   if (json) {
     all["config"] = config.to_json();

@@ -4,44 +4,18 @@
 #include <algorithm>
 
 #include "schema.h"
-#include "train/plan.h"
+#include "train/stage_plan.h"
 #include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
-// A stage of growing as it will be trained.
-struct StageRow {
-  Stage stage;
-  BatchPlan plan;
-  int64_t images = 0;  // of it, 0 if the run ends before
-  int64_t iterations = 0;
-};
-
-std::vector<StageRow> stage_rows(const Config& config, const Schedule& schedule, int64_t ranks) {
-  const auto train = config.read<TrainOptions>("train.");
-  const int64_t end = train.kimg.images;
-  std::vector<StageRow> rows;
-  for (size_t i = 0; i < schedule.stages().size(); ++i) {
-    const Stage& stage = schedule.stages()[i];
-    const bool last = i + 1 == schedule.stages().size();
-    const int64_t from = std::min(stage.first, end);
-    const int64_t to = last ? end : std::min(stage.first + stage.length, end);
-    const std::string name = schedule.name_of(static_cast<int64_t>(i));
-    rows.push_back({stage,
-                    plan_stage(train, stage.batch, ranks, name),
-                    to - from,
-                    schedule.iterations_to(to) - schedule.iterations_to(from)});
-  }
-  return rows;
-}
-
 double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
 
-Json to_json(const std::vector<StageRow>& rows) {
+Json to_json(const std::vector<StagePlan>& rows) {
   Json all = Json::array();
-  for (const StageRow& row : rows) {
+  for (const StagePlan& row : rows) {
     all.push_back({{"from_kimg", kimg(row.stage.first)},
                    {"kimg", kimg(row.images)},
                    {"resolution", row.stage.resolution},
@@ -55,7 +29,7 @@ Json to_json(const std::vector<StageRow>& rows) {
   return all;
 }
 
-void print(const std::vector<StageRow>& rows, const Config& config) {
+void print(const std::vector<StagePlan>& rows, const Config& config) {
   const auto rate = [&](const char* player) {
     const std::string kind = text_of(config.get(std::string(player) + ".optimizer"));
     return config.get(fmt::format("{}.{}.lr", player, kind)).get<double>();
@@ -64,7 +38,7 @@ void print(const std::vector<StageRow>& rows, const Config& config) {
       "\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
       "iterations\n");
   for (size_t i = 0; i < rows.size(); ++i) {
-    const StageRow& row = rows[i];
+    const StagePlan& row = rows[i];
     const std::string cut = row.plan.accumulate == 1
                                 ? number(static_cast<double>(row.plan.micro_batch))
                                 : fmt::format("{} x {}", row.plan.micro_batch, row.plan.accumulate);
@@ -90,7 +64,7 @@ int dry_run(const Launch& launch, bool json) {
   const BatchPlan plan = plan_batch(train, launch.world.world_size);
   const RecipeKeys& recipe = find_recipe_keys(text_of(launch.config.get("recipe")));
   const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
-  const std::vector<StageRow> stages = stage_rows(launch.config, schedule, plan.world);
+  const std::vector<StagePlan> stages = plan_stages(train, schedule, plan.world);
   const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch
                                               : schedule.iterations_to(train.kimg.images);
   const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;
