@@ -7,8 +7,8 @@
 #include "latents.h"
 #include "painter.h"
 #include "report/grid.h"
+#include "train/run_folder.h"
 #include "util/log.h"
-#include "util/text.h"
 #include "walk.h"
 
 namespace gantrain {
@@ -78,9 +78,8 @@ void draw_walk(Generator& generator, const Json& request) {
   }
   for (const auto& sink : sinks) sink->finish();
   info("{} frame{} in {}", count, count == 1 ? "" : "s", file.empty() ? outdir : file);
-  info("next    gantrain generate --model {} --seeds 0-63{} -o grid.png",
-       shell_quote(painter.model()),
-       generator.classes() > 0 ? " --class 0" : "");
+  info("next    {}",
+       generate_command(painter.model(), generator.classes() > 0 ? " --class 0" : ""));
 }
 
 }  // namespace gantrain

@@ -7,6 +7,7 @@
 #include "gan/model_json.h"
 #include "official_pickle.h"
 #include "recipes.h"
+#include "train/run_folder.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -120,7 +121,7 @@ int import_model(const Json& request) {
                     {"gantrain.model", imported.model.dump()},
                     {"gantrain.version", kVersion}});
   info("{}: {}", output, about(imported));
-  info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", shell_quote(output));
+  info("next    {}", generate_command(output));
   return 0;
 }
 

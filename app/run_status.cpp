@@ -18,7 +18,7 @@ bool already_done(const Config& config) {
   info("{} is already done at {} kimg; a larger --kimg goes on, --resume none starts afresh",
        folder,
        words[1]);
-  info("next    gantrain generate --model {} --seeds 0-63 -o grid.png", shell_quote(folder));
+  info("next    {}", generate_command(folder));
   return true;
 }
 

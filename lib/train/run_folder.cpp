@@ -122,6 +122,11 @@ bool take_request(const fs::path& folder, const std::string& name) {
   return fs::remove(folder / name, error);
 }
 
+std::string generate_command(const std::string& model, const std::string& more) {
+  return fmt::format(
+      "gantrain generate --model {} --seeds 0-63{} -o grid.png", shell_quote(model), more);
+}
+
 std::string resume_command(const std::string& command, const std::string& folder) {
   const bool named = command.find("--run-dir") != std::string::npos;
   const bool elsewhere = command.find("--resume") != std::string::npos;

@@ -209,8 +209,7 @@ Exit Trainer::finish() {
     info("done    {} kimg in {}",
          kimg_text(counters_.images_seen),
          short_duration(counters_.seconds));
-    info("next    gantrain generate --model {} --seeds 0-63 -o grid.png",
-         shell_quote(folder_.string()));
+    info("next    {}", generate_command(folder_.string()));
   }
   setup_.host.phase("end");
   group_->barrier();

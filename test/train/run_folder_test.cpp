@@ -68,6 +68,12 @@ TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {
         "gantrain --run-dir r --resume none --resume auto");
 }
 
+TEST_CASE("TheCommandThatDrawsIsQuotedForAShell") {
+  CHECK(generate_command("runs/1") == "gantrain generate --model runs/1 --seeds 0-63 -o grid.png");
+  CHECK(generate_command("my runs/1", " --class 0") ==
+        "gantrain generate --model 'my runs/1' --seeds 0-63 --class 0 -o grid.png");
+}
+
 TEST_CASE("ARequestIsTakenOnce") {
   const TemporaryFolder run;
   CHECK_FALSE(take_request(run.path(), "STOP"));
