@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "dist/ddp_table.h"
-#include "dist/options.h"
+#include "ddp_table/ddp_table.h"
+#include "distributed/options.h"
 #include "local_world.h"
 #include "trainer_verbs.h"
 #include "util/error.h"

@@ -55,7 +55,7 @@ class Mixer {
     Own& own = own_[seed];
     if (!own.ws.defined()) {
       const int64_t z_dim = painter_.generator().z_dim();
-      own.ws = painter_.styles(latents_of_seeds(Json::array({seed}), z_dim)[0]);
+      own.ws = painter_.map(latents_of_seeds(Json::array({seed}), z_dim)[0]);
       own.picture = painter_.picture_of_styles(own.ws, seed);
     }
     return own;

@@ -28,7 +28,7 @@ class Tracks {
     walk_.frames = request.at("frames").get<int64_t>();
     walk_.loop = request.at("loop").get<bool>();
     std::vector<at::Tensor> keys;
-    for (int64_t i = 0; i < z.size(0); ++i) keys.push_back(styles_ ? painter.styles(z[i]) : z[i]);
+    for (int64_t i = 0; i < z.size(0); ++i) keys.push_back(styles_ ? painter.map(z[i]) : z[i]);
     const at::Tensor all = torch::stack(keys);
     keys_ = all.split(walk_.keys);
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "dist/options.h"
+#include "distributed/options.h"
 #include "launch/environment.h"
 #include "launch/options.h"
 

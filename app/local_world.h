@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/group.h"
+#include "distributed/group.h"
 
 namespace gantrain {
 

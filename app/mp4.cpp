@@ -61,10 +61,10 @@ std::vector<std::string> command(const std::string& program, const Mp4Encoder::F
           fmt::format("/proc/self/fd/{}", kVideo)};
 }
 
-Descriptor checked(int fd, const char* what) {
+UniqueFd checked(int fd, const char* what) {
   if (fd < 0) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}: {}", what, errno_text());
-  Descriptor low(fd);
-  Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFree));
+  UniqueFd low(fd);
+  UniqueFd high(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFree));
   if (!high) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}: {}", what, errno_text());
   return high;
 }
@@ -126,7 +126,7 @@ Mp4Encoder::Mp4Encoder(const std::filesystem::path& ffmpeg, const Format& format
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
   frames_ = checked(pair[0], "a socket");
-  const Descriptor input = checked(pair[1], "a socket");
+  const UniqueFd input = checked(pair[1], "a socket");
   video_ = checked(memfd_create("video", MFD_CLOEXEC), "memory");
   words_ = checked(memfd_create("words", MFD_CLOEXEC), "memory");
   std::vector<std::string> words = command(program_, format_);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "image/image.h"
-#include "launch/descriptor.h"
+#include "launch/unique_fd.h"
 
 namespace gantrain {
 
@@ -37,9 +37,9 @@ class Mp4Encoder {
 
   Format format_;
   std::string program_;
-  Descriptor frames_;  // ffmpeg's standard input
-  Descriptor video_;   // the file, and ...
-  Descriptor words_;   // ... ffmpeg's standard error: files in memory without a name
+  UniqueFd frames_;  // ffmpeg's standard input
+  UniqueFd video_;   // the file, and ...
+  UniqueFd words_;   // ... ffmpeg's standard error: files in memory without a name
   pid_t pid_ = -1;
 };
 

@@ -71,17 +71,17 @@ void Painter::read_class(const Json& request, bool styles_given) {
 
 void Painter::read_truncation(const Json& request, bool styles_given) {
   if (!request.contains("trunc")) return;
-  drawing_.trunc = request["trunc"].get<double>();
-  const std::string flag = fmt::format("--trunc {}", drawing_.trunc);
+  synthesis_.trunc = request["trunc"].get<double>();
+  const std::string flag = fmt::format("--trunc {}", synthesis_.trunc);
   require_styles(generator_, flag, model_);
   if (styles_given)
     fail(Exit::kUsage, "{}: latents of layers (--w) are drawn as they are; leave it out", flag);
   if (!request.contains("trunc_cutoff")) return;
-  drawing_.trunc_cutoff = request["trunc_cutoff"].get<int64_t>();
-  if (*drawing_.trunc_cutoff > generator_.num_ws()) {
+  synthesis_.trunc_cutoff = request["trunc_cutoff"].get<int64_t>();
+  if (*synthesis_.trunc_cutoff > generator_.num_ws()) {
     fail(Exit::kUsage,
          "--trunc-cutoff {}: {} has {} layers",
-         *drawing_.trunc_cutoff,
+         *synthesis_.trunc_cutoff,
          model_,
          generator_.num_ws());
   }
@@ -96,7 +96,7 @@ void Painter::read_noise(const Json& request) {
          mode,
          model_);
   }
-  drawing_.noise = Value<NoiseMode>::from_text(mode).value();
+  synthesis_.noise = Value<NoiseMode>::from_text(mode).value();
 }
 
 void Painter::read_level(const Json& request) {
@@ -109,31 +109,31 @@ void Painter::read_level(const Json& request) {
          text_of(request[key]),
          model_);
   }
-  drawing_.alpha = request.value("alpha", drawing_.alpha);
-  drawing_.level = request.value("level", drawing_.level);
-  if (drawing_.level != 0 && std::count(levels.begin(), levels.end(), drawing_.level) == 0) {
+  synthesis_.alpha = request.value("alpha", synthesis_.alpha);
+  synthesis_.level = request.value("level", synthesis_.level);
+  if (synthesis_.level != 0 && std::count(levels.begin(), levels.end(), synthesis_.level) == 0) {
     fail(Exit::kUsage,
          "--level {}: {} has stages of {} pixels",
-         drawing_.level,
+         synthesis_.level,
          model_,
          fmt::join(levels, ", "));
   }
 }
 
 at::Tensor Painter::picture(const at::Tensor& z, uint64_t noise_seed) {
-  Drawing drawing = drawing_;
-  drawing.noise_seed = noise_seed;
-  return to_cpu(generator_.images(z.unsqueeze(0), labels_, drawing)[0]);
+  SynthesisOptions options = synthesis_;
+  options.noise_seed = noise_seed;
+  return to_cpu(generator_.images(z.unsqueeze(0), labels_, options)[0]);
 }
 
-at::Tensor Painter::styles(const at::Tensor& z) {
-  return to_cpu(generator_.styles(z.unsqueeze(0), labels_, drawing_)[0]);
+at::Tensor Painter::map(const at::Tensor& z) {
+  return to_cpu(generator_.map(z.unsqueeze(0), labels_, synthesis_)[0]);
 }
 
 at::Tensor Painter::picture_of_styles(const at::Tensor& ws, uint64_t noise_seed) {
-  Drawing drawing = drawing_;
-  drawing.noise_seed = noise_seed;
-  return to_cpu(generator_.images_of_styles(ws.unsqueeze(0), drawing)[0]);
+  SynthesisOptions options = synthesis_;
+  options.noise_seed = noise_seed;
+  return to_cpu(generator_.synthesize(ws.unsqueeze(0), options)[0]);
 }
 
 }  // namespace gantrain

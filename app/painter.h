@@ -7,7 +7,7 @@
 
 namespace gantrain {
 
-// A generator with what a request asks of it: class and Drawing. Draws one picture at a time, so
+// A generator with what a request asks of it: class and SynthesisOptions. Draws one picture at a time, so
 // that a latent is the same picture whatever is drawn beside it.
 class Painter {
  public:
@@ -21,7 +21,7 @@ class Painter {
   // random noise.
   at::Tensor picture(const at::Tensor& z, uint64_t noise_seed);
   // The layers' latents of z, truncated: [num_ws, w_dim] float32 on the CPU; and their picture.
-  at::Tensor styles(const at::Tensor& z);
+  at::Tensor map(const at::Tensor& z);
   at::Tensor picture_of_styles(const at::Tensor& ws, uint64_t noise_seed);
 
   Generator& generator() { return generator_; }
@@ -36,7 +36,7 @@ class Painter {
   Generator& generator_;
   std::string model_;  // for messages
   at::Tensor labels_;  // int64 [1], or undefined
-  Drawing drawing_;
+  SynthesisOptions synthesis_;
 };
 
 // Throws UserError(kUsage) unless the generator has latents of layers: "--mix: MODEL has none".

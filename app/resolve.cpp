@@ -58,7 +58,7 @@ struct Header {
 };
 
 // The first that names one: --preset, --set, the environment, the file.
-void find_preset(const Request& request,
+void find_preset(const ConfigSources& request,
                  const Json& file,
                  const std::map<std::string, std::string>& environment,
                  Header& header) {
@@ -77,7 +77,7 @@ void find_preset(const Request& request,
   take(text_in(file, "preset"), "file " + request.config_file);
 }
 
-Header find_header(const Request& request,
+Header find_header(const ConfigSources& request,
                    const Json& file,
                    const std::map<std::string, std::string>& environment) {
   Header header;
@@ -136,7 +136,7 @@ void scale_rates(Config& config, double preset_batch) {
 
 }  // namespace
 
-Config resolve(const Request& request, const std::map<std::string, std::string>& environment) {
+Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment) {
   Json file = Json::object();
   if (!request.config_file.empty()) {
     std::string text;

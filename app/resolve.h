@@ -10,7 +10,7 @@
 namespace gantrain {
 
 // What stands on the command line of `train`.
-struct Request {
+struct ConfigSources {
   std::string preset;
   std::string config_file;
   // In the order of the command line: a flag as the table names it and its value, or "--set" and
@@ -21,7 +21,7 @@ struct Request {
 
 // All layers, lowest first: defaults, preset and its bases, file, environment, flags and --set;
 // then --lr-scale. Throws UserError(kUsage) naming the key and where the value came from.
-Config resolve(const Request& request, const std::map<std::string, std::string>& environment);
+Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment);
 
 // The configuration that another process of this run has as JSON, origins included.
 Config config_from_json(const Json& json);

@@ -2,7 +2,7 @@
 #include "schema.h"
 
 #include "data/options.h"
-#include "dist/options.h"
+#include "distributed/options.h"
 #include "gan/precision_options.h"
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer library's two functions. Nothing in it may call LibTorch while it is being loaded:
-// the nursery forks after that.
+// the fork server forks after that.
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "quiet.h"
 #include "recipes.h"
 #include "resolve.h"
-#include "train/host.h"
+#include "train/callbacks.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -57,8 +57,8 @@ void write_pids(const RankContext& context, const std::string& folder) {
   write_file(std::filesystem::path(folder) / "errors" / "pids.json", pids.dump(2) + "\n");
 }
 
-Host make_host(const RankContext& context, double started) {
-  Host host;
+TrainCallbacks make_host(const RankContext& context, double started) {
+  TrainCallbacks host;
   host.started = started;
   // The launcher sends SIGTERM for every reason; the board has the signal that it got itself.
   host.stop_signal = [&context] {
@@ -124,7 +124,7 @@ int run(const RankContext& context, const Json& message) {
 
 }  // namespace gantrain
 
-// In the nursery (or in a worker's own process), before the ranks exist: no LibTorch call here.
+// In the fork server (or in a worker's own process), before the ranks exist: no LibTorch call here.
 extern "C" void gantrain_prepare(const char* config_json) {
   using namespace gantrain;
   const Config config = config_from_json(Json::parse(config_json).at("config"));

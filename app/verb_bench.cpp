@@ -76,7 +76,7 @@ std::vector<const Net*> chosen_nets(const std::string& text) {
 
 // What each rank trains, without the synchronisation, which the benchmark sets.
 Json config_of(const Net& net, int64_t ranks) {
-  Request request;
+  ConfigSources request;
   request.preset = net.preset;
   for (const std::string& pair : net.set) request.flags.emplace_back("--set", pair);
   request.flags.emplace_back("--batch", std::to_string(net.batch * ranks));

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "config/config.h"
-#include "dist/options.h"
+#include "distributed/options.h"
 #include "launch/devices.h"
 #include "trainer_library.h"
 #include "util/error.h"

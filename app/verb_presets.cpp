@@ -11,7 +11,7 @@ namespace gantrain {
 namespace {
 
 Config resolved(const std::string& preset) {
-  Request request;
+  ConfigSources request;
   request.preset = preset;
   return resolve(request, {});
 }

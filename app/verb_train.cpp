@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "config/presets.h"
 #include "data/options.h"
-#include "dist/options.h"
+#include "distributed/options.h"
 #include "dry_run.h"
 #include "flags.h"
 #include "gan/precision_options.h"
@@ -33,7 +33,7 @@ namespace gantrain {
 namespace {
 
 struct Arguments {
-  Request request;
+  ConfigSources request;
   std::string dry_run;  // "", "short" or "full"
   bool json = false;
   bool quiet = false;
@@ -43,7 +43,7 @@ struct Arguments {
 bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) {
   CLI::App app("Train a GAN. Without flags: preset dcgan on built-in pictures.",
                "gantrain [train]");
-  Request& request = out.request;
+  ConfigSources& request = out.request;
   const CLI::Option* preset =
       app.add_option("--preset", request.preset, "named starting point: gantrain presets list")
           ->group("What")

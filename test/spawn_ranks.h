@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "dist/group.h"
+#include "distributed/group.h"
 
 namespace gantrain {
 

@@ -31,21 +31,21 @@ bool keeps(const ForwardPrecision& precision, const std::string& block) {
 
 }  // namespace
 
-WithPrecision::WithPrecision(const ForwardPrecision& precision,
+AutocastScope::AutocastScope(const ForwardPrecision& precision,
                              c10::DeviceType device,
                              std::vector<Computed>* seen)
-    : device_(device), lowers_(precision.lowered.has_value()) {
+    : device_(device), lowers_(precision.autocast_type.has_value()) {
   Present& now = present();
   if (now.precision != nullptr) throw std::logic_error("a forward pass inside another one");
   now.precision = &precision;
   now.seen = seen;
   if (!lowers_) return;
-  at::autocast::set_autocast_dtype(device, *precision.lowered);
+  at::autocast::set_autocast_dtype(device, *precision.autocast_type);
   at::autocast::set_autocast_enabled(device, true);
   at::autocast::increment_nesting();
 }
 
-WithPrecision::~WithPrecision() {
+AutocastScope::~AutocastScope() {
   Present& now = present();
   now.precision = nullptr;
   now.seen = nullptr;
@@ -54,13 +54,13 @@ WithPrecision::~WithPrecision() {
   at::autocast::set_autocast_enabled(device_, false);
 }
 
-InFloat32::InFloat32(const char* why, bool applies) : before_(present().island) {
+AutocastDisabled::AutocastDisabled(const char* why, bool applies) : before_(present().island) {
   if (!applies) return;
   if (before_ == nullptr) present().island = why;
   guard_.emplace(c10::autocast_dispatch_keyset);
 }
 
-InFloat32::~InFloat32() { present().island = before_; }
+AutocastDisabled::~AutocastDisabled() { present().island = before_; }
 
 bool in_float32() { return present().island != nullptr; }
 

@@ -15,7 +15,7 @@ namespace gantrain {
 // How forward passes compute; parameters are float32 whatever it says.
 struct ForwardPrecision {
   // Type of convolutions and matrix products (autocast); none: that of their inputs.
-  std::optional<at::ScalarType> lowered;
+  std::optional<at::ScalarType> autocast_type;
   // Networks and blocks that stay in float32, with all that is inside: "G", "D.b4".
   std::vector<std::string> keep_float32;
 };
@@ -32,14 +32,14 @@ struct Computed {
 // While it lives, forward passes of this thread on that device compute so, and each block notes
 // once in `seen` what it computes in. LibTorch's autocast is on meanwhile; its cache of lowered
 // weights is empty afterwards. Both arguments must outlive it. Not to be nested.
-class WithPrecision {
+class AutocastScope {
  public:
-  WithPrecision(const ForwardPrecision& precision,
+  AutocastScope(const ForwardPrecision& precision,
                 c10::DeviceType device,
                 std::vector<Computed>* seen = nullptr);
-  ~WithPrecision();
-  WithPrecision(const WithPrecision&) = delete;
-  WithPrecision& operator=(const WithPrecision&) = delete;
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
   c10::DeviceType device_;
@@ -49,12 +49,12 @@ class WithPrecision {
 // While it lives, this thread computes in float32 (float64 stays) what comes in half precision,
 // under autocast too. `why` is a literal. Inside another one the outer reason stands. One that does
 // not `apply` changes nothing.
-class InFloat32 {
+class AutocastDisabled {
  public:
-  explicit InFloat32(const char* why, bool applies = true);
-  ~InFloat32();
-  InFloat32(const InFloat32&) = delete;
-  InFloat32& operator=(const InFloat32&) = delete;
+  explicit AutocastDisabled(const char* why, bool applies = true);
+  ~AutocastDisabled();
+  AutocastDisabled(const AutocastDisabled&) = delete;
+  AutocastDisabled& operator=(const AutocastDisabled&) = delete;
 
  private:
   const char* before_;
@@ -77,7 +77,7 @@ class BlockScope {
  private:
   bool named_ = false;
   size_t outside_ = 0;  // length of the name of the block around it
-  std::optional<InFloat32> kept_;
+  std::optional<AutocastDisabled> kept_;
 };
 
 // Told by every layer that has parameters: the type of the operands of its convolution or product.

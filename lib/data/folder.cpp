@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 
 // Collects files below a folder. Folders reached twice through links are entered once, in the
 // order of their names, so that a loop ends and the outcome does not depend on the file system.
-class Walk {
+class FolderScan {
  public:
-  explicit Walk(fs::path root) : root_(std::move(root)) {}
+  explicit FolderScan(fs::path root) : root_(std::move(root)) {}
 
   std::vector<std::string> files() {
     enter("");
@@ -56,7 +56,7 @@ class Walk {
 
 class Folder final : public Source {
  public:
-  explicit Folder(const std::string& path) : root_(path), files_(Walk(path).files()) {}
+  explicit Folder(const std::string& path) : root_(path), files_(FolderScan(path).files()) {}
 
   const std::vector<std::string>& files() const override { return files_; }
   std::string read(size_t file) const override { return read_file(root_ / files_[file]); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/player.h"
 
-#include "dist/gradient_sync.h"
+#include "distributed/gradient_sync.h"
 
 namespace gantrain {
 

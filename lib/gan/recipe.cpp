@@ -14,11 +14,11 @@ TensorNames Recipe::names_in(const std::map<std::string, at::Tensor>&) const {
   return [](const std::string& name) { return name; };
 }
 
-at::Tensor Generator::styles(const at::Tensor&, const at::Tensor&, const Drawing&) {
+at::Tensor Generator::map(const at::Tensor&, const at::Tensor&, const SynthesisOptions&) {
   throw std::logic_error("this generator has no latents of layers");
 }
 
-at::Tensor Generator::images_of_styles(const at::Tensor&, const Drawing&) {
+at::Tensor Generator::synthesize(const at::Tensor&, const SynthesisOptions&) {
   throw std::logic_error("this generator has no latents of layers");
 }
 

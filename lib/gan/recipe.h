@@ -40,7 +40,7 @@ struct Phase {
   bool regularises = false;  // reported as Loss/G/reg, not Loss/G/loss
   // A promise: every active parameter of the player takes part in this loss, always. Then nobody
   // searches for those that do not; a promise that is broken ends the run.
-  bool reaches_all = false;
+  bool all_parameters_used = false;
   // A player that this phase only looks at, but whose own phase of the same iteration may use these
   // outputs again (Handle::again) instead of computing them twice: its graph is recorded. Not with
   // accumulation, which would keep the graphs of all micro-batches.
@@ -107,7 +107,7 @@ enum class NoiseMode { kConst, kRandom, kNone };
 constexpr std::array<std::string_view, 3> names(NoiseMode) { return {"const", "random", "none"}; }
 
 // How a picture is to be drawn, for generators that have it.
-struct Drawing {
+struct SynthesisOptions {
   double trunc = 1;  // psi: w moved towards its mean (Karras et al. 2018, app. B)
   std::optional<int64_t> trunc_cutoff;  // layers that it is applied to; none: all
   NoiseMode noise = NoiseMode::kConst;
@@ -128,14 +128,14 @@ class Generator {
   // z [N, z_dim], labels int64 [N] or undefined -> [N, C, R, R], about [-1, 1].
   virtual at::Tensor images(const at::Tensor& z,
                             const at::Tensor& labels,
-                            const Drawing& drawing = {}) = 0;
+                            const SynthesisOptions& options = {}) = 0;
 
   // Style-based generators: the layers' latents w [N, num_ws, w_dim], truncated as `drawing` says,
   // and pictures of them. num_ws() = 0: there is no such space, and the two must not be called.
   virtual int64_t num_ws() const { return 0; }
   virtual int64_t w_dim() const { return 0; }
-  virtual at::Tensor styles(const at::Tensor& z, const at::Tensor& labels, const Drawing& drawing);
-  virtual at::Tensor images_of_styles(const at::Tensor& ws, const Drawing& drawing);
+  virtual at::Tensor map(const at::Tensor& z, const at::Tensor& labels, const SynthesisOptions& options);
+  virtual at::Tensor synthesize(const at::Tensor& ws, const SynthesisOptions& options);
   // Has noise inputs; sizes of a progressive network's stages, smallest first.
   virtual bool has_noise() const { return false; }
   virtual std::vector<int64_t> levels() const { return {}; }

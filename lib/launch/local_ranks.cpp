@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "launch/descriptor.h"
+#include "launch/unique_fd.h"
 #include "launch/port.h"
 #include "util/error.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Child {
   pid_t pid = -1;
-  Descriptor answer;
+  UniqueFd answer;
 };
 
 [[noreturn]] void run_child(const LocalRank& rank,

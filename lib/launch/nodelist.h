@@ -8,7 +8,7 @@
 
 namespace gantrain {
 
-// Host names of a Slurm node list, in Slurm's order: "rack[1-2]n[08-10],login" multiplies brackets
+// TrainCallbacks names of a Slurm node list, in Slurm's order: "rack[1-2]n[08-10],login" multiplies brackets
 // with the last one fastest and keeps the zero padding of each range's low end. Duplicates stay.
 // Throws UserError(kEnvironment) if the text is not such a list or means more than 65536 hosts.
 std::vector<std::string> parse_nodelist(std::string_view text);

@@ -25,7 +25,7 @@ void clear_live_bar() {
   if (terminal) write_all(STDERR_FILENO, "\r\033[K");
 }
 
-void Output::add(int64_t rank, Descriptor pipe) {
+void Output::add(int64_t rank, UniqueFd pipe) {
   set_nonblocking(pipe.get());
   streams_.push_back({rank, std::move(pipe), ""});
 }

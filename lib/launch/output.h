@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/descriptor.h"
+#include "launch/unique_fd.h"
 
 namespace gantrain {
 
@@ -21,7 +21,7 @@ class Output {
   static constexpr size_t kLongestLine = 64 * 1024;
 
   // Takes the read end of a pipe that the rank writes to.
-  void add(int64_t rank, Descriptor pipe);
+  void add(int64_t rank, UniqueFd pipe);
 
   // Appends what is to be polled for reading.
   void watch(std::vector<pollfd>& polled) const;
@@ -35,7 +35,7 @@ class Output {
  private:
   struct Stream {
     int64_t rank;
-    Descriptor pipe;
+    UniqueFd pipe;
     std::string pending;
   };
   static void read_available(Stream& stream);

@@ -107,7 +107,7 @@ Listener listen_on(int64_t port, bool loopback_only) {
   int problem = 0;
   for (const int family : {AF_INET6, AF_INET}) {
     if (family == AF_INET6 && loopback_only) continue;
-    Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (socket && bind_to(socket.get(), port, loopback_only, family)) {
       const int64_t actual = port_of_socket(socket.get());
       return {std::move(socket), actual};

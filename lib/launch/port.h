@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <string>
 
-#include "launch/descriptor.h"
+#include "launch/unique_fd.h"
 #include "launch/environment.h"
 
 namespace gantrain {
 
 struct Listener {
-  Descriptor socket;  // listens already: who connects early waits instead of being refused
+  UniqueFd socket;  // listens already: who connects early waits instead of being refused
   int64_t port = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "launch/board.h"
+#include "launch/rank_status_board.h"
 
 namespace gantrain {
 
@@ -21,7 +21,7 @@ struct RankContext {
   int64_t master_port = 0;
   int listen_fd = -1;            // rank 0: a socket that listens on master_port, for its store
   bool store_is_served = false;  // by another launcher: rank 0 is a client of the store too
-  Board* board = nullptr;
+  RankStatusBoard* board = nullptr;
   int64_t board_index = 0;  // this rank's slot
   int64_t threads = 1;
   int64_t attempt = 0;                     // 0, then 1, 2, ... after restarts (--max-restarts)

@@ -133,7 +133,7 @@ std::string failure_text(const RankFailure& f, const std::string& host, int64_t 
   return text;
 }
 
-std::string progress_table(const Board& board, int64_t first_rank) {
+std::string progress_table(const RankStatusBoard& board, int64_t first_rank) {
   std::string text = "  rank  phase                            iteration      kimg  silent for";
   const int64_t now = monotonic_ns();
   for (int64_t i = 0; i < board.ranks(); ++i) {

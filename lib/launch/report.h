@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/board.h"
+#include "launch/rank_status_board.h"
 
 namespace gantrain {
 
@@ -44,7 +44,7 @@ bool is_restartable(const RankFailure& failure);
 std::string failure_text(const RankFailure& failure, const std::string& host, int64_t nnodes);
 
 // Rank, phase, iteration, kimg and the age of the last sign of life, one line per rank.
-std::string progress_table(const Board& board, int64_t first_rank);
+std::string progress_table(const RankStatusBoard& board, int64_t first_rank);
 
 // Processes that the kernel's out-of-memory killer has ended so far, on this host or in this
 // control group; a rise says that it was at work.

@@ -19,7 +19,7 @@ namespace {
 
 // Signal handlers have no parameters: what they need is here, set once per process.
 std::atomic<int> g_stop{0};
-Board* g_board = nullptr;
+RankStatusBoard* g_board = nullptr;
 RankSlot* g_slot = nullptr;
 std::atomic<int64_t> g_interrupt_ns{0};
 constexpr int64_t kSameInterruptNs =
@@ -118,7 +118,7 @@ std::string signal_text(int signal) {
 int stop_requested() { return g_stop.load(std::memory_order_relaxed); }
 const std::atomic<int>& stop_flag() { return g_stop; }
 
-void install_rank_signals(Board& board, int64_t index, bool interrupt_stops) {
+void install_rank_signals(RankStatusBoard& board, int64_t index, bool interrupt_stops) {
   g_board = &board;
   g_slot = &board.slot(index);
   install_crash_handlers();
@@ -139,7 +139,7 @@ SignalGate::SignalGate() {
   handle(SIGPIPE, SIG_IGN, 0);
   handle(SIGCHLD, SIG_DFL, 0);  // an ignored one, as some parents leave it, hides exit statuses
   sigprocmask(SIG_BLOCK, &wanted, &original_mask_);
-  descriptor_ = Descriptor(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  descriptor_ = UniqueFd(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!descriptor_) fail(Exit::kEnvironment, "cannot open a signalfd: {}", errno_text());
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "launch/board.h"
-#include "launch/descriptor.h"
+#include "launch/rank_status_board.h"
+#include "launch/unique_fd.h"
 
 namespace gantrain {
 
@@ -25,7 +25,7 @@ const std::atomic<int>& stop_flag();
 // where a second one ends the process. Crashes (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, an
 // exception that nobody catches) write phase, signal and stack to standard error and a report to
 // the slot, then the rank dies of that same signal. `board` must live as long as the process.
-void install_rank_signals(Board& board, int64_t index, bool interrupt_stops);
+void install_rank_signals(RankStatusBoard& board, int64_t index, bool interrupt_stops);
 
 // In the launcher: takes CHLD INT TERM USR1, and HUP unless it was ignored (nohup), as events of a
 // descriptor; SIGPIPE is ignored, so that a closed terminal or a dead `tee` ends no training.
@@ -41,7 +41,7 @@ class SignalGate {
   const sigset_t& original_mask() const { return original_mask_; }
 
  private:
-  Descriptor descriptor_;
+  UniqueFd descriptor_;
   sigset_t original_mask_{};
 };
 

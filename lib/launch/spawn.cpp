@@ -58,8 +58,8 @@ RankContext context_of(const Plan& plan, int64_t local_rank) {
 
 // The parent-death signal is the death of the parent one has when asking for it: so wait until
 // that is the launcher. Any other parent than these two means that the launcher is gone.
-void belong_to(pid_t launcher, pid_t nursery) {
-  while (getppid() == nursery) usleep(100);
+void belong_to(pid_t launcher, pid_t fork_server) {
+  while (getppid() == fork_server) usleep(100);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(static_cast<int>(Exit::kRankDied));
 }
@@ -77,10 +77,10 @@ void redirect(Plan& plan, int64_t local_rank) {
   plan.pipes.clear();
 }
 
-[[noreturn]] void rank_process(Plan& plan, RankMain main, int64_t local_rank, pid_t nursery) {
+[[noreturn]] void rank_process(Plan& plan, RankMain main, int64_t local_rank, pid_t fork_server) {
   plan.answer.write.close();
   redirect(plan, local_rank);
-  belong_to(plan.launcher, nursery);
+  belong_to(plan.launcher, fork_server);
   const RankContext context = context_of(plan, local_rank);
   context.slot().set_phase("start-up");
   install_rank_signals(*context.board, context.board_index, false);
@@ -92,12 +92,12 @@ void redirect(Plan& plan, int64_t local_rank) {
 }
 
 std::string fork_ranks(Plan& plan, RankMain main) {
-  const pid_t nursery = getpid();
+  const pid_t fork_server = getpid();
   std::vector<pid_t> pids;
   std::string answer = "ok";
   for (int64_t i = 0; i < plan.attempt.world.local_world_size; ++i) {
     const pid_t pid = fork();
-    if (pid == 0) rank_process(plan, main, i, nursery);
+    if (pid == 0) rank_process(plan, main, i, fork_server);
     if (pid < 0) {
       const std::string reason = errno_text();
       for (const pid_t forked : pids) ::kill(forked, SIGKILL);
@@ -113,7 +113,7 @@ std::string fork_ranks(Plan& plan, RankMain main) {
   return answer;
 }
 
-[[noreturn]] void nursery_process(Plan& plan) {
+[[noreturn]] void fork_server_process(Plan& plan) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(static_cast<int>(Exit::kRankDied));
   ::close(plan.attempt.signal_descriptor);
@@ -138,7 +138,7 @@ std::string fork_ranks(Plan& plan, RankMain main) {
 
 }  // namespace
 
-Nursery start_nursery(const Attempt& attempt, Listener listener, Output& output) {
+ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
   for (int64_t i = 0; i < attempt.world.local_world_size; ++i) {
     const int64_t rank = first_rank(attempt.world) + i;
@@ -147,7 +147,7 @@ Nursery start_nursery(const Attempt& attempt, Listener listener, Output& output)
   }
   std::fflush(nullptr);  // else what is buffered would be printed by every process
   const pid_t pid = fork();
-  if (pid == 0) nursery_process(plan);
+  if (pid == 0) fork_server_process(plan);
   if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
   for (auto& pipes : plan.pipes) {
     if (!pipes) continue;
@@ -158,8 +158,8 @@ Nursery start_nursery(const Attempt& attempt, Listener listener, Output& output)
   return {pid, std::move(plan.answer.read)};
 }
 
-NurseryAnswer parse_answer(const std::string& text) {
-  NurseryAnswer answer;
+ForkServerAnswer parse_answer(const std::string& text) {
+  ForkServerAnswer answer;
   answer.complete = !text.empty() && text.back() == '\0';
   if (!answer.complete) return answer;
   const std::string line = text.substr(0, text.size() - 1);

@@ -17,13 +17,13 @@
 
 namespace gantrain {
 
-// What one nursery and its ranks are made of.
+// What one fork server and its ranks are made of.
 struct Attempt {
   const World& world;
   const LaunchOptions& options;
   const std::string& config_json;
   const std::function<RankMain()>& load;
-  Board& board;
+  RankStatusBoard& board;
   std::string master_addr;
   int64_t threads;
   int64_t number;         // 0, then 1.. after restarts
@@ -31,24 +31,24 @@ struct Attempt {
   int signal_descriptor;  // the launcher's own, closed in its children
 };
 
-struct Nursery {
+struct ForkServer {
   pid_t pid = -1;
-  Descriptor answer;  // see parse_answer
+  UniqueFd answer;  // see parse_answer
 };
 
-// Forks the nursery, which calls `load`, forks the ranks, answers and exits; its ranks then belong
+// Forks the fork_server, which calls `load`, forks the ranks, answers and exits; its ranks then belong
 // to this process, which must be a child subreaper. The listener goes to rank 0 alone; the pipes
 // of the other ranks' output go to `output`.
-Nursery start_nursery(const Attempt& attempt, Listener listener, Output& output);
+ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
 
 // Pids of the ranks, or why there are none. Complete at the zero byte, not at the end of file: a
 // rank that has not run yet still holds the pipe.
-struct NurseryAnswer {
+struct ForkServerAnswer {
   bool complete = false;
   std::vector<pid_t> pids;
   Exit code = Exit::kDone;
   std::string error;
 };
-NurseryAnswer parse_answer(const std::string& text);
+ForkServerAnswer parse_answer(const std::string& text);
 
 }  // namespace gantrain

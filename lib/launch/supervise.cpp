@@ -36,8 +36,8 @@ Outcome run_attempt(Attempt& attempt, SignalGate& gate) {
     listener = listen_on(world.master_port, loopback_only);
   }
   Output output;
-  Nursery nursery = start_nursery(attempt, std::move(listener), output);
-  return Supervisor(attempt, gate, std::move(nursery), std::move(output)).run();
+  ForkServer fork_server = start_fork_server(attempt, std::move(listener), output);
+  return Supervisor(attempt, gate, std::move(fork_server), std::move(output)).run();
 }
 
 void say_error(const std::string& text, const std::string& hint) {
@@ -56,7 +56,7 @@ void check_restarts(const World& world, const LaunchOptions& options) {
        world.nnodes);
 }
 
-RankContext worker_context(const World& world, Board& board, const Listener& listener) {
+RankContext worker_context(const World& world, RankStatusBoard& board, const Listener& listener) {
   RankContext context;
   context.rank = world.rank;
   context.local_rank = world.local_rank;
@@ -106,7 +106,7 @@ WorldEnd launch(const World& world,
   const std::string master = reachable_master(world);
   std::string run_folder;
   for (int64_t number = 0;; ++number) {
-    const std::unique_ptr<Board> board = Board::create(world.local_world_size);
+    const std::unique_ptr<RankStatusBoard> board = RankStatusBoard::create(world.local_world_size);
     board->set_run_folder(run_folder);
     Attempt attempt{world,
                     options,
@@ -145,7 +145,7 @@ WorldEnd run_worker(const World& world,
   Listener listener;
   listener.port = world.master_port;
   if (world.rank == 0 && !world.store_is_served) listener = listen_on(world.master_port, false);
-  Board* board = Board::create(1).release();  // signal handlers keep it
+  RankStatusBoard* board = RankStatusBoard::create(1).release();  // signal handlers keep it
   RankContext context = worker_context(world, *board, listener);
   context.threads = threads_per_rank(options, current_environment(), world.local_world_size);
   export_environment(context, options.threads.has_value());

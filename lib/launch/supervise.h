@@ -10,7 +10,7 @@
 
 namespace gantrain {
 
-// Called in the nursery (or in a worker's own process): loads the trainer without starting a
+// Called in the fork server (or in a worker's own process): loads the trainer without starting a
 // thread and returns its entry, or throws UserError, which is printed once.
 using LoadTrainer = std::function<RankMain()>;
 // The line that says how to go on with the run in that folder ("" if none was made yet), without a

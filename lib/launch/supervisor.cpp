@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cmath>
 
-#include "launch/descendants.h"
+#include "launch/process_tree.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/time.h"
@@ -33,10 +33,10 @@ bool is_stop_code(int code) {
 
 }  // namespace
 
-Supervisor::Supervisor(const Attempt& attempt, SignalGate& gate, Nursery nursery, Output output)
+Supervisor::Supervisor(const Attempt& attempt, SignalGate& gate, ForkServer fork_server, Output output)
     : attempt_(attempt),
       gate_(gate),
-      nursery_(std::move(nursery)),
+      fork_server_(std::move(fork_server)),
       output_(std::move(output)),
       watch_from_(monotonic_seconds()),
       kills_before_(out_of_memory_kills()) {}
@@ -49,7 +49,7 @@ Outcome Supervisor::run() {
     output_.relay();
     check_deadlines();
   }
-  const std::vector<pid_t> left = sweep_descendants(kSweepSeconds);
+  const std::vector<pid_t> left = kill_process_tree(kSweepSeconds);
   output_.finish();
   clear_live_bar();
   for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
@@ -57,13 +57,13 @@ Outcome Supervisor::run() {
 }
 
 bool Supervisor::finished() const {
-  return nursery_.pid < 0 &&
+  return fork_server_.pid < 0 &&
          std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.alive; });
 }
 
 void Supervisor::wait_for_events() {
   std::vector<pollfd> polled{{gate_.descriptor(), POLLIN, 0}};
-  if (nursery_.answer) polled.push_back({nursery_.answer.get(), POLLIN, 0});
+  if (fork_server_.answer) polled.push_back({fork_server_.answer.get(), POLLIN, 0});
   output_.watch(polled);
   const double now = monotonic_seconds();
   const double wait = next_deadline(now) - now;
@@ -123,14 +123,14 @@ void Supervisor::on_stop_signal(int signal) {
 
 void Supervisor::read_answer() {
   char buffer[4096];
-  while (nursery_.answer) {
-    const ssize_t size = ::read(nursery_.answer.get(), buffer, sizeof buffer);
+  while (fork_server_.answer) {
+    const ssize_t size = ::read(fork_server_.answer.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return;
     answer_.append(buffer, static_cast<size_t>(size));
     started_ = parse_answer(answer_);
     if (!started_.complete && size > 0) continue;
-    nursery_.answer.close();
+    fork_server_.answer.close();
     for (const pid_t pid : started_.pids) {
       Rank rank;
       rank.pid = pid;
@@ -141,15 +141,15 @@ void Supervisor::read_answer() {
 }
 
 void Supervisor::reap() {
-  read_answer();  // a rank becomes our child after the nursery's end, hence after its answer
+  read_answer();  // a rank becomes our child after the fork server's end, hence after its answer
   while (true) {
     int status = 0;
     rusage usage{};
     const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
-    if (pid == nursery_.pid) {
-      on_nursery_end(status);
+    if (pid == fork_server_.pid) {
+      on_fork_server_end(status);
       continue;
     }
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -158,8 +158,8 @@ void Supervisor::reap() {
   }
 }
 
-void Supervisor::on_nursery_end(int status) {
-  nursery_.pid = -1;
+void Supervisor::on_fork_server_end(int status) {
+  fork_server_.pid = -1;
   read_answer();
   if (started_.complete || stop_signal_ != 0) return;
   started_.code = Exit::kInternal;
@@ -239,7 +239,7 @@ void Supervisor::signal_all(int signal) {
 void Supervisor::kill_all() {
   kill_at_ = 0;
   if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
-  if (nursery_.pid > 0) ::kill(nursery_.pid, SIGKILL);
+  if (fork_server_.pid > 0) ::kill(fork_server_.pid, SIGKILL);
   for (Rank& rank : ranks_) {
     if (!rank.alive) continue;
     rank.kill_sent = true;

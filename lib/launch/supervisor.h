@@ -22,12 +22,12 @@ struct Outcome {
   bool killed_at_stop = false;  // a stop was asked for, and some rank had to be killed
 };
 
-// Watches one nursery and its ranks until all have ended: relays their output, passes stop requests
+// Watches one fork server and its ranks until all have ended: relays their output, passes stop requests
 // on, ends all when one fails or hangs, and tells what was the cause. Waits in poll(), so it reacts
 // to a death at once.
 class Supervisor {
  public:
-  Supervisor(const Attempt& attempt, SignalGate& gate, Nursery nursery, Output output);
+  Supervisor(const Attempt& attempt, SignalGate& gate, ForkServer fork_server, Output output);
 
   // Returns when every rank is reaped and nothing below this process is left.
   Outcome run();
@@ -48,7 +48,7 @@ class Supervisor {
   void on_stop_signal(int signal);
   void read_answer();
   void reap();
-  void on_nursery_end(int status);
+  void on_fork_server_end(int status);
   void on_rank_end(size_t index, int status, const rusage& usage);
   RankFailure describe(size_t index, int status, const rusage& usage) const;
   void on_failure(const RankFailure& failure);
@@ -62,11 +62,11 @@ class Supervisor {
 
   const Attempt& attempt_;
   SignalGate& gate_;
-  Nursery nursery_;
+  ForkServer fork_server_;
   Output output_;
 
   std::string answer_;
-  NurseryAnswer started_;
+  ForkServerAnswer started_;
   std::vector<Rank> ranks_;
   std::vector<RankFailure> failures_;
   std::optional<RankFailure> hang_;

@@ -58,7 +58,7 @@ void BatchNorm2d::track() {
 
 void BatchNorm2d::note_statistics(at::ScalarType of_input) const {
   const BlockScope named(block);
-  const InFloat32 exact("statistics");
+  const AutocastDisabled exact("statistics");
   note_computed(statistics_type(of_input));
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/tensors.h"
 #include "ops/bias_act.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 
 namespace gantrain {
 
@@ -31,14 +31,14 @@ Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain) {
 }
 
 Tensor dense(const Tensor& x, const Equalised& layer) {
-  return lowered_linear(x.flatten(1), layer.w(), layer.b());
+  return autocast_linear(x.flatten(1), layer.w(), layer.b());
 }
 
 namespace {
 
 Tensor same_size(const Tensor& x, const Equalised& layer, const Tensor& bias) {
   const int64_t padding = layer.weight.size(2) / 2;
-  return lowered_conv2d(x, layer.w(), bias, {.padding = {padding, padding}});
+  return autocast_conv2d(x, layer.w(), bias, {.padding = {padding, padding}});
 }
 
 }  // namespace

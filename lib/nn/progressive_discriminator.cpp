@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "core/forward_precision.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/minibatch_std.h"
 #include "ops/resample.h"
 
@@ -59,10 +59,10 @@ Tensor ProgressiveDiscriminator::halve(int64_t i, const Tensor& features) const 
 Tensor ProgressiveDiscriminator::head(const Tensor& features, const Tensor& labels) const {
   const Block& block = *blocks_[0];
   const BlockScope named(block_name(4));
-  const InFloat32 exact("the last block: statistics of the batch, and scores");
+  const AutocastDisabled exact("the last block: statistics of the batch, and scores");
   Tensor x = minibatch_std(features.to(block.conv0->weight.scalar_type()), shape.mbstd_group_size);
   x = lrelu(conv_without_bias(x, *block.conv0), block.conv0->b());
-  x = lrelu(lowered_linear(x.flatten(1), block.dense0->w()), block.dense0->b());
+  x = lrelu(autocast_linear(x.flatten(1), block.dense0->w()), block.dense0->b());
   x = dense(x, *block.dense1);
   if (shape.label_size == 0) return x.select(1, 0);
   TORCH_CHECK(labels.defined() && labels.dim() == 1, "a conditional D needs labels [N]");

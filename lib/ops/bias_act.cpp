@@ -38,7 +38,7 @@ struct BiasActGradient : torch::autograd::Function<BiasActGradient> {
                         const std::optional<Tensor>& b,
                         const BiasActNumbers& how) {
     const Tensor saved = from.value_or(Tensor()), bias = b.value_or(Tensor());
-    context->save_for_backward({bends(how.act) ? dy : Tensor(), saved, bias});
+    context->save_for_backward({has_second_derivative(how.act) ? dy : Tensor(), saved, bias});
     hold(context, "how", how);
     context->set_materialize_grads(false);
     return device_kernels(dy.device().type()).bias_act_gradient(dy, saved, bias, how);
@@ -52,11 +52,11 @@ struct BiasActGradient : torch::autograd::Function<BiasActGradient> {
     const auto& how = held<BiasActNumbers>(context, "how");
     const Tensor &dy = saved[0], &from = saved[1], &b = saved[2];
     if (context->needs_input_grad(0)) result[0] = apply(v[0], present(from), present(b), how);
-    if (!bends(how.act)) return result;
+    if (!has_second_derivative(how.act)) return result;
     // Compositions are differentiable again, for derivatives of the third order and above.
     const DeviceKernels& kernels =
         at::GradMode::is_enabled() ? kComposedKernels : device_kernels(dy.device().type());
-    result[1] = kernels.bias_act_curvature(v[0], dy, from, b, how);
+    result[1] = kernels.bias_act_double_backward(v[0], dy, from, b, how);
     if (b.defined()) result[2] = sum_to_bias(result[1], how.dim);
     return result;
   }
@@ -125,7 +125,7 @@ Saved saved_by(const BiasActNumbers& how) {
   return constant ? Saved::kNothing : Saved::kOutput;
 }
 
-bool bends(Activation act) {
+bool has_second_derivative(Activation act) {
   return act != Activation::kLinear && act != Activation::kRelu && act != Activation::kLrelu;
 }
 

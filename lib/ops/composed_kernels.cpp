@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ops/device_kernels.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/precision.h"
 
 namespace gantrain {
@@ -158,7 +158,7 @@ Tensor composed_gradient(const Tensor& dy,
   return inside(dy * slope * how.gain, at_point.t, how).to(dy.scalar_type());
 }
 
-Tensor composed_curvature(const Tensor& v,
+Tensor composed_double_backward(const Tensor& v,
                           const Tensor& dy,
                           const Tensor& from,
                           const Tensor& b,
@@ -177,6 +177,6 @@ Tensor composed_curvature(const Tensor& v,
 }  // namespace
 
 const DeviceKernels kComposedKernels{
-    composed_upfirdn2d, composed_bias_act, composed_gradient, composed_curvature};
+    composed_upfirdn2d, composed_bias_act, composed_gradient, composed_double_backward};
 
 }  // namespace gantrain

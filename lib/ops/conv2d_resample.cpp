@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "ops/kernels.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/precision.h"
 
 namespace gantrain {
@@ -44,7 +44,7 @@ Padding2d centred(const Padding2d& padding, const Tensor& f, int64_t up, int64_t
 
 // Without padding.
 Tensor correlated(const Tensor& x, const Tensor& w, int64_t stride, int64_t groups) {
-  return lowered_conv2d(x, w, {}, {stride, {0, 0}, groups});
+  return autocast_conv2d(x, w, {}, {stride, {0, 0}, groups});
 }
 
 // The adjoint of a convolution with stride `up`: zero insertion and convolution in one.
@@ -53,7 +53,7 @@ Tensor transposed(
   const int64_t out = w.size(0) / groups, in = w.size(1), kh = w.size(2), kw = w.size(3);
   const Tensor swapped =
       w.reshape({groups, out, in, kh, kw}).transpose(1, 2).reshape({groups * in, out, kh, kw});
-  return lowered_conv_transpose2d(x, swapped, {}, {up, trim, groups});
+  return autocast_conv_transpose2d(x, swapped, {}, {up, trim, groups});
 }
 
 // A convolution with the kernel's pixels `up` apart; the FIR after it does the rest.
@@ -119,7 +119,7 @@ Tensor conv2d_resample(const Tensor& x_in,
     return how.down > 1 ? upfirdn2d(y, f, down_by(how.down, {}, how.flip_filter)) : y;
   }
   if (p.x0 == p.x1 && p.y0 == p.y1 && p.x0 >= 0 && p.y0 >= 0)
-    return lowered_conv2d(x, w, {}, {1, {p.y0, p.x0}, how.groups});
+    return autocast_conv2d(x, w, {}, {1, {p.y0, p.x0}, how.groups});
   return plain(x, w, f, how, p);
 }
 

@@ -35,8 +35,8 @@ struct DeviceKernels {
 
   // The derivative of sum(v * bias_act_gradient(dy, from, b)) by `from`: v * dy * gain * df'/dx
   // where x is saved, v * dy * df'/dt where y is; 0 where clamped. Called only for activations of
-  // which bends() is true.
-  at::Tensor (*bias_act_curvature)(const at::Tensor& v,
+  // which has_second_derivative() is true.
+  at::Tensor (*bias_act_double_backward)(const at::Tensor& v,
                                    const at::Tensor& dy,
                                    const at::Tensor& from,
                                    const at::Tensor& b,
@@ -47,7 +47,7 @@ struct DeviceKernels {
 // convolution made.
 enum class Saved { kNothing, kOutput, kInput };
 Saved saved_by(const BiasActNumbers& how);
-bool bends(Activation act);  // its second derivative is not zero everywhere
+bool has_second_derivative(Activation act);  // its second derivative is not zero everywhere
 
 // The kernels for tensors of that device: the CPU's, those given below, or compositions of
 // LibTorch's operators, which run anywhere.

@@ -51,11 +51,11 @@ Tensor gradient_penalty(const std::function<Tensor(const Tensor&)>& D,
                         const Tensor& fake,
                         const Tensor& t) {
   // Its gradient is taken twice, where autocast would lose what the first one has.
-  const InFloat32 exact("a penalty", autocast_is_on());
-  const Tensor mixed = (real + (fake - real) * t).detach().requires_grad_(true);
-  const Tensor scores = D(mixed);
+  const AutocastDisabled exact("a penalty", autocast_is_on());
+  const Tensor interpolated = (real + (fake - real) * t).detach().requires_grad_(true);
+  const Tensor scores = D(interpolated);
   const Tensor gradient = torch::autograd::grad({scores.sum()},
-                                                {mixed},
+                                                {interpolated},
                                                 {},
                                                 /*retain_graph=*/true,
                                                 /*create_graph=*/true)[0];

@@ -10,12 +10,12 @@ namespace gantrain {
 
 using at::Tensor;
 
-Slopes slopes(const Discriminate& D, const Tensor& pictures) {
+InputGradients input_gradients(const Discriminate& D, const Tensor& pictures) {
   // Autocast would lose digits twice; blocks that choose their own types (StyleGAN2) are as in the
   // reference.
-  const InFloat32 exact("a penalty", autocast_is_on());
+  const AutocastDisabled exact("a penalty", autocast_is_on());
   const Tensor x = pictures.detach().requires_grad_(true);
-  Slopes all;
+  InputGradients all;
   all.scores = D(x);
   const Tensor gradient = torch::autograd::grad({all.scores.sum()},
                                                 {x},
@@ -34,10 +34,10 @@ DiscriminatorLoss wgan_gp_d(const Discriminate& D,
   DiscriminatorLoss d;
   d.real_scores = D(real);
   d.fake_scores = D(fake);
-  const Slopes mixed = slopes(D, real + (fake - real) * t);
-  d.mixed_scores = mixed.scores;
-  d.mixed_norms = mixed.squared_norms.sqrt() * how.gradient_scale;
-  const Tensor penalty = (d.mixed_norms / how.target - 1).square().mean();
+  const InputGradients interpolated = input_gradients(D, real + (fake - real) * t);
+  d.interpolated_scores = interpolated.scores;
+  d.interpolated_norms = interpolated.squared_norms.sqrt() * how.gradient_scale;
+  const Tensor penalty = (d.interpolated_norms / how.target - 1).square().mean();
   d.loss = wasserstein_d(d.real_scores, d.fake_scores) + how.weight * penalty +
            how.drift * d.real_scores.square().mean();
   return d;
@@ -51,7 +51,7 @@ DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
   DiscriminatorLoss d;
   const auto score = [&](const Tensor& x, double gamma, Tensor& penalty) {
     if (gamma == 0) return D(x);
-    const Slopes s = slopes(D, x);
+    const InputGradients s = input_gradients(D, x);
     penalty = s.squared_norms * square;
     return s.scores;
   };

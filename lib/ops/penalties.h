@@ -11,18 +11,18 @@ namespace gantrain {
 using Discriminate = std::function<at::Tensor(const at::Tensor&)>;
 
 // What one call of D tells, each [N].
-struct Slopes {
+struct InputGradients {
   at::Tensor scores;
   at::Tensor squared_norms;  // |grad_x D(x)|^2 of each sample, differentiable again
 };
-Slopes slopes(const Discriminate& D, const at::Tensor& x);
+InputGradients input_gradients(const Discriminate& D, const at::Tensor& x);
 
 // A discriminator's loss and what it is made of; the parts are per sample, [N], undefined where the
 // loss has no such part.
 struct DiscriminatorLoss {
   at::Tensor loss;  // mean over the batch
-  at::Tensor real_scores, fake_scores, mixed_scores;
-  at::Tensor mixed_norms;             // |grad D| at mixed pictures
+  at::Tensor real_scores, fake_scores, interpolated_scores;
+  at::Tensor interpolated_norms;             // |grad D| at interpolated pictures
   at::Tensor r1_penalty, r2_penalty;  // |grad D|^2 at real and at generated pictures
 };
 
@@ -33,8 +33,8 @@ struct WganGp {
   double gradient_scale = 1;  // factor of the gradient's norm
 };
 
-// E[D(fake)] - E[D(real)] + weight E[(|grad D(mixed)| / target - 1)^2] + drift E[D(real)^2] with
-// mixed = real + (fake - real) t, t [N, 1, 1, 1] in [0, 1) (Karras et al. 2018a, app. A.1).
+// E[D(fake)] - E[D(real)] + weight E[(|grad D(interpolated)| / target - 1)^2] + drift E[D(real)^2] with
+// interpolated = real + (fake - real) t, t [N, 1, 1, 1] in [0, 1) (Karras et al. 2018a, app. A.1).
 DiscriminatorLoss wgan_gp_d(const Discriminate& D,
                             const at::Tensor& real,
                             const at::Tensor& fake,

@@ -7,7 +7,7 @@
 namespace gantrain {
 
 // The type a convolution of x runs in: float32 at least where a forward pass asks for that
-// (InFloat32), autocast's, where that is on for x's device, else x's own.
+// (AutocastDisabled), autocast's, where that is on for x's device, else x's own.
 at::ScalarType convolution_type(const at::Tensor& x);
 
 // float32 for half types, else the type itself: what sums and statistics are taken in.

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/precision.h"
 #include "ops/upfirdn2d.h"
 
@@ -51,16 +51,16 @@ Tensor blur(const Tensor& x) { return filter2d(x, binomial(x)); }
 
 Tensor conv2d_up(const Tensor& x, const Tensor& weight) {
   if (!fused(2 * x.size(2), 2 * x.size(3)))
-    return lowered_conv2d(nearest_up(x), weight, {}, {.padding = {1, 1}});
+    return autocast_conv2d(nearest_up(x), weight, {}, {.padding = {1, 1}});
   const Tensor kernel = sum_of_shifts(weight, /*mirrored=*/true, 1).transpose(0, 1);
-  return lowered_conv_transpose2d(x, kernel, {}, {.stride = 2, .padding = {1, 1}});
+  return autocast_conv_transpose2d(x, kernel, {}, {.stride = 2, .padding = {1, 1}});
 }
 
 Tensor conv2d_down(const Tensor& x, const Tensor& weight) {
   if (!fused(x.size(2), x.size(3)))
-    return box_down(lowered_conv2d(x, weight, {}, {.padding = {1, 1}}));
+    return box_down(autocast_conv2d(x, weight, {}, {.padding = {1, 1}}));
   const Tensor kernel = sum_of_shifts(weight, /*mirrored=*/false, 0.25);
-  return lowered_conv2d(x, kernel, {}, {.stride = 2, .padding = {1, 1}});
+  return autocast_conv2d(x, kernel, {}, {.stride = 2, .padding = {1, 1}});
 }
 
 Tensor fade_reals(const Tensor& x, double alpha) {

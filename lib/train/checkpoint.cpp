@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/archive.h"
-#include "gan/drawing.h"
+#include "gan/synthesis_options.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -180,7 +180,7 @@ void save_model(const fs::path& path,
       {"gantrain.version", kVersion},
       {"gantrain.kimg", number(static_cast<double>(c.images_seen) / 1e3)}};
   if (!recipe.schedule().empty()) {
-    const Drawing drawing = drawing_at(recipe.schedule(), c.stage, c.images_seen);
+    const SynthesisOptions drawing = drawing_at(recipe.schedule(), c.stage, c.images_seen);
     const bool grown = drawing.level == recipe.schedule().stages().back().resolution;
     if (!grown || drawing.alpha < 1) {  // what generate draws by default
       metadata["gantrain.level"] = std::to_string(drawing.level);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/safetensors.h"
-#include "dist/group.h"
+#include "distributed/group.h"
 #include "gan/recipe.h"
 #include "train/step.h"
 

@@ -37,7 +37,7 @@ at::Tensor Evaluation::fakes(const char* purpose, int64_t count) {
     at::Tensor labels;
     if (generator_.classes() > 0)
       labels = torch::arange(first, first + n).remainder(generator_.classes());
-    const at::Tensor bytes = to_bytes(generator_.images(z, labels, drawing_));
+    const at::Tensor bytes = to_bytes(generator_.images(z, labels, synthesis_options_));
     const std::vector<int64_t> levels = generator_.levels();
     const int64_t times = levels.empty() ? 1 : levels.back() / bytes.size(3);
     all.push_back(times == 1 ? bytes

@@ -26,7 +26,7 @@ class Evaluation {
              uint64_t seed);
 
   // From now on generated pictures are drawn so; smaller ones are enlarged, each pixel to a square.
-  void draw(const Drawing& drawing) { drawing_ = drawing; }
+  void draw(const SynthesisOptions& options) { synthesis_options_ = options; }
 
   Image real_grid() const;  // the first real pictures of a fixed permutation
   Image fake_grid();        // from latents that stay the same all through the run
@@ -44,7 +44,7 @@ class Evaluation {
   SampleOptions samples_;
   MetricsOptions metrics_;
   uint64_t seed_;
-  Drawing drawing_;
+  SynthesisOptions synthesis_options_;
 };
 
 }  // namespace gantrain

@@ -21,9 +21,9 @@ std::string shape_of(const at::Tensor& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
 }
 
-class Loader {
+class WeightMatcher {
  public:
-  Loader(const fs::path& path, const Recipe& recipe)
+  WeightMatcher(const fs::path& path, const Recipe& recipe)
       : model_(load_safetensors(path)), names_(recipe.names_in(model_.tensors)) {
     table_.file = path;
   }
@@ -102,7 +102,7 @@ void log_rows(const std::string& what, const std::vector<InitTable::Row>& rows) 
 }  // namespace
 
 InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn::Module& ema) {
-  Loader loader(find_model(file_or_run), recipe);
+  WeightMatcher loader(find_model(file_or_run), recipe);
   const std::vector<Player*> players = recipe.players();
   loader.load(ema, "G_ema.", {""});
   for (const Player* player : players) {

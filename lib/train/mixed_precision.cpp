@@ -37,7 +37,7 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
   ForwardPrecision precision;
   const ComputeType type = compute_type(options, device.is_cuda());
   if (type != ComputeType::kFloat32 && options.mode == PrecisionMode::kAutocast)
-    precision.lowered = type == ComputeType::kFloat16 ? at::kHalf : at::kBFloat16;
+    precision.autocast_type = type == ComputeType::kFloat16 ? at::kHalf : at::kBFloat16;
   const std::vector<std::string> known = blocks_of(players);
   for (const std::string& part : split(options.keep_float32, ',')) {
     const std::string name = trim(part);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "dist/rank_sum.h"
+#include "distributed/rank_sum.h"
 #include "nn/batch_norm.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -89,7 +89,7 @@ void make_syncs(std::vector<PlayerState>& players,
     return;
   }
   for (PlayerState& state : players) {
-    const SyncPromise promise{state.reaches_all, keeps && state.player->active != nullptr};
+    const SyncPromise promise{state.all_parameters_used, keeps && state.player->active != nullptr};
     state.sync =
         GradientSync::create(dist,
                              group,
@@ -101,7 +101,7 @@ void make_syncs(std::vector<PlayerState>& players,
 
 // A reducer that learns a graph once fits a player whose phases have the same one.
 void check_static(const Phase& phase) {
-  if (phase.reaches_all) return;
+  if (phase.all_parameters_used) return;
   fail(Exit::kUsage,
        "dist.static_graph = on: phase {} of this recipe may leave parameters of {} out, so graphs "
        "differ; leave it off",
@@ -134,7 +134,7 @@ std::vector<PlayerState> make_players(Recipe& recipe,
     check_parts(state);
     for (const Phase& phase : recipe.phases()) {
       if (&phase.player != player) continue;
-      state.reaches_all = state.reaches_all && phase.reaches_all;
+      state.all_parameters_used = state.all_parameters_used && phase.all_parameters_used;
       if (dist.static_graph) check_static(phase);
     }
     if (dist.sync_bn && group->world() > 1) share_batch_statistics(*player, group);

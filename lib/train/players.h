@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/gradient_sync.h"
+#include "distributed/gradient_sync.h"
 #include "gan/recipe.h"
 #include "train/gradient_guard.h"
 #include "train/optimizer.h"
@@ -21,7 +21,7 @@ struct PlayerState {
   std::unique_ptr<Optimizer> optimizer;
   std::shared_ptr<GradientSync> sync;  // with --ddp-scope whole one for all players
   NamedTensors active;                 // those of `parameters` that the present stage trains
-  bool reaches_all = false;            // all its phases promise to (Phase::reaches_all)
+  bool all_parameters_used = false;            // all its phases promise to (Phase::all_parameters_used)
   std::shared_ptr<GradientGuard> guard = nullptr;  // null: every step is taken as it comes
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "config/value.h"
-#include "dist/group.h"
+#include "distributed/group.h"
 #include "image/image.h"
 #include "report/console.h"
 #include "report/stats.h"

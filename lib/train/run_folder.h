@@ -48,7 +48,7 @@ std::string resume_command(const std::string& command, const std::string& folder
 // The command that draws a first grid of a model file, or of a run's newest one; `more` flags.
 std::string generate_command(const std::string& model, const std::string& more = "");
 
-// Host, versions, processors, batch system: env.json.
+// TrainCallbacks, versions, processors, batch system: env.json.
 Json describe_environment(const std::string& device, int64_t world);
 
 }  // namespace gantrain

@@ -27,7 +27,7 @@ SharedStatistics::SharedStatistics(const std::vector<PlayerState>& players,
 }
 
 // Everything over the wire in one tensor; what ranks asked for is its last two numbers.
-at::Tensor SharedStatistics::add_up(const Requests& mine) {
+at::Tensor SharedStatistics::add_up(const RankRequests& mine) {
   const auto like = at::TensorOptions().device(device_).dtype(dtype_);
   // rank0 is a mean in which the others weigh nothing: still one all-reduce.
   const double world = static_cast<double>(group_->world());
@@ -77,7 +77,7 @@ void SharedStatistics::move_shared(int64_t iteration) {
   }
 }
 
-Requests SharedStatistics::reduce(const Requests& mine, int64_t iteration) {
+RankRequests SharedStatistics::reduce(const RankRequests& mine, int64_t iteration) {
   const torch::NoGradGuard no_grad;
   const bool alone = group_->world() == 1;
   const at::Tensor asked = alone ? at::Tensor() : add_up(mine);

@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "dist/group.h"
+#include "distributed/group.h"
 #include "train/step.h"
 
 namespace gantrain {
 
 // What ranks ask of each other at the end of an iteration. Any rank may ask; all obey together.
-struct Requests {
+struct RankRequests {
   bool stop = false;
   bool save = false;
 };
@@ -32,10 +32,10 @@ class SharedStatistics {
   void begin();
   // `mine` holds what this rank asks for; returns what any rank asked for. On a GPU, where reading
   // the answer waits for the device, requests are exchanged at every 16th iteration only.
-  Requests reduce(const Requests& mine, int64_t iteration);
+  RankRequests reduce(const RankRequests& mine, int64_t iteration);
 
  private:
-  at::Tensor add_up(const Requests& mine);
+  at::Tensor add_up(const RankRequests& mine);
   void undo_overflows();
   void move_shared(int64_t iteration);
   std::shared_ptr<Group> group_;

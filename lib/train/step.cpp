@@ -46,7 +46,7 @@ const Player* recorded_player(const Phase& phase,
 // Forward and loss alone: a backward pass computes in the types that they left in the graph.
 at::Tensor loss_of(const Phase& phase, const Batch& batch, const StepHooks& hooks) {
   if (hooks.precision == nullptr) return phase.loss(batch);
-  const WithPrecision lowered(*hooks.precision, batch.real.device().type(), hooks.computed);
+  const AutocastScope lowered(*hooks.precision, batch.real.device().type(), hooks.computed);
   return phase.loss(batch);
 }
 

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "dist/self_check.h"
+#include "distributed/self_check.h"
 #include "report/html.h"
 #include "train/ema.h"
 #include "train/run_folder.h"
@@ -120,7 +120,7 @@ void Trainer::predict_time() {
          short_duration(left * each));
 }
 
-Requests Trainer::poll_requests() {
+RankRequests Trainer::poll_requests() {
   const double limit = run_.stop_after.seconds;
   const bool late = limit > 0 && writes() && monotonic_seconds() - setup_.host.started >= limit;
   if (late) stop_reason_ = "--stop-after";

@@ -10,7 +10,7 @@
 #include "data/loader.h"
 #include "train/checkpoint.h"
 #include "train/evaluate.h"
-#include "train/host.h"
+#include "train/callbacks.h"
 #include "train/init_from.h"
 #include "train/mixed_precision.h"
 #include "train/reporter.h"
@@ -43,7 +43,7 @@ class Trainer {
   void iterate();
   void report_gradients(const Player& player, const GradientReport& report);
   void end_of_iteration(int64_t images_before);
-  Requests poll_requests();
+  RankRequests poll_requests();
   void predict_time();
   void tick();
   void check_ranks();
@@ -87,8 +87,8 @@ class Trainer {
   std::filesystem::path resumed_from_;
   std::optional<InitTable> init_;  // of a fresh run with --init-from, rank 0
   int lock_ = -1;                  // descriptor of the run folder's lock
-  Requests asked_;                 // by this rank, until all have heard
-  Requests granted_;               // by all ranks, at the end of the last iteration
+  RankRequests asked_;                 // by this rank, until all have heard
+  RankRequests granted_;               // by all ranks, at the end of the last iteration
   std::string stop_reason_ = "another rank asked";
   int64_t sampled_at_ = -1;  // images seen at the last sample, metric
   int64_t measured_at_ = -1;

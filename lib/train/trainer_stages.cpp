@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Growing: what changes when a stage of the schedule begins. A recipe whose networks do not grow
 // has one stage for ever.
-#include "gan/drawing.h"
+#include "gan/synthesis_options.h"
 #include "train/trainer.h"
 #include "util/error.h"
 #include "util/log.h"

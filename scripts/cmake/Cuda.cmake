@@ -29,7 +29,7 @@ if(missing)
   return()
 endif()
 
-add_library(gantrain_cuda SHARED ${CMAKE_SOURCE_DIR}/lib/dist/nccl.cpp)
+add_library(gantrain_cuda SHARED ${CMAKE_SOURCE_DIR}/lib/distributed/nccl.cpp)
 target_include_directories(gantrain_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib)
 target_compile_definitions(gantrain_cuda PRIVATE USE_C10D_NCCL)
 target_include_directories(gantrain_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${GANTRAIN_NCCL_INCLUDE})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # GANTRAIN_REDUCER: whether LibTorch's c10d::Reducer has the constructor and methods that
-# lib/dist/reducer.cpp uses; they differ between releases. Tried once, kept in the cache.
+# lib/distributed/reducer.cpp uses; they differ between releases. Tried once, kept in the cache.
 if(DEFINED GANTRAIN_REDUCER)
   return()
 endif()

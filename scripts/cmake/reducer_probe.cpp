@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles if c10d::Reducer is as lib/dist/reducer.cpp uses it.
+// Compiles if c10d::Reducer is as lib/distributed/reducer.cpp uses it.
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <type_traits>
 

@@ -61,9 +61,9 @@ Image picture_of(const std::vector<int64_t>& seeds) {
   std::vector<at::Tensor> layers;
   for (size_t l = 0; l < seeds.size(); ++l) {
     const at::Tensor z = latents_of_seeds(Json::array({seeds[l]}), 4);
-    layers.push_back(generator.styles(z, {}, {})[0][static_cast<int64_t>(l)]);
+    layers.push_back(generator.map(z, {}, {})[0][static_cast<int64_t>(l)]);
   }
-  return to_image(generator.images_of_styles(torch::stack(layers).unsqueeze(0), {})[0]);
+  return to_image(generator.synthesize(torch::stack(layers).unsqueeze(0), {})[0]);
 }
 
 Image picture_of(int64_t seed) { return picture_of({seed, seed, seed}); }
@@ -84,8 +84,8 @@ TEST_CASE("PicturesOfStylesFilesAreThoseOfTheirSeeds") {
   ToyGenerator generator;
   draw_pictures(generator, request(folder, R"("seeds": [3, 5])"));
   const at::Tensor z = latents_of_seeds(Json::array({3, 5}), 4);
-  save_npy(folder / "w.npy", generator.styles(z, {}, {}));
-  save_npy(folder / "rows.npy", generator.styles(z, {}, {}).select(1, 0));
+  save_npy(folder / "w.npy", generator.map(z, {}, {}));
+  save_npy(folder / "rows.npy", generator.map(z, {}, {}).select(1, 0));
   for (const std::string name : {"w.npy", "rows.npy"}) {
     Json of_styles = request(folder, "");
     of_styles["w"] = (folder / name).string();
@@ -185,10 +185,10 @@ TEST_CASE("AWalkMeetsItsSeedsAndMovesEvenlyBetweenThem") {
   CHECK(png(folder / "out/frame0002.png").pixels == picture_of(2).pixels);
   CHECK(png(folder / "out/frame0004.png").pixels == picture_of(9).pixels);
   const at::Tensor z = latents_of_seeds(Json::array({4, 2}), 4);
-  const at::Tensor ws = generator.styles(z, {}, {});
+  const at::Tensor ws = generator.map(z, {}, {});
   const at::Tensor half =
       space == "z" ? generator.images(spherical(z[0], z[1], 0.5).unsqueeze(0), {}, {})
-                   : generator.images_of_styles(linear(ws[0], ws[1], 0.5).unsqueeze(0), {});
+                   : generator.synthesize(linear(ws[0], ws[1], 0.5).unsqueeze(0), {});
   CHECK(png(folder / "out/frame0001.png").pixels == to_image(half[0]).pixels);
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("RandomNoiseIsKeyedByThePicture") {
 TEST_CASE("APictureIsThatOfItsStyles") {
   ToyGenerator generator(kAll);
   Painter painter(generator, request(R"("class": 3, "trunc": 0.7, "noise_mode": "random")"));
-  const at::Tensor ws = painter.styles(z());
+  const at::Tensor ws = painter.map(z());
   REQUIRE(ws.sizes() == at::IntArrayRef({3, 4}));
   CHECK(painter.picture_of_styles(ws, 9).equal(painter.picture(z(), 9)));
 }

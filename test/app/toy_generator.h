@@ -30,9 +30,9 @@ class ToyGenerator final : public Generator {
   bool has_noise() const override { return abilities_.noise; }
   std::vector<int64_t> levels() const override { return abilities_.levels; }
 
-  at::Tensor images(const at::Tensor& z, const at::Tensor& labels, const Drawing& drawing) override;
-  at::Tensor styles(const at::Tensor& z, const at::Tensor& labels, const Drawing& drawing) override;
-  at::Tensor images_of_styles(const at::Tensor& ws, const Drawing& drawing) override;
+  at::Tensor images(const at::Tensor& z, const at::Tensor& labels, const SynthesisOptions& options) override;
+  at::Tensor map(const at::Tensor& z, const at::Tensor& labels, const SynthesisOptions& options) override;
+  at::Tensor synthesize(const at::Tensor& ws, const SynthesisOptions& options) override;
 
  private:
   ToyAbilities abilities_;

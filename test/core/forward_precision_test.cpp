@@ -22,18 +22,18 @@ TEST_CASE("AForwardPassIsLoweredWhileItLives") {
   const ForwardPrecision half{at::kBFloat16, {}};
   CHECK_FALSE(autocast_is_on());
   {
-    const WithPrecision lowered(half, at::kCPU);
+    const AutocastScope lowered(half, at::kCPU);
     CHECK(autocast_is_on());
     CHECK(product_type() == at::kBFloat16);
     CHECK_FALSE(in_float32());
     {
-      const InFloat32 exact("a reason");
+      const AutocastDisabled exact("a reason");
       CHECK(product_type() == at::kFloat);
       CHECK(in_float32());
       CHECK_FALSE(autocast_is_on());
     }
     CHECK(product_type() == at::kBFloat16);
-    CHECK_THROWS(WithPrecision(half, at::kCPU));
+    CHECK_THROWS(AutocastScope(half, at::kCPU));
   }
   CHECK_FALSE(autocast_is_on());
   CHECK(product_type() == at::kFloat);
@@ -43,7 +43,7 @@ TEST_CASE("ALoweredWeightIsForgottenAfterTheForwardPass") {
   const ForwardPrecision half{at::kBFloat16, {}};
   at::Tensor weight = torch::ones({1, 1}).requires_grad_(true);
   const auto product = [&] {
-    const WithPrecision lowered(half, at::kCPU);
+    const AutocastScope lowered(half, at::kCPU);
     return at::matmul(torch::ones({1, 1}), weight).item<float>();
   };
   CHECK(product() == 1);
@@ -56,7 +56,7 @@ TEST_CASE("ALoweredWeightIsForgottenAfterTheForwardPass") {
 
 TEST_CASE("WithoutLoweringAForwardPassIsAsItWas") {
   const ForwardPrecision none;
-  const WithPrecision same(none, at::kCPU);
+  const AutocastScope same(none, at::kCPU);
   CHECK(product_type() == at::kFloat);
   CHECK_FALSE(autocast_is_on());
 }
@@ -64,16 +64,16 @@ TEST_CASE("WithoutLoweringAForwardPassIsAsItWas") {
 TEST_CASE("AnErrorInAForwardPassLeavesNothingBehind") {
   const ForwardPrecision half{at::kHalf, {}};
   const auto fails = [&] {
-    const WithPrecision lowered(half, at::kCPU);
+    const AutocastScope lowered(half, at::kCPU);
     const BlockScope G("G");
-    const InFloat32 exact("a reason");
+    const AutocastDisabled exact("a reason");
     throw std::runtime_error("stop");
   };
   CHECK_THROWS(fails());
   CHECK_FALSE(autocast_is_on());
   CHECK_FALSE(in_float32());
   std::vector<Computed> seen;
-  const WithPrecision again(half, at::kCPU, &seen);
+  const AutocastScope again(half, at::kCPU, &seen);
   note_computed(at::kFloat);
   CHECK(seen == std::vector<Computed>{{"", at::kFloat, ""}});
 }
@@ -81,7 +81,7 @@ TEST_CASE("AnErrorInAForwardPassLeavesNothingBehind") {
 TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
   const ForwardPrecision half{at::kBFloat16, {}};
   std::vector<Computed> seen;
-  const WithPrecision lowered(half, at::kCPU, &seen);
+  const AutocastScope lowered(half, at::kCPU, &seen);
   for (int i = 0; i < 2; ++i) {
     const BlockScope D("D");
     {
@@ -91,7 +91,7 @@ TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
       note_computed(at::kBFloat16);
     }
     const BlockScope block("b4");
-    const InFloat32 exact("scores"), within("another"), no_island("none", false);
+    const AutocastDisabled exact("scores"), within("another"), no_island("none", false);
     note_computed(at::kFloat);
   }
   CHECK(seen ==
@@ -100,7 +100,7 @@ TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
 
 TEST_CASE("WhatIsKeptInFloat32IsSoWithAllThatIsInsideIt") {
   const ForwardPrecision half{at::kBFloat16, {"G.synthesis", "D.b4"}};
-  const WithPrecision lowered(half, at::kCPU);
+  const AutocastScope lowered(half, at::kCPU);
   const auto type_in = [](const char* network, const char* block) {
     const BlockScope outer(network);
     const BlockScope inner(block);

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "computed_text.h"
-#include "dist/gradient_sync.h"
+#include "distributed/gradient_sync.h"
 #include "tensor_checks.h"
 
 using namespace gantrain;
@@ -89,7 +89,7 @@ TEST_CASE("WhatIsComputedBehindAHandleIsABlockOfItsPlayersPart") {
   const Handle<Noting> G(player, net), synthesis(player, net, "synthesis");
   const ForwardPrecision same;
   std::vector<Computed> seen;
-  const WithPrecision pass(same, at::kCPU, &seen);
+  const AutocastScope pass(same, at::kCPU, &seen);
   G(torch::ones({}));
   synthesis.call(&Noting::forward, torch::ones({}));
   CHECK(seen ==

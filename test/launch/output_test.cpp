@@ -28,7 +28,7 @@ class Captured {
 
  private:
   Pipe pipe_;
-  Descriptor saved_;
+  UniqueFd saved_;
 };
 
 }  // namespace

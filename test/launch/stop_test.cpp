@@ -120,7 +120,7 @@ TEST_CASE("AStopWhileLoadingEndsAtOnce") {
   CHECK(result.after_signal < 2);
 }
 
-TEST_CASE("AStopThatArrivesWithTheNurserysAnswerLetsTheRanksSave") {
+TEST_CASE("AStopThatArrivesWithTheForkServersAnswerLetsTheRanksSave") {
   clear_shared_numbers();
   World world;
   Launcher launcher(

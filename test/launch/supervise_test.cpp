@@ -199,7 +199,7 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
   CHECK(eventually([] { return all_gone(3); }, 5));
 }
 
-TEST_CASE("NoNurseryOutlivesAKilledLauncher") {
+TEST_CASE("NoForkServerOutlivesAKilledLauncher") {
   clear_shared_numbers();
   World world;
   Launcher launcher(

@@ -65,8 +65,8 @@ TEST_CASE("WhatTakesPartIsWhatGetsAGradientOfScoresAndPenalty") {
     for (const Level level :
          {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
       D->zero_grad(/*set_to_none=*/true);
-      const Slopes s =
-          slopes([&](const at::Tensor& x) { return D->forward(x, level); }, pictures(level.pixels));
+      const InputGradients s =
+          input_gradients([&](const at::Tensor& x) { return D->forward(x, level); }, pictures(level.pixels));
       (s.scores.mean() + s.squared_norms.mean()).backward();
       for (const auto& item : D->named_parameters()) {
         CAPTURE(item.key(), level.pixels, level.alpha);

@@ -22,7 +22,7 @@ at::Tensor pictures() { return torch::randn({6, 2, 1, 1}, at::kDouble); }
 TEST_CASE("SlopesOfALinearDAreItsWeights") {
   const Linear D;
   const at::Tensor x = pictures();
-  const Slopes s = slopes(D, x);
+  const InputGradients s = input_gradients(D, x);
   CHECK(torch::allclose(s.scores, D(x)));
   CHECK(torch::allclose(s.squared_norms, torch::full({6}, 25., at::kDouble)));
   s.squared_norms.mean().backward();
@@ -42,7 +42,7 @@ TEST_CASE("TheLossesAreTheSumsOfTheirParts") {
   const DiscriminatorLoss wgan =
       wgan_gp_d(D, real, fake, torch::rand({6, 1, 1, 1}, at::kDouble), {10, 2, 0.5, 0.25});
   const double norm = 5 * 0.25;
-  CHECK(torch::allclose(wgan.mixed_norms, torch::full({6}, norm, at::kDouble)));
+  CHECK(torch::allclose(wgan.interpolated_norms, torch::full({6}, norm, at::kDouble)));
   CHECK(wgan.loss.item<double>() ==
         Approx((D(fake).mean() - D(real).mean() + 0.5 * D(real).square().mean()).item<double>() +
                10 * (norm / 2 - 1) * (norm / 2 - 1)));

@@ -15,10 +15,10 @@ has() { grep -c "$1" "$2" || true; }
 
 configure -DGANTRAIN_REDUCER_PROBE="$tmp/probe.cpp"
 expect "it says what to do" 1 "$(tr '\n' ' ' <"$tmp/said" | tr -s ' ' | has 'will need --ddp-mode flat' -)"
-expect "the stand-in is compiled" 1 "$(has 'build .*gantrain_dist.dir/reducer_absent.cpp.o:' "$tmp/build/build.ninja")"
-expect "the Reducer is not" 0 "$(has 'build .*gantrain_dist.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"
+expect "the stand-in is compiled" 1 "$(has 'build .*gantrain_distributed.dir/reducer_absent.cpp.o:' "$tmp/build/build.ninja")"
+expect "the Reducer is not" 0 "$(has 'build .*gantrain_distributed.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"
 expect "the thin program does not know it" 0 "$(has 'DEFINES = .*GANTRAIN_REDUCER' "$tmp/build/build.ninja")"
 
 configure -UGANTRAIN_REDUCER -UGANTRAIN_REDUCER_PROBE
 expect "2.11's fits" 1 "$(has 'c10d::Reducer: fits' "$tmp/said")"
-expect "the Reducer is compiled" 1 "$(has 'build .*gantrain_dist.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"
+expect "the Reducer is compiled" 1 "$(has 'build .*gantrain_distributed.dir/reducer.cpp.o:' "$tmp/build/build.ninja")"

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "dist/gradient_sync.h"
+#include "distributed/gradient_sync.h"
 #include "spawn_ranks.h"
 #include "tensor_checks.h"
 #include "util/error.h"

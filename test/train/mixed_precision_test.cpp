@@ -239,11 +239,11 @@ TEST_CASE("ForwardPassesAreLoweredByAutocastAlone") {
   const Made made({1, 1});
   const std::vector<PlayerState> players = toy_players(*made.recipe);
   PrecisionOptions options;
-  const auto lowered = [&] { return forward_precision(options, at::kCPU, players).lowered; };
+  const auto lowered = [&] { return forward_precision(options, at::kCPU, players).autocast_type; };
   CHECK_FALSE(lowered());
   options.amp = Amp::kAuto;
   CHECK(lowered() == at::kBFloat16);
-  CHECK(forward_precision(options, at::Device(at::kCUDA, 0), players).lowered == at::kHalf);
+  CHECK(forward_precision(options, at::Device(at::kCUDA, 0), players).autocast_type == at::kHalf);
   options.mode = PrecisionMode::kBlocks;
   CHECK_FALSE(lowered());
 }

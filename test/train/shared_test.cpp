@@ -21,7 +21,7 @@ int check_buffers(const Rendezvous& r, BufferSync mode, double expected_of_rank_
   at::Tensor buffer = recipe->players()[0]->network->buffers()[0];
   buffer.fill_(static_cast<double>(r.rank + 1));
   SharedStatistics shared(players, {}, group, mode);
-  const Requests heard = shared.reduce({r.rank == 1, false}, 0);
+  const RankRequests heard = shared.reduce({r.rank == 1, false}, 0);
   if (!heard.stop || heard.save) return 1;
   if (r.rank != 2) return 0;
   return std::abs(buffer[0].item<double>() - expected_of_rank_two) < 1e-6 ? 0 : 1;

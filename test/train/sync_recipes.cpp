@@ -158,7 +158,7 @@ class Growing final : public GrowingRecipe {
     phases_.push_back({"G", G_player_, 1, 0, [this](const Batch& b) {
                          return torch::softplus(-D_(fake(b), level)).mean();
                        }});
-    for (Phase& phase : phases_) phase.reaches_all = promises;
+    for (Phase& phase : phases_) phase.all_parameters_used = promises;
   }
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
   std::vector<Phase>& phases() override { return phases_; }

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "data/options.h"
-#include "dist/options.h"
+#include "distributed/options.h"
 #include "train/options.h"
 
 namespace gantrain {
@@ -94,7 +94,7 @@ class ToyGenerator final : public Generator {
   explicit ToyGenerator(int64_t side) : net_(std::make_shared<ToyG>(side)) { net_->eval(); }
   std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return kZ; }
-  at::Tensor images(const at::Tensor& z, const at::Tensor&, const Drawing&) override {
+  at::Tensor images(const at::Tensor& z, const at::Tensor&, const SynthesisOptions&) override {
     const torch::NoGradGuard no_grad;
     return net_->forward(z.to(net_->weight.options())).to(at::kFloat);
   }

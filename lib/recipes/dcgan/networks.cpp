@@ -5,7 +5,7 @@
 
 #include "core/forward_precision.h"
 #include "core/tensors.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -70,7 +70,7 @@ Tensor Generator::forward(const Tensor& z) {
     const Convolution& layer = *convolutions[i];
     {
       const BlockScope named(layer.block);
-      x = lowered_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
+      x = autocast_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
     }
     if (norms[i]) x = norms[i]->forward(x);
     if (i + 1 < convolutions.size()) x = torch::relu(x);
@@ -107,8 +107,8 @@ Tensor Discriminator::forward(const Tensor& images) {
     const int64_t padding = hidden ? 1 : 0;
     {
       const BlockScope named(layer.block);
-      const InFloat32 exact("the last 4x4 block: scores", !hidden);
-      x = lowered_conv2d(x, layer.weight, layer.bias, {hidden ? 2 : 1, {padding, padding}});
+      const AutocastDisabled exact("the last 4x4 block: scores", !hidden);
+      x = autocast_conv2d(x, layer.weight, layer.bias, {hidden ? 2 : 1, {padding, padding}});
     }
     if (norms[i]) x = norms[i]->forward(x);
     if (hidden) x = torch::leaky_relu(x, 0.2);

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "gan/turns.h"
+#include "gan/alternating_phases.h"
 #include "ops/losses.h"
 #include "recipes/dcgan/networks.h"
 #include "util/error.h"
@@ -41,7 +41,7 @@ class Dcgan final : public Recipe {
       move_to(*player->network, context.device, context.dtype);
       player->network->train();
     }
-    phases_ = take_turns(
+    phases_ = alternating_phases(
         D_player_,
         [this](const Batch& b, int64_t) { return d_loss(b); },
         G_player_,
@@ -152,7 +152,7 @@ class TrainedGenerator final : public gantrain::Generator {
   std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return net_->shape.latent; }
 
-  Tensor images(const Tensor& z, const Tensor& /*labels*/, const Drawing& /*drawing*/) override {
+  Tensor images(const Tensor& z, const Tensor& /*labels*/, const SynthesisOptions& /*options*/) override {
     const torch::NoGradGuard no_grad;
     return net_->forward(z.to(net_->convolutions[0]->weight.options())).to(torch::kFloat);
   }

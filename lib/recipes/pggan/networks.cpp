@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "core/forward_precision.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
 #include "util/error.h"
@@ -49,7 +49,7 @@ Tensor Generator::forward(const Tensor& z, const Level& level) {
   Tensor x;
   {
     const BlockScope named(block_name(4));
-    x = lowered_linear(pixel_norm(z), blocks_[0]->first->w());
+    x = autocast_linear(pixel_norm(z), blocks_[0]->first->w());
     x = finish(x.reshape({z.size(0), -1, 4, 4}), *blocks_[0]->first);
     x = finish(conv_without_bias(x, *blocks_[0]->second), *blocks_[0]->second);
   }

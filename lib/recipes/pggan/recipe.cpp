@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "gan/phase_draws.h"
-#include "gan/turns.h"
+#include "gan/alternating_phases.h"
 #include "ops/resample.h"
 #include "recipes/pggan/convert.h"
 #include "recipes/pggan/losses.h"
@@ -43,7 +43,7 @@ class PgGan final : public Recipe {
     }
     follow_stage(G_player_, *G_net_, stage_);
     follow_stage(D_player_, *D_net_, stage_);
-    phases_ = take_turns(
+    phases_ = alternating_phases(
         D_player_,
         [this](const Batch& b, int64_t phase) { return d_loss(b, phase); },
         G_player_,
@@ -86,7 +86,7 @@ class PgGan final : public Recipe {
     context_.record("Loss/scores/real", d.real_scores);
     context_.record("Loss/signs/real", d.real_scores.sign());
     context_.record("Loss/scores/fake", d.fake_scores);
-    context_.record("Loss/gradient_norm", d.mixed_norms);
+    context_.record("Loss/gradient_norm", d.interpolated_norms);
     return d.loss;
   }
 

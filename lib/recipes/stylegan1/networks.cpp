@@ -5,7 +5,7 @@
 
 #include "core/forward_precision.h"
 #include "ops/adain.h"
-#include "ops/lowered.h"
+#include "ops/autocast.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
 #include "recipes/stylegan1/styles.h"
@@ -70,7 +70,7 @@ constexpr const char* kStyles = "latents and styles scale everything else";
 }
 
 Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
-  const InFloat32 exact(kStyles);
+  const AutocastDisabled exact(kStyles);
   Tensor x = z;
   if (classes) {
     const Tensor beside =
@@ -78,7 +78,7 @@ Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
     x = at::cat({z, beside}, 1);
   }
   x = pixel_norm(x);
-  for (const auto& layer : layers) x = lrelu(lowered_linear(x, layer->w()), layer->b());
+  for (const auto& layer : layers) x = lrelu(autocast_linear(x, layer->w()), layer->b());
   return x;
 }
 
@@ -105,7 +105,7 @@ Tensor StyledLayer::finish(const Tensor& features, const Tensor& w, const Tensor
   }
   const Tensor both = [&] {
     const BlockScope named("StyleMod");
-    const InFloat32 exact(kStyles);
+    const AutocastDisabled exact(kStyles);
     return dense(w, *style);
   }();
   return adain(lrelu(x, bias), both);
@@ -134,7 +134,7 @@ Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
 
 namespace {
 void note_constant(const Tensor& constant) {
-  const InFloat32 exact("a constant: nothing is multiplied");
+  const AutocastDisabled exact("a constant: nothing is multiplied");
   note_computed(constant.scalar_type());
 }
 }  // namespace
@@ -164,7 +164,7 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noi
       x = finish(blur(conv2d_up(x, layers[2 * i]->kernel())), 2 * i);
     }
     const BlockScope second(i == 0 ? "Conv" : "Conv1");
-    x = lowered_conv2d(x, layers[2 * i + 1]->kernel(), {}, {.padding = {1, 1}});
+    x = autocast_conv2d(x, layers[2 * i + 1]->kernel(), {}, {.padding = {1, 1}});
     x = finish(x, 2 * i + 1);
   }
   const Tensor picture = picture_of(top, x);

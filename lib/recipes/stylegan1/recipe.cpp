@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "gan/phase_draws.h"
-#include "gan/turns.h"
+#include "gan/alternating_phases.h"
 #include "ops/resample.h"
 #include "recipes/stylegan1/convert.h"
 #include "recipes/stylegan1/losses.h"
@@ -84,7 +84,7 @@ StyleGan1::StyleGan1(const RecipeContext& context)
   }
   follow_stage(G_player_, *G_net_, stage_);
   follow_stage(D_player_, *D_net_, stage_);
-  phases_ = take_turns(
+  phases_ = alternating_phases(
       D_player_,
       [this](const Batch& b, int64_t phase) { return d_loss(b, phase); },
       G_player_,
@@ -107,7 +107,7 @@ Tensor StyleGan1::styles(const Batch& b, int64_t phase, const Tensor& labels) {
   const Tensor ws = broadcast(w, G_net_->num_ws());
   if (cutoff == layers) return ws;
   const Tensor other = mapping_(draws_.z(b, phase, 1).to(like), labels);
-  return mixed(ws, broadcast(other, G_net_->num_ws()), cutoff);
+  return mix_styles(ws, broadcast(other, G_net_->num_ws()), cutoff);
 }
 
 Tensor StyleGan1::pictures(const Batch& b, int64_t phase, const Tensor& labels) {
@@ -140,7 +140,7 @@ Tensor StyleGan1::d_loss(const Batch& b, int64_t phase) {
   context_.record("Loss/scores/fake", d.fake_scores);
   if (d.r1_penalty.defined()) context_.record("Loss/r1_penalty", d.r1_penalty);
   if (d.r2_penalty.defined()) context_.record("Loss/r2_penalty", d.r2_penalty);
-  if (d.mixed_norms.defined()) context_.record("Loss/gradient_norm", d.mixed_norms);
+  if (d.interpolated_norms.defined()) context_.record("Loss/gradient_norm", d.interpolated_norms);
   return d.loss;
 }
 

@@ -27,7 +27,7 @@ Tensor truncated(const Tensor& ws,
                  1);
 }
 
-Tensor mixed(const Tensor& ws, const Tensor& others, int64_t cutoff) {
+Tensor mix_styles(const Tensor& ws, const Tensor& others, int64_t cutoff) {
   const int64_t layers = ws.size(1);
   const int64_t first = std::clamp<int64_t>(cutoff, 0, layers);
   return at::cat({ws.narrow(1, 0, first), others.narrow(1, first, layers - first)}, 1);

@@ -23,7 +23,7 @@ at::Tensor truncated(const at::Tensor& ws,
                      std::optional<int64_t> cutoff);
 
 // Mixing regularisation (sec. 3.1): layers below `cutoff` from one, the others from the other.
-at::Tensor mixed(const at::Tensor& ws, const at::Tensor& others, int64_t cutoff);
+at::Tensor mix_styles(const at::Tensor& ws, const at::Tensor& others, int64_t cutoff);
 
 // Running average of w, in place: average <- mean + beta (average - mean).
 void move_average_(at::Tensor average, const at::Tensor& mean_of_w, double beta = 0.995);

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "gan/drawing.h"
+#include "gan/synthesis_options.h"
 #include "gan/model_json.h"
 #include "recipes/stylegan1/styles.h"
 
@@ -28,19 +28,19 @@ class TrainedGenerator final : public gantrain::Generator {
   bool has_noise() const override { return true; }
   std::vector<int64_t> levels() const override { return levels_up_to(net_->shape.resolution); }
 
-  Tensor images(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
-    return images_of_styles(styles(z, labels, drawing), drawing);
+  Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
+    return synthesize(map(z, labels, options), options);
   }
 
-  Tensor styles(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
+  Tensor map(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
     const Tensor classes = labels.defined() ? labels.to(average().device()) : labels;
     const Tensor w = net_->mapping->forward(z.to(average().options()), classes);
-    return truncated(broadcast(w, num_ws()), average(), drawing.trunc, drawing.trunc_cutoff)
+    return truncated(broadcast(w, num_ws()), average(), options.trunc, options.trunc_cutoff)
         .to(torch::kFloat);
   }
 
-  Tensor images_of_styles(const Tensor& ws, const Drawing& drawing) override {
+  Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
     TORCH_CHECK(ws.dim() == 3 && ws.size(1) == num_ws() && ws.size(2) == w_dim(),
                 "latents of the layers are [N, ",
@@ -49,20 +49,20 @@ class TrainedGenerator final : public gantrain::Generator {
                 w_dim(),
                 "], not ",
                 ws.sizes());
-    const Level level{level_of(drawing, levels()), drawing.alpha};
-    const Noise noise = noise_of(drawing, ws.size(0));
+    const Level level{level_of(options, levels()), options.alpha};
+    const Noise noise = noise_of(options, ws.size(0));
     return net_->synthesis->forward(ws.to(average().options()), level, noise).to(torch::kFloat);
   }
 
  private:
   const Tensor& average() const { return net_->dlatent_avg; }
 
-  Noise noise_of(const Drawing& drawing, int64_t count) const {
-    switch (drawing.noise) {
+  Noise noise_of(const SynthesisOptions& options, int64_t count) const {
+    switch (options.noise) {
       case NoiseMode::kConst:
         return net_->synthesis->stored_noise();
       case NoiseMode::kRandom:
-        return drawn_noise({drawing.noise_seed, 0, 0, {0, 1, count}}, average());
+        return drawn_noise({options.noise_seed, 0, 0, {0, 1, count}}, average());
       case NoiseMode::kNone:
         return no_noise();
     }

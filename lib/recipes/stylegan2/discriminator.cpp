@@ -86,7 +86,7 @@ DiscriminatorEpilogue::DiscriminatorEpilogue(const DiscriminatorShape& s)
 
 Tensor DiscriminatorEpilogue::forward(const Canvas& in) {
   const BlockScope named("b4");
-  const InFloat32 exact("the last block: statistics of the batch, and scores");
+  const AutocastDisabled exact("the last block: statistics of the batch, and scores");
   const at::ScalarType dtype = conv->weight.scalar_type();
   Tensor x = in.x.defined() ? in.x.to(dtype) : in.x;
   if (fromrgb) {

@@ -52,7 +52,7 @@ FullyConnected::FullyConnected(const Config& c) : config(c) {
 }
 
 Tensor FullyConnected::forward(const Tensor& x) {
-  const InFloat32 exact("latents and styles scale everything else");
+  const AutocastDisabled exact("latents and styles scale everything else");
   const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
   const Tensor y =
       at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);

@@ -30,7 +30,7 @@ Mapping::Mapping(const MappingShape& s) : shape(s) {
 }
 
 Tensor Mapping::forward(const Tensor& z, const Tensor& labels) {
-  const InFloat32 exact("latents and styles scale everything else");
+  const AutocastDisabled exact("latents and styles scale everything else");
   note_computed(fc.front()->weight.scalar_type());
   const auto options = fc.front()->weight.options().requires_grad(false);
   Tensor x;

@@ -214,7 +214,7 @@ Tensor StyleGan2::g_main(const Batch& b, int64_t phase) {
 // the micro-batch is enough (app. B). This phase's own mean moves a before it is used, and takes
 // part in the gradient.
 Tensor StyleGan2::g_path(const Batch& all, int64_t phase) {
-  const InFloat32 exact("a penalty", autocast_is_on());
+  const AutocastDisabled exact("a penalty", autocast_is_on());
   Batch b = all;
   b.samples.count = std::max(all.samples.count / options_.pl_shrink, int64_t{1});
   const Tensor ws = styles(b, phase);
@@ -253,8 +253,8 @@ void StyleGan2::see_real(const Tensor& real_scores) {
 
 // gamma/2 E[|grad D(x)|^2] at the picture before its augmentation: Mescheder et al. 2018, eq. 9.
 Tensor StyleGan2::d_r1(const Batch& b, int64_t phase) {
-  const Slopes real =
-      slopes([&](const Tensor& x) { return scores(b, reals_of(phase), x, b.labels); }, b.real);
+  const InputGradients real =
+      input_gradients([&](const Tensor& x) { return scores(b, reals_of(phase), x, b.labels); }, b.real);
   see_real(real.scores);
   context_.record("Loss/r1_penalty", real.squared_norms);
   return *options_.gamma / 2 * real.squared_norms.mean();

@@ -38,26 +38,26 @@ class TrainedGenerator final : public gantrain::Generator {
   int64_t w_dim() const override { return mapping().w_dim; }
   bool has_noise() const override { return true; }
 
-  Tensor images(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
-    return images_of_styles(styles(z, labels, drawing), drawing);
+  Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
+    return synthesize(map(z, labels, options), options);
   }
 
-  Tensor styles(const Tensor& z, const Tensor& labels, const Drawing& drawing) override {
+  Tensor map(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
     if (classes() > 0 && !labels.defined())
       fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
     const Tensor ws = for_all_layers(net_->mapping->forward(z, labels), num_ws());
-    return net_->mapping->truncated(ws, drawing.trunc, drawing.trunc_cutoff);
+    return net_->mapping->truncated(ws, options.trunc, options.trunc_cutoff);
   }
 
-  Tensor images_of_styles(const Tensor& ws, const Drawing& drawing) override {
+  Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
     const auto draw = [&](int64_t layer, int64_t size) {
-      const Stream stream(drawing.noise_seed, "noise", static_cast<uint64_t>(layer));
+      const Stream stream(options.noise_seed, "noise", static_cast<uint64_t>(layer));
       return normal(stream, {0, 1, 1}, {1, size, size});
     };
     const Tensor w = ws.to(net_->mapping->w_avg.options());
-    return net_->synthesis->forward(w, {drawing.noise, draw}).to(at::kFloat);
+    return net_->synthesis->forward(w, {options.noise, draw}).to(at::kFloat);
   }
 
   void load(const Tensors& tensors, const std::string& source) override {

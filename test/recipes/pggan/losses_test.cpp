@@ -60,8 +60,8 @@ class Losses {
     return {{{"loss_mean", d.loss},
              {"real_scores", d.real_scores},
              {"fake_scores", d.fake_scores},
-             {"mixed_scores", d.mixed_scores},
-             {"mixed_norms", d.mixed_norms},
+             {"interpolated_scores", d.interpolated_scores},
+             {"interpolated_norms", d.interpolated_norms},
              {"epsilon_penalty", d.real_scores.square()}},
             official_gradients(official_.D)};
   }
@@ -115,6 +115,6 @@ TEST_CASE("ThePenaltyByFullSizePicturesIsTheOneTakenThroughTheirReduction") {
   options.gp_size = pggan::PenaltySize::kNative;
   const DiscriminatorLoss exact =
       pggan::d_loss(reduced, nearest_up(real), nearest_up(fake), t, options, 16);
-  CHECK(scaled_error(quick.mixed_norms.detach(), exact.mixed_norms.detach()) < 1e-5);
+  CHECK(scaled_error(quick.interpolated_norms.detach(), exact.interpolated_norms.detach()) < 1e-5);
   CHECK(quick.loss.item<float>() == Approx(exact.loss.item<float>()).epsilon(1e-5));
 }

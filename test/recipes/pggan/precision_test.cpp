@@ -39,7 +39,7 @@ struct Pass {
 
 Pass pass(const Pair& nets, const ForwardPrecision& precision) {
   Pass result;
-  const WithPrecision lowered(precision, at::kCPU, &result.computed);
+  const AutocastScope lowered(precision, at::kCPU, &result.computed);
   {
     const BlockScope named("G");
     result.pictures = nets.G->forward(latents(), kFading);
@@ -89,7 +89,7 @@ TEST_CASE("LossesOfPgganUnderAutocastReachEveryWeightInFloat32") {
     std::vector<Computed> computed;
     DiscriminatorLoss d;
     {
-      const WithPrecision lowered(precision, at::kCPU, &computed);
+      const AutocastScope lowered(precision, at::kCPU, &computed);
       const auto D = [&](const Tensor& x) { return nets.D->forward(x, kFading); };
       const Tensor fake = nets.G->forward(latents(), kFading).detach();
       const Tensor real = torch::sin(torch::arange(fake.numel(), at::kFloat)).reshape(fake.sizes());

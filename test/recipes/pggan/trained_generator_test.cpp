@@ -17,11 +17,11 @@ std::unique_ptr<Generator> official() {
   return generator;
 }
 
-Drawing at_level(int64_t level, double alpha) {
-  Drawing drawing;
-  drawing.level = level;
-  drawing.alpha = alpha;
-  return drawing;
+SynthesisOptions at_level(int64_t level, double alpha) {
+  SynthesisOptions options;
+  options.level = level;
+  options.alpha = alpha;
+  return options;
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
     std::vector<Computed> computed;
     Tensor pictures;
     {
-      const WithPrecision lowered(precision, at::kCPU, &computed);
+      const AutocastScope lowered(precision, at::kCPU, &computed);
       const BlockScope named("G");
       pictures = G->forward(z, {}, fading, G->synthesis->stored_noise());
     }
@@ -46,15 +46,15 @@ TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
     CHECK(pictures.scalar_type() == at::kFloat);
     CHECK(scaled_error(pictures, full) < 5e-2);
     CHECK(scaled_error(pictures, full) > 1e-5);
-    std::vector<std::string> lowered_blocks;
+    std::vector<std::string> autocast_blocks;
     for (const Computed& one : computed) {
       const bool style = one.block == "G.mapping" || one.block.ends_with("StyleMod") ||
                          one.block.ends_with("Const");
       CAPTURE(one.block);
       CHECK(one.type == (style ? at::kFloat : type));
-      if (!style) lowered_blocks.push_back(one.block);
+      if (!style) autocast_blocks.push_back(one.block);
     }
-    CHECK(lowered_blocks == std::vector<std::string>{"G.synthesis.4x4.Conv",
+    CHECK(autocast_blocks == std::vector<std::string>{"G.synthesis.4x4.Conv",
                                                      "G.synthesis.8x8.Conv0_up",
                                                      "G.synthesis.8x8.Conv1",
                                                      "G.synthesis.ToRGB_lod1",

@@ -28,9 +28,9 @@ TEST_CASE("TruncationMovesTheFirstLayersTowardsTheAverage") {
 
 TEST_CASE("MixingTakesTheLaterLayersFromTheOther") {
   const at::Tensor a = torch::zeros({2, 4, 3}), b = torch::ones({2, 4, 3});
-  CHECK(sg::mixed(a, b, 1)[0].select(1, 0).equal(torch::tensor({0.f, 1.f, 1.f, 1.f})));
-  CHECK(torch::equal(sg::mixed(a, b, 4), a));
-  CHECK(torch::equal(sg::mixed(a, b, 0), b));
+  CHECK(sg::mix_styles(a, b, 1)[0].select(1, 0).equal(torch::tensor({0.f, 1.f, 1.f, 1.f})));
+  CHECK(torch::equal(sg::mix_styles(a, b, 4), a));
+  CHECK(torch::equal(sg::mix_styles(a, b, 0), b));
 }
 
 TEST_CASE("TheAverageOfWFollowsItsMean") {

@@ -22,8 +22,8 @@ struct Official {
     load_into(*generator->network(), model.tensors, source);
   }
   const at::Tensor& operator[](const std::string& key) const { return reference.tensors.at(key); }
-  at::Tensor images(const Drawing& drawing) {
-    return generator->images((*this)["in/z"], {}, drawing);
+  at::Tensor images(const SynthesisOptions& options) {
+    return generator->images((*this)["in/z"], {}, options);
   }
 };
 
@@ -36,56 +36,56 @@ TEST_CASE("ImportedWeightsGiveTheOfficialPictures") {
   CHECK(official.generator->num_ws() == 6);
   CHECK(official.generator->has_noise());
   CHECK(official.generator->levels() == std::vector<int64_t>{4, 8, 16});
-  Drawing drawing;
-  CHECK(scaled_error(official.images(drawing), official["out/G/16/a1"]) < 5e-5);
-  drawing.level = 8;
-  drawing.alpha = 0.3;
-  CHECK(scaled_error(official.images(drawing), official["out/G/8/a0.3"]) < 5e-5);
-  CHECK_FALSE(official.images(drawing).requires_grad());
+  SynthesisOptions options;
+  CHECK(scaled_error(official.images(options), official["out/G/16/a1"]) < 5e-5);
+  options.level = 8;
+  options.alpha = 0.3;
+  CHECK(scaled_error(official.images(options), official["out/G/8/a0.3"]) < 5e-5);
+  CHECK_FALSE(official.images(options).requires_grad());
 }
 
 TEST_CASE("TruncationIsTheOfficialOne") {
   Official official;
-  Drawing drawing;
-  drawing.trunc = 0.7;
-  CHECK(scaled_error(official.images(drawing), official["out/trunc/psi0.7_cutoff8/img"]) < 5e-5);
-  drawing.trunc = 0.5;
-  drawing.trunc_cutoff = 2;
-  CHECK(scaled_error(official.images(drawing), official["out/trunc/psi0.5_cutoff2/img"]) < 5e-5);
-  CHECK(scaled_error(official.generator->styles(official["in/z"], {}, drawing),
+  SynthesisOptions options;
+  options.trunc = 0.7;
+  CHECK(scaled_error(official.images(options), official["out/trunc/psi0.7_cutoff8/img"]) < 5e-5);
+  options.trunc = 0.5;
+  options.trunc_cutoff = 2;
+  CHECK(scaled_error(official.images(options), official["out/trunc/psi0.5_cutoff2/img"]) < 5e-5);
+  CHECK(scaled_error(official.generator->map(official["in/z"], {}, options),
                      official["out/trunc/psi0.5_cutoff2/w"]) < 5e-5);
 }
 
 TEST_CASE("PicturesOfMixedStylesAreTheOfficialOnes") {
   Official official;
-  const at::Tensor a = official.generator->styles(official["in/z"], {}, {});
-  const at::Tensor b = official.generator->styles(official["in/z2"], {}, {});
+  const at::Tensor a = official.generator->map(official["in/z"], {}, {});
+  const at::Tensor b = official.generator->map(official["in/z2"], {}, {});
   const at::Tensor mixed = stylegan1::mixed(a, b, 3);
-  CHECK(scaled_error(official.generator->images_of_styles(mixed, {}),
+  CHECK(scaled_error(official.generator->synthesize(mixed, {}),
                      official["out/mix/cut3/img"]) < 5e-5);
-  CHECK_THROWS_WITH(official.generator->images_of_styles(mixed.narrow(1, 0, 4), {}),
+  CHECK_THROWS_WITH(official.generator->synthesize(mixed.narrow(1, 0, 4), {}),
                     Catch::Contains("[N, 6, 32]"));
 }
 
 TEST_CASE("NoiseModesDifferAndASeedIsAlwaysTheSameNoise") {
   Official official;
-  Drawing drawing;
-  const at::Tensor stored = official.images(drawing);
-  drawing.noise = NoiseMode::kNone;
-  CHECK_FALSE(torch::allclose(official.images(drawing), stored));
-  drawing.noise = NoiseMode::kRandom;
-  const at::Tensor random = official.images(drawing);
+  SynthesisOptions options;
+  const at::Tensor stored = official.images(options);
+  options.noise = NoiseMode::kNone;
+  CHECK_FALSE(torch::allclose(official.images(options), stored));
+  options.noise = NoiseMode::kRandom;
+  const at::Tensor random = official.images(options);
   CHECK_FALSE(torch::allclose(random, stored));
-  CHECK(torch::equal(official.images(drawing), random));
-  drawing.noise_seed = 1;
-  CHECK_FALSE(torch::allclose(official.images(drawing), random));
+  CHECK(torch::equal(official.images(options), random));
+  options.noise_seed = 1;
+  CHECK_FALSE(torch::allclose(official.images(options), random));
 }
 
 TEST_CASE("ALevelThatTheNetworkHasNotIsRefused") {
   Official official;
-  Drawing drawing;
-  drawing.level = 12;
-  CHECK_THROWS_WITH(official.images(drawing), Catch::Contains("4, 8, 16"));
+  SynthesisOptions options;
+  options.level = 12;
+  CHECK_THROWS_WITH(official.images(options), Catch::Contains("4, 8, 16"));
 }
 
 TEST_CASE("OwnModelsAreRecognisedAndBuiltAsTheyWere") {

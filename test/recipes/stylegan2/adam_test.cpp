@@ -59,8 +59,8 @@ struct Training {
 
   void penalty_step(const std::string& at) {
     CAPTURE(at);
-    const Slopes real =
-        slopes([&](const Tensor& x) { return p.D->forward(x, real_labels); }, p["in/real"]);
+    const InputGradients real =
+        input_gradients([&](const Tensor& x) { return p.D->forward(x, real_labels); }, p["in/real"]);
     CHECK(scaled_error(real.squared_norms.detach(), p[at + "/r1_penalty"]) < 1e-4);
     step(gain * gamma / 2 * real.squared_norms.mean());
     check_moved(at);

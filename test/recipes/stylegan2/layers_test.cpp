@@ -141,6 +141,6 @@ TEST_CASE("AHalfPrecisionBlockOfFloat32TakesHalf") {
   CHECK(entering(x, true, x).scalar_type() == at::kHalf);
   CHECK(entering(x.to(at::kHalf), false, x).scalar_type() == at::kFloat);
   CHECK(entering(wide, true, wide).scalar_type() == at::kDouble);
-  const InFloat32 exact("a reason");
+  const AutocastDisabled exact("a reason");
   CHECK(entering(x.to(at::kHalf), true, x).scalar_type() == at::kFloat);
 }

@@ -34,18 +34,18 @@ TEST_CASE("ATrainedGeneratorMatchesTheReference") {
       CHECK(G->has_noise());
       CHECK(G->classes() == (name == "cond32" ? 10 : 0));
       const Tensor z = p["in/z"], labels = p.labels("in/c");
-      Drawing drawing;
-      const auto images = [&] { return G->images(z, labels, drawing); };
+      SynthesisOptions options;
+      const auto images = [&] { return G->images(z, labels, options); };
       CHECK(scaled_error(images(), p["out/img_const"]) < 5e-5);
       CHECK_FALSE(images().requires_grad());
-      drawing.trunc = 0.7;
+      options.trunc = 0.7;
       CHECK(scaled_error(images(), p["out/img_const_psi0.7"]) < 5e-5);
-      drawing.noise = NoiseMode::kNone;
+      options.noise = NoiseMode::kNone;
       CHECK(scaled_error(images(), p["out/img_none_psi0.7"]) < 5e-5);
-      drawing.trunc = 0.5;
-      drawing.trunc_cutoff = 3;
-      CHECK(scaled_error(G->styles(z, labels, drawing), p["out/ws_psi0.5_cutoff3"]) < 5e-5);
-      CHECK(torch::equal(G->images_of_styles(G->styles(z, labels, drawing), drawing), images()));
+      options.trunc = 0.5;
+      options.trunc_cutoff = 3;
+      CHECK(scaled_error(G->map(z, labels, options), p["out/ws_psi0.5_cutoff3"]) < 5e-5);
+      CHECK(torch::equal(G->synthesize(G->map(z, labels, options), options), images()));
     }
   }
 }
@@ -53,14 +53,14 @@ TEST_CASE("ATrainedGeneratorMatchesTheReference") {
 TEST_CASE("RandomNoiseDependsOnItsSeedNotOnTheBatch") {
   const Pair p("uncond32", "io");
   const auto G = loaded(p.G_tensors);
-  Drawing drawing;
-  drawing.noise = NoiseMode::kRandom;
-  const Tensor all = G->images(p["in/z"], {}, drawing);
-  const Tensor third = G->images(p["in/z"].narrow(0, 2, 1), {}, drawing);
+  SynthesisOptions options;
+  options.noise = NoiseMode::kRandom;
+  const Tensor all = G->images(p["in/z"], {}, options);
+  const Tensor third = G->images(p["in/z"].narrow(0, 2, 1), {}, options);
   CHECK(scaled_error(third[0], all[2]) < 1e-5);
-  CHECK(torch::equal(G->images(p["in/z"], {}, drawing), all));
-  drawing.noise_seed = 1;
-  CHECK(scaled_error(G->images(p["in/z"], {}, drawing), all) > 1e-3);
+  CHECK(torch::equal(G->images(p["in/z"], {}, options), all));
+  options.noise_seed = 1;
+  CHECK(scaled_error(G->images(p["in/z"], {}, options), all) > 1e-3);
 }
 
 TEST_CASE("BuffersThatCanBeHadOtherwiseMayBeMissing") {
@@ -73,15 +73,15 @@ TEST_CASE("BuffersThatCanBeHadOtherwiseMayBeMissing") {
     at = buffer ? tensors.erase(at) : std::next(at);
   }
   const auto G = loaded(tensors);
-  Drawing drawing;
-  drawing.noise = NoiseMode::kNone;
-  CHECK(scaled_error(G->images(p["in/z"], {}, drawing), p["out/img_none"]) < 5e-5);
+  SynthesisOptions options;
+  options.noise = NoiseMode::kNone;
+  CHECK(scaled_error(G->images(p["in/z"], {}, options), p["out/img_none"]) < 5e-5);
   // The mean of w is the mean of 8192: compare with that of others.
-  drawing.trunc = 0;
-  const Tensor mean = G->styles(p["in/z"], {}, drawing)[0][0];
-  drawing.trunc = 1;
+  options.trunc = 0;
+  const Tensor mean = G->map(p["in/z"], {}, options)[0][0];
+  options.trunc = 1;
   const Tensor z = normal(Stream(9, "z"), {0, 1, 4096}, {64});
-  const Tensor others = G->styles(z, {}, drawing).select(1, 0);
+  const Tensor others = G->map(z, {}, options).select(1, 0);
   const Tensor deviation = (others.mean(0) - mean) / others.std(0);
   CHECK(deviation.abs().max().item<double>() < 0.1);
   // Constant noise is drawn: as strong as the file's own, and the same in every load.

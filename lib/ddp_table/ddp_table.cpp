@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp_table/ddp_table.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "core/tensors.h"
+#include "util/hash.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kIterations = 9;
+constexpr int64_t kBatch = 8;
+constexpr double kRate = 0.05;
+constexpr double kSameAsOne = 1e-6;  // sums in another order
+
+const char* name_of(TableWay way) {
+  switch (way) {
+    case TableWay::kWholeModel:
+      return "whole-model DDP";
+    case TableWay::kWrapper:
+      return "wrapper";
+    case TableWay::kWholeDynamic:
+      return "whole + dynamic";
+    case TableWay::kOwn:
+      return "default (dynamic, net)";
+  }
+  return "";
+}
+
+// ---- in a rank ----
+
+class CellRun {
+ public:
+  CellRun(const DdpCell& cell, const Rendezvous& r)
+      : rank_(r.rank),
+        group_(Group::join(r, BackendKind::kGloo, at::kCPU, 20)),
+        gan_(make_table_gan(cell.progressive)),
+        mode_(make_table_mode(cell.settings, group_, *gan_)) {}
+
+  Json run() {
+    Json answer = {{"hashes", Json::array()}};
+    for (int64_t i = 0; i < kIterations; ++i) {
+      try {
+        iterate(i);
+      } catch (const c10::Error& e) {
+        return failed(std::move(answer), i, e.what_without_backtrace());
+      } catch (const std::exception& e) {
+        return failed(std::move(answer), i, e.what());
+      }
+      answer["hashes"].push_back(sha256_of(weights()));
+    }
+    return finished(std::move(answer));
+  }
+
+ private:
+  void iterate(int64_t i) {
+    const TableStage stage = gan_->stage_at(i);
+    mode_->begin_iteration(stage);
+    const Samples samples{rank_, group_->world(), kBatch / group_->world()};
+    const auto draw = [&](const char* purpose, at::IntArrayRef shape) {
+      return normal(Stream(0, purpose, static_cast<uint64_t>(i)), samples, shape);
+    };
+    const at::Tensor z = draw("table/z", {TableGan::kLatents});
+    const int64_t side = gan_->side(stage);
+    const at::Tensor real = torch::tanh(draw("table/real", {3, side, side}));
+    phase(/*of_G=*/false, stage, [&] {
+      const at::Tensor fake = gan_->generate(z, stage).detach();
+      const at::Tensor of_fake = judged(fake, stage), of_real = judged(real, stage);
+      return torch::softplus(of_fake).mean() + torch::softplus(-of_real).mean();
+    });
+    at::Tensor fake;
+    phase(/*of_G=*/true, stage, [&] {
+      fake = gan_->generate(z, stage);
+      mode_->forwarded(/*of_G=*/true, fake);
+      return torch::softplus(-gan_->judge(fake, stage)).mean();
+    });
+    mode_->end_iteration(fake);
+  }
+
+  at::Tensor judged(const at::Tensor& x, const TableStage& stage) {
+    const at::Tensor scores = gan_->judge(x, stage);
+    mode_->forwarded(/*of_G=*/false, scores);
+    return scores;
+  }
+
+  void phase(bool of_G, const TableStage& stage, const std::function<at::Tensor()>& loss) {
+    NamedTensors& stepping = of_G ? gan_->G : gan_->D;
+    for (auto& [name, p] : gan_->D) p.requires_grad_(false);
+    for (auto& [name, p] : stepping)
+      p.requires_grad_(!mode_->freezes() || gan_->is_active(name, stage));
+    clear_gradients(stepping);
+    const Traffic before = group_->traffic();
+    mode_->begin_phase(of_G);
+    mode_->expect_backward(of_G, loss()).backward();
+    mode_->finish_phase(of_G);
+    const torch::NoGradGuard no_grad;
+    for (auto& [name, p] : stepping) {
+      if (p.grad().defined()) p.sub_(p.grad(), kRate);
+    }
+    const Traffic after = group_->traffic();
+    CellPhase& sum = phases_[of_G ? "G" : "D"];
+    sum.bytes += static_cast<double>(after.bytes - before.bytes);
+    sum.collectives += static_cast<double>(after.collectives - before.collectives);
+    sum.buckets = mode_->buckets(of_G);
+  }
+
+  void clear_gradients(NamedTensors& stepping) {
+    if (mode_->zeroes()) {
+      for (auto& [name, p] : stepping) {
+        if (p.grad().defined()) p.mutable_grad().zero_();
+      }
+      return;
+    }
+    for (NamedTensors* net : {&gan_->G, &gan_->D}) {
+      for (auto& [name, p] : *net) p.mutable_grad() = at::Tensor();
+    }
+  }
+
+  NamedTensors weights() const {
+    NamedTensors all = gan_->G;
+    all.insert(all.end(), gan_->D.begin(), gan_->D.end());
+    return all;
+  }
+
+  static Json failed(Json answer, int64_t iteration, const std::string& message) {
+    answer["failed_at"] = iteration;
+    answer["error"] = message;
+    return answer;
+  }
+
+  Json finished(Json answer) const {
+    answer["weights"] = Json::array();
+    for (const auto& [name, p] : weights()) {
+      const at::Tensor flat = p.detach().reshape(-1);
+      for (int64_t i = 0; i < flat.numel(); ++i) answer["weights"].push_back(flat[i].item<float>());
+    }
+    for (const auto& [name, sum] : phases_) {
+      answer["phases"][name] = {{"bytes", sum.bytes / kIterations},
+                                {"collectives", sum.collectives / kIterations},
+                                {"buckets", sum.buckets}};
+    }
+    return answer;
+  }
+
+  int64_t rank_;
+  std::shared_ptr<Group> group_;
+  std::unique_ptr<TableGan> gan_;
+  std::unique_ptr<TableMode> mode_;
+  std::map<std::string, CellPhase> phases_;  // sums
+};
+
+// ---- in the process that forks ----
+
+std::vector<Json> run_cell(const DdpCell& cell, int64_t world, const RunRanks& run) {
+  std::vector<Json> answers;
+  for (const std::string& text : run(world, [&](const Rendezvous& r) {
+         at::set_num_threads(1);
+         return CellRun(cell, r).run().dump();
+       })) {
+    answers.push_back(Json::parse(text));
+  }
+  return answers;
+}
+
+std::string first_sentence(const std::string& text) {
+  const std::string line = text.substr(0, text.find('\n'));
+  return line.substr(0, std::min(line.find(". "), line.find(".  ")));
+}
+
+double distance(const Json& a, const Json& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(a[i].get<double>() - b[i].get<double>()));
+  return most;
+}
+
+CellResult compare(const DdpCell& cell, const std::vector<Json>& ranks, const Json& one) {
+  CellResult result;
+  result.cell = cell;
+  const Json &first = ranks[0], &second = ranks[1];
+  result.not_reduced = first["hashes"] != second["hashes"];
+  if (first.contains("error")) {
+    result.error = first_sentence(first["error"]);
+    result.failed_at = first["failed_at"];
+    return result;
+  }
+  if (second.contains("error"))
+    throw std::runtime_error("rank 1 alone failed: " + text_of(second["error"]));
+  result.from_one_process = distance(first["weights"], one["weights"]);
+  for (const auto& [name, phase] : first["phases"].items())
+    result.phases[name] = {phase["bytes"], phase["collectives"], phase["buckets"]};
+  return result;
+}
+
+}  // namespace
+
+std::string CellResult::text() const {
+  const std::string drift = not_reduced ? ", not reduced before" : "";
+  if (!error.empty()) return fmt::format("error at iteration {}{}: {}", failed_at, drift, error);
+  if (not_reduced) return "ranks differ";
+  if (from_one_process > kSameAsOne)
+    return fmt::format("{:.2g} from one process", from_one_process);
+  return "OK";
+}
+
+CellResult measure_cell(const DdpCell& cell, const RunRanks& run) {
+  return compare(cell, run_cell(cell, 2, run), run_cell(cell, 1, run).front());
+}
+
+std::vector<CellResult> measure_ddp_table(const RunRanks& run) {
+  std::vector<CellResult> results;
+  for (const bool progressive : {false, true}) {
+    const Json one = run_cell({{TableWay::kOwn}, progressive}, 1, run).front();
+    const auto measure = [&](TableWay way, bool find_unused) {
+      const DdpCell cell{{way, find_unused}, progressive};
+      results.push_back(compare(cell, run_cell(cell, 2, run), one));
+    };
+    for (const TableWay way :
+         {TableWay::kWholeModel, TableWay::kWrapper, TableWay::kWholeDynamic}) {
+      for (const bool find_unused : {false, true}) measure(way, find_unused);
+    }
+    measure(TableWay::kOwn, false);
+  }
+  return results;
+}
+
+std::string expected_text(const DdpCell& cell) {
+  constexpr const char* kUnfinished = "Expected to have finished reduction in the prior iteration";
+  const TableSettings& s = cell.settings;
+  switch (s.way) {
+    case TableWay::kWholeModel:
+      if (s.find_unused)
+        return "error at iteration 1, not reduced before: Expected to mark a variable ready only "
+               "once";
+      if (cell.progressive || s.average)
+        return fmt::format("error at iteration 2, not reduced before: {}", kUnfinished);
+      return "error at iteration 2, not reduced before: `initialize_buckets` must NOT be called "
+             "during autograd execution";
+    case TableWay::kWrapper:
+      if (cell.progressive && !s.find_unused)
+        return "error at iteration 0: gradients of D were not all reduced";
+      return "OK";
+    case TableWay::kWholeDynamic:
+      if (!s.find_unused)
+        return fmt::format("error at iteration 1, not reduced before: {}", kUnfinished);
+      return "OK";
+    case TableWay::kOwn:
+      return "OK";
+  }
+  return "";
+}
+
+std::string ddp_table_text(const std::vector<CellResult>& results) {
+  std::string text = fmt::format(
+      "Two gloo ranks, {} iterations. OK: ranks equal, and equal to one process.\n"
+      "Bytes, collectives and buckets of an iteration's phases of D and G.\n\n"
+      "  {:<23} {:<12} {:<12} {:>20} {:>20}  {}\n",
+      kIterations,
+      "mode",
+      "find-unused",
+      "GAN",
+      "D",
+      "G",
+      "what happens");
+  for (const CellResult& r : results) {
+    std::map<std::string, std::string> cost = {{"D", "-"}, {"G", "-"}};
+    for (const auto& [name, p] : r.phases)
+      cost[name] = fmt::format("{:.0f} {:.1f} {}", p.bytes, p.collectives, p.buckets);
+    const bool own = r.cell.settings.way == TableWay::kOwn;
+    text += fmt::format("{} {:<23} {:<12} {:<12} {:>20} {:>20}  {}\n",
+                        starts_with(r.text(), expected_text(r.cell)) ? " " : "!",
+                        name_of(r.cell.settings.way),
+                        own                           ? "auto"
+                        : r.cell.settings.find_unused ? "on"
+                                                      : "off",
+                        r.cell.progressive ? "progressive" : "static",
+                        cost["D"],
+                        cost["G"],
+                        r.text());
+  }
+  return text;
+}
+
+Json ddp_table_json(const std::vector<CellResult>& results) {
+  Json cells = Json::array();
+  for (const CellResult& r : results) {
+    Json cell = {{"mode", name_of(r.cell.settings.way)},
+                 {"find_unused", r.cell.settings.find_unused},
+                 {"gan", r.cell.progressive ? "progressive" : "static"},
+                 {"result", r.text()},
+                 {"expected", starts_with(r.text(), expected_text(r.cell))}};
+    for (const auto& [name, p] : r.phases) {
+      cell[name] = {{"bytes", p.bytes}, {"collectives", p.collectives}, {"buckets", p.buckets}};
+    }
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/gradient_sync.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "distributed/compress.h"
+#include "distributed/reducer_sync.h"
+
+namespace gantrain {
+
+namespace {
+
+class NoSync final : public GradientSync {};
+
+// One all-reduce of all gradients in one flat buffer after backward: needs no hooks and no Reducer.
+class FlatSync final : public GradientSync {
+ public:
+  FlatSync(const DistOptions& options,
+           std::shared_ptr<Group> group,
+           const std::vector<SyncPart>& parts)
+      : group_(std::move(group)),
+        compress_(options.compress),
+        views_(options.gradient_as_bucket_view) {
+    for (const SyncPart& part : parts) {
+      for (const auto& [name, parameter] : part.parameters) parameters_.push_back(parameter);
+    }
+  }
+
+  void finish() override {
+    const torch::NoGradGuard no_grad;
+    std::vector<at::Tensor> flat;
+    for (at::Tensor& p : parameters_) {
+      if (!p.grad().defined()) p.mutable_grad() = torch::zeros_like(p);
+      flat.push_back(p.grad().reshape(-1));
+    }
+    at::Tensor all = torch::cat(flat);
+    // Divided before the sum, as the Reducer does it: the same bits in every mode.
+    at::Tensor sent = compressed_share(all, compress_, group_->world());
+    group_->sum_(sent);
+    all = sent.to(all.scalar_type());
+    int64_t at = 0;
+    for (at::Tensor& p : parameters_) {
+      const at::Tensor mean = all.narrow(0, at, p.numel()).view(p.sizes());
+      if (views_) {
+        p.mutable_grad() = mean;
+      } else {
+        p.mutable_grad().copy_(mean);
+      }
+      at += p.numel();
+    }
+  }
+
+  int64_t buckets() const override { return 1; }
+  std::string description() const override { return "one flat all-reduce"; }
+
+ private:
+  std::shared_ptr<Group> group_;
+  Compress compress_;
+  bool views_;
+  std::vector<at::Tensor> parameters_;
+};
+
+void check_parameters(const std::string& player, const std::vector<SyncPart>& parts) {
+  for (const SyncPart& part : parts) {
+    for (const auto& [name, parameter] : part.parameters) {
+      if (!parameter.requires_grad())
+        throw std::logic_error("gradient sync of " + player + ": " + name + " needs no gradient");
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<GradientSync> GradientSync::create(const DistOptions& options,
+                                                   std::shared_ptr<Group> group,
+                                                   const std::string& player,
+                                                   std::vector<SyncPart> parts,
+                                                   SyncPromise promise) {
+  check_parameters(player, parts);
+  const bool nothing = std::all_of(
+      parts.begin(), parts.end(), [](const SyncPart& part) { return part.parameters.empty(); });
+  if (group->world() == 1 || nothing) return std::make_unique<NoSync>();
+  switch (options.ddp_mode) {
+    case DdpMode::kFlat:
+      return std::make_unique<FlatSync>(options, std::move(group), parts);
+    case DdpMode::kDynamic:
+      return make_dynamic_sync(options, std::move(group), player, std::move(parts), promise);
+    case DdpMode::kWrapper:
+      return make_wrapper_sync(options, std::move(group), player, std::move(parts), promise);
+  }
+  throw std::logic_error("no such ddp mode");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/group.h"
+
+#include <torch/torch.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "distributed/backend.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+struct Group::Impl {
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+};
+
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+}
+
+// First line of a c10 message: what a person can read.
+std::string first_line(const std::exception& e) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&e);
+  std::string text = c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
+  return text.substr(0, text.find('\n'));
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_seconds) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(r.master_port);
+  options.isServer = r.rank == 0 && !r.store_is_served;
+  options.numWorkers = static_cast<size_t>(r.world);
+  options.waitWorkers = false;
+  options.timeout = milliseconds(timeout_seconds);
+  if (options.isServer && r.listen_fd >= 0) options.masterListenFd = r.listen_fd;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(r.master_addr, options);
+  } catch (const std::exception& e) {
+    fail(
+        Exit::kEnvironment,
+        "rank {}: no rendezvous at {}:{}: {}; is rank 0 running there, and the port open and free?",
+        r.rank,
+        r.master_addr,
+        r.master_port,
+        first_line(e));
+  }
+}
+
+// Runs a collective and turns its failure into one readable line.
+template <class Call>
+void guarded(int64_t rank, const char* what, Call&& call) {
+  try {
+    call();
+  } catch (const std::exception& e) {
+    fail(Exit::kEnvironment,
+         "rank {}: {} failed: {} (a peer died, or the network between ranks is cut)",
+         rank,
+         what,
+         first_line(e));
+  }
+}
+
+}  // namespace
+
+Group::Group(int64_t rank, int64_t world, at::Device device)
+    : rank_(rank), world_(world), device_(device), impl_(std::make_unique<Impl>()) {}
+
+Group::~Group() = default;
+
+std::shared_ptr<Group> Group::join(const Rendezvous& r,
+                                   BackendKind backend,
+                                   at::Device device,
+                                   double timeout_seconds) {
+  std::shared_ptr<Group> group(new Group(r.rank, r.world, device));
+  if (r.world == 1) return group;
+  c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
+  Impl& impl = *group->impl_;
+  impl.store = open_store(r, timeout_seconds);
+  // A key prefix of our own: under torchrun the store is shared with its agent.
+  const auto store = c10::make_intrusive<c10d::PrefixStore>("gantrain", impl.store);
+  guarded(r.rank, "forming the process group", [&] {
+    const BackendSettings settings{r.rank, r.world, milliseconds(timeout_seconds), r.one_node};
+    impl.group = make_process_group(backend, store, settings, device);
+  });
+  at::Tensor one = torch::ones({1}, at::TensorOptions().device(device));
+  guarded(r.rank, "the first all-reduce", [&] { group->sum_(one); });
+  if (one.item<float>() != static_cast<float>(r.world)) {
+    fail(Exit::kEnvironment,
+         "rank {}: the first all-reduce counted {} ranks, {} were expected",
+         r.rank,
+         one.item<float>(),
+         r.world);
+  }
+  return group;
+}
+
+void Group::sum_(at::Tensor& tensor) {
+  if (world_ == 1) return;
+  guarded(rank_, "all-reduce", [&] {
+    std::vector<at::Tensor> tensors = {tensor};
+    impl_->group->allreduce(tensors)->wait();
+  });
+}
+
+void Group::broadcast_(at::Tensor& tensor) {
+  if (world_ == 1) return;
+  guarded(rank_, "broadcast", [&] {
+    std::vector<at::Tensor> tensors = {tensor};
+    impl_->group->broadcast(tensors)->wait();
+  });
+}
+
+void Group::barrier() {
+  if (world_ == 1) return;
+  at::Tensor one = torch::ones({1}, at::TensorOptions().device(device_));
+  sum_(one);
+  one.item<float>();  // on a GPU: wait
+}
+
+void Group::broadcast_state(const NamedTensors& tensors) {
+  if (world_ == 1) return;
+  const torch::NoGradGuard no_grad;
+  std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
+  for (const auto& [name, tensor] : tensors) by_type[tensor.scalar_type()].push_back(tensor);
+  for (auto& [type, list] : by_type) {
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor& t : list) flat.push_back(t.detach().reshape(-1).to(device_));
+    at::Tensor all = torch::cat(flat);
+    broadcast_(all);
+    int64_t at = 0;
+    for (at::Tensor& t : list) {
+      t.detach().copy_(all.narrow(0, at, t.numel()).view(t.sizes()));
+      at += t.numel();
+    }
+  }
+}
+
+Traffic Group::traffic() const {
+  return world_ == 1 ? Traffic{} : traffic_of(*impl_->group, device_);
+}
+
+c10d::ProcessGroup* Group::process_group() const { return impl_->group.get(); }
+
+}  // namespace gantrain

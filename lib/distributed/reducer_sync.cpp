@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/reducer_sync.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "distributed/reducer.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// --find-unused auto: on, unless there is nothing to be found.
+bool searches(const DistOptions& options, const SyncPromise& promise) {
+  if (options.find_unused == FindUnused::kAuto) return !promise.all_used;
+  return options.find_unused == FindUnused::kOn;
+}
+
+ReducerSettings settings_of(const DistOptions& options, const SyncPromise& promise) {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  ReducerSettings s;
+  s.static_graph = options.static_graph;
+  s.find_unused = !s.static_graph && searches(options, promise);
+  s.skip_unused = s.find_unused && promise.some_frozen;
+  s.views = options.gradient_as_bucket_view;
+  s.first_bucket_bytes = static_cast<int64_t>(options.first_bucket_mb * kMiB);
+  s.bucket_bytes = static_cast<int64_t>(options.bucket_mb * kMiB);
+  s.compress = options.compress;
+  return s;
+}
+
+std::string describe(const ReducerSettings& s, int64_t buckets) {
+  const char* search = s.static_graph  ? "static graph"
+                       : s.skip_unused ? "find-unused on, unused buckets left out"
+                       : s.find_unused ? "find-unused on"
+                                       : "find-unused off";
+  return fmt::format("{}, {} bucket{}", search, buckets, buckets == 1 ? "" : "s");
+}
+
+// One reducer and the life of it: made, armed, checked.
+class Reduction {
+ public:
+  Reduction(const ReducerSettings& settings, std::shared_ptr<Group> group, NamedTensors parameters)
+      : settings_(settings), group_(std::move(group)), parameters_(std::move(parameters)) {
+    // The last layer's gradients are ready first.
+    std::reverse(parameters_.begin(), parameters_.end());
+    if (!settings_.static_graph) make();
+  }
+
+  // A static graph is learnt by counting hooks from here on: not before the last micro-batch, or
+  // those of the others would be counted with it.
+  void begin_last() {
+    learns_ = !reducer_;
+    if (!reducer_) make();
+  }
+
+  void arm(const std::vector<at::Tensor>& outputs) {
+    reducer_->arm(settings_.find_unused ? outputs : std::vector<at::Tensor>{});
+  }
+
+  // A backward that leaves the reducer waiting for a parameter would be an unreduced step.
+  void finish(const std::string& player) {
+    if (learns_) reducer_->reduce_late();
+    try {
+      reducer_->check_finished();
+    } catch (const c10::Error& e) {
+      throw std::logic_error(fmt::format(
+          "gradients of {} were not all reduced: {} took no part in the loss; use --find-unused on "
+          "({})",
+          player,
+          outsiders(),
+          sentence(e.what_without_backtrace())));
+    }
+  }
+
+  int64_t buckets() const { return buckets_; }
+  // Whether some parameter is being trained now.
+  bool trains() const {
+    return std::any_of(parameters_.begin(), parameters_.end(), [](const auto& item) {
+      return item.second.requires_grad();
+    });
+  }
+
+ private:
+  void make() {
+    reducer_ = std::make_unique<BucketReducer>(settings_, *group_, parameters_);
+    buckets_ = reducer_->buckets();
+  }
+
+  static std::string sentence(const std::string& text) { return text.substr(0, text.find(". ")); }
+
+  // "main.0.weight and 3 others".
+  std::string outsiders() const {
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : parameters_) {
+      if (!parameter.grad().defined()) names.push_back(name);
+    }
+    if (names.empty()) return "some parameter";
+    const size_t others = names.size() - 1;
+    return others == 0 ? names.back() : fmt::format("{} and {} more", names.back(), others);
+  }
+
+  ReducerSettings settings_;
+  std::shared_ptr<Group> group_;
+  NamedTensors parameters_;
+  std::unique_ptr<BucketReducer> reducer_;
+  int64_t buckets_ = 0;
+  bool learns_ = false;
+};
+
+class DynamicSync final : public GradientSync {
+ public:
+  DynamicSync(const ReducerSettings& settings,
+              std::shared_ptr<Group> group,
+              std::string player,
+              NamedTensors parameters)
+      : player_(std::move(player)),
+        settings_(settings),
+        reduction_(settings, std::move(group), std::move(parameters)) {}
+
+  void begin(bool last) override {
+    last_ = last;
+    if (last) reduction_.begin_last();
+  }
+
+  at::Tensor expect_backward(const at::Tensor& loss) override {
+    if (last_) reduction_.arm({loss});
+    return loss;
+  }
+
+  void finish() override { reduction_.finish(player_); }
+  int64_t buckets() const override { return reduction_.buckets(); }
+  std::string description() const override { return describe(settings_, buckets()); }
+
+ private:
+  std::string player_;
+  ReducerSettings settings_;
+  Reduction reduction_;
+  bool last_ = false;
+};
+
+// Whether a call of `called` runs through `part`, or part of it.
+bool touches(const std::string& called, const std::string& part) {
+  const auto inside = [](const std::string& inner, const std::string& outer) {
+    return outer.empty() || inner == outer || starts_with(inner, outer + ".");
+  };
+  return inside(called, part) || inside(part, called);
+}
+
+class WrapperSync final : public GradientSync {
+ public:
+  WrapperSync(const ReducerSettings& settings,
+              const std::shared_ptr<Group>& group,
+              std::string player,
+              std::vector<SyncPart> parts)
+      : player_(std::move(player)), settings_(settings) {
+    for (SyncPart& part : parts) {
+      names_.push_back(part.name);
+      if (part.parameters.empty()) continue;
+      parts_.push_back({part.name,
+                        std::make_unique<Reduction>(settings, group, std::move(part.parameters)),
+                        {}});
+    }
+  }
+
+  void begin(bool last) override {
+    last_ = last;
+    for (Part& part : parts_) {
+      part.outputs.clear();
+      if (last) part.reduction->begin_last();
+    }
+  }
+
+  void forwarded(const std::string& called, const at::Tensor& output) override {
+    if (std::none_of(names_.begin(), names_.end(), [&](const std::string& name) {
+          return touches(called, name);
+        })) {
+      throw std::logic_error("wrapper mode: " + full_name(called) + " is in none of its parts");
+    }
+    if (!last_ || !output.requires_grad()) return;
+    for (Part& part : parts_) {
+      if (!touches(called, part.name) || !part.reduction->trains()) continue;
+      part.outputs.push_back(output);
+      // All outputs so far: a parameter that only an earlier call used is not unused.
+      part.reduction->arm(part.outputs);
+    }
+  }
+
+  at::Tensor expect_backward(const at::Tensor& loss) override {
+    if (!last_) return loss;
+    at::Tensor whole = loss;
+    for (Part& part : parts_) {
+      if (!part.reduction->trains()) continue;
+      if (part.outputs.empty()) {
+        throw std::logic_error("wrapper mode: " + full_name(part.name) +
+                               " was not called through its handle before backward");
+      }
+      // A loss made of a penalty alone leaves the last layer's bias out: DDP's own wrapper breaks
+      // there.
+      for (const at::Tensor& output : part.outputs) whole = whole + 0 * output.sum();
+    }
+    return whole;
+  }
+
+  void finish() override {
+    for (Part& part : parts_) {
+      if (!part.outputs.empty()) part.reduction->finish(full_name(part.name));
+      part.outputs.clear();
+    }
+  }
+
+  int64_t buckets() const override {
+    int64_t all = 0;
+    for (const Part& part : parts_) all += part.reduction->buckets();
+    return all;
+  }
+
+  std::string description() const override { return describe(settings_, buckets()); }
+
+ private:
+  struct Part {
+    std::string name;
+    std::unique_ptr<Reduction> reduction;
+    std::vector<at::Tensor> outputs;  // of this micro-batch
+  };
+
+  std::string full_name(const std::string& part) const {
+    return part.empty() ? player_ : player_ + "." + part;
+  }
+
+  std::string player_;
+  ReducerSettings settings_;
+  std::vector<std::string> names_;  // of all parts
+  std::vector<Part> parts_;         // those with parameters
+  bool last_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
+                                                std::shared_ptr<Group> group,
+                                                const std::string& player,
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise) {
+  NamedTensors all;
+  for (const SyncPart& part : parts)
+    all.insert(all.end(), part.parameters.begin(), part.parameters.end());
+  return std::make_unique<DynamicSync>(
+      settings_of(options, promise), std::move(group), player, std::move(all));
+}
+
+std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
+                                                std::shared_ptr<Group> group,
+                                                const std::string& player,
+                                                std::vector<SyncPart> parts,
+                                                SyncPromise promise) {
+  return std::make_unique<WrapperSync>(
+      settings_of(options, promise), group, player, std::move(parts));
+}
+
+}  // namespace gantrain

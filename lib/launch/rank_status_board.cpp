@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/rank_status_board.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace gantrain {
+
+static_assert(std::atomic<int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "processes share these, and signal handlers write them");
+
+int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+void RankSlot::set_phase(std::string_view phase) {
+  std::array<char, kPhaseBytes> text{};
+  std::memcpy(text.data(), phase.data(), std::min(phase.size(), kPhaseBytes - 1));
+  for (size_t i = 0; i < phase_.size(); ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i * 8, 8);
+    phase_[i].store(word, std::memory_order_relaxed);
+  }
+}
+
+std::string RankSlot::phase() const {
+  std::array<char, kPhaseBytes + 1> text{};
+  for (size_t i = 0; i < phase_.size(); ++i) {
+    const uint64_t word = phase_[i].load(std::memory_order_relaxed);
+    std::memcpy(text.data() + i * 8, &word, 8);
+  }
+  return text.data();
+}
+
+void RankSlot::beat(int64_t iteration, int64_t images_seen) {
+  iteration_.store(iteration, std::memory_order_relaxed);
+  images_seen_.store(images_seen, std::memory_order_relaxed);
+  beat();
+}
+
+void RankSlot::report_failure(Exit code, std::string_view message) {
+  int expected = kNone;
+  if (!failure_state_.compare_exchange_strong(expected, kBeingWritten)) return;
+  failure_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  failure_code_.store(static_cast<int>(code), std::memory_order_relaxed);
+  std::memcpy(message_.data(), message.data(), std::min(message.size(), kMessageBytes - 1));
+  failure_state_.store(kWritten, std::memory_order_release);
+}
+
+std::optional<RankSlot::Failure> RankSlot::failure() const {
+  if (failure_state_.load(std::memory_order_acquire) != kWritten) return std::nullopt;
+  return Failure{static_cast<Exit>(failure_code_.load(std::memory_order_relaxed)),
+                 failure_ns_.load(std::memory_order_relaxed),
+                 std::string(message_.data())};
+}
+
+struct RankStatusBoard::Shared {
+  std::atomic<int> stop_request{0};
+  std::atomic<int> aborting{0};
+  int64_t start_ns = monotonic_ns();
+  std::atomic<bool> has_run_folder{false};
+  std::array<char, 4096> run_folder{};
+  RankSlot slots[1];  // `ranks` of them follow each other
+};
+
+std::unique_ptr<RankStatusBoard> RankStatusBoard::create(int64_t ranks) {
+  const size_t bytes = sizeof(Shared) + static_cast<size_t>(ranks) * sizeof(RankSlot);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail(Exit::kEnvironment, "no shared memory for {} ranks", ranks);
+  auto* shared = new (memory) Shared;
+  for (int64_t i = 1; i < ranks; ++i) new (shared->slots + i) RankSlot;
+  return std::unique_ptr<RankStatusBoard>(new RankStatusBoard(shared, ranks, bytes));
+}
+
+RankStatusBoard::~RankStatusBoard() { munmap(shared_, bytes_); }
+
+RankSlot& RankStatusBoard::slot(int64_t index) { return shared_->slots[index]; }
+const RankSlot& RankStatusBoard::slot(int64_t index) const { return shared_->slots[index]; }
+
+void RankStatusBoard::request_stop(int signal) { shared_->stop_request.store(signal); }
+int RankStatusBoard::stop_request() const { return shared_->stop_request.load(); }
+
+void RankStatusBoard::set_aborting() { shared_->aborting.store(1); }
+bool RankStatusBoard::aborting() const { return shared_->aborting.load() != 0; }
+
+int64_t RankStatusBoard::start_ns() const { return shared_->start_ns; }
+
+void RankStatusBoard::set_run_folder(const std::string& folder) {
+  if (folder.empty()) return;
+  std::memcpy(shared_->run_folder.data(),
+              folder.data(),
+              std::min(folder.size(), shared_->run_folder.size() - 1));
+  shared_->has_run_folder.store(true, std::memory_order_release);
+}
+
+std::string RankStatusBoard::run_folder() const {
+  return shared_->has_run_folder.load(std::memory_order_acquire) ? shared_->run_folder.data() : "";
+}
+
+}  // namespace gantrain

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/backend.h"
+
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include "util/error.h"
+
+using namespace gantrain;
+
+TEST_CASE("AGlooGroupOfOneAddsUp") {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto group = make_process_group(
+      BackendKind::kGloo, store, {0, 1, std::chrono::milliseconds(5000), true}, at::kCPU);
+  std::vector<at::Tensor> tensors = {torch::ones({3})};
+  group->allreduce(tensors)->wait();
+  CHECK(tensors[0].sum().item<float>() == 3);
+}
+
+TEST_CASE("NcclWithoutItsLibraryIsAnEnvironmentError") {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  CHECK_THROWS_AS(
+      make_process_group(
+          BackendKind::kNccl, store, {0, 1, std::chrono::milliseconds(5000), true}, at::kCUDA),
+      UserError);
+}

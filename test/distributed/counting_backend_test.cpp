@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/counting_backend.h"
+
+#include <catch2/catch.hpp>
+
+#include "distributed/gradient_sync.h"
+#include "spawn_ranks.h"
+#include "tensor_checks.h"
+
+using namespace gantrain;
+
+TEST_CASE("CollectivesAndTheirBytesAreCounted") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          const Traffic before = group->traffic();
+          at::Tensor x = torch::ones({10}), y = torch::ones({3}, at::kDouble);
+          group->sum_(x);
+          group->broadcast_(y);
+          const Traffic after = group->traffic();
+          const bool right =
+              after.collectives - before.collectives == 2 && after.bytes - before.bytes == 64;
+          return right ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("AReductionCostsTheBytesOfTheParametersInEveryMode") {
+  for (const DdpMode mode : {DdpMode::kWrapper, DdpMode::kDynamic, DdpMode::kFlat}) {
+    CHECK(failed_ranks(2, [mode](const Rendezvous& r) {
+            DistOptions options;
+            options.ddp_mode = mode;
+            const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+            at::Tensor w = torch::ones({7, 3}, torch::requires_grad()),
+                       b = torch::ones({3}, torch::requires_grad());
+            const auto sync =
+                GradientSync::create(options, group, "net", {{"", {{"w", w}, {"b", b}}}});
+            for (int repeat = 0; repeat < 3; ++repeat) {
+              w.mutable_grad() = b.mutable_grad() = at::Tensor();
+              const Traffic before = group->traffic();
+              for (const bool last : {false, true}) {  // two micro-batches, one reduction
+                sync->begin(last);
+                const at::Tensor y = torch::matmul(torch::ones({2, 7}), w) + b;
+                sync->forwarded("", y);
+                sync->expect_backward(y.square().sum()).backward();
+              }
+              sync->finish();
+              const Traffic after = group->traffic();
+              // The search adds the bitmap of unused parameters: an int32 for each of the two.
+              const int64_t bitmap = mode == DdpMode::kFlat ? 0 : 2 * 4;
+              if (after.bytes - before.bytes != (21 + 3) * 4 + bitmap) return 1;
+              if (after.collectives - before.collectives < 1) return 1;
+            }
+            return 0;
+          }) == 0);
+  }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/group.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "spawn_ranks.h"
+#include "tensor_checks.h"
+#include "util/error.h"
+#include "util/time.h"
+
+using namespace gantrain;
+
+namespace {
+std::shared_ptr<Group> join(const Rendezvous& r, double timeout = 20) {
+  return Group::join(r, BackendKind::kGloo, at::kCPU, timeout);
+}
+}  // namespace
+
+TEST_CASE("CollectivesGiveEveryRankTheSame") {
+  CHECK(failed_ranks(3, [](const Rendezvous& r) {
+          const auto group = join(r);
+          const auto mine = static_cast<float>(r.rank + 1);
+          at::Tensor sum = torch::full({4}, mine), first = sum.clone();
+          group->sum_(sum);
+          group->broadcast_(first);
+          group->barrier();
+          const bool right = sum[0].item<float>() == 6 && first[1].item<float>() == 1;
+          return right ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = join(r);
+          const double mine = r.rank == 0 ? 3 : 5;
+          at::Tensor a = torch::full({2, 3}, mine, torch::requires_grad()),
+                     b = torch::full({5}, mine, at::kDouble), c = torch::full({}, mine, at::kLong);
+          group->broadcast_state({{"a", a}, {"b", b}, {"c", c}});
+          return a.sum().item<double>() == 18 && b.sum().item<double>() == 15 &&
+                         c.item<int64_t>() == 3
+                     ? 0
+                     : 1;
+        }) == 0);
+}
+
+TEST_CASE("OneRankNeedsNoGroup") {
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 5);
+  at::Tensor x = torch::ones({2});
+  group->sum_(x);
+  group->barrier();
+  CHECK(x.sum().item<float>() == 2);
+  CHECK(group->process_group() == nullptr);
+}
+
+TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
+  int met[2];  // rank 0 says there that it has left join, whose all-reduce needs its peer alive
+  REQUIRE(::pipe(met) == 0);
+  CHECK(failed_ranks(2, [&](const Rendezvous& r) {
+          const auto group = join(r, 60);
+          if (r.rank == 1) {
+            char byte = 0;
+            if (::read(met[0], &byte, 1) == 1) ::raise(SIGKILL);
+            return 0;  // makes the count of failed ranks wrong
+          }
+          if (::write(met[1], "x", 1) != 1) return 1;
+          const double start = monotonic_seconds();
+          at::Tensor x = torch::ones({2});
+          try {
+            group->sum_(x);
+          } catch (const UserError& e) {
+            const bool readable = std::string(e.what()).find("rank 0: all-reduce failed") == 0;
+            return readable && e.code() == Exit::kEnvironment && monotonic_seconds() - start < 5
+                       ? 0
+                       : 1;
+          }
+          return 1;
+        }) == 1);  // the killed one
+  ::close(met[0]);
+  ::close(met[1]);
+}
+
+TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {
+  Rendezvous r;
+  r.rank = 1;
+  r.world = 2;
+  r.master_port = 1;  // nothing listens there
+  CHECK_THROWS_WITH(join(r, 1), Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1"));
+}

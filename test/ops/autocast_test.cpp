@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/autocast.h"
+
+#include <catch2/catch.hpp>
+
+#include "computed_text.h"
+#include "core/forward_precision.h"
+#include "ops/upfirdn2d.h"
+#include "tensor_checks.h"
+
+using namespace gantrain;
+using at::Tensor;
+
+namespace {
+
+struct Operands {
+  Tensor x, w, b;
+};
+
+Operands operands(at::ScalarType type) {
+  torch::manual_seed(1);
+  const auto of = [&](at::IntArrayRef size) {
+    return (0.2 * torch::randn(size)).to(type).requires_grad_(true);  // squares stay in range
+  };
+  return {of({2, 4, 6, 6}), of({6, 4, 3, 3}), of({6})};
+}
+
+Tensor conv(const Operands& o) { return autocast_conv2d(o.x, o.w, o.b, {1, {1, 1}}); }
+
+// Of the sum of squares of the convolution's gradient by x: needs the second derivative.
+std::vector<Tensor> second_gradients(const Operands& o, const std::function<Tensor()>& y) {
+  const Tensor g = torch::autograd::grad(
+      {y().to(at::kFloat).square().sum()}, {o.x}, {}, true, /*create_graph=*/true)[0];
+  return torch::autograd::grad({g.to(at::kFloat).square().sum()}, {o.x, o.w, o.b});
+}
+
+}  // namespace
+
+TEST_CASE("HalfOnACpuIsLibTorchsHalfUpToRounding") {
+  const Operands o = operands(at::kHalf);
+  const Tensor y = conv(o), own = at::conv2d(o.x, o.w, o.b, 1, 1);
+  CHECK(y.scalar_type() == at::kHalf);
+  CHECK(scaled_error(y, own) < 1e-3);
+  const Tensor dy = torch::randn(y.sizes()).to(at::kHalf);
+  const auto a = torch::autograd::grad({y}, {o.x, o.w, o.b}, {dy});
+  const auto b = torch::autograd::grad({own}, {o.x, o.w, o.b}, {dy});
+  for (size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i].scalar_type() == at::kHalf);
+    CHECK(scaled_error(a[i], b[i]) < 2e-3);
+  }
+}
+
+TEST_CASE("LoweredOperatorsAreTwiceDifferentiableInEveryType") {
+  const Operands exact = operands(at::kFloat);
+  const auto expected = second_gradients(exact, [&] { return conv(exact); });
+  for (const auto& [type, tolerance] :
+       {std::pair{at::kHalf, 5e-3}, std::pair{at::kBFloat16, 4e-2}}) {
+    const Operands o = operands(type);
+    const auto got = second_gradients(o, [&] { return conv(o); });
+    for (size_t i = 0; i < got.size(); ++i) {
+      CAPTURE(c10::toString(type), i);
+      CHECK(scaled_error(got[i], expected[i]) < tolerance);
+    }
+  }
+}
+
+TEST_CASE("UnderAutocastWeightsOfFloat32GetGradientsOfFloat32") {
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const ForwardPrecision lowered{type, {}};
+    const Operands o = operands(at::kFloat);
+    const Tensor z = torch::randn({3, 6}), dense = torch::randn({5, 6}).requires_grad_(true);
+    std::vector<Computed> seen;
+    Tensor y, up, product;
+    {
+      const AutocastScope pass(lowered, at::kCPU, &seen);
+      y = conv(o);
+      up = autocast_conv_transpose2d(o.x, o.w.transpose(0, 1), o.b, {.stride = 2});
+      product = autocast_linear(z, dense);
+    }
+    CHECK(seen == std::vector<Computed>{{"", type, ""}});
+    CHECK(y.scalar_type() == type);
+    CHECK(up.scalar_type() == type);
+    CHECK(product.scalar_type() == type);
+    (y.sum() + up.sum() + product.sum()).backward();
+    CHECK(o.w.grad().scalar_type() == at::kFloat);
+    CHECK(dense.grad().scalar_type() == at::kFloat);
+    CHECK(scaled_error(y, conv(o)) < 2e-2);
+    CHECK(scaled_error(product, autocast_linear(z, dense)) < 2e-2);
+    CHECK(scaled_error(y, conv(o)) > 1e-5);  // it was lowered
+  }
+}
+
+TEST_CASE("HalfOverflowsOnACpuAsItDoesElsewhere") {
+  const Tensor x = torch::full({1, 1, 1, 1}, 300.0F, at::kHalf);
+  CHECK(std::isinf(autocast_conv2d(x, x).item<float>()));
+  CHECK(std::isinf(autocast_linear(x.flatten(1), x.flatten(1)).item<float>()));
+}
+
+TEST_CASE("AnIslandComputesInFloat32WhateverComesIn") {
+  const Operands o = operands(at::kHalf);
+  const AutocastDisabled exact("a reason");
+  CHECK(conv(o).scalar_type() == at::kFloat);
+  CHECK(autocast_linear(o.x.flatten(1), torch::ones({2, 144})).scalar_type() == at::kFloat);
+  const Operands wide = operands(at::kDouble);
+  CHECK(conv(wide).scalar_type() == at::kDouble);
+}
+
+TEST_CASE("AFilterInHalfOnACpuIsRoundedOnce") {
+  torch::manual_seed(2);
+  const Tensor x = torch::randn({2, 3, 8, 8}).to(at::kHalf);
+  const Tensor f = setup_filter({1, 3, 3, 1});
+  const Tensor y = upsample2d(x, f), exact = upsample2d(x.to(at::kFloat), f);
+  CHECK(y.scalar_type() == at::kHalf);
+  CHECK(torch::equal(y, exact.to(at::kHalf)));
+}
