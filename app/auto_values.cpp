@@ -43,7 +43,7 @@ bool keep_chosen(Config& config, const fs::path& run) {
 }  // namespace
 
 std::vector<std::string> choose_auto_values(Config& config, int64_t ranks) {
-  const RecipeKeys& recipe = find_recipe_keys(text_of(config.get("recipe")));
+  const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
   if (recipe.complete == nullptr) return {};
   const fs::path run = resumed_run(config);
   const bool kept = keep_chosen(config, run);

@@ -97,13 +97,12 @@ struct Measured {
   }
 };
 
-Json measure_ways(const Json& config, int64_t ranks, const Json& request) {
+Json measure_ways(const BenchWorld& world, const BenchDdpRequest& request) {
   std::array<Measured, kWays.size()> measured;
-  const int64_t rounds = request.at("rounds");
-  for (int64_t round = 0; round < rounds; ++round) {
+  for (int64_t round = 0; round < request.rounds; ++round) {
     for (size_t i = 0; i < kWays.size(); ++i) {
       const size_t at = round % 2 == 0 ? i : kWays.size() - 1 - i;
-      measured[at].add(measure(config, kWays[at], ranks, request.at("steps")));
+      measured[at].add(measure(world.config, kWays[at], world.ranks, request.steps));
     }
   }
   Json rows = Json::array();
@@ -152,11 +151,14 @@ Json ratio_json(const std::vector<double>& ratios) {
 }
 
 // Ours (the default way) and the peer's in pairs, in the order AB BA AB ...
-Json compare(const Json& net, int64_t ranks, const Peer& peer, const Json& request) {
-  const Json& config = net.at("configs").at(std::to_string(ranks));
+Json compare(const BenchNet& net,
+             const BenchWorld& world,
+             const Peer& peer,
+             const BenchDdpRequest& request) {
+  const auto& [ranks, config] = world;
   const int64_t batch = config_from_json(config).get("train.batch");
-  const int64_t steps = request.at("steps");
-  auto arguments = net.at("peer").get<std::vector<std::string>>();
+  const int64_t steps = request.steps;
+  std::vector<std::string> arguments = net.peer;
   for (const auto& [flag, value] :
        std::map<std::string, int64_t>{{"--batch", batch}, {"--steps", steps}, {"--warm", kWarm}}) {
     arguments.push_back(flag);
@@ -164,7 +166,7 @@ Json compare(const Json& net, int64_t ranks, const Peer& peer, const Json& reque
   }
   Json result = {{"ranks", ranks}, {"batch", batch}, {"pairs", Json::array()}};
   std::vector<double> seconds, cpu;
-  for (int64_t pair = 0; pair < request.at("pairs").get<int64_t>(); ++pair) {
+  for (int64_t pair = 0; pair < request.pairs; ++pair) {
     Cost ours, theirs;
     for (const bool first : {true, false}) {
       if (first == (pair % 2 == 0)) {
@@ -206,9 +208,9 @@ void print_comparison(const Json& c) {
 
 }  // namespace
 
-int bench_ddp(const Json& request) {
-  const Peer peer{request.at("python"), request.at("script")};
-  const bool wanted = request.at("pairs").get<int64_t>() > 0;
+int bench_ddp(const BenchDdpRequest& request) {
+  const Peer peer{request.python, request.script};
+  const bool wanted = request.pairs > 0;
   const std::string reason = wanted ? why_not(peer, "2.11") : "--pairs 0";
   Json result = {{"bench", "ddp"}, {"load", {load()}}, {"nets", Json::array()}};
   fmt::print(
@@ -217,18 +219,17 @@ int bench_ddp(const Json& request) {
       "time of a "
       "rank. load {:.1f}\n",
       load());
-  for (const Json& net : request.at("nets")) {
-    fmt::print("\n{}\n", text_of(net.at("about")));
-    Json row = {{"name", net.at("name")}, {"worlds", Json::array()}, {"peer", Json::array()}};
-    for (const auto& [text, config] : net.at("configs").items()) {
-      const int64_t ranks = parse_int(text).value();
-      const int64_t batch = config_from_json(config).get("train.batch");
-      const Json ways = measure_ways(config, ranks, request);
-      print_ways(ways, ranks, batch);
+  for (const BenchNet& net : request.nets) {
+    fmt::print("\n{}\n", net.about);
+    Json row = {{"name", net.name}, {"worlds", Json::array()}, {"peer", Json::array()}};
+    for (const BenchWorld& world : net.worlds) {
+      const int64_t batch = config_from_json(world.config).get("train.batch");
+      const Json ways = measure_ways(world, request);
+      print_ways(ways, world.ranks, batch);
       std::fflush(stdout);
-      row["worlds"].push_back({{"ranks", ranks}, {"batch", batch}, {"ways", ways}});
-      if (net.at("peer").is_null() || !reason.empty()) continue;
-      row["peer"].push_back(compare(net, ranks, peer, request));
+      row["worlds"].push_back({{"ranks", world.ranks}, {"batch", batch}, {"ways", ways}});
+      if (net.peer.empty() || !reason.empty()) continue;
+      row["peer"].push_back(compare(net, world, peer, request));
       print_comparison(row["peer"].back());
       std::fflush(stdout);
     }
@@ -239,7 +240,7 @@ int bench_ddp(const Json& request) {
     result["peer_skipped"] = reason;
   }
   result["load"].push_back(load());
-  if (request.at("json").get<bool>()) fmt::print("{}\n", result.dump());
+  if (request.json) fmt::print("{}\n", result.dump());
   return 0;
 }
 

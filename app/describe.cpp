@@ -9,10 +9,9 @@
 #include "dtype_table.h"
 #include "recipes.h"
 #include "resolve.h"
-#include "train/mixed_precision.h"
 #include "train/options.h"
 #include "train/stage_plan.h"
-#include "train/step.h"
+#include "train/training_step.h"
 #include "trainer_verbs.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -22,14 +21,13 @@ namespace gantrain {
 
 namespace {
 
-// Trains a few iterations at each stage, for what they take and what blocks compute in.
+// Times iterations of each stage, and notes what blocks compute in.
 class Prober {
  public:
-  Prober(const Config& config, Recipe& recipe, int64_t channels, at::ScalarType dtype)
-      : config_(config), recipe_(recipe), pixel_(torch::zeros({1, channels, 1, 1}, dtype)) {}
+  explicit Prober(TrainingStep& step, int64_t channels) : step_(step), channels_(channels) {}
 
-  // Images per second of one rank in the long run.
-  double images_per_second(int64_t resolution, int64_t micro_batch);
+  // Images per second of one rank in the long run, at the stage that the step is in.
+  double images_per_second(int64_t resolution);
   const std::vector<Computed>& computed() const { return computed_; }
 
  private:
@@ -39,20 +37,21 @@ class Prober {
   };
   // Iterations of one round of all phases, those with the same phases together.
   std::vector<Iterations> kinds() const;
+  double seconds_of(int64_t iteration, const at::Tensor& pictures);
 
-  const Config& config_;
-  Recipe& recipe_;
-  at::Tensor pixel_;
+  TrainingStep& step_;
+  int64_t channels_;
   std::vector<Computed> computed_;  // of all stages
 };
 
 std::vector<Prober::Iterations> Prober::kinds() const {
+  const std::vector<Phase>& phases = step_.recipe().phases();
   int64_t round = 1;
-  for (const Phase& phase : recipe_.phases()) round = std::lcm(round, phase.interval);
+  for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
   std::map<std::vector<bool>, Iterations> of;
   for (int64_t i = 0; i < round; ++i) {
     std::vector<bool> due;
-    for (const Phase& phase : recipe_.phases()) due.push_back(phase.is_due(i));
+    for (const Phase& phase : phases) due.push_back(phase.is_due(i));
     ++of.try_emplace(due, Iterations{i, 0}).first->second.count;
   }
   std::vector<Iterations> all;
@@ -60,36 +59,29 @@ std::vector<Prober::Iterations> Prober::kinds() const {
   return all;
 }
 
-double Prober::images_per_second(int64_t resolution, int64_t micro_batch) {
-  // Large pictures are slow enough to be timed by few.
-  const int64_t images = std::min(micro_batch, std::clamp<int64_t>(512 / resolution, 2, 16));
-  const at::Tensor pictures = pixel_.expand({images, -1, resolution, resolution}).contiguous();
-  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
-  std::vector<PlayerState> players =
-      make_players(recipe_, {images, 1, images, 1}, config_.read<DistOptions>("dist."), group);
-  const auto options = config_.read<PrecisionOptions>("precision.");
-  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
-  guard_gradients(players, options, config_.read<TrainOptions>("train."), {}, at::kCPU);
-  StepHooks quiet;
-  quiet.phase = [](const std::string&) {};
-  quiet.loss = [](const std::string&, const at::Tensor&) {};
-  quiet.precision = &precision;
-  const auto seconds_of = [&](int64_t iteration) {
-    const double start = monotonic_seconds();
-    run_iteration(recipe_, players, {pictures, {}, 0, iteration}, quiet);
-    return monotonic_seconds() - start;
-  };
+double Prober::seconds_of(int64_t iteration, const at::Tensor& pictures) {
+  const double start = monotonic_seconds();
+  step_.run({pictures, {}, iteration, 0});
+  return monotonic_seconds() - start;
+}
+
+double Prober::images_per_second(int64_t resolution) {
+  const int64_t images = step_.plan().batch;
+  const at::Tensor parameter = step_.players().front().parameters.front().second;
+  const at::Tensor pictures = torch::zeros({images, channels_, resolution, resolution},
+                                           parameter.options().requires_grad(false));
   double seconds = 0;
   int64_t count = 0;
   for (const Iterations& kind : kinds()) {
-    quiet.computed = &computed_;
-    double once = seconds_of(kind.first);  // this one warms up, ...
-    quiet.computed = nullptr;
+    step_.note_computed_into(&computed_);
+    double once = seconds_of(kind.first, pictures);  // this one warms up, ...
+    step_.note_computed_into(nullptr);
     constexpr double kLong = 2, kEnough = 0.25;
     if (once < kLong) {  // ... which a long one hardly feels
       const auto more = static_cast<int64_t>(std::clamp(kEnough / once, 1.0, 50.0));
       once = 0;
-      for (int64_t i = 0; i < more; ++i) once += seconds_of(kind.first) / static_cast<double>(more);
+      for (int64_t i = 0; i < more; ++i)
+        once += seconds_of(kind.first, pictures) / static_cast<double>(more);
     }
     seconds += once * static_cast<double>(kind.count);
     count += kind.count;
@@ -97,24 +89,31 @@ double Prober::images_per_second(int64_t resolution, int64_t micro_batch) {
   return static_cast<double>(images * count) / seconds;
 }
 
+// Images of an iteration that is timed: large pictures are slow enough to be timed by few.
+int64_t probed_batch(int64_t micro_batch, int64_t resolution) {
+  return std::min(micro_batch, std::clamp<int64_t>(512 / resolution, 2, 16));
+}
+
 // Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
-void probe_stages(Json& all, const Config& config, Recipe& recipe, int64_t world, Prober& prober) {
+void probe_stages(
+    Json& all, const Config& config, TrainingStep& step, int64_t world, Prober& prober) {
   const auto train = config.read<TrainOptions>("train.");
   const auto end = static_cast<double>(train.kimg.images);
-  const Schedule& schedule = recipe.schedule();
+  const Schedule& schedule = step.recipe().schedule();
   if (schedule.empty()) {
-    const double speed = prober.images_per_second(config.read<DataOptions>("data.").resolution,
-                                                  plan_batch(train, world).micro_batch);
+    const double speed =
+        prober.images_per_second(config.read<DataOptions>("data.").resolution);
     all["images_per_second"] = speed;
     all["seconds"] = end / speed;
     return;
   }
   double seconds = 0;
+  int64_t number = 0;
   all["stages"] = Json::array();
   for (const auto& [stage, plan, count, iterations] : plan_stages(train, schedule, world)) {
     if (count == 0) break;
-    recipe.enter(stage);
-    const double speed = prober.images_per_second(stage.resolution, plan.micro_batch);
+    step.enter(number++, probed_batch(plan.micro_batch, stage.resolution));
+    const double speed = prober.images_per_second(stage.resolution);
     const auto images = static_cast<double>(count);
     seconds += images / speed;
     all["stages"].push_back({{"resolution", stage.resolution},
@@ -125,6 +124,24 @@ void probe_stages(Json& all, const Config& config, Recipe& recipe, int64_t world
   }
   all["images_per_second"] = end / seconds;
   all["seconds"] = seconds;
+}
+
+// The configuration of a step that is timed: one rank, and no more images than that takes.
+Config probe_config(const Config& config, int64_t world, bool cuda) {
+  const int64_t batch =
+      probed_batch(plan_batch(config.read<TrainOptions>("train."), world).micro_batch,
+                   config.read<DataOptions>("data.").resolution);
+  Config probe = config;
+  probe.set("train.batch", batch, "probe");
+  for (const char* key :
+       {"train.micro_batch", "train.accumulate", "G.accumulate", "D.accumulate"})
+    probe.set(key, "auto", "probe");
+  const auto precision = config.read<PrecisionOptions>("precision.");
+  if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
+    const bool half = compute_type(precision, cuda) == ComputeType::kFloat16;
+    probe.set("precision.amp", half ? "fp16" : "bf16", "probe");
+  }
+  return probe;
 }
 
 Json describe_player(const Player& player) {
@@ -179,46 +196,40 @@ void print_times(const Json& all) {
 
 }  // namespace
 
-int describe(const Json& request) {
-  Config config = config_from_json(request.at("config"));
-  for (const char* player : {"G", "D"}) {
-    config.set(std::string(player) + ".accumulate", "auto", "probe");
-  }
-  const auto precision = config.read<PrecisionOptions>("precision.");
-  if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
-    const bool half =
-        compute_type(precision, request.at("cuda").get<bool>()) == ComputeType::kFloat16;
-    config.set("precision.amp", half ? "fp16" : "bf16", "probe");
-  }
-  at::set_num_threads(request.at("threads").get<int>());
-  const auto train = config.read<TrainOptions>("train.");
+int describe(const DescribeRequest& request) {
+  const Config config = config_from_json(request.config);
+  const int64_t world = request.world;
+  at::set_num_threads(static_cast<int>(request.threads));
   const auto data = config.read<DataOptions>("data.");
   const int64_t channels = data.channels.value_or(3);
-  const at::ScalarType dtype = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
-  const RecipeContext context{config,
-                              static_cast<uint64_t>(train.seed),
-                              data.resolution,
-                              channels,
-                              {},
-                              at::kCPU,
-                              dtype,
-                              [](const std::string&, const at::Tensor&) {}};
-  const std::unique_ptr<Recipe> recipe = find_recipe(text_of(config.get("recipe"))).make(context);
+  const Config probe = probe_config(config, world, request.cuda);
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
+  TrainingStep step({probe,
+                     find_recipe(text_of(config.get("recipe"))),
+                     group,
+                     at::kCPU,
+                     data.resolution,
+                     channels});
   Json all = {{"players", Json::array()}};
-  double numbers = 0;
-  for (const Player* player : recipe->players()) {
-    all["players"].push_back(describe_player(*player));
+  double bytes = 0;
+  for (const PlayerState& state : step.players()) {
+    const Player& player = *state.player;
+    all["players"].push_back(describe_player(player));
     const auto parameters = all["players"].back()["parameters"].get<double>();
-    numbers += parameters * (player == recipe->players().front() ? 5 : 4);  // G has an average too
+    const int tensors = &state == &step.players().front() ? 5 : 4;  // G has an average too
+    bytes += parameters * tensors *
+             static_cast<double>(state.parameters.front().second.element_size());
   }
-  all["state_bytes"] = numbers * static_cast<double>(c10::elementSize(dtype));
+  all["state_bytes"] = bytes;
   all["kimg"] = config.get("train.kimg");
-  const bool json = request.at("json").get<bool>();
+  const bool json = request.json;
   if (!json) print_networks(all);
   info("timing a few iterations on this machine's CPU");
-  Prober prober(config, *recipe, channels, dtype);
-  probe_stages(all, config, *recipe, request.at("world").get<int64_t>(), prober);
-  all["compute"] = dtype_table(recipe->players(), prober.computed(), precision.mode);
+  Prober prober(step, channels);
+  probe_stages(all, config, step, world, prober);
+  all["compute"] = dtype_table(step.recipe().players(),
+                               prober.computed(),
+                               config.read<PrecisionOptions>("precision.").mode);
   if (json) {
     all["config"] = config.to_json();
     fmt::print("{}\n", all.dump());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "config/message.h"
 #include "ddp_table/ddp_table.h"
 #include "distributed/options.h"
 #include "local_world.h"
@@ -39,10 +40,10 @@ int ddp_table(bool json) {
 
 }  // namespace
 
-int doctor(const Json& request) {
-  const bool json = request.at("json").get<bool>();
-  if (request.at("ddp_table").get<bool>()) return ddp_table(json);
-  Json facts = request.at("facts");
+int doctor(const DoctorRequest& request) {
+  const bool json = request.json;
+  if (request.ddp_table) return ddp_table(json);
+  Json facts = message_of(request.facts);
   facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
   if (json) {
     fmt::print("{}\n", facts.dump());

@@ -44,18 +44,19 @@ bool DrawingFlags::wants_cuda() const {
   return gpus > 0 && has_cuda_library();
 }
 
-Json DrawingFlags::request(const std::string& verb) const {
+ModelRequest DrawingFlags::request(const std::string& verb) const {
   const std::string& model = model_.empty() ? positional_ : model_;
   if (model.empty()) fail(Exit::kUsage, "{}: which model? --model FILE or a run folder", verb);
   if (!model_.empty() && !positional_.empty())
     fail(Exit::kUsage, "{}: two models, {} and --model {}; give one", verb, positional_, model_);
-  Json request = {{"model", model}};
+  ModelRequest request;
+  request.model = model;
   if (!class_.empty())
-    request["class"] = parse_integer("--class", class_, {0, kCount, "a class number from 0 on"});
+    request.label = parse_integer("--class", class_, {0, kCount, "a class number from 0 on"});
   if (!trunc_.empty())
-    request["trunc"] = parse_number("--trunc", trunc_, {-kAny, kAny, "a number, usually 0 to 1"});
+    request.trunc = parse_number("--trunc", trunc_, {-kAny, kAny, "a number, usually 0 to 1"});
   if (!trunc_cutoff_.empty()) {
-    request["trunc_cutoff"] =
+    request.trunc_cutoff =
         parse_integer("--trunc-cutoff", trunc_cutoff_, {0, kCount, "a number of layers from 0 on"});
     if (trunc_.empty())
       fail(Exit::kUsage,
@@ -63,13 +64,12 @@ Json DrawingFlags::request(const std::string& verb) const {
            trunc_cutoff_);
   }
   if (!noise_mode_.empty()) {
-    check_word("--noise-mode", noise_mode_, {kNoiseModes.begin(), kNoiseModes.end()});
-    request["noise_mode"] = noise_mode_;
+    request.noise_mode = parse_word<NoiseMode>("--noise-mode", noise_mode_);
   }
   if (!level_.empty())
-    request["level"] = parse_integer("--level", level_, {1, kCount, "pixels of a stage, like 32"});
-  if (!alpha_.empty()) request["alpha"] = parse_number("--alpha", alpha_, {0, 1, "0 to 1"});
-  request["cuda"] = wants_cuda();
+    request.level = parse_integer("--level", level_, {1, kCount, "pixels of a stage, like 32"});
+  if (!alpha_.empty()) request.alpha = parse_number("--alpha", alpha_, {0, 1, "0 to 1"});
+  request.cuda = wants_cuda();
   return request;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/value.h"
+#include "draw/requests.h"
 
 namespace CLI {
 class App;
@@ -14,18 +14,14 @@ class App;
 
 namespace gantrain {
 
-// Names of NoiseMode (lib/gan/recipe.h, which needs torch).
-inline constexpr std::array<std::string_view, 3> kNoiseModes = {"const", "random", "none"};
-
 // Flags of all verbs that draw: which model, which class, how. What depends on the model (has it a
 // w space, how many classes) is checked where it is loaded.
 class DrawingFlags {
  public:
   void add_to(CLI::App& app);
 
-  // The part of the request that these flags make: "model", "cuda", and of "class", "trunc",
-  // "trunc_cutoff", "noise_mode", "level", "alpha" what was given. Throws UserError in one line.
-  Json request(const std::string& verb) const;
+  // The part of the request that these flags make. Throws UserError in one line.
+  ModelRequest request(const std::string& verb) const;
 
  private:
   bool wants_cuda() const;
@@ -38,6 +34,14 @@ class DrawingFlags {
 void check_word(const std::string& flag,
                 const std::string& word,
                 const std::vector<std::string>& allowed);
+
+// The enum value that `word` names; throws as check_word() does.
+template <class Enum>
+Enum parse_word(const std::string& flag, const std::string& word) {
+  const auto known = names(Enum{});
+  check_word(flag, word, {known.begin(), known.end()});
+  return Value<Enum>::from_text(word).value();
+}
 
 // Values of flags. Throw UserError(kUsage) naming flag, value and `allowed`.
 struct Allowed {

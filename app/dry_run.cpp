@@ -30,9 +30,11 @@ Json to_json(const std::vector<StagePlan>& rows) {
 }
 
 void print(const std::vector<StagePlan>& rows, const Config& config) {
-  const auto rate = [&](const char* player) {
+  const auto rate = [&](const char* player, const Stage& stage) {
     const std::string kind = text_of(config.get(std::string(player) + ".optimizer"));
-    return config.get(fmt::format("{}.{}.lr", player, kind)).get<double>();
+    const Json& lr = config.get(fmt::format("{}.{}.lr", player, kind));
+    const auto schedule = Value<Scheduled>::from_text(text_of(lr)).value();
+    return number(schedule.at(stage.first) * stage.lr_factor);
   };
   fmt::print(
       "\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
@@ -50,9 +52,21 @@ void print(const std::vector<StagePlan>& rows, const Config& config) {
                row.stage.fading ? "0 to 1" : "1",
                row.plan.batch,
                cut,
-               number(rate("G") * row.stage.lr_factor),
-               number(rate("D") * row.stage.lr_factor),
+               rate("G", row.stage),
+               rate("D", row.stage),
                row.iterations);
+  }
+}
+
+// What each hyperparameter that moves does; `ema.half_life` counts kimg.
+void print_ramps(const Config& config) {
+  bool first = true;
+  for (const Key& key : config.schema()) {
+    const Json& value = config.get(key.path);
+    if (!value.is_object()) continue;
+    const auto ramp = Value<Scheduled>::from_text(text_of(value)).value();
+    fmt::print("{}{} {}\n", first ? "\n" : "", key.path, ramp_text(ramp));
+    first = false;
   }
 }
 
@@ -61,8 +75,8 @@ void print(const std::vector<StagePlan>& rows, const Config& config) {
 int dry_run(const Launch& launch, bool json) {
   const auto train = launch.config.read<TrainOptions>("train.");
   const auto save = launch.config.read<SaveOptions>("save.");
-  const BatchPlan plan = plan_batch(train, launch.world.world_size);
-  const RecipeKeys& recipe = find_recipe_keys(text_of(launch.config.get("recipe")));
+  const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
+  const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
   const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
   const std::vector<StagePlan> stages = plan_stages(train, schedule, plan.world);
   const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch
@@ -92,6 +106,7 @@ int dry_run(const Launch& launch, bool json) {
                text_of(launch.config.get(key.path)),
                launch.config.origin(key.path));
   }
+  print_ramps(launch.config);
   for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
   if (schedule.empty()) {
     fmt::print("\n{}\n", plan.text());
@@ -105,8 +120,8 @@ int dry_run(const Launch& launch, bool json) {
              number(kimg(save.every.images)));
   fmt::print("{} on {} node{} ({}), device {}, backend {}\n",
              plan.world == 1 ? "1 rank" : fmt::format("{} ranks", plan.world),
-             launch.world.nnodes,
-             launch.world.nnodes == 1 ? "" : "s",
+             launch.world.ranks.nodes,
+             launch.world.ranks.nodes == 1 ? "" : "s",
              launch.world.source,
              device,
              plan.world == 1 ? "none" : backend);

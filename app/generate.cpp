@@ -1,37 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
+// The verbs that draw with a trained generator: generate and interpolate.
 #include "core/tensors.h"
-#include "draw.h"
-#include "model_file.h"
+#include "draw/draw.h"
+#include "exchange/model_file.h"
+#include "recipes.h"
+#include "train/run_folder.h"
 #include "trainer_verbs.h"
+#include "util/log.h"
+#include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
-struct Drawn {
-  std::unique_ptr<Generator> generator;
-  Json request;  // with the stage that the model was saved in, unless another one was asked for
-};
+// Loads the generator. The request's stage becomes the one that the model was saved in, unless
+// another one was asked for.
+std::unique_ptr<Generator> load(ModelRequest& request) {
+  ModelFile model = load_generator(find_model(request.model), recipe_rows());
+  if (request.cuda) move_to(*model.generator->network(), at::kCUDA, at::kFloat);
+  if (!request.level && !request.alpha) {
+    request.level = model.level;
+    request.alpha = model.alpha;
+  }
+  return std::move(model.generator);
+}
 
-Drawn read(const Json& request) {
-  ModelFile model = load_generator(request.at("model").get<std::string>());
-  if (request.at("cuda").get<bool>()) move_to(*model.generator->network(), at::kCUDA, at::kFloat);
-  Drawn drawn{std::move(model.generator), request};
-  if (!request.contains("level") && !request.contains("alpha")) drawn.request.update(model.drawing);
-  return drawn;
+// What the next command needs to say of a conditional model.
+const char* class_flag(const Generator& generator) {
+  return generator.classes() > 0 ? " --class 0" : "";
 }
 
 }  // namespace
 
-int generate(const Json& request) {
-  const Drawn drawn = read(request);
-  (request.contains("mix") ? draw_mix : draw_pictures)(*drawn.generator, drawn.request);
+int generate(GenerateRequest request) {
+  const std::unique_ptr<Generator> generator = load(request.how);
+  (request.mix ? draw_mix : draw_pictures)(*generator, request);
+  info("next    gantrain interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+       shell_quote(request.how.model),
+       request.mix ? " --space w" : "",
+       class_flag(*generator));
   return 0;
 }
 
-int interpolate(const Json& request) {
-  const Drawn drawn = read(request);
-  draw_walk(*drawn.generator, drawn.request);
+int interpolate(InterpolateRequest request) {
+  const std::unique_ptr<Generator> generator = load(request.how);
+  draw_walk(*generator, request);
+  info("next    {}", generate_command(request.how.model, class_flag(*generator)));
   return 0;
 }
 

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "distributed/group.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
-// run_local_ranks() (lib/launch) for bodies that form a process group.
+// The same as run_local_ranks() (launch/local_ranks.h) for bodies that use LibTorch: in the
+// children, LibTorch's warnings are shown with -v alone.
 std::vector<std::string> run_local_world(int64_t world,
                                          int64_t seconds,
                                          const std::function<std::string(const Rendezvous&)>& body);

@@ -3,8 +3,8 @@
 
 namespace gantrain {
 
-// LibTorch's warnings speak to programmers (of DistributedDataParallel, for instance): from now on
-// this thread's are shown with -v alone.
+// From now on, LibTorch's warnings in this thread are shown with -v alone. They are written for
+// programmers, for example of DistributedDataParallel.
 void quieten_libtorch();
 
 }  // namespace gantrain

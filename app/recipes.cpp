@@ -5,12 +5,11 @@
 #include "recipes/pggan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
-#include "util/error.h"
 
 namespace gantrain {
 
-const std::vector<RecipeRow>& recipe_rows() {
-  static const std::vector<RecipeRow> table = {
+const RecipeTable& recipe_rows() {
+  static const RecipeTable table = {
       dcgan::row(),
       pggan::row(),
       stylegan1::row(),
@@ -19,11 +18,6 @@ const std::vector<RecipeRow>& recipe_rows() {
   return table;
 }
 
-const RecipeRow& find_recipe(const std::string& name) {
-  for (const RecipeRow& row : recipe_rows()) {
-    if (row.name == name) return row;
-  }
-  fail(Exit::kInput, "recipe {} is not known to this version", name);
-}
+const RecipeRow& find_recipe(const std::string& name) { return find_recipe(recipe_rows(), name); }
 
 }  // namespace gantrain

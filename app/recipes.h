@@ -2,14 +2,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "gan/recipe.h"
+#include "gan/recipe_table.h"
 
 namespace gantrain {
 
-// The table of recipes; schema.cpp has the half that needs no torch.
-const std::vector<RecipeRow>& recipe_rows();
+// All recipes with what computes; schema.cpp lists what is known of them without LibTorch.
+const RecipeTable& recipe_rows();
+// Throws UserError(kInput) naming a recipe that there is none of.
 const RecipeRow& find_recipe(const std::string& name);
 
 }  // namespace gantrain

@@ -117,7 +117,7 @@ void scale_rates(Config& config, double preset_batch) {
   const std::string rule = text_of(config.get("train.lr_scale"));
   if (batch == preset_batch) return;
   // Of networks that grow each stage has its own batch and rates: choose_schedule() moves them.
-  if (find_recipe_keys(text_of(config.get("recipe"))).schedule != nullptr) return;
+  if (find_recipe_facts(text_of(config.get("recipe"))).schedule != nullptr) return;
   if (rule == "none") {
     info(
         "batch {} instead of the preset's {}: learning rates stay (--lr-scale linear|sqrt scales "
@@ -129,8 +129,10 @@ void scale_rates(Config& config, double preset_batch) {
   const double factor = rule == "linear" ? batch / preset_batch : std::sqrt(batch / preset_batch);
   for (const Key& key : config.schema()) {
     if (!ends_with(key.path, ".lr") || config.given(key.path)) continue;
-    const double scaled = config.get(key.path).get<double>() * factor;
-    config.set(key.path, scaled, fmt::format("--lr-scale {} (x {})", rule, number(factor)));
+    const auto rate = Value<Scheduled>::from_text(text_of(config.get(key.path))).value();
+    config.set(key.path,
+               Value<Scheduled>::to_json(scaled(rate, factor)),
+               fmt::format("--lr-scale {} (x {})", rule, number(factor)));
   }
 }
 

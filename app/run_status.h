@@ -8,10 +8,11 @@
 
 namespace gantrain {
 
-// True, after saying so, if run.run_dir holds a run that has reached train.kimg.
+// Returns true if run.run_dir holds a run that has reached train.kimg, and then says so first.
 bool already_done(const Config& config);
 
-// After the ranks have ended: a run that still says "running" has failed.
+// Brings the files of the run up to date after its ranks have ended. If its STATUS still says
+// "running", the run has failed, and STATUS says so from now on.
 void note_end(const std::string& folder, int status);
 
 }  // namespace gantrain

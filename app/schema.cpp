@@ -29,49 +29,23 @@ void fields(HeaderOptions& o, Field&& field) {
   field("recipe", o.recipe, "model family; a preset names it");
 }
 
-// Progressive networks.
-void check_growing(int64_t resolution) {
-  const bool power_of_two = (resolution & (resolution - 1)) == 0;
-  if (power_of_two && resolution >= 4 && resolution <= 1024) return;
-  fail(Exit::kUsage,
-       "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
-       "1024",
-       resolution);
-}
-
 }  // namespace
 
-const std::vector<RecipeKeys>& recipe_keys() {
-  static const std::vector<RecipeKeys> table = {
-      {"dcgan", dcgan::add_keys, dcgan::check_resolution, /*conditional=*/false, nullptr},
-      {"pggan",
-       pggan::add_keys,
-       check_growing,
-       /*conditional=*/false,
-       pggan::complete,
-       schedule_of},
-      {"stylegan1",
-       stylegan1::add_keys,
-       check_growing,
-       /*conditional=*/true,
-       stylegan1::complete,
-       schedule_of},
-      {"stylegan2",
-       stylegan2::add_keys,
-       stylegan2::check_resolution,
-       /*conditional=*/true,
-       stylegan2::complete,
-       /*schedule=*/nullptr,
-       /*has_blocks=*/true},
+const std::vector<RecipeFacts>& recipe_facts() {
+  static const std::vector<RecipeFacts> table = {
+      dcgan::facts(),
+      pggan::facts(),
+      stylegan1::facts(),
+      stylegan2::facts(),
   };
   return table;
 }
 
-const RecipeKeys& find_recipe_keys(const std::string& name) {
+const RecipeFacts& find_recipe_facts(const std::string& name) {
   std::vector<std::string> known;
-  for (const RecipeKeys& row : recipe_keys()) {
-    if (row.name == name) return row;
-    known.push_back(row.name);
+  for (const RecipeFacts& recipe : recipe_facts()) {
+    if (recipe.name == name) return recipe;
+    known.push_back(recipe.name);
   }
   fail(Exit::kUsage, "recipe = {}: there is {}", name, join(known, ", "));
 }
@@ -81,7 +55,7 @@ Schema full_schema(const std::string& recipe) {
   add_keys<HeaderOptions>(schema, "");
   add_keys<TrainOptions>(schema, "train.");
   add_keys<DataOptions>(schema, "data.");
-  find_recipe_keys(recipe).add_keys(schema);
+  find_recipe_facts(recipe).add_keys(schema);
   add_keys<OptimOptions>(schema, "optim.");
   add_keys<PrecisionOptions>(schema, "precision.");
   add_keys<EmaOptions>(schema, "ema.");

@@ -6,12 +6,14 @@
 #include <cstdlib>
 
 #include "cli.h"
+#include "config/message.h"
 #include "resolve.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "verb_requests.h"
 
 namespace gantrain {
 
@@ -58,7 +60,7 @@ std::vector<int64_t> numbers(const std::string& flag, const std::string& text) {
     const auto number = parse_int(word);
     if (!number || *number < 2 || *number > 64)
       fail(Exit::kUsage, "{} {}: numbers from 2 to 64 with commas between", flag, text);
-    all.push_back(*number);
+    if (std::find(all.begin(), all.end(), *number) == all.end()) all.push_back(*number);
   }
   return all;
 }
@@ -93,38 +95,28 @@ int bench_ddp(const std::vector<std::string>& arguments) {
       "Times iterations in every way of synchronising gradients, on gloo ranks of one thread each, "
       "and pairs the default with PyTorch's DistributedDataParallel.",
       "gantrain bench ddp");
-  std::string ranks = "2,4", names = "dcgan,stylegan2", python = default_python();
-  int64_t rounds = 3, steps = 4, pairs = 6;
-  bool json = false;
+  std::string ranks = "2,4", names = "dcgan,stylegan2";
+  BenchDdpRequest request;
+  request.python = default_python();
+  request.script = (executable_folder() / "../scripts/peers/ddp.py").string();
   const CLI::Range counts(1, 10000);
   app.add_option("--ranks", ranks, "numbers of ranks")->take_last();
   app.add_option("--nets", names, "networks: dcgan, stylegan2")->take_last();
-  app.add_option("--rounds", rounds, "measurements of each way, in turns")->check(counts);
-  app.add_option("--steps", steps, "timed iterations of a measurement")->check(counts);
-  app.add_option("--pairs", pairs, "measurements of ours and the peer's; 0: no peer")
+  app.add_option("--rounds", request.rounds, "measurements of each way, in turns")->check(counts);
+  app.add_option("--steps", request.steps, "timed iterations of a measurement")->check(counts);
+  app.add_option("--pairs", request.pairs, "measurements of ours and the peer's; 0: no peer")
       ->check(CLI::Range(0, 10000));
-  app.add_option("--python", python, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)")
+  app.add_option("--python", request.python, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)")
       ->take_last();
-  app.add_flag("--json", json, "one JSON line, last on standard output");
+  app.add_flag("--json", request.json, "one JSON line, last on standard output");
   if (!parse(app, arguments)) return 0;
-  Json request = {{"nets", Json::array()},
-                  {"rounds", rounds},
-                  {"steps", steps},
-                  {"pairs", pairs},
-                  {"python", python},
-                  {"script", (executable_folder() / "../scripts/peers/ddp.py").string()},
-                  {"json", json}};
   set_log({Level::kWarning, Level::kInfo, {}, ""});  // not of batches that differ from presets'
   for (const Net* net : chosen_nets(names)) {
-    Json configs = Json::object();
+    BenchNet& timed = request.nets.emplace_back(BenchNet{net->name, net->about, net->peer, {}});
     for (const int64_t count : numbers("--ranks", ranks))
-      configs[std::to_string(count)] = config_of(*net, count);
-    request["nets"].push_back({{"name", net->name},
-                               {"about", net->about},
-                               {"peer", net->peer.empty() ? Json() : Json(net->peer)},
-                               {"configs", configs}});
+      timed.worlds.push_back({count, config_of(*net, count)});
   }
-  return call_trainer("bench ddp", request.dump(), /*cuda=*/false);
+  return call_trainer("bench ddp", message_of(request).dump(), /*cuda=*/false);
 }
 
 // ---- all ----

@@ -4,11 +4,13 @@
 
 #include "cli.h"
 #include "config/config.h"
+#include "config/message.h"
 #include "distributed/options.h"
 #include "launch/devices.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "verb_requests.h"
 
 namespace gantrain {
 
@@ -33,7 +35,7 @@ std::string gigabytes(const std::string& text) {
 }
 
 // What can be seen without LibTorch.
-Json facts() {
+DoctorFacts facts() {
   const Env env = current_environment();
   LaunchOptions launch;
 #ifdef __OPTIMIZE__
@@ -43,31 +45,31 @@ Json facts() {
 #endif
   const int64_t gpus = visible_gpus(env);
   const bool cuda = has_cuda_library();
-  return {{"gantrain", fmt::format("{} ({}, {})", kVersion, __VERSION__, kind)},
-          {"cpu", proc_value("/proc/cpuinfo", "model name")},
-          {"threads", threads_per_rank(launch, env, 1)},
-          {"memory", gigabytes(proc_value("/proc/meminfo", "MemTotal"))},
-          {"memory free", gigabytes(proc_value("/proc/meminfo", "MemAvailable"))},
-          {"gpus", gpus},
-          {"cuda library", cuda ? "built" : "not built"},
-          {"ranks", fmt::format("--nproc auto is {}", gpus > 0 && cuda ? gpus : 1)},
-          {"ddp modes", has_reducer() ? "dynamic, wrapper, flat" : "flat"},
-          {"python", "not needed"}};
+  return {.gantrain = fmt::format("{} ({}, {})", kVersion, __VERSION__, kind),
+          .cpu = proc_value("/proc/cpuinfo", "model name"),
+          .threads = threads_per_rank(launch, env, 1),
+          .memory = gigabytes(proc_value("/proc/meminfo", "MemTotal")),
+          .memory_free = gigabytes(proc_value("/proc/meminfo", "MemAvailable")),
+          .gpus = gpus,
+          .cuda_library = cuda ? "built" : "not built",
+          .ranks = fmt::format("--nproc auto is {}", gpus > 0 && cuda ? gpus : 1),
+          .ddp_modes = has_reducer() ? "dynamic, wrapper, flat" : "flat",
+          .python = "not needed"};
 }
 
 }  // namespace
 
 int doctor_verb(const std::vector<std::string>& arguments) {
   CLI::App app("What this machine and this build can do.", "gantrain doctor");
-  bool json = false, table = false;
-  app.add_flag("--json", json, "one JSON line");
+  DoctorRequest request;
+  app.add_flag("--json", request.json, "one JSON line");
   app.add_flag("--ddp-table",
-               table,
+               request.ddp_table,
                "run small GANs on two CPU ranks in every way of using DistributedDataParallel, and "
                "show what happens");
   if (!parse(app, arguments)) return 0;
-  const Json request = {{"json", json}, {"ddp_table", table}, {"facts", facts()}};
-  return call_trainer("doctor", request.dump(), /*cuda=*/false);
+  request.facts = facts();
+  return call_trainer("doctor", message_of(request).dump(), /*cuda=*/false);
 }
 
 }  // namespace gantrain

@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 
 #include "cli.h"
+#include "config/message.h"
+#include "draw/ranges.h"
+#include "draw/requests.h"
 #include "drawing_flags.h"
-#include "ranges.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -14,10 +16,10 @@ namespace {
 
 struct GenerateFlags {
   std::string seeds, z, w, mix;  // one of them: what is drawn
-  std::string outdir, grid, format = "png";
+  std::string format = "png";
 };
 
-void add_flags(CLI::App& app, GenerateFlags& flags) {
+void add_flags(CLI::App& app, GenerateFlags& flags, GenerateRequest& request) {
   app.add_option("--seeds,--seed", flags.seeds, "numbers and ranges: 0-63,85 (default 0-15)");
   app.add_option("--z", flags.z, "latents instead of seeds: .npy, [N, z_dim] float32");
   app.add_option("--w",
@@ -27,14 +29,14 @@ void add_flags(CLI::App& app, GenerateFlags& flags) {
                  flags.mix,
                  "style-based models: ROWS:COLUMNS:LAYERS, as 85,100:55-60:0-6; each row's seed "
                  "with these layers from each column's");
-  app.add_option("--outdir", flags.outdir, "folder for one file a picture: seed0007.png");
-  app.add_option("-o,--grid", flags.grid, "one PNG with all pictures");
+  app.add_option("--outdir", request.outdir, "folder for one file a picture: seed0007.png");
+  app.add_option("-o,--grid", request.grid, "one PNG with all pictures");
   app.add_option(
       "--format", flags.format, "png: 8 bit; npy: float32 [C, H, W], the network's own output");
 }
 
 // What is drawn: seeds, z, w or mix.
-void add_latents(Json& request, const GenerateFlags& flags) {
+void add_latents(GenerateRequest& request, const GenerateFlags& flags) {
   std::vector<std::string> given;
   for (const auto& [name, value] : {std::pair("--seeds", &flags.seeds),
                                     std::pair("--z", &flags.z),
@@ -44,14 +46,13 @@ void add_latents(Json& request, const GenerateFlags& flags) {
   }
   if (given.size() > 1) fail(Exit::kUsage, "{} exclude each other", join(given, " and "));
   if (!flags.z.empty()) {
-    request["z"] = flags.z;
+    request.z = flags.z;
   } else if (!flags.w.empty()) {
-    request["w"] = flags.w;
+    request.w = flags.w;
   } else if (!flags.mix.empty()) {
-    const Mix mix = parse_mix(flags.mix);
-    request["mix"] = {{"rows", mix.rows}, {"columns", mix.columns}, {"layers", mix.layers}};
+    request.mix = parse_mix(flags.mix);
   } else {
-    request["seeds"] = parse_seeds("--seeds", flags.seeds.empty() ? "0-15" : flags.seeds);
+    request.seeds = parse_seeds("--seeds", flags.seeds.empty() ? "0-15" : flags.seeds);
   }
 }
 
@@ -62,23 +63,19 @@ int generate_verb(const std::vector<std::string>& arguments) {
                "gantrain generate");
   GenerateFlags flags;
   DrawingFlags drawing;
-  add_flags(app, flags);
+  GenerateRequest request;
+  add_flags(app, flags, request);
   drawing.add_to(app);
   if (!parse(app, arguments)) return 0;
-  if (flags.outdir.empty() && flags.grid.empty())
+  if (request.outdir.empty() && request.grid.empty())
     fail(Exit::kUsage, "generate: where to? --outdir FOLDER or -o GRID.png");
-  if (!flags.grid.empty() && !ends_with(lower(flags.grid), ".png"))
-    fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", flags.grid);
-  check_word("--format", flags.format, {"png", "npy"});
-  Json request = drawing.request("generate");
+  if (!request.grid.empty() && !ends_with(lower(request.grid), ".png"))
+    fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", request.grid);
+  request.format = parse_word<PictureFormat>("--format", flags.format);
+  request.how = drawing.request("generate");
   add_latents(request, flags);
-  request["format"] = flags.format;
-  request["outdir"] = flags.outdir;
-  if (!flags.grid.empty()) {
-    check_folder_of("-o", flags.grid);
-    request["grid"] = flags.grid;
-  }
-  return call_trainer("generate", request.dump(), request["cuda"].get<bool>());
+  if (!request.grid.empty()) check_folder_of("-o", request.grid);
+  return call_trainer("generate", message_of(request).dump(), request.how.cuda);
 }
 
 }  // namespace gantrain

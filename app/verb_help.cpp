@@ -43,7 +43,7 @@ void print_exit_codes(bool json) {
 }
 
 void print_flags(bool json) {
-  const Config config(full_schema(recipe_keys().front().name));
+  const Config config(full_schema(recipe_facts().front().name));
   Json rows = Json::array();
   for (const Flag& flag : flag_table()) {
     const Key& key = config.key(flag.key);
@@ -82,7 +82,7 @@ void print_flags(bool json) {
 void print_keys(bool json) {
   Json rows = Json::array();
   std::map<std::string, size_t> row_of;
-  for (const RecipeKeys& recipe : recipe_keys()) {
+  for (const RecipeFacts& recipe : recipe_facts()) {
     for (const Key& key : full_schema(recipe.name)) {
       const std::string line = fmt::format(
           "{:<32} {:<12} {} [{}]", key.path, text_of(key.value), key.help, key.allowed());

@@ -7,6 +7,7 @@
 
 #include "auto_values.h"
 #include "cli.h"
+#include "config/message.h"
 #include "config/presets.h"
 #include "data/options.h"
 #include "distributed/options.h"
@@ -20,6 +21,7 @@
 #include "schema.h"
 #include "train/plan.h"
 #include "train/run_folder.h"
+#include "train_request.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -27,6 +29,7 @@
 #include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
+#include "verb_requests.h"
 
 namespace gantrain {
 
@@ -61,7 +64,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
                request.smoke,
                "two CPU ranks, 16 pixels, under a minute: does all of it work here?")
       ->group("What");
-  const Config defaults(full_schema(recipe_keys().front().name));
+  const Config defaults(full_schema(recipe_facts().front().name));
   std::map<std::string, std::string> values;
   std::map<const CLI::Option*, std::string> names;
   for (const Flag& flag : flag_table()) {
@@ -137,12 +140,12 @@ Launch prepare(const Config& config, bool flags_given) {
   launch.device = resolve_device(launch.options.device, launch.world, gpus);
   launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
   launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
-  launch.chosen = choose_auto_values(launch.config, launch.world.world_size);
+  launch.chosen = choose_auto_values(launch.config, launch.world.ranks.world);
   const auto dist = config.read<DistOptions>("dist.");
   launch.backend =
       choose_backend(dist.backend, launch.device == DeviceKind::kCuda, has_cuda_library());
   const BatchPlan plan =
-      plan_batch(launch.config.read<TrainOptions>("train."), launch.world.world_size);
+      plan_batch(launch.config.read<TrainOptions>("train."), launch.world.ranks.world);
   for (const char* player : {"G", "D"}) {
     const std::string key = std::string(player) + ".accumulate";
     plan_player(
@@ -150,13 +153,13 @@ Launch prepare(const Config& config, bool flags_given) {
   }
   metric_names(config.read<MetricsOptions>("metrics."));
   check_forced_keys(config);
-  check_options(dist, launch.world.world_size);
-  const RecipeKeys& recipe = find_recipe_keys(text_of(config.get("recipe")));
-  if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional) {
+  check_options(dist, launch.world.ranks.world);
+  const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
+  if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional()) {
     fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
   }
   check_options(config.read<PrecisionOptions>("precision."),
-                {recipe.name, recipe.has_blocks},
+                recipe,
                 config.read<TrainOptions>("train.").dtype == Dtype::kFloat64);
   recipe.check_resolution(config.read<DataOptions>("data.").resolution);
   return launch;
@@ -172,7 +175,7 @@ std::string defaults_chosen(const Launch& launch) {
         fmt::format("no --data: built-in pictures ({})", text_of(launch.config.get("data.path"))));
   }
   if (launch.device_was_auto && launch.device == DeviceKind::kCpu) {
-    const int64_t ranks = launch.world.world_size;
+    const int64_t ranks = launch.world.ranks.world;
     const char* why = launch.unused_gpus > 0 ? "this build has no CUDA library" : "no GPU visible";
     parts.push_back(fmt::format("{}: {} CPU rank{}", why, ranks, ranks == 1 ? "" : "s"));
   }
@@ -183,17 +186,17 @@ WorldEnd run(const Launch& launch) {
   const auto run_options = launch.config.read<RunOptions>("run.");
   // Found out now, not after the pictures were read.
   make_writable_folder(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
-  Json message = {{"config", launch.config.to_json()},
-                  {"command", command_line()},
-                  {"defaults", defaults_chosen(launch)},
-                  {"chosen", launch.chosen},
-                  {"device", launch.device == DeviceKind::kCuda ? "cuda" : "cpu"},
-                  {"backend", static_cast<int>(launch.backend)},
-                  {"gpus", launch.gpus},
-                  {"started", monotonic_seconds()},
-                  {"level", static_cast<int>(log_console_level())}};
+  const TrainRequest request{.config = launch.config.to_json(),
+                             .command = command_line(),
+                             .defaults = defaults_chosen(launch),
+                             .chosen = launch.chosen,
+                             .device = launch.device,
+                             .gpus = launch.gpus,
+                             .backend = launch.backend,
+                             .started = monotonic_seconds(),
+                             .level = log_console_level()};
   const bool cuda = launch.device == DeviceKind::kCuda;
-  const std::string text = message.dump();
+  const std::string text = message_of(request).dump();
   const LoadTrainer load = [cuda, &text] {
     using Prepare = void (*)(const char*);
     reinterpret_cast<Prepare>(trainer_function(kPrepare, cuda))(text.c_str());
@@ -204,7 +207,7 @@ WorldEnd run(const Launch& launch) {
   };
   if (launch.world.role == World::Role::kWorker) {
     const WorldEnd end = run_worker(launch.world, launch.options, text, load, hint);
-    if (launch.world.rank == 0) note_end(end.run_folder, end.code);
+    if (launch.world.ranks.rank == 0) note_end(end.run_folder, end.code);
     std::fflush(nullptr);
     _exit(end.code);  // static destructors would wait for peers that may be dead
   }
@@ -250,12 +253,13 @@ int train_verb(const std::vector<std::string>& arguments) {
   if (args.dry_run == "short") return dry_run(launch, args.json);
   if (args.dry_run == "full") {
     if (!args.json) dry_run(launch, false);
-    const Json request = {{"config", launch.config.to_json()},
-                          {"json", args.json},
-                          {"cuda", launch.device == DeviceKind::kCuda},
-                          {"world", launch.world.world_size},
-                          {"threads", threads_per_rank(launch.options, current_environment(), 1)}};
-    return call_trainer("describe", request.dump(), /*cuda=*/false);
+    const DescribeRequest request{
+        .config = launch.config.to_json(),
+        .json = args.json,
+        .cuda = launch.device == DeviceKind::kCuda,
+        .world = launch.world.ranks.world,
+        .threads = threads_per_rank(launch.options, current_environment(), 1)};
+    return call_trainer("describe", message_of(request).dump(), /*cuda=*/false);
   }
   if (already_done(config)) return 0;
   return args.request.smoke ? smoke(launch) : run(launch).code;

@@ -53,12 +53,11 @@ int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& bod
     int code = 1;
     try {
       at::set_num_threads(1);
-      Rendezvous rendezvous;
-      rendezvous.rank = rank;
-      rendezvous.world = world;
-      rendezvous.master_port = port.number;
-      rendezvous.listen_fd = rank == 0 ? port.socket : -1;
-      code = body(rendezvous);
+      Rendezvous meeting;
+      meeting.ranks = {.rank = rank, .world = world, .local_rank = rank, .local_world = world};
+      meeting.master.port = port.number;
+      meeting.listen_fd = rank == 0 ? port.socket : -1;
+      code = body(meeting);
     } catch (const std::exception& e) {
       std::fprintf(stderr, "rank %d: %s\n", static_cast<int>(rank), e.what());
     }

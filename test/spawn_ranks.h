@@ -7,10 +7,11 @@
 
 namespace gantrain {
 
-// Runs `body` in `world` processes of their own, before this one has called LibTorch, and returns
-// how many of them ended without 0. A body that throws prints the reason and ends with 1. A body
-// returns its exit code; killed processes count as failed, and their signal is printed. Each has
-// one thread and ignores SIGPIPE, as the launcher's ranks do.
+// Runs `body` in `world` new processes and returns how many of them failed. The calling process
+// must not have called LibTorch yet. A body returns its exit code, and all but 0 count as failed;
+// if it throws, the reason is printed and it counts as failed too; so does a process that a signal
+// ends, and the signal is printed. Each process has one thread and ignores SIGPIPE, as the
+// launcher's ranks do.
 int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& body);
 
 }  // namespace gantrain

@@ -80,7 +80,7 @@ struct Layer {
   void set(const Json& tree, const std::string& prefix) {
     for (const auto& [name, value] : tree.items()) {
       const std::string path = prefix + name;
-      if (value.is_object()) {
+      if (value.is_object() && !config.has(path)) {
         set(value, path + ".");
         continue;
       }

@@ -20,10 +20,11 @@ class Config {
   // key names the nearest ones.
   void set(const std::string& path, const Json& value, const std::string& origin);
   // A nested ({"train": {"batch": 8}}) or dotted ({"train.batch": 8}) object, or a run's
-  // config.json.
+  // config.json. An object that stands at a key is its value (a ramp), else a section.
   void set_tree(const Json& tree, const std::string& origin);
 
   const Schema& schema() const { return schema_; }
+  bool has(const std::string& path) const { return index_.count(path) != 0; }
   const Key& key(const std::string& path) const;
   const Json& get(const std::string& path) const;
   const std::string& origin(const std::string& path) const;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/scheduled.h"
 #include "config/value.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -51,6 +52,12 @@ bool passes(const Check& check, const T& value) {
     return in_range(check, static_cast<double>(value.images) / 1e3);
   } else if constexpr (std::is_same_v<T, Duration>) {
     return in_range(check, value.seconds);
+  } else if constexpr (std::is_same_v<T, Scheduled>) {
+    return in_range(check, value.from) && in_range(check, value.to);
+  } else if constexpr (std::is_same_v<T, std::optional<Scheduled>>) {
+    return !value || passes(check, *value);
+  } else if constexpr (std::is_same_v<T, ScheduledKimg>) {
+    return in_range(check, value.images.from / 1e3) && in_range(check, value.images.to / 1e3);
   } else {
     return true;
   }

@@ -83,10 +83,11 @@ BlockScope::~BlockScope() {
   if (named_) present().block.resize(outside_);
 }
 
-void note_computed(at::ScalarType type) {
+void note_computed(at::ScalarType type, const char* why) {
   const Present& now = present();
   if (now.seen == nullptr) return;
-  const Computed one{now.block, type, now.island == nullptr ? "" : now.island};
+  if (now.island != nullptr) why = now.island;
+  const Computed one{now.block, type, why == nullptr ? "" : why};
   if (std::find(now.seen->begin(), now.seen->end(), one) == now.seen->end())
     now.seen->push_back(one);
 }

@@ -81,6 +81,8 @@ class BlockScope {
 };
 
 // Told by every layer that has parameters: the type of the operands of its convolution or product.
-void note_computed(at::ScalarType type);
+// `why` is a literal, the reason where the layer always computes in that type, or null; the reason
+// of an AutocastDisabled around the call stands before it.
+void note_computed(at::ScalarType type, const char* why = nullptr);
 
 }  // namespace gantrain

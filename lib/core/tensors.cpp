@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
 #include "util/error.h"
 #include "util/hash.h"
 
@@ -45,6 +47,32 @@ NamedTensors state_of(const torch::nn::Module& network) {
   NamedTensors all;
   for (const auto& item : network.named_parameters()) all.emplace_back(item.key(), item.value());
   for (const auto& item : network.named_buffers()) all.emplace_back(item.key(), item.value());
+  return all;
+}
+
+StateTensors state_with_kinds(const torch::nn::Module& network) {
+  std::set<std::string> moved;
+  for (const auto& module : network.named_modules("", /*include_self=*/true)) {
+    const auto* owner = dynamic_cast<const HasRunningStatistics*>(module.value().get());
+    if (owner == nullptr) continue;
+    for (const std::string& name : owner->running_statistics())
+      moved.insert(module.key().empty() ? name : module.key() + "." + name);
+  }
+  StateTensors all;
+  for (const auto& item : network.named_parameters())
+    all.push_back({item.key(), item.value(), StateKind::kParameter});
+  for (const auto& item : network.named_buffers()) {
+    const bool running = moved.count(item.key()) != 0;
+    all.push_back({item.key(),
+                   item.value(),
+                   running ? StateKind::kRunningStatistic : StateKind::kConstant});
+  }
+  return all;
+}
+
+NamedTensors named(const StateTensors& state) {
+  NamedTensors all;
+  for (const StateTensor& item : state) all.emplace_back(item.name, item.tensor);
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "core/random.h"
 #include "core/safetensors.h"
@@ -28,8 +29,33 @@ at::Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef
 // One N(0, 1) draw of the tensor's shape that depends on seed and purpose alone: initial weights.
 at::Tensor normal_like(const at::Tensor& tensor, uint64_t seed, const std::string& purpose);
 
+// What a tensor of a run's state is.
+enum class StateKind {
+  kParameter,         // moved by an optimizer, or an average of what is
+  kRunningStatistic,  // moved by forward passes; ranks may have their own (dist.broadcast_buffers)
+  kConstant,          // a buffer that nothing moves, or that counts
+  kOptimizer,         // moments, step counts, loss scales
+  kRecipe,            // what a recipe keeps between iterations
+};
+struct StateTensor {
+  std::string name;
+  at::Tensor tensor;
+  StateKind kind;
+};
+using StateTensors = std::vector<StateTensor>;
+
+// A module some of whose own buffers are moved by its forward passes in training mode.
+struct HasRunningStatistics {
+  virtual ~HasRunningStatistics() = default;
+  virtual std::vector<std::string> running_statistics() const = 0;  // names of own buffers
+};
+
 // Parameters, then buffers, under their registered names; the tensors themselves, not copies.
 NamedTensors state_of(const torch::nn::Module& network);
+// The same with what each of them is.
+StateTensors state_with_kinds(const torch::nn::Module& network);
+// Names and tensors alone.
+NamedTensors named(const StateTensors& state);
 
 // Moves parameters and buffers; floating-point ones also change their type (LibTorch's own
 // Module::to would turn counters into floats as well). The tensors stay the same objects.

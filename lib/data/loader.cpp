@@ -41,22 +41,22 @@ class Loader::Impl {
   Impl(std::shared_ptr<const Dataset> dataset,
        const DataOptions& options,
        uint64_t seed,
-       Slice slice,
+       const RankInfo& ranks,
        int64_t first_image,
        int64_t global_batch)
       : dataset_(std::move(dataset)),
         sampler_(dataset_->size(), seed, options.mirror),
         resolution_(options.resolution),
-        slice_(slice),
+        ranks_(ranks),
         first_image_(first_image),
         global_batch_(global_batch),
         ahead_(options.workers + 2) {
-    TORCH_CHECK(slice.world >= 1 && slice.rank >= 0 && slice.rank < slice.world, "bad slice");
-    TORCH_CHECK(global_batch >= slice.world,
+    TORCH_CHECK(ranks.world >= 1 && ranks.rank >= 0 && ranks.rank < ranks.world, "no such rank");
+    TORCH_CHECK(global_batch >= ranks.world,
                 "a global batch of ",
                 global_batch,
                 " for ",
-                slice.world,
+                ranks.world,
                 " ranks");
     for (int64_t i = 0; i < options.workers; ++i) {
       workers_.push_back(start_worker([this] { work(); }));
@@ -122,7 +122,7 @@ class Loader::Impl {
 
   // This rank's share of global batch `number`; nothing if the loader ends meanwhile.
   std::optional<RealBatch> make(int64_t number) const {
-    const int64_t count = (global_batch_ - slice_.rank + slice_.world - 1) / slice_.world;
+    const int64_t count = (global_batch_ - ranks_.rank + ranks_.world - 1) / ranks_.world;
     const bool labelled = dataset_->classes() > 0;
     const int64_t bytes = dataset_->channels() * resolution_ * resolution_;
     RealBatch batch;
@@ -131,7 +131,7 @@ class Loader::Impl {
     if (labelled) batch.labels = at::empty({count}, at::kLong);
     for (int64_t i = 0; i < count; ++i) {
       if (ended_) return std::nullopt;
-      const int64_t image = batch.first + slice_.rank + i * slice_.world;
+      const int64_t image = batch.first + ranks_.rank + i * ranks_.world;
       const int64_t index = sampler_.index(image);
       Image picture = dataset_->load(index);
       if (picture.width != resolution_)
@@ -147,7 +147,7 @@ class Loader::Impl {
   const std::shared_ptr<const Dataset> dataset_;
   const Sampler sampler_;
   const int64_t resolution_;
-  const Slice slice_;
+  const RankInfo ranks_;
   const int64_t first_image_;
   const int64_t global_batch_;
   const int64_t ahead_;
@@ -166,11 +166,11 @@ class Loader::Impl {
 Loader::Loader(std::shared_ptr<const Dataset> dataset,
                const DataOptions& options,
                uint64_t seed,
-               Slice slice,
+               const RankInfo& ranks,
                int64_t first_image,
                int64_t global_batch)
     : impl_(std::make_unique<Impl>(
-          std::move(dataset), options, seed, slice, first_image, global_batch)) {}
+          std::move(dataset), options, seed, ranks, first_image, global_batch)) {}
 Loader::~Loader() = default;
 
 RealBatch Loader::next() { return impl_->next(); }

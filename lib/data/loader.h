@@ -8,20 +8,16 @@
 
 #include "data/dataset.h"
 #include "data/options.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
-// The part of each global batch that belongs to one rank: samples rank, rank + world, ...
-struct Slice {
-  int64_t rank = 0;
-  int64_t world = 1;
-};
-
-// One rank's share of a global batch, on the CPU.
+// One rank's share of a global batch, on the CPU: its samples rank, rank + world, rank + 2 world,
+// ...
 struct RealBatch {
   at::Tensor images;  // uint8 [m, C, R, R]
   at::Tensor labels;  // int64 [m]; undefined without labels
-  int64_t first = 0;  // counter of the global batch's first image
+  int64_t first = 0;  // images that were handed out before the global batch, over all ranks
   double waited = 0;  // seconds that next() had to wait
 };
 
@@ -31,12 +27,13 @@ struct RealBatch {
 // picture a thread.
 class Loader {
  public:
-  // Pictures of a data set that are larger than options.resolution (a progressive network's early
-  // stages) are averaged down to it.
+  // The first batch begins at image `first_image`, counted over all ranks from the start of the
+  // run. If the pictures of the data set are larger than options.resolution, as in the early stages
+  // of a progressive network, they are averaged down to it.
   Loader(std::shared_ptr<const Dataset> dataset,
          const DataOptions& options,
          uint64_t seed,
-         Slice slice,
+         const RankInfo& ranks,
          int64_t first_image,
          int64_t global_batch);
   ~Loader();

@@ -37,8 +37,7 @@ const char* name_of(TableWay way) {
 class CellRun {
  public:
   CellRun(const DdpCell& cell, const Rendezvous& r)
-      : rank_(r.rank),
-        group_(Group::join(r, BackendKind::kGloo, at::kCPU, 20)),
+      : group_(Group::join(r, BackendKind::kGloo, at::kCPU, 20)),
         gan_(make_table_gan(cell.progressive)),
         mode_(make_table_mode(cell.settings, group_, *gan_)) {}
 
@@ -61,7 +60,7 @@ class CellRun {
   void iterate(int64_t i) {
     const TableStage stage = gan_->stage_at(i);
     mode_->begin_iteration(stage);
-    const Samples samples{rank_, group_->world(), kBatch / group_->world()};
+    const Samples samples{group_->rank(), group_->world(), kBatch / group_->world()};
     const auto draw = [&](const char* purpose, at::IntArrayRef shape) {
       return normal(Stream(0, purpose, static_cast<uint64_t>(i)), samples, shape);
     };
@@ -147,7 +146,6 @@ class CellRun {
     return answer;
   }
 
-  int64_t rank_;
   std::shared_ptr<Group> group_;
   std::unique_ptr<TableGan> gan_;
   std::unique_ptr<TableMode> mode_;

@@ -7,53 +7,55 @@
 #include <vector>
 
 #include "config/value.h"
-#include "distributed/group.h"
 #include "ddp_table/table_modes.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
-// What a GAN does to each way of using DistributedDataParallel: one cell for a way, find-unused on
-// or off, and a GAN whose graph is static or grows. The ways that fail are there to be seen
-// failing.
+// One cell of a table that shows what happens when the two networks of a GAN are trained with a
+// given way of synchronising gradients. The cells differ in the way, in whether unused parameters
+// are searched for, and in whether the GAN's graph stays the same or grows. Some ways fail; they
+// are in the table to show how.
 struct DdpCell {
   TableSettings settings;
   bool progressive = false;
 };
 
-// A mean over the iterations that were completed.
+// What one phase costs, as a mean over the iterations.
 struct CellPhase {
-  double bytes = 0;
+  double bytes = 0;  // given to collectives, by one rank
   double collectives = 0;
-  int64_t buckets = 0;
+  int64_t buckets = 0;  // in the last iteration
 };
 
 struct CellResult {
   DdpCell cell;
-  std::string error;            // first sentence of the first fatal one; empty: it ran
-  int64_t failed_at = -1;       // iteration, from 0
-  bool not_reduced = false;     // ranks differed, before the error if there was one
-  double from_one_process = 0;  // largest distance of a weight from one process's
-  std::map<std::string, CellPhase> phases;
+  std::string error;            // first sentence of the error that ended it; empty: there was none
+  int64_t failed_at = -1;       // the iteration of the error, from 0; -1: there was none
+  bool not_reduced = false;     // the ranks' weights differed, perhaps before an error
+  double from_one_process = 0;  // largest difference between a weight and that of one process
+  std::map<std::string, CellPhase> phases;  // "D" and "G"
 
-  // "OK", "error at iteration 2: ...", "ranks differ".
+  // Says what happened: "OK", "error at iteration 2: ...", "ranks differ".
   std::string text() const;
 };
 
-// Runs `body` as each of `world` ranks in processes of their own and returns what they returned.
-// Throws if one died.
+// Runs `body` in `world` processes, one for each rank, and returns what they returned, by rank.
+// Throws if one of them died.
 using RunRanks = std::function<std::vector<std::string>(
     int64_t world, const std::function<std::string(const Rendezvous&)>& body)>;
 
-// All cells in the table's order, each with two gloo ranks. This process calls no LibTorch, so that
-// it can fork.
+// Measures all cells, in the order of the table, each with two gloo ranks. The calling process must
+// not have called LibTorch, because it forks.
 std::vector<CellResult> measure_ddp_table(const RunRanks& run);
-// One cell, compared with one process of the same GAN.
+// Measures one cell and compares it with one process that trains the same GAN.
 CellResult measure_cell(const DdpCell& cell, const RunRanks& run);
 
-// What the cell is known to do with LibTorch 2.11: the start of CellResult::text().
+// What is known to happen in the cell with LibTorch 2.11, as the beginning of CellResult::text().
 std::string expected_text(const DdpCell& cell);
 
-// One line a cell, "!" before those that do not what they are expected to do; the same as JSON.
+// The table as text, with one line for each cell, and the same as JSON. A "!" stands before cells
+// in which something else happened than expected_text() says.
 std::string ddp_table_text(const std::vector<CellResult>& results);
 Json ddp_table_json(const std::vector<CellResult>& results);
 

@@ -13,9 +13,9 @@ namespace gantrain {
 
 namespace {
 
-// One reducer over both networks in the order of calls of MMDistributedDataParallel: buckets are
-// rebuilt at the start of an iteration, the reducer is armed behind it, for the next one. With
-// `on_loss` it is armed before each backward as well (DynamicIterBasedRunner).
+// One reducer for both networks, called in the order of MMDistributedDataParallel: at the start of
+// an iteration the buckets are rebuilt, and at its end the reducer is armed for the next iteration.
+// With kWholeDynamic it is armed before each backward pass as well, as DynamicIterBasedRunner does.
 class WholeModel final : public TableMode {
  public:
   WholeModel(const TableSettings& settings, const Group& group, const TableGan& gan)
@@ -27,7 +27,8 @@ class WholeModel final : public TableMode {
         all.emplace_back("average." + name, parameter.detach().clone().requires_grad_(true));
     }
     std::reverse(all.begin(), all.end());
-    // DistributedDataParallel's: without a search one bucket, until the first rebuild.
+    // As in DistributedDataParallel: without a search for unused parameters there is one bucket
+    // until the first rebuild.
     constexpr int64_t kOne = std::numeric_limits<int64_t>::max();
     ReducerSettings s;
     s.find_unused = find_unused_;
@@ -53,7 +54,7 @@ class WholeModel final : public TableMode {
   std::unique_ptr<BucketReducer> reducer_;
 };
 
-// gantrain's own syncs.
+// The syncs that gantrain itself trains with.
 class OwnMode final : public TableMode {
  public:
   OwnMode(const TableSettings& settings, std::shared_ptr<Group> group, const TableGan& gan)

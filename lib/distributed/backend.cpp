@@ -21,12 +21,13 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != 0) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
-  } else if (s.one_node) {
+  } else if (s.ranks.nodes == 1) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   } else {
     options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
   }
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, s.rank, s.world, options);
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(
+      store, static_cast<int>(s.ranks.rank), static_cast<int>(s.ranks.world), options);
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
@@ -48,7 +49,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
       nccl ? c10d::ProcessGroup::BackendType::NCCL : c10d::ProcessGroup::BackendType::GLOO;
   const auto made = nccl ? make_nccl(store, settings) : make_gloo(store, settings);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(
-      store, static_cast<int>(settings.rank), static_cast<int>(settings.world));
+      store, static_cast<int>(settings.ranks.rank), static_cast<int>(settings.ranks.world));
   group->setBackend(device.type(), type, c10::make_intrusive<CountingBackend>(made));
   group->setDefaultBackend(type);
   return group;

@@ -9,6 +9,7 @@
 
 #include "distributed/options.h"
 #include "distributed/traffic.h"
+#include "util/rank_info.h"
 
 namespace c10d {
 class Backend;
@@ -19,23 +20,24 @@ class Store;
 namespace gantrain {
 
 struct BackendSettings {
-  int64_t rank, world;
-  std::chrono::milliseconds timeout;
-  bool one_node;
+  RankInfo ranks;                     // if ranks.nodes is 1, gloo uses the loopback interface
+  std::chrono::milliseconds timeout;  // the longest that a collective may take
 };
 
-// A process group with one backend for `device`. gloo is part of libtorch_cpu; NCCL comes from the
-// CUDA library (nccl.cpp), which must have been loaded. Throws what c10d throws.
+// Makes a process group with one backend, for tensors on `device`. gloo is part of libtorch_cpu;
+// NCCL comes from the CUDA library (nccl.cpp), which must have been loaded. Throws what c10d
+// throws.
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
     BackendKind backend,
     const c10::intrusive_ptr<c10d::Store>& store,
     const BackendSettings& settings,
     c10::Device device);
 
-// Of a group that make_process_group made.
+// What went through a group that make_process_group() has made.
 Traffic traffic_of(const c10d::ProcessGroup& group, c10::Device device);
 
-// Exported by the CUDA library under this name. A new reference that the caller owns.
+// The function that the CUDA library exports under this name. It returns a new reference, which the
+// caller owns.
 using MakeNccl = c10d::Backend* (*)(c10d::Store* store, const BackendSettings& settings);
 inline constexpr const char* kMakeNccl = "gantrain_make_nccl";
 

@@ -7,8 +7,9 @@
 
 namespace gantrain {
 
-// gradient / ranks in half precision: what goes over the wire. Divided before rounding, so that a
-// sum over ranks does not overflow where the mean would not. kNone: in the gradient's own type.
+// What this rank adds to the sum over ranks: gradient / ranks, in half precision or, with kNone, in
+// the gradient's own dtype. The division comes before the rounding, so that the sum over ranks does
+// not overflow where the mean of the gradients does not.
 at::Tensor compressed_share(const at::Tensor& gradient, Compress how, int64_t ranks);
 
 }  // namespace gantrain

@@ -7,8 +7,9 @@
 
 namespace gantrain {
 
-// A backend that passes the collectives gantrain uses on to another one and counts them. Calls may
-// come from autograd's threads one after another, never at the same time.
+// A backend that counts collectives and passes them on to another backend. It has the collectives
+// that gantrain uses. Calls may come from different threads of autograd one after another, but
+// never at the same time.
 class CountingBackend final : public c10d::Backend {
  public:
   explicit CountingBackend(c10::intrusive_ptr<c10d::Backend> backend);

@@ -14,7 +14,8 @@ namespace {
 
 class NoSync final : public GradientSync {};
 
-// One all-reduce of all gradients in one flat buffer after backward: needs no hooks and no Reducer.
+// After the backward pass, copies all gradients into one flat buffer and reduces it at once. This
+// needs no hooks and no Reducer.
 class FlatSync final : public GradientSync {
  public:
   FlatSync(const DistOptions& options,
@@ -36,7 +37,8 @@ class FlatSync final : public GradientSync {
       flat.push_back(p.grad().reshape(-1));
     }
     at::Tensor all = torch::cat(flat);
-    // Divided before the sum, as the Reducer does it: the same bits in every mode.
+    // The gradients are divided before they are added up, as the Reducer does it, so that every
+    // mode gives the same bits.
     at::Tensor sent = compressed_share(all, compress_, group_->world());
     group_->sum_(sent);
     all = sent.to(all.scalar_type());

@@ -13,40 +13,45 @@
 
 namespace gantrain {
 
-// A piece of a network that recipes call by itself ("" is the whole of it), with its trainable
-// parameters in registration order.
+// A part of a network that recipes call by itself, with its trainable parameters in the order in
+// which they were registered. The part named "" is the whole network. The name of a part that lies
+// inside another one begins with that one's name and a dot.
 struct SyncPart {
   std::string name;
   NamedTensors parameters;
 };
 
-// What is known of the losses that a network is trained by.
+// What is known about the losses by which a network is trained.
 struct SyncPromise {
-  // Every parameter takes part in every loss, on every rank: nobody has to search for those that do
-  // not.
+  // Every parameter takes part in every loss on every rank. Then nothing searches the graph for
+  // parameters that do not.
   bool all_used = false;
-  // Parameters may be frozen for a while, the same ones on all ranks: buckets of such alone are
-  // left out of the reduction.
+  // Some parameters may be frozen for a while, the same ones on all ranks. Then a bucket that holds
+  // only frozen parameters is left out of the reduction.
   bool some_frozen = false;
 };
 
-// Makes the gradients of one network the mean over ranks, whatever the mode. For each micro-batch:
+// Replaces the gradients of one network by their mean over ranks. There is one implementation for
+// each mode (dist.ddp_mode), and all are used in the same way. These calls are made for each
+// micro-batch, and finish() once after the last one:
 //
-//   begin(last);                       // before the forwards; only the last one is reduced
-//   forwarded(part, output);           // after each call of a part while it is being trained
-//   loss = expect_backward(loss);      // back-propagate what it returns
-//   loss.backward();
-//   finish();                          // after the last one: every .grad holds the mean
+//   begin(last);                       // before the forward passes; `last`: this is the last one
+//   forwarded(part, output);           // after each forward pass of a part that is being trained
+//   loss = expect_backward(loss);      // before the backward pass
+//   loss.backward();                   // of the loss that expect_backward() has returned
+//   finish();                          // afterwards every .grad holds the mean over ranks
 //
-// A parameter that took part in no rank's loss has zeros afterwards, or no gradient, which means
-// the same. Between phases the trainer sets gradients to undefined. Buckets are assigned once, in
-// reverse registration order, and never rebuilt, so that a resumed run sums in the same order. When
-// a network changes, its sync is destroyed before the next one is made.
+// Gradients of earlier micro-batches are added up on each rank, and the sum is reduced with the
+// last one. A parameter that took part in no rank's loss has a gradient of zeros afterwards, or
+// none, which means the same. The caller sets all gradients to undefined before the first
+// micro-batch. Parameters are assigned to buckets once, in the reverse order of their registration,
+// and stay there, so that a resumed run adds numbers in the same order. When a network changes, its
+// sync must be destroyed before the next one is made.
 class GradientSync {
  public:
-  // With one rank, or without parameters: a sync that does nothing. Parts without parameters cost
-  // nothing. Throws std::logic_error on parameters that need no gradient, UserError(kUsage) where
-  // the build cannot do the mode.
+  // Makes the sync of the network `player`. With one rank, or without parameters, it does nothing.
+  // Throws std::logic_error if a parameter does not require a gradient, and UserError(kUsage) if
+  // this build cannot do the mode.
   static std::unique_ptr<GradientSync> create(const DistOptions& options,
                                               std::shared_ptr<Group> group,
                                               const std::string& player,
@@ -55,15 +60,18 @@ class GradientSync {
   virtual ~GradientSync() = default;
 
   virtual void begin(bool /*last*/) {}
-  // A call of a part arms the parts inside it too, and that of a piece of a part the part. Throws
-  // std::logic_error if there is none of that name (wrapper mode).
+  // In wrapper mode, prepares the reduction of every part that the call may have run through: the
+  // named part itself, the parts inside it and the parts around it. Throws std::logic_error if
+  // there is no such part. In the other modes it does nothing.
   virtual void forwarded(const std::string& /*part*/, const at::Tensor& /*output*/) {}
-  // Throws std::logic_error naming the part that was not called (wrapper mode).
+  // In wrapper mode, throws std::logic_error that names a part that is being trained but was not
+  // called.
   virtual at::Tensor expect_backward(const at::Tensor& loss) { return loss; }
   virtual void finish() {}
-  // All-reduces that a finished backward has cost, the bitmap of unused parameters aside.
+  // How many all-reduces one reduction makes. The small one that a search for unused parameters
+  // adds is not counted.
   virtual int64_t buckets() const { return 0; }
-  // What was chosen, in words: "find-unused off, 2 buckets".
+  // Says in words what was chosen, for example "find-unused off, 2 buckets".
   virtual std::string description() const { return "nothing to reduce"; }
 };
 

@@ -32,21 +32,21 @@ std::string first_line(const std::exception& e) {
 
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_seconds) {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(r.master_port);
-  options.isServer = r.rank == 0 && !r.store_is_served;
-  options.numWorkers = static_cast<size_t>(r.world);
+  options.port = static_cast<std::uint16_t>(r.master.port);
+  options.isServer = r.ranks.rank == 0 && !r.store_is_served;
+  options.numWorkers = static_cast<size_t>(r.ranks.world);
   options.waitWorkers = false;
   options.timeout = milliseconds(timeout_seconds);
   if (options.isServer && r.listen_fd >= 0) options.masterListenFd = r.listen_fd;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(r.master_addr, options);
+    return c10::make_intrusive<c10d::TCPStore>(r.master.host, options);
   } catch (const std::exception& e) {
     fail(
         Exit::kEnvironment,
         "rank {}: no rendezvous at {}:{}: {}; is rank 0 running there, and the port open and free?",
-        r.rank,
-        r.master_addr,
-        r.master_port,
+        r.ranks.rank,
+        r.master.host,
+        r.master.port,
         first_line(e));
   }
 }
@@ -67,8 +67,8 @@ void guarded(int64_t rank, const char* what, Call&& call) {
 
 }  // namespace
 
-Group::Group(int64_t rank, int64_t world, at::Device device)
-    : rank_(rank), world_(world), device_(device), impl_(std::make_unique<Impl>()) {}
+Group::Group(const RankInfo& ranks, at::Device device)
+    : ranks_(ranks), device_(device), impl_(std::make_unique<Impl>()) {}
 
 Group::~Group() = default;
 
@@ -76,54 +76,54 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
                                    BackendKind backend,
                                    at::Device device,
                                    double timeout_seconds) {
-  std::shared_ptr<Group> group(new Group(r.rank, r.world, device));
-  if (r.world == 1) return group;
+  std::shared_ptr<Group> group(new Group(r.ranks, device));
+  if (group->world() == 1) return group;
   c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
   Impl& impl = *group->impl_;
   impl.store = open_store(r, timeout_seconds);
   // A key prefix of our own: under torchrun the store is shared with its agent.
   const auto store = c10::make_intrusive<c10d::PrefixStore>("gantrain", impl.store);
-  guarded(r.rank, "forming the process group", [&] {
-    const BackendSettings settings{r.rank, r.world, milliseconds(timeout_seconds), r.one_node};
+  guarded(group->rank(), "forming the process group", [&] {
+    const BackendSettings settings{r.ranks, milliseconds(timeout_seconds)};
     impl.group = make_process_group(backend, store, settings, device);
   });
   at::Tensor one = torch::ones({1}, at::TensorOptions().device(device));
-  guarded(r.rank, "the first all-reduce", [&] { group->sum_(one); });
-  if (one.item<float>() != static_cast<float>(r.world)) {
+  guarded(group->rank(), "the first all-reduce", [&] { group->sum_(one); });
+  if (one.item<float>() != static_cast<float>(group->world())) {
     fail(Exit::kEnvironment,
          "rank {}: the first all-reduce counted {} ranks, {} were expected",
-         r.rank,
+         group->rank(),
          one.item<float>(),
-         r.world);
+         group->world());
   }
   return group;
 }
 
 void Group::sum_(at::Tensor& tensor) {
-  if (world_ == 1) return;
-  guarded(rank_, "all-reduce", [&] {
+  if (world() == 1) return;
+  guarded(rank(), "all-reduce", [&] {
     std::vector<at::Tensor> tensors = {tensor};
     impl_->group->allreduce(tensors)->wait();
   });
 }
 
 void Group::broadcast_(at::Tensor& tensor) {
-  if (world_ == 1) return;
-  guarded(rank_, "broadcast", [&] {
+  if (world() == 1) return;
+  guarded(rank(), "broadcast", [&] {
     std::vector<at::Tensor> tensors = {tensor};
     impl_->group->broadcast(tensors)->wait();
   });
 }
 
 void Group::barrier() {
-  if (world_ == 1) return;
+  if (world() == 1) return;
   at::Tensor one = torch::ones({1}, at::TensorOptions().device(device_));
   sum_(one);
   one.item<float>();  // on a GPU: wait
 }
 
 void Group::broadcast_state(const NamedTensors& tensors) {
-  if (world_ == 1) return;
+  if (world() == 1) return;
   const torch::NoGradGuard no_grad;
   std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
   for (const auto& [name, tensor] : tensors) by_type[tensor.scalar_type()].push_back(tensor);
@@ -141,7 +141,7 @@ void Group::broadcast_state(const NamedTensors& tensors) {
 }
 
 Traffic Group::traffic() const {
-  return world_ == 1 ? Traffic{} : traffic_of(*impl_->group, device_);
+  return world() == 1 ? Traffic{} : traffic_of(*impl_->group, device_);
 }
 
 c10d::ProcessGroup* Group::process_group() const { return impl_->group.get(); }

@@ -9,7 +9,9 @@ extern "C" c10d::Backend* gantrain_make_nccl(c10d::Store* store,
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = settings.timeout;
   const auto held = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store);
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(
-             held, static_cast<int>(settings.rank), static_cast<int>(settings.world), options)
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(held,
+                                                     static_cast<int>(settings.ranks.rank),
+                                                     static_cast<int>(settings.ranks.world),
+                                                     options)
       .release();
 }

@@ -84,15 +84,16 @@ void fields(DistOptions& o, Field&& field) {
         "longest wait for a peer in a collective or at the rendezvous");
 }
 
-// The backend for `backend` on GPUs or not; throws UserError(kEnvironment) where nccl cannot be.
-// `nccl_built`: the CUDA library is there. A pure function.
+// Decides what kAuto means: nccl on GPUs, gloo on CPUs. `nccl_built` says that this build has the
+// CUDA library. Throws UserError(kEnvironment) if nccl is asked for and cannot be used. A pure
+// function.
 BackendKind choose_backend(BackendKind asked, bool on_gpu, bool nccl_built);
 
-// Whether this build's LibTorch has the c10d::Reducer that wrapper and dynamic mode stand on.
+// True if this build can use c10d::Reducer, which wrapper and dynamic mode need.
 bool has_reducer();
 
-// Options that exclude each other, or that this build cannot do; throws UserError(kUsage). A pure
-// function but for its defaulted argument.
+// Throws UserError(kUsage) if options exclude each other or if this build cannot do them. A pure
+// function of its arguments.
 void check_options(const DistOptions& options, int64_t ranks, bool reducer_built = has_reducer());
 
 }  // namespace gantrain

@@ -14,23 +14,28 @@
 namespace gantrain {
 
 struct ReducerSettings {
-  bool find_unused = false;   // search each backward's graph for parameters outside it
-  bool skip_unused = false;   // and leave out buckets of such alone; ranks must agree on them
-  bool static_graph = false;  // learn the graph in the first backward, keep it
-  bool views = true;          // gradients live in the buckets
+  // Before each backward pass, search the graph for parameters that take no part in it.
+  bool find_unused = false;
+  // Leave out buckets in which no parameter takes part. All ranks must find the same ones.
+  bool skip_unused = false;
+  // Learn in the first backward pass which parameters take part, and expect the same ones later.
+  bool static_graph = false;
+  // The gradients are views into the buckets and not tensors of their own.
+  bool views = true;
   int64_t first_bucket_bytes = 1 << 20;
   int64_t bucket_bytes = 25 << 20;
   Compress compress = Compress::kNone;
 };
 
-// c10d::Reducer behind the few calls that gantrain makes of it, because its constructor differs
-// between LibTorch releases. While it lives, it has a hook on each parameter's gradient; once
-// armed, the next backward makes the gradients the mean over ranks. No two may live on one
-// parameter.
+// Hides c10d::Reducer, whose constructor differs between LibTorch releases, behind the few calls
+// that gantrain makes of it. While it lives, it has a hook on the gradient of each parameter. After
+// it was armed, the next backward pass replaces the gradients by their mean over ranks. Two of them
+// must not have a parameter in common at the same time.
 class BucketReducer {
  public:
-  // `parameters` need gradients (or this crashes), in the order in which theirs get ready. Throws
-  // UserError(kUsage) where the build has no Reducer (reducer_absent.cpp).
+  // All `parameters` must require gradients, or this crashes. They come in the order in which their
+  // gradients get ready. Throws UserError(kUsage) if this build has no Reducer
+  // (reducer_absent.cpp).
   BucketReducer(const ReducerSettings& settings,
                 const Group& group,
                 const NamedTensors& parameters);
@@ -38,15 +43,17 @@ class BucketReducer {
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
 
-  // Before a backward that is to be reduced. `outputs`: where the search for unused parameters
-  // begins.
+  // Says that the next backward pass is to be reduced. The search for unused parameters begins at
+  // `outputs`.
   void arm(const std::vector<at::Tensor>& outputs);
-  // With static_graph, after the first backward: reduces what it has left behind.
+  // With static_graph, this must be called after the first backward pass. It reduces the gradients,
+  // which that pass has not done yet.
   void reduce_late();
-  // Throws what c10d throws if the last armed backward has not touched all parameters.
+  // Throws what c10d throws if a parameter took no part in the backward pass that was armed last.
   void check_finished();
-  // Assigns buckets anew in the order in which gradients arrived, as DistributedDataParallel does
-  // after its first iteration. That changes the order of sums: for the table of its modes alone.
+  // Assigns the parameters to buckets anew, in the order in which their gradients got ready, as
+  // DistributedDataParallel does after its first iteration. This changes the order in which numbers
+  // are added up, so only the table of DDP modes (lib/ddp_table) uses it.
   void rebuild_buckets();
 
   int64_t buckets() const;

@@ -12,7 +12,8 @@ namespace gantrain {
 
 namespace {
 
-// --find-unused auto: on, unless there is nothing to be found.
+// Whether the graph is searched for unused parameters. With --find-unused auto it is, unless the
+// recipe promises that there are none.
 bool searches(const DistOptions& options, const SyncPromise& promise) {
   if (options.find_unused == FindUnused::kAuto) return !promise.all_used;
   return options.find_unused == FindUnused::kOn;
@@ -39,18 +40,18 @@ std::string describe(const ReducerSettings& s, int64_t buckets) {
   return fmt::format("{}, {} bucket{}", search, buckets, buckets == 1 ? "" : "s");
 }
 
-// One reducer and the life of it: made, armed, checked.
+// One reducer, from its making to the check after each backward pass.
 class Reduction {
  public:
   Reduction(const ReducerSettings& settings, std::shared_ptr<Group> group, NamedTensors parameters)
       : settings_(settings), group_(std::move(group)), parameters_(std::move(parameters)) {
-    // The last layer's gradients are ready first.
+    // The gradients of the last layer get ready first.
     std::reverse(parameters_.begin(), parameters_.end());
     if (!settings_.static_graph) make();
   }
 
-  // A static graph is learnt by counting hooks from here on: not before the last micro-batch, or
-  // those of the others would be counted with it.
+  // The reducer learns a static graph by counting the calls of its hooks. It is made only for the
+  // last micro-batch, so that it does not count the backward passes of the others.
   void begin_last() {
     learns_ = !reducer_;
     if (!reducer_) make();
@@ -60,7 +61,7 @@ class Reduction {
     reducer_->arm(settings_.find_unused ? outputs : std::vector<at::Tensor>{});
   }
 
-  // A backward that leaves the reducer waiting for a parameter would be an unreduced step.
+  // If the reducer still waits for a parameter, the gradients are not reduced and must not be used.
   void finish(const std::string& player) {
     if (learns_) reducer_->reduce_late();
     try {
@@ -76,7 +77,7 @@ class Reduction {
   }
 
   int64_t buckets() const { return buckets_; }
-  // Whether some parameter is being trained now.
+  // Whether at least one parameter is being trained now.
   bool trains() const {
     return std::any_of(parameters_.begin(), parameters_.end(), [](const auto& item) {
       return item.second.requires_grad();
@@ -141,7 +142,8 @@ class DynamicSync final : public GradientSync {
   bool last_ = false;
 };
 
-// Whether a call of `called` runs through `part`, or part of it.
+// Whether a call of the part `called` may run through `part`: one of them is the other one or lies
+// inside it.
 bool touches(const std::string& called, const std::string& part) {
   const auto inside = [](const std::string& inner, const std::string& outer) {
     return outer.empty() || inner == outer || starts_with(inner, outer + ".");
@@ -183,7 +185,8 @@ class WrapperSync final : public GradientSync {
     for (Part& part : parts_) {
       if (!touches(called, part.name) || !part.reduction->trains()) continue;
       part.outputs.push_back(output);
-      // All outputs so far: a parameter that only an earlier call used is not unused.
+      // The search begins at the outputs of all calls so far, because a parameter that only an
+      // earlier call used takes part in the loss too.
       part.reduction->arm(part.outputs);
     }
   }
@@ -197,8 +200,9 @@ class WrapperSync final : public GradientSync {
         throw std::logic_error("wrapper mode: " + full_name(part.name) +
                                " was not called through its handle before backward");
       }
-      // A loss made of a penalty alone leaves the last layer's bias out: DDP's own wrapper breaks
-      // there.
+      // A loss that is a penalty alone does not depend on the bias of the last layer, and the
+      // reducer would wait for that parameter. With 0 times the outputs, every parameter takes
+      // part.
       for (const at::Tensor& output : part.outputs) whole = whole + 0 * output.sum();
     }
     return whole;
@@ -223,7 +227,7 @@ class WrapperSync final : public GradientSync {
   struct Part {
     std::string name;
     std::unique_ptr<Reduction> reduction;
-    std::vector<at::Tensor> outputs;  // of this micro-batch
+    std::vector<at::Tensor> outputs;  // of the part's calls in this micro-batch
   };
 
   std::string full_name(const std::string& part) const {
@@ -233,7 +237,7 @@ class WrapperSync final : public GradientSync {
   std::string player_;
   ReducerSettings settings_;
   std::vector<std::string> names_;  // of all parts
-  std::vector<Part> parts_;         // those with parameters
+  std::vector<Part> parts_;         // the parts that have parameters
   bool last_ = false;
 };
 

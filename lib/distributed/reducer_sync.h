@@ -5,16 +5,17 @@
 
 namespace gantrain {
 
-// dynamic: one reducer for the network, armed on the final loss just before backward; networks are
-// called raw, as often and through whichever member a recipe likes.
+// Dynamic mode has one reducer for the whole network. It is armed with the final loss just before
+// the backward pass, so a recipe may call the network as often as it likes and through any member.
 std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,
                                                 std::vector<SyncPart> parts,
                                                 SyncPromise promise);
 
-// wrapper: one reducer for each part, armed by the part's own forward, as DistributedDataParallel
-// does it. `parts` have parameters.
+// Wrapper mode has one reducer for each part with parameters. It is armed with the outputs of the
+// part's forward passes, as DistributedDataParallel does it. At least one part must have
+// parameters.
 std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
                                                 std::shared_ptr<Group> group,
                                                 const std::string& player,

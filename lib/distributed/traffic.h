@@ -5,12 +5,11 @@
 
 namespace gantrain {
 
-// What went through a process group since it was made. Bytes are those of the tensors that a rank
-// gave, whatever the algorithm sends of them.
+// What one rank has put through a process group since the group was made.
 struct Traffic {
   int64_t collectives = 0;
-  int64_t bytes = 0;
-  double launched = 0;  // monotonic_seconds() when the last one began
+  int64_t bytes = 0;    // of the tensors that the rank gave; the algorithm may send more or less
+  double launched = 0;  // monotonic_seconds() when the last collective began
 };
 
 }  // namespace gantrain

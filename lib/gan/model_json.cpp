@@ -1,9 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/model_json.h"
 
+#include <utility>
+
 #include "config/config.h"
 
 namespace gantrain {
+
+namespace detail {
+
+namespace {
+
+// "mapping_kwargs.num_layers" -> "mapping_kwargs", "num_layers"; "z_dim" -> "", "z_dim".
+std::pair<std::string, std::string> group_and_key(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return {"", path};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+const Json* member_of(const Json& object, const std::string& key) {
+  const auto at = object.find(key);
+  return at == object.end() || at->is_null() ? nullptr : &*at;
+}
+
+}  // namespace
+
+const Json* model_entry(const Json& model, const std::string& source, const std::string& path) {
+  const auto [group, key] = group_and_key(path);
+  if (!group.empty()) {
+    if (const Json* inner = member_of(model, group)) {
+      if (!inner->is_object()) refuse_model_entry(source, group, *inner, "an object");
+      if (const Json* found = member_of(*inner, key)) return found;
+    }
+  }
+  return member_of(model, key);
+}
+
+Json& new_model_entry(Json& model, const std::string& path) {
+  const auto [group, key] = group_and_key(path);
+  return group.empty() ? model[key] : model[group][key];
+}
+
+void refuse_model_entry(const std::string& source,
+                        const std::string& path,
+                        const Json& given,
+                        const std::string& allowed) {
+  fail(Exit::kInput,
+       "{}: {} = {} in the network's configuration; {} is needed",
+       source,
+       path,
+       given.dump(),
+       allowed);
+}
+
+}  // namespace detail
 
 Json official_arguments(const TensorFile& file, const std::string& source) {
   const auto text = file.metadata.find("config");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "config/scheduled.h"
 #include "util/field.h"
 
 namespace gantrain {
@@ -16,9 +17,9 @@ constexpr std::array<std::string_view, 3> names(OptimizerKind) {
 }
 
 struct AdamOptions {  // Kingma & Ba 2015
-  double lr = 2e-4;
-  double beta1 = 0.5;
-  double beta2 = 0.999;
+  Scheduled lr = 2e-4;
+  Scheduled beta1 = 0.5;
+  Scheduled beta2 = 0.999;
   double eps = 1e-8;
 };
 
@@ -31,7 +32,7 @@ void fields(AdamOptions& o, Field&& field) {
 }
 
 struct SgdOptions {
-  double lr = 1e-2;
+  Scheduled lr = 1e-2;
   double momentum = 0;
 };
 
@@ -42,7 +43,7 @@ void fields(SgdOptions& o, Field&& field) {
 }
 
 struct RmspropOptions {  // Hinton 2012, as torch has it
-  double lr = 5e-5;      // Arjovsky et al. 2017, alg. 1
+  Scheduled lr = 5e-5;   // Arjovsky et al. 2017, alg. 1
   double alpha = 0.99;
   double eps = 1e-8;
 };

@@ -24,23 +24,28 @@ struct Player {
   std::string name;  // "G", "D": also its section of the configuration
   std::shared_ptr<torch::nn::Module> network;
   PlayerOptions options;
-  std::vector<std::string> parts = {
-      ""};  // children that recipes call by themselves; "" = the whole
+  // The children that recipes call by themselves. "" is the whole network.
+  std::vector<std::string> parts = {""};
+  // A network that is regularised at every i-th turn takes i + 1 steps in i turns. Adam's rate and
+  // memory are then those of i / (i + 1) steps (Karras et al. 2020a, app. B); this is that share.
+  double step_share = 1;
   // Of a network that grows: whether a parameter takes part in the present stage. The others are
-  // frozen, and cost nothing. Null: all do. Read again by rebuild_syncs() (train/players.h).
+  // frozen and cost nothing. Null: all do. The step asks again when a stage begins.
   std::function<bool(const std::string& parameter)> active = nullptr;
-  GradientSync* sync = nullptr;  // set by the trainer while this player steps
+  // What makes this player's gradients the mean over ranks, while the player is being trained; else
+  // null. Set by the step.
+  GradientSync* sync = nullptr;
 
-  // Told by handles: `part` was called and gave `output`. Arms wrapper mode.
+  // Handles say here that `part` was called and gave `output`, which wrapper mode needs to know.
   void called(const std::string& part, const at::Tensor& output) const;
-  // "G", "G.synthesis": what is computed meanwhile is that part's.
+  // While the scope lives, what is computed belongs to the block "G" or "G.synthesis".
   BlockScope as_block(const std::string& part) const;
 };
 
-// How recipes call a network: like a function, and seen by the trainer, whatever the DDP mode.
-// LibTorch's C++ modules have no forward hooks, so a call that goes around its handle is not seen;
-// in wrapper mode it is an error at backward. What is called returns a tensor, or a pair, tuple or
-// vector of tensors.
+// Recipes call a network through its handle, like a function, so that the trainer sees the call
+// whatever the DDP mode is. LibTorch's C++ modules have no forward hooks: a call that goes around its
+// handle is not seen, and in wrapper mode it is an error at backward. A network returns a tensor, or
+// a pair, tuple or vector of tensors.
 template <class Net>
 class Handle {
  public:
@@ -57,11 +62,6 @@ class Handle {
   auto call(Method method, Args&&... args) const {
     const BlockScope named = player_->as_block(part_);
     return seen(std::invoke(method, *net_, std::forward<Args>(args)...));
-  }
-  // What a call in an earlier phase of this iteration gave, with its graph: as if called now.
-  template <class Output>
-  Output again(Output output) const {
-    return seen(std::move(output));
   }
   Net& operator*() const { return *net_; }
   Net* operator->() const { return net_.get(); }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -48,7 +49,7 @@ bool scales_dynamically(const PrecisionOptions& o) {
   return o.loss_scale.kind == LossScale::Kind::kDynamic;
 }
 
-void check_options(const PrecisionOptions& o, const RecipeTraits& recipe, bool float64) {
+void check_options(const PrecisionOptions& o, const RecipeFacts& recipe, bool float64) {
   if (o.mode == PrecisionMode::kBlocks) {
     if (!recipe.has_blocks) {
       fail(Exit::kUsage,

@@ -11,6 +11,8 @@
 
 namespace gantrain {
 
+struct RecipeFacts;
+
 enum class Amp { kOff, kAuto, kFp16, kBf16 };
 constexpr std::array<std::string_view, 4> names(Amp) { return {"off", "auto", "fp16", "bf16"}; }
 
@@ -76,12 +78,8 @@ ComputeType compute_type(const PrecisionOptions& options, bool on_gpu);
 // Whether losses are scaled by a number that moves.
 bool scales_dynamically(const PrecisionOptions& options);
 
-struct RecipeTraits {
-  std::string name;
-  bool has_blocks = false;  // can do precision.mode=blocks
-};
 // Throws UserError(kUsage) for what does not go together: blocks that the recipe does not have or
 // in bf16, lowering networks of float64.
-void check_options(const PrecisionOptions& options, const RecipeTraits& recipe, bool float64);
+void check_options(const PrecisionOptions& options, const RecipeFacts& recipe, bool float64);
 
 }  // namespace gantrain

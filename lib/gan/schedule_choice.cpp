@@ -69,13 +69,6 @@ SizeTable scaled(const SizeTable& rates,
 
 }  // namespace
 
-std::vector<ScheduleRow> pggan_schedules() {
-  return {{1, "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4", "1024:1.5,1"},
-          {2, "4:256,8:256,16:128,32:64,64:32,128:16,8", "512:1.5,1024:2,1"},
-          {4, "4:512,8:256,16:128,32:64,64:32,16", "256:1.5,512:2,1024:3,1"},
-          {8, "4:512,8:256,16:128,32:64,32", "128:1.5,256:2,512:3,1024:3,1"}};
-}
-
 std::vector<std::string> choose_schedule(Config& config,
                                          int64_t ranks,
                                          const std::vector<ScheduleRow>& rows) {
@@ -116,6 +109,15 @@ std::vector<std::string> choose_schedule(Config& config,
 Schedule schedule_of(const Config& config) {
   return make_schedule(config.read<ScheduleOptions>("schedule."),
                        config.get("data.resolution").get<int64_t>());
+}
+
+void check_growing_resolution(int64_t resolution) {
+  const bool power_of_two = (resolution & (resolution - 1)) == 0;
+  if (power_of_two && resolution >= 4 && resolution <= 1024) return;
+  fail(Exit::kUsage,
+       "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
+       "1024",
+       resolution);
 }
 
 }  // namespace gantrain

@@ -15,10 +15,6 @@ struct ScheduleRow {
   std::string batch, lr_factor;  // as in ScheduleOptions
 };
 
-// The batches of Karras et al. 2018a's code for 1, 2, 4 and 8 devices, with learning rates of 1e-3
-// times these factors.
-std::vector<ScheduleRow> pggan_schedules();
-
 // Fills in schedule.batch, schedule.lr_factor and train.batch (that of the first stage) where the
 // user has not, for that many ranks. A train.batch of the user's replaces the whole table of
 // batches, and train.lr_scale then moves the rates of each stage. Batches become multiples of the
@@ -32,5 +28,9 @@ std::vector<std::string> choose_schedule(Config& config,
 // The schedule of a complete configuration; throws UserError(kUsage) naming the key that does not
 // fit.
 Schedule schedule_of(const Config& config);
+
+// Throws UserError(kUsage) unless networks that double their size can end at `resolution` pixels: a
+// power of two from 4 to 1024.
+void check_growing_resolution(int64_t resolution);
 
 }  // namespace gantrain

@@ -26,7 +26,7 @@ int64_t level_of(const SynthesisOptions& options, const std::vector<int64_t>& le
   return options.level;
 }
 
-SynthesisOptions drawing_at(const Schedule& schedule, int64_t number, int64_t images_seen) {
+SynthesisOptions options_at(const Schedule& schedule, int64_t number, int64_t images_seen) {
   const Stage& stage = schedule.stages()[static_cast<size_t>(number)];
   SynthesisOptions options;
   options.level = stage.resolution;

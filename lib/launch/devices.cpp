@@ -25,7 +25,8 @@ int64_t driver_devices(const std::filesystem::path& dev) {
   return count;
 }
 
-// As CUDA reads the mask: what follows the first entry that names no device does not count.
+// Counts the devices that the mask names, as CUDA does: the first entry that names no device ends
+// the list.
 int64_t masked(const std::string& mask, int64_t devices) {
   std::set<std::string> seen;
   for (const std::string& part : split(mask, ',')) {
@@ -67,10 +68,10 @@ DeviceKind resolve_device(DeviceKind wanted, const World& world, int64_t visible
          "--device cuda, but no GPU is visible (NVIDIA driver, CUDA_VISIBLE_DEVICES): use --device "
          "cpu, or run where a GPU is");
   }
-  if (world.role == World::Role::kLauncher && world.local_world_size > visible) {
+  if (world.role == World::Role::kLauncher && world.ranks.local_world > visible) {
     fail(Exit::kEnvironment,
          "{} ranks on this node, but {} visible GPU{}: use --nproc {}, or --device cpu",
-         world.local_world_size,
+         world.ranks.local_world,
          visible,
          visible == 1 ? "" : "s",
          visible);
@@ -78,14 +79,14 @@ DeviceKind resolve_device(DeviceKind wanted, const World& world, int64_t visible
   return DeviceKind::kCuda;
 }
 
-int64_t choose_device(int64_t visible, int64_t local_rank, int64_t local_world_size) {
+int64_t choose_device(int64_t visible, const RankInfo& ranks) {
   if (visible == 1) return 0;
-  if (local_rank >= 0 && local_rank < visible) return local_rank;
+  if (ranks.local_rank >= 0 && ranks.local_rank < visible) return ranks.local_rank;
   fail(
       Exit::kEnvironment,
       "local rank {} of {} has no GPU of its own: {} visible; start as many ranks per node as GPUs",
-      local_rank,
-      local_world_size,
+      ranks.local_rank,
+      ranks.local_world,
       visible);
 }
 

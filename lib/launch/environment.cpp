@@ -12,7 +12,7 @@ namespace gantrain {
 
 namespace {
 
-// What users call the program that started us.
+// The command by which users know the program that started this process.
 std::string_view starter(const Tasks& t) {
   if (t.source == "slurm") return "srun";
   return t.source == "mpi" ? "mpirun" : "torchrun";
@@ -31,21 +31,23 @@ int64_t ranks_per_node(const LaunchOptions& o, int64_t visible_gpus) {
   return o.device == DeviceKind::kCpu ? 1 : std::max<int64_t>(visible_gpus, 1);
 }
 
-// Flags, then MASTER_ADDR and MASTER_PORT, then what is there already.
+// Takes the place of rank 0 from the flags, or else from MASTER_ADDR and MASTER_PORT, or else
+// leaves it as it is.
 void take_master(World& world, const LaunchOptions& o, const Env& env) {
   const std::string addr = variable(env, "MASTER_ADDR");
-  if (!addr.empty()) world.master_addr = addr;
-  if (!o.master_addr.empty()) world.master_addr = o.master_addr;
-  world.master_port = number_in(env, "MASTER_PORT").value_or(world.master_port);
-  if (o.master_port != 0) world.master_port = o.master_port;
+  if (!addr.empty()) world.master.host = addr;
+  if (!o.master_addr.empty()) world.master.host = o.master_addr;
+  world.master.port = number_in(env, "MASTER_PORT").value_or(world.master.port);
+  if (o.master_port != 0) world.master.port = o.master_port;
 }
 
 World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
   World world;
-  world.nnodes = o.nnodes;
-  world.node_rank = o.node_rank;
-  world.local_world_size = ranks_per_node(o, visible_gpus);
-  world.world_size = world.nnodes * world.local_world_size;
+  RankInfo& ranks = world.ranks;
+  ranks.nodes = o.nnodes;
+  ranks.node_rank = o.node_rank;
+  ranks.local_world = ranks_per_node(o, visible_gpus);
+  ranks.world = ranks.nodes * ranks.local_world;
   if (o.node_rank < 0 || o.node_rank >= o.nnodes) {
     fail(Exit::kUsage,
          "--node-rank {} with --nnodes {}: nodes are numbered from 0 to {}",
@@ -54,13 +56,13 @@ World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_
          o.nnodes - 1);
   }
   if (o.nnodes == 1) {  // MASTER_* left over in a shell mean nothing to a single machine
-    if (!o.master_addr.empty()) world.master_addr = o.master_addr;
-    world.master_port = o.master_port;
+    if (!o.master_addr.empty()) world.master.host = o.master_addr;
+    world.master.port = o.master_port;
     return world;
   }
-  world.master_addr.clear();
+  world.master.host.clear();
   take_master(world, o, env);
-  if (world.master_addr.empty() || world.master_port == 0) {
+  if (world.master.host.empty() || world.master.port == 0) {
     fail(Exit::kUsage,
          "--nnodes {} needs --master-addr HOST (the machine of node 0) and --master-port PORT, the "
          "same on all nodes",
@@ -69,20 +71,19 @@ World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_
   return world;
 }
 
-// The master that the ranks of foreign tasks meet at.
+// Decides where the ranks meet that another launcher started, or whose launchers it started.
 void set_master(World& world, const Tasks& t, const LaunchOptions& o, const Env& env) {
-  world.master_addr = t.master_addr;
+  world.master = t.master;
   world.master_fallback = t.master_fallback;
-  world.master_port = t.master_port;
   take_master(world, o, env);
-  if (world.master_addr != t.master_addr) world.master_fallback.clear();
-  if (world.master_addr.empty() || world.master_port == 0) {
+  if (world.master.host != t.master.host) world.master_fallback.clear();
+  if (world.master.host.empty() || world.master.port == 0) {
     fail(Exit::kUsage,
          "{} started {} ranks on {} nodes without saying where rank 0 is: give --master-addr HOST "
          "(the machine of rank 0) and --master-port PORT, or set MASTER_ADDR and MASTER_PORT",
          starter(t),
-         t.size,
-         t.nnodes);
+         t.place.world,
+         t.place.nodes);
   }
 }
 
@@ -90,25 +91,21 @@ World worker(const Tasks& t, const LaunchOptions& o, const Env& env) {
   World world;
   world.role = World::Role::kWorker;
   world.source = t.source;
-  world.world_size = t.size;
-  world.local_world_size = t.local_size;
-  world.nnodes = t.nnodes;
-  world.node_rank = t.node_rank;
-  world.rank = t.rank;
-  world.local_rank = t.local_rank;
+  world.ranks = t.place;
   world.store_is_served = t.store_is_served;
   set_master(world, t, o, env);
   return world;
 }
 
-// One task per node: each starts the ranks of its node.
+// Where another launcher started one task per node, each of them starts the ranks of its node.
 World launcher_of_node(const Tasks& t, int64_t nproc, const LaunchOptions& o, const Env& env) {
   World world;
   world.source = t.source;
-  world.nnodes = t.nnodes;
-  world.node_rank = t.node_rank;
-  world.local_world_size = nproc;
-  world.world_size = t.nnodes * nproc;
+  RankInfo& ranks = world.ranks;
+  ranks.nodes = t.place.nodes;
+  ranks.node_rank = t.place.node_rank;
+  ranks.local_world = nproc;
+  ranks.world = ranks.nodes * nproc;
   set_master(world, t, o, env);
   return world;
 }
@@ -118,27 +115,27 @@ World among_tasks(const Tasks& t,
                   bool flags_given,
                   const Env& env,
                   int64_t visible_gpus) {
-  if (t.size == 1) {  // an interactive shell or a single task: supervised like any local run
+  if (t.place.world == 1) {  // an interactive shell or a single task: supervised like any local run
     World world = launcher_by_flags(o, env, visible_gpus);
-    if (world.nnodes == 1) world.source = t.source;
+    if (world.ranks.nodes == 1) world.source = t.source;
     return world;
   }
-  if (o.nnodes > 1 && flags_given && o.nnodes != t.nnodes) {
+  if (o.nnodes > 1 && flags_given && o.nnodes != t.place.nodes) {
     fail(Exit::kUsage,
          "--nnodes {}, but {} started tasks on {} nodes: leave --nnodes out",
          o.nnodes,
          starter(t),
-         t.nnodes);
+         t.place.nodes);
   }
   const int64_t nproc = ranks_per_node(o, visible_gpus);
-  if (t.size == t.nnodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
-  if (o.nproc && flags_given && *o.nproc != t.local_size) {
+  if (t.place.world == t.place.nodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
+  if (o.nproc && flags_given && *o.nproc != t.place.local_world) {
     fail(Exit::kUsage,
          "--nproc {}, but {} started {} tasks on this node, each of which is a rank: leave --nproc "
          "out, or start one task per node",
          *o.nproc,
          starter(t),
-         t.local_size);
+         t.place.local_world);
   }
   return worker(t, o, env);
 }
@@ -148,8 +145,8 @@ World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, c
     fail(Exit::kUsage,
          "RANK={} and WORLD_SIZE={} are set, so a launcher (torchrun?) has started this process as "
          "a rank already: leave --nproc and --nnodes out, or unset RANK WORLD_SIZE LOCAL_RANK",
-         t.rank,
-         t.size);
+         t.place.rank,
+         t.place.world);
   }
   const bool has_addr = !o.master_addr.empty() || !variable(env, "MASTER_ADDR").empty();
   const bool has_port = o.master_port != 0 || !variable(env, "MASTER_PORT").empty();
@@ -161,7 +158,8 @@ World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, c
   return worker(t, o, env);
 }
 
-// Half a worker's environment, or a batch script that forgot srun: would train N times alone.
+// Refuses an environment that is almost a worker's, or that of a batch script without srun. There,
+// each of several processes would train alone, as if it were the only one.
 void refuse_half_a_world(const Env& env) {
   if (!variable(env, "RANK").empty() && !variable(env, "MASTER_ADDR").empty() &&
       number_in(env, "WORLD_SIZE").value_or(1) > 1) {
@@ -208,5 +206,7 @@ World detect_world(const LaunchOptions& options,
   if (!flags_given) refuse_half_a_world(env);
   return launcher_by_flags(options, env, visible_gpus);
 }
+
+int64_t first_rank(const World& world) { return world.ranks.node_rank * world.ranks.local_world; }
 
 }  // namespace gantrain

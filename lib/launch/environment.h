@@ -6,6 +6,7 @@
 #include <string>
 
 #include "launch/options.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
@@ -13,30 +14,36 @@ using Env = std::map<std::string, std::string>;
 
 Env current_environment();
 
-// Who takes part, and as what this process does.
+// The ranks of a run, and the part that this process plays among them.
 struct World {
-  enum class Role { kLauncher, kWorker };  // starts ranks; is a rank that somebody else started
+  enum class Role {
+    kLauncher,  // this process starts the ranks of its node and is none itself
+    kWorker     // this process is a rank, which another launcher (torchrun, srun, mpirun) started
+  };
+  static constexpr int64_t kNoRank = -1;
+
   Role role = Role::kLauncher;
-  std::string source = "local";  // "local", "torchrun", "slurm", "mpi"
-  int64_t world_size = 1;
-  int64_t local_world_size = 1;
-  int64_t nnodes = 1;
-  int64_t node_rank = 0;
-  int64_t rank = -1;        // -1 in a launcher
-  int64_t local_rank = -1;  // -1 in a launcher
-  std::string master_addr = "127.0.0.1";
-  std::string master_fallback;   // taken when master_addr does not resolve; may be empty
-  int64_t master_port = 0;       // 0: the kernel chooses (launcher of one node)
-  bool store_is_served = false;  // by the other launcher: rank 0 is a client of the store too
+  std::string source = "local";  // who started this process: "local", "torchrun", "slurm", "mpi"
+  // In a launcher ranks.rank and ranks.local_rank are kNoRank.
+  RankInfo ranks{.rank = kNoRank, .local_rank = kNoRank};
+  Endpoint master;              // port 0: the kernel chooses one (launcher of one node)
+  std::string master_fallback;  // a host that is used if master.host does not resolve; may be empty
+  // True where the other launcher serves the store; then rank 0 is a client of it too.
+  bool store_is_served = false;
 };
 
-// A pure function of what the user said, the environment and the number of visible GPUs.
-// `flags_given`: nproc, nnodes, node_rank or master_* stand on the command line.
-// Order: torchrun's variables, an srun step, Open MPI and PMI, else a launcher on this machine.
-// Throws UserError(kUsage) for contradictions, with the way out.
+// Finds out which ranks there are to be from what the user said, the environment and the number of
+// visible GPUs; a pure function of these. The first of these that is there decides: torchrun's
+// variables, a step of srun, the variables of Open MPI or PMI; otherwise this process is a launcher
+// for this machine. `flags_given` is true if nproc, nnodes, node_rank or master_* stand on the
+// command line. Throws UserError(kUsage) if these contradict each other, with the way out.
 World detect_world(const LaunchOptions& options,
                    bool flags_given,
                    const Env& env,
                    int64_t visible_gpus);
+
+// The smallest rank of a launcher's node. Each node of such a world has as many ranks as the
+// others.
+int64_t first_rank(const World& world);
 
 }  // namespace gantrain

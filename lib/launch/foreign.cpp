@@ -13,7 +13,7 @@ namespace gantrain {
 
 namespace {
 
-// Ports below the kernel's own range (32768..), 15000..31999.
+// A port from 15000 to 31999. The kernel gives ports from 32768 on to others.
 int64_t port_of(uint64_t key) { return 15000 + static_cast<int64_t>(key % 17000); }
 
 std::optional<int64_t> first_of(const Env& env, std::initializer_list<const char*> names) {
@@ -29,20 +29,23 @@ int64_t required(const Env& env, std::initializer_list<const char*> names, const
 }
 
 void check_place(const Tasks& t) {
-  const bool fits = t.size >= 1 && t.rank >= 0 && t.rank < t.size && t.local_size >= 1 &&
-                    t.local_rank >= 0 && t.local_rank < t.local_size && t.local_size <= t.size;
+  const RankInfo& place = t.place;
+  const bool fits = place.world >= 1 && place.rank >= 0 && place.rank < place.world &&
+                    place.local_world >= 1 && place.local_rank >= 0 &&
+                    place.local_rank < place.local_world && place.local_world <= place.world;
   if (!fits) {
     fail(Exit::kEnvironment,
          "the {} variables contradict each other: rank {} of {}, local rank {} of {}",
          t.source,
-         t.rank,
-         t.size,
-         t.local_rank,
-         t.local_size);
+         place.rank,
+         place.world,
+         place.local_rank,
+         place.local_world);
   }
 }
 
-// Slurm gives the batch script and an interactive shell "steps" too: 0xfffffffb, 0xfffffffa.
+// The number of the step of srun; nothing if this process is in none. The batch script and an
+// interactive shell have the step ids 0xfffffffb and 0xfffffffa, which do not count.
 std::optional<int64_t> step_id(const Env& env) {
   const std::string text = variable(env, "SLURM_STEP_ID").empty() ? variable(env, "SLURM_STEPID")
                                                                   : variable(env, "SLURM_STEP_ID");
@@ -51,7 +54,7 @@ std::optional<int64_t> step_id(const Env& env) {
   return id;
 }
 
-// The same number in every rank of one mpirun, different between two of them.
+// A port that is the same in every rank of one mpirun and probably another one in another mpirun.
 int64_t mpi_port(const Env& env) {
   for (const char* name : {"PMIX_NAMESPACE",
                            "OMPI_MCA_orte_hnp_uri",
@@ -86,12 +89,14 @@ std::optional<Tasks> torchrun_tasks(const Env& env) {
   const auto size = number_in(env, "WORLD_SIZE");
   const auto local = number_in(env, "LOCAL_RANK");
   if (!rank || !size || !local) return std::nullopt;
-  Tasks t{.source = "torchrun", .rank = *rank, .size = *size, .local_rank = *local};
-  t.local_size = number_in(env, "LOCAL_WORLD_SIZE").value_or(*size);
+  Tasks t{.source = "torchrun", .place = {.rank = *rank, .world = *size, .local_rank = *local}};
+  RankInfo& place = t.place;
+  place.local_world = number_in(env, "LOCAL_WORLD_SIZE").value_or(*size);
   check_place(t);
-  t.nnodes =
-      number_in(env, "GROUP_WORLD_SIZE").value_or((t.size + t.local_size - 1) / t.local_size);
-  t.node_rank = first_of(env, {"GROUP_RANK", "NODE_RANK"}).value_or(t.rank / t.local_size);
+  place.nodes = number_in(env, "GROUP_WORLD_SIZE")
+                    .value_or((place.world + place.local_world - 1) / place.local_world);
+  place.node_rank =
+      first_of(env, {"GROUP_RANK", "NODE_RANK"}).value_or(place.rank / place.local_world);
   t.store_is_served = lower(variable(env, "TORCHELASTIC_USE_AGENT_STORE")) == "true";
   return t;
 }
@@ -100,35 +105,37 @@ std::optional<Tasks> slurm_tasks(const Env& env) {
   const auto step = step_id(env);
   if (!step) return std::nullopt;
   Tasks t{.source = "slurm"};
-  t.rank = required(env, {"SLURM_PROCID"}, "srun");
-  t.size = required(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "srun");
-  t.local_rank = required(env, {"SLURM_LOCALID"}, "srun");
-  t.nnodes = first_of(env, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}).value_or(1);
-  t.node_rank = number_in(env, "SLURM_NODEID").value_or(0);
+  RankInfo& place = t.place;
+  place.rank = required(env, {"SLURM_PROCID"}, "srun");
+  place.world = required(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "srun");
+  place.local_rank = required(env, {"SLURM_LOCALID"}, "srun");
+  place.nodes = first_of(env, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}).value_or(1);
+  place.node_rank = number_in(env, "SLURM_NODEID").value_or(0);
   std::string per_node = variable(env, "SLURM_STEP_TASKS_PER_NODE");
   if (per_node.empty()) per_node = variable(env, "SLURM_TASKS_PER_NODE");
-  t.local_size = t.size;
+  place.local_world = place.world;
   if (!per_node.empty()) {
     const std::vector<int64_t> tasks = parse_tasks_per_node(per_node);
-    if (t.node_rank < 0 || t.node_rank >= static_cast<int64_t>(tasks.size())) {
+    if (place.node_rank < 0 || place.node_rank >= static_cast<int64_t>(tasks.size())) {
       fail(Exit::kEnvironment,
            "SLURM_NODEID={} is not a node of SLURM_STEP_TASKS_PER_NODE={}",
-           t.node_rank,
+           place.node_rank,
            per_node);
     }
-    t.local_size = tasks[static_cast<size_t>(t.node_rank)];
+    place.local_world = tasks[static_cast<size_t>(place.node_rank)];
   }
   check_place(t);
-  // One node needs no name: those of containers and of test clusters often do not resolve.
-  t.master_addr = "127.0.0.1";
-  if (t.nnodes > 1) {
+  // On one node the loopback address will do. The host names of containers and of test clusters
+  // often do not resolve.
+  t.master.host = "127.0.0.1";
+  if (place.nodes > 1) {
     std::string hosts = variable(env, "SLURM_STEP_NODELIST");
     if (hosts.empty()) hosts = variable(env, "SLURM_JOB_NODELIST");
-    t.master_addr = parse_nodelist(hosts).front();
+    t.master.host = parse_nodelist(hosts).front();
     t.master_fallback = variable(env, "SLURM_LAUNCH_NODE_IPADDR");
   }
   const int64_t job = first_of(env, {"SLURM_JOB_ID", "SLURM_JOBID"}).value_or(0);
-  t.master_port = port_of(static_cast<uint64_t>(job * 16 + *step));
+  t.master.port = port_of(static_cast<uint64_t>(job * 16 + *step));
   return t;
 }
 
@@ -136,16 +143,19 @@ std::optional<Tasks> mpi_tasks(const Env& env) {
   const auto rank = first_of(env, {"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
   const auto size = first_of(env, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   if (!rank || !size) return std::nullopt;
-  Tasks t{.source = "mpi", .rank = *rank, .size = *size};
-  t.local_rank = first_of(env, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"})
-                     .value_or(*rank);
-  t.local_size = first_of(env, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"})
-                     .value_or(*size);
+  Tasks t{.source = "mpi", .place = {.rank = *rank, .world = *size}};
+  RankInfo& place = t.place;
+  place.local_rank =
+      first_of(env, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"})
+          .value_or(*rank);
+  place.local_world =
+      first_of(env, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"})
+          .value_or(*size);
   check_place(t);
-  t.nnodes = (t.size + t.local_size - 1) / t.local_size;
-  t.node_rank = t.rank / t.local_size;
-  if (t.nnodes == 1) t.master_addr = "127.0.0.1";
-  t.master_port = mpi_port(env);
+  place.nodes = (place.world + place.local_world - 1) / place.local_world;
+  place.node_rank = place.rank / place.local_world;
+  if (place.nodes == 1) t.master.host = "127.0.0.1";
+  t.master.port = mpi_port(env);
   return t;
 }
 

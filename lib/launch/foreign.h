@@ -9,30 +9,26 @@
 
 namespace gantrain {
 
-// This process's place among those that another launcher started, as its variables tell it.
+// What the variables of another launcher tell about the processes that it started.
 struct Tasks {
-  std::string source;  // "torchrun", "slurm", "mpi"
-  int64_t rank = 0;
-  int64_t size = 1;
-  int64_t local_rank = 0;
-  int64_t local_size = 1;
-  int64_t nnodes = 1;
-  int64_t node_rank = 0;
-  std::string master_addr;  // empty: not told
-  std::string master_fallback;
-  int64_t master_port = 0;  // 0: not told
-  bool store_is_served = false;
+  std::string source;            // "torchrun", "slurm", "mpi"
+  RankInfo place;                // of this process, where each task counts as one rank
+  Endpoint master{.host = ""};   // an empty host or port 0: the variables do not tell it
+  std::string master_fallback;   // as in World
+  bool store_is_served = false;  // as in World
 };
 
-// Nothing if the process was not started that way; UserError(kEnvironment) if variables that
-// belong together are missing or no numbers.
+// Each returns nothing if this process was not started that way, and throws UserError(kEnvironment)
+// if some of the variables that belong together are missing, are no numbers or contradict each
+// other.
 std::optional<Tasks> torchrun_tasks(const Env& env);
 std::optional<Tasks> slurm_tasks(const Env& env);  // a step of srun, not the batch script
 std::optional<Tasks> mpi_tasks(const Env& env);    // Open MPI's mpirun, Hydra (MPICH, Intel MPI)
 
-// Value of a variable; empty and absent are the same.
+// The value of a variable, or "" if there is none.
 std::string variable(const Env& env, const std::string& name);
-// A whole number; nothing if absent. Throws UserError(kEnvironment) if it is something else.
+// The value of a variable as a whole number; nothing if the variable is absent or empty. Throws
+// UserError(kEnvironment) if it is something else.
 std::optional<int64_t> number_in(const Env& env, const std::string& name);
 
 }  // namespace gantrain

@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "launch/unique_fd.h"
 #include "launch/port.h"
+#include "launch/unique_fd.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -22,16 +22,16 @@ struct Child {
   UniqueFd answer;
 };
 
-[[noreturn]] void run_child(const LocalRank& rank,
+[[noreturn]] void run_child(const Rendezvous& meeting,
                             int64_t seconds,
                             int answer,
-                            const std::function<std::string(const LocalRank&)>& body) {
+                            const std::function<std::string(const Rendezvous&)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   alarm(static_cast<unsigned>(seconds));
   std::string text;
   int code = 0;
   try {
-    text = body(rank);
+    text = body(meeting);
   } catch (const std::exception& e) {
     text = e.what();
     code = static_cast<int>(Exit::kInternal);
@@ -51,9 +51,8 @@ std::string read_to_end(int descriptor) {
 
 }  // namespace
 
-std::vector<std::string> run_local_ranks(int64_t world,
-                                         int64_t seconds,
-                                         const std::function<std::string(const LocalRank&)>& body) {
+std::vector<std::string> run_local_ranks(
+    int64_t world, int64_t seconds, const std::function<std::string(const Rendezvous&)>& body) {
   Listener listener = listen_on(0, /*loopback_only=*/true);
   std::fflush(nullptr);  // else what is buffered would be printed by every process
   std::vector<Child> children;
@@ -62,9 +61,15 @@ std::vector<std::string> run_local_ranks(int64_t world,
     const pid_t pid = fork();
     if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
     if (pid == 0) {
-      const int socket = rank == 0 ? listener.socket.get() : -1;
-      if (rank != 0) listener.socket.close();  // a copy would keep the port after rank 0's death
-      run_child({rank, world, listener.port, socket}, seconds, pipe.write.get(), body);
+      Rendezvous meeting;
+      meeting.ranks = {.rank = rank, .world = world, .local_rank = rank, .local_world = world};
+      meeting.master.port = listener.port;
+      if (rank == 0) {
+        meeting.listen_fd = listener.socket.get();
+      } else {
+        listener.socket.close();  // a copy would keep the port after rank 0's death
+      }
+      run_child(meeting, seconds, pipe.write.get(), body);
     }
     children.push_back({pid, std::move(pipe.read)});
   }

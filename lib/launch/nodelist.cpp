@@ -39,7 +39,8 @@ std::vector<std::string> expand_ranges(std::string_view ranges, std::string_view
   return all;
 }
 
-// One item of the list: prefix {"[" ranges "]" prefix}, where nothing follows the last bracket.
+// Reads one item of the list. Its grammar is prefix {"[" ranges "]" prefix}; no prefix follows the
+// last bracket.
 void expand_item(std::string_view item, std::string_view whole, std::vector<std::string>& hosts) {
   std::vector<std::string> names{""};
   std::string_view rest = item;

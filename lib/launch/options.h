@@ -14,6 +14,13 @@ namespace gantrain {
 enum class DeviceKind { kAuto, kCpu, kCuda };
 constexpr std::array<std::string_view, 3> names(DeviceKind) { return {"auto", "cpu", "cuda"}; }
 
+// Seconds that the launcher waits for ranks that are to end, where no key says how long. Only tests
+// change them.
+struct Patience {
+  double after_failure = 2;     // from SIGTERM to SIGKILL after a rank has failed
+  double second_interrupt = 2;  // that ranks have left to save after a second Ctrl-C
+};
+
 // Section "launch": who takes part, and for how long the launcher waits for whom.
 struct LaunchOptions {
   std::optional<int64_t> nproc;  // per node; none: visible GPUs, else 1
@@ -26,6 +33,7 @@ struct LaunchOptions {
   Duration hang_timeout{600};
   Duration grace{30};
   std::optional<int64_t> threads;  // none: cores of the affinity mask / ranks of this node
+  Patience patience;               // not a key
 };
 
 template <class Field>

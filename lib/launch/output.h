@@ -11,25 +11,28 @@
 
 namespace gantrain {
 
-// Before a message of the launcher: clears the live bar that rank 0 may have drawn on the terminal.
+// Clears the live bar that rank 0 may have drawn on the terminal. The launcher calls this before it
+// writes a message.
 void clear_live_bar();
 
-// What ranks other than 0 print, on the launcher's standard error: whole lines, each with the
-// rank in front, longer ones cut every 64 KiB. Of a line that was redrawn with \r the last is kept.
+// Prints what the ranks other than 0 write, on the launcher's standard error. Only whole lines are
+// printed, each with its rank in front; a line of more than 64 KiB is cut into pieces of that
+// length. If a line was redrawn with \r, only what was drawn last is printed.
 class Output {
  public:
   static constexpr size_t kLongestLine = 64 * 1024;
 
-  // Takes the read end of a pipe that the rank writes to.
+  // Takes over the read end of a pipe that the rank writes to.
   void add(int64_t rank, UniqueFd pipe);
 
-  // Appends what is to be polled for reading.
+  // Appends the descriptors that poll() has to watch for reading.
   void watch(std::vector<pollfd>& polled) const;
 
-  // Prints the whole lines that have come; never waits.
+  // Prints the whole lines that have arrived. It never waits.
   void relay();
 
-  // relay(), then what is left of unfinished lines. Writers that still exist are not waited for.
+  // Prints everything that has arrived, unfinished lines too. It does not wait for processes that
+  // could still write.
   void finish();
 
  private:

@@ -141,10 +141,10 @@ std::string port_holder(int64_t port) {
 }
 
 std::string reachable_master(const World& world) {
-  if (world.master_fallback.empty() || resolves(world.master_addr)) return world.master_addr;
-  if (!resolves(world.master_fallback)) return world.master_addr;
+  if (world.master_fallback.empty() || resolves(world.master.host)) return world.master.host;
+  if (!resolves(world.master_fallback)) return world.master.host;
   warn("host name {} does not resolve: rank 0 is looked for at {} (--master-addr sets it)",
-       world.master_addr,
+       world.master.host,
        world.master_fallback);
   return world.master_fallback;
 }

@@ -4,25 +4,27 @@
 #include <cstdint>
 #include <string>
 
-#include "launch/unique_fd.h"
 #include "launch/environment.h"
+#include "launch/unique_fd.h"
 
 namespace gantrain {
 
 struct Listener {
-  UniqueFd socket;  // listens already: who connects early waits instead of being refused
+  UniqueFd socket;  // It listens already, so that who connects early waits and is not refused.
   int64_t port = 0;
 };
 
-// A socket for the store of rank 0, on 127.0.0.1 alone or on all addresses. Port 0: the kernel's
-// choice, which nobody can take in between. Throws UserError(kEnvironment) if the port is in use,
-// with the pid and command of who holds it where /proc tells.
+// Opens a socket for the store of rank 0, on 127.0.0.1 alone or on all addresses. Port 0 lets the
+// kernel choose; since the socket listens at once, nobody else can take that port meanwhile. Throws
+// UserError(kEnvironment) if the port is in use, with the pid and the command of the process that
+// holds it if /proc shows them.
 Listener listen_on(int64_t port, bool loopback_only);
 
-// "pid 4711 (python3 train.py)", or "" if unknown.
+// Which process listens on the port: "pid 4711 (python3 train.py)", or "" if that is not known.
 std::string port_holder(int64_t port);
 
-// master_addr if it resolves, else master_fallback if that does, else master_addr all the same.
+// The host at which ranks look for rank 0: world.master.host, unless that does not resolve and
+// world.master_fallback does.
 std::string reachable_master(const World& world);
 
 }  // namespace gantrain

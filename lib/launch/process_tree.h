@@ -7,12 +7,13 @@
 
 namespace gantrain {
 
-// Living processes (zombies are not) below this one, children and their children.
+// The living processes below this one: its children, their children and so on. Zombies do not
+// count as living.
 std::vector<pid_t> living_process_tree();
 
-// Kills (SIGKILL) and reaps everything below this process, until nothing is left or `seconds` are
-// over; returns who is still there then (in an uninterruptible system call). The process must be
-// a child subreaper, else it does not see what its dead children left behind.
+// Sends SIGKILL to every process below this one and reaps them, until none is left or `seconds` are
+// over. Returns those that are left then: they are stuck in a system call. The calling process must
+// be a child subreaper; otherwise it does not see the processes that its dead children left behind.
 std::vector<pid_t> kill_process_tree(double seconds);
 
 }  // namespace gantrain

@@ -21,21 +21,21 @@ int report(const RankContext& context, Exit code, const char* message) {
 }  // namespace
 
 void export_environment(const RankContext& context, bool threads_given) {
-  set("RANK", context.rank);
-  set("LOCAL_RANK", context.local_rank);
-  set("WORLD_SIZE", context.world_size);
-  set("LOCAL_WORLD_SIZE", context.local_world_size);
-  set("GROUP_RANK", context.node_rank);
-  set("NODE_RANK", context.node_rank);
-  setenv("MASTER_ADDR", context.master_addr.c_str(), 1);
-  set("MASTER_PORT", context.master_port);
+  set("RANK", context.rank());
+  set("LOCAL_RANK", context.ranks().local_rank);
+  set("WORLD_SIZE", context.ranks().world);
+  set("LOCAL_WORLD_SIZE", context.ranks().local_world);
+  set("GROUP_RANK", context.ranks().node_rank);
+  set("NODE_RANK", context.ranks().node_rank);
+  setenv("MASTER_ADDR", context.rendezvous.master.host.c_str(), 1);
+  set("MASTER_PORT", context.rendezvous.master.port);
   const char* user = std::getenv("OMP_NUM_THREADS");
   if (threads_given || user == nullptr || *user == '\0') set("OMP_NUM_THREADS", context.threads);
 }
 
-int run_rank(const RankContext& context, RankMain main, const std::string& config_json) {
+int run_rank(const RankContext& context, RankMain main, const std::string& request_json) {
   try {
-    return main(context, config_json.c_str());
+    return main(context, request_json.c_str());
   } catch (const UserError& e) {
     return report(context, e.code(), e.what());
   } catch (const std::bad_alloc&) {

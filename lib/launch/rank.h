@@ -6,40 +6,36 @@
 #include <string>
 
 #include "launch/rank_status_board.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
-// What a rank is told. The board outlives it.
+// What a rank is told when it starts. The board lives longer than the context.
 struct RankContext {
-  int64_t rank = 0;
-  int64_t local_rank = 0;
-  int64_t world_size = 1;
-  int64_t local_world_size = 1;
-  int64_t node_rank = 0;
-  int64_t nnodes = 1;
-  std::string master_addr;
-  int64_t master_port = 0;
-  int listen_fd = -1;            // rank 0: a socket that listens on master_port, for its store
-  bool store_is_served = false;  // by another launcher: rank 0 is a client of the store too
+  Rendezvous rendezvous;
   RankStatusBoard* board = nullptr;
-  int64_t board_index = 0;  // this rank's slot
-  int64_t threads = 1;
-  int64_t attempt = 0;                     // 0, then 1, 2, ... after restarts (--max-restarts)
-  const std::atomic<int>* stop = nullptr;  // not 0: the signal that asks to save and stop
+  int64_t board_index = 0;  // of this rank's slot
+  int64_t threads = 1;      // that this rank computes with
+  int64_t attempt = 0;      // 0 at the first start, 1, 2, ... after restarts (--max-restarts)
+  // Holds the signal that asked this rank to save and stop; 0 as long as there was none.
+  const std::atomic<int>* stop = nullptr;
 
+  const RankInfo& ranks() const { return rendezvous.ranks; }
+  int64_t rank() const { return rendezvous.ranks.rank; }
   RankSlot& slot() const { return board->slot(board_index); }
 };
 
-// A rank's work; returns its exit code. What it throws goes to the board: UserError with its code,
-// std::bad_alloc as kOutOfMemory, other exceptions as kInternal.
-using RankMain = int (*)(const RankContext& context, const char* config_json);
+// The work of a rank. It returns the rank's exit code. `request_json` is the text that was given to
+// launch() or run_worker(). What the function throws is reported on the board: a UserError with its
+// own code, std::bad_alloc as kOutOfMemory, any other exception as kInternal.
+using RankMain = int (*)(const RankContext& context, const char* request_json);
 
-// RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK MASTER_ADDR MASTER_PORT, and
-// OMP_NUM_THREADS unless the user set it and did not ask for another number.
+// Sets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, NODE_RANK, MASTER_ADDR and
+// MASTER_PORT in the environment of this process, as torchrun does. Sets OMP_NUM_THREADS too,
+// unless the user set that variable and `threads_given` (--threads) is false.
 void export_environment(const RankContext& context, bool threads_given);
 
-// The rank's top: calls `main` and turns what it throws into a report on the board and an exit
-// code.
-int run_rank(const RankContext& context, RankMain main, const std::string& config_json);
+// Calls `main` and turns what it throws into a report on the board and an exit code.
+int run_rank(const RankContext& context, RankMain main, const std::string& request_json);
 
 }  // namespace gantrain

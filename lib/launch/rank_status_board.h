@@ -13,12 +13,13 @@
 
 namespace gantrain {
 
-// Nanoseconds of CLOCK_MONOTONIC: comparable between the processes of one machine.
+// Nanoseconds on the clock CLOCK_MONOTONIC, which the processes of one machine share.
 int64_t monotonic_ns();
 
-// What a rank says of itself. It lies in memory that the launcher shares: what was written stays
-// readable after the rank died, however it died. Written by its rank alone (from one thread, save
-// report_failure), read by anyone; nothing here locks or allocates.
+// What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
+// the launcher can still read it after the rank died, however it died. Only its own rank writes to
+// it, and from one thread, except report_failure(); every process may read it. No function here
+// locks anything or allocates memory, except that the readers return strings.
 class RankSlot {
  public:
   static constexpr size_t kPhaseBytes = 32;
@@ -26,23 +27,25 @@ class RankSlot {
 
   struct Failure {
     Exit code = Exit::kInternal;
-    int64_t ns = 0;  // when it was reported
+    int64_t ns = 0;  // monotonic_ns() when it was reported
     std::string message;
   };
 
-  // What the rank does now, "D backward"; cut at 31 bytes.
+  // Says what the rank does now, for example "D backward". Only the first 31 bytes are kept.
   void set_phase(std::string_view phase);
   std::string phase() const;
 
-  // A sign of life, after each iteration and inside long work. The hang watch starts at the first.
+  // Gives a sign of life: after each iteration and during long work. The launcher watches a rank
+  // for hanging from its first sign of life on.
   void beat(int64_t iteration, int64_t images_seen);
   void beat() { heartbeat_ns_.store(monotonic_ns(), std::memory_order_release); }
   int64_t iteration() const { return iteration_.load(std::memory_order_relaxed); }
   int64_t images_seen() const { return images_seen_.load(std::memory_order_relaxed); }
-  int64_t heartbeat_ns() const { return heartbeat_ns_.load(std::memory_order_acquire); }  // 0: none
+  // monotonic_ns() of the last sign of life; 0 if there was none yet.
+  int64_t heartbeat_ns() const { return heartbeat_ns_.load(std::memory_order_acquire); }
 
-  // Why this rank is about to end. The first report stays, later ones are dropped. May be called
-  // from any thread and from a signal handler.
+  // Says why this rank is about to end. The first report is kept and later ones are dropped. This
+  // may be called from any thread and from a signal handler.
   void report_failure(Exit code, std::string_view message);
   std::optional<Failure> failure() const;
 
@@ -63,8 +66,9 @@ class RankSlot {
   std::array<char, kMessageBytes> message_{};
 };
 
-// One slot per rank of this machine and what the launcher tells all of them, in anonymous shared
-// memory: made before the ranks are forked, gone with the last process that has it.
+// One slot for each rank of this machine, and what the launcher tells all of them. The board lies
+// in anonymous shared memory, which is made before the ranks are forked and vanishes with the last
+// process that has it.
 class RankStatusBoard {
  public:
   static std::unique_ptr<RankStatusBoard> create(int64_t ranks);
@@ -76,17 +80,19 @@ class RankStatusBoard {
   RankSlot& slot(int64_t index);
   const RankSlot& slot(int64_t index) const;
 
-  // The signal that asked for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0: none did.
+  // The signal that asked the launcher for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0 if none did.
   void request_stop(int signal);
   int stop_request() const;
 
-  // A rank has failed: ranks that get SIGTERM now leave at once instead of saving.
+  // The launcher sets this when a rank has failed. Ranks that get SIGTERM afterwards end at once
+  // instead of saving.
   void set_aborting();
   bool aborting() const;
 
-  int64_t start_ns() const;
+  int64_t start_ns() const;  // monotonic_ns() when the board was made
 
-  // Where the run leaves its files, told by rank 0 once it is known; cut at 4095 bytes.
+  // The folder of the run's files, which rank 0 tells as soon as it is known; "" before. Only the
+  // first 4095 bytes are kept.
   void set_run_folder(const std::string& folder);
   std::string run_folder() const;
 

@@ -11,43 +11,48 @@
 
 namespace gantrain {
 
-// How a rank failed: its end as the launcher saw it and what its slot of the board says.
+// How a rank failed, from its end as the launcher saw it and from its slot of the board.
 struct RankFailure {
   int64_t rank = 0;
   pid_t pid = 0;
-  int64_t ns = 0;  // when: reported by the rank, else when its end was seen
-  int signal = 0;  // 0: it ended by itself
-  int code = 0;    // what the rank reported, else its exit code
+  int64_t ns = 0;  // monotonic_ns() when the rank reported it, or else when its end was seen
+  int signal = 0;  // the signal that ended it; 0: it ended by itself
+  int code = 0;    // the code that the rank reported, or else its exit code
   std::string message;
   std::string phase;
   int64_t iteration = 0;
   int64_t images_seen = 0;
-  int64_t peak_kib = 0;         // most memory it ever had
-  bool host_was_short = false;  // the kernel's out-of-memory killer was at work meanwhile
+  int64_t peak_kib = 0;         // the most memory that it ever had, in KiB
+  bool host_was_short = false;  // the kernel's out-of-memory killer was at work during the run
 };
 
-// True for a failure that is what a rank sees when another one dies ("connection closed by peer").
+// True if the failure is one that a rank has because another rank died, such as "connection closed
+// by peer".
 bool is_victim(const RankFailure& failure);
 
-// The failure that the others follow from: the earliest, but one that looks like a victim's yields
-// to one that does not and came at most a second later. `failures` is not empty.
+// The failure that caused the others. That is the earliest one. If the earliest looks like a
+// victim's, it is the first that does not and came at most a second later, if there is such a one.
+// `failures` must not be empty.
 const RankFailure& first_failure(const std::vector<RankFailure>& failures);
 
-// The world's exit code: the failing rank's if it is 2 to 8, else 6.
+// The exit code of the whole run: the failed rank's code if that is 2 to 8, otherwise 6.
 int exit_code(const RankFailure& failure);
 
-// True where a new start may help: not for what the user has to change first.
+// True if starting the ranks again may help. It does not help where the user has to change
+// something first.
 bool is_restartable(const RankFailure& failure);
 
-// One to five lines without the last newline: rank, host, pid, how, phase, how far, and the rank's
-// message. Bad configuration or data found before the first iteration is the message alone.
+// Describes the failure in one to five lines, without a newline at the end: the rank, its host and
+// pid, how it ended, in which phase and how far the training was, and the rank's message. For a bad
+// configuration or bad data that was found before the first iteration, it is the message alone.
 std::string failure_text(const RankFailure& failure, const std::string& host, int64_t nnodes);
 
-// Rank, phase, iteration, kimg and the age of the last sign of life, one line per rank.
+// A table with one line per rank: its number, phase, iteration, kimg and the seconds since its last
+// sign of life. `first_rank` is the rank of the board's first slot.
 std::string progress_table(const RankStatusBoard& board, int64_t first_rank);
 
-// Processes that the kernel's out-of-memory killer has ended so far, on this host or in this
-// control group; a rise says that it was at work.
+// The number of processes that the kernel's out-of-memory killer has ended so far on this host and
+// in this control group. A rise between two calls says that it was at work.
 int64_t out_of_memory_kills();
 
 std::string host_name();

@@ -12,32 +12,38 @@
 
 namespace gantrain {
 
-// "signal 9 (SIGKILL)"
+// Names a signal: "signal 9 (SIGKILL)".
 std::string signal_text(int signal);
 
-// In a rank: the signal that asked this process to save and stop, or 0. The flag is one per copy
-// of this library in a process: code in another shared object reads RankContext::stop.
+// In a rank: the signal that asked this process to save and stop, or 0. Each copy of this library
+// in a process has a flag of its own, so code in another shared object must read RankContext::stop.
 int stop_requested();
 const std::atomic<int>& stop_flag();
 
-// In a rank: SIGTERM and SIGUSR1 set the flag (or end the rank at once when the board says that
-// the world is being aborted), SIGHUP and SIGPIPE are ignored, SIGINT too unless `interrupt_stops`,
-// where a second one ends the process. Crashes (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, an
-// exception that nobody catches) write phase, signal and stack to standard error and a report to
-// the slot, then the rank dies of that same signal. `board` must live as long as the process.
+// Installs the signal handlers of a rank.
+// - SIGTERM and SIGUSR1 set the flag. If the board says that the run is being aborted, they end the
+//   rank at once instead.
+// - SIGHUP and SIGPIPE are ignored.
+// - SIGINT is ignored too, unless `interrupt_stops`; then the first one sets the flag and a second
+//   one ends the process.
+// - A crash (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, an exception that nobody catches) writes the
+//   phase, the signal and the stack to standard error and a report to the slot; then the rank dies
+//   of that same signal.
+// The rank's slot is board.slot(index). `board` must live as long as the process.
 void install_rank_signals(RankStatusBoard& board, int64_t index, bool interrupt_stops);
 
-// In the launcher: takes CHLD INT TERM USR1, and HUP unless it was ignored (nohup), as events of a
-// descriptor; SIGPIPE is ignored, so that a closed terminal or a dead `tee` ends no training.
+// In the launcher: makes SIGCHLD, SIGINT, SIGTERM and SIGUSR1 readable from a file descriptor, and
+// SIGHUP too unless it was ignored (nohup). SIGPIPE is ignored, so that a closed terminal or a dead
+// `tee` does not end the training.
 class SignalGate {
  public:
   SignalGate();
-  ~SignalGate();  // the old mask again; signals that still wait are dropped
+  ~SignalGate();  // restores the old mask; signals that still wait are dropped
   SignalGate(const SignalGate&) = delete;
   SignalGate& operator=(const SignalGate&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  std::optional<int> next();  // never waits
+  std::optional<int> next();  // the next signal that has arrived, if any; it never waits
   const sigset_t& original_mask() const { return original_mask_; }
 
  private:

@@ -25,39 +25,36 @@ struct RankPipes {
 struct Plan {
   const Attempt& attempt;
   Listener& listener;
-  std::vector<std::optional<RankPipes>> pipes;  // by local rank; rank 0 keeps our own output
+  std::vector<std::optional<RankPipes>> pipes;  // by local rank; rank 0 has the launcher's output
   Pipe answer;
   pid_t launcher;
 };
 
-int64_t first_rank(const World& world) { return world.node_rank * world.local_world_size; }
-
 RankContext context_of(const Plan& plan, int64_t local_rank) {
   const World& world = plan.attempt.world;
   RankContext context;
-  context.local_rank = local_rank;
-  context.rank = first_rank(world) + local_rank;
-  context.world_size = world.world_size;
-  context.local_world_size = world.local_world_size;
-  context.node_rank = world.node_rank;
-  context.nnodes = world.nnodes;
-  context.master_addr = plan.attempt.master_addr;
-  context.master_port = plan.listener.port;
+  Rendezvous& meeting = context.rendezvous;
+  meeting.ranks = world.ranks;
+  meeting.ranks.rank = first_rank(world) + local_rank;
+  meeting.ranks.local_rank = local_rank;
+  meeting.master = {plan.attempt.master_host, plan.listener.port};
   context.board = &plan.attempt.board;
   context.board_index = local_rank;
   context.threads = plan.attempt.threads;
   context.attempt = plan.attempt.number;
   context.stop = &stop_flag();
-  if (context.rank == 0) {
-    context.listen_fd = plan.listener.socket.get();
+  if (context.rank() == 0) {
+    meeting.listen_fd = plan.listener.socket.get();
   } else {
     plan.listener.socket.close();  // a copy elsewhere would keep the port after rank 0's death
   }
   return context;
 }
 
-// The parent-death signal is the death of the parent one has when asking for it: so wait until
-// that is the launcher. Any other parent than these two means that the launcher is gone.
+// Makes this rank die with the launcher. The kernel sends the parent-death signal when that process
+// dies which was the parent at the time of the prctl() call. So this waits until the fork server
+// has ended and the launcher is the parent. If the parent is a third process then, the launcher is
+// gone.
 void belong_to(pid_t launcher, pid_t fork_server) {
   while (getppid() == fork_server) usleep(100);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -86,7 +83,7 @@ void redirect(Plan& plan, int64_t local_rank) {
   install_rank_signals(*context.board, context.board_index, false);
   export_environment(context, plan.attempt.options.threads.has_value());
   sigprocmask(SIG_SETMASK, &plan.attempt.rank_mask, nullptr);
-  const int code = run_rank(context, main, plan.attempt.config_json);
+  const int code = run_rank(context, main, plan.attempt.request_json);
   std::fflush(nullptr);
   _exit(code);  // no static destructors: they wait for peers that may be dead
 }
@@ -95,7 +92,7 @@ std::string fork_ranks(Plan& plan, RankMain main) {
   const pid_t fork_server = getpid();
   std::vector<pid_t> pids;
   std::string answer = "ok";
-  for (int64_t i = 0; i < plan.attempt.world.local_world_size; ++i) {
+  for (int64_t i = 0; i < plan.attempt.world.ranks.local_world; ++i) {
     const pid_t pid = fork();
     if (pid == 0) rank_process(plan, main, i, fork_server);
     if (pid < 0) {
@@ -140,7 +137,7 @@ std::string fork_ranks(Plan& plan, RankMain main) {
 
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
-  for (int64_t i = 0; i < attempt.world.local_world_size; ++i) {
+  for (int64_t i = 0; i < attempt.world.ranks.local_world; ++i) {
     const int64_t rank = first_rank(attempt.world) + i;
     plan.pipes.emplace_back();
     if (rank != 0) plan.pipes.back() = RankPipes{rank, make_pipe(), make_pipe()};

@@ -17,32 +17,33 @@
 
 namespace gantrain {
 
-// What one fork server and its ranks are made of.
+// What one fork server needs to start the ranks of this node once.
 struct Attempt {
   const World& world;
   const LaunchOptions& options;
-  const std::string& config_json;
+  const std::string& request_json;
   const std::function<RankMain()>& load;
   RankStatusBoard& board;
-  std::string master_addr;
-  int64_t threads;
-  int64_t number;         // 0, then 1.. after restarts
-  sigset_t rank_mask;     // signals blocked in a rank
-  int signal_descriptor;  // the launcher's own, closed in its children
+  std::string master_host;
+  int64_t threads;        // of each rank
+  int64_t number;         // 0 at the first start, 1, 2, ... after restarts
+  sigset_t rank_mask;     // the signals that are blocked in a rank
+  int signal_descriptor;  // the launcher's SignalGate; its children close it
 };
 
 struct ForkServer {
   pid_t pid = -1;
-  UniqueFd answer;  // see parse_answer
+  UniqueFd answer;  // the read end of the pipe to which it writes the text for parse_answer()
 };
 
-// Forks the fork_server, which calls `load`, forks the ranks, answers and exits; its ranks then belong
-// to this process, which must be a child subreaper. The listener goes to rank 0 alone; the pipes
-// of the other ranks' output go to `output`.
+// Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks
+// then become children of the calling process, which must be a child subreaper. Only rank 0 keeps
+// the listener. The pipes with the other ranks' output are handed to `output`.
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
 
-// Pids of the ranks, or why there are none. Complete at the zero byte, not at the end of file: a
-// rank that has not run yet still holds the pipe.
+// What the fork server answers: the pids of the ranks, or why there are none. An answer is complete
+// once it ends with a zero byte. The end of the file would not do, because a rank that has not run
+// yet still holds the pipe.
 struct ForkServerAnswer {
   bool complete = false;
   std::vector<pid_t> pids;

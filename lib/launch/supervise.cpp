@@ -17,7 +17,8 @@ namespace gantrain {
 
 namespace {
 
-// The pipes that are made next must not become somebody's standard output.
+// Opens the standard streams that are closed, so that no pipe that is made later gets the number of
+// one of them.
 void open_standard_streams() {
   int fd = -1;
   do {
@@ -29,11 +30,11 @@ void open_standard_streams() {
 Outcome run_attempt(Attempt& attempt, SignalGate& gate) {
   const World& world = attempt.world;
   Listener listener;
-  listener.port = world.master_port;
-  if (world.node_rank == 0) {
-    // --master-addr means that somebody else is to connect.
-    const bool loopback_only = world.nnodes == 1 && world.master_addr == "127.0.0.1";
-    listener = listen_on(world.master_port, loopback_only);
+  listener.port = world.master.port;
+  if (world.ranks.node_rank == 0) {
+    // With --master-addr, ranks of other machines may be meant to connect.
+    const bool loopback_only = world.ranks.nodes == 1 && world.master.host == "127.0.0.1";
+    listener = listen_on(world.master.port, loopback_only);
   }
   Output output;
   ForkServer fork_server = start_fork_server(attempt, std::move(listener), output);
@@ -49,36 +50,30 @@ void say_hint(const std::string& hint) {
 }
 
 void check_restarts(const World& world, const LaunchOptions& options) {
-  if (options.max_restarts == 0 || world.nnodes == 1) return;
+  if (options.max_restarts == 0 || world.ranks.nodes == 1) return;
   fail(Exit::kUsage,
        "--max-restarts works on one node, this run has {}: leave it out and let the batch system "
        "start the job again",
-       world.nnodes);
+       world.ranks.nodes);
 }
 
 RankContext worker_context(const World& world, RankStatusBoard& board, const Listener& listener) {
   RankContext context;
-  context.rank = world.rank;
-  context.local_rank = world.local_rank;
-  context.world_size = world.world_size;
-  context.local_world_size = world.local_world_size;
-  context.node_rank = world.node_rank;
-  context.nnodes = world.nnodes;
-  context.master_addr = reachable_master(world);
-  context.master_port = listener.port;
-  context.listen_fd = listener.socket.get();
-  context.store_is_served = world.store_is_served;
+  context.rendezvous = {world.ranks,
+                        {reachable_master(world), listener.port},
+                        listener.socket.get(),
+                        world.store_is_served};
   context.board = &board;
   context.stop = &stop_flag();
   return context;
 }
 
-// What the launcher would have said.
+// Prints the report that a launcher of ours would have printed for this rank.
 void report_worker(const RankContext& context, int code, const ResumeHint& resume_hint) {
   const RankSlot& slot = context.slot();
   const auto reported = slot.failure();
   RankFailure failure;
-  failure.rank = context.rank;
+  failure.rank = context.rank();
   failure.pid = getpid();
   failure.code = reported ? static_cast<int>(reported->code) : code;
   failure.message = reported ? reported->message : "";
@@ -86,15 +81,15 @@ void report_worker(const RankContext& context, int code, const ResumeHint& resum
   failure.iteration = slot.iteration();
   failure.images_seen = slot.images_seen();
   say_error(
-      failure_text(failure, host_name(), context.nnodes),
-      failure.iteration > 0 && context.rank == 0 ? resume_hint(context.board->run_folder()) : "");
+      failure_text(failure, host_name(), context.ranks().nodes),
+      failure.iteration > 0 && context.rank() == 0 ? resume_hint(context.board->run_folder()) : "");
 }
 
 }  // namespace
 
 WorldEnd launch(const World& world,
                 const LaunchOptions& options,
-                const std::string& config_json,
+                const std::string& request_json,
                 const LoadTrainer& load,
                 const ResumeHint& resume_hint) {
   resolve_device(options.device, world, visible_gpus(current_environment()));
@@ -102,18 +97,18 @@ WorldEnd launch(const World& world,
   open_standard_streams();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalGate gate;
-  const int64_t threads = threads_per_rank(options, current_environment(), world.local_world_size);
-  const std::string master = reachable_master(world);
+  const int64_t threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
+  const std::string master_host = reachable_master(world);
   std::string run_folder;
   for (int64_t number = 0;; ++number) {
-    const std::unique_ptr<RankStatusBoard> board = RankStatusBoard::create(world.local_world_size);
+    const std::unique_ptr<RankStatusBoard> board = RankStatusBoard::create(world.ranks.local_world);
     board->set_run_folder(run_folder);
     Attempt attempt{world,
                     options,
-                    config_json,
+                    request_json,
                     load,
                     *board,
-                    master,
+                    master_host,
                     threads,
                     number,
                     gate.original_mask(),
@@ -138,22 +133,23 @@ WorldEnd launch(const World& world,
 
 WorldEnd run_worker(const World& world,
                     const LaunchOptions& options,
-                    const std::string& config_json,
+                    const std::string& request_json,
                     const LoadTrainer& load,
                     const ResumeHint& resume_hint) {
   resolve_device(options.device, world, visible_gpus(current_environment()));
   Listener listener;
-  listener.port = world.master_port;
-  if (world.rank == 0 && !world.store_is_served) listener = listen_on(world.master_port, false);
+  listener.port = world.master.port;
+  if (world.ranks.rank == 0 && !world.store_is_served)
+    listener = listen_on(world.master.port, false);
   RankStatusBoard* board = RankStatusBoard::create(1).release();  // signal handlers keep it
   RankContext context = worker_context(world, *board, listener);
-  context.threads = threads_per_rank(options, current_environment(), world.local_world_size);
+  context.threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
   export_environment(context, options.threads.has_value());
   const RankMain main = load();
   context.slot().set_phase("start-up");
   context.slot().set_pid(getpid());
   install_rank_signals(*board, 0, true);
-  const int code = run_rank(context, main, config_json);
+  const int code = run_rank(context, main, request_json);
   const bool fine = code == static_cast<int>(Exit::kDone) ||
                     code == static_cast<int>(Exit::kStopped) ||
                     code == static_cast<int>(Exit::kInterrupted);

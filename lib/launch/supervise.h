@@ -10,35 +10,37 @@
 
 namespace gantrain {
 
-// Called in the fork server (or in a worker's own process): loads the trainer without starting a
-// thread and returns its entry, or throws UserError, which is printed once.
+// Loads the trainer and returns its entry function. It is called in the fork server, or in a
+// worker's own process, and must not start a thread. A UserError that it throws is printed once.
 using LoadTrainer = std::function<RankMain()>;
-// The line that says how to go on with the run in that folder ("" if none was made yet), without a
-// newline; "" if there is none.
+// Returns the line that tells the user how to go on with the run in that folder, without a newline,
+// or "" if there is nothing to say. The folder is "" if the run has made none yet.
 using ResumeHint = std::function<std::string(const std::string& run_folder)>;
 
-// How a world ended.
+// How a run ended.
 struct WorldEnd {
-  int code = 0;
-  std::string run_folder;  // "" if it ended before there was one
+  int code = 0;            // exit code
+  std::string run_folder;  // "" if the run ended before there was one
 };
 
-// Launcher: starts the ranks of this node, waits until all have ended and returns the world's exit
-// code. The failure report is the last thing it writes to standard error. No process is left below
-// this one when it returns, and none survives this process, however that dies.
-// Throws UserError for what is wrong before anything is started: port in use, too few GPUs.
-// Must be called from the main thread of a process without other threads and children.
+// What a launcher does: it starts the ranks of this node, waits until all of them have ended and
+// returns the exit code of the run. `request_json` is handed to the ranks as it is. The report of a
+// failure is the last thing that is written to standard error. When the function returns, no
+// process below this one is left; and if this process dies, however it dies, the ranks die too.
+// Throws UserError for what is wrong before anything is started: a port in use, too few GPUs.
+// It must be called from the main thread of a process that has no other threads and no children.
 WorldEnd launch(const World& world,
                 const LaunchOptions& options,
-                const std::string& config_json,
+                const std::string& request_json,
                 const LoadTrainer& load,
                 const ResumeHint& resume_hint);
 
-// Worker of torchrun, srun or mpirun: is the rank, in this process. Returns its exit code, after a
-// report on standard error if it failed. Throws UserError for what is wrong before it starts.
+// What a worker of torchrun, srun or mpirun does: it does a rank's work in this process and returns
+// the rank's exit code. If the rank failed, a report is written to standard error first. Throws
+// UserError for what is wrong before the rank starts.
 WorldEnd run_worker(const World& world,
                     const LaunchOptions& options,
-                    const std::string& config_json,
+                    const std::string& request_json,
                     const LoadTrainer& load,
                     const ResumeHint& resume_hint);
 

@@ -17,13 +17,12 @@ namespace gantrain {
 
 namespace {
 
-constexpr double kAbortGrace = 2;       // from SIGTERM to SIGKILL after a failure
-constexpr double kSecondInterrupt = 2;  // what a second Ctrl-C leaves
-constexpr double kCauseWait = 1;        // a victim's failure waits so long for its cause
-constexpr double kWatchStep = 1;        // how often signs of life are looked at
-constexpr double kKilledWait =
-    5;  // SIGKILL works at once, save inside a system call of a dead disk
-constexpr double kSweepSeconds = 2;
+// All of these are in seconds.
+constexpr double kCauseWait = 1;  // the time in which the cause of a victim's failure has to show
+constexpr double kWatchStep = 1;  // between two looks at the signs of life
+// After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
+constexpr double kKilledWait = 5;
+constexpr double kSweepSeconds = 2;  // for killing what the ranks left behind
 
 constexpr int code_of(Exit exit) { return static_cast<int>(exit); }
 
@@ -33,7 +32,10 @@ bool is_stop_code(int code) {
 
 }  // namespace
 
-Supervisor::Supervisor(const Attempt& attempt, SignalGate& gate, ForkServer fork_server, Output output)
+Supervisor::Supervisor(const Attempt& attempt,
+                       SignalGate& gate,
+                       ForkServer fork_server,
+                       Output output)
     : attempt_(attempt),
       gate_(gate),
       fork_server_(std::move(fork_server)),
@@ -71,7 +73,8 @@ void Supervisor::wait_for_events() {
   const int milliseconds =
       std::isinf(wait) ? -1 : static_cast<int>(std::ceil(std::max(wait, 0.0) * 1e3));
   ::poll(polled.data(), polled.size(), milliseconds);
-  // We were stopped (Ctrl-Z) or the machine slept, and the ranks with us: silence starts anew.
+  // If poll() returned late, this process was stopped (Ctrl-Z) or the machine slept, and so did the
+  // ranks. Their silence is counted anew from here.
   const double late = monotonic_seconds() - expected_wake_;
   if (late > kWatchStep) watch_from_ = monotonic_seconds();
 }
@@ -97,8 +100,8 @@ void Supervisor::on_stop_signal(int signal) {
   const double now = monotonic_seconds();
   if (signal == SIGINT) ++interrupts_;
   if (stop_signal_ == 0) {
-    // A rank that runs has been answered for. Look before the stop is known: what is answered
-    // after it has only just started and is killed.
+    // Read the answer before the stop is noted: ranks that the fork server has answered for by now
+    // may have something to save. Ranks in a later answer have only just started and are killed.
     read_answer();
     stop_signal_ = signal;
     if (aborting_) return;
@@ -117,7 +120,8 @@ void Supervisor::on_stop_signal(int signal) {
   } else if (signal == SIGINT && interrupts_ >= 3) {
     kill_at_ = now;
   } else if (signal == SIGINT) {
-    kill_at_ = kill_at_ > 0 ? std::min(kill_at_, now + kSecondInterrupt) : now + kSecondInterrupt;
+    const double soon = now + attempt_.options.patience.second_interrupt;
+    kill_at_ = kill_at_ > 0 ? std::min(kill_at_, soon) : soon;
   }
 }
 
@@ -141,7 +145,9 @@ void Supervisor::read_answer() {
 }
 
 void Supervisor::reap() {
-  read_answer();  // a rank becomes our child after the fork server's end, hence after its answer
+  // A rank becomes a child of this process when the fork server ends, so its pid was answered
+  // before.
+  read_answer();
   while (true) {
     int status = 0;
     rusage usage{};
@@ -181,7 +187,7 @@ void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
   }
   rank.code = WEXITSTATUS(status);
   if (rank.code == 0 || is_stop_code(rank.code)) return;
-  // A rank that leaves because it was told to has nothing to report.
+  // A rank that ended because all were told to end, and reported nothing, did not fail.
   const bool told = aborting_ && rank.code == code_of(Exit::kRankDied);
   if (told && !attempt_.board.slot(static_cast<int64_t>(index)).failure()) return;
   on_failure(describe(index, status, usage));
@@ -189,9 +195,8 @@ void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
 
 RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) const {
   const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  const World& world = attempt_.world;
   RankFailure failure;
-  failure.rank = world.node_rank * world.local_world_size + static_cast<int64_t>(index);
+  failure.rank = first_rank(attempt_.world) + static_cast<int64_t>(index);
   failure.pid = ranks_[index].pid;
   failure.ns = monotonic_ns();
   failure.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -210,7 +215,7 @@ RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) 
 }
 
 void Supervisor::on_failure(const RankFailure& failure) {
-  if (killed_at_stop_) return;  // who is left alone complains
+  if (killed_at_stop_) return;  // it follows from the death of the ranks that were killed
   failures_.push_back(failure);
   if (aborting_) return;
   if (is_victim(failure)) {
@@ -225,7 +230,7 @@ void Supervisor::abort_all() {
   abort_at_ = 0;
   attempt_.board.set_aborting();
   signal_all(SIGTERM);
-  kill_at_ = monotonic_seconds() + kAbortGrace;
+  kill_at_ = monotonic_seconds() + attempt_.options.patience.after_failure;
 }
 
 void Supervisor::signal_all(int signal) {
@@ -282,8 +287,7 @@ void Supervisor::check_heartbeats(double now) {
   }
   if (!silent) return;
   clear_live_bar();
-  info("{}",
-       progress_table(attempt_.board, attempt_.world.node_rank * attempt_.world.local_world_size));
+  info("{}", progress_table(attempt_.board, first_rank(attempt_.world)));
   hang_ = describe(index, 0, rusage{});
   abort_all();
 }
@@ -323,7 +327,7 @@ Outcome Supervisor::outcome() const {
   } else if (!failures_.empty()) {
     const RankFailure& first = first_failure(failures_);
     result.code = exit_code(first);
-    result.error = failure_text(first, host_name(), attempt_.world.nnodes);
+    result.error = failure_text(first, host_name(), attempt_.world.ranks.nodes);
     result.restartable = is_restartable(first);
     result.resumable = first.iteration > 0 || result.restartable;
   } else {

@@ -15,21 +15,21 @@ namespace gantrain {
 
 // How an attempt ended.
 struct Outcome {
-  int code = 0;
-  std::string error;  // what to print last; empty: nothing failed
-  bool restartable = false;
-  bool resumable = false;       // the resume hint belongs under the error
+  int code = 0;                 // exit code
+  std::string error;            // the text to print last; empty if nothing failed
+  bool restartable = false;     // starting the ranks again may help
+  bool resumable = false;       // the resume hint is to be printed under the error
   bool killed_at_stop = false;  // a stop was asked for, and some rank had to be killed
 };
 
-// Watches one fork server and its ranks until all have ended: relays their output, passes stop requests
-// on, ends all when one fails or hangs, and tells what was the cause. Waits in poll(), so it reacts
-// to a death at once.
+// Watches one fork server and its ranks until all of them have ended. It relays their output,
+// passes requests to stop on to them, ends all of them if one fails or hangs, and finds out what
+// the cause was. It waits in poll(), so that it reacts to a death at once.
 class Supervisor {
  public:
   Supervisor(const Attempt& attempt, SignalGate& gate, ForkServer fork_server, Output output);
 
-  // Returns when every rank is reaped and nothing below this process is left.
+  // Returns when every rank has been reaped and no process is left below this one.
   Outcome run();
 
  private:
@@ -38,7 +38,7 @@ class Supervisor {
     bool alive = true;
     bool kill_sent = false;
     bool stop_sent = false;
-    int code = 0;  // exit code; 0 if it was ended by a signal of ours
+    int code = 0;  // its exit code; 0 if a signal that we sent ended it
   };
 
   bool finished() const;
@@ -74,12 +74,13 @@ class Supervisor {
   int interrupts_ = 0;
   bool killed_at_stop_ = false;
   bool aborting_ = false;
-  double abort_at_ = 0;  // monotonic seconds; 0: no such deadline
+  // Deadlines in monotonic seconds; 0: there is no such deadline.
+  double abort_at_ = 0;
   double kill_at_ = 0;
-  double give_up_at_ = 0;  // ranks that even SIGKILL has not ended are left
-  double watch_from_ = 0;  // silence is counted from here at the earliest
-  double expected_wake_ = 0;
-  int64_t kills_before_;
+  double give_up_at_ = 0;     // from then on, ranks that even SIGKILL did not end are left alone
+  double watch_from_ = 0;     // the silence of a rank is counted from here at the earliest
+  double expected_wake_ = 0;  // when the current poll() should return at the latest
+  int64_t kills_before_;      // out_of_memory_kills() at the start
 };
 
 }  // namespace gantrain

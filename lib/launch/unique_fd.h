@@ -6,7 +6,7 @@
 
 namespace gantrain {
 
-// A file descriptor that is closed with its owner.
+// Owns a file descriptor and closes it when it is destroyed.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -26,17 +26,17 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// Both ends are closed at exec.
+// A pipe. Both ends are closed when the process executes another program.
 struct Pipe {
   UniqueFd read;
   UniqueFd write;
 };
 Pipe make_pipe();
 
-// Reads never wait from now on.
+// From now on no read from the descriptor waits.
 void set_nonblocking(int fd);
 
-// The whole text, or as much as the other side takes before it is gone.
+// Writes the whole text, or as much of it as the other side reads before it is gone.
 void write_all(int fd, std::string_view text);
 
 }  // namespace gantrain

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "core/forward_precision.h"
+#include "core/running_statistics.h"
 #include "ops/precision.h"
 
 namespace gantrain {
@@ -14,6 +15,10 @@ BatchNorm2d::BatchNorm2d(int64_t channels, std::string block_name) : block(std::
   running_mean = register_buffer("running_mean", torch::zeros({channels}));
   running_var = register_buffer("running_var", torch::ones({channels}));
   num_batches_tracked = register_buffer("num_batches_tracked", torch::zeros({}, torch::kLong));
+}
+
+std::vector<std::string> BatchNorm2d::running_statistics() const {
+  return {"running_mean", "running_var"};
 }
 
 namespace {
@@ -40,26 +45,17 @@ at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& narrow) {
 }
 
 BatchNorm2d::Statistics BatchNorm2d::moving() {
-  if (!tracks_later) {
-    num_batches_tracked.add_(1);
-    return {running_mean, running_var};
-  }
-  later_ = {running_mean.clone(), running_var.clone()};
-  return later_;
-}
-
-void BatchNorm2d::track() {
-  if (!later_.mean.defined()) return;
-  running_mean.copy_(later_.mean);
-  running_var.copy_(later_.var);
-  num_batches_tracked.add_(1);
-  later_ = {};
+  RunningStatistics* noted = noted_running_statistics();
+  const auto moved = [noted](const at::Tensor& buffer) {
+    return noted == nullptr ? buffer : noted->next(buffer);
+  };
+  moved(num_batches_tracked).add_(1);
+  return {moved(running_mean), moved(running_var)};
 }
 
 void BatchNorm2d::note_statistics(at::ScalarType of_input) const {
   const BlockScope named(block);
-  const AutocastDisabled exact("statistics");
-  note_computed(statistics_type(of_input));
+  note_computed(statistics_type(of_input), "statistics");
 }
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
@@ -77,29 +73,6 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
                         kMomentum,
                         kEps,
                         at::globalContext().userEnabledCuDNN());
-}
-
-namespace {
-
-void for_each_norm(const torch::nn::Module& network,
-                   const std::function<void(BatchNorm2d& norm)>& call) {
-  for (const auto& module : network.modules(/*include_self=*/false)) {
-    if (auto* norm = dynamic_cast<BatchNorm2d*>(module.get())) call(*norm);
-  }
-}
-
-}  // namespace
-
-void track(const torch::nn::Module& network) {
-  for_each_norm(network, [](BatchNorm2d& norm) { norm.track(); });
-}
-
-TrackingLater::TrackingLater(const torch::nn::Module& network) : network_(network) {
-  for_each_norm(network_, [](BatchNorm2d& norm) { norm.tracks_later = true; });
-}
-
-TrackingLater::~TrackingLater() {
-  for_each_norm(network_, [](BatchNorm2d& norm) { norm.tracks_later = false; });
 }
 
 }  // namespace gantrain

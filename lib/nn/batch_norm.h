@@ -6,22 +6,23 @@
 
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "core/tensors.h"
 
 namespace gantrain {
 
 // Batch normalisation (Ioffe & Szegedy 2015) of [N, C, H, W] with torch's names, momentum .1 and
-// eps 1e-5. In training mode it normalises by the batch and moves its running statistics, at once
-// or, because a GAN runs networks that are not the ones being trained, when it is told to.
-struct BatchNorm2d final : torch::nn::Module {
+// eps 1e-5. In training mode it normalises by the batch and moves its running statistics: at once,
+// or in the copies that a RunningStatisticsScope keeps (core/running_statistics.h).
+struct BatchNorm2d final : torch::nn::Module, HasRunningStatistics {
   // `block` is its name in the network, for the table of what blocks compute in.
   explicit BatchNorm2d(int64_t channels, std::string block = "");
   at::Tensor forward(const at::Tensor& x);
-  // Moves the running statistics as the last forward with `tracks_later` would have, once.
-  void track();
+  std::vector<std::string> running_statistics() const override;
 
-  bool tracks_later = false;
-  // With it, "the batch" is that of all ranks: a differentiable sum over them of a tensor, and
-  // their number; all have as many samples.
+  // A differentiable sum of a tensor over all ranks. Where it is set, "the batch" is that of all
+  // `ranks` ranks, which have as many samples each.
   std::function<at::Tensor(const at::Tensor&)> sum_over_ranks;
   int64_t ranks = 1;
   std::string block;
@@ -32,26 +33,9 @@ struct BatchNorm2d final : torch::nn::Module {
     at::Tensor mean, var;
   };
   void note_statistics(at::ScalarType of_input) const;
-  // What a forward in training mode moves.
+  // What a forward in training mode moves, its count of batches already moved.
   Statistics moving();
   at::Tensor normalise_over_ranks(const at::Tensor& x);
-  Statistics later_;  // undefined: nothing waits to be tracked
-};
-
-// BatchNorm2d::track() of all inside `network`.
-void track(const torch::nn::Module& network);
-
-// While it lives, no BatchNorm2d inside `network` moves its running statistics; the last forward's
-// can be moved by track() later.
-class TrackingLater {
- public:
-  explicit TrackingLater(const torch::nn::Module& network);
-  ~TrackingLater();
-  TrackingLater(const TrackingLater&) = delete;
-  TrackingLater& operator=(const TrackingLater&) = delete;
-
- private:
-  const torch::nn::Module& network_;
 };
 
 }  // namespace gantrain

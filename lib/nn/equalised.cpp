@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "core/tensors.h"
-#include "ops/bias_act.h"
 #include "ops/autocast.h"
+#include "ops/bias_act.h"
 
 namespace gantrain {
 

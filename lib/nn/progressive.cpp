@@ -79,7 +79,8 @@ void check_level(const Level& level, int64_t resolution) {
               level.pixels,
               " pixels in a network of ",
               resolution);
-  TORCH_CHECK(level.alpha >= 0 && level.alpha <= 1, "alpha ", level.alpha, " is not in [0, 1]");
+  const double alpha = level.alpha.host();
+  TORCH_CHECK(alpha >= 0 && alpha <= 1, "alpha ", alpha, " is not in [0, 1]");
 }
 
 }  // namespace gantrain

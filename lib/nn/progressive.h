@@ -9,15 +9,17 @@
 #include <string>
 #include <string_view>
 
+#include "core/device_number.h"
+
 namespace gantrain {
 
 // Where a progressive network stands while it grows (Karras et al. 2018a, sec. 2): it makes or
 // takes pictures of `pixels` x `pixels`, whose layers weigh `alpha` against those of half the size.
 struct Level {
-  int64_t pixels = 0;  // a power of two from 4 up
-  double alpha = 1;    // 0 to 1
+  int64_t pixels = 0;      // a power of two from 4 up
+  DeviceNumber alpha = 1;  // 0 to 1
   // Only then do the branches of half the size take part. The smallest level has none.
-  bool fading() const { return alpha < 1 && pixels > 4; }
+  bool fading() const { return alpha.host() < 1 && pixels > 4; }
 };
 
 // Feature maps by stage: min(base / 2^(decay * stage), max), 2^k pixels being stage k - 1.

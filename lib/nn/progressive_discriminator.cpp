@@ -82,7 +82,7 @@ Tensor ProgressiveDiscriminator::forward(const Tensor& images,
   Tensor x = from_rgb(top, images);
   for (int64_t i = top; i > 0; --i) {
     x = halve(i, x);
-    if (i == top && level.fading()) x = at::lerp(from_rgb(i - 1, box_down(images)), x, level.alpha);
+    if (i == top && level.fading()) x = level.alpha.lerp(from_rgb(i - 1, box_down(images)), x);
   }
   return head(x, labels);
 }

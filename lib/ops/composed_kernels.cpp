@@ -77,7 +77,9 @@ Tensor slope_at_output(const Tensor& t, const BiasActNumbers& how) {
     case Activation::kRelu:
       return (t > 0).to(t.scalar_type());
     case Activation::kLrelu:
-      return at::where(t > 0, at::scalar_tensor(1, t.options()), how.alpha);
+      return at::where(t > 0,
+                       at::scalar_tensor(1, t.options()),
+                       at::scalar_tensor(how.alpha, t.options()));
     case Activation::kTanh:
       return 1 - t.square();
     case Activation::kSigmoid:
@@ -85,7 +87,8 @@ Tensor slope_at_output(const Tensor& t, const BiasActNumbers& how) {
     case Activation::kElu:
       return t.clamp_max(0) + 1;
     case Activation::kSelu:
-      return at::where(t > 0, kSeluScale, t + kSeluScale * kSeluAlpha);
+      return at::where(
+          t > 0, at::scalar_tensor(kSeluScale, t.options()), t + kSeluScale * kSeluAlpha);
     case Activation::kSoftplus:
       return -(-t).expm1();
     case Activation::kSwish:
@@ -176,7 +179,10 @@ Tensor composed_double_backward(const Tensor& v,
 
 }  // namespace
 
-const DeviceKernels kComposedKernels{
-    composed_upfirdn2d, composed_bias_act, composed_gradient, composed_double_backward};
+const DeviceKernels kComposedKernels{composed_upfirdn2d,
+                                     composed_bias_act,
+                                     composed_gradient,
+                                     composed_double_backward,
+                                     composed_draw};
 
 }  // namespace gantrain

@@ -7,11 +7,22 @@ namespace {
 
 using Table = std::array<const DeviceKernels*, c10::COMPILE_TIME_MAX_DEVICE_TYPES>;
 
+// The compositions, but draws of its own.
+const DeviceKernels& cpu_kernels() {
+  static const DeviceKernels kernels = [] {
+    DeviceKernels all = kComposedKernels;
+    all.draw = cpu_draw;
+    return all;
+  }();
+  return kernels;
+}
+
 // Filled while libraries are loaded, read only from then on.
 Table& table() {
   static Table kernels = [] {
     Table all;
     all.fill(&kComposedKernels);
+    all[static_cast<size_t>(c10::DeviceType::CPU)] = &cpu_kernels();
     return all;
   }();
   return kernels;

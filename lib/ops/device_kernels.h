@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
 
+#include "core/tensors.h"
 #include "ops/bias_act.h"
 #include "ops/upfirdn2d.h"
 
@@ -14,6 +15,18 @@ struct BiasActNumbers {
   Activation act;
   int64_t dim;
   double alpha, gain, clamp;
+};
+
+// What is drawn (ops/draws.h) is a function of these numbers alone, on every device and in any
+// number of threads: Stream's draws (core/random.h) of a purpose that hashes to `purpose`.
+enum class Distribution { kNormal, kUniform, kBits };
+struct DrawNumbers {
+  at::Tensor key;  // int64 [2] on the device of the draws: seed, iteration
+  int64_t phase;
+  uint64_t purpose;  // hash64 of its name
+  Samples samples;
+  int64_t each;  // numbers a sample
+  Distribution distribution;
 };
 
 // What a device must be able to compute for KernelSet::kAuto; autograd is built on top of it, so
@@ -37,10 +50,15 @@ struct DeviceKernels {
   // where x is saved, v * dy * df'/dt where y is; 0 where clamped. Called only for activations of
   // which has_second_derivative() is true.
   at::Tensor (*bias_act_double_backward)(const at::Tensor& v,
-                                   const at::Tensor& dy,
-                                   const at::Tensor& from,
-                                   const at::Tensor& b,
-                                   const BiasActNumbers& how);
+                                         const at::Tensor& dy,
+                                         const at::Tensor& from,
+                                         const at::Tensor& b,
+                                         const BiasActNumbers& how);
+
+  // [samples.count, each], contiguous, on the key's device, waiting for nothing: float32 N(0, 1) or
+  // uniform in [0, 1), or 32 random bits as int64. Bits and uniforms are the same on every device,
+  // normals up to the last bits of log, sin and cos. Whatever the set of kernels in use.
+  at::Tensor (*draw)(const DrawNumbers& how);
 };
 
 // What the derivative of bias_act is computed from. Saving y alone frees x, which the caller's
@@ -58,5 +76,9 @@ const DeviceKernels& device_kernels(c10::DeviceType device);
 void set_device_kernels(c10::DeviceType device, const DeviceKernels& kernels);
 
 extern const DeviceKernels kComposedKernels;
+
+// Two implementations of DeviceKernels::draw: for any device, and for the CPU.
+at::Tensor composed_draw(const DrawNumbers& how);
+at::Tensor cpu_draw(const DrawNumbers& how);
 
 }  // namespace gantrain

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "core/forward_precision.h"
 #include "ops/losses.h"
 
@@ -38,7 +40,7 @@ DiscriminatorLoss wgan_gp_d(const Discriminate& D,
   d.interpolated_scores = interpolated.scores;
   d.interpolated_norms = interpolated.squared_norms.sqrt() * how.gradient_scale;
   const Tensor penalty = (d.interpolated_norms / how.target - 1).square().mean();
-  d.loss = wasserstein_d(d.real_scores, d.fake_scores) + how.weight * penalty +
+  d.loss = wasserstein_d(d.real_scores, d.fake_scores) + how.weight.times(penalty) +
            how.drift * d.real_scores.square().mean();
   return d;
 }
@@ -49,8 +51,8 @@ DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
                                           const ZeroCentred& how) {
   const double square = how.gradient_scale * how.gradient_scale;
   DiscriminatorLoss d;
-  const auto score = [&](const Tensor& x, double gamma, Tensor& penalty) {
-    if (gamma == 0) return D(x);
+  const auto score = [&](const Tensor& x, const DeviceNumber& gamma, Tensor& penalty) {
+    if (!gamma.is_used()) return D(x);
     const InputGradients s = input_gradients(D, x);
     penalty = s.squared_norms * square;
     return s.scores;
@@ -58,9 +60,17 @@ DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
   d.real_scores = score(real, how.r1_gamma, d.r1_penalty);
   d.fake_scores = score(fake, how.r2_gamma, d.r2_penalty);
   d.loss = logistic_d(d.real_scores, d.fake_scores);
-  if (d.r1_penalty.defined()) d.loss = d.loss + how.r1_gamma / 2 * d.r1_penalty.mean();
-  if (d.r2_penalty.defined()) d.loss = d.loss + how.r2_gamma / 2 * d.r2_penalty.mean();
+  if (d.r1_penalty.defined()) d.loss = d.loss + how.r1_gamma.times(d.r1_penalty.mean(), 0.5);
+  if (d.r2_penalty.defined()) d.loss = d.loss + how.r2_gamma.times(d.r2_penalty.mean(), 0.5);
   return d;
+}
+
+Tensor path_lengths(const Tensor& pictures, const Tensor& ws, const Tensor& y) {
+  const double pixels = static_cast<double>(pictures.size(2) * pictures.size(3));
+  const Tensor sum = (pictures * (y / std::sqrt(pixels))).sum();
+  const Tensor g =
+      torch::autograd::grad({sum}, {ws}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+  return g.square().sum(2).mean(1).sqrt();
 }
 
 }  // namespace gantrain

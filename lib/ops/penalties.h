@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "core/device_number.h"
+
 namespace gantrain {
 
 // x [N, C, H, W] -> scores [N].
@@ -22,19 +24,20 @@ InputGradients input_gradients(const Discriminate& D, const at::Tensor& x);
 struct DiscriminatorLoss {
   at::Tensor loss;  // mean over the batch
   at::Tensor real_scores, fake_scores, interpolated_scores;
-  at::Tensor interpolated_norms;             // |grad D| at interpolated pictures
+  at::Tensor interpolated_norms;      // |grad D| at interpolated pictures
   at::Tensor r1_penalty, r2_penalty;  // |grad D|^2 at real and at generated pictures
 };
 
 struct WganGp {
-  double weight = 10;         // lambda of Gulrajani et al. 2017, eq. 3
+  DeviceNumber weight = 10;   // lambda of Gulrajani et al. 2017, eq. 3
   double target = 1;          // gamma of Karras et al. 2018a, app. A.1
   double drift = 0.001;       // epsilon_drift, ibid.: keeps scores of real pictures near 0
   double gradient_scale = 1;  // factor of the gradient's norm
 };
 
-// E[D(fake)] - E[D(real)] + weight E[(|grad D(interpolated)| / target - 1)^2] + drift E[D(real)^2] with
-// interpolated = real + (fake - real) t, t [N, 1, 1, 1] in [0, 1) (Karras et al. 2018a, app. A.1).
+// E[D(fake)] - E[D(real)] + weight E[(|grad D(interpolated)| / target - 1)^2] + drift E[D(real)^2]
+// with interpolated = real + (fake - real) t, t [N, 1, 1, 1] in [0, 1) (Karras et al. 2018a, app.
+// A.1).
 DiscriminatorLoss wgan_gp_d(const Discriminate& D,
                             const at::Tensor& real,
                             const at::Tensor& fake,
@@ -42,7 +45,7 @@ DiscriminatorLoss wgan_gp_d(const Discriminate& D,
                             const WganGp& how);
 
 struct ZeroCentred {
-  double r1_gamma = 10, r2_gamma = 0;
+  DeviceNumber r1_gamma = 10, r2_gamma = 0;
   double gradient_scale = 1;
 };
 
@@ -52,5 +55,10 @@ DiscriminatorLoss logistic_zero_centred_d(const Discriminate& D,
                                           const at::Tensor& real,
                                           const at::Tensor& fake,
                                           const ZeroCentred& how);
+
+// Karras et al. 2020a, sec. 3.2: |J_w^T y| for pictures [N, C, H, W] made of the layers' styles ws
+// [N, layers, w_dim] and y [N, C, H, W] ~ N(0, 1), divided by sqrt(H W): the root of the mean over
+// layers, [N], differentiable again.
+at::Tensor path_lengths(const at::Tensor& pictures, const at::Tensor& ws, const at::Tensor& y);
 
 }  // namespace gantrain

@@ -63,9 +63,9 @@ Tensor conv2d_down(const Tensor& x, const Tensor& weight) {
   return autocast_conv2d(x, kernel, {}, {.stride = 2, .padding = {1, 1}});
 }
 
-Tensor fade_reals(const Tensor& x, double alpha) {
-  if (alpha == 1) return x;
-  return at::lerp(nearest_up(box_down(x)), x, alpha);
+Tensor fade_reals(const Tensor& x, const DeviceNumber& alpha) {
+  if (alpha.host() == 1) return x;
+  return alpha.lerp(nearest_up(box_down(x)), x);
 }
 
 }  // namespace gantrain

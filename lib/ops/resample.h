@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/device_number.h"
+
 namespace gantrain {
 
 // Resampling by two as progressive growing has it (Karras et al. 2018a, fig. 2), on [N, C, H, W].
@@ -23,6 +25,6 @@ at::Tensor conv2d_down(const at::Tensor& x, const at::Tensor& weight);
 
 // alpha * x + (1 - alpha) * nearest_up(box_down(x)): real pictures while a level fades in, which
 // then hold no more detail than the generated ones.
-at::Tensor fade_reals(const at::Tensor& x, double alpha);
+at::Tensor fade_reals(const at::Tensor& x, const DeviceNumber& alpha);
 
 }  // namespace gantrain

@@ -12,18 +12,21 @@
 
 namespace gantrain {
 
-// What a rank's surroundings give to the trainer and want to hear from it. The launcher shares a
-// page of memory with its ranks; a worker of another launcher keeps its own.
+// How the trainer talks with what surrounds it: the launcher that started this rank, or a test.
 struct TrainCallbacks {
-  std::function<int()> stop_signal = [] {
-    return 0;
-  };  // number of the signal that asked to stop, or 0
-  std::function<void(const std::string&)> phase = [](const std::string&) {};
+  // Returns the number of the signal that asked this rank to stop, or 0.
+  std::function<int()> stop_signal = [] { return 0; };
+  // Called when the trainer begins something else, with its name, for example "saving".
+  std::function<void(const std::string& name)> phase = [](const std::string&) {};
+  // Called after each iteration.
   std::function<void(int64_t images_seen, int64_t iteration)> progress = [](int64_t, int64_t) {};
+  // Called once, when the folder of the run's files is known.
   std::function<void(const std::string& folder)> run_folder = [](const std::string&) {};
-  double started = 0;  // monotonic_seconds() when the command began: --stop-after counts from there
+  // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
+  double started = 0;
 };
 
+// All that one rank needs to train.
 struct TrainSetup {
   const Config& config;
   Rendezvous rendezvous;
@@ -33,12 +36,12 @@ struct TrainSetup {
   std::string command;              // for command.txt, and for the line that says how to resume
   std::string defaults;             // what was not asked for but chosen, in one line
   std::vector<std::string> chosen;  // what the recipe chose by size and ranks, and why
-  TrainCallbacks host;
+  TrainCallbacks callbacks;
   std::shared_ptr<const Dataset> dataset;  // null: the trainer opens data.* itself
 };
 
-// Trains to the end, or to a stop request. Returns kDone, kStopped or kInterrupted; throws
-// UserError for what the user can mend.
+// Trains until the end or until a stop is asked for. Returns kDone, kStopped or kInterrupted.
+// Throws UserError for what the user can fix.
 Exit train(const TrainSetup& setup);
 
 }  // namespace gantrain

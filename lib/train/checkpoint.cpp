@@ -8,6 +8,7 @@
 #include "core/archive.h"
 #include "gan/synthesis_options.h"
 #include "train/run_folder.h"
+#include "train/training_step.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -121,20 +122,6 @@ void load_one(const fs::path& path,
 
 }  // namespace
 
-NamedTensors training_state(Recipe& recipe,
-                            const std::vector<PlayerState>& players,
-                            torch::nn::Module& ema) {
-  NamedTensors all;
-  for (const PlayerState& p : players) {
-    append(all, p.player->name + "/", state_of(*p.player->network));
-    append(all, p.player->name + ".opt/", p.optimizer->state());
-    if (p.guard) append(all, p.player->name + ".amp/", p.guard->state());
-  }
-  append(all, "G_ema/", state_of(ema));
-  append(all, "recipe/", recipe.state());
-  return all;
-}
-
 void save_state(const fs::path& path,
                 const NamedTensors& state,
                 const Counters& c,
@@ -166,13 +153,10 @@ void save_state(const fs::path& path,
   save_archive(path, archive);
 }
 
-void save_model(const fs::path& path,
-                const Recipe& recipe,
-                const std::vector<PlayerState>& players,
-                const torch::nn::Module& ema,
-                const Counters& c) {
-  NamedTensors all = state_of(ema);
-  for (const PlayerState& p : players)
+void save_model(const fs::path& path, const TrainingStep& step, const Counters& c) {
+  const Recipe& recipe = step.recipe();
+  NamedTensors all = state_of(*step.average().network());
+  for (const PlayerState& p : step.players())
     append(all, p.player->name + ".", state_of(*p.player->network));
   std::map<std::string, std::string> metadata = {
       {"format", "pt"},
@@ -180,11 +164,11 @@ void save_model(const fs::path& path,
       {"gantrain.version", kVersion},
       {"gantrain.kimg", number(static_cast<double>(c.images_seen) / 1e3)}};
   if (!recipe.schedule().empty()) {
-    const SynthesisOptions drawing = drawing_at(recipe.schedule(), c.stage, c.images_seen);
-    const bool grown = drawing.level == recipe.schedule().stages().back().resolution;
-    if (!grown || drawing.alpha < 1) {  // what generate draws by default
-      metadata["gantrain.level"] = std::to_string(drawing.level);
-      metadata["gantrain.alpha"] = fmt::format("{}", drawing.alpha);
+    const SynthesisOptions now = options_at(recipe.schedule(), c.stage, c.images_seen);
+    const bool grown = now.level == recipe.schedule().stages().back().resolution;
+    if (!grown || now.alpha < 1) {  // what generate draws by default
+      metadata["gantrain.level"] = std::to_string(now.level);
+      metadata["gantrain.alpha"] = fmt::format("{}", now.alpha);
     }
   }
   save_safetensors(path, all, metadata);

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "core/safetensors.h"
+#include "config/config.h"
 #include "distributed/group.h"
-#include "gan/recipe.h"
-#include "train/step.h"
 
 namespace gantrain {
+
+class TrainingStep;
 
 // Where training stands, beside the tensors. Nothing else is needed: data order and every random
 // draw are functions of the seed and these counters.
@@ -24,13 +25,6 @@ struct Counters {
   std::string stage_name;
 };
 
-// Everything that an exact resume needs, as the tensors themselves: networks, their buffers,
-// optimizers, loss scales, the generator's average, what the recipe keeps. Names:
-// "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
-NamedTensors training_state(Recipe& recipe,
-                            const std::vector<PlayerState>& players,
-                            torch::nn::Module& ema);
-
 void save_state(const std::filesystem::path& path,
                 const NamedTensors& state,
                 const Counters& counters,
@@ -38,9 +32,7 @@ void save_state(const std::filesystem::path& path,
 
 // The generator's average under its own names, then the raw networks as "G.*" and "D.*".
 void save_model(const std::filesystem::path& path,
-                const Recipe& recipe,
-                const std::vector<PlayerState>& players,
-                const torch::nn::Module& ema,
+                const TrainingStep& step,
                 const Counters& counters);
 
 // Rank 0: the newest state of a run folder (or the named file) that passes its checksum, put into

@@ -3,6 +3,7 @@
 
 #include <torch/nn/module.h>
 
+#include "core/device_number.h"
 #include "train/options.h"
 
 namespace gantrain {
@@ -11,8 +12,10 @@ namespace gantrain {
 // at most `rampup` times the images seen before the step (Karras et al. 2018, 2020b).
 double ema_beta(const EmaOptions& options, int64_t images_seen, int64_t batch);
 
-// average <- average * beta + source * (1 - beta) for parameters; buffers are copied. Both modules
-// have the same names.
-void update_ema(torch::nn::Module& average, const torch::nn::Module& source, double beta);
+// average <- average + (source - average) * weight for parameters; buffers are copied. Both modules
+// have the same names. weight: 1 - ema_beta().
+void update_ema(torch::nn::Module& average,
+                const torch::nn::Module& source,
+                const DeviceNumber& weight);
 
 }  // namespace gantrain

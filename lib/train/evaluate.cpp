@@ -9,6 +9,8 @@
 #include "metrics/ms_ssim.h"
 #include "metrics/sliced_wasserstein.h"
 #include "report/grid.h"
+#include "util/log.h"
+#include "util/text.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -65,6 +67,34 @@ Image Evaluation::real_grid() const {
 
 Image Evaluation::fake_grid() {
   return tile(fakes("grid", samples_.rows * samples_.columns), samples_.columns);
+}
+
+void Evaluation::draw_as_in(const Schedule& schedule, const Counters& counters) {
+  if (!schedule.empty()) draw(options_at(schedule, counters.stage, counters.images_seen));
+}
+
+void Evaluation::write_samples(Reporter& reporter,
+                               const std::string& file,
+                               const Schedule& schedule,
+                               const Counters& counters) {
+  draw_as_in(schedule, counters);
+  const Image grid = fake_grid();
+  reporter.grid(file, "Samples/fakes", grid, counters.images_seen);
+  reporter.grid("latest.png", "Samples/latest", grid, counters.images_seen);
+}
+
+void Evaluation::write_metrics(Reporter& reporter,
+                               const std::string& snapshot,
+                               const Schedule& schedule,
+                               const Counters& counters) {
+  draw_as_in(schedule, counters);
+  for (const Json& line : measure()) {
+    std::string text;
+    for (const auto& [name, value] : line["results"].items())
+      text += fmt::format("  {} {:.4g}", name, value.is_number() ? value.get<double>() : 0.0);
+    info("metric{}  at {} kimg", text, number(static_cast<double>(counters.images_seen) / 1e3));
+    reporter.metric(line, snapshot, counters.images_seen);
+  }
 }
 
 std::vector<Json> Evaluation::measure() {

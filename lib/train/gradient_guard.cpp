@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "core/device_reads.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -20,16 +21,19 @@ ScalerSettings scaler_settings(const GuardSettings& s) {
 GradientGuard::GradientGuard(const GuardSettings& settings, std::string player, at::Device device)
     : settings_(settings),
       player_(std::move(player)),
+      reads_are_free_(reads_are_free(device)),
       scaler_(scaler_settings(settings), device),
       one_(torch::ones({1}, at::TensorOptions(device).dtype(at::kFloat))),
       skipped_(torch::zeros({1}, at::TensorOptions(device).dtype(at::kLong))),
-      in_a_row_(torch::zeros_like(skipped_)) {}
+      in_a_row_(torch::zeros_like(skipped_)),
+      longest_row_(torch::zeros_like(skipped_)),
+      first_index_(torch::zeros_like(skipped_)) {}
 
 at::Tensor GradientGuard::scaled(const at::Tensor& loss) const {
   return settings_.scaler ? scaler_.scale(loss) : loss;
 }
 
-GradientReport GradientGuard::check(const NamedTensors& parameters) {
+GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
   const torch::NoGradGuard no_grad;
   NamedTensors named;
   std::vector<at::Tensor> gradients;
@@ -39,60 +43,115 @@ GradientReport GradientGuard::check(const NamedTensors& parameters) {
     named.emplace_back(name, gradient);
     gradients.push_back(gradient);
   }
-  GradientReport report;
-  at::Tensor found;
+  GradientVerdict verdict;
   if (settings_.scaler) {
-    report.scale = scaler_.current().item<double>();
-    found = scaler_.unscale_(gradients);
+    verdict.scale = scaler_.current().clone();
+    verdict.found = scaler_.unscale_(gradients);
+    scaler_.update(verdict.found);
   } else {
-    found = torch::zeros({1}, one_.options());
-    if (!gradients.empty()) at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, one_);
+    verdict.found = torch::zeros({1}, one_.options());
+    if (!gradients.empty())
+      at::_amp_foreach_non_finite_check_and_unscale_(gradients, verdict.found, one_);
   }
-  report.finite = found.item<double>() == 0;
-  if (settings_.scaler) scaler_.update(found);
-  if (report.finite) {
+  if (!reads_are_free_) {
+    count_on_device(verdict.found, parameters, gradients);
+    verdict.norm = clip(gradients);
+    return verdict;
+  }
+  verdict.finite = read_free(verdict.found) == 0;
+  if (*verdict.finite) {
     in_a_row_.zero_();
-    if (settings_.optim.clip_norm > 0 || settings_.optim.clip_value > 0)
-      report.norm = clip(gradients);
+    verdict.norm = clip(gradients);
   } else {
-    see_nonfinite(first_nonfinite(named));
+    count_on_host(first_nonfinite(named));
   }
-  return report;
+  return verdict;
 }
 
-void GradientGuard::see_nonfinite(const std::string& parameter) {
-  const bool dynamic = settings_.scaler && settings_.scaler->dynamic;
-  const std::string what = player_ + "." + parameter;
+void GradientGuard::count_on_host(const std::string& parameter) {
   skipped_.add_(1);
   in_a_row_.add_(1);
-  const auto row = in_a_row_.item<int64_t>();
-  if (row == 1 || first_.empty()) first_ = what;
+  draw_consequences(parameter, static_cast<int64_t>(read_free(in_a_row_)));
+}
+
+// The same counts by operators; of the parameters the first whose gradient is not finite is
+// remembered, by its number among all that were judged, with a gradient or without.
+void GradientGuard::count_on_device(const at::Tensor& found,
+                                    const NamedTensors& parameters,
+                                    const std::vector<at::Tensor>& gradients) {
+  const at::Tensor bad = found.reshape({1}) > 0;
+  skipped_.add_(bad);
+  in_a_row_.copy_(at::where(bad, in_a_row_ + 1, at::zeros_like(in_a_row_)));
+  longest_row_.copy_(at::maximum(longest_row_, in_a_row_));
+  judged_.clear();
+  for (const auto& [name, parameter] : parameters) judged_.push_back(name);
+  if (gradients.empty()) return;
+  const std::vector<at::Tensor> norms =
+      at::_foreach_norm(gradients, std::numeric_limits<double>::infinity());
+  const at::Tensor none = at::zeros_like(norms.front());
+  std::vector<at::Tensor> largest;
+  size_t next = 0;
+  for (const auto& [name, parameter] : parameters)
+    largest.push_back(parameter.grad().defined() ? norms[next++] : none);
+  const at::Tensor index =
+      at::stack(largest).isfinite().logical_not().to(at::kLong).argmax().reshape({1});
+  first_index_.copy_(at::where(in_a_row_ == 1, index, first_index_));
+}
+
+void GradientGuard::begin() {
+  if (reads_are_free_) return;
+  const torch::NoGradGuard no_grad;
+  longest_row_.copy_(in_a_row_);
+  settled_skipped_ = static_cast<int64_t>(read_free(skipped_.cpu()));
+}
+
+void GradientGuard::settle() {
+  if (reads_are_free_) return;
+  const torch::NoGradGuard no_grad;
+  const at::Tensor counts = at::cat({skipped_, longest_row_, first_index_}).cpu();
+  const int64_t* count = counts.const_data_ptr<int64_t>();
+  longest_row_.copy_(in_a_row_);  // a row may go on
+  const int64_t fresh = count[0] - settled_skipped_;
+  settled_skipped_ = count[0];
+  if (fresh <= 0) return;
+  first_.clear();
+  draw_consequences(judged_.at(static_cast<size_t>(count[2])), count[1]);
+}
+
+double GradientGuard::scale_now() const {
+  return read_free(reads_are_free_ ? scaler_.current() : scaler_.current().cpu());
+}
+
+void GradientGuard::draw_consequences(const std::string& parameter, int64_t in_a_row) {
+  const bool dynamic = settings_.scaler && settings_.scaler->dynamic;
+  const std::string what = player_ + "." + parameter;
+  if (in_a_row == 1 || first_.empty()) first_ = what;
   if (dynamic) {
     // Looking for the largest scale that fits is a dynamic scale's daily work.
     debug("the gradient of {} is not finite: step left out, loss scale {}",
           what,
-          number(scaler_.current().item<double>()));
+          number(scale_now()));
     check_floor();
-  } else if (settings_.on_nonfinite == OnNonfinite::kStop) {
+  } else if (settings_.nonfinite.action == OnNonfinite::kStop) {
     fail(Exit::kDiverged,
          "the gradient of {} is not finite (train.on_nonfinite = stop): training has diverged; "
          "lower the learning rate, or resume from an earlier state",
          what);
   } else {
-    warn("the gradient of {} is not finite: step left out ({} in a row)", what, row);
+    warn("the gradient of {} is not finite: step left out ({} in a row)", what, in_a_row);
   }
-  if (row < settings_.limit) return;
+  if (in_a_row < settings_.nonfinite.limit) return;
   fail(Exit::kDiverged,
        "{} steps of {} in a row had a gradient that is not finite (train.nonfinite_limit), the "
        "first that of {}: training has diverged; lower the learning rate, or resume from an "
        "earlier state",
-       row,
+       in_a_row,
        player_,
        first_);
 }
 
 void GradientGuard::check_floor() const {
-  const auto scale = scaler_.current().item<double>();
+  const double scale = scale_now();
   if (scale >= settings_.min_scale) return;
   fail(
       Exit::kDiverged,
@@ -105,20 +164,22 @@ void GradientGuard::check_floor() const {
       first_);
 }
 
-// As torch's clip_grad_norm_ and clip_grad_value_. Returns the norm before.
-double GradientGuard::clip(std::vector<at::Tensor>& gradients) const {
-  if (gradients.empty()) return 0;
+// As torch's clip_grad_norm_ and clip_grad_value_. Returns the norm before, undefined where neither
+// is asked for.
+at::Tensor GradientGuard::clip(std::vector<at::Tensor>& gradients) const {
+  const double clip_norm = settings_.optim.clip_norm, clip_value = settings_.optim.clip_value;
+  if (clip_norm <= 0 && clip_value <= 0) return {};
+  if (gradients.empty()) return torch::zeros({}, one_.options());
   const at::Tensor norm = at::stack(at::_foreach_norm(gradients, 2)).norm();
-  if (settings_.optim.clip_norm > 0) {
+  if (clip_norm > 0) {
     constexpr double kEps = 1e-6;
-    const at::Tensor factor = (settings_.optim.clip_norm / (norm + kEps)).clamp_max(1);
+    const at::Tensor factor = (clip_norm / (norm + kEps)).clamp_max(1);
     for (at::Tensor& g : gradients) g.mul_(factor);
   }
-  if (settings_.optim.clip_value > 0) {
-    for (at::Tensor& g : gradients)
-      g.clamp_(-settings_.optim.clip_value, settings_.optim.clip_value);
+  if (clip_value > 0) {
+    for (at::Tensor& g : gradients) g.clamp_(-clip_value, clip_value);
   }
-  return norm.item<double>();
+  return norm;
 }
 
 NamedTensors GradientGuard::state() const {

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "core/device_reads.h"
+
 namespace gantrain {
 
 LossScaler::LossScaler(const ScalerSettings& settings, at::Device device)
@@ -42,7 +44,9 @@ NamedTensors LossScaler::state() const { return {{"scale", scale_}, {"growth_tra
 
 std::string first_nonfinite(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    if (tensor.defined() && !tensor.isfinite().all().item<bool>()) return name;
+    if (!tensor.defined()) continue;
+    const at::Tensor finite = tensor.isfinite().all();
+    if (read_free(finite.cpu()) == 0) return name;
   }
   return "";
 }

@@ -54,11 +54,10 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
   return precision;
 }
 
-void guard_gradients(std::vector<PlayerState>& players,
-                     const PrecisionOptions& options,
-                     const TrainOptions& train,
-                     const OptimOptions& optim,
-                     at::Device device) {
+GuardSettings guard_settings(const PrecisionOptions& options,
+                             const TrainOptions& train,
+                             const OptimOptions& optim,
+                             at::Device device) {
   GuardSettings settings;
   const bool dynamic = scales_dynamically(options);
   const bool fixed = options.loss_scale.kind == LossScale::Kind::kFixed;
@@ -70,11 +69,9 @@ void guard_gradients(std::vector<PlayerState>& players,
                        dynamic};
   }
   settings.min_scale = options.min_scale;
-  settings.on_nonfinite = train.on_nonfinite;
-  settings.limit = train.nonfinite_limit;
+  settings.nonfinite = train.nonfinite;
   settings.optim = optim;
-  for (PlayerState& state : players)
-    state.guard = std::make_shared<GradientGuard>(settings, state.player->name, device);
+  return settings;
 }
 
 void allow_tf32(bool allow) {

@@ -17,12 +17,12 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
                                    at::Device device,
                                    const std::vector<PlayerState>& players);
 
-// Gives each player a guard of its own.
-void guard_gradients(std::vector<PlayerState>& players,
-                     const PrecisionOptions& options,
-                     const TrainOptions& train,
-                     const OptimOptions& optim,
-                     at::Device device);
+// How gradients are guarded in such a run on that device: what scales losses, what happens where a
+// gradient is not finite, what clips.
+GuardSettings guard_settings(const PrecisionOptions& options,
+                             const TrainOptions& train,
+                             const OptimOptions& optim,
+                             at::Device device);
 
 // TensorFloat-32 on GPUs, for products and convolutions of float32.
 void allow_tf32(bool allow);

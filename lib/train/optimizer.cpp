@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/adam.h"
 
@@ -33,14 +34,28 @@ std::vector<at::Tensor> Optimizer::moving(const std::vector<at::Tensor>& all) co
   return some;
 }
 
-void Optimizer::step() {
+void Optimizer::step(const GradientVerdict& verdict) {
+  if (!verdict.finite.value_or(true)) return;
   const torch::NoGradGuard no_grad;
   std::vector<at::Tensor> parameters = moving(parameters_);
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& p : parameters) {
     gradients.push_back(p.grad().defined() ? p.grad() : torch::zeros_like(p));
   }
-  if (!parameters.empty()) update(parameters, gradients);
+  if (parameters.empty()) return;
+  const bool unknown = verdict.found.defined() && !verdict.finite;
+  if (!unknown || looks_at_verdicts()) {
+    update(parameters, gradients, unknown ? verdict.found : at::Tensor());
+    return;
+  }
+  // The verdict is still on the device: the step is made, and taken back there if it is bad.
+  std::vector<at::Tensor> moved = parameters;
+  for (const auto& [name, tensor] : state()) moved.push_back(tensor);
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& tensor : moved) before.push_back(tensor.clone());
+  update(parameters, gradients, {});
+  const at::Tensor bad = verdict.found.reshape({}) > 0;
+  for (size_t i = 0; i < moved.size(); ++i) moved[i].copy_(at::where(bad, before[i], moved[i]));
 }
 
 void Optimizer::reset() {
@@ -69,9 +84,12 @@ namespace {
 
 class Adam final : public Optimizer {
  public:
-  Adam(const AdamOptions& o, NamedTensors parameters) : Optimizer(std::move(parameters)), o_(o) {
+  Adam(const AdamOptions& o, double step_share, NamedTensors parameters)
+      : Optimizer(std::move(parameters)), o_(o), step_share_(step_share) {
     first_ = zeros();
     second_ = zeros();
+    if (!parameters_.empty() && parameters_.front().is_cuda())
+      lr_ = torch::empty({}, parameters_.front().options().dtype(at::kFloat).requires_grad(false));
     for (const at::Tensor& p : parameters_) {
       steps_.push_back(torch::zeros({}, at::TensorOptions().dtype(at::kFloat).device(p.device())));
     }
@@ -86,15 +104,24 @@ class Adam final : public Optimizer {
   }
 
  protected:
-  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
+  void update(std::vector<at::Tensor>& parameters,
+              std::vector<at::Tensor>& gradients,
+              const at::Tensor& found) override {
     std::vector<at::Tensor> first = moving(first_), second = moving(second_),
                             steps = moving(steps_);
-    adam_step_(
-        parameters, gradients, first, second, steps, {rate_ * o_.lr, o_.beta1, o_.beta2, o_.eps});
+    AdamSettings now = {rate(o_.lr) * step_share_,
+                        std::pow(o_.beta1.at(images_seen_), step_share_),
+                        std::pow(o_.beta2.at(images_seen_), step_share_),
+                        o_.eps};
+    if (lr_.defined()) now.lr_on_device = lr_.fill_(now.lr);
+    adam_step_(parameters, gradients, first, second, steps, now, found);
   }
+  bool looks_at_verdicts() const override { return true; }
 
  private:
   AdamOptions o_;
+  double step_share_;
+  at::Tensor lr_;  // float32 [] on a GPU, where the host's number would be frozen by a captured step
   std::vector<at::Tensor> first_, second_, steps_;
 };
 
@@ -112,14 +139,16 @@ class Sgd final : public Optimizer {
 
  protected:
   // v <- m v + g; p <- p - lr v (Sutskever et al. 2013, as torch has it).
-  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
+  void update(std::vector<at::Tensor>& parameters,
+              std::vector<at::Tensor>& gradients,
+              const at::Tensor& /*found*/) override {
     if (o_.momentum > 0) {
       std::vector<at::Tensor> momentum = moving(momentum_);
       at::_foreach_mul_(momentum, o_.momentum);
       at::_foreach_add_(momentum, gradients);
-      at::_foreach_add_(parameters, momentum, -rate_ * o_.lr);
+      at::_foreach_add_(parameters, momentum, -rate(o_.lr));
     } else {
-      at::_foreach_add_(parameters, gradients, -rate_ * o_.lr);
+      at::_foreach_add_(parameters, gradients, -rate(o_.lr));
     }
   }
 
@@ -143,13 +172,15 @@ class Rmsprop final : public Optimizer {
 
  protected:
   // s <- a s + (1 - a) g^2; p <- p - lr g / (sqrt(s) + eps) (Hinton 2012, as torch has it).
-  void update(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& gradients) override {
+  void update(std::vector<at::Tensor>& parameters,
+              std::vector<at::Tensor>& gradients,
+              const at::Tensor& /*found*/) override {
     std::vector<at::Tensor> square = moving(square_);
     at::_foreach_mul_(square, o_.alpha);
     at::_foreach_addcmul_(square, gradients, gradients, 1 - o_.alpha);
     std::vector<at::Tensor> root = at::_foreach_sqrt(square);
     at::_foreach_add_(root, o_.eps);
-    at::_foreach_addcdiv_(parameters, gradients, root, -rate_ * o_.lr);
+    at::_foreach_addcdiv_(parameters, gradients, root, -rate(o_.lr));
   }
 
  private:
@@ -159,10 +190,12 @@ class Rmsprop final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> Optimizer::create(const PlayerOptions& o, NamedTensors parameters) {
+std::unique_ptr<Optimizer> Optimizer::create(const PlayerOptions& o,
+                                             NamedTensors parameters,
+                                             double step_share) {
   switch (o.optimizer) {
     case OptimizerKind::kAdam:
-      return std::make_unique<Adam>(o.adam, std::move(parameters));
+      return std::make_unique<Adam>(o.adam, step_share, std::move(parameters));
     case OptimizerKind::kSgd:
       return std::make_unique<Sgd>(o.sgd, std::move(parameters));
     case OptimizerKind::kRmsprop:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/scheduled.h"
 #include "ops/kernels.h"
 #include "util/field.h"
 
@@ -19,6 +20,24 @@ enum class OnNonfinite { kSkip, kStop };
 constexpr std::array<std::string_view, 2> names(OnNonfinite) { return {"skip", "stop"}; }
 constexpr std::array<std::string_view, 3> names(LrScale) { return {"none", "linear", "sqrt"}; }
 constexpr std::array<std::string_view, 2> names(Dtype) { return {"float32", "float64"}; }
+
+// What happens when a gradient is not finite.
+struct NonfiniteOptions {
+  OnNonfinite action = OnNonfinite::kSkip;
+  int64_t limit = 50;
+};
+
+template <class Field>
+void fields(NonfiniteOptions& o, Field&& field) {
+  field("on_nonfinite",
+        o.action,
+        "a gradient that is not finite: leave the step out, or end the run (a dynamic loss scale "
+        "always leaves it out)");
+  field("nonfinite_limit",
+        o.limit,
+        at_least(1),
+        "so many steps of a network left out in a row end the run");
+}
 
 struct TrainOptions {
   Kimg kimg{1'000'000};
@@ -32,8 +51,7 @@ struct TrainOptions {
   Dtype dtype = Dtype::kFloat32;
   KernelSet kernels = KernelSet::kAuto;
   bool perturb_ranks = false;
-  OnNonfinite on_nonfinite = OnNonfinite::kSkip;
-  int64_t nonfinite_limit = 50;
+  NonfiniteOptions nonfinite;
 };
 
 template <class Field>
@@ -60,14 +78,7 @@ void fields(TrainOptions& o, Field&& field) {
   field("perturb_ranks",
         o.perturb_ranks,
         "for tests: other initial weights on each rank, before the first broadcast");
-  field("on_nonfinite",
-        o.on_nonfinite,
-        "a gradient that is not finite: leave the step out, or end the run (a dynamic loss scale "
-        "always leaves it out)");
-  field("nonfinite_limit",
-        o.nonfinite_limit,
-        at_least(1),
-        "so many steps of a network left out in a row end the run");
+  fields(o.nonfinite, field);
 }
 
 struct OptimOptions {
@@ -85,7 +96,7 @@ void fields(OptimOptions& o, Field&& field) {
 }
 
 struct EmaOptions {
-  Kimg half_life{10'000};  // Karras et al. 2018, app. A, as a half-life
+  ScheduledKimg half_life = Kimg{10'000};  // Karras et al. 2018, app. A, as a half-life
   double rampup = 0.05;
 };
 

@@ -19,16 +19,16 @@ bool is_inside(const std::string& parameter, const std::string& part) {
 }
 
 // A parameter outside all parts would never be reduced, one in two parts twice.
-void check_parts(const PlayerState& state) {
-  for (const auto& [name, parameter] : state.parameters) {
-    const auto& parts = state.player->parts;
+void check_parts(const Player& player, const NamedTensors& parameters) {
+  for (const auto& [name, parameter] : parameters) {
+    const auto& parts = player.parts;
     const auto holders = std::count_if(
         parts.begin(), parts.end(), [&](const std::string& part) { return is_inside(name, part); });
     if (holders != 1) {
       throw std::logic_error(
           fmt::format("parameter {} of {} is in {} of its parts ({}), not in one",
                       name,
-                      state.player->name,
+                      player.name,
                       holders,
                       join(parts, ", ")));
     }
@@ -109,6 +109,17 @@ void check_static(const Phase& phase) {
        phase.player.name);
 }
 
+// Whether every phase of the player promises that all parameters take part.
+bool all_phases_promise(const Recipe& recipe, const Player& player, bool static_graph) {
+  bool all = true;
+  for (const Phase& phase : recipe.phases()) {
+    if (&phase.player != &player) continue;
+    all = all && phase.all_parameters_used;
+    if (static_graph) check_static(phase);
+  }
+  return all;
+}
+
 void share_batch_statistics(const Player& player, const std::shared_ptr<Group>& group) {
   for (const auto& module : player.network->modules()) {
     auto* norm = dynamic_cast<BatchNorm2d*>(module.get());
@@ -123,24 +134,25 @@ void share_batch_statistics(const Player& player, const std::shared_ptr<Group>& 
 std::vector<PlayerState> make_players(Recipe& recipe,
                                       const BatchPlan& plan,
                                       const DistOptions& dist,
+                                      const GuardSettings& guards,
+                                      at::Device device,
                                       const std::shared_ptr<Group>& group) {
   std::vector<PlayerState> players;
   for (Player* player : recipe.players()) {
-    PlayerState state{
-        player, plan_player(plan, player->name, player->options.accumulate), {}, {}, {}, {}, true};
+    NamedTensors parameters;
     for (const auto& item : player->network->named_parameters()) {
-      if (item.value().requires_grad()) state.parameters.emplace_back(item.key(), item.value());
+      if (item.value().requires_grad()) parameters.emplace_back(item.key(), item.value());
     }
-    check_parts(state);
-    for (const Phase& phase : recipe.phases()) {
-      if (&phase.player != player) continue;
-      state.all_parameters_used = state.all_parameters_used && phase.all_parameters_used;
-      if (dist.static_graph) check_static(phase);
-    }
+    check_parts(*player, parameters);
+    const bool promised = all_phases_promise(recipe, *player, dist.static_graph);
     if (dist.sync_bn && group->world() > 1) share_batch_statistics(*player, group);
-    state.optimizer = Optimizer::create(player->options, state.parameters);
-    find_active(state);
-    players.push_back(std::move(state));
+    players.push_back({player,
+                       plan_player(plan, player->name, player->options.accumulate),
+                       parameters,
+                       promised,
+                       Optimizer::create(player->options, parameters, player->step_share),
+                       std::make_unique<GradientGuard>(guards, player->name, device)});
+    find_active(players.back());
   }
   make_syncs(players, dist, group);
   return players;

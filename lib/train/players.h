@@ -13,24 +13,26 @@
 
 namespace gantrain {
 
-// What training keeps for a player beside its network.
+// What training keeps for a player beside its network. All of it is there from the start.
 struct PlayerState {
   Player* player;
   BatchPlan plan;
   NamedTensors parameters;  // trainable ones, in registration order
+  bool all_parameters_used;  // all its phases promise that (Phase::all_parameters_used)
   std::unique_ptr<Optimizer> optimizer;
-  std::shared_ptr<GradientSync> sync;  // with --ddp-scope whole one for all players
-  NamedTensors active;                 // those of `parameters` that the present stage trains
-  bool all_parameters_used = false;            // all its phases promise to (Phase::all_parameters_used)
-  std::shared_ptr<GradientGuard> guard = nullptr;  // null: every step is taken as it comes
+  std::unique_ptr<GradientGuard> guard;
+  NamedTensors active = {};  // those of `parameters` that the present stage trains
+  std::shared_ptr<GradientSync> sync = nullptr;  // with --ddp-scope whole one for all players
 };
 
-// Optimizers, syncs and, with dist.sync_bn, batch norm over ranks. Throws UserError(kUsage) where a
-// recipe cannot do what `dist` asks for, std::logic_error if a trainable parameter is in none of
-// its player's parts, or in two.
+// Optimizers, guards, reductions and, with dist.sync_bn, batch norm over ranks. Throws
+// UserError(kUsage) where a recipe cannot do what `dist` asks for, std::logic_error if a trainable
+// parameter is in none of its player's parts, or in two.
 std::vector<PlayerState> make_players(Recipe& recipe,
                                       const BatchPlan& plan,
                                       const DistOptions& dist,
+                                      const GuardSettings& guards,
+                                      at::Device device,
                                       const std::shared_ptr<Group>& group);
 
 // A stage begins: asks every Player::active again. Inactive parameters get no gradient, no

@@ -48,18 +48,81 @@ void Reporter::open(const std::filesystem::path& folder, int64_t resumed_at) {
 
 void Reporter::start() { started_ = tick_started_ = monotonic_seconds(); }
 
-void Reporter::record(const std::string& name, const at::Tensor& values) {
-  const torch::NoGradGuard no_grad;
+namespace {
+
+// {number, sum, sum of squares} of values of any shape: float64 [3] on their device.
+at::Tensor moments_of(const at::Tensor& values) {
   const at::Tensor v = values.detach().to(at::kDouble).reshape(-1);
   const at::Tensor count = torch::full({}, static_cast<double>(v.numel()), v.options());
-  const at::Tensor moments = torch::stack({count, v.sum(), v.square().sum()});
+  return torch::stack({count, v.sum(), v.square().sum()});
+}
+
+}  // namespace
+
+void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
   const auto [at, fresh] = values_.try_emplace(name, moments);
   if (!fresh) at->second.add_(moments);
 }
 
-void Reporter::time(const std::string& name, double seconds) { add(name, seconds); }
+void Reporter::record(const std::string& name, const at::Tensor& values) {
+  const torch::NoGradGuard no_grad;
+  add_moments(name, moments_of(values));
+}
 
-void Reporter::add(const std::string& name, double value) { sums_[name] += value; }
+namespace {
+
+// Moments of values of one step; of a step that was left out they count nothing.
+at::Tensor moments_of(const at::Tensor& values, const GradientVerdict& verdict) {
+  const at::Tensor moments = moments_of(values);
+  if (verdict.finite) return moments;
+  return at::where(verdict.found > 0, at::zeros_like(moments), moments);
+}
+
+}  // namespace
+
+// Losses of a step that was left out are not reported.
+void Reporter::record_losses(const PhaseReport& report) {
+  const GradientVerdict& verdict = report.verdict;
+  if (!verdict.finite.value_or(true)) return;
+  const std::string name = fmt::format("Loss/{}/{}",
+                                       report.phase->player.name,
+                                       report.phase->role == Role::kPenalty ? "reg" : "loss");
+  for (const at::Tensor& loss : report.losses) add_moments(name, moments_of(loss, verdict));
+}
+
+void Reporter::record_verdict(const PhaseReport& report) {
+  const GradientVerdict& verdict = report.verdict;
+  const std::string& player = report.phase->player.name;
+  if (verdict.scale.defined()) record("AMP/" + player + "/scale", verdict.scale);
+  if (verdict.norm.defined())
+    add_moments("Gradients/" + player + "/norm", moments_of(verdict.norm, verdict));
+  const std::string skipped = "AMP/" + player + "/skipped";
+  if (verdict.finite) {
+    sums_[skipped] += *verdict.finite ? 0 : 1;
+    return;
+  }
+  const at::Tensor bad = (verdict.found > 0).to(at::kDouble).reshape({});
+  const auto [at, fresh] = totals_.try_emplace(skipped, bad);
+  if (!fresh) at->second.add_(bad);
+}
+
+void Reporter::record(const StepReport& step) {
+  const torch::NoGradGuard no_grad;
+  for (const PhaseReport& phase : step.phases) {
+    for (const auto& [name, values] : phase.statistics) record(name, values);
+    record_verdict(phase);
+    record_losses(phase);
+    if (group_->world() == 1) continue;
+    const std::string prefix = "Comm/" + phase.phase->name;
+    count(prefix + "/bytes", static_cast<double>(phase.spent.traffic.bytes));
+    count(prefix + "/collectives", static_cast<double>(phase.spent.traffic.collectives));
+    count(prefix + "/buckets", static_cast<double>(phase.spent.buckets));
+  }
+  for (const auto& [name, values] : step.statistics) record(name, values);
+  time("Timing/comm", step.reducing);
+}
+
+void Reporter::time(const std::string& name, double seconds) { sums_[name] += seconds; }
 
 void Reporter::count(const std::string& name, double value) { numbers_.add(name, value); }
 
@@ -103,6 +166,8 @@ void Reporter::tick(const Counters& c) {
     const at::Tensor m = moments.cpu();
     mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
   }
+  for (const auto& [name, total] : totals_) sums_[name] += total.cpu().item<double>();
+  totals_.clear();
   for (const auto& [name, sum] : sums_) mine.add(name, sum);
   const at::Device device =
       values_.empty() ? at::Device(at::kCPU) : values_.begin()->second.device();

@@ -15,6 +15,7 @@
 #include "report/stats.h"
 #include "report/tensorboard.h"
 #include "train/checkpoint.h"
+#include "train/training_step.h"
 
 namespace gantrain {
 
@@ -30,11 +31,13 @@ class Reporter {
   // Training begins now: speed counts from here.
   void start();
 
+  // What an iteration did: statistics, losses of the steps that were made, loss scales, gradients'
+  // norms, traffic.
+  void record(const StepReport& step);
+  // Values whose number, mean and deviation over the tick are written.
   void record(const std::string& name, const at::Tensor& values);
   void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
-
-  void count(const std::string& name, double value);  // "Comm/D/bytes": its mean
-  void add(const std::string& name, double value);    // "AMP/D/skipped": summed over the tick
+  void count(const std::string& name, double value);   // "Progress/alpha": its mean
 
   // Cheap; called after every iteration.
   void iteration(const Counters& counters);
@@ -52,6 +55,9 @@ class Reporter {
 
  private:
   Progress progress(const Counters& counters) const;
+  void add_moments(const std::string& name, const at::Tensor& moments);
+  void record_losses(const PhaseReport& phase);
+  void record_verdict(const PhaseReport& phase);
   void fill_resources(const Counters& counters);
 
   std::shared_ptr<Group> group_;
@@ -61,6 +67,7 @@ class Reporter {
   double tick_started_;
   std::filesystem::path folder_;
   std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
+  std::map<std::string, at::Tensor> totals_;  // [], float64, on the device: summed over the tick
   std::map<std::string, double> sums_;
   Stats numbers_;
   Stats last_;  // of the last tick, over all ranks

@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "data/options.h"
-#include "train/step.h"
+#include "train/training_step.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -21,46 +21,28 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 }  // namespace
 
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
-  const auto train = bench.config.read<TrainOptions>("train.");
   const auto data = bench.config.read<DataOptions>("data.");
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
   const int64_t channels = data.channels.value_or(3);
-  const auto recipe = bench.recipe.make({bench.config,
-                                         static_cast<uint64_t>(train.seed),
-                                         data.resolution,
-                                         channels,
-                                         {},
-                                         at::kCPU,
-                                         at::kFloat,
-                                         [](const std::string&, const at::Tensor&) {}});
-  const BatchPlan plan = plan_batch(train, rendezvous.world);
-  std::vector<PlayerState> players =
-      make_players(*recipe, plan, bench.config.read<DistOptions>("dist."), group);
-  const Samples mine{rendezvous.rank, rendezvous.world, plan.batch / plan.world};
+  TrainingStep step({bench.config, bench.recipe, group, at::kCPU, data.resolution, channels});
+  const Samples mine{group->rank(), group->world(), step.plan().batch / group->world()};
   const at::Tensor real =
       torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}));
 
   StepTimes times;
-  bool timed = false;
-  StepHooks hooks;
-  hooks.phase = [](const std::string&) {};
-  hooks.loss = [](const std::string&, const at::Tensor&) {};
-  hooks.traffic = [&group] { return group->traffic(); };
-  hooks.spent = [&](const std::string& name, const PhaseTraffic& spent) {
-    if (!timed) return;
-    PhaseTimes& phase = times.phases[name];
-    phase.bytes += static_cast<double>(spent.traffic.bytes);
-    phase.collectives += static_cast<double>(spent.traffic.collectives);
-    phase.buckets = spent.buckets;
-    phase.waited.push_back(spent.waited);
-  };
   for (int64_t i = 0; i < bench.warm + bench.steps; ++i) {
-    timed = i >= bench.warm;
     const double start = monotonic_seconds(), cpu = cpu_seconds();
-    run_iteration(*recipe, players, {real, {}, rendezvous.rank, i}, hooks);
-    if (!timed) continue;
+    const StepReport report = step.run({real, {}, i, 0});
+    if (i < bench.warm) continue;
     times.seconds.push_back(monotonic_seconds() - start);
     times.cpu.push_back(cpu_seconds() - cpu);
+    for (const PhaseReport& ran : report.phases) {
+      PhaseTimes& phase = times.phases[ran.phase->name];
+      phase.bytes += static_cast<double>(ran.spent.traffic.bytes);
+      phase.collectives += static_cast<double>(ran.spent.traffic.collectives);
+      phase.buckets = ran.spent.buckets;
+      phase.waited.push_back(ran.spent.waited);
+    }
   }
   for (auto& [name, phase] : times.phases) {
     phase.bytes /= static_cast<double>(bench.steps);

@@ -2,13 +2,15 @@
 #include "train/trainer.h"
 
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <csignal>
 
 #include "distributed/self_check.h"
 #include "report/html.h"
-#include "train/ema.h"
+#include "train/mixed_precision.h"
 #include "train/run_folder.h"
+#include "train/stage_plan.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -27,127 +29,166 @@ std::string kimg_text(int64_t images) { return number(static_cast<double>(images
 
 }  // namespace
 
+Trainer::Trainer(const TrainSetup& setup) : setup_(setup), options_(setup.config), data_(setup) {
+  const TrainOptions& train = options_.train;
+  if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
+  use_kernels(train.kernels);
+  allow_tf32(setup.config.read<PrecisionOptions>("precision.").tf32);
+  at::globalContext().setDeterministicAlgorithms(train.deterministic, /*warn_only=*/false);
+  setup_.callbacks.phase("rendezvous");
+  group_ = Group::join(
+      setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+  debug("first all-reduce {:.3f} s after the start",
+        monotonic_seconds() - setup_.callbacks.started);
+  setup_.callbacks.phase("set-up");
+  step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
+                                                   setup.recipe,
+                                                   group_,
+                                                   setup.device,
+                                                   data_.resolution(),
+                                                   data_.dataset()->channels(),
+                                                   data_.class_counts(),
+                                                   setup.callbacks.phase});
+  plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
+  if (writes()) lock_ = lock_run_folder(options_.run);
+  RunStart start = load_or_begin(setup, options_.run, *step_, *group_);
+  counters_ = start.counters;
+  earlier_seconds_ = counters_.seconds;
+  open_run_folder(setup, options_.run, *group_, start);
+  folder_ = start.folder;
+  reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen);
+  evaluation_ = std::make_unique<Evaluation>(step_->average(),
+                                             data_.dataset(),
+                                             options_.samples,
+                                             options_.metrics,
+                                             static_cast<uint64_t>(train.seed));
+  begin_stage(counters_.stage);
+  start.counters = counters_;
+  if (!writes()) return;
+  reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
+  write_start(setup, start, *step_, data_);
+}
+
+Trainer::~Trainer() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+// When a run begins or is gone on with, and at each switch: on all ranks before the same iteration.
+void Trainer::begin_stage(int64_t number) {
+  step_->enter(number);
+  int64_t resolution = data_.resolution();
+  if (!schedule().empty()) {
+    resolution = schedule().stages()[static_cast<size_t>(number)].resolution;
+    counters_.stage = number;
+    counters_.stage_name = schedule().name_of(number);
+  }
+  data_.begin(resolution, step_->plan().batch, counters_.images_seen);
+}
+
+// Before an iteration: a pure function of the images seen, so no rank needs to ask another.
+void Trainer::enter_due_stage() {
+  if (schedule().empty()) return;
+  const int64_t due = schedule().stage_at(counters_.images_seen);
+  if (due == counters_.stage) return;
+  setup_.callbacks.phase("stage switch");
+  begin_stage(due);
+  if (setup_.config.get("schedule.reset_optimizers").get<bool>()) step_->reset_optimizers();
+  check_ranks();
+  if (!writes()) return;
+  warn_of_split_groups(*step_);
+  const Stage& stage = schedule().stages()[static_cast<size_t>(due)];
+  info("{} over {} kimg; {}, learning rates x {}{}",
+       counters_.stage_name,
+       kimg_text(stage.length),
+       step_->plan().text(),
+       number(stage.lr_factor),
+       group_->world() > 1 ? "; ddp-mode " + step_->describe_reductions() : "");
+}
+
+// For stats.jsonl.
+void Trainer::count_stage() {
+  if (schedule().empty()) return;
+  const Stage& stage = schedule().stages()[static_cast<size_t>(counters_.stage)];
+  reporter_->count("Progress/resolution", static_cast<double>(stage.resolution));
+  reporter_->count("Progress/alpha", schedule().alpha_at(counters_.images_seen));
+}
+
 Exit Trainer::run() {
   session_start_ = monotonic_seconds();
   if (counters_.images_seen == 0 && writes()) {
     reporter_->grid("reals.png", "Samples/reals", evaluation_->real_grid(), 0);
     sample("fakes_init.png");
-    save_model(folder_ / ("model-" + name_now() + ".safetensors"),
-               *recipe_,
-               players_,
-               *ema_->network(),
-               counters_);
-    if (metrics_options_.at_start) measure();
+    save_model_now();
+    if (options_.metrics.at_start) measure();
   }
   check_ranks();
-  shared_->begin();
   reporter_->start();
-  while (counters_.images_seen < train_.kimg.images && !granted_.stop) iterate();
+  while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) iterate();
   return granted_.stop ? stop() : finish();
-}
-
-RankBatch Trainer::next_batch() {
-  setup_.host.phase("loading data");
-  RealBatch loaded = loader_->next();
-  reporter_->time("Timing/data_wait", loaded.waited);
-  RankBatch batch;
-  batch.real =
-      loaded.images.to(setup_.device).to(state_.front().second.scalar_type()).div_(127.5).sub_(1);
-  if (labels_used_) batch.labels = loaded.labels.to(setup_.device);
-  batch.rank = group_->rank();
-  batch.iteration = counters_.iteration;
-  batch.images_seen = counters_.images_seen;
-  return batch;
-}
-
-void Trainer::report_gradients(const Player& player, const GradientReport& report) {
-  const std::string prefix = "AMP/" + player.name;
-  if (report.scale) reporter_->count(prefix + "/scale", *report.scale);
-  if (report.norm) reporter_->count("Gradients/" + player.name + "/norm", *report.norm);
-  // Added up over the tick.
-  reporter_->add(prefix + "/skipped", report.finite ? 0 : 1);
 }
 
 void Trainer::iterate() {
   enter_due_stage();
-  StepHooks hooks;
-  hooks.phase = setup_.host.phase;
-  hooks.loss = [this](const std::string& name, const at::Tensor& loss) {
-    reporter_->record(name, loss);
-  };
-  hooks.traffic = [this] { return group_->traffic(); };
-  hooks.spent = [this](const std::string& phase, const PhaseTraffic& spent) {
-    if (plan_.world == 1) return;
-    reporter_->count("Comm/" + phase + "/bytes", static_cast<double>(spent.traffic.bytes));
-    reporter_->count("Comm/" + phase + "/collectives",
-                     static_cast<double>(spent.traffic.collectives));
-    reporter_->count("Comm/" + phase + "/buckets", static_cast<double>(spent.buckets));
-  };
-  hooks.precision = &precision_;
-  hooks.gradients = [this](const Player& p, const GradientReport& r) { report_gradients(p, r); };
   count_stage();
-  run_iteration(*recipe_, players_, next_batch(), hooks);
-  const int64_t before = counters_.images_seen;
-  setup_.host.phase("shared statistics");
-  const double start = monotonic_seconds();
-  granted_ = shared_->reduce(poll_requests(), counters_.iteration);
-  reporter_->time("Timing/comm", monotonic_seconds() - start);
-  // After the statistics were averaged: the average copies them.
-  update_ema(*ema_->network(),
-             *recipe_->players().front()->network,
-             ema_beta(ema_options_, before, plan_.batch));
-  counters_.images_seen += plan_.batch;
+  RankBatch batch = data_.next();
+  reporter_->time("Timing/data_wait", data_.waited());
+  batch.iteration = counters_.iteration;
+  batch.images_seen = counters_.images_seen;
+  const StepReport report = step_->run(batch, poll_requests());
+  reporter_->record(report);
+  granted_ = report.asked;
+  counters_.images_seen += step_->plan().batch;
   counters_.iteration += 1;
   counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
-  setup_.host.progress(counters_.images_seen, counters_.iteration);
+  setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
   predict_time();
-  end_of_iteration(before);
+  end_of_iteration(batch.images_seen);
 }
 
 // Once, after a few iterations of the session: how long all of it will take.
 void Trainer::predict_time() {
-  constexpr int64_t kWarmUp = 1, kMeasured = 3;
-  iterations_here_ += 1;
-  if (iterations_here_ == kWarmUp) warm_at_ = monotonic_seconds();
-  if (iterations_here_ != kWarmUp + kMeasured || !writes()) return;
-  const double each = (monotonic_seconds() - warm_at_) / kMeasured;
-  const double left = static_cast<double>(train_.kimg.images - counters_.images_seen) /
-                      static_cast<double>(plan_.batch);
-  if (left > 0)
-    info("speed   {:.3g} images/s{}: about {} to go",
-         static_cast<double>(plan_.batch) / each,
-         recipe_->schedule().empty() ? "" : ", if all stages were as fast as this one",
-         short_duration(left * each));
+  const std::optional<double> each = prediction_.after_iteration();
+  if (!each || !writes()) return;
+  const auto batch = static_cast<double>(step_->plan().batch);
+  const double left =
+      static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
+  if (left <= 0) return;
+  info("speed   {:.3g} images/s{}: about {} to go",
+       batch / *each,
+       schedule().empty() ? "" : ", if all stages were as fast as this one",
+       short_duration(left * *each));
 }
 
 RankRequests Trainer::poll_requests() {
-  const double limit = run_.stop_after.seconds;
-  const bool late = limit > 0 && writes() && monotonic_seconds() - setup_.host.started >= limit;
+  const double limit = options_.run.stop_after.seconds;
+  const bool late =
+      limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
   if (late) stop_reason_ = "--stop-after";
-  if (late || setup_.host.stop_signal() != 0) asked_.stop = true;
+  if (late || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
   return asked_;
 }
 
 void Trainer::end_of_iteration(int64_t before) {
   const int64_t now = counters_.images_seen;
-  const bool last = now >= train_.kimg.images || granted_.stop;
+  const bool last = now >= options_.train.kimg.images || granted_.stop;
   reporter_->iteration(counters_);
-  const bool saves = crossed(before, now, save_options_.every.images) || granted_.save || last;
-  if (saves || crossed(before, now, train_.tick.images)) tick();
-  if (crossed(before, now, sample_options_.every.images) && writes()) {
+  const bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
+  if (saves || crossed(before, now, options_.train.tick.images)) tick();
+  if (crossed(before, now, options_.samples.every.images) && writes())
     sample("fakes" + name_now() + ".png");
-  }
-  if (crossed(before, now, metrics_options_.every.images) && writes()) measure();
+  if (crossed(before, now, options_.metrics.every.images) && writes()) measure();
   if (saves) save();
   if (granted_.save) asked_.save = false;
 }
 
 void Trainer::tick() {
-  setup_.host.phase("tick");
+  setup_.callbacks.phase("tick");
   counters_.tick += 1;
+  step_->settle();
   reporter_->tick(counters_);
-  if (dist_.check_every > 0 && counters_.tick % dist_.check_every == 0) check_ranks();
+  if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0) check_ranks();
   if (!writes()) return;
+  for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
   if (take_request(folder_, "STOP")) {
     stop_reason_ = "STOP";
     asked_.stop = true;
@@ -156,45 +197,34 @@ void Trainer::tick() {
 }
 
 void Trainer::check_ranks() {
-  setup_.host.phase("comparing ranks");
-  check_equal(*group_, state_, dist_.broadcast_buffers != BufferSync::kOff);
+  setup_.callbacks.phase("comparing ranks");
+  check_equal(*group_, step_->state(), options_.dist.broadcast_buffers != BufferSync::kOff);
+}
+
+void Trainer::save_model_now() {
+  save_model(folder_ / ("model-" + name_now() + ".safetensors"), *step_, counters_);
 }
 
 void Trainer::save() {
-  setup_.host.phase("saving");
-  if (writes()) {
-    const std::string name = name_now();
-    save_state(folder_ / ("state-" + name + ".pt"), state_, counters_, setup_.config);
-    save_model(folder_ / ("model-" + name + ".safetensors"),
-               *recipe_,
-               players_,
-               *ema_->network(),
-               counters_);
-    prune_states(folder_, save_options_.keep_last, save_options_.keep_every.images);
-    write_report(folder_);
-  }
+  setup_.callbacks.phase("saving");
+  if (!writes()) return;
+  save_state(
+      folder_ / ("state-" + name_now() + ".pt"), named(step_->state()), counters_, setup_.config);
+  save_model_now();
+  prune_states(folder_, options_.save.keep_last, options_.save.keep_every.images);
+  write_report(folder_);
 }
 
 void Trainer::sample(const std::string& file) {
-  setup_.host.phase("samples");
-  draw_as_now();
-  const Image grid = evaluation_->fake_grid();
-  reporter_->grid(file, "Samples/fakes", grid, counters_.images_seen);
-  reporter_->grid("latest.png", "Samples/latest", grid, counters_.images_seen);
+  setup_.callbacks.phase("samples");
+  evaluation_->write_samples(*reporter_, file, schedule(), counters_);
   sampled_at_ = counters_.images_seen;
 }
 
 void Trainer::measure() {
-  setup_.host.phase("metrics");
-  draw_as_now();
-  for (const Json& line : evaluation_->measure()) {
-    std::string text;
-    for (const auto& [name, value] : line["results"].items()) {
-      text += fmt::format("  {} {:.4g}", name, value.is_number() ? value.get<double>() : 0.0);
-    }
-    info("metric{}  at {} kimg", text, kimg_text(counters_.images_seen));
-    reporter_->metric(line, "model-" + name_now() + ".safetensors", counters_.images_seen);
-  }
+  setup_.callbacks.phase("metrics");
+  evaluation_->write_metrics(
+      *reporter_, "model-" + name_now() + ".safetensors", schedule(), counters_);
   measured_at_ = counters_.images_seen;
 }
 
@@ -211,35 +241,38 @@ Exit Trainer::finish() {
          short_duration(counters_.seconds));
     info("next    {}", generate_command(folder_.string()));
   }
-  setup_.host.phase("end");
-  group_->barrier();
-  return Exit::kDone;
+  return leave(Exit::kDone);
 }
 
 Exit Trainer::stop() {
-  const int signal = setup_.host.stop_signal();
+  const int signal = setup_.callbacks.stop_signal();
   if (writes()) {
     if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
     reporter_->finish();
     const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
-    write_status(
-        folder_,
-        fmt::format("stopped {} kimg ({}), resumable", kimg_text(counters_.images_seen), why));
+    const std::string at = kimg_text(counters_.images_seen);
+    write_status(folder_, fmt::format("stopped {} kimg ({}), resumable", at, why));
     info("stopped {} kimg ({}), saved {}",
-         kimg_text(counters_.images_seen),
+         at,
          why,
          (folder_ / ("state-" + name_now() + ".pt")).string());
     info("next    {}", resume_command(setup_.command, folder_.string()));
   }
-  setup_.host.phase("end");
+  return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
+}
+
+// All ranks end together.
+Exit Trainer::leave(Exit code) {
+  setup_.callbacks.phase("end");
   group_->barrier();
-  return signal == SIGINT ? Exit::kInterrupted : Exit::kStopped;
+  return code;
 }
 
 std::string Trainer::name_now() const {
   // Between two whole kimg (a stop, SAVE) three more digits keep it apart from the last name.
-  const bool between = counters_.images_seen % 1000 >= plan_.batch;
-  return kimg_name(counters_.images_seen, fractions_ || between);
+  const bool between = counters_.images_seen % 1000 >= step_->plan().batch;
+  return kimg_name(counters_.images_seen,
+                   between || needs_fractions(options_.train, options_.save));
 }
 
 Exit train(const TrainSetup& setup) { return Trainer(setup).run(); }

@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace gantrain {
 
 enum class Level { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
+constexpr std::array<std::string_view, 4> names(Level) {
+  return {"error", "warning", "info", "debug"};
+}
 
 // Where messages of this process go. Standard error always; with `file` also there, with a time.
 // The log is the one thing a process has one of: it is set once, at its top.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "app/official_writer.h"
+#include "exchange/official_writer.h"
 #include "app/tensor_file.h"
 #include "app/tiny.h"
 #include "util/file.h"

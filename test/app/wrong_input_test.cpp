@@ -28,7 +28,7 @@ void check_refused(const Words& arguments,
   CHECK(outcome.code == code);
   CHECK(is_one_error_line(outcome.err));
   CHECK(outcome.out.empty());
-  CHECK(outcome.seconds < 2);
+  CHECK(outcome.seconds < 10);
   for (const std::string& name : named) {
     CAPTURE(name);
     CHECK(outcome.err.find(name) != std::string::npos);
@@ -63,6 +63,8 @@ TEST_CASE("WrongValuesAreNamedWithTheAllowedOnes") {
              {"--set G.adam.lr=abc", 2, {"G.adam.lr = abc", "number"}},
              {"--set G.adam.lr=-1", 2, {"G.adam.lr = -1", "0 to"}},
              {"--set G.adam.beta1=1.5", 2, {"G.adam.beta1 = 1.5"}},
+             {R"(--set G.adam.lr={"from":1})", 2, {"G.adam.lr = {", "{from, to, kimg, shape}"}},
+             {R"(--set G.adam.beta2={"from":0.9,"to":1.5,"kimg":1})", 2, {"G.adam.beta2 = {"}},
              {"--set train.batch=1.5", 2, {"train.batch = 1.5", "integer"}},
              {"--set foo", 2, {"--set foo", "key=value"}},
              {"--resolution 17", 2, {"data.resolution = 17", "16"}},

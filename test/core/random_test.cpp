@@ -2,9 +2,14 @@
 #include "core/random.h"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
+#include <random>
+
+#include "core/philox.h"
+#include "util/hash.h"
 
 using namespace gantrain;
 
@@ -60,4 +65,53 @@ TEST_CASE("NeighbouringSamplesShareNoBits") {
   int ones = 0;
   for (uint32_t i = 0; i < 1000; ++i) ones += __builtin_popcount(s.bits(i, 0) ^ s.bits(i + 1, 0));
   CHECK(ones / 1000.0 == Approx(16).margin(0.5));
+}
+
+// Known answers of the authors' library (Random123, kat_vectors, philox4x32 of 10 rounds).
+TEST_CASE("PhiloxGivesItsAuthorsNumbers") {
+  CHECK(philox_rounds({0, 0, 0, 0}, 0) ==
+        PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox_rounds({~0U, ~0U, ~0U, ~0U}, ~0ULL) ==
+        PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox_rounds({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0x299f31d0a4093822) ==
+        PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("AStreamsKeyIsTheHashOfItsNumbers") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::array<uint64_t, 3> numbers = {random(), random(), random()};
+    if (i % 3 == 0) numbers = {numbers[0] % 100, numbers[1] % 1000, numbers[2] % 4};
+    const uint64_t purpose = i == 0 ? 0 : random();
+    const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), sizeof(numbers));
+    CHECK(stream_key(purpose, numbers[0], numbers[1], numbers[2]) == hash64(bytes, purpose));
+  }
+}
+
+TEST_CASE("TheHighWordOfAProductIsThatOf128Bits") {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t a = random() >> random() % 64, b = random() >> random() % 64;
+    const auto wide = static_cast<unsigned __int128>(a) * b;
+    CHECK(multiply_high(a, b) == static_cast<uint64_t>(wide >> 64));
+  }
+  CHECK(multiply_high(~0ULL, ~0ULL) == ~0ULL - 1);
+}
+
+// Numbers of the generator as it was when runs were first saved: a resumed run goes on with them.
+TEST_CASE("DrawsStayWhatTheyWere") {
+  const Stream stream(0x9123456789abcdef, "z", 12345678901, 3);
+  CHECK(stream.bits(7, 9) == 143339912);
+  CHECK(Stream(1, "z", 5).bits(7, 9) == 2542048680);
+  CHECK(stream.bits(uint64_t{1} << 40, 1) == 2349751543);
+  CHECK(stream.below(1000003, 4, 1) == 958330);
+  CHECK(stream.below(uint64_t{1} << 50, 9) == 552419991453950);
+  std::array<float, 5> normals{};
+  stream.normal(normals.data(), 5, 2);
+  CHECK(normals ==
+        std::array<float, 5>{
+            -0x1.83fd52p+0F, -0x1.2c525p-2F, 0x1.714c0cp-1F, 0x1.318d28p-1F, -0x1.2008dap-10F});
+  std::array<float, 3> uniforms{};
+  stream.uniform(uniforms.data(), 3, 2);
+  CHECK(uniforms == std::array<float, 3>{0x1.647912p-1F, 0x1.0f9382p-1F, 0x1.6b5134p-2F});
 }

@@ -96,8 +96,8 @@ TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
   const Sampler sampler(kPrime, 4, false);
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int64_t rank = 0; rank < world; ++rank) {
-    loaders.push_back(
-        std::make_unique<Loader>(dataset, with_workers(workers), 4, Slice{rank, world}, 0, batch));
+    loaders.push_back(std::make_unique<Loader>(
+        dataset, with_workers(workers), 4, RankInfo{rank, world}, 0, batch));
   }
   std::vector<int> shown(kPrime, 0);
   int64_t image = 0;

@@ -49,6 +49,22 @@ TEST_CASE("ScanThatStopsAtBadEndsSoonAfterTheFirst") {
   CHECK(result.bad.front().picture == 3);
 }
 
+TEST_CASE("AStopEndsTheScanInTheMiddle") {
+  std::atomic<int> looked = 0;
+  const auto slow = [&](int64_t) -> ImageInfo {
+    ++looked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return {.width = 1, .height = 1, .channels = 1};
+  };
+  try {
+    scan_pictures(evenly_spaced(10000, 10000), slow, false, [] { return true; });
+    FAIL("not stopped");
+  } catch (const UserError& error) {
+    CHECK(error.code() == Exit::kStopped);
+  }
+  CHECK(looked < 5000);  // all of them would take eight threads 25 seconds
+}
+
 TEST_CASE("ScanPassesOnWhatIsNotThePicturesFault") {
   const auto broken = [](int64_t) -> ImageInfo { throw std::logic_error("bug"); };
   CHECK_THROWS_AS(scan_pictures({0, 1, 2}, broken, true, {}), std::logic_error);

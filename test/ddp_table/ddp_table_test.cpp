@@ -11,14 +11,7 @@ namespace {
 
 std::vector<std::string> run_ranks(int64_t world,
                                    const std::function<std::string(const Rendezvous&)>& body) {
-  return run_local_ranks(world, 100, [&](const LocalRank& local) {
-    Rendezvous r;
-    r.rank = local.rank;
-    r.world = local.world;
-    r.master_port = local.port;
-    r.listen_fd = local.listen_fd;
-    return body(r);
-  });
+  return run_local_ranks(world, 100, body);
 }
 
 const CellResult& find(const std::vector<CellResult>& all,

@@ -12,7 +12,7 @@ namespace {
 
 // The weight that one backward of D's mean score gives, rank r's pictures being r + 1.
 at::Tensor gradient_of(TableMode& mode, TableGan& gan, const Rendezvous& r, bool arms) {
-  const at::Tensor x = torch::full({2, 3, 8, 8}, static_cast<double>(r.rank + 1));
+  const at::Tensor x = torch::full({2, 3, 8, 8}, static_cast<double>(r.ranks.rank + 1));
   for (auto& [name, p] : gan.D) p.mutable_grad() = at::Tensor();
   if (arms) mode.begin_iteration({});
   mode.begin_phase(false);
@@ -35,7 +35,7 @@ TEST_CASE("OneProcessAndTheOwnModeAndTheWrapperGiveTheMeanGradient") {
               const auto self = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
               const auto mode = make_table_mode({way}, self, *gan);
               Rendezvous as = r;
-              as.rank = rank;
+              as.ranks.rank = rank;
               alone = alone + gradient_of(*mode, *gan, as, true) / 2;
             }
             const auto mode = make_table_mode({way}, group, *gan);

@@ -11,10 +11,13 @@
 
 using namespace gantrain;
 
+namespace {
+const BackendSettings kAlone{.ranks = {}, .timeout = std::chrono::milliseconds(5000)};
+}  // namespace
+
 TEST_CASE("AGlooGroupOfOneAddsUp") {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  const auto group = make_process_group(
-      BackendKind::kGloo, store, {0, 1, std::chrono::milliseconds(5000), true}, at::kCPU);
+  const auto group = make_process_group(BackendKind::kGloo, store, kAlone, at::kCPU);
   std::vector<at::Tensor> tensors = {torch::ones({3})};
   group->allreduce(tensors)->wait();
   CHECK(tensors[0].sum().item<float>() == 3);
@@ -22,8 +25,5 @@ TEST_CASE("AGlooGroupOfOneAddsUp") {
 
 TEST_CASE("NcclWithoutItsLibraryIsAnEnvironmentError") {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  CHECK_THROWS_AS(
-      make_process_group(
-          BackendKind::kNccl, store, {0, 1, std::chrono::milliseconds(5000), true}, at::kCUDA),
-      UserError);
+  CHECK_THROWS_AS(make_process_group(BackendKind::kNccl, store, kAlone, at::kCUDA), UserError);
 }

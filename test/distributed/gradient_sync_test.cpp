@@ -42,7 +42,7 @@ int check_mode(const Rendezvous& r, DdpMode mode, int64_t accumulate, bool views
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (const auto& [name, p] : toy.parameters())
       const_cast<at::Tensor&>(p).mutable_grad() = at::Tensor();
-    const at::Tensor mine = data().slice(0, r.rank, std::nullopt, r.world);
+    const at::Tensor mine = data().slice(0, r.ranks.rank, std::nullopt, r.ranks.world);
     for (int64_t k = 0; k < accumulate; ++k) {
       sync->begin(k + 1 == accumulate);
       const at::Tensor y = toy.forward(mine.slice(0, k, std::nullopt, accumulate));

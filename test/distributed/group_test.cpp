@@ -22,7 +22,7 @@ std::shared_ptr<Group> join(const Rendezvous& r, double timeout = 20) {
 TEST_CASE("CollectivesGiveEveryRankTheSame") {
   CHECK(failed_ranks(3, [](const Rendezvous& r) {
           const auto group = join(r);
-          const auto mine = static_cast<float>(r.rank + 1);
+          const auto mine = static_cast<float>(r.ranks.rank + 1);
           at::Tensor sum = torch::full({4}, mine), first = sum.clone();
           group->sum_(sum);
           group->broadcast_(first);
@@ -35,7 +35,7 @@ TEST_CASE("CollectivesGiveEveryRankTheSame") {
 TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const auto group = join(r);
-          const double mine = r.rank == 0 ? 3 : 5;
+          const double mine = r.ranks.rank == 0 ? 3 : 5;
           at::Tensor a = torch::full({2, 3}, mine, torch::requires_grad()),
                      b = torch::full({5}, mine, at::kDouble), c = torch::full({}, mine, at::kLong);
           group->broadcast_state({{"a", a}, {"b", b}, {"c", c}});
@@ -60,7 +60,7 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
   REQUIRE(::pipe(met) == 0);
   CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = join(r, 60);
-          if (r.rank == 1) {
+          if (r.ranks.rank == 1) {
             char byte = 0;
             if (::read(met[0], &byte, 1) == 1) ::raise(SIGKILL);
             return 0;  // makes the count of failed ranks wrong
@@ -84,8 +84,8 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
 
 TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {
   Rendezvous r;
-  r.rank = 1;
-  r.world = 2;
-  r.master_port = 1;  // nothing listens there
+  r.ranks.rank = 1;
+  r.ranks.world = 2;
+  r.master.port = 1;  // nothing listens there
   CHECK_THROWS_WITH(join(r, 1), Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1"));
 }

@@ -14,7 +14,7 @@ namespace {
 // x are 3 s^2 sum(w) and 6 s sum(w), whatever the rank.
 int check_derivatives(const Rendezvous& r) {
   const auto sum = rank_sum(Group::join(r, BackendKind::kGloo, at::kCPU, 20));
-  const auto rank = static_cast<double>(r.rank);
+  const auto rank = static_cast<double>(r.ranks.rank);
   const at::Tensor x = torch::full({3}, rank + 1, torch::dtype(at::kDouble).requires_grad(true));
   const at::Tensor s = sum(x);  // 1 + 2 = 3
   if (s[0].item<double>() != 3) return 1;

@@ -41,7 +41,7 @@ TEST_CASE("WithoutAReducerFlatModeReduces") {
           const at::Tensor w = torch::ones({3}, torch::requires_grad());
           const auto sync = make(r, DdpMode::kFlat, w);
           sync->begin(true);
-          sync->expect_backward((w * static_cast<double>(r.rank + 1)).sum()).backward();
+          sync->expect_backward((w * static_cast<double>(r.ranks.rank + 1)).sum()).backward();
           sync->finish();
           return w.grad()[0].item<float>() == 1.5F ? 0 : 1;
         }) == 0);

@@ -63,7 +63,7 @@ TEST_CASE("FindUnusedMakesItRightAndIsDynamicModesDefault") {
           const Two net;
           const auto sync = GradientSync::create({}, join(r), "net", {{"", net.parameters()}});
           sync->begin(true);
-          sync->expect_backward((net.a * static_cast<double>(r.rank + 1)).sum()).backward();
+          sync->expect_backward((net.a * static_cast<double>(r.ranks.rank + 1)).sum()).backward();
           sync->finish();
           return net.a.grad()[0].item<float>() == 1.5f ? 0 : 1;
         }) == 0);
@@ -76,7 +76,7 @@ TEST_CASE("FindUnusedMakesItRightAndIsDynamicModesDefault") {
               for (const auto& [name, p] : net.parameters())
                 const_cast<at::Tensor&>(p).mutable_grad() = at::Tensor();
               sync->begin(true);
-              const at::Tensor y = net.a * static_cast<double>(r.rank + 1);
+              const at::Tensor y = net.a * static_cast<double>(r.ranks.rank + 1);
               sync->forwarded("", y);
               sync->expect_backward(y.sum()).backward();
               sync->finish();
@@ -95,7 +95,7 @@ TEST_CASE("ThePartsOfAWrappedNetworkAreArmedByTheirOwnForwards") {
           const auto sync = GradientSync::create(
               options_of(DdpMode::kWrapper, FindUnused::kOff), join(r), "net", parts);
           sync->begin(true);
-          const at::Tensor y = net.a * static_cast<double>(r.rank);
+          const at::Tensor y = net.a * static_cast<double>(r.ranks.rank);
           sync->forwarded("a", y);
           const at::Tensor z = y * net.b;
           sync->forwarded("b", z);
@@ -133,7 +133,7 @@ TEST_CASE("ACallOfTheWholeArmsItsPartsAndOneOfAPieceItsPart") {
                                                    "net",
                                                    whole_is_called ? halves : whole);
             sync->begin(true);
-            const at::Tensor y = net.a * static_cast<double>(r.rank);
+            const at::Tensor y = net.a * static_cast<double>(r.ranks.rank);
             if (!whole_is_called) sync->forwarded("body.a", y);
             const at::Tensor z = y * net.b;
             sync->forwarded(whole_is_called ? "body" : "body.b", z);
@@ -226,7 +226,7 @@ TEST_CASE("AParameterThatOneRankAloneUsesIsReducedAndOneThatNoneUsesIsLeft") {
             const auto sync = GradientSync::create(
                 options_of(mode, FindUnused::kAuto), join(r), "net", {{"", net.parameters()}});
             sync->begin(true);
-            const at::Tensor y = r.rank == 0 ? net.a * 4.0 : net.b * 6.0;
+            const at::Tensor y = r.ranks.rank == 0 ? net.a * 4.0 : net.b * 6.0;
             sync->forwarded("", y);
             sync->expect_backward(y.sum()).backward();
             sync->finish();
@@ -248,7 +248,7 @@ TEST_CASE("APenaltyAloneLeavesRanksEqualInWrapperMode") {
             w.mutable_grad() = b.mutable_grad() = at::Tensor();
             sync->begin(true);
             const at::Tensor x =
-                torch::full({3}, static_cast<double>(r.rank + 1), torch::requires_grad());
+                torch::full({3}, static_cast<double>(r.ranks.rank + 1), torch::requires_grad());
             const at::Tensor scores = (x * w).square() + b;
             sync->forwarded("", scores);
             const at::Tensor gradient =

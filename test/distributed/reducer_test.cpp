@@ -51,7 +51,7 @@ TEST_CASE("ABackwardAfterAnArmedReducerWasDestroyedIsClean") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const auto group = join(r);
           NamedTensors all = parameters();
-          const auto mine = static_cast<double>(r.rank + 1);
+          const auto mine = static_cast<double>(r.ranks.rank + 1);
           auto reducer = std::make_unique<BucketReducer>(ReducerSettings{}, *group, all);
           reducer->arm({});
           all[0].second.sum().backward();  // the reducer waits for the others

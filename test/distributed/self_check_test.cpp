@@ -2,6 +2,7 @@
 #include "distributed/self_check.h"
 
 #include <catch2/catch.hpp>
+#include <tuple>
 
 #include "spawn_ranks.h"
 #include "tensor_checks.h"
@@ -11,9 +12,11 @@ using namespace gantrain;
 
 namespace {
 
-std::string message_of(Group& group, const NamedTensors& tensors, bool with_buffers = true) {
+constexpr StateKind kParameter = StateKind::kParameter;
+
+std::string message_of(Group& group, const StateTensors& tensors, bool with_statistics = true) {
   try {
-    check_equal(group, tensors, with_buffers);
+    check_equal(group, tensors, with_statistics);
   } catch (const UserError& e) {
     return e.what();
   }
@@ -25,9 +28,9 @@ std::string message_of(Group& group, const NamedTensors& tensors, bool with_buff
 TEST_CASE("EqualRanksPassWithOneSmallAllReduce") {
   CHECK(failed_ranks(3, [](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-          const NamedTensors same = {{"G/a", torch::arange(1000, at::kFloat)},
-                                     {"G/n", torch::tensor(7)},
-                                     {"G/none", torch::empty({0})}};
+          const StateTensors same = {{"G/a", torch::arange(1000, at::kFloat), kParameter},
+                                     {"G/n", torch::tensor(7), StateKind::kConstant},
+                                     {"G/none", torch::empty({0}), kParameter}};
           const Traffic before = group->traffic();
           if (!message_of(*group, same).empty()) return 1;
           const Traffic after = group->traffic();
@@ -41,8 +44,9 @@ TEST_CASE("ADifferenceIsNamedOnEveryRankWithItsSizeAndCause") {
   CHECK(failed_ranks(3, [](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
           at::Tensor b = torch::ones({4});
-          if (r.rank == 2) b[1] += 0.25;
-          const std::string text = message_of(*group, {{"G/a", torch::ones({2})}, {"D/b", b}});
+          if (r.ranks.rank == 2) b[1] += 0.25;
+          const std::string text =
+              message_of(*group, {{"G/a", torch::ones({2}), kParameter}, {"D/b", b, kParameter}});
           return text.find(
                      "ranks differ: D/b of rank 2 is 0.25 from rank 0's; likely a gradient") == 0
                      ? 0
@@ -53,24 +57,31 @@ TEST_CASE("ADifferenceIsNamedOnEveryRankWithItsSizeAndCause") {
 TEST_CASE("OwnBatchStatisticsMayDifferWhereTheyAreMeantTo") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-          const NamedTensors own = {
-              {"G/main.1.running_mean", torch::full({2}, static_cast<double>(r.rank))}};
+          const at::Tensor mine = torch::full({2}, static_cast<double>(r.ranks.rank));
+          const StateTensors own = {{"G/main.1.mean", mine, StateKind::kRunningStatistic}};
           if (!message_of(*group, own, false).empty()) return 1;
-          return message_of(*group, own, true).find("running_mean") != std::string::npos ? 0 : 1;
+          return message_of(*group, own, true).find("main.1.mean") != std::string::npos ? 0 : 1;
         }) == 0);
 }
 
 TEST_CASE("TheCauseFollowsFromWhatDiffersFirst") {
-  for (const auto& [name, cause] : std::vector<std::pair<std::string, std::string>>{
-           {"G/b", "likely a gradient was not reduced"},
-           {"D/norm.running_var", "likely batch statistics were not averaged"},
-           {"G_ema/b", "likely the average was not updated"},
-           {"recipe/pl_mean", "likely a recipe's own sum"}}) {
+  const StateKind statistic = StateKind::kRunningStatistic;
+  for (const auto& [name, kind, cause] :
+       std::vector<std::tuple<std::string, StateKind, std::string>>{
+           {"G/b", kParameter, "likely a gradient was not reduced"},
+           // A parameter's name says nothing of what it is.
+           {"G/running_b", kParameter, "likely a gradient was not reduced"},
+           {"D/norm.var", statistic, "likely batch statistics were not averaged"},
+           {"G_ema/b", kParameter, "likely the average was not updated"},
+           {"G_ema/norm.var", statistic, "likely the average was not updated"},
+           {"recipe/pl_mean", StateKind::kRecipe, "likely a recipe's own sum"}}) {
+    CAPTURE(name);
     CHECK(failed_ranks(2, [&](const Rendezvous& r) {
             const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-            const NamedTensors state = {{"G/a", torch::ones({2})},
-                                        {name, torch::full({2}, static_cast<double>(r.rank))},
-                                        {"last", torch::full({2}, static_cast<double>(r.rank))}};
+            const at::Tensor mine = torch::full({2}, static_cast<double>(r.ranks.rank));
+            const StateTensors state = {{"G/a", torch::ones({2}), kParameter},
+                                        {name, mine, kind},
+                                        {"last", mine, kParameter}};
             const std::string text = message_of(*group, state);
             const bool right = text.find("ranks differ: " + name + " of rank 1 is 1 from") == 0 &&
                                text.find(cause) != std::string::npos;

@@ -47,3 +47,62 @@ TEST_CASE("AGeneratorsOwnArgumentsComeBeforeThoseOfBothNetworks") {
     CHECK_THROWS_WITH(official_arguments(file, "FILE"), Catch::Contains("FILE"));
   }
 }
+
+namespace {
+
+enum class Kind { kPlain, kFancy };
+constexpr std::array<std::string_view, 2> names(Kind) { return {"plain", "fancy"}; }
+
+struct Nested {
+  int64_t z_dim = 512;
+  int64_t layers = 8;
+  std::optional<double> clamp;
+  Kind kind = Kind::kPlain;
+};
+
+template <class Field>
+void fields(Nested& s, Field&& field) {
+  field("z_dim", s.z_dim, between(1, 1024), "length of z");
+  field("mapping.layers", s.layers, between(1, 64), "layers");
+  field("synthesis.clamp", s.clamp, between(1e-9, 1e30), "bound of activations");
+  field("synthesis.kind", s.kind, "of the blocks");
+}
+
+Nested read(const std::string& json) {
+  Nested shape;
+  read_model(Json::parse(json), "FILE", shape);
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("FieldsWithADotStandInAGroupOrBesideIt") {
+  Nested shape{7, 3, 0.5, Kind::kFancy};
+  const Json model = model_json("toy", shape);
+  CHECK(
+      model.dump() ==
+      R"({"recipe":"toy","z_dim":7,"mapping":{"layers":3},"synthesis":{"clamp":0.5,"kind":"fancy"}})");
+  const Nested same = read(model.dump());
+  CHECK(same.z_dim == 7);
+  CHECK(same.layers == 3);
+  CHECK(same.clamp == 0.5);
+  CHECK(same.kind == Kind::kFancy);
+  shape.clamp.reset();
+  CHECK(model_json("toy", shape)["synthesis"]["clamp"].is_null());
+  CHECK(read(R"({"layers": 5, "mapping": null})").layers == 5);
+  CHECK(read(R"({"layers": 5, "mapping": {"layers": 6}})").layers == 6);
+  CHECK(read(R"({"layers": 5, "mapping": {"layers": null, "others": []}})").layers == 5);
+}
+
+TEST_CASE("AFieldOfAnotherTypeOrOutOfRangeIsRefusedByName") {
+  using Catch::Contains;
+  CHECK_THROWS_WITH(read(R"({"z_dim": "7"})"), Contains("FILE: z_dim = \"7\""));
+  CHECK_THROWS_WITH(read(R"({"z_dim": 7.5})"), Contains("z_dim = 7.5"));
+  CHECK_THROWS_WITH(read(R"({"z_dim": true})"), Contains("z_dim = true"));
+  CHECK_THROWS_WITH(read(R"({"z_dim": 18446744073709551615})"), Contains("z_dim"));
+  CHECK_THROWS_WITH(read(R"({"mapping": {"layers": 65}})"), Contains("FILE: mapping.layers = 65"));
+  CHECK_THROWS_WITH(read(R"({"mapping": 3})"), Contains("FILE: mapping = 3"));
+  CHECK_THROWS_WITH(read(R"({"kind": "odd"})"), Contains("plain|fancy"));
+  CHECK_THROWS_WITH(read("[1]"), Contains("FILE"));
+  CHECK_THROWS_AS(read("[1]"), UserError);
+}

@@ -33,7 +33,7 @@ TEST_CASE("AHandleCallsItsNetworkAndTellsTheSyncOfASteppingPlayer") {
   player.sync = &listener;
   CHECK(G(torch::tensor(3)).item<int>() == 6);
   CHECK(mapping(torch::tensor(3), 5).item<int>() == 15);
-  CHECK(G.again(torch::tensor(8)).item<int>() == 8);
+  player.called("", torch::tensor(8));  // made in another phase
   CHECK(listener.heard == std::vector<std::string>{":6", "mapping:15", ":8"});
 }
 

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "gan/recipe_facts.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -17,8 +18,9 @@ PrecisionOptions with(Amp amp, PrecisionMode mode = PrecisionMode::kAutocast) {
 }
 
 int exit_of(const PrecisionOptions& options, bool has_blocks, bool float64 = false) {
+  const RecipeFacts recipe{.name = "some recipe", .has_blocks = has_blocks};
   try {
-    check_options(options, {"some recipe", has_blocks}, float64);
+    check_options(options, recipe, float64);
   } catch (const UserError& e) {
     return static_cast<int>(e.code());
   }

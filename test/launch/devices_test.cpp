@@ -33,9 +33,11 @@ class FakeDev {
 
 World launcher_of(int64_t ranks) {
   World world;
-  world.local_world_size = world.world_size = ranks;
+  world.ranks.local_world = world.ranks.world = ranks;
   return world;
 }
+
+RankInfo local(int64_t rank, int64_t world) { return {.local_rank = rank, .local_world = world}; }
 
 }  // namespace
 
@@ -69,13 +71,14 @@ TEST_CASE("WithoutADriverNoGpuIsVisible") {
 }
 
 TEST_CASE("ARankTakesTheOnlyGpuOrTheOneOfItsLocalRank") {
-  CHECK(choose_device(1, 0, 4) == 0);
-  CHECK(choose_device(1, 3, 4) == 0);  // --gpus-per-task: each task sees one, always device 0
-  CHECK(choose_device(4, 0, 4) == 0);
-  CHECK(choose_device(4, 3, 4) == 3);
-  CHECK_THROWS_AS(choose_device(2, 2, 4), UserError);
-  CHECK_THROWS_AS(choose_device(0, 0, 1), UserError);
-  CHECK_THROWS_WITH(choose_device(2, 3, 4),
+  CHECK(choose_device(1, local(0, 4)) == 0);
+  CHECK(choose_device(1, local(3, 4)) ==
+        0);  // --gpus-per-task: each task sees one, always device 0
+  CHECK(choose_device(4, local(0, 4)) == 0);
+  CHECK(choose_device(4, local(3, 4)) == 3);
+  CHECK_THROWS_AS(choose_device(2, local(2, 4)), UserError);
+  CHECK_THROWS_AS(choose_device(0, local(0, 1)), UserError);
+  CHECK_THROWS_WITH(choose_device(2, local(3, 4)),
                     Catch::Contains("local rank 3 of 4") && Catch::Contains("2 visible"));
 }
 

@@ -77,18 +77,18 @@ Exit refusal(const LaunchOptions& options, bool flags, const Env& env, int64_t g
 
 TEST_CASE("LocalStartHasOneRankPerVisibleGpuElseOne") {
   LaunchOptions o;
-  CHECK(detect_world(o, false, {}, 0).world_size == 1);
-  CHECK(detect_world(o, false, {}, 4).world_size == 4);
+  CHECK(detect_world(o, false, {}, 0).ranks.world == 1);
+  CHECK(detect_world(o, false, {}, 4).ranks.world == 4);
   o.device = DeviceKind::kCpu;
-  CHECK(detect_world(o, false, {}, 4).world_size == 1);
+  CHECK(detect_world(o, false, {}, 4).ranks.world == 1);
   o.nproc = 3;
   const World world = detect_world(o, true, {}, 0);
   CHECK(world.role == Role::kLauncher);
   CHECK(world.source == "local");
-  CHECK(world.local_world_size == 3);
-  CHECK(world.rank == -1);
-  CHECK(world.master_addr == "127.0.0.1");
-  CHECK(world.master_port == 0);
+  CHECK(world.ranks.local_world == 3);
+  CHECK(world.ranks.rank == -1);
+  CHECK(world.master.host == "127.0.0.1");
+  CHECK(world.master.port == 0);
 }
 
 TEST_CASE("SeveralNodesByHandNeedAMaster") {
@@ -101,13 +101,13 @@ TEST_CASE("SeveralNodesByHandNeedAMaster") {
   CHECK(refusal(o, true, {}) == Exit::kUsage);
   o.master_port = 29600;
   const World world = detect_world(o, true, {}, 0);
-  CHECK(world.world_size == 6);
-  CHECK(world.node_rank == 2);
-  CHECK(world.master_addr == "h0");
-  CHECK(world.master_port == 29600);
+  CHECK(world.ranks.world == 6);
+  CHECK(world.ranks.node_rank == 2);
+  CHECK(world.master.host == "h0");
+  CHECK(world.master.port == 29600);
   LaunchOptions bare;
   bare.nnodes = 2;
-  CHECK(detect_world(bare, true, {{"MASTER_ADDR", "h1"}, {"MASTER_PORT", "1234"}}, 0).master_port ==
+  CHECK(detect_world(bare, true, {{"MASTER_ADDR", "h1"}, {"MASTER_PORT", "1234"}}, 0).master.port ==
         1234);
 }
 
@@ -130,14 +130,14 @@ TEST_CASE("TorchrunVariablesMakeAWorker") {
   const World world = detect_world({}, false, torchrun(), 4);
   CHECK(world.role == Role::kWorker);
   CHECK(world.source == "torchrun");
-  CHECK(world.rank == 5);
-  CHECK(world.local_rank == 1);
-  CHECK(world.world_size == 8);
-  CHECK(world.local_world_size == 4);
-  CHECK(world.node_rank == 1);
-  CHECK(world.nnodes == 2);
-  CHECK(world.master_addr == "h0");
-  CHECK(world.master_port == 29500);
+  CHECK(world.ranks.rank == 5);
+  CHECK(world.ranks.local_rank == 1);
+  CHECK(world.ranks.world == 8);
+  CHECK(world.ranks.local_world == 4);
+  CHECK(world.ranks.node_rank == 1);
+  CHECK(world.ranks.nodes == 2);
+  CHECK(world.master.host == "h0");
+  CHECK(world.master.port == 29500);
   CHECK(world.store_is_served);
 }
 
@@ -173,17 +173,17 @@ TEST_CASE("SrunTasksAreWorkers") {
   const World world = detect_world({}, false, srun(2, 0, 1), 0);
   CHECK(world.role == Role::kWorker);
   CHECK(world.source == "slurm");
-  CHECK(world.rank == 2);
-  CHECK(world.local_rank == 0);
-  CHECK(world.world_size == 3);
-  CHECK(world.local_world_size == 1);
-  CHECK(world.nnodes == 2);
-  CHECK(world.node_rank == 1);
-  CHECK(world.master_addr == "node1");
+  CHECK(world.ranks.rank == 2);
+  CHECK(world.ranks.local_rank == 0);
+  CHECK(world.ranks.world == 3);
+  CHECK(world.ranks.local_world == 1);
+  CHECK(world.ranks.nodes == 2);
+  CHECK(world.ranks.node_rank == 1);
+  CHECK(world.master.host == "node1");
   CHECK(world.master_fallback == "10.0.0.7");
-  CHECK(world.master_port == 15000 + (42 * 16 + 1) % 17000);
-  CHECK(detect_world({}, false, srun(0, 0, 0), 0).master_port == world.master_port);
-  CHECK(detect_world({}, false, srun(1, 1, 0), 0).local_world_size == 2);
+  CHECK(world.master.port == 15000 + (42 * 16 + 1) % 17000);
+  CHECK(detect_world({}, false, srun(0, 0, 0), 0).master.port == world.master.port);
+  CHECK(detect_world({}, false, srun(1, 1, 0), 0).ranks.local_world == 2);
 }
 
 TEST_CASE("MasterVariablesAndFlagsWinUnderSlurm") {
@@ -191,31 +191,31 @@ TEST_CASE("MasterVariablesAndFlagsWinUnderSlurm") {
   env["MASTER_ADDR"] = "10.1.1.1";
   env["MASTER_PORT"] = "4000";
   World world = detect_world({}, false, env, 0);
-  CHECK(world.master_addr == "10.1.1.1");
+  CHECK(world.master.host == "10.1.1.1");
   CHECK(world.master_fallback.empty());
-  CHECK(world.master_port == 4000);
+  CHECK(world.master.port == 4000);
   LaunchOptions o;
   o.master_addr = "other";
   o.master_port = 5000;
   world = detect_world(o, true, env, 0);
-  CHECK(world.master_addr == "other");
-  CHECK(world.master_port == 5000);
+  CHECK(world.master.host == "other");
+  CHECK(world.master.port == 5000);
 }
 
 TEST_CASE("OneSlurmTaskPerNodeLaunchesTheNodesRanks") {
   World world = detect_world({}, false, one_task_per_node(1), 4);
   CHECK(world.role == Role::kLauncher);
   CHECK(world.source == "slurm");
-  CHECK(world.world_size == 8);
-  CHECK(world.local_world_size == 4);
-  CHECK(world.node_rank == 1);
-  CHECK(world.nnodes == 2);
-  CHECK(world.master_addr == "node1");
+  CHECK(world.ranks.world == 8);
+  CHECK(world.ranks.local_world == 4);
+  CHECK(world.ranks.node_rank == 1);
+  CHECK(world.ranks.nodes == 2);
+  CHECK(world.master.host == "node1");
   LaunchOptions o;
   o.nproc = 2;
   world = detect_world(o, true, one_task_per_node(0), 0);
   CHECK(world.role == Role::kLauncher);
-  CHECK(world.world_size == 4);
+  CHECK(world.ranks.world == 4);
   CHECK(detect_world({}, false, one_task_per_node(1), 1).role == Role::kWorker);
 }
 
@@ -224,10 +224,10 @@ TEST_CASE("ASingleSlurmTaskIsALocalLauncher") {
   o.nproc = 2;
   World world = detect_world(o, true, single_task(), 0);
   CHECK(world.role == Role::kLauncher);
-  CHECK(world.world_size == 2);
-  CHECK(world.master_addr == "127.0.0.1");
+  CHECK(world.ranks.world == 2);
+  CHECK(world.master.host == "127.0.0.1");
   world = detect_world({}, false, single_task(), 0);
-  CHECK(world.world_size == 1);
+  CHECK(world.ranks.world == 1);
 }
 
 TEST_CASE("NprocThatContradictsSrunIsRefused") {
@@ -248,27 +248,27 @@ TEST_CASE("ABatchScriptIsNotAStep") {
           {"SLURM_NTASKS", "4"},
           {"SLURM_LOCALID", "0"},
           {"SLURM_JOB_NUM_NODES", "1"}};
-  CHECK(detect_world({}, false, env, 0).world_size == 1);
+  CHECK(detect_world({}, false, env, 0).ranks.world == 1);
   env["SLURM_STEP_ID"] = "4294967290";  // salloc with use_interactive_step
   CHECK(detect_world({}, false, env, 0).source == "local");
   env["SLURM_JOB_NUM_NODES"] = "2";
   CHECK(refusal({}, false, env) == Exit::kUsage);
   LaunchOptions o;
   o.nproc = 2;
-  CHECK(detect_world(o, true, env, 0).world_size == 2);
+  CHECK(detect_world(o, true, env, 0).ranks.world == 2);
 }
 
 TEST_CASE("OpenMpiTasksAreWorkers") {
   const World world = detect_world({}, false, mpirun(1, 2, 1, 2), 0);
   CHECK(world.role == Role::kWorker);
   CHECK(world.source == "mpi");
-  CHECK(world.rank == 1);
-  CHECK(world.local_rank == 1);
-  CHECK(world.master_addr == "127.0.0.1");
-  CHECK(world.master_port >= 15000);
-  CHECK(world.master_port < 32000);
-  CHECK(world.master_port == detect_world({}, false, mpirun(0, 2, 0, 2), 0).master_port);
-  CHECK(detect_world({}, false, mpirun(0, 1, 0, 1), 0).world_size == 1);
+  CHECK(world.ranks.rank == 1);
+  CHECK(world.ranks.local_rank == 1);
+  CHECK(world.master.host == "127.0.0.1");
+  CHECK(world.master.port >= 15000);
+  CHECK(world.master.port < 32000);
+  CHECK(world.master.port == detect_world({}, false, mpirun(0, 2, 0, 2), 0).master.port);
+  CHECK(detect_world({}, false, mpirun(0, 1, 0, 1), 0).ranks.world == 1);
 }
 
 TEST_CASE("HydraTasksAreWorkers") {
@@ -280,17 +280,17 @@ TEST_CASE("HydraTasksAreWorkers") {
                 {"MASTER_PORT", "1234"}};
   const World world = detect_world({}, false, env, 0);
   CHECK(world.role == Role::kWorker);
-  CHECK(world.rank == 2);
-  CHECK(world.local_rank == 0);
-  CHECK(world.nnodes == 2);
-  CHECK(world.node_rank == 1);
+  CHECK(world.ranks.rank == 2);
+  CHECK(world.ranks.local_rank == 0);
+  CHECK(world.ranks.nodes == 2);
+  CHECK(world.ranks.node_rank == 1);
 }
 
 TEST_CASE("MpiOnSeveralNodesAsksForTheMaster") {
   CHECK(refusal({}, false, mpirun(2, 4, 0, 2)) == Exit::kUsage);
   Env env = mpirun(2, 4, 0, 2);
   env["MASTER_ADDR"] = "h0";
-  CHECK(detect_world({}, false, env, 0).master_addr == "h0");
+  CHECK(detect_world({}, false, env, 0).master.host == "h0");
 }
 
 }  // namespace gantrain

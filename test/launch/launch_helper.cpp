@@ -23,7 +23,7 @@ int64_t* const numbers = static_cast<int64_t*>(
 
 World local_world(int64_t nproc) {
   World world;
-  world.world_size = world.local_world_size = nproc;
+  world.ranks.world = world.ranks.local_world = nproc;
   return world;
 }
 

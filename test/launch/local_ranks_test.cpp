@@ -12,22 +12,22 @@ using namespace gantrain;
 
 TEST_CASE("LocalRanksAnswerInOrder") {
   const std::string big(1 << 20, 'x');  // more than a pipe holds
-  const auto answers = run_local_ranks(3, 20, [&](const LocalRank& r) {
-    const bool listens = (r.rank == 0) == (r.listen_fd >= 0);
-    return (listens && r.port > 0 ? "" : "wrong ") + std::to_string(r.rank) + big;
+  const auto answers = run_local_ranks(3, 20, [&](const Rendezvous& r) {
+    const bool listens = (r.ranks.rank == 0) == (r.listen_fd >= 0);
+    return (listens && r.master.port > 0 ? "" : "wrong ") + std::to_string(r.ranks.rank) + big;
   });
   REQUIRE(answers.size() == 3);
   for (size_t rank = 0; rank < 3; ++rank) CHECK((answers[rank] == std::to_string(rank) + big));
 }
 
 TEST_CASE("ALocalRankThatFailsIsNamedWithItsReason") {
-  const auto fails = [](const LocalRank& r) -> std::string {
-    if (r.rank == 1) throw std::runtime_error("no luck");
+  const auto fails = [](const Rendezvous& r) -> std::string {
+    if (r.ranks.rank == 1) throw std::runtime_error("no luck");
     return "";
   };
   CHECK_THROWS_WITH(run_local_ranks(2, 20, fails), "rank 1: no luck");
-  const auto dies = [](const LocalRank& r) -> std::string {
-    if (r.rank == 1) raise(SIGKILL);
+  const auto dies = [](const Rendezvous& r) -> std::string {
+    if (r.ranks.rank == 1) raise(SIGKILL);
     return "";
   };
   CHECK_THROWS_WITH(run_local_ranks(2, 20, dies), "rank 1: signal 9");
@@ -36,7 +36,7 @@ TEST_CASE("ALocalRankThatFailsIsNamedWithItsReason") {
 TEST_CASE("ALocalRankThatHangsIsEnded") {
   CHECK_THROWS_WITH(run_local_ranks(1,
                                     1,
-                                    [](const LocalRank&) -> std::string {
+                                    [](const Rendezvous&) -> std::string {
                                       for (;;) pause();
                                     }),
                     "rank 0: signal 14");

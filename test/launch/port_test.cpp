@@ -43,11 +43,11 @@ TEST_CASE("APortIsFreeAgainAfterItsListener") {
 
 TEST_CASE("AMasterThatDoesNotResolveHasAFallback") {
   World world;
-  world.master_addr = "no-such-host.invalid";
+  world.master.host = "no-such-host.invalid";
   CHECK(reachable_master(world) == "no-such-host.invalid");
   world.master_fallback = "127.0.0.1";
   CHECK(reachable_master(world) == "127.0.0.1");
-  world.master_addr = "localhost";
+  world.master.host = "localhost";
   CHECK(reachable_master(world) == "localhost");
 }
 

@@ -23,7 +23,14 @@ namespace gantrain {
 
 namespace {
 
-constexpr double kSoon = 1.5;  // seconds after the cause; a few milliseconds on an idle machine
+// Where the launcher would wait for a minute before it kills ranks, they must end by themselves, a
+// few milliseconds after the cause on an idle machine.
+constexpr double kSoon = 20;  // seconds
+LaunchOptions patient() {
+  LaunchOptions options;
+  options.patience.after_failure = 60;
+  return options;
+}
 
 [[noreturn]] void sleep_for_ever() {
   while (true) pause();
@@ -34,8 +41,8 @@ int done(const RankContext&, const char*) { return 0; }
 // Where rank 1 does something and the others sleep: they must be ended.
 template <auto act>
 int rank_one(const RankContext& context, const char*) {
-  shared_number(static_cast<size_t>(context.rank)) = getpid();
-  if (context.rank == 1) {
+  shared_number(static_cast<size_t>(context.rank())) = getpid();
+  if (context.rank() == 1) {
     mark_now();
     act(context);
     return 0;
@@ -73,7 +80,8 @@ TEST_CASE("AllRanksDoneIsZero") {
 
 TEST_CASE("ARanksExitCodeBecomesTheWorlds") {
   clear_shared_numbers();
-  const auto result = Launcher(rank_one<[](const RankContext&) { std::exit(3); }>, 3).wait();
+  const auto result =
+      Launcher(rank_one<[](const RankContext&) { std::exit(3); }>, 3, patient()).wait();
   CHECK(result.code == 3);
   CHECK(result.ended - marked() < kSoon);
   CHECK_THAT(result.err, Catch::Contains("rank 1 (") && Catch::Contains("ended with exit code 3"));
@@ -88,7 +96,8 @@ TEST_CASE("AKilledRankEndsTheWorldAndIsNamedLast") {
                                  context.board->set_run_folder("runs/7");
                                  raise(SIGKILL);
                                }>,
-                               3)
+                               3,
+                               patient())
                           .wait();
   CHECK(result.code == 6);
   CHECK(result.ended - marked() < kSoon);
@@ -145,7 +154,7 @@ TEST_CASE("AVictimOfADeadPeerIsNotNamed") {
   clear_shared_numbers();
   const auto result = Launcher(
                           [](const RankContext& context, const char*) -> int {
-                            if (context.rank == 0) {
+                            if (context.rank() == 0) {
                               shared_number(0) = getpid();
                               throw std::runtime_error("Connection closed by peer");
                             }
@@ -166,9 +175,9 @@ TEST_CASE("ARankThatIgnoresSigtermIsKilled") {
   clear_shared_numbers();
   const auto result = Launcher(
                           [](const RankContext& context, const char*) -> int {
-                            shared_number(static_cast<size_t>(context.rank)) = getpid();
+                            shared_number(static_cast<size_t>(context.rank())) = getpid();
                             signal(SIGTERM, SIG_IGN);
-                            if (context.rank == 1) {
+                            if (context.rank() == 1) {
                               while (shared_number(2) == 0) usleep(1000);
                               mark_now();
                               return 5;
@@ -188,7 +197,7 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
   Launcher launcher(
       [](const RankContext& context, const char*) -> int {
         signal(SIGTERM, SIG_IGN);
-        shared_number(static_cast<size_t>(context.rank)) = getpid();
+        shared_number(static_cast<size_t>(context.rank())) = getpid();
         sleep_for_ever();
       },
       3);
@@ -236,7 +245,7 @@ TEST_CASE("WhatARankStartedIsSweptAway") {
 TEST_CASE("OutputOfOtherRanksIsPrefixedInWholeLines") {
   const auto result = Launcher(
                           [](const RankContext& context, const char*) -> int {
-                            std::printf("out of %d\n", static_cast<int>(context.rank));
+                            std::printf("out of %d\n", static_cast<int>(context.rank()));
                             std::fprintf(stderr, "half ");
                             usleep(10'000);
                             std::fprintf(stderr, "line\nunfinished");
@@ -258,14 +267,14 @@ TEST_CASE("RanksHaveTheVariablesOfTorchrun") {
       Launcher(
           [](const RankContext& c, const char* config) -> int {
             const bool same =
-                variable("RANK") == std::to_string(c.rank) &&
-                variable("LOCAL_RANK") == std::to_string(c.local_rank) &&
+                variable("RANK") == std::to_string(c.rank()) &&
+                variable("LOCAL_RANK") == std::to_string(c.ranks().local_rank) &&
                 variable("WORLD_SIZE") == "2" && variable("LOCAL_WORLD_SIZE") == "2" &&
                 variable("GROUP_RANK") == "0" && variable("NODE_RANK") == "0" &&
-                variable("MASTER_ADDR") == "127.0.0.1" && c.master_addr == "127.0.0.1" &&
-                variable("MASTER_PORT") == std::to_string(c.master_port) &&
+                variable("MASTER_ADDR") == "127.0.0.1" && c.rendezvous.master.host == "127.0.0.1" &&
+                variable("MASTER_PORT") == std::to_string(c.rendezvous.master.port) &&
                 variable("OMP_NUM_THREADS") == "3" && c.threads == 3 &&
-                std::string(config) == "{}" && c.world_size == 2 && c.board->ranks() == 2;
+                std::string(config) == "{}" && c.ranks().world == 2 && c.board->ranks() == 2;
             return same ? 0 : 9;
           },
           2,
@@ -288,18 +297,18 @@ TEST_CASE("TheUsersThreadVariableStaysAsItIs") {
 TEST_CASE("RankZeroAloneHasTheListeningSocket") {
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
-                            if (c.rank == 0) {
-                              const int peer = accept(c.listen_fd, nullptr, nullptr);
+                            if (c.rank() == 0) {
+                              const int peer = accept(c.rendezvous.listen_fd, nullptr, nullptr);
                               return peer >= 0 ? 0 : 9;
                             }
                             sockaddr_in to{};
                             to.sin_family = AF_INET;
-                            to.sin_port = htons(static_cast<uint16_t>(c.master_port));
-                            to.sin_addr.s_addr = inet_addr(c.master_addr.c_str());
+                            to.sin_port = htons(static_cast<uint16_t>(c.rendezvous.master.port));
+                            to.sin_addr.s_addr = inet_addr(c.rendezvous.master.host.c_str());
                             const int fd = socket(AF_INET, SOCK_STREAM, 0);
                             const bool connected =
                                 connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0;
-                            return c.listen_fd == -1 && connected ? 0 : 9;
+                            return c.rendezvous.listen_fd == -1 && connected ? 0 : 9;
                           },
                           2)
                           .wait();
@@ -310,7 +319,7 @@ TEST_CASE("ABusyMasterPortEndsTheStart") {
   const Listener held = listen_on(0, true);
   LaunchOptions options;
   World world;
-  world.master_port = held.port;
+  world.master.port = held.port;
   const auto result = Launcher([] { return RankMain(done); }, world, options).wait();
   CHECK(result.code == 4);
   CHECK_THAT(result.err,
@@ -319,7 +328,7 @@ TEST_CASE("ABusyMasterPortEndsTheStart") {
 
 TEST_CASE("AnErrorWhileLoadingIsPrintedOnce") {
   World world;
-  world.world_size = world.local_world_size = 3;
+  world.ranks.world = world.ranks.local_world = 3;
   auto result =
       Launcher([]() -> RankMain { fail(Exit::kEnvironment, "no trainer here"); }, world, {}).wait();
   CHECK(result.code == 4);
@@ -336,7 +345,7 @@ TEST_CASE("RestartsHaveANewPortAndBoard") {
                           [](const RankContext& c, const char*) -> int {
                             if (c.slot().iteration() != 0 || c.slot().heartbeat_ns() != 0) return 9;
                             c.slot().beat(5, 5);
-                            if (c.attempt < 2 && c.rank == 1) raise(SIGKILL);
+                            if (c.attempt < 2 && c.rank() == 1) raise(SIGKILL);
                             if (c.attempt < 2) sleep_for_ever();
                             return 0;
                           },
@@ -368,12 +377,12 @@ TEST_CASE("ARankWithoutProgressEndsTheRun") {
   options.hang_timeout = Duration{0.5};
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
-                            c.slot().set_phase(c.rank == 1 ? "reading data" : "all-reduce");
+                            c.slot().set_phase(c.rank() == 1 ? "reading data" : "all-reduce");
                             do {  // rank 0 shows signs of life until rank 1 has shown one
-                              c.slot().beat(c.rank == 1 ? 7 : 8, 100);
+                              c.slot().beat(c.rank() == 1 ? 7 : 8, 100);
                               usleep(1000);
                             } while (c.board->slot(1).heartbeat_ns() == 0);
-                            if (c.rank == 1) mark_now();
+                            if (c.rank() == 1) mark_now();
                             sleep_for_ever();
                           },
                           2,

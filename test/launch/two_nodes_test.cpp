@@ -11,20 +11,21 @@ namespace gantrain {
 TEST_CASE("TwoLaunchersMakeOneWorld") {
   clear_shared_numbers();
   World world;
-  world.nnodes = 2;
-  world.world_size = 4;
-  world.local_world_size = 2;
-  world.master_addr = "127.0.0.1";
+  world.ranks.nodes = 2;
+  world.ranks.world = 4;
+  world.ranks.local_world = 2;
+  world.master.host = "127.0.0.1";
   const ReservedPort port;
-  world.master_port = port.number();
+  world.master.port = port.number();
   const LoadTrainer load = [] {
     return RankMain([](const RankContext& c, const char*) -> int {
-      ++shared_number(static_cast<size_t>(c.rank));
-      return c.rank == c.node_rank * 2 + c.local_rank && c.nnodes == 2 ? 0 : 9;
+      ++shared_number(static_cast<size_t>(c.rank()));
+      return c.rank() == c.ranks().node_rank * 2 + c.ranks().local_rank && c.ranks().nodes == 2 ? 0
+                                                                                                : 9;
     });
   };
   Launcher first(load, world, {});
-  world.node_rank = 1;
+  world.ranks.node_rank = 1;
   Launcher second(load, world, {});
   CHECK(first.wait().code == 0);
   CHECK(second.wait().code == 0);

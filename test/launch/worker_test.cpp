@@ -18,9 +18,9 @@ World worker(int64_t rank, const ReservedPort& port) {
   World world;
   world.role = World::Role::kWorker;
   world.source = "mpi";
-  world.rank = world.local_rank = rank;
-  world.world_size = world.local_world_size = 2;
-  world.master_port = port.number();
+  world.ranks.rank = world.ranks.local_rank = rank;
+  world.ranks.world = world.ranks.local_world = 2;
+  world.master.port = port.number();
   return world;
 }
 
@@ -32,9 +32,11 @@ Launcher run(int64_t rank, const ReservedPort& port, RankMain main) {
 
 TEST_CASE("AWorkerIsARankOfItsOwn") {
   const RankMain main = [](const RankContext& c, const char*) -> int {
-    const bool serves = c.rank == 0 ? c.listen_fd >= 0 : c.listen_fd < 0;
+    const bool serves = c.rank() == 0 ? c.rendezvous.listen_fd >= 0 : c.rendezvous.listen_fd < 0;
     const char* rank = std::getenv("RANK");
-    return serves && rank != nullptr && std::to_string(c.rank) == rank && c.world_size == 2 ? 0 : 9;
+    return serves && rank != nullptr && std::to_string(c.rank()) == rank && c.ranks().world == 2
+               ? 0
+               : 9;
   };
   const ReservedPort port;
   CHECK(run(0, port, main).wait().code == 0);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/running_statistics.h"
 #include "tensor_checks.h"
 
 using namespace gantrain;
@@ -23,30 +24,60 @@ TEST_CASE("BatchNormIsTorchsOwn") {
   CHECK(scaled_error(mine.forward(x), theirs->forward(x)) < 1e-6);
 }
 
-TEST_CASE("StatisticsThatAreTrackedLaterAreThoseTrackedAtOnce") {
-  auto norm = std::make_shared<BatchNorm2d>(3);
-  torch::nn::Module parent;
-  parent.register_module("norm", norm);
+TEST_CASE("StatisticsThatAreNotedAreThoseTrackedAtOnce") {
+  BatchNorm2d norm(3), at_once(3);
   const at::Tensor x = torch::randn({4, 3, 5, 5}) + 7;
-  at::Tensor y;
-  {
-    const TrackingLater guard(parent);
-    norm->forward(x * 3);  // the last one counts
-    y = norm->forward(x);
+  RunningStatistics noted;
+  for (int step = 0; step < 2; ++step) {
+    const RunningStatisticsScope scope(noted);
+    const at::Tensor y = norm.forward(x * (step + 1));
+    CHECK(std::abs(y.mean().item<float>()) < 1e-5);
   }
-  CHECK(norm->num_batches_tracked.item<int64_t>() == 0);
-  CHECK(norm->running_mean.abs().max().item<float>() == 0);
-  CHECK(std::abs(y.mean().item<float>()) < 1e-5);
-  BatchNorm2d at_once(3);
-  CHECK(torch::equal(y, at_once.forward(x)));
-  for (int again = 0; again < 2; ++again) {  // the second time there is nothing to track
-    track(parent);
-    CHECK(torch::equal(norm->running_mean, at_once.running_mean));
-    CHECK(torch::equal(norm->running_var, at_once.running_var));
-    CHECK(norm->num_batches_tracked.item<int64_t>() == 1);
+  CHECK(norm.num_batches_tracked.item<int64_t>() == 0);
+  CHECK(norm.running_mean.abs().max().item<float>() == 0);
+  CHECK(norm.running_var.min().item<float>() == 1);
+  noted.apply();
+  at_once.forward(x);
+  at_once.forward(x * 2);
+  CHECK(torch::equal(norm.running_mean, at_once.running_mean));
+  CHECK(torch::equal(norm.running_var, at_once.running_var));
+  CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
+  norm.forward(x);  // without a scope at once again
+  CHECK(norm.num_batches_tracked.item<int64_t>() == 3);
+}
+
+TEST_CASE("ANotedForwardLeavesNothingBehindAndCanBeRepeated") {
+  for (const bool over_ranks : {false, true}) {
+    CAPTURE(over_ranks);
+    BatchNorm2d norm(3);
+    if (over_ranks) norm.sum_over_ranks = [](const at::Tensor& t) { return t; };
+    const at::Tensor x = torch::randn({4, 3, 5, 5});
+    RunningStatistics first, second;
+    const auto forward = [&](RunningStatistics& into) {
+      const RunningStatisticsScope scope(into);
+      return norm.forward(x);
+    };
+    CHECK(torch::equal(forward(first), forward(second)));
+    CHECK(torch::equal(first.next(norm.running_mean), second.next(norm.running_mean)));
+    CHECK(torch::equal(first.next(norm.running_var), second.next(norm.running_var)));
+    CHECK(first.next(norm.num_batches_tracked).item<int64_t>() == 1);
+    CHECK(norm.running_mean.abs().max().item<float>() == 0);
+    CHECK(norm.num_batches_tracked.item<int64_t>() == 0);
   }
-  norm->forward(x);  // at once again
-  CHECK(norm->num_batches_tracked.item<int64_t>() == 2);
+}
+
+TEST_CASE("RunningStatisticsAreToldFromConstants") {
+  torch::nn::Module parent;
+  parent.register_module("norm", std::make_shared<BatchNorm2d>(3));
+  std::map<std::string, StateKind> kinds;
+  for (const StateTensor& item : state_with_kinds(parent)) kinds[item.name] = item.kind;
+  const std::map<std::string, StateKind> expected = {
+      {"norm.weight", StateKind::kParameter},
+      {"norm.bias", StateKind::kParameter},
+      {"norm.running_mean", StateKind::kRunningStatistic},
+      {"norm.running_var", StateKind::kRunningStatistic},
+      {"norm.num_batches_tracked", StateKind::kConstant}};
+  CHECK((kinds == expected));
 }
 
 namespace {

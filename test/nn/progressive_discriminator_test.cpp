@@ -62,14 +62,14 @@ TEST_CASE("WhatTakesPartIsWhatGetsAGradientOfScoresAndPenalty") {
     DiscriminatorShape shape = tiny(16);
     shape.blur = blurred;
     const auto D = made(shape);
-    for (const Level level :
+    for (const Level& level :
          {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
       D->zero_grad(/*set_to_none=*/true);
-      const InputGradients s =
-          input_gradients([&](const at::Tensor& x) { return D->forward(x, level); }, pictures(level.pixels));
+      const InputGradients s = input_gradients(
+          [&](const at::Tensor& x) { return D->forward(x, level); }, pictures(level.pixels));
       (s.scores.mean() + s.squared_norms.mean()).backward();
       for (const auto& item : D->named_parameters()) {
-        CAPTURE(item.key(), level.pixels, level.alpha);
+        CAPTURE(item.key(), level.pixels, level.alpha.host());
         CHECK(item.value().grad().defined() == D->active(item.key(), level.pixels, level.fading()));
         if (item.value().grad().defined())
           CHECK(torch::isfinite(item.value().grad()).all().item<bool>());

@@ -60,7 +60,7 @@ TEST_CASE("BlocksUpToTheLevelTakePartAndTheConvolutionsToRgbOfTheLevel") {
 
 TEST_CASE("OnlyLevelsOfTheNetworkAreTaken") {
   CHECK_NOTHROW(check_level({64, 0}, 64));
-  for (const Level level : {Level{128}, Level{2}, Level{0}, Level{12}, Level{-4}})
+  for (const Level& level : {Level{128}, Level{2}, Level{0}, Level{12}, Level{-4}})
     CHECK_THROWS(check_level(level, 64));
   CHECK_THROWS(check_level({8, -0.1}, 64));
   CHECK_THROWS(check_level({8, 1.1}, 64));

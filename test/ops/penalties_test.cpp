@@ -67,3 +67,16 @@ TEST_CASE("NoGradientReachesWhatMadeThePictures") {
   CHECK_FALSE(fake.grad().defined());
   CHECK(D.w.grad().defined());
 }
+
+// Pictures A w per layer: J_w^T y is A^T y, whatever w is.
+TEST_CASE("PathLengthsOfALinearGeneratorAreThoseOfItsMatrix") {
+  const at::Tensor A = torch::randn({3 * 4, 5}, at::kDouble).requires_grad_(true);
+  const at::Tensor ws = torch::randn({2, 2, 5}, at::kDouble).requires_grad_(true);
+  const at::Tensor y = torch::randn({2, 3, 2, 2}, at::kDouble);
+  const at::Tensor pictures = at::matmul(ws.sum(1), A.t()).reshape({2, 3, 2, 2});
+  const at::Tensor lengths = path_lengths(pictures, ws, y);
+  const at::Tensor expected = (at::matmul(y.reshape({2, 12}), A) / 2).norm(2, {1});
+  CHECK(torch::allclose(lengths, expected));
+  lengths.sum().backward();
+  CHECK(A.grad().defined());
+}

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "core/device_reads.h"
 #include "distributed/gradient_sync.h"
 #include "spawn_ranks.h"
 #include "tensor_checks.h"
@@ -15,6 +16,20 @@ using at::Tensor;
 namespace {
 
 bool same(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 0, 0, /*equal_nan=*/true); }
+
+// What the verdict says, wherever it lies; where both say something they must agree.
+bool is_finite(const GradientVerdict& verdict) {
+  const bool finite = verdict.found.item<float>() == 0;
+  if (verdict.finite && *verdict.finite != finite) throw std::logic_error("two verdicts");
+  return finite;
+}
+
+// Runs a law where reads are free, and with the paths of a device whose reads wait.
+void with_both_kinds_of_reads(const std::function<void()>& law) {
+  law();
+  const AssumeReadsWait assumed;
+  law();
+}
 
 // Plays a case of the fixture through a reduction: `mine` of the gradients is this rank's. Returns
 // how many steps differ in anything.
@@ -43,14 +58,14 @@ int differing_steps(const Rendezvous& r,
       p.mutable_grad() = Tensor();
       q.mutable_grad() = Tensor();
       sync->begin(true);
-      const Tensor loss = (p * mine(tensor("grad_p_scaled")[i], r.rank)).sum() +
-                          (q * mine(tensor("grad_q_scaled")[i], r.rank)).sum();
+      const Tensor loss = (p * mine(tensor("grad_p_scaled")[i], r.ranks.rank)).sum() +
+                          (q * mine(tensor("grad_q_scaled")[i], r.ranks.rank)).sum();
       sync->expect_backward(loss).backward();
       sync->finish();
-      const GradientReport report = guard.check(parameters);
+      const GradientVerdict verdict = guard.judge(parameters);
       const bool finite = tensor("found_inf")[i].item<int>() == 0;
-      bool equal = report.finite == finite &&
-                   *report.scale == tensor("scale_before")[i].item<double>() &&
+      bool equal = is_finite(verdict) == finite &&
+                   verdict.scale.item<double>() == tensor("scale_before")[i].item<double>() &&
                    same(guard.state()[0].second[0], tensor("scale_after")[i]) &&
                    same(guard.state()[1].second[0], tensor("tracker_after")[i]);
       if (finite) {
@@ -93,10 +108,14 @@ GuardSettings scaled_by(double scale, bool dynamic = true) {
 
 TEST_CASE("TheReferencesScalesAndStepsAreMetByOneAndTwoRanks") {
   for (const int64_t world : {1, 2}) {
-    CAPTURE(world);
-    CHECK(failed_ranks(world, [](const Rendezvous& r) {
-            return differing_steps(r, [](const Tensor& g, int64_t) { return g; });
-          }) == 0);
+    for (const bool reads_wait : {false, true}) {
+      CAPTURE(world, reads_wait);
+      CHECK(failed_ranks(world, [reads_wait](const Rendezvous& r) {
+              std::optional<AssumeReadsWait> assumed;
+              if (reads_wait) assumed.emplace();
+              return differing_steps(r, [](const Tensor& g, int64_t) { return g; });
+            }) == 0);
+    }
   }
 }
 
@@ -109,82 +128,167 @@ TEST_CASE("AnOverflowThatOneRankSeesLeavesTheStepOutOnAll") {
 }
 
 TEST_CASE("AScaleBelowItsFloorEndsTheRunAndNamesTheFirstParameter") {
-  GuardSettings settings = scaled_by(4);
-  settings.min_scale = 1;
-  GradientGuard guard(settings, "D", at::kCPU);
-  const auto step = [&](const char* bad) {
-    guard.check({{"good", parameter_with({1, 2})}, {bad, parameter_with({1, INFINITY})}});
-  };
-  step("first.weight");
-  step("second.weight");
-  const std::string message = diverged([&] { step("third.weight"); });
-  CHECK_THAT(message, Catch::Contains("precision.min_scale = 1"));
-  CHECK_THAT(message, Catch::Contains("D.first.weight"));
+  with_both_kinds_of_reads([] {
+    GuardSettings settings = scaled_by(4);
+    settings.min_scale = 1;
+    GradientGuard guard(settings, "D", at::kCPU);
+    const auto step = [&](size_t bad) {
+      NamedTensors all;
+      for (const char* name : {"good", "first.weight", "second.weight", "third.weight"})
+        all.emplace_back(name, parameter_with({1, all.size() == bad ? INFINITY : 2}));
+      guard.judge(all);
+      guard.settle();
+    };
+    step(1);
+    step(2);
+    const std::string message = diverged([&] { step(3); });
+    CHECK_THAT(message, Catch::Contains("precision.min_scale = 1"));
+    CHECK_THAT(message, Catch::Contains("D.first.weight"));
+  });
 }
 
 TEST_CASE("WithoutAScaleNonFiniteGradientsAreLeftOutCountedAndLimited") {
-  GuardSettings settings;
-  settings.limit = 3;
-  GradientGuard guard(settings, "G", at::kCPU);
-  const auto step = [&](float number) {
-    return guard.check({{"w", parameter_with({number})}}).finite;
-  };
-  CHECK_FALSE(step(NAN));
-  CHECK_FALSE(step(INFINITY));
-  CHECK(step(1));  // the row ends
-  CHECK_FALSE(step(NAN));
-  CHECK_FALSE(step(NAN));
-  CHECK(guard.state()[2].second.item<int64_t>() == 4);
-  CHECK(guard.state()[3].second.item<int64_t>() == 2);
-  CHECK_THAT(diverged([&] { step(NAN); }),
-             Catch::Contains("3 steps of G") && Catch::Contains("G.w"));
+  with_both_kinds_of_reads([] {
+    GuardSettings settings;
+    settings.nonfinite.limit = 3;
+    GradientGuard guard(settings, "G", at::kCPU);
+    const auto step = [&](float number) {
+      const bool finite = is_finite(guard.judge({{"w", parameter_with({number})}}));
+      guard.settle();
+      return finite;
+    };
+    CHECK_FALSE(step(NAN));
+    CHECK_FALSE(step(INFINITY));
+    CHECK(step(1));  // the row ends
+    CHECK_FALSE(step(NAN));
+    CHECK_FALSE(step(NAN));
+    CHECK(guard.state()[2].second.item<int64_t>() == 4);
+    CHECK(guard.state()[3].second.item<int64_t>() == 2);
+    CHECK_THAT(diverged([&] { step(NAN); }),
+               Catch::Contains("3 steps of G") && Catch::Contains("G.w"));
+  });
 }
 
 TEST_CASE("AskedToStopItStopsAtTheFirstNonFiniteGradient") {
-  GuardSettings settings;
-  settings.on_nonfinite = OnNonfinite::kStop;
-  GradientGuard guard(settings, "G", at::kCPU);
-  CHECK(guard.check({{"w", parameter_with({1})}}).finite);
-  CHECK_THAT(diverged([&] {
-               guard.check({{"w", parameter_with({NAN})}});
-             }),
-             Catch::Contains("G.w"));
-  // A dynamic scale looks for its limit that way.
-  settings.scaler = scaled_by(1024).scaler;
-  GradientGuard scaled(settings, "G", at::kCPU);
-  CHECK_FALSE(scaled.check({{"w", parameter_with({NAN})}}).finite);
+  with_both_kinds_of_reads([] {
+    GuardSettings settings;
+    settings.nonfinite.action = OnNonfinite::kStop;
+    GradientGuard guard(settings, "G", at::kCPU);
+    CHECK(is_finite(guard.judge({{"w", parameter_with({1})}})));
+    guard.settle();
+    CHECK_THAT(diverged([&] {
+                 guard.judge({{"w", parameter_with({NAN})}});
+                 guard.settle();
+               }),
+               Catch::Contains("G.w"));
+    // A dynamic scale looks for its limit that way.
+    settings.scaler = scaled_by(1024).scaler;
+    GradientGuard scaled(settings, "G", at::kCPU);
+    CHECK_FALSE(is_finite(scaled.judge({{"w", parameter_with({NAN})}})));
+    CHECK_NOTHROW(scaled.settle());
+  });
 }
 
 TEST_CASE("FiniteGradientsOfFloat32PassUnchanged") {
-  GradientGuard guard({}, "G", at::kCPU);
-  const Tensor p = parameter_with({1, -0.0F, 3e38F, 1e-42F});
-  const Tensor before = p.grad().clone();
-  const Tensor none = torch::zeros({1}).requires_grad_(true);
-  const GradientReport report = guard.check({{"p", p}, {"none", none}});
-  CHECK(report.finite);
-  CHECK_FALSE(report.scale);
-  CHECK(torch::equal(p.grad(), before));
-  const Tensor loss = torch::ones({});
-  CHECK(guard.scaled(loss).is_same(loss));
+  with_both_kinds_of_reads([] {
+    GradientGuard guard({}, "G", at::kCPU);
+    const Tensor p = parameter_with({1, -0.0F, 3e38F, 1e-42F});
+    const Tensor before = p.grad().clone();
+    const Tensor none = torch::zeros({1}).requires_grad_(true);
+    const GradientVerdict verdict = guard.judge({{"p", p}, {"none", none}});
+    CHECK(is_finite(verdict));
+    CHECK_FALSE(verdict.scale.defined());
+    CHECK_FALSE(verdict.norm.defined());
+    CHECK(torch::equal(p.grad(), before));
+    const Tensor loss = torch::ones({});
+    CHECK(guard.scaled(loss).is_same(loss));
+  });
 }
 
 TEST_CASE("GradientsAreClippedAfterUnscaling") {
-  const double scale = 8;
-  GuardSettings settings = scaled_by(scale, /*dynamic=*/false);
-  settings.optim.clip_norm = 2.5;
-  GradientGuard by_norm(settings, "G", at::kCPU);
-  const Tensor p = parameter_with({3 * 8, 0}), q = parameter_with({4 * 8});
-  const GradientReport report = by_norm.check({{"p", p}, {"q", q}});
-  CHECK(*report.norm == Approx(5));
-  CHECK(torch::allclose(p.grad(), torch::tensor({1.5F, 0.0F}), 1e-5));
-  CHECK(torch::allclose(q.grad(), torch::tensor({2.0F}), 1e-5));
-  const Tensor small = parameter_with({8});  // 1 unscaled: stays
-  by_norm.check({{"p", small}});
-  CHECK(small.grad().item<float>() == 1);
+  with_both_kinds_of_reads([] {
+    const double scale = 8;
+    GuardSettings settings = scaled_by(scale, /*dynamic=*/false);
+    settings.optim.clip_norm = 2.5;
+    GradientGuard by_norm(settings, "G", at::kCPU);
+    const Tensor p = parameter_with({3 * 8, 0}), q = parameter_with({4 * 8});
+    const GradientVerdict verdict = by_norm.judge({{"p", p}, {"q", q}});
+    CHECK(verdict.norm.item<float>() == Approx(5));
+    CHECK(torch::allclose(p.grad(), torch::tensor({1.5F, 0.0F}), 1e-5));
+    CHECK(torch::allclose(q.grad(), torch::tensor({2.0F}), 1e-5));
+    const Tensor small = parameter_with({8});  // 1 unscaled: stays
+    by_norm.judge({{"p", small}});
+    CHECK(small.grad().item<float>() == 1);
 
-  settings.optim = {0, 2};
-  GradientGuard by_value(settings, "G", at::kCPU);
-  const Tensor r = parameter_with({-100 * 8, 1 * 8, 3 * 8});
-  by_value.check({{"r", r}});
-  CHECK(torch::equal(r.grad(), torch::tensor({-2.0F, 1.0F, 2.0F})));
+    settings.optim = {0, 2};
+    GradientGuard by_value(settings, "G", at::kCPU);
+    const Tensor r = parameter_with({-100 * 8, 1 * 8, 3 * 8});
+    by_value.judge({{"r", r}});
+    CHECK(torch::equal(r.grad(), torch::tensor({-2.0F, 1.0F, 2.0F})));
+  });
+}
+
+TEST_CASE("AVerdictIsKnownAtOnceOnlyWhereReadsAreFree") {
+  const NamedTensors good = {{"w", parameter_with({1})}};
+  CHECK(GradientGuard({}, "G", at::kCPU).judge(good).finite == true);
+  const AssumeReadsWait assumed;
+  CHECK_FALSE(GradientGuard({}, "G", at::kCPU).judge(good).finite.has_value());
+}
+
+TEST_CASE("WhereReadsWaitConsequencesAreDrawnAtATickAlone") {
+  const AssumeReadsWait assumed;
+  GuardSettings settings;
+  settings.nonfinite.limit = 2;
+  GradientGuard guard(settings, "G", at::kCPU);
+  const auto step = [&](float first, float second) {
+    guard.judge({{"a", parameter_with({first})},
+                 {"none", torch::zeros({1}).requires_grad_(true)},
+                 {"b", parameter_with({second})}});
+  };
+  CHECK_NOTHROW(step(1, NAN));
+  CHECK_NOTHROW(step(NAN, 1));
+  CHECK_NOTHROW(step(1, 1));  // the row has ended, and is still heard of
+  const std::string message = diverged([&] { guard.settle(); });
+  CHECK_THAT(message, Catch::Contains("2 steps of G in a row") && Catch::Contains("G.b"));
+  // It has been said once.
+  CHECK(diverged([&] { guard.settle(); }).empty());
+  step(1, 1);
+  CHECK(diverged([&] { guard.settle(); }).empty());
+}
+
+TEST_CASE("ARowThatATickFallsIntoIsCountedOn") {
+  const AssumeReadsWait assumed;
+  GuardSettings settings;
+  settings.nonfinite.limit = 3;
+  GradientGuard guard(settings, "G", at::kCPU);
+  const auto step = [&] { guard.judge({{"w", parameter_with({NAN})}}); };
+  step();
+  step();
+  CHECK(diverged([&] { guard.settle(); }).empty());
+  step();
+  CHECK_THAT(diverged([&] { guard.settle(); }), Catch::Contains("3 steps of G in a row"));
+}
+
+TEST_CASE("StepsLeftOutBeforeAResumeAreNoNews") {
+  with_both_kinds_of_reads([] {
+    GuardSettings settings;
+    settings.nonfinite.action = OnNonfinite::kStop;
+    GradientGuard guard(settings, "G", at::kCPU);
+    const NamedTensors state = guard.state();
+    state[2].second.fill_(7);  // skipped, in the run that is gone on with
+    guard.begin();
+    CHECK(is_finite(guard.judge({{"w", parameter_with({1})}})));
+    CHECK(diverged([&] { guard.settle(); }).empty());
+    CHECK(state[2].second.item<int64_t>() == 7);
+  });
+}
+
+TEST_CASE("PhasesOfAPlayerMayHaveGradientsOfDifferentParameters") {
+  const AssumeReadsWait assumed;
+  GradientGuard guard({}, "D", at::kCPU);
+  const Tensor none = torch::zeros({1}).requires_grad_(true);
+  guard.judge({{"a", parameter_with({1})}, {"b", parameter_with({NAN})}});
+  guard.judge({{"a", none}, {"b", parameter_with({1})}});
+  CHECK_NOTHROW(guard.settle());
+  CHECK(guard.state()[2].second.item<int64_t>() == 1);
 }

@@ -18,7 +18,7 @@ namespace {
 struct Toy {
   explicit Toy(int64_t side)
       : config(toy_config({{"data.resolution", side}})),
-        recipe(toy_row().make({config, 0, side, 3, {}, at::kCPU, at::kFloat, {}})) {
+        recipe(toy_row().make({config, 0, side, 3, {}, at::kCPU, at::kFloat})) {
     for (const Player* player : recipe->players()) {
       for (const auto& [name, tensor] : state_of(*player->network))
         tensors[player->name + "." + name] = tensor;
@@ -53,7 +53,7 @@ class Renaming final : public Recipe {
  public:
   explicit Renaming(Recipe& toy) : toy_(toy) {}
   std::vector<Player*> players() override { return toy_.players(); }
-  std::vector<Phase>& phases() override { return toy_.phases(); }
+  const std::vector<Phase>& phases() const override { return toy_.phases(); }
   Json model() const override { return toy_.model(); }
   TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
     CHECK(file.count("D.level") == 1);

@@ -6,11 +6,10 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "spawn_ranks.h"
-#include "temporary_folder.h"
+#include "run_ranks.h"
+#include "step_setup.h"
 #include "tensor_checks.h"
 #include "toy_recipe.h"
-#include "train/step.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -26,8 +25,7 @@ struct Parts {  // micro-batches of a step
 };
 
 // Heusel et al. 2017's two time scales, as MMagic's SAGAN has them.
-Config two_time_scales(const Parts& parts) {
-  std::map<std::string, Json> values;
+Config two_time_scales(const Parts& parts, std::map<std::string, Json> values) {
   for (const std::string player : {"G", "D"}) {
     values[player + ".optimizer"] = "adam";
     values[player + ".adam.lr"] = player == "G" ? 1e-4 : 4e-4;
@@ -39,23 +37,10 @@ Config two_time_scales(const Parts& parts) {
   return toy_config(values);
 }
 
-// A recipe keeps a reference to its configuration.
-struct Made {
-  Config config;
-  std::unique_ptr<Recipe> recipe;
-  explicit Made(const Parts& parts)
-      : config(two_time_scales(parts)),
-        recipe(toy_row().make(
-            {config, 0, 8, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {
-             }})) {}
-};
-
-PrecisionOptions half() {
-  PrecisionOptions o;
-  o.amp = Amp::kFp16;
-  o.initial_scale = kScale;
-  o.growth_interval = kInterval;
-  return o;
+std::map<std::string, Json> half() {
+  return {{"precision.amp", "fp16"},
+          {"precision.initial_scale", kScale},
+          {"precision.growth_interval", kInterval}};
 }
 
 struct Trained {
@@ -73,28 +58,20 @@ void keep_weights(Recipe& recipe, NamedTensors& weights) {
 
 constexpr Parts kParts{4, 8};
 
-Trained by_the_loop(const PrecisionOptions& options, const Parts& parts, const Rendezvous& r = {}) {
-  const Made made(parts);
-  const auto& recipe = made.recipe;
-  const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-  TrainOptions train;
-  train.batch = kBatch;
-  std::vector<PlayerState> players = make_players(*recipe, plan_batch(train, r.world), {}, group);
-  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
-  guard_gradients(players, options, train, {}, at::kCPU);
+Trained by_the_loop(const std::map<std::string, Json>& precision,
+                    const Parts& parts,
+                    const Rendezvous& r = {}) {
+  StepOnCpu step(toy_row(), two_time_scales(parts, precision), r);
   Trained result;
-  StepHooks hooks{[](const std::string&) {}, [](const std::string&, const Tensor&) {}};
-  hooks.precision = &precision;
-  hooks.gradients = [&](const Player& player, const GradientReport& report) {
-    result.scales[player.name].push_back(report.scale.value_or(1));
-    if (!report.finite) ++result.skipped;
-  };
   for (int64_t i = 0; i < kIterations; ++i) {
-    const Tensor mine =
-        toy_pictures(kBatch, i).slice(0, r.rank, std::nullopt, r.world).contiguous();
-    run_iteration(*recipe, players, {mine, {}, r.rank, i}, hooks);
+    for (const PhaseReport& phase : step.run(toy_pictures(kBatch, i), i).phases) {
+      const GradientVerdict& verdict = phase.verdict;
+      result.scales[phase.phase->player.name].push_back(
+          verdict.scale.defined() ? verdict.scale.item<double>() : 1);
+      if (!verdict.finite.value()) ++result.skipped;
+    }
   }
-  keep_weights(*recipe, result.weights);
+  keep_weights(step->recipe(), result.weights);
   return result;
 }
 
@@ -141,8 +118,8 @@ Tensor under_autocast(const std::function<Tensor()>& loss) {
 }
 
 Trained by_hand() {
-  const Made made(kParts);
-  const auto& recipe = made.recipe;
+  const Config config = two_time_scales(kParts, {});
+  const auto recipe = toy_row().make({config, 0, 8, 3, {}, at::kCPU, at::kFloat});
   Trained result;
   std::map<std::string, Side> sides;
   for (Player* player : recipe->players()) {
@@ -156,18 +133,17 @@ Trained by_hand() {
     }
   }
   for (int64_t i = 0; i < kIterations; ++i) {
-    for (Phase& phase : recipe->phases()) {
-      if (i % phase.interval != 0) continue;
+    for (const Phase& phase : recipe->phases()) {
+      if (!phase.is_due(i)) continue;
       Side& side = sides.at(phase.player.name);
       for (auto& [name, other] : sides) {
         for (Tensor& p : other.parameters) p.requires_grad_(&other == &side);
       }
       for (int64_t k = 0; k < side.parts; ++k) {
-        Batch part;
-        part.real = toy_pictures(kBatch, i).slice(0, k, std::nullopt, side.parts).contiguous();
+        PhaseInput part = whole_batch(*recipe, phase, {toy_pictures(kBatch, i), {}, i});
+        part.real = part.real.slice(0, k, std::nullopt, side.parts).contiguous();
         part.samples = {k, side.parts, kBatch / side.parts};
-        part.iteration = i;
-        const Tensor loss = under_autocast([&] { return phase.loss(part); });
+        const Tensor loss = under_autocast([&] { return phase.run(part).loss; });
         ((loss / side.parts).to(at::kFloat) * side.scale).backward();
       }
       result.scales[phase.player.name].push_back(side.scale);
@@ -176,10 +152,6 @@ Trained by_hand() {
   }
   keep_weights(*recipe, result.weights);
   return result;
-}
-
-std::vector<PlayerState> toy_players(Recipe& recipe) {
-  return make_players(recipe, {8, 1, 8, 1}, {}, Group::join({}, BackendKind::kGloo, at::kCPU, 20));
 }
 
 }  // namespace
@@ -200,44 +172,34 @@ TEST_CASE("TwoTimeScalesAccumulationAndADynamicScaleAreTheHandWrittenLoops") {
 
 // As long as no gradient leaves float16's range: a rank's own are twice those of half the loss.
 TEST_CASE("TwoRanksAreTwoAccumulatedMicroBatchesUnderAmpBitForBit") {
-  for (const Amp amp : {Amp::kBf16, Amp::kFp16}) {
-    const TemporaryFolder folder;
-    PrecisionOptions options;
-    options.amp = amp;
-    options.initial_scale = 1024;
-    for (const int64_t world : {1, 2}) {
-      REQUIRE(failed_ranks(world, [&](const Rendezvous& r) {
-                const int64_t parts = 2 / r.world;
-                const Trained trained = by_the_loop(options, {parts, parts}, r);
-                if (r.rank == 0)
-                  save_safetensors(folder / std::to_string(r.world), trained.weights, {});
-                return static_cast<int>(trained.skipped);
-              }) == 0);
-    }
-    const auto one = load_safetensors(folder / "1").tensors;
-    const auto two = load_safetensors(folder / "2").tensors;
-    for (const auto& [name, tensor] : one) {
-      CAPTURE(name, static_cast<int>(amp));
-      CHECK(torch::equal(two.at(name), tensor));
-    }
+  for (const char* amp : {"bf16", "fp16"}) {
+    CAPTURE(amp);
+    const auto trained = [amp](const Rendezvous& r) {
+      const int64_t parts = 2 / r.ranks.world;
+      const Trained result = by_the_loop(
+          {{"precision.amp", amp}, {"precision.initial_scale", 1024}}, {parts, parts}, r);
+      if (result.skipped > 0) throw std::logic_error("a step was left out");
+      return result.weights;
+    };
+    const TensorsByName one = result_of_ranks(1, trained);
+    check_same_bits(result_of_ranks(2, trained), one);
   }
 }
 
 TEST_CASE("BlocksThatStayInFloat32MustExist") {
-  const Made made({1, 1});
-  const std::vector<PlayerState> players = toy_players(*made.recipe);
+  StepOnCpu step(toy_row(), toy_config());
   PrecisionOptions options;
   options.keep_float32 = "G, D";
-  CHECK(forward_precision(options, at::kCPU, players).keep_float32 ==
+  CHECK(forward_precision(options, at::kCPU, step->players()).keep_float32 ==
         std::vector<std::string>{"G", "D"});
   options.keep_float32 = "G,E";
-  CHECK_THROWS_WITH(forward_precision(options, at::kCPU, players),
+  CHECK_THROWS_WITH(forward_precision(options, at::kCPU, step->players()),
                     Catch::Contains("E is no network or block"));
 }
 
 TEST_CASE("ForwardPassesAreLoweredByAutocastAlone") {
-  const Made made({1, 1});
-  const std::vector<PlayerState> players = toy_players(*made.recipe);
+  StepOnCpu step(toy_row(), toy_config());
+  const std::vector<PlayerState>& players = step->players();
   PrecisionOptions options;
   const auto lowered = [&] { return forward_precision(options, at::kCPU, players).autocast_type; };
   CHECK_FALSE(lowered());
@@ -249,11 +211,9 @@ TEST_CASE("ForwardPassesAreLoweredByAutocastAlone") {
 }
 
 TEST_CASE("OnlyFloat16IsScaledAndBlocksAreNotUnlessAsked") {
-  const Made made({1, 1});
-  std::vector<PlayerState> players = toy_players(*made.recipe);
-  const auto scale = [&](const PrecisionOptions& options) {
-    guard_gradients(players, options, {}, {}, at::kCPU);
-    return players[0].guard->scaled(torch::ones({})).item<double>();
+  const auto scale = [](const PrecisionOptions& options) {
+    const GradientGuard guard(guard_settings(options, {}, {}, at::kCPU), "G", at::kCPU);
+    return guard.scaled(torch::ones({})).item<double>();
   };
   PrecisionOptions o;
   CHECK(scale(o) == 1);
@@ -265,5 +225,6 @@ TEST_CASE("OnlyFloat16IsScaledAndBlocksAreNotUnlessAsked") {
   CHECK(scale(o) == 1);
   o.loss_scale = {LossScale::Kind::kFixed, 512};
   CHECK(scale(o) == 512);
-  CHECK(players[0].guard != players[1].guard);
+  StepOnCpu step(toy_row(), toy_config());
+  CHECK(step->players()[0].guard != step->players()[1].guard);
 }

@@ -108,3 +108,106 @@ TEST_CASE("ParametersThatAreNotActiveStayWhereTheyAre") {
     CHECK(torch::equal(y, still));
   }
 }
+
+namespace {
+
+PlayerOptions options_of(OptimizerKind kind) {
+  PlayerOptions o;
+  o.optimizer = kind;
+  o.sgd.momentum = 0.9;
+  return o;
+}
+
+constexpr OptimizerKind kKinds[] = {
+    OptimizerKind::kAdam, OptimizerKind::kSgd, OptimizerKind::kRmsprop};
+
+// A verdict that is known on the host, or on the device alone.
+GradientVerdict verdict(bool finite, bool known) {
+  GradientVerdict v;
+  v.found = torch::full({1}, finite ? 0.0F : 1.0F);
+  if (known) v.finite = finite;
+  return v;
+}
+
+// Parameter and state after steps of which the second has a gradient that is not finite.
+std::vector<at::Tensor> after_a_bad_step(OptimizerKind kind, bool known) {
+  at::Tensor x = torch::linspace(1, 2, 3).requires_grad_(true);
+  const auto optimizer = Optimizer::create(options_of(kind), {{"x", x}});
+  std::vector<at::Tensor> seen;
+  for (const bool finite : {true, false, true}) {
+    optimizer->clear_gradients();
+    x.pow(3).sum().backward();
+    if (!finite) x.grad()[1] = NAN;
+    optimizer->step(verdict(finite, known));
+    seen.push_back(x.detach().clone());
+    for (const auto& [name, tensor] : optimizer->state()) seen.push_back(tensor.clone());
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("AStepWithoutFiniteGradientsIsLeftOutWhereverTheVerdictLies") {
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    const std::vector<at::Tensor> host = after_a_bad_step(kind, true);
+    const std::vector<at::Tensor> device = after_a_bad_step(kind, false);
+    const size_t each = host.size() / 3;
+    for (size_t i = 0; i < each; ++i) {
+      CHECK(torch::equal(host[each + i], host[i]));            // the bad step left all as it was
+      CHECK_FALSE(torch::equal(host[2 * each + i], host[i]));  // the next one did not
+    }
+    for (size_t i = 0; i < host.size(); ++i) CHECK(torch::equal(device[i], host[i]));
+  }
+}
+
+TEST_CASE("StepsAlongARampAreStepsWithItsNumbers") {
+  const Scheduled rate(0.1, 0.02, Kimg{100}, RampShape::kCosine),
+      first(0.5, 0.9, Kimg{80}, RampShape::kLinear), second(0.9, 0.99, Kimg{50}, RampShape::kStep);
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    PlayerOptions ramp = options_of(kind);
+    ramp.adam.lr = ramp.sgd.lr = ramp.rmsprop.lr = rate;
+    ramp.adam.beta1 = first;
+    ramp.adam.beta2 = second;
+    at::Tensor x = torch::linspace(1, 2, 3).requires_grad_(true);
+    const auto along = Optimizer::create(ramp, {{"x", x}});
+    at::Tensor y = x.detach().clone().requires_grad_(true);
+    NamedTensors moments;
+    for (int64_t images = 0; images < 160; images += 20) {
+      along->move_to(images);
+      along->clear_gradients();
+      x.pow(2).sum().backward();
+      along->step();
+      // One step by an optimizer of constants that goes on with the moments of the one before it.
+      PlayerOptions constant = options_of(kind);
+      constant.adam.lr = constant.sgd.lr = constant.rmsprop.lr = rate.at(images);
+      constant.adam.beta1 = first.at(images);
+      constant.adam.beta2 = second.at(images);
+      const auto single = Optimizer::create(constant, {{"y", y}});
+      const NamedTensors state = single->state();
+      for (size_t i = 0; i < moments.size(); ++i) {
+        at::Tensor into = state[i].second;
+        into.copy_(moments[i].second);
+      }
+      y.pow(2).sum().backward();
+      single->step();
+      single->clear_gradients();
+      moments = single->state();
+      CAPTURE(images);
+      CHECK(torch::equal(x, y));
+    }
+  }
+}
+
+TEST_CASE("AStagesFactorAppliesToTheRampsRate") {
+  PlayerOptions o = options_of(OptimizerKind::kSgd);
+  o.sgd = {Scheduled(1, 3, Kimg{100}, RampShape::kLinear), 0};
+  at::Tensor x = torch::zeros({1}).requires_grad_(true);
+  const auto optimizer = Optimizer::create(o, {{"x", x}});
+  optimizer->scale_rate(0.5);
+  optimizer->move_to(50);
+  x.sum().backward();
+  optimizer->step();
+  CHECK(x.item<float>() == -1);  // 0.5 * 2
+}

@@ -3,9 +3,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/device_reads.h"
 #include "spawn_ranks.h"
+#include "step_setup.h"
 #include "temporary_folder.h"
 #include "tensor_checks.h"
+#include "toy_recipe.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -16,8 +19,8 @@ TEST_CASE("ARowHoldsTheMeansOverAllRanks") {
   CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
           Reporter reporter(group, 1000, 0);
-          if (r.rank == 0) reporter.open(folder.path(), 0);
-          reporter.record("Loss/scores/real", torch::full({3}, static_cast<double>(r.rank)));
+          if (r.ranks.rank == 0) reporter.open(folder.path(), 0);
+          reporter.record("Loss/scores/real", torch::full({3}, static_cast<double>(r.ranks.rank)));
           reporter.record("Loss/G/loss", torch::tensor(2.0));
           reporter.tick({64, 1, 1, 0.5});
           reporter.finish();
@@ -37,7 +40,7 @@ TEST_CASE("ALossThatIsNotFiniteStopsAllRanks") {
   CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
           Reporter reporter(group, 1000, 0);
-          reporter.record("Loss/G/loss", torch::tensor(r.rank == 1 ? NAN : 1.0));
+          reporter.record("Loss/G/loss", torch::tensor(r.ranks.rank == 1 ? NAN : 1.0));
           try {
             reporter.tick({64, 1, 1, 0.5});
           } catch (const UserError& e) {
@@ -47,4 +50,42 @@ TEST_CASE("ALossThatIsNotFiniteStopsAllRanks") {
           }
           return 1;
         }) == 0);
+}
+
+namespace {
+
+// The row of stats.jsonl of five iterations, of which the third has gradients that are not finite,
+// without what no two runs share.
+Json row_of_a_run_with_a_bad_step(bool reads_wait) {
+  std::optional<AssumeReadsWait> assumed;
+  if (reads_wait) assumed.emplace();
+  const TemporaryFolder folder;
+  StepOnCpu step(toy_row(), toy_config({{"optim.clip_norm", 0.01}}));
+  Reporter reporter(step.group(), 1000, 0);
+  reporter.open(folder.path(), 0);
+  for (int64_t i = 0; i < 5; ++i) {
+    at::Tensor pictures = toy_pictures(8, i);
+    if (i == 2) pictures[0].fill_(NAN);
+    reporter.record(step.run(pictures, i));
+  }
+  reporter.tick({40, 5, 1, 0.5});
+  reporter.finish();
+  Json row = Json::parse(read_file(folder / "stats.jsonl"));
+  for (const char* key :
+       {"timestamp", "Timing/comm", "Timing/sec_per_kimg", "Resources/cpu_mem_gb"})
+    row.erase(key);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("StepsThatAreLeftOutAreCountedAndTheirLossesNotReportedWhereverTheVerdictLies") {
+  const Json row = row_of_a_run_with_a_bad_step(false);
+  CHECK(row["AMP/D/skipped"]["mean"] == 1);
+  CHECK(row["AMP/G/skipped"]["mean"] == 0);
+  CHECK(row["Loss/D/loss"]["num"] == 4);
+  CHECK_FALSE(row["Loss/D/loss"].contains("bad"));
+  CHECK(row["Loss/G/loss"]["num"] == 3);
+  CHECK(row["Gradients/D/norm"]["num"] == 4);
+  CHECK(row_of_a_run_with_a_bad_step(true).dump(1) == row.dump(1));
 }

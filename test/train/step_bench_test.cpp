@@ -17,7 +17,7 @@ TEST_CASE("TimedIterationsAreCountedWithTheirTraffic") {
             const Config config = toy_config();
             const RecipeRow toy = toy_row();
             const StepTimes times = time_steps({config, toy, /*warm=*/1, /*steps=*/4}, r);
-            write_file(folder / std::to_string(r.rank), to_json(times).dump());
+            write_file(folder / std::to_string(r.ranks.rank), to_json(times).dump());
             return 0;
           }) == 0);
   std::vector<StepTimes> ranks;

@@ -7,18 +7,16 @@ namespace gantrain {
 
 // Every way in which a recipe may call its networks: G by its parts mapping, noise (no parameters),
 // fixed (frozen for good) and synthesis; D twice with different inputs and by a member function
-// that is not forward; a phase that is a penalty alone and leaves D's bias out. Options are
-// toy_config's.
-std::unique_ptr<Recipe> make_parts_recipe(const RecipeContext& context);
+// that is not forward; a phase that is a penalty alone, at odd iterations, and leaves D's bias out.
+// Its pictures are toy_pictures(). Keys of its own: G.*, D.*, and parts.d_interval, the interval of
+// D's main phase.
+RecipeRow parts_row();
+Config parts_config(const std::map<std::string, Json>& changes = {});
 
-// A GAN that grows: at `level` the blocks up to it take part, and are active. `promises`: its
-// phases say that they reach all that is active.
-class GrowingRecipe : public Recipe {
- public:
-  int64_t level = 0;
-};
-std::unique_ptr<GrowingRecipe> make_growing_recipe(const RecipeContext& context,
-                                                   bool promises,
-                                                   int64_t width = 6);
+// A GAN that grows: in stage 0, 1 or 2 the blocks up to that number take part, and are active. All
+// stages take toy_pictures(). Keys of its own: G.*, D.*, growing.promises (its phases say that they
+// reach all that is active; on) and growing.width.
+RecipeRow growing_row();
+Config growing_config(const std::map<std::string, Json>& changes = {});
 
 }  // namespace gantrain

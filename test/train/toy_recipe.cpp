@@ -3,9 +3,8 @@
 
 #include <torch/torch.h>
 
-#include "data/options.h"
-#include "distributed/options.h"
-#include "train/options.h"
+#include "gan/options.h"
+#include "step_setup.h"
 
 namespace gantrain {
 
@@ -13,16 +12,34 @@ namespace {
 
 constexpr int64_t kZ = 5;
 
-struct ToyG final : torch::nn::Module {
+struct Options {
+  PlayerOptions G, D;
+  bool hands_over = false;
+  bool promises = false;
+};
+template <class Field>
+void fields(Options& o, Field&& field) {
+  field("G", o.G, "generator");
+  field("D", o.D, "discriminator");
+  field("toy.hands_over", o.hands_over, "D's phase hands its pictures over to G's");
+  field("toy.promises", o.promises, "all parameters take part in all phases");
+}
+
+struct ToyG final : torch::nn::Module, HasRunningStatistics {
   explicit ToyG(int64_t side) : side(side) {
     weight = register_parameter("weight",
                                 torch::linspace(-0.3, 0.4, kZ * 3 * side * side).reshape({kZ, -1}));
     count = register_buffer("running_mean", torch::zeros({2}));
   }
   at::Tensor forward(const at::Tensor& z) {
-    count.add_(is_training() ? z.mean().detach() : torch::zeros({}));
+    if (is_training()) {
+      const torch::NoGradGuard no_grad;
+      RunningStatistics* noted = noted_running_statistics();
+      (noted == nullptr ? count : noted->next(count)).add_(z.mean());
+    }
     return torch::tanh(torch::matmul(z, weight)).reshape({-1, 3, side, side});
   }
+  std::vector<std::string> running_statistics() const override { return {"running_mean"}; }
   int64_t side;
   at::Tensor weight, count;
 };
@@ -38,53 +55,81 @@ struct ToyD final : torch::nn::Module {
   at::Tensor weight, bias;
 };
 
-class Toy final : public Recipe {
+at::Tensor flag(bool value) { return torch::full({1}, value ? 1.0 : 0.0); }
+
+class Toy final : public ToyRecipe {
  public:
   explicit Toy(const RecipeContext& c)
-      : context_(c),
+      : options_(c.config.read<Options>("")),
+        resolution_(c.resolution),
         G_net_(std::make_shared<ToyG>(c.resolution)),
         D_net_(std::make_shared<ToyD>(c.resolution)),
-        G_player_{"G", G_net_, c.config.read<PlayerOptions>("G.")},
-        D_player_{"D", D_net_, c.config.read<PlayerOptions>("D.")},
+        G_player_{"G", G_net_, options_.G},
+        D_player_{"D", D_net_, options_.D},
         G_(G_player_, G_net_),
         D_(D_player_, D_net_) {
     for (const Player* p : {&G_player_, &D_player_}) move_to(*p->network, c.device, c.dtype);
-    const auto like = at::TensorOptions().device(c.device).dtype(c.dtype);
-    mean_z_ = torch::zeros({kZ}, like);
-    sum_.name = "mean_z";
-    sum_.sum = torch::zeros({kZ + 1}, like);
-    sum_.moved = [this](int64_t) { mean_z_.copy_(sum_.sum.narrow(0, 0, kZ) / sum_.sum[kZ]); };
+    mean_z_ = torch::zeros({kZ}, at::TensorOptions(c.device).dtype(c.dtype));
+    phases_.push_back({"D", D_player_, [this](const PhaseInput& in) { return d_loss(in); }});
     phases_.push_back(
-        {"D", D_player_, 1, 0, [this](const Batch& b) {
-           const at::Tensor fake = G_(z(b)).detach();
-           sum_.sum.add_(torch::cat({z(b).sum(0), torch::full({1}, b.samples.count)}));
-           context_.record("Loss/scores/real", D_(b.real));
-           return torch::softplus(-D_(b.real)).mean() + torch::softplus(D_(fake)).mean();
-         }});
-    phases_.push_back({"G", G_player_, 2, 0, [this](const Batch& b) {
-                         return torch::softplus(-D_(G_(z(b)))).mean();
-                       }});
-  }
-  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  std::vector<Phase>& phases() override { return phases_; }
-  std::vector<Shared*> shared() override { return {&sum_}; }
-  NamedTensors state() override { return {{"mean_z", mean_z_}}; }
-  Json model() const override {
-    return {{"recipe", "toy"}, {"img_resolution", context_.resolution}};
+        {"G", G_player_, [this](const PhaseInput& in) { return g_loss(in); }, {2, 0}});
+    for (Phase& phase : phases_) phase.all_parameters_used = options_.promises;
+    if (options_.hands_over) phases_.front().hands_to = &G_player_;
   }
 
- private:
-  at::Tensor z(const Batch& b) const {
-    return normal(Stream(context_.seed, "z", static_cast<uint64_t>(b.iteration)), b.samples, {kZ})
-        .to(b.real.options());
+  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<AllReducedSum> sums() override {
+    return {{"mean_z",
+             [this](const at::Tensor& sum) { mean_z_.copy_(sum.narrow(0, 0, kZ) / sum[kZ]); },
+             {mean_z_}}};
   }
-  RecipeContext context_;
+  NamedTensors state() override { return {{"mean_z", mean_z_}}; }
+  Json model() const override { return {{"recipe", "toy"}, {"img_resolution", resolution_}}; }
+
+ private:
+  // Both phases share z.
+  static at::Tensor z(const PhaseInput& in) {
+    return normal(in.key.of_phase(0), "z", in.samples, {kZ}).to(in.real.options());
+  }
+
+  PhaseOutput d_loss(const PhaseInput& in) {
+    PhaseOutput out;
+    const at::Tensor made = [&] {  // D's phase does not move G's running mean
+      const RunningStatisticsScope of_G(out.carried.running);
+      return G_(z(in));
+    }();
+    const at::Tensor fake = made.detach(), real_scores = D_(in.real);
+    out.loss = torch::softplus(-real_scores).mean() + torch::softplus(D_(fake)).mean();
+    out.statistics = {{"Loss/scores/real", real_scores}};
+    const at::Tensor count = torch::full({1}, in.samples.count, in.real.options());
+    out.sums = {{"mean_z", torch::cat({z(in).sum(0), count})}};
+    if (options_.hands_over)
+      out.statistics.emplace_back("Toy/recorded", flag(made.requires_grad()));
+    if (in.hands_over) {
+      out.carried.tensors["pictures"] = made;
+      handed_over.emplace(made.getIntrusivePtr());
+    }
+    return out;
+  }
+
+  PhaseOutput g_loss(const PhaseInput& in) {
+    PhaseOutput out;
+    const auto judged = in.carried.tensors.find("pictures");
+    const bool taken = judged != in.carried.tensors.end();
+    if (taken) out.running = in.carried.running;
+    if (options_.hands_over) out.statistics = {{"Toy/taken", flag(taken)}};
+    out.loss = torch::softplus(-D_(taken ? judged->second : G_(z(in)))).mean();
+    return out;
+  }
+
+  Options options_;
+  int64_t resolution_;
   std::shared_ptr<ToyG> G_net_;
   std::shared_ptr<ToyD> D_net_;
   Player G_player_, D_player_;
   Handle<ToyG> G_;
   Handle<ToyD> D_;
-  Shared sum_;
   at::Tensor mean_z_;  // of the last global batch
   std::vector<Phase> phases_;
 };
@@ -103,11 +148,20 @@ class ToyGenerator final : public Generator {
   std::shared_ptr<ToyG> net_;
 };
 
+const RecipeFacts& toy_facts() {
+  static const RecipeFacts facts = [] {
+    RecipeFacts toy;
+    toy.name = "toy";
+    toy.add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); };
+    return toy;
+  }();
+  return facts;
+}
+
 }  // namespace
 
 RecipeRow toy_row() {
-  RecipeRow row;
-  row.name = "toy";
+  RecipeRow row{toy_facts()};
   row.make = [](const RecipeContext& c) -> std::unique_ptr<Recipe> {
     return std::make_unique<Toy>(c);
   };
@@ -123,45 +177,21 @@ RecipeRow toy_row() {
   return row;
 }
 
-namespace {
-struct Header {
-  std::string preset;
-};
-template <class Field>
-void fields(Header& o, Field&& field) {
-  field("preset", o.preset, "name");
-}
-}  // namespace
-
 Config toy_config(const std::map<std::string, Json>& changes) {
-  Schema schema;
-  add_keys<Header>(schema, "");
-  add_keys<TrainOptions>(schema, "train.");
-  add_keys<DataOptions>(schema, "data.");
-  add_keys<EmaOptions>(schema, "ema.");
-  add_keys<DistOptions>(schema, "dist.");
-  add_keys<RunOptions>(schema, "run.");
-  add_keys<SaveOptions>(schema, "save.");
-  add_keys<SampleOptions>(schema, "samples.");
-  add_keys<MetricsOptions>(schema, "metrics.");
-  add_keys<PlayerOptions>(schema, "G.");
-  add_keys<PlayerOptions>(schema, "D.");
-  Config config(schema);
-  const std::map<std::string, Json> sizes = {{"data.resolution", 8},
-                                             {"train.batch", 8},
-                                             {"train.kimg", 0.08},
-                                             {"save.every", 0.032},
-                                             {"train.tick", 0.02},
-                                             {"data.synth_size", 23},
-                                             {"samples.columns", 2},
-                                             {"samples.rows", 2},
-                                             {"metrics.names", "none"},
-                                             {"data.workers", 0},
-                                             {"G.optimizer", "sgd"},
-                                             {"D.optimizer", "sgd"}};
-  for (const auto& [key, value] : sizes) config.set(key, value, "test");
-  for (const auto& [key, value] : changes) config.set(key, value, "test");
-  return config;
+  std::map<std::string, Json> values = {{"data.resolution", 8},
+                                        {"train.batch", 8},
+                                        {"train.kimg", 0.08},
+                                        {"save.every", 0.032},
+                                        {"train.tick", 0.02},
+                                        {"data.synth_size", 23},
+                                        {"samples.columns", 2},
+                                        {"samples.rows", 2},
+                                        {"metrics.names", "none"},
+                                        {"data.workers", 0},
+                                        {"G.optimizer", "sgd"},
+                                        {"D.optimizer", "sgd"}};
+  for (const auto& [key, value] : changes) values[key] = value;
+  return step_config(toy_facts(), values);
 }
 
 at::Tensor toy_pictures(int64_t count, int64_t iteration) {

@@ -27,8 +27,8 @@ Exit run(const fs::path& folder,
   TrainSetup setup{
       config, {}, BackendKind::kGloo, at::kCPU, toy_row(), "test", "", {}, {}, nullptr};
   int64_t seen = 0;
-  setup.host.progress = [&](int64_t images, int64_t) { seen = images; };
-  setup.host.stop_signal = [&] { return stop_at >= 0 && seen >= stop_at ? SIGTERM : 0; };
+  setup.callbacks.progress = [&](int64_t images, int64_t) { seen = images; };
+  setup.callbacks.stop_signal = [&] { return stop_at >= 0 && seen >= stop_at ? SIGTERM : 0; };
   return train(setup);
 }
 

@@ -5,7 +5,7 @@
 
 namespace gantrain::dcgan {
 
-void add_keys(Schema& schema) { add_keys<Options>(schema, ""); }
+namespace {
 
 void check_resolution(int64_t resolution) {
   const bool power_of_two = (resolution & (resolution - 1)) == 0;
@@ -13,6 +13,17 @@ void check_resolution(int64_t resolution) {
   fail(Exit::kUsage,
        "data.resolution = {}: DCGAN's networks are built for 8, 16, 32, 64 and 128 pixels",
        resolution);
+}
+
+}  // namespace
+
+const RecipeFacts& facts() {
+  static const RecipeFacts record = {
+      .name = "dcgan",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .check_resolution = check_resolution,
+  };
+  return record;
 }
 
 }  // namespace gantrain::dcgan

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "config/schema.h"
 #include "gan/options.h"
+#include "gan/recipe_facts.h"
 
 namespace gantrain::dcgan {
 
@@ -25,8 +25,8 @@ struct Options {
   std::optional<Norm> g_norm;  // auto: norm
   std::optional<Norm> d_norm;
   Loss loss = Loss::kLogistic;
-  double gp_weight = 10;  // Gulrajani et al. 2017, sec. 4
-  PlayerOptions G;        // sec. 4: Adam, 2e-4, beta1 .5
+  Scheduled gp_weight = 10;  // Gulrajani et al. 2017, sec. 4
+  PlayerOptions G;           // sec. 4: Adam, 2e-4, beta1 .5
   PlayerOptions D;
 };
 
@@ -50,9 +50,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// This recipe's keys, for the program that knows no torch.
-void add_keys(Schema& schema);
-// Throws UserError(kUsage) unless `resolution` is a power of two that the networks can make.
-void check_resolution(int64_t resolution);
+// The networks are built for powers of two from 8 to 128 pixels.
+const RecipeFacts& facts();
 
 }  // namespace gantrain::dcgan

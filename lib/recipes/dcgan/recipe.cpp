@@ -3,7 +3,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "gan/alternating_phases.h"
+#include "gan/scheduled_number.h"
 #include "ops/losses.h"
 #include "recipes/dcgan/networks.h"
 #include "util/error.h"
@@ -27,30 +30,31 @@ Shape shape_of(const Options& o, const RecipeContext& c, bool generator) {
 class Dcgan final : public Recipe {
  public:
   explicit Dcgan(const RecipeContext& context)
-      : context_(context),
-        options_(context.config.read<Options>("")),
+      : options_(context.config.read<Options>("")),
         G_net_(std::make_shared<Generator>(shape_of(options_, context, true))),
         D_net_(std::make_shared<Discriminator>(shape_of(options_, context, false))),
         G_player_{"G", G_net_, options_.G},
         D_player_{"D", D_net_, options_.D},
         G_(G_player_, G_net_),
         D_(D_player_, D_net_) {
-    check_resolution(context.resolution);
+    facts().check_resolution(context.resolution);
     for (const Player* player : {&G_player_, &D_player_}) {
       initialise(*player->network, player->name, context.seed);
       move_to(*player->network, context.device, context.dtype);
       player->network->train();
     }
+    gp_weight_ = on_device(options_.gp_weight, at::TensorOptions(context.device).dtype(context.dtype));
     phases_ = alternating_phases(
         D_player_,
-        [this](const Batch& b, int64_t) { return d_loss(b); },
+        [this](const PhaseInput& in) { return d_loss(in); },
         G_player_,
-        [this](const Batch& b, int64_t phase) { return g_loss(b, phase - 1); });
-    phases_.front().records = &G_player_;
+        [this](const PhaseInput& in) { return g_loss(in); });
+    phases_.front().hands_to = &G_player_;
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  std::vector<Phase>& phases() override { return phases_; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<DeviceNumber*> numbers() override { return {&gp_weight_}; }
 
   Json model() const override {
     const Shape& s = G_net_->shape;
@@ -64,83 +68,71 @@ class Dcgan final : public Recipe {
 
  private:
   // D's phase and G's first one share z, as in pytorch/examples.
-  Tensor z(const Batch& b, int64_t step = 0) const {
-    const Stream stream(
-        context_.seed, "z", static_cast<uint64_t>(b.iteration), static_cast<uint64_t>(step));
-    return normal(stream, b.samples, {options_.latent}).to(b.real.options());
+  Tensor z(const PhaseInput& in) const {
+    const DrawKey key = in.key.of_phase(std::max<int64_t>(in.key.phase - 1, 0));
+    return normal(key, "z", in.samples, {options_.latent}).to(in.real.options());
   }
 
-  // For D's phase, which moves neither G nor its statistics.
-  Tensor pictures_to_judge(const Batch& b) {
-    const TrackingLater not_its_turn(*G_net_);
-    const Tensor pictures = G_(z(b));
-    if (pictures.requires_grad())
-      judged_ = {b.iteration, b.samples.first, b.samples.stride, pictures};
-    return pictures.detach();
-  }
-
-  // For G's phase: those that D has judged, if they are of the same z and their graph was recorded.
-  Tensor pictures_to_improve(const Batch& b, int64_t step) {
-    const Judged judged = std::exchange(judged_, {});
-    const bool same = judged.pictures.defined() && judged.iteration == b.iteration && step == 0 &&
-                      judged.first == b.samples.first && judged.stride == b.samples.stride;
-    if (!same) return G_(z(b, step));
-    track(*G_net_);
-    return G_.again(judged.pictures);
-  }
-
-  Tensor d_loss(const Batch& b) {
-    const Tensor& x = b.real;
-    const Tensor fake = pictures_to_judge(b);
+  PhaseOutput d_loss(const PhaseInput& in) {
+    const Tensor& x = in.real;
+    PhaseOutput out;
+    const Tensor made = [&] {  // D's phase moves neither G nor its running statistics
+      const RunningStatisticsScope of_G(out.carried.running);
+      return G_(z(in));
+    }();
+    if (in.hands_over) out.carried.tensors["pictures"] = made;
+    const Tensor fake = made.detach();
     const Tensor real_scores = D_(x);
     const Tensor fake_scores = D_(fake);
-    context_.record("Loss/scores/real", real_scores);
-    context_.record("Loss/signs/real", real_scores.sign());
-    context_.record("Loss/scores/fake", fake_scores);
+    out.statistics = {{"Loss/scores/real", real_scores},
+                      {"Loss/signs/real", real_scores.sign()},
+                      {"Loss/scores/fake", fake_scores}};
     switch (options_.loss) {
       case Loss::kLogistic:
-        return logistic_d(real_scores, fake_scores);
+        out.loss = logistic_d(real_scores, fake_scores);
+        return out;
       case Loss::kLeastSquares:
-        return least_squares_d(real_scores, fake_scores);
+        out.loss = least_squares_d(real_scores, fake_scores);
+        return out;
       case Loss::kWassersteinGp:
         break;
     }
-    const Stream stream(context_.seed, "gp", static_cast<uint64_t>(b.iteration));
-    const Tensor t = uniform(stream, b.samples, {1, 1, 1}).to(x.options());
+    const Tensor t = uniform(in.key.of_phase(0), "gp", in.samples, {1, 1, 1}).to(x.options());
     const Tensor penalty =
-        gradient_penalty([this](const Tensor& mixed) { return D_(mixed); }, x, fake, t);
-    context_.record("Loss/gradient_penalty", penalty);
-    return wasserstein_d(real_scores, fake_scores) + options_.gp_weight * penalty;
+        gradient_penalty([this](const Tensor& between) { return D_(between); }, x, fake, t);
+    out.statistics.emplace_back("Loss/gradient_penalty", penalty);
+    out.loss = wasserstein_d(real_scores, fake_scores) + gp_weight_.times(penalty);
+    return out;
   }
 
-  Tensor g_loss(const Batch& b, int64_t step) {
-    const Tensor scores = D_(pictures_to_improve(b, step));
+  PhaseOutput g_loss(const PhaseInput& in) {
+    PhaseOutput out;
+    const auto judged = in.carried.tensors.find("pictures");  // those that D's phase has scored
+    const bool handed_over = judged != in.carried.tensors.end();
+    if (handed_over) out.running = in.carried.running;
+    const Tensor scores = D_(handed_over ? judged->second : G_(z(in)));
     switch (options_.loss) {
       case Loss::kLogistic:
-        return logistic_g(scores);
+        out.loss = logistic_g(scores);
+        return out;
       case Loss::kLeastSquares:
-        return least_squares_g(scores);
+        out.loss = least_squares_g(scores);
+        return out;
       case Loss::kWassersteinGp:
-        return wasserstein_g(scores);
+        out.loss = wasserstein_g(scores);
+        return out;
     }
     throw std::logic_error("no such loss");
   }
 
-  struct Judged {
-    int64_t iteration = 0;
-    int64_t first = 0, stride = 0;  // of Batch::samples
-    Tensor pictures;
-  };
-
-  RecipeContext context_;
   Options options_;
   std::shared_ptr<Generator> G_net_;
   std::shared_ptr<Discriminator> D_net_;
   Player G_player_, D_player_;
   Handle<Generator> G_;
   Handle<Discriminator> D_;
+  DeviceNumber gp_weight_;
   std::vector<Phase> phases_;
-  Judged judged_;  // between D's phase and G's
 };
 
 class TrainedGenerator final : public gantrain::Generator {
@@ -164,8 +156,7 @@ class TrainedGenerator final : public gantrain::Generator {
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row;
-  row.name = "dcgan";
+  RecipeRow row{facts()};
   row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
     return std::make_unique<Dcgan>(context);
   };

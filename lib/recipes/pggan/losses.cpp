@@ -13,9 +13,10 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const Tensor& real,
                          const Tensor& fake,
                          const Tensor& t,
+                         const DeviceNumber& gp_weight,
                          const LossOptions& options,
                          int64_t resolution) {
-  WganGp how{options.gp_weight, options.gp_target, options.drift, 1};
+  WganGp how{gp_weight, options.gp_target, options.drift, 1};
   // The full picture holds each pixel (resolution / r)^2 times and D takes their mean: the gradient
   // by each is smaller by that square, its norm over all of them by resolution / r.
   if (options.gp_size == PenaltySize::kFullres)

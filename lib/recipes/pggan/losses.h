@@ -9,11 +9,12 @@ namespace gantrain::pggan {
 
 // WGAN-GP with drift (Karras et al. 2018a, app. A.1) at a level of a network of `resolution`.
 // real, fake [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) says where between them the
-// gradient is taken.
+// gradient is taken; gp_weight is the present value of options.gp_weight.
 DiscriminatorLoss d_loss(const Discriminate& D,
                          const at::Tensor& real,
                          const at::Tensor& fake,
                          const at::Tensor& t,
+                         const DeviceNumber& gp_weight,
                          const LossOptions& options,
                          int64_t resolution);
 

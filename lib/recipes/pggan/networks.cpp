@@ -63,7 +63,7 @@ Tensor Generator::forward(const Tensor& z, const Level& level) {
     x = finish(conv_without_bias(x, *block.second), *block.second);
   }
   const Tensor picture = picture_of(top, x);
-  return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
+  return below.defined() ? level.alpha.lerp(below, picture) : picture;
 }
 
 bool Generator::active(const std::string& parameter, int64_t pixels, bool fading) const {

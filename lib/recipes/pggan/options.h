@@ -2,13 +2,10 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "config/config.h"
 #include "gan/options.h"
-#include "gan/schedule_choice.h"
+#include "gan/recipe_facts.h"
 
 namespace gantrain::pggan {
 
@@ -40,7 +37,7 @@ constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native",
 
 // App. A.1.
 struct LossOptions {
-  double gp_weight = 10;
+  Scheduled gp_weight = 10;
   double gp_target = 1;
   PenaltySize gp_size = PenaltySize::kNative;
   double drift = 0.001;
@@ -78,10 +75,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// This recipe's keys, for the program that knows no torch.
-void add_keys(Schema& schema);
-
-// Fills in the schedule's tables where the user has not, for that many ranks: choose_schedule().
-std::vector<std::string> complete(Config& config, int64_t ranks);
+// What is left to choose are the schedule's tables: choose_schedule() (gan/schedule_choice.h).
+const RecipeFacts& facts();
 
 }  // namespace gantrain::pggan

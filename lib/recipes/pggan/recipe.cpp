@@ -3,8 +3,9 @@
 
 #include <torch/torch.h>
 
-#include "gan/phase_draws.h"
 #include "gan/alternating_phases.h"
+#include "gan/latents.h"
+#include "gan/scheduled_number.h"
 #include "ops/resample.h"
 #include "recipes/pggan/convert.h"
 #include "recipes/pggan/losses.h"
@@ -24,11 +25,11 @@ Shape shape_of(const Options& o, const RecipeContext& c) {
 class PgGan final : public Recipe {
  public:
   explicit PgGan(const RecipeContext& context)
-      : context_(context),
+      : resolution_(context.resolution),
         options_(context.config.read<Options>("")),
         schedule_(make_schedule(options_.schedule, context.resolution)),
         stage_(schedule_.stages().front()),
-        draws_(context.seed, options_.net.latent_size, {}),
+        latents_(options_.net.latent_size, {}, context.device),
         G_net_(std::make_shared<Generator>(shape_of(options_, context))),
         D_net_(std::make_shared<ProgressiveDiscriminator>(
             discriminator_shape(shape_of(options_, context)))),
@@ -45,73 +46,71 @@ class PgGan final : public Recipe {
     follow_stage(D_player_, *D_net_, stage_);
     phases_ = alternating_phases(
         D_player_,
-        [this](const Batch& b, int64_t phase) { return d_loss(b, phase); },
+        [this](const PhaseInput& in) { return d_loss(in); },
         G_player_,
-        [this](const Batch& b, int64_t phase) { return g_loss(b, phase); });
+        [this](const PhaseInput& in) { return g_loss(in); });
+    const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
+    alpha_ = {[this](int64_t images_seen) { return schedule_.alpha_at(images_seen); }, like};
+    gp_weight_ = on_device(options_.loss.gp_weight, like);
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  std::vector<Phase>& phases() override { return phases_; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<DeviceNumber*> numbers() override { return {&alpha_, &gp_weight_}; }
   int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   const Schedule& schedule() const override { return schedule_; }
   void enter(const Stage& stage) override { stage_ = stage; }
   TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
-    return level_names_in(file, context_.resolution);
+    return level_names_in(file, resolution_);
   }
   Json model() const override { return model_of(G_net_->shape); }
 
  private:
-  Level level_of(const Batch& b) const {
-    return {stage_.resolution, schedule_.alpha_at(b.images_seen)};
-  }
+  // The stage, and how far its newest layers are faded in.
+  Level level() const { return {stage_.resolution, alpha_}; }
 
-  Tensor pictures(const Batch& b, int64_t phase) {
-    return G_(draws_.z(b, phase).to(b.real.options()), level_of(b));
-  }
+  Tensor pictures(const PhaseInput& in) { return G_(latents_.z(in), level()); }
 
-  Tensor d_loss(const Batch& b, int64_t phase) {
-    const Level level = level_of(b);
+  PhaseOutput d_loss(const PhaseInput& in) {
     const Tensor fake = [&] {
       const torch::NoGradGuard no_grad;
-      return pictures(b, phase);
+      return pictures(in);
     }();
-    const Stream stream(context_.seed, "gp", static_cast<uint64_t>(b.iteration));
-    const DiscriminatorLoss d =
-        pggan::d_loss([&](const Tensor& x) { return D_(x, level); },
-                      fade_reals(b.real, level.alpha),
-                      fake,
-                      uniform(stream, b.samples, {1, 1, 1}).to(b.real.options()),
-                      options_.loss,
-                      context_.resolution);
-    context_.record("Loss/scores/real", d.real_scores);
-    context_.record("Loss/signs/real", d.real_scores.sign());
-    context_.record("Loss/scores/fake", d.fake_scores);
-    context_.record("Loss/gradient_norm", d.interpolated_norms);
-    return d.loss;
+    const DiscriminatorLoss d = pggan::d_loss(
+        [&](const Tensor& x) { return D_(x, level()); },
+        fade_reals(in.real, alpha_),
+        fake,
+        uniform(in.key.of_phase(0), "gp", in.samples, {1, 1, 1}).to(in.real.options()),
+        gp_weight_,
+        options_.loss,
+        resolution_);
+    return {d.loss,
+            {{"Loss/scores/real", d.real_scores},
+             {"Loss/signs/real", d.real_scores.sign()},
+             {"Loss/scores/fake", d.fake_scores},
+             {"Loss/gradient_norm", d.interpolated_norms}}};
   }
 
-  Tensor g_loss(const Batch& b, int64_t phase) {
-    return pggan::g_loss(D_(pictures(b, phase), level_of(b)));
-  }
+  PhaseOutput g_loss(const PhaseInput& in) { return {pggan::g_loss(D_(pictures(in), level()))}; }
 
-  RecipeContext context_;
+  int64_t resolution_;
   Options options_;
   Schedule schedule_;
   Stage stage_;
-  PhaseDraws draws_;
+  Latents latents_;
   std::shared_ptr<Generator> G_net_;
   std::shared_ptr<ProgressiveDiscriminator> D_net_;
   Player G_player_, D_player_;
   Handle<Generator> G_;
   Handle<ProgressiveDiscriminator> D_;
+  DeviceNumber alpha_, gp_weight_;
   std::vector<Phase> phases_;
 };
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row;
-  row.name = "pggan";
+  RecipeRow row{facts()};
   row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
     return std::make_unique<PgGan>(context);
   };

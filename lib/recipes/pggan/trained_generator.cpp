@@ -3,8 +3,8 @@
 
 #include <torch/torch.h>
 
-#include "gan/synthesis_options.h"
 #include "gan/model_json.h"
+#include "gan/synthesis_options.h"
 
 namespace gantrain::pggan {
 
@@ -22,7 +22,9 @@ class TrainedGenerator final : public gantrain::Generator {
   int64_t z_dim() const override { return net_->shape.net.latent_size; }
   std::vector<int64_t> levels() const override { return levels_up_to(net_->shape.resolution); }
 
-  Tensor images(const Tensor& z, const Tensor& /*labels*/, const SynthesisOptions& options) override {
+  Tensor images(const Tensor& z,
+                const Tensor& /*labels*/,
+                const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
     const Level level{level_of(options, levels()), options.alpha};
     const Tensor parameter = net_->parameters()[0];

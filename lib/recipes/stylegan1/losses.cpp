@@ -13,6 +13,7 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const Tensor& real,
                          const Tensor& fake,
                          const Tensor& t,
+                         const PenaltyWeights& weights,
                          const LossOptions& o,
                          int64_t resolution) {
   // By the full picture's pixels, each of which D takes a mean of, the gradient's norm is smaller
@@ -23,9 +24,9 @@ DiscriminatorLoss d_loss(const Discriminate& D,
   switch (o.kind) {
     case Loss::kLogistic:
     case Loss::kSaturating:
-      return logistic_zero_centred_d(D, real, fake, {o.r1_gamma, o.r2_gamma, scale});
+      return logistic_zero_centred_d(D, real, fake, {weights.r1, weights.r2, scale});
     case Loss::kWganGp:
-      return wgan_gp_d(D, real, fake, t, {o.gp_weight, o.gp_target, o.drift, scale});
+      return wgan_gp_d(D, real, fake, t, {weights.gp, o.gp_target, o.drift, scale});
     case Loss::kHinge: {
       DiscriminatorLoss d;
       d.real_scores = D(real);

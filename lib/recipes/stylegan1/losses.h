@@ -7,12 +7,18 @@
 
 namespace gantrain::stylegan1 {
 
+// Present values of the options r1_gamma, r2_gamma and gp_weight.
+struct PenaltyWeights {
+  DeviceNumber r1, r2, gp;
+};
+
 // The discriminator's loss at a level of a network of `resolution`, penalties included. real, fake
 // [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) is needed by wgan-gp alone.
 DiscriminatorLoss d_loss(const Discriminate& D,
                          const at::Tensor& real,
                          const at::Tensor& fake,
                          const at::Tensor& t,
+                         const PenaltyWeights& weights,
                          const LossOptions& options,
                          int64_t resolution);
 

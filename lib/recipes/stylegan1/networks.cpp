@@ -4,11 +4,11 @@
 #include <torch/torch.h>
 
 #include "core/forward_precision.h"
+#include "nn/style/styles.h"
 #include "ops/adain.h"
 #include "ops/autocast.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
-#include "recipes/stylegan1/styles.h"
 #include "util/error.h"
 
 namespace gantrain::stylegan1 {
@@ -132,19 +132,13 @@ Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
   }
 }
 
-namespace {
-void note_constant(const Tensor& constant) {
-  const AutocastDisabled exact("a constant: nothing is multiplied");
-  note_computed(constant.scalar_type());
-}
-}  // namespace
-
-Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noise) {
+Tensor Synthesis::forward(const Tensor& ws, const Level& level, const NoiseInputs& noise) {
   check_level(level, resolution);
   const auto top = static_cast<size_t>(doublings(level.pixels));
   const auto finish = [&](const Tensor& x, size_t i) {
     const auto layer = static_cast<int64_t>(i);
-    return layers[i]->finish(x, ws.select(1, layer), noise(layer, x.size(2)));
+    const Tensor added = noise ? noise(layer, x.size(2)) : noise_maps[i];
+    return layers[i]->finish(x, ws.select(1, layer), added);
   };
   // Pictures are float32 whatever the layers compute in.
   const auto picture_of = [&](size_t i, const Tensor& x) {
@@ -157,7 +151,7 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noi
     const BlockScope named(block_name(int64_t{4} << i));
     if (i == 0) {
       const BlockScope constant("Const");
-      note_constant(layers[0]->constant);
+      note_computed(layers[0]->constant.scalar_type(), "a constant: nothing is multiplied");
       x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
     } else {
       const BlockScope doubled("Conv0_up");
@@ -168,11 +162,7 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const Noise& noi
     x = finish(x, 2 * i + 1);
   }
   const Tensor picture = picture_of(top, x);
-  return below.defined() ? at::lerp(below, picture, level.alpha) : picture;
-}
-
-Noise Synthesis::stored_noise() const {
-  return [maps = noise_maps](int64_t layer, int64_t) { return maps[static_cast<size_t>(layer)]; };
+  return below.defined() ? level.alpha.lerp(below, picture) : picture;
 }
 
 Generator::Generator(const Shape& s) : shape(s) {
@@ -185,13 +175,13 @@ Generator::Generator(const Shape& s) : shape(s) {
 Tensor Generator::forward(const Tensor& z,
                           const Tensor& labels,
                           const Level& level,
-                          const Noise& noise) {
+                          const NoiseInputs& noise) {
   const Tensor w = [&] {
     const BlockScope named("mapping");
     return mapping->forward(z, labels);
   }();
   const BlockScope named("synthesis");
-  return synthesis->forward(broadcast(w, num_ws()), level, noise);
+  return synthesis->forward(for_all_layers(w, num_ws()), level, noise);
 }
 
 bool Generator::active(const std::string& parameter, int64_t pixels, bool fading) const {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nn/progressive_discriminator.h"
-#include "recipes/stylegan1/noise.h"
+#include "nn/style/noise.h"
 #include "recipes/stylegan1/options.h"
 
 namespace gantrain::stylegan1 {
@@ -70,14 +70,13 @@ struct StyledLayer final : torch::nn::Module {
 // latents of its own layers alone.
 struct Synthesis final : torch::nn::Module {
   explicit Synthesis(const Shape& shape);
-  at::Tensor forward(const at::Tensor& ws, const Level& level, const Noise& noise);
-  // The noise that is part of the model: buffers "noise0", ...
-  Noise stored_noise() const;
+  at::Tensor forward(const at::Tensor& ws, const Level& level, const NoiseInputs& noise = {});
 
   int64_t resolution;
   std::vector<std::shared_ptr<StyledLayer>> layers;  // two for each level
   std::vector<std::shared_ptr<Equalised>> rgb;       // one for each level
-  std::vector<at::Tensor> noise_maps;                // [1, 1, h, h] for each layer
+  std::vector<at::Tensor>
+      noise_maps;  // stored noise of each layer, [1, 1, h, h]: buffers "noise0", ...
 };
 
 // Names are the official ones with dots: "mapping.Dense0.weight", "synthesis.4x4.Const.const",
@@ -90,7 +89,7 @@ struct Generator final : torch::nn::Module {
   at::Tensor forward(const at::Tensor& z,
                      const at::Tensor& labels,
                      const Level& level,
-                     const Noise& noise);
+                     const NoiseInputs& noise = {});
   bool active(const std::string& parameter, int64_t pixels, bool fading) const;
   int64_t num_ws() const { return static_cast<int64_t>(synthesis->layers.size()); }
 

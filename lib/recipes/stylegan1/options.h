@@ -2,13 +2,10 @@
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "config/config.h"
 #include "gan/options.h"
-#include "gan/schedule_choice.h"
+#include "gan/recipe_facts.h"
 
 namespace gantrain::stylegan1 {
 
@@ -50,9 +47,9 @@ constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native",
 
 struct LossOptions {
   Loss kind = Loss::kLogistic;
-  double r1_gamma = 10;  // app. C
-  double r2_gamma = 0;
-  double gp_weight = 10;  // of wgan-gp, as in PGGAN
+  Scheduled r1_gamma = 10;  // app. C
+  Scheduled r2_gamma = 0;
+  Scheduled gp_weight = 10;  // of wgan-gp, as in PGGAN
   double gp_target = 1;
   double drift = 0.001;
   PenaltySize penalty_size = PenaltySize::kNative;
@@ -110,10 +107,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// This recipe's keys, for the program that knows no torch.
-void add_keys(Schema& schema);
-
-// Fills in the schedule's tables where the user has not, for that many ranks: choose_schedule().
-std::vector<std::string> complete(Config& config, int64_t ranks);
+// What is left to choose are the schedule's tables: choose_schedule() (gan/schedule_choice.h).
+const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan1

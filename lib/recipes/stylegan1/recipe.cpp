@@ -3,13 +3,16 @@
 
 #include <torch/torch.h>
 
-#include "gan/phase_draws.h"
 #include "gan/alternating_phases.h"
+#include "gan/latents.h"
+#include "gan/scheduled_number.h"
+#include "nn/style/noise.h"
+#include "nn/style/styles.h"
+#include "nn/style/w_average.h"
 #include "ops/resample.h"
 #include "recipes/stylegan1/convert.h"
 #include "recipes/stylegan1/losses.h"
 #include "recipes/stylegan1/networks.h"
-#include "recipes/stylegan1/styles.h"
 #include "recipes/stylegan1/trained_generator.h"
 
 namespace gantrain::stylegan1 {
@@ -27,47 +30,48 @@ class StyleGan1 final : public Recipe {
   explicit StyleGan1(const RecipeContext& context);
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  std::vector<Phase>& phases() override { return phases_; }
-  std::vector<Shared*> shared() override { return {&w_sums_}; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<AllReducedSum> sums() override;
+  std::vector<DeviceNumber*> numbers() override {
+    return {&alpha_, &weights_.r1, &weights_.r2, &weights_.gp};
+  }
   int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   const Schedule& schedule() const override { return schedule_; }
   void enter(const Stage& stage) override { stage_ = stage; }
   TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
-    return level_names_in(file, context_.resolution);
+    return level_names_in(file, resolution_);
   }
   Json model() const override { return model_of(G_net_->shape); }
 
  private:
-  Level level_of(const Batch& b) const {
-    return {stage_.resolution, schedule_.alpha_at(b.images_seen)};
-  }
-  Tensor styles(const Batch& b, int64_t phase, const Tensor& labels);
-  Tensor pictures(const Batch& b, int64_t phase, const Tensor& labels);
-  Tensor d_loss(const Batch& b, int64_t phase);
-  Tensor g_loss(const Batch& b, int64_t phase);
-  void move_w_average(int64_t iteration);
+  Level level() const { return {stage_.resolution, alpha_}; }
+  // Pictures of the present level; adds to the sums what mapping z to w gave.
+  Tensor pictures(const PhaseInput& in, const Tensor& labels, Statistics& sums);
+  PhaseOutput d_loss(const PhaseInput& in);
+  PhaseOutput g_loss(const PhaseInput& in);
 
-  RecipeContext context_;
+  int64_t resolution_;
   Options options_;
   Schedule schedule_;
   Stage stage_;
-  PhaseDraws draws_;
+  Latents latents_;
   std::shared_ptr<Generator> G_net_;
   std::shared_ptr<ProgressiveDiscriminator> D_net_;
   Player G_player_, D_player_;
   Handle<Mapping> mapping_;
   Handle<Synthesis> synthesis_;
   Handle<ProgressiveDiscriminator> D_;
+  DeviceNumber alpha_;
+  PenaltyWeights weights_;
   std::vector<Phase> phases_;
-  Shared w_sums_;  // a row a phase: mean w of its micro-batches, and their number
 };
 
 StyleGan1::StyleGan1(const RecipeContext& context)
-    : context_(context),
+    : resolution_(context.resolution),
       options_(context.config.read<Options>("")),
       schedule_(make_schedule(options_.schedule, context.resolution)),
       stage_(schedule_.stages().front()),
-      draws_(context.seed, options_.net.latent_size, context.class_counts),
+      latents_(options_.net.latent_size, context.class_counts, context.device),
       G_net_(std::make_shared<Generator>(shape_of(options_, context))),
       D_net_(std::make_shared<ProgressiveDiscriminator>(
           discriminator_shape(shape_of(options_, context)))),
@@ -86,94 +90,87 @@ StyleGan1::StyleGan1(const RecipeContext& context)
   follow_stage(D_player_, *D_net_, stage_);
   phases_ = alternating_phases(
       D_player_,
-      [this](const Batch& b, int64_t phase) { return d_loss(b, phase); },
+      [this](const PhaseInput& in) { return d_loss(in); },
       G_player_,
-      [this](const Batch& b, int64_t phase) { return g_loss(b, phase); });
+      [this](const PhaseInput& in) { return g_loss(in); });
   const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  const auto phases = static_cast<int64_t>(phases_.size());
-  w_sums_ = {"dlatent_avg",
-             torch::zeros({phases, options_.net.dlatent_size + 1}, like),
-             [this](int64_t iteration) { move_w_average(iteration); }};
+  alpha_ = {[this](int64_t images_seen) { return schedule_.alpha_at(images_seen); }, like};
+  weights_ = {on_device(options_.loss.r1_gamma, like),
+              on_device(options_.loss.r2_gamma, like),
+              on_device(options_.loss.gp_weight, like)};
+}
+
+// The running average of w moves once for each phase, by the global mean of its w.
+std::vector<AllReducedSum> StyleGan1::sums() {
+  const auto move = [this](const Tensor& sum) {
+    move_w_average_(G_net_->dlatent_avg, mean_of_w(sum), options_.w_avg_beta);
+  };
+  return {{"dlatent_avg", move, {G_net_->dlatent_avg}}};
 }
 
 // w of each layer, two styles mixed with probability options.mixing (sec. 3.1). The cut-off lies
 // among the layers of the present stage.
-Tensor StyleGan1::styles(const Batch& b, int64_t phase, const Tensor& labels) {
-  const auto like = b.real.options();
-  const Tensor w = mapping_(draws_.z(b, phase, 0).to(like), labels);
-  w_sums_.sum[phase].add_(torch::cat({w.detach().mean(0), torch::ones({1}, like)}));
+Tensor StyleGan1::pictures(const PhaseInput& in, const Tensor& labels, Statistics& sums) {
+  const Tensor w = mapping_(latents_.z(in), labels);
+  sums.emplace_back("dlatent_avg", sum_of_w(w));
   const int64_t layers = layers_at(stage_.resolution);
-  const int64_t cutoff = draws_.mixing_cutoff(b.iteration, phase, options_.mixing, layers);
-  const Tensor ws = broadcast(w, G_net_->num_ws());
-  if (cutoff == layers) return ws;
-  const Tensor other = mapping_(draws_.z(b, phase, 1).to(like), labels);
-  return mix_styles(ws, broadcast(other, G_net_->num_ws()), cutoff);
+  const Tensor cutoff = latents_.mixing_cutoff(in, options_.mixing, layers);
+  Tensor ws = for_all_layers(w, G_net_->num_ws());
+  if (!known_not_to_mix(cutoff, layers)) {
+    const Tensor other = mapping_(latents_.z(in, 1), labels);
+    ws = mix_styles(ws, for_all_layers(other, G_net_->num_ws()), cutoff);
+  }
+  return synthesis_(ws, level(), drawn_noise(in.key, in.samples, in.real.options()));
 }
 
-Tensor StyleGan1::pictures(const Batch& b, int64_t phase, const Tensor& labels) {
-  const NoiseKey key{
-      context_.seed, static_cast<uint64_t>(b.iteration), static_cast<uint64_t>(phase), b.samples};
-  return synthesis_(styles(b, phase, labels), level_of(b), drawn_noise(key, b.real));
-}
-
-Tensor StyleGan1::d_loss(const Batch& b, int64_t phase) {
-  const Level level = level_of(b);
+PhaseOutput StyleGan1::d_loss(const PhaseInput& in) {
+  PhaseOutput out;
   // Generated pictures have the labels of the real ones, so that mixtures of both have one.
   const Tensor fake = [&] {
     const torch::NoGradGuard no_grad;
-    return pictures(b, phase, b.labels);
+    return pictures(in, in.labels, out.sums);
   }();
-  const Tensor real = fade_reals(b.real, level.alpha);
-  const Stream stream(context_.seed, "gp", static_cast<uint64_t>(b.iteration));
+  const Tensor real = fade_reals(in.real, alpha_);
   const Tensor t = options_.loss.kind == Loss::kWganGp
-                       ? uniform(stream, b.samples, {1, 1, 1}).to(real.options())
+                       ? uniform(in.key.of_phase(0), "gp", in.samples, {1, 1, 1}).to(real.options())
                        : Tensor();
   const DiscriminatorLoss d =
-      stylegan1::d_loss([&](const Tensor& x) { return D_(x, level, b.labels); },
+      stylegan1::d_loss([&](const Tensor& x) { return D_(x, level(), in.labels); },
                         real,
                         fake,
                         t,
+                        weights_,
                         options_.loss,
-                        context_.resolution);
-  context_.record("Loss/scores/real", d.real_scores);
-  context_.record("Loss/signs/real", d.real_scores.sign());
-  context_.record("Loss/scores/fake", d.fake_scores);
-  if (d.r1_penalty.defined()) context_.record("Loss/r1_penalty", d.r1_penalty);
-  if (d.r2_penalty.defined()) context_.record("Loss/r2_penalty", d.r2_penalty);
-  if (d.interpolated_norms.defined()) context_.record("Loss/gradient_norm", d.interpolated_norms);
-  return d.loss;
+                        resolution_);
+  out.loss = d.loss;
+  out.statistics = {{"Loss/scores/real", d.real_scores},
+                    {"Loss/signs/real", d.real_scores.sign()},
+                    {"Loss/scores/fake", d.fake_scores}};
+  if (d.r1_penalty.defined()) out.statistics.emplace_back("Loss/r1_penalty", d.r1_penalty);
+  if (d.r2_penalty.defined()) out.statistics.emplace_back("Loss/r2_penalty", d.r2_penalty);
+  if (d.interpolated_norms.defined())
+    out.statistics.emplace_back("Loss/gradient_norm", d.interpolated_norms);
+  return out;
 }
 
-Tensor StyleGan1::g_loss(const Batch& b, int64_t phase) {
-  const Tensor labels = draws_.labels(b, phase, b.real.device());
-  const Tensor fake_scores = D_(pictures(b, phase, labels), level_of(b), labels);
-  context_.record("Loss/signs/fake", fake_scores.sign());
-  return stylegan1::g_loss(fake_scores, options_.loss);
-}
-
-// Once for each phase of the iteration, in their order.
-void StyleGan1::move_w_average(int64_t iteration) {
-  const int64_t w_dim = options_.net.dlatent_size;
-  for (size_t i = 0; i < phases_.size(); ++i) {
-    if (!phases_[i].is_due(iteration)) continue;
-    const Tensor row = w_sums_.sum[static_cast<int64_t>(i)];
-    move_average_(G_net_->dlatent_avg, row.narrow(0, 0, w_dim) / row[w_dim], options_.w_avg_beta);
-  }
+PhaseOutput StyleGan1::g_loss(const PhaseInput& in) {
+  PhaseOutput out;
+  const Tensor labels = latents_.labels(in);
+  const Tensor fake_scores = D_(pictures(in, labels, out.sums), level(), labels);
+  out.statistics = {{"Loss/signs/fake", fake_scores.sign()}};
+  out.loss = stylegan1::g_loss(fake_scores, options_.loss);
+  return out;
 }
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row;
-  row.name = "stylegan1";
+  RecipeRow row{facts()};
   row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
     return std::make_unique<StyleGan1>(context);
   };
   row.make_generator = make_generator;
   row.recognises = recognises;
-  row.wants_labels = [](const Config& config) {
-    return config.get("stylegan1.conditional").get<bool>();
-  };
   row.import_official = import_official;
   return row;
 }

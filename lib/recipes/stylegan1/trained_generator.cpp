@@ -3,9 +3,9 @@
 
 #include <torch/torch.h>
 
-#include "gan/synthesis_options.h"
 #include "gan/model_json.h"
-#include "recipes/stylegan1/styles.h"
+#include "gan/synthesis_options.h"
+#include "nn/style/styles.h"
 
 namespace gantrain::stylegan1 {
 
@@ -36,7 +36,7 @@ class TrainedGenerator final : public gantrain::Generator {
     const torch::NoGradGuard no_grad;
     const Tensor classes = labels.defined() ? labels.to(average().device()) : labels;
     const Tensor w = net_->mapping->forward(z.to(average().options()), classes);
-    return truncated(broadcast(w, num_ws()), average(), options.trunc, options.trunc_cutoff)
+    return truncated(for_all_layers(w, num_ws()), average(), options.trunc, options.trunc_cutoff)
         .to(torch::kFloat);
   }
 
@@ -50,19 +50,21 @@ class TrainedGenerator final : public gantrain::Generator {
                 "], not ",
                 ws.sizes());
     const Level level{level_of(options, levels()), options.alpha};
-    const Noise noise = noise_of(options, ws.size(0));
+    const NoiseInputs noise = noise_of(options, ws.size(0));
     return net_->synthesis->forward(ws.to(average().options()), level, noise).to(torch::kFloat);
   }
 
  private:
   const Tensor& average() const { return net_->dlatent_avg; }
 
-  Noise noise_of(const SynthesisOptions& options, int64_t count) const {
+  NoiseInputs noise_of(const SynthesisOptions& options, int64_t count) const {
     switch (options.noise) {
       case NoiseMode::kConst:
-        return net_->synthesis->stored_noise();
+        return stored_noise();
       case NoiseMode::kRandom:
-        return drawn_noise({options.noise_seed, 0, 0, {0, 1, count}}, average());
+        return drawn_noise(make_draw_key(options.noise_seed, 0, 0, average().device()),
+                           {0, 1, count},
+                           average().options());
       case NoiseMode::kNone:
         return no_noise();
     }

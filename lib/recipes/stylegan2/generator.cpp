@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/forward_precision.h"
+#include "nn/style/styles.h"
 #include "ops/upfirdn2d.h"
 
 namespace gantrain::stylegan2 {
@@ -16,13 +17,13 @@ namespace {
 const double kRootHalf = std::sqrt(0.5);
 }
 
-SynthesisBlock::SynthesisBlock(const Blocks& b, int64_t w_dim, int64_t r)
+SynthesisBlock::SynthesisBlock(const StyleBlocks& b, int64_t w_dim, int64_t r)
     : name("b" + std::to_string(r)), resolution(r), first_w(0), half(b.half(r)) {
   for (int64_t side = 8; side <= r; side *= 2) first_w += side == 8 ? 1 : 2;
   const int64_t out = b.channels(r);
   resample_filter =
       register_buffer("resample_filter", setup_filter(std::vector<double>{1, 3, 3, 1}));
-  SynthesisLayer::Config layer{.in = out,
+  ModulatedLayer::Config layer{.in = out,
                                .out = out,
                                .w_dim = w_dim,
                                .resolution = r,
@@ -33,21 +34,21 @@ SynthesisBlock::SynthesisBlock(const Blocks& b, int64_t w_dim, int64_t r)
   } else {
     layer.in = b.channels(r / 2);
     layer.up = 2;
-    conv0 = register_module("conv0", std::make_shared<SynthesisLayer>(layer));
+    conv0 = register_module("conv0", std::make_shared<ModulatedLayer>(layer));
     layer.in = out;
     layer.up = 1;
     ++layer.layer;
   }
-  conv1 = register_module("conv1", std::make_shared<SynthesisLayer>(layer));
-  if (b.architecture == Architecture::kSkip || r == b.img_resolution) {
-    const ToRgb::Config rgb{
+  conv1 = register_module("conv1", std::make_shared<ModulatedLayer>(layer));
+  if (b.architecture == BlockArchitecture::kSkip || r == b.img_resolution) {
+    const ModulatedToRgb::Config rgb{
         .in = out, .channels = b.img_channels, .w_dim = w_dim, .clamp = b.conv_clamp};
-    torgb = register_module("torgb", std::make_shared<ToRgb>(rgb));
+    torgb = register_module("torgb", std::make_shared<ModulatedToRgb>(rgb));
   }
-  if (b.architecture == Architecture::kResnet && r > 4) {
-    const Conv2d::Config one{
+  if (b.architecture == BlockArchitecture::kResnet && r > 4) {
+    const ResamplingConv2d::Config one{
         .in = b.channels(r / 2), .out = out, .kernel = 1, .bias = false, .up = 2};
-    skip = register_module("skip", std::make_shared<Conv2d>(one));
+    skip = register_module("skip", std::make_shared<ResamplingConv2d>(one));
   }
 }
 
@@ -57,11 +58,11 @@ Canvas SynthesisBlock::forward(const Canvas& in,
                                bool fused) {
   const BlockScope named(name);
   int64_t next = first_w;
-  const auto convolve = [&](SynthesisLayer& conv, const Tensor& x, double gain) {
+  const auto convolve = [&](ModulatedLayer& conv, const Tensor& x, double gain) {
     return conv.forward(x, ws.select(1, next++), noise, fused, gain);
   };
   Tensor x = constant.defined() ? constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1}) : in.x;
-  x = entering(x, half, conv1->weight);
+  x = in_block_type(x, half, conv1->weight);
   const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
   if (conv0) x = convolve(*conv0, x, 1);
   x = convolve(*conv1, x, skip ? kRootHalf : 1);
@@ -76,7 +77,7 @@ Canvas SynthesisBlock::forward(const Canvas& in,
   return {x, img};
 }
 
-Synthesis::Synthesis(const Blocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
+Synthesis::Synthesis(const StyleBlocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
   for (int64_t r = 4; r <= b.img_resolution; r *= 2) {
     const auto block = std::make_shared<SynthesisBlock>(b, w_dim, r);
     blocks.push_back(register_module(block->name, block));
@@ -95,7 +96,7 @@ Tensor Synthesis::forward(const Tensor& ws, const NoiseInputs& noise, bool fused
 Generator::Generator(const GeneratorShape& s) : shape(s) {
   synthesis = register_module(
       "synthesis", std::make_shared<Synthesis>(s.synthesis, s.mapping.w_dim, s.num_ws()));
-  mapping = register_module("mapping", std::make_shared<Mapping>(s.mapping));
+  mapping = register_module("mapping", std::make_shared<StyleMapping>(s.mapping));
 }
 
 Tensor Generator::forward(const Tensor& z,

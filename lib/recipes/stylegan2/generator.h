@@ -8,36 +8,31 @@
 #include <string>
 #include <vector>
 
-#include "recipes/stylegan2/layers.h"
-#include "recipes/stylegan2/mapping.h"
+#include "nn/style/layers.h"
+#include "nn/style/mapping.h"
+#include "nn/style/noise.h"
 #include "recipes/stylegan2/shape.h"
 
 namespace gantrain::stylegan2 {
 
-// What goes from block to block: feature maps [N, C, r, r] in the block's type, and the picture so
-// far [N, img_channels, r, r] in the parameters' type; either may be undefined.
-struct Canvas {
-  at::Tensor x, img;
-};
-
 // One resolution of the synthesis network (Karras et al. 2020a, fig. 7).
 struct SynthesisBlock final : torch::nn::Module {
-  SynthesisBlock(const Blocks& blocks, int64_t w_dim, int64_t resolution);
+  SynthesisBlock(const StyleBlocks& blocks, int64_t w_dim, int64_t resolution);
   Canvas forward(const Canvas& in, const at::Tensor& ws, const NoiseInputs& noise, bool fused);
 
   std::string name;  // "b16"
   int64_t resolution, first_w;
   bool half;
   at::Tensor constant, resample_filter;
-  std::shared_ptr<SynthesisLayer> conv0, conv1;  // conv0 not at 4x4
-  std::shared_ptr<ToRgb> torgb;                  // "skip": always; else in the last block
-  std::shared_ptr<Conv2d> skip;                  // "resnet" above 4x4
+  std::shared_ptr<ModulatedLayer> conv0, conv1;  // conv0 not at 4x4
+  std::shared_ptr<ModulatedToRgb> torgb;         // "skip": always; else in the last block
+  std::shared_ptr<ResamplingConv2d> skip;        // "resnet" above 4x4
 };
 
 // ws [N, num_ws, w_dim] -> [N, img_channels, R, R], about [-1, 1], the parameters' type. fused: one
 // grouped convolution with weights of each sample; the same numbers, more memory.
 struct Synthesis final : torch::nn::Module {
-  Synthesis(const Blocks& blocks, int64_t w_dim, int64_t num_ws);
+  Synthesis(const StyleBlocks& blocks, int64_t w_dim, int64_t num_ws);
   at::Tensor forward(const at::Tensor& ws, const NoiseInputs& noise = {}, bool fused = false);
 
   int64_t num_ws;
@@ -55,7 +50,7 @@ struct Generator final : torch::nn::Module {
 
   GeneratorShape shape;
   std::shared_ptr<Synthesis> synthesis;
-  std::shared_ptr<Mapping> mapping;
+  std::shared_ptr<StyleMapping> mapping;
 };
 
 }  // namespace gantrain::stylegan2

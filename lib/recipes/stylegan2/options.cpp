@@ -8,7 +8,7 @@
 
 namespace gantrain::stylegan2 {
 
-void add_keys(Schema& schema) { add_keys<Options>(schema, ""); }
+namespace {
 
 void check_resolution(int64_t resolution) {
   const bool power_of_two = (resolution & (resolution - 1)) == 0;
@@ -17,8 +17,6 @@ void check_resolution(int64_t resolution) {
        "data.resolution = {}: StyleGAN2's networks are built for powers of two from 8 to 1024",
        resolution);
 }
-
-namespace {
 
 // Sets a key unless the user has; the value that counts is what the key then holds.
 class Chooser {
@@ -82,8 +80,6 @@ void choose_transforms(Config& config, const std::string& pipe) {
   });
 }
 
-}  // namespace
-
 std::vector<std::string> complete(Config& config, int64_t ranks) {
   std::vector<std::string> lines;
   const auto resolution = integer(config, "data.resolution");
@@ -111,6 +107,22 @@ std::vector<std::string> complete(Config& config, int64_t ranks) {
     config.set("train.micro_batch", part, fmt::format("auto ({} images of a rank)", batch / ranks));
   }
   return lines;
+}
+
+bool wants_labels(const Config& config) { return config.get("stylegan2.conditional").get<bool>(); }
+
+}  // namespace
+
+const RecipeFacts& facts() {
+  static const RecipeFacts record = {
+      .name = "stylegan2",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .check_resolution = check_resolution,
+      .wants_labels = wants_labels,
+      .complete = complete,
+      .has_blocks = true,
+  };
+  return record;
 }
 
 }  // namespace gantrain::stylegan2

@@ -5,12 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "config/config.h"
+#include "augment/augment_options.h"
 #include "gan/options.h"
-#include "recipes/stylegan2/augment_options.h"
-#include "recipes/stylegan2/shape.h"
+#include "gan/recipe_facts.h"
+#include "nn/style/shape.h"
 
 namespace gantrain::stylegan2 {
 
@@ -28,7 +27,7 @@ inline PlayerOptions style_player(double lr) {
 struct AdaOptions {
   Augmentation mode = Augmentation::kNone;
   std::string pipe = "bgc";  // blit, geometry and colour
-  double p = 0;              // where it starts; with mode fixed, where it stays
+  Scheduled p = 0;           // where it starts; with mode fixed, what it is
   AdaptiveOptions adaptive;
 };
 
@@ -52,17 +51,17 @@ struct Options {
   int64_t map_depth = 8;
   int64_t channel_base = 32768;
   int64_t channel_max = 512;
-  Architecture g_architecture = Architecture::kSkip;    // sec. 4.1
-  Architecture d_architecture = Architecture::kResnet;  // sec. 4.1
+  BlockArchitecture g_architecture = BlockArchitecture::kSkip;    // sec. 4.1
+  BlockArchitecture d_architecture = BlockArchitecture::kResnet;  // sec. 4.1
   int64_t mbstd_group = 4;
   int64_t freeze_d = 0;      // Mo et al. 2020
   int64_t num_fp16_res = 4;  // Karras et al. 2020b, app. C
   double conv_clamp = 256;
   double w_avg_beta = 0.995;
-  double mixing = 0.9;          // Karras et al. 2019, sec. 3.1
-  std::optional<double> gamma;  // R1: Mescheder et al. 2018
-  int64_t d_interval = 16;      // sec. 3.1
-  double pl_weight = 2;         // sec. 3.2
+  double mixing = 0.9;             // Karras et al. 2019, sec. 3.1
+  std::optional<Scheduled> gamma;  // R1: Mescheder et al. 2018
+  int64_t d_interval = 16;         // sec. 3.1
+  Scheduled pl_weight = 2;         // sec. 3.2
   double pl_decay = 0.01;
   int64_t pl_shrink = 2;
   int64_t g_interval = 4;  // sec. 3.1
@@ -137,15 +136,9 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// This recipe's keys, for the program that knows no torch.
-void add_keys(Schema& schema);
-// Throws UserError(kUsage) unless `resolution` is a power of two from 8 to 1024.
-void check_resolution(int64_t resolution);
-
-// Fills in what is left to choose (gamma; with stylegan2.automatic what Karras et al. 2020b's code
-// calls its `auto` configuration; the micro-batch), where the user has not given it, for that many
-// ranks. The values' origin begins with "auto"; what has such an origin stays. Returns lines that
-// say what was chosen and why. Throws UserError(kUsage) for values that do not go together.
-std::vector<std::string> complete(Config& config, int64_t ranks);
+// The networks are built for powers of two from 8 to 1024 pixels. What is left to choose: gamma;
+// with stylegan2.automatic what Karras et al. 2020b's code calls its `auto` configuration; which
+// transforms the augmentation's pipe has; the micro-batch.
+const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan2

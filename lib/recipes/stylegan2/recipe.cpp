@@ -3,21 +3,22 @@
 
 #include <torch/torch.h>
 
-#include <cmath>
-
+#include "augment/adaptive_strength.h"
+#include "augment/augment.h"
 #include "core/forward_precision.h"
+#include "gan/latents.h"
 #include "gan/precision_options.h"
+#include "gan/scheduled_number.h"
+#include "nn/style/discriminator.h"
+#include "nn/style/mapping.h"
+#include "nn/style/noise.h"
+#include "nn/style/styles.h"
+#include "nn/style/w_average.h"
 #include "ops/losses.h"
 #include "ops/penalties.h"
-#include "recipes/stylegan2/adaptive_strength.h"
-#include "recipes/stylegan2/augment.h"
-#include "recipes/stylegan2/discriminator.h"
-#include "recipes/stylegan2/draws.h"
 #include "recipes/stylegan2/generator.h"
 #include "recipes/stylegan2/options.h"
-#include "recipes/stylegan2/penalties.h"
 #include "recipes/stylegan2/trained_generator.h"
-#include "util/log.h"
 
 namespace gantrain::stylegan2 {
 
@@ -25,14 +26,10 @@ using at::Tensor;
 
 namespace {
 
-// A lazily regularised network takes i + 1 steps in i iterations: Adam's rate and memory are those
-// of i / (i + 1) steps (Karras et al. 2020a, app. B).
-PlayerOptions corrected(PlayerOptions o, int64_t interval) {
-  const double c = static_cast<double>(interval) / static_cast<double>(interval + 1);
-  o.adam.lr *= c;
-  o.adam.beta1 = std::pow(o.adam.beta1, c);
-  o.adam.beta2 = std::pow(o.adam.beta2, c);
-  return o;
+// The share of its steps that a network's own losses make, which is regularised at every
+// interval-th turn (Player::step_share).
+double step_share(int64_t interval) {
+  return static_cast<double>(interval) / static_cast<double>(interval + 1);
 }
 
 // Calls of the augmentation in one iteration.
@@ -59,8 +56,8 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   return shape;
 }
 
-DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
-  DiscriminatorShape shape;
+StyleDiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
+  StyleDiscriminatorShape shape;
   shape.blocks = generator_shape(o, c).synthesis;
   shape.blocks.architecture = o.d_architecture;
   shape.c_dim = static_cast<int64_t>(c.class_counts.size());
@@ -74,99 +71,96 @@ class StyleGan2 final : public Recipe {
   explicit StyleGan2(const RecipeContext& context);
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  std::vector<Phase>& phases() override { return phases_; }
-  std::vector<Shared*> shared() override { return {&w_sums_, &length_sum_, &sign_sum_}; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<AllReducedSum> sums() override;
+  std::vector<DeviceNumber*> numbers() override { return {&gamma_, &pl_weight_, &fixed_p_}; }
+  Statistics end_iteration(int64_t iteration) override;
+  std::vector<std::string> warnings() override;
   NamedTensors state() override;
   int64_t batch_group() const override { return options_.mbstd_group; }
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
-  using Loss = Tensor (StyleGan2::*)(const Batch&, int64_t phase);
-  void add_phase(
-      Player& player, const std::string& name, int64_t interval, int64_t turn, Loss loss);
-  Tensor styles(const Batch& b, int64_t phase);
-  Tensor pictures(const Batch& b, int64_t phase, const Tensor& ws);
-  Tensor scores(const Batch& b, int64_t draws, const Tensor& x, const Tensor& c);
-  Tensor g_main(const Batch& b, int64_t phase);
-  Tensor g_path(const Batch& b, int64_t phase);
-  Tensor d_main(const Batch& b, int64_t phase);
-  Tensor d_r1(const Batch& b, int64_t phase);
-  void see_real(const Tensor& real_scores);
-  void move_w_average(int64_t iteration);
-  void move_mean_length(int64_t iteration);
-  void move_strength(int64_t iteration);
+  using Loss = PhaseOutput (StyleGan2::*)(const PhaseInput&);
+  void add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss);
+  // A penalty that is applied at one of `lazily` turns counts that often.
+  void add_penalty(
+      Player& player, const std::string& name, Cadence cadence, int64_t lazily, Loss loss);
+  Tensor styles(const PhaseInput& in, const Tensor& c, Statistics& sums);
+  Tensor pictures(const PhaseInput& in, const Tensor& ws);
+  Tensor scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c);
+  PhaseOutput g_main(const PhaseInput& in);
+  PhaseOutput g_path(const PhaseInput& in);
+  PhaseOutput d_main(const PhaseInput& in);
+  PhaseOutput d_r1(const PhaseInput& in);
+  static void see_real(const Tensor& real_scores, PhaseOutput& out);
 
-  RecipeContext context_;
   Options options_;
-  PhaseDraws draws_;
+  Latents latents_;
   std::shared_ptr<Generator> G_net_;
-  std::shared_ptr<Discriminator> D_net_;
+  std::shared_ptr<StyleDiscriminator> D_net_;
   Player G_player_, D_player_;
-  Handle<Mapping> mapping_;
+  Handle<StyleMapping> mapping_;
   Handle<Synthesis> synthesis_;
-  Handle<Discriminator> D_;
+  Handle<StyleDiscriminator> D_;
   std::vector<Phase> phases_;
-  std::vector<bool> runs_mapping_;  // of each phase
   AdaptiveStrength strength_;
-  Shared w_sums_;       // a row a phase: mean w of its micro-batches, and their number
-  Shared length_sum_;   // mean path lengths of micro-batches, and their number
-  Shared sign_sum_;     // signs of D's scores of real pictures, and their number
-  Tensor mean_length_;  // running mean of path lengths
+  DeviceNumber gamma_, pl_weight_;
+  DeviceNumber fixed_p_;  // of an augmentation whose strength follows a schedule
+  Tensor mean_length_;    // running mean of path lengths
 };
 
 StyleGan2::StyleGan2(const RecipeContext& context)
-    : context_(context),
-      options_(context.config.read<Options>("")),
-      draws_(context.seed, options_.z_dim, context.class_counts),
+    : options_(context.config.read<Options>("")),
+      latents_(options_.z_dim, context.class_counts, context.device),
       G_net_(std::make_shared<Generator>(generator_shape(options_, context))),
-      D_net_(std::make_shared<Discriminator>(discriminator_shape(options_, context))),
-      G_player_{"G", G_net_, corrected(options_.G, options_.g_interval), {"mapping", "synthesis"}},
-      D_player_{"D", D_net_, corrected(options_.D, options_.d_interval)},
+      D_net_(std::make_shared<StyleDiscriminator>(discriminator_shape(options_, context))),
+      G_player_{"G", G_net_, options_.G, {"mapping", "synthesis"}, step_share(options_.g_interval)},
+      D_player_{"D", D_net_, options_.D, {""}, step_share(options_.d_interval)},
       mapping_(G_player_, G_net_->mapping, "mapping"),
       synthesis_(G_player_, G_net_->synthesis, "synthesis"),
       D_(D_player_, D_net_),
-      strength_(options_.ada.adaptive, context.config.get("train.batch"), at::kCPU) {
-  check_resolution(context.resolution);
+      strength_(options_.ada.adaptive, context.config.get("train.batch"), context.device) {
+  facts().check_resolution(context.resolution);
   if (!options_.gamma) throw std::logic_error("stylegan2.gamma was not chosen: complete()");
   if (options_.ada.mode != Augmentation::kNone)
     check_augment(options_.augment, context.resolution, context.channels);
-  strength_.state()[0].second.fill_(options_.ada.mode == Augmentation::kNone ? 0 : options_.ada.p);
+  strength_.set(options_.ada.mode == Augmentation::kNone ? 0 : options_.ada.p.at(0));
   for (const Player* player : {&G_player_, &D_player_}) {
-    initialise(*player->network, player->name, context.seed);
+    initialise_style_layers(*player->network, player->name, context.seed);
     move_to(*player->network, context.device, context.dtype);
     player->network->train();
   }
+  const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
+  gamma_ = on_device(*options_.gamma, like);
+  pl_weight_ = on_device(options_.pl_weight, like);
+  if (options_.ada.mode == Augmentation::kFixed)
+    fixed_p_ = on_device(options_.ada.p, like.dtype(at::kDouble));
+  mean_length_ = torch::zeros({}, like);
+
   const int64_t turn = options_.D.steps;  // updates of D for one turn of G
   for (int64_t i = 0; i < options_.G.steps; ++i) {
     const std::string name = i == 0 ? "Gmain" : "Gmain" + std::to_string(i + 1);
-    add_phase(G_player_, name, turn, turn, &StyleGan2::g_main);
+    add_phase(G_player_, name, {turn, turn - 1}, &StyleGan2::g_main);
   }
-  if (options_.pl_weight > 0)
-    add_phase(G_player_, "Greg", options_.g_interval * turn, turn, &StyleGan2::g_path);
-  add_phase(D_player_, "Dmain", 1, 1, &StyleGan2::d_main);
-  if (*options_.gamma > 0) add_phase(D_player_, "Dreg", options_.d_interval, 1, &StyleGan2::d_r1);
-
-  const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  const auto phases = static_cast<int64_t>(phases_.size());
-  mean_length_ = torch::zeros({}, like);
-  w_sums_ = {"w_avg", torch::zeros({phases, options_.w_dim + 1}, like), [this](int64_t i) {
-               move_w_average(i);
-             }};
-  length_sum_ = {"pl_mean", torch::zeros({2}, like), [this](int64_t i) { move_mean_length(i); }};
-  sign_sum_ = {"ada", torch::zeros({2}, like), [this](int64_t i) { move_strength(i); }};
+  const int64_t g_interval = options_.g_interval, d_interval = options_.d_interval;
+  if (pl_weight_.is_used())
+    add_penalty(G_player_, "Greg", {g_interval * turn, turn - 1}, g_interval, &StyleGan2::g_path);
+  add_phase(D_player_, "Dmain", {}, &StyleGan2::d_main);
+  if (gamma_.is_used())
+    add_penalty(D_player_, "Dreg", {d_interval, 0}, d_interval, &StyleGan2::d_r1);
 }
 
-void StyleGan2::add_phase(
-    Player& player, const std::string& name, int64_t interval, int64_t turn, Loss loss) {
-  const auto index = static_cast<int64_t>(phases_.size());
-  Phase phase{name, player, interval, turn - 1, [this, loss, index](const Batch& b) {
-                return (this->*loss)(b, index);
-              }};
-  phase.regularises = name == "Greg" || name == "Dreg";
-  // A penalty that is applied at every i-th turn counts i times.
-  if (phase.regularises) phase.gain = static_cast<double>(interval / turn);
-  phases_.push_back(std::move(phase));
-  runs_mapping_.push_back(name != "Dreg");
+void StyleGan2::add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss) {
+  phases_.push_back(
+      {name, player, [this, loss](const PhaseInput& in) { return (this->*loss)(in); }, cadence});
+}
+
+void StyleGan2::add_penalty(
+    Player& player, const std::string& name, Cadence cadence, int64_t lazily, Loss loss) {
+  add_phase(player, name, cadence, loss);
+  phases_.back().role = Role::kPenalty;
+  phases_.back().gain = static_cast<double>(lazily);
 }
 
 NamedTensors StyleGan2::state() {
@@ -175,132 +169,135 @@ NamedTensors StyleGan2::state() {
   return all;
 }
 
-// w of each layer, two styles mixed with probability options.mixing: Karras et al. 2019, sec. 3.1.
-Tensor StyleGan2::styles(const Batch& b, int64_t phase) {
-  const auto like = b.real.options();
-  const Tensor c = draws_.labels(b, phase, like.device());
-  const Tensor w = mapping_(draws_.z(b, phase, 0).to(like), c);
-  w_sums_.sum[phase].add_(torch::cat({w.detach().mean(0), torch::ones({1}, like)}));
-  const int64_t layers = G_net_->shape.num_ws();
-  const int64_t cutoff = draws_.mixing_cutoff(b.iteration, phase, options_.mixing, layers);
-  if (cutoff == layers) return for_all_layers(w, layers);
-  const Tensor other = mapping_(draws_.z(b, phase, 1).to(like), c);
-  return torch::cat({for_all_layers(w, cutoff), for_all_layers(other, layers - cutoff)}, 1);
+// What each phase tells of the whole batch: w of the mapping network moves its running average,
+// path lengths move their running mean, and signs of D's scores steer the augmentation.
+std::vector<AllReducedSum> StyleGan2::sums() {
+  const Tensor w_avg = G_net_->mapping->w_avg;
+  const auto move_w = [w_avg, this](const Tensor& sum) {
+    move_w_average_(w_avg, mean_of_w(sum), options_.w_avg_beta);
+  };
+  const auto move_length = [this](const Tensor& sum) {
+    mean_length_.lerp_(sum[0] / sum[1], options_.pl_decay);
+  };
+  const auto add_signs = [this](const Tensor& sum) { strength_.add(sum); };
+  return {{"w_avg", move_w, {w_avg}},
+          {"pl_mean", move_length, {mean_length_}},
+          {"ada", add_signs, {strength_.signs()}}};
 }
 
-Tensor StyleGan2::pictures(const Batch& b, int64_t phase, const Tensor& ws) {
-  return synthesis_(ws, draws_.noise(b, phase, b.real.options()));
+// w of each layer, two styles mixed with probability options.mixing: Karras et al. 2019, sec. 3.1.
+Tensor StyleGan2::styles(const PhaseInput& in, const Tensor& c, Statistics& sums) {
+  const Tensor w = mapping_(latents_.z(in), c);
+  sums.emplace_back("w_avg", sum_of_w(w));
+  const int64_t layers = G_net_->shape.num_ws();
+  const Tensor cutoff = latents_.mixing_cutoff(in, options_.mixing, layers);
+  if (known_not_to_mix(cutoff, layers)) return for_all_layers(w, layers);
+  return mix_styles(w, mapping_(latents_.z(in, 1), c), cutoff, layers);
+}
+
+Tensor StyleGan2::pictures(const PhaseInput& in, const Tensor& ws) {
+  return synthesis_(ws, drawn_noise(in.key, in.samples, in.real.options()));
 }
 
 // D's scores of pictures x, augmented; `call` tells the calls of an iteration apart.
-Tensor StyleGan2::scores(const Batch& b, int64_t call, const Tensor& x, const Tensor& c) {
-  const double p = strength_.p();
-  if (p == 0) return D_(x, c);
-  StreamDraws draws({context_.seed, b.iteration, call}, b.samples);
+Tensor StyleGan2::scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c) {
+  if (options_.ada.mode == Augmentation::kNone) return D_(x, c);
+  StreamDraws draws(in.key.of_phase(call), in.samples);
+  const Tensor& p = fixed_p_.moves() ? fixed_p_.value() : strength_.p();
   return D_(augment(x, p, options_.augment, draws), c);
 }
 
 // -E[log s(D(G(z)))]
-Tensor StyleGan2::g_main(const Batch& b, int64_t phase) {
-  const Tensor fake = pictures(b, phase, styles(b, phase));
-  const Tensor c = draws_.labels(b, phase, fake.device());
-  const Tensor fake_scores = scores(b, fakes_of(phase), fake, c);
-  context_.record("Loss/scores/fake", fake_scores);
-  context_.record("Loss/signs/fake", fake_scores.sign());
-  return logistic_g(fake_scores);
+PhaseOutput StyleGan2::g_main(const PhaseInput& in) {
+  PhaseOutput out;
+  const Tensor c = latents_.labels(in);
+  const Tensor fake = pictures(in, styles(in, c, out.sums));
+  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
+  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
+  out.loss = logistic_g(fake_scores);
+  return out;
 }
 
 // E[(|J_w^T y| - a)^2], a the running mean of the lengths: Karras et al. 2020a, eq. 4. A part of
 // the micro-batch is enough (app. B). This phase's own mean moves a before it is used, and takes
 // part in the gradient.
-Tensor StyleGan2::g_path(const Batch& all, int64_t phase) {
+PhaseOutput StyleGan2::g_path(const PhaseInput& all) {
   const AutocastDisabled exact("a penalty", autocast_is_on());
-  Batch b = all;
-  b.samples.count = std::max(all.samples.count / options_.pl_shrink, int64_t{1});
-  const Tensor ws = styles(b, phase);
-  const Tensor fake = pictures(b, phase, ws);
-  const Tensor y = draws_.picture_noise(b, phase, fake.sizes().slice(1)).to(fake.options());
+  PhaseInput in = all;
+  in.samples.count = std::max(all.samples.count / options_.pl_shrink, int64_t{1});
+  PhaseOutput out;
+  const Tensor ws = styles(in, latents_.labels(in), out.sums);
+  const Tensor fake = pictures(in, ws);
+  const Tensor y = normal(in.key, "path", in.samples, fake.sizes().slice(1)).to(fake.options());
   const Tensor lengths = path_lengths(fake, ws, y);
   const Tensor mean = lengths.mean();
-  length_sum_.sum.add_(torch::stack({mean.detach(), torch::ones_like(mean)}));
+  out.sums.emplace_back("pl_mean", torch::stack({mean.detach(), torch::ones_like(mean)}));
   const Tensor target = mean_length_ + options_.pl_decay * (mean - mean_length_);
   const Tensor penalty = (lengths - target).square();
-  context_.record("Loss/pl_penalty", penalty);
-  return options_.pl_weight * penalty.mean();
+  out.statistics = {{"Loss/pl_penalty", penalty}};
+  out.loss = pl_weight_.times(penalty.mean());
+  return out;
 }
 
 // -E[log s(D(x))] - E[log(1 - s(D(G(z))))]
-Tensor StyleGan2::d_main(const Batch& b, int64_t phase) {
+PhaseOutput StyleGan2::d_main(const PhaseInput& in) {
+  PhaseOutput out;
+  const Tensor c = latents_.labels(in);
   const Tensor fake = [&] {
     const torch::NoGradGuard no_grad;
-    return pictures(b, phase, styles(b, phase));
+    return pictures(in, styles(in, c, out.sums));
   }();
-  const Tensor c = draws_.labels(b, phase, fake.device());
-  const Tensor fake_scores = scores(b, fakes_of(phase), fake, c);
-  const Tensor real_scores = scores(b, reals_of(phase), b.real, b.labels);
-  context_.record("Loss/scores/fake", fake_scores);
-  context_.record("Loss/signs/fake", fake_scores.sign());
-  see_real(real_scores);
-  return logistic_d(real_scores, fake_scores);
+  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
+  const Tensor real_scores = scores(in, reals_of(in.key.phase), in.real, in.labels);
+  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
+  see_real(real_scores, out);
+  out.loss = logistic_d(real_scores, fake_scores);
+  return out;
 }
 
 // Overfitting shows in the signs of D's scores of real pictures: Karras et al. 2020b, eq. 1.
-void StyleGan2::see_real(const Tensor& real_scores) {
-  sign_sum_.sum.add_(AdaptiveStrength::signs(real_scores));
-  context_.record("Loss/scores/real", real_scores);
-  context_.record("Loss/signs/real", real_scores.sign());
+void StyleGan2::see_real(const Tensor& real_scores, PhaseOutput& out) {
+  out.sums.emplace_back("ada", AdaptiveStrength::signs(real_scores));
+  out.statistics.emplace_back("Loss/scores/real", real_scores);
+  out.statistics.emplace_back("Loss/signs/real", real_scores.sign());
 }
 
 // gamma/2 E[|grad D(x)|^2] at the picture before its augmentation: Mescheder et al. 2018, eq. 9.
-Tensor StyleGan2::d_r1(const Batch& b, int64_t phase) {
-  const InputGradients real =
-      input_gradients([&](const Tensor& x) { return scores(b, reals_of(phase), x, b.labels); }, b.real);
-  see_real(real.scores);
-  context_.record("Loss/r1_penalty", real.squared_norms);
-  return *options_.gamma / 2 * real.squared_norms.mean();
+PhaseOutput StyleGan2::d_r1(const PhaseInput& in) {
+  PhaseOutput out;
+  const InputGradients real = input_gradients(
+      [&](const Tensor& x) { return scores(in, reals_of(in.key.phase), x, in.labels); }, in.real);
+  see_real(real.scores, out);
+  out.statistics.emplace_back("Loss/r1_penalty", real.squared_norms);
+  out.loss = gamma_.times(real.squared_norms.mean(), 0.5);
+  return out;
 }
 
-// Once for each phase that ran the mapping network, in their order.
-void StyleGan2::move_w_average(int64_t iteration) {
-  for (size_t i = 0; i < phases_.size(); ++i) {
-    if (!runs_mapping_[i] || !phases_[i].is_due(iteration)) continue;
-    const Tensor row = w_sums_.sum[static_cast<int64_t>(i)];
-    G_net_->mapping->move_w_avg(row.narrow(0, 0, options_.w_dim) / row[options_.w_dim]);
-  }
+Statistics StyleGan2::end_iteration(int64_t iteration) {
+  const Tensor& p = fixed_p_.moves() ? fixed_p_.value() : strength_.p();
+  Statistics now = {{"Progress/augment", p.clone()}};
+  if (options_.ada.mode == Augmentation::kAda) strength_.end_iteration(iteration);
+  return now;
 }
 
-void StyleGan2::move_mean_length(int64_t iteration) {
-  for (const Phase& phase : phases_) {
-    if (phase.name != "Greg" || !phase.is_due(iteration)) continue;
-    mean_length_.lerp_(length_sum_.sum[0] / length_sum_.sum[1], options_.pl_decay);
-  }
-}
-
-void StyleGan2::move_strength(int64_t iteration) {
-  context_.record("Progress/augment", torch::tensor(strength_.p()));
-  if (options_.ada.mode != Augmentation::kAda) return;
-  strength_.end_iteration(iteration, sign_sum_.sum);
-  if (strength_.should_warn()) {
-    warn(
-        "augmentation p = {:.2f}: from here on it may leak into the pictures; D overfits: more "
-        "data, or a larger stylegan2.gamma",
-        strength_.p());
-  }
+std::vector<std::string> StyleGan2::warnings() {
+  const std::optional<double> p = strength_.crossed_warning();
+  if (!p || options_.ada.mode != Augmentation::kAda) return {};
+  return {fmt::format(
+      "augmentation p = {:.2f}: from here on it may leak into the pictures; D overfits: more data, "
+      "or a larger stylegan2.gamma",
+      *p)};
 }
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row;
-  row.name = "stylegan2";
+  RecipeRow row{facts()};
   row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
     return std::make_unique<StyleGan2>(context);
   };
   row.make_generator = make_generator;
   row.recognises = recognises;
-  row.wants_labels = [](const Config& config) {
-    return config.get("stylegan2.conditional").get<bool>();
-  };
   return row;
 }
 

@@ -3,8 +3,8 @@
 
 #include <torch/torch.h>
 
-#include <limits>
-
+#include "gan/model_json.h"
+#include "nn/style/styles.h"
 #include "util/error.h"
 
 namespace gantrain::stylegan2 {
@@ -13,111 +13,6 @@ using at::Tensor;
 using Tensors = std::map<std::string, Tensor>;
 
 namespace {
-
-constexpr int64_t kMost = 1 << 20;  // of any size: far above every network, far below overflow
-
-bool power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
-// The keys of gantrain.model: the one list for reading and writing.
-template <class Shape, class Field>
-void each_key(Shape& shape, Field&& field) {
-  auto& [m, s] = shape;
-  field("", "z_dim", m.z_dim, 0, kMost);
-  field("", "c_dim", m.c_dim, 0, kMost);
-  field("", "w_dim", m.w_dim, 1, kMost);
-  field("", "img_resolution", s.img_resolution, 4, 1 << 14);
-  field("", "img_channels", s.img_channels, 1, kMost);
-  field("mapping_kwargs", "num_layers", m.num_layers, 1, 1024);
-  field("mapping_kwargs", "embed_features", m.embed_features, 1, kMost);
-  field("mapping_kwargs", "layer_features", m.layer_features, 1, kMost);
-  field("mapping_kwargs", "lr_multiplier", m.lr_multiplier, 1e-9, 1e9);
-  field("mapping_kwargs", "w_avg_beta", m.w_avg_beta, 0, 1);
-  field("synthesis_kwargs", "channel_base", s.channel_base, 1, int64_t{1} << 40);
-  field("synthesis_kwargs", "channel_max", s.channel_max, 1, kMost);
-  field("synthesis_kwargs", "num_fp16_res", s.num_fp16_res, 0, 32);
-  field("synthesis_kwargs", "conv_clamp", s.conv_clamp, 1e-9, 1e30);
-  field("synthesis_kwargs", "architecture", s.architecture, 0, 0);
-}
-
-// Reads one key after the other into a shape.
-class Reader {
- public:
-  Reader(const Json& model, const std::string& source) : model_(model), source_(source) {}
-
-  template <class T>
-  void operator()(
-      const std::string& group, const std::string& key, T& value, double lo, double hi) {
-    const Json* given = find(group, key);
-    if (given == nullptr) return;
-    const std::string name = group.empty() ? key : group + "." + key;
-    convert(*given, name, value, lo, hi);
-  }
-
- private:
-  // A group's keys may also stand beside it, as later versions of the reference take them.
-  const Json* find(const std::string& group, const std::string& key) const {
-    if (!group.empty() && model_.contains(group) && !model_[group].is_null()) {
-      const Json& inner = model_[group];
-      if (!inner.is_object()) wrong(group, inner, "an object");
-      if (inner.contains(key) && !inner[key].is_null()) return &inner[key];
-    }
-    return model_.contains(key) && !model_[key].is_null() ? &model_[key] : nullptr;
-  }
-
-  void convert(const Json& given, const std::string& name, int64_t& value, double lo, double hi) {
-    if (!given.is_number_integer() || given.get<double>() < lo || given.get<double>() > hi)
-      wrong(name, given, fmt::format("a whole number from {:.0f} to {:.0f}", lo, hi));
-    value = given.get<int64_t>();
-  }
-
-  void convert(const Json& given, const std::string& name, double& value, double lo, double hi) {
-    if (!given.is_number() || !(given.get<double>() >= lo && given.get<double>() <= hi))
-      wrong(name, given, fmt::format("a number from {:g} to {:g}", lo, hi));
-    value = given.get<double>();
-  }
-
-  void convert(
-      const Json& given, const std::string& name, Architecture& value, double /*lo*/, double) {
-    using Word = Value<Architecture>;
-    const auto read = given.is_string() ? Word::from_text(given.get<std::string>()) : std::nullopt;
-    if (!read) wrong(name, given, Word::type());
-    value = *read;
-  }
-
-  template <class T>
-  void convert(
-      const Json& given, const std::string& name, std::optional<T>& value, double lo, double hi) {
-    T read{};
-    convert(given, name, read, lo, hi);
-    value = read;
-  }
-
-  [[noreturn]] void wrong(const std::string& name,
-                          const Json& given,
-                          const std::string& allowed) const {
-    fail(Exit::kInput, "{}: gantrain.model: {} = {}: {}", source_, name, given.dump(), allowed);
-  }
-
-  const Json& model_;
-  const std::string& source_;
-};
-
-struct Writer {
-  Json model = {{"recipe", "stylegan2"}};
-
-  template <class T>
-  void operator()(
-      const std::string& group, const std::string& key, const T& value, double, double) {
-    (group.empty() ? model : model[group])[key] = json(value);
-  }
-  static Json json(int64_t value) { return value; }
-  static Json json(double value) { return value; }
-  static Json json(Architecture value) { return Value<Architecture>::to_json(value); }
-  template <class T>
-  static Json json(const std::optional<T>& value) {
-    return value ? Json(*value) : Json();
-  }
-};
 
 // A generator's tensors, asked for by name and number of axes.
 struct Given {
@@ -171,7 +66,7 @@ MappingShape mapping_of(const Given& given) {
 
 // The lowest channel_base that gives the feature maps seen. A resolution r with c maps below the
 // maximum says c r <= base < (c + 1) r.
-void read_widths(Blocks& s, const Given& given) {
+void read_widths(StyleBlocks& s, const Given& given) {
   const auto maps = [&](int64_t r) { return given.get(block(r) + "conv1.weight", 4).size(0); };
   s.channel_max = 0;
   for (int64_t r = 4; r <= s.img_resolution; r *= 2)
@@ -192,17 +87,17 @@ void read_widths(Blocks& s, const Given& given) {
   }
 }
 
-Blocks synthesis_of(const Given& given) {
-  Blocks s;
+StyleBlocks synthesis_of(const Given& given) {
+  StyleBlocks s;
   given.get("synthesis.b4.const", 3);
   s.img_resolution = 4;
   while (given.has(block(2 * s.img_resolution) + "conv1.weight")) s.img_resolution *= 2;
   s.img_channels = given.get(block(s.img_resolution) + "torgb.weight", 4).size(0);
   // At 4x4 alone the three are the same network.
   const bool one = s.img_resolution == 4;
-  s.architecture = one || given.has("synthesis.b4.torgb.weight") ? Architecture::kSkip
-                   : given.has("synthesis.b8.skip.weight")       ? Architecture::kResnet
-                                                                 : Architecture::kOrig;
+  s.architecture = one || given.has("synthesis.b4.torgb.weight") ? BlockArchitecture::kSkip
+                   : given.has("synthesis.b8.skip.weight")       ? BlockArchitecture::kResnet
+                                                                 : BlockArchitecture::kOrig;
   read_widths(s, given);
   return s;
 }
@@ -216,7 +111,7 @@ void check_agreement(const GeneratorShape& said,
       fail(Exit::kInput, "{}: gantrain.model: {} = {}, but the tensors have {}", source, key, a, b);
   };
   const MappingShape &m = said.mapping, &n = seen.mapping;
-  const Blocks &s = said.synthesis, &t = seen.synthesis;
+  const StyleBlocks &s = said.synthesis, &t = seen.synthesis;
   agree("z_dim", m.z_dim, n.z_dim);
   agree("c_dim", m.c_dim, n.c_dim);
   agree("w_dim", m.w_dim, n.w_dim);
@@ -243,33 +138,16 @@ void check_agreement(const GeneratorShape& said,
 
 }  // namespace
 
-int64_t GeneratorShape::num_ws() const {
-  int64_t n = 2;
-  for (int64_t r = 8; r <= synthesis.img_resolution; r *= 2) n += 2;
-  return n;
-}
+int64_t GeneratorShape::num_ws() const { return layers_at(synthesis.img_resolution); }
 
-Json to_json(const GeneratorShape& shape) {
-  Writer writer;
-  each_key(shape, writer);
-  return writer.model;
-}
+Json to_json(const GeneratorShape& shape) { return model_json("stylegan2", shape); }
 
 GeneratorShape shape_of_model(const Json& model,
                               const std::string& source,
                               const GeneratorShape& absent) {
   GeneratorShape shape = absent;
-  if (model.is_null()) return shape;
-  if (!model.is_object()) fail(Exit::kInput, "{}: gantrain.model: not a JSON object", source);
-  each_key(shape, Reader(model, source));
-  const int64_t resolution = shape.synthesis.img_resolution;
-  if (!power_of_two(resolution)) {
-    fail(Exit::kInput,
-         "{}: gantrain.model: img_resolution = {}: a power of two",
-         source,
-         resolution);
-  }
-  if (shape.synthesis.channels(resolution) < 1) {
+  read_model(model, source, shape);
+  if (shape.synthesis.channels(shape.synthesis.img_resolution) < 1) {
     fail(Exit::kInput,
          "{}: gantrain.model: synthesis_kwargs.channel_base = {}: at least img_resolution",
          source,

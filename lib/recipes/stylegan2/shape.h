@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "config/value.h"
+#include "nn/style/shape.h"
 
 namespace at {
 class Tensor;
@@ -18,60 +14,40 @@ class Tensor;
 
 namespace gantrain::stylegan2 {
 
-// How blocks of different resolution meet the image (Karras et al. 2020a, fig. 7).
-enum class Architecture { kSkip, kResnet, kOrig };
-constexpr std::array<std::string_view, 3> names(Architecture) { return {"skip", "resnet", "orig"}; }
-
-// What synthesis network and discriminator have in common. Names and defaults are the reference's.
-struct Blocks {
-  Architecture architecture = Architecture::kSkip;
-  int64_t img_resolution = 256;  // a power of two, 4 or more
-  int64_t img_channels = 3;
-  int64_t channel_base = 32768;  // feature maps at r pixels: min(channel_base / r, channel_max)
-  int64_t channel_max = 512;
-  int64_t num_fp16_res = 0;          // so many of the highest resolutions compute in half precision
-  std::optional<double> conv_clamp;  // activations are kept within +-conv_clamp
-
-  int64_t channels(int64_t resolution) const {
-    return std::min(channel_base / resolution, channel_max);
-  }
-  // Never at 4x4.
-  bool half(int64_t resolution) const {
-    return resolution >= 8 && (resolution << num_fp16_res) >= 2 * img_resolution;
-  }
-};
-
-// z and class -> w. D uses one too, without z and without an average, to embed the class.
-struct MappingShape {
-  int64_t z_dim = 512;
-  int64_t c_dim = 0;  // classes; 0: unconditional
-  int64_t w_dim = 512;
-  int64_t num_layers = 8;
-  std::optional<int64_t> embed_features;  // of the class; none: w_dim
-  std::optional<int64_t> layer_features;  // of hidden layers; none: w_dim
-  double lr_multiplier = 0.01;
-  double w_avg_beta = 0.995;
-  bool has_w_avg = true;
-
-  int64_t embedding() const { return c_dim == 0 ? 0 : embed_features.value_or(w_dim); }
-};
-
 struct GeneratorShape {
   MappingShape mapping;
-  Blocks synthesis;
+  StyleBlocks synthesis;
 
   // Styles of a picture: one for each convolution and one for the last toRGB; 2 log2(R) - 2.
   int64_t num_ws() const;
 };
 
-struct DiscriminatorShape {
-  Blocks blocks{.architecture = Architecture::kResnet};
-  int64_t c_dim = 0;
-  std::optional<int64_t> cmap_dim;  // of the embedded class; none: feature maps at 4x4
-  int64_t mbstd_group_size = 4;     // Karras et al. 2018a, sec. 3
-  int64_t mbstd_num_channels = 1;   // 0: no minibatch standard deviation
-  int64_t freeze_layers = 0;        // Mo et al. 2020: so many layers from the image on are fixed
-};
+constexpr double kMostOfAnySize = 1 << 20;  // far above every network, far below overflow
+
+// The keys of "gantrain.model": arguments of the reference's constructor (gan/model_json.h).
+template <class Field>
+void fields(GeneratorShape& shape, Field&& field) {
+  auto& [m, s] = shape;
+  const Check size = between(1, kMostOfAnySize);
+  field("z_dim", m.z_dim, between(0, kMostOfAnySize), "length of z");
+  field("c_dim", m.c_dim, between(0, kMostOfAnySize), "classes");
+  field("w_dim", m.w_dim, size, "length of w");
+  field("img_resolution", s.img_resolution, power_of_two(4, 1 << 14), "pixels");
+  field("img_channels", s.img_channels, size, "of the pictures");
+  field("mapping_kwargs.num_layers", m.num_layers, between(1, 1024), "layers from z to w");
+  field("mapping_kwargs.embed_features", m.embed_features, size, "of the embedded class");
+  field("mapping_kwargs.layer_features", m.layer_features, size, "of hidden layers");
+  field("mapping_kwargs.lr_multiplier", m.lr_multiplier, between(1e-9, 1e9), "of the mapping");
+  field("mapping_kwargs.w_avg_beta", m.w_avg_beta, between(0, 1), "decay of the mean of w");
+  field("synthesis_kwargs.channel_base",
+        s.channel_base,
+        between(1, static_cast<double>(int64_t{1} << 40)),
+        "feature maps at r pixels: channel_base / r, ...");
+  field("synthesis_kwargs.channel_max", s.channel_max, size, "... at most these");
+  field("synthesis_kwargs.num_fp16_res", s.num_fp16_res, between(0, 32), "half-precision blocks");
+  field("synthesis_kwargs.conv_clamp", s.conv_clamp, between(1e-9, 1e30), "bound of activations");
+  field("synthesis_kwargs.architecture", s.architecture, "of the blocks");
+}
 
 // "gantrain.model" of a model file: {"recipe": "stylegan2", the reference constructor's arguments}.
 Json to_json(const GeneratorShape& shape);

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "core/tensors.h"
+#include "nn/style/styles.h"
 #include "recipes/stylegan2/generator.h"
 #include "recipes/stylegan2/shape.h"
 #include "util/error.h"
@@ -47,17 +48,13 @@ class TrainedGenerator final : public gantrain::Generator {
     if (classes() > 0 && !labels.defined())
       fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
     const Tensor ws = for_all_layers(net_->mapping->forward(z, labels), num_ws());
-    return net_->mapping->truncated(ws, options.trunc, options.trunc_cutoff);
+    return truncated(ws, net_->mapping->w_avg, options.trunc, options.trunc_cutoff);
   }
 
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
-    const auto draw = [&](int64_t layer, int64_t size) {
-      const Stream stream(options.noise_seed, "noise", static_cast<uint64_t>(layer));
-      return normal(stream, {0, 1, 1}, {1, size, size});
-    };
     const Tensor w = ws.to(net_->mapping->w_avg.options());
-    return net_->synthesis->forward(w, {options.noise, draw}).to(at::kFloat);
+    return net_->synthesis->forward(w, noise_of(options)).to(at::kFloat);
   }
 
   void load(const Tensors& tensors, const std::string& source) override {
@@ -76,6 +73,21 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
  private:
+  static NoiseInputs noise_of(const SynthesisOptions& options) {
+    switch (options.noise) {
+      case NoiseMode::kConst:
+        return stored_noise();
+      case NoiseMode::kRandom:
+        return [seed = options.noise_seed](int64_t layer, int64_t side) {
+          return normal(
+              Stream(seed, "noise", static_cast<uint64_t>(layer)), {0, 1, 1}, {1, side, side});
+        };
+      case NoiseMode::kNone:
+        return no_noise();
+    }
+    throw std::logic_error("no such noise mode");
+  }
+
   const MappingShape& mapping() const { return net_->shape.mapping; }
 
   Tensor mean_w() const {

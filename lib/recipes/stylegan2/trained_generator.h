@@ -15,9 +15,9 @@ namespace gantrain::stylegan2 {
 // the file's gantrain.model, or empty: sizes are then read off the tensors. Its load() does without
 // the buffers that can be had otherwise: resampling filters ([1, 3, 3, 1]), constant noise (drawn
 // from a fixed stream), noise strengths (0), w_avg (mean over drawn latents).
-// Random noise is one draw for each (SynthesisOptions::noise_seed, layer), shared by the pictures of a call:
-// a picture depends on its w and the seed alone.
-// Throws UserError(kInput) naming `source` and the key or the tensor that does not fit.
+// Random noise is one draw for each (SynthesisOptions::noise_seed, layer), shared by the pictures
+// of a call: a picture depends on its w and the seed alone. Throws UserError(kInput) naming
+// `source` and the key or the tensor that does not fit.
 std::unique_ptr<gantrain::Generator> make_generator(
     const Json& model, const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 

@@ -18,7 +18,7 @@ TEST_CASE("TheDefaultsAreThePapers") {
 
 TEST_CASE("KeysOfBothPlayersAreReachable") {
   Schema schema;
-  dcgan::add_keys(schema);
+  dcgan::facts().add_keys(schema);
   Config config(schema);
   config.set("dcgan.norm", "none", "test");
   config.set("D.adam.lr", 4e-4, "test");
@@ -32,7 +32,8 @@ TEST_CASE("KeysOfBothPlayersAreReachable") {
 }
 
 TEST_CASE("SizesThatCannotBeBuiltAreRefused") {
-  for (const int64_t good : {8, 16, 32, 64, 128}) CHECK_NOTHROW(dcgan::check_resolution(good));
+  for (const int64_t good : {8, 16, 32, 64, 128})
+    CHECK_NOTHROW(dcgan::facts().check_resolution(good));
   for (const int64_t bad : {4, 24, 100, 256})
-    CHECK_THROWS_AS(dcgan::check_resolution(bad), UserError);
+    CHECK_THROWS_AS(dcgan::facts().check_resolution(bad), UserError);
 }

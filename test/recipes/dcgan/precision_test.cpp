@@ -5,75 +5,55 @@
 #include "computed_text.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/dcgan/recipe.h"
+#include "step_setup.h"
 #include "tensor_checks.h"
-#include "train/mixed_precision.h"
-#include "train/step.h"
 
 using namespace gantrain;
 using at::Tensor;
 
 namespace {
 
-Config tiny(const std::map<std::string, Json>& changes) {
-  Schema schema;
-  dcgan::add_keys(schema);
-  Config config(schema);
-  config.set("dcgan.channels", 16, "test");
-  config.set("dcgan.d_channels", 4, "test");
-  for (const auto& [key, value] : changes) config.set(key, value, "test");
-  return config;
+using Changes = std::map<std::string, Json>;
+
+Config tiny(const std::string& amp, const Changes& changes) {
+  Changes all = {{"data.resolution", 16},
+                 {"train.batch", 8},
+                 {"train.seed", 3},
+                 {"precision.amp", amp},
+                 {"dcgan.channels", 16},
+                 {"dcgan.d_channels", 4}};
+  for (const auto& [key, value] : changes) all[key] = value;
+  return step_config(dcgan::facts(), all);
 }
 
 // Trains on pictures of 16 pixels, batch 8, one rank.
-struct Training {
-  Config config;
-  std::unique_ptr<Recipe> recipe;
-  std::vector<PlayerState> players;
-  ForwardPrecision precision;
+struct Training : StepOnCpu {
   std::vector<Computed> computed;
-  std::map<std::string, std::vector<GradientReport>> reports;
+  std::map<std::string, std::vector<GradientVerdict>> verdicts;  // by player
   int64_t iterations = 0;
 
-  explicit Training(const PrecisionOptions& options,
-                    const std::map<std::string, Json>& changes = {})
-      : config(tiny(changes)),
-        recipe(dcgan::row().make(
-            {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {
-             }})) {
-    const auto alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
-    players = make_players(*recipe, {8, 1, 8, 1}, {}, alone);
-    precision = forward_precision(options, at::kCPU, players);
-    guard_gradients(players, options, {}, {}, at::kCPU);
+  explicit Training(const std::string& amp, const Changes& changes = {})
+      : StepOnCpu(dcgan::row(), tiny(amp, changes)) {
+    (**this).note_computed_into(&computed);
   }
 
   void iterate() {
-    StepHooks hooks{[](const std::string&) {}, [](const std::string&, const Tensor&) {}};
-    hooks.precision = &precision;
-    hooks.computed = &computed;
-    hooks.gradients = [this](const Player& player, const GradientReport& report) {
-      reports[player.name].push_back(report);
-    };
     const auto i = static_cast<double>(iterations);
     const Tensor pictures =
         torch::sin(torch::arange(8 * 3 * 16 * 16, at::kFloat) * 0.37 + i).reshape({8, 3, 16, 16});
-    run_iteration(*recipe, players, {pictures, {}, 0, iterations++}, hooks);
+    for (const PhaseReport& report : run(pictures, iterations++).phases)
+      verdicts[report.phase->player.name].push_back(report.verdict);
   }
 
-  NamedTensors weights() const {
+  NamedTensors weights() {
     NamedTensors all;
-    for (const PlayerState& p : players) {
-      for (const auto& [name, t] : state_of(*p.player->network))
-        all.emplace_back(p.player->name + "." + name, t.detach().clone());
+    for (const Player* player : (**this).recipe().players()) {
+      for (const auto& [name, t] : state_of(*player->network))
+        all.emplace_back(player->name + "." + name, t.detach().clone());
     }
     return all;
   }
 };
-
-PrecisionOptions amp(Amp which) {
-  PrecisionOptions o;
-  o.amp = which;
-  return o;
-}
 
 std::vector<Computed> sorted(std::vector<Computed> all) {
   std::sort(all.begin(), all.end(), [](const Computed& a, const Computed& b) {
@@ -88,9 +68,8 @@ const char* const kBatches = "statistics";
 }  // namespace
 
 TEST_CASE("EveryBlockOfDcganIsLoweredButForTheScores") {
-  for (const auto& [which, type] :
-       {std::pair{Amp::kBf16, at::kBFloat16}, std::pair{Amp::kFp16, at::kHalf}}) {
-    Training training(amp(which));
+  for (const auto& [amp, type] : {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
+    Training training(amp);
     training.iterate();
     CHECK(sorted(training.computed) == std::vector<Computed>{{"D.main.0", type, ""},
                                                              {"D.main.2", type, ""},
@@ -105,7 +84,7 @@ TEST_CASE("EveryBlockOfDcganIsLoweredButForTheScores") {
 }
 
 TEST_CASE("GradientPenaltiesOfDcganAreTakenInFloat32") {
-  Training training(amp(Amp::kBf16), {{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}});
+  Training training("bf16", {{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}});
   training.iterate();
   for (const char* block : {"D.main.0", "D.main.2", "D.main.5"}) {
     const Computed penalty{block, at::kFloat, "a penalty"};
@@ -116,9 +95,7 @@ TEST_CASE("GradientPenaltiesOfDcganAreTakenInFloat32") {
 }
 
 TEST_CASE("BlocksThatAreKeptInFloat32ComputeInIt") {
-  PrecisionOptions options = amp(Amp::kFp16);
-  options.keep_float32 = "G,D.main.2";
-  Training training(options);
+  Training training("fp16", {{"precision.keep_float32", "G,D.main.2"}});
   training.iterate();
   for (const Computed& one : training.computed) {
     CAPTURE(one.block);
@@ -133,14 +110,14 @@ TEST_CASE("BlocksThatAreKeptInFloat32ComputeInIt") {
 }
 
 TEST_CASE("Float32IsReportedAsFloat32") {
-  Training training(amp(Amp::kOff));
+  Training training("off");
   training.iterate();
   REQUIRE(training.computed.size() == 9);
   for (const Computed& one : training.computed) CHECK(one.type == at::kFloat);
 }
 
 TEST_CASE("WeightsStayFloat32AndStatisticsOfBatchesAreTakenInIt") {
-  Training half(amp(Amp::kFp16)), full(amp(Amp::kOff));
+  Training half("fp16"), full("off");
   half.iterate();
   full.iterate();
   const NamedTensors a = half.weights(), b = full.weights();
@@ -155,13 +132,10 @@ TEST_CASE("WeightsStayFloat32AndStatisticsOfBatchesAreTakenInIt") {
 
 // 200 steps in which the scale grows, one gradient is infinite, and the weights stay finite.
 TEST_CASE("AScaleGrowsBacksOffAndNoInfinityReachesAWeight") {
-  PrecisionOptions options = amp(Amp::kFp16);
-  options.growth_interval = 20;
-  options.initial_scale = 256;
-  Training training(options);
+  Training training("fp16", {{"precision.growth_interval", 20}, {"precision.initial_scale", 256}});
   constexpr int64_t kSteps = 200, kBad = 50;
   for (int64_t i = 0; i < kSteps; ++i) {
-    Tensor& victim = training.players[1].parameters.front().second;
+    Tensor victim = training.player("D").parameters.front().second;
     if (i != kBad) {
       training.iterate();
       continue;
@@ -173,17 +147,18 @@ TEST_CASE("AScaleGrowsBacksOffAndNoInfinityReachesAWeight") {
     victim.remove_hook(hook);
     CHECK(torch::equal(victim.detach(), before));  // the step was left out
   }
-  const std::vector<GradientReport>& D = training.reports.at("D");
-  const std::vector<GradientReport>& G = training.reports.at("G");
+  const std::vector<GradientVerdict>& D = training.verdicts.at("D");
+  const std::vector<GradientVerdict>& G = training.verdicts.at("G");
+  const auto scale = [](const GradientVerdict& verdict) { return verdict.scale.item<double>(); };
   REQUIRE(D.size() == kSteps);
-  CHECK(D.front().scale == 256);
-  CHECK(D[20].scale == 512);  // after 20 good steps
-  CHECK(D[kBad].scale == 1024);
-  CHECK_FALSE(D[kBad].finite);
-  CHECK(D[kBad + 1].scale == 512);
-  CHECK(G[kBad].finite);  // the other network's scale goes its own way
-  CHECK(G[kBad + 1].scale == 1024);
-  CHECK(D.back().scale > 1024);
+  CHECK(scale(D.front()) == 256);
+  CHECK(scale(D[20]) == 512);  // after 20 good steps
+  CHECK(scale(D[kBad]) == 1024);
+  CHECK(D[kBad].finite == false);
+  CHECK(scale(D[kBad + 1]) == 512);
+  CHECK(G[kBad].finite == true);  // the other network's scale goes its own way
+  CHECK(scale(G[kBad + 1]) == 1024);
+  CHECK(scale(D.back()) > 1024);
   for (const auto& [name, tensor] : training.weights()) {
     CAPTURE(name);
     CHECK(tensor.isfinite().all().item<bool>());

@@ -102,12 +102,12 @@ TEST_CASE("TheLengthOfZDoesNotMatter") {
 
 TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
   const auto G = made(tiny(16));
-  for (const Level level :
+  for (const Level& level :
        {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
     G->zero_grad(/*set_to_none=*/true);
     G->forward(torch::randn({2, 7}), level).square().mean().backward();
     for (const auto& item : G->named_parameters()) {
-      CAPTURE(item.key(), level.pixels, level.alpha);
+      CAPTURE(item.key(), level.pixels, level.alpha.host());
       CHECK(item.value().grad().defined() == G->active(item.key(), level.pixels, level.fading()));
     }
   }

@@ -4,8 +4,10 @@
 
 #include "computed_text.h"
 #include "core/forward_precision.h"
-#include "recipes/pggan/losses.h"
 #include "recipes/pggan/networks.h"
+#include "recipes/pggan/options.h"
+#include "recipes/pggan/recipe.h"
+#include "recipes/phase_checks.h"
 #include "tensor_checks.h"
 
 using namespace gantrain;
@@ -83,28 +85,45 @@ TEST_CASE("EveryBlockOfPgganIsLoweredButForTheLastOfD") {
 }
 
 TEST_CASE("LossesOfPgganUnderAutocastReachEveryWeightInFloat32") {
-  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
-    const Pair nets(true);
-    const ForwardPrecision precision{type, {}};
+  for (const auto& [amp, type] : {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
+    CAPTURE(amp);
+    StepWatch watch;
+    StepOnCpu step(pggan::row(),
+                   step_config(pggan::facts(),
+                               {{"data.resolution", 16},
+                                {"train.batch", 4},
+                                {"pggan.latent_size", 7},
+                                {"pggan.fmap_base", 128},
+                                {"pggan.fmap_max", 8},
+                                {"schedule.start", 8},
+                                {"schedule.fade_kimg", 1},
+                                {"schedule.stable_kimg", 1},
+                                {"schedule.batch", "4"},
+                                {"schedule.lr_factor", "1"},
+                                {"precision.amp", amp},
+                                {"precision.initial_scale", 128}}),
+                   {},
+                   {},
+                   std::ref(watch));
+    watch.step = &step;
+    step->enter(1);  // 16 pixels fade in
     std::vector<Computed> computed;
-    DiscriminatorLoss d;
-    {
-      const AutocastScope lowered(precision, at::kCPU, &computed);
-      const auto D = [&](const Tensor& x) { return nets.D->forward(x, kFading); };
-      const Tensor fake = nets.G->forward(latents(), kFading).detach();
-      const Tensor real = torch::sin(torch::arange(fake.numel(), at::kFloat)).reshape(fake.sizes());
-      d = wgan_gp_d(D, real, fake, torch::full({4, 1, 1, 1}, 0.4), {});
+    step->note_computed_into(&computed);
+    const Tensor real = torch::sin(torch::arange(4 * 3 * 16 * 16, at::kFloat));
+    const StepReport report = step.run(GlobalBatch{real.reshape({4, 3, 16, 16}), {}, 0, 1300});
+    for (const PhaseReport& phase : report.phases) {
+      CHECK(phase.verdict.finite == true);
+      CHECK(phase.losses.at(0).scalar_type() == at::kFloat);
+      const std::string& player = phase.phase->player.name;
+      for (const auto& [name, parameter] : step.player(player).active) {
+        CAPTURE(player, name);
+        REQUIRE(watch.gradients.at(player).count(name) == 1);
+        const Tensor& gradient = watch.gradients.at(player).at(name);
+        CHECK(gradient.scalar_type() == at::kFloat);
+        CHECK(gradient.isfinite().all().item<bool>());
+      }
     }
-    CHECK(d.loss.scalar_type() == at::kFloat);
-    d.loss.backward();
-    for (const auto& item : nets.D->named_parameters()) {
-      CAPTURE(item.key(), c10::toString(type));
-      if (!nets.D->active(item.key(), 16, true)) continue;
-      REQUIRE(item.value().grad().defined());
-      CHECK(item.value().grad().scalar_type() == at::kFloat);
-      CHECK(item.value().grad().isfinite().all().item<bool>());
-    }
-    const Computed penalty{"16x16", at::kFloat, "a penalty"}, loss{"16x16", type, ""};
+    const Computed penalty{"D.16x16", at::kFloat, "a penalty"}, loss{"D.16x16", type, ""};
     CHECK(std::count(computed.begin(), computed.end(), penalty) == 1);
     CHECK(std::count(computed.begin(), computed.end(), loss) == 1);
   }

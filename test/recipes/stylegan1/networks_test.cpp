@@ -4,14 +4,14 @@
 #include <catch2/catch.hpp>
 
 #include "covered_fixture.h"
+#include "nn/style/styles.h"
+#include "nn/style/w_average.h"
 #include "official.h"
 #include "ops/resample.h"
-#include "recipes/stylegan1/styles.h"
 #include "util/error.h"
 #include "util/text.h"
 
 using namespace gantrain;
-using stylegan1::broadcast;
 
 namespace {
 
@@ -24,7 +24,7 @@ std::shared_ptr<stylegan1::Generator> made(const stylegan1::Shape& shape, uint64
 }
 
 at::Tensor images(stylegan1::Generator& G, const at::Tensor& z, const Level& level) {
-  return G.forward(z, {}, level, G.synthesis->stored_noise());
+  return G.forward(z, {}, level, stored_noise());
 }
 
 int64_t count(const torch::nn::Module& net) {
@@ -40,7 +40,7 @@ class Outputs {
 
   at::Tensor of(const std::vector<std::string>& parts) {
     const at::Tensor w = official_.G.mapping->forward(reference["in/z"]);
-    const at::Tensor ws = broadcast(w, 6);
+    const at::Tensor ws = for_all_layers(w, 6);
     if (parts[1] == "w") return w;
     if (parts[1] == "G" || parts[1] == "D") {
       const Level level{parse_int(parts[2]).value(), parse_double(parts[3].substr(1)).value()};
@@ -54,10 +54,10 @@ class Outputs {
   // "psi0.5_cutoff2/img"
   at::Tensor truncation(const std::vector<std::string>& parts, const at::Tensor& ws) {
     const std::vector<std::string> words = split(parts[2], '_');
-    const at::Tensor cut = stylegan1::truncated(ws,
-                                                official_.G.dlatent_avg,
-                                                parse_double(words[0].substr(3)).value(),
-                                                parse_int(words[1].substr(6)).value());
+    const at::Tensor cut = truncated(ws,
+                                     official_.G.dlatent_avg,
+                                     parse_double(words[0].substr(3)).value(),
+                                     parse_int(words[1].substr(6)).value());
     return parts[3] == "w" ? cut : official_.images(cut, {16});
   }
 
@@ -65,13 +65,14 @@ class Outputs {
   at::Tensor mixing(const std::vector<std::string>& parts, const at::Tensor& w) {
     if (parts[2] == "dlatent_avg_after") {
       at::Tensor average = official_.G.dlatent_avg.clone();
-      stylegan1::move_average_(average, w.mean(0));
+      move_w_average_(average, w.mean(0), 0.995);
       return average;
     }
     const std::vector<std::string> words = split(parts[2], '_');
     const at::Tensor other = official_.G.mapping->forward(reference["in/z2"]);
-    const at::Tensor ws = stylegan1::mixed(
-        broadcast(w, 6), broadcast(other, 6), parse_int(words.back().substr(3)).value());
+    const at::Tensor ws = mix_styles(for_all_layers(w, 6),
+                                     for_all_layers(other, 6),
+                                     torch::tensor(parse_int(words.back().substr(3)).value()));
     if (parts[3] == "w") return ws;
     const Level level = words.size() == 1 ? Level{16}
                                           : Level{parse_int(words[0].substr(5)).value(),
@@ -110,7 +111,7 @@ TEST_CASE("EveryLevelGivesPicturesOfItsSize") {
   for (const int64_t resolution : {4, 8, 32, 64}) {
     for (const int64_t channels : {1, 4}) {
       const auto G = made(stylegan1::tiny_shape(resolution, channels));
-      CHECK(G->num_ws() == stylegan1::layers_at(resolution));
+      CHECK(G->num_ws() == layers_at(resolution));
       for (int64_t pixels = 4; pixels <= resolution; pixels *= 2) {
         const at::Tensor x = images(*G, torch::randn({2, 7}), {pixels, 0.5});
         CHECK(x.sizes() == at::IntArrayRef({2, channels, pixels, pixels}));
@@ -132,13 +133,14 @@ TEST_CASE("AnInvisibleLevelIsTheOneBelow") {
 TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
   const auto G = made(stylegan1::tiny_shape(16, 3, 4));
   const at::Tensor labels = torch::tensor({1, 3});
-  for (const Level level :
+  for (const Level& level :
        {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
     G->zero_grad(/*set_to_none=*/true);
-    const auto noise = stylegan1::drawn_noise({1, 0, 0, {0, 1, 2}}, G->dlatent_avg);
+    const auto noise =
+        drawn_noise(make_draw_key(1, 0, 0, at::kCPU), {0, 1, 2}, G->dlatent_avg.options());
     G->forward(torch::randn({2, 7}), labels, level, noise).square().mean().backward();
     for (const auto& item : G->named_parameters()) {
-      CAPTURE(item.key(), level.pixels, level.alpha);
+      CAPTURE(item.key(), level.pixels, level.alpha.host());
       CHECK(item.value().grad().defined() == G->active(item.key(), level.pixels, level.fading()));
     }
   }
@@ -147,7 +149,7 @@ TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
 TEST_CASE("TheGradientOfAGradientIsFinite") {
   const auto G = made(stylegan1::tiny_shape(32));
   const at::Tensor ws = torch::randn({2, G->num_ws(), 6}).requires_grad_(true);
-  const at::Tensor x = G->synthesis->forward(ws, {32, 0.5}, G->synthesis->stored_noise());
+  const at::Tensor x = G->synthesis->forward(ws, {32, 0.5}, stored_noise());
   const at::Tensor slope =
       torch::autograd::grad({(x * torch::randn_like(x)).sum()}, {ws}, {}, true, true)[0];
   slope.square().sum().backward();
@@ -174,7 +176,7 @@ TEST_CASE("ALevelUsesItsOwnLayersAlone") {
   const at::Tensor ws = torch::randn({1, 6, 6});
   at::Tensor others = ws.clone();
   others.narrow(1, 4, 2).normal_();  // those of 16 pixels
-  const auto noise = stylegan1::no_noise();
+  const auto noise = no_noise();
   CHECK(torch::equal(G->synthesis->forward(ws, {8}, noise),
                      G->synthesis->forward(others, {8}, noise)));
   CHECK_FALSE(torch::equal(G->synthesis->forward(ws, {16}, noise),

@@ -27,7 +27,7 @@ struct OfficialPair {
   }
   // Noise is the stored one, as in the fixtures.
   at::Tensor images(const at::Tensor& ws, const Level& level) {
-    return G.synthesis->forward(ws, level, G.synthesis->stored_noise());
+    return G.synthesis->forward(ws, level, stored_noise());
   }
 
   Generator G{official_shape()};

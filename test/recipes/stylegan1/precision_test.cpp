@@ -32,7 +32,7 @@ TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
   const Level fading{16, 0.3};
   const Tensor z = torch::sin(torch::arange(32, at::kFloat)).reshape({4, 8});
   const auto G = small();
-  const Tensor full = G->forward(z, {}, fading, G->synthesis->stored_noise());
+  const Tensor full = G->forward(z, {}, fading, stored_noise());
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     const ForwardPrecision precision{type, {}};
     std::vector<Computed> computed;
@@ -40,7 +40,7 @@ TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
     {
       const AutocastScope lowered(precision, at::kCPU, &computed);
       const BlockScope named("G");
-      pictures = G->forward(z, {}, fading, G->synthesis->stored_noise());
+      pictures = G->forward(z, {}, fading, stored_noise());
     }
     CAPTURE(c10::toString(type));
     CHECK(pictures.scalar_type() == at::kFloat);
@@ -55,12 +55,12 @@ TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
       if (!style) autocast_blocks.push_back(one.block);
     }
     CHECK(autocast_blocks == std::vector<std::string>{"G.synthesis.4x4.Conv",
-                                                     "G.synthesis.8x8.Conv0_up",
-                                                     "G.synthesis.8x8.Conv1",
-                                                     "G.synthesis.ToRGB_lod1",
-                                                     "G.synthesis.16x16.Conv0_up",
-                                                     "G.synthesis.16x16.Conv1",
-                                                     "G.synthesis.ToRGB_lod0"});
+                                                      "G.synthesis.8x8.Conv0_up",
+                                                      "G.synthesis.8x8.Conv1",
+                                                      "G.synthesis.ToRGB_lod1",
+                                                      "G.synthesis.16x16.Conv0_up",
+                                                      "G.synthesis.16x16.Conv1",
+                                                      "G.synthesis.ToRGB_lod0"});
     for (const Tensor& p : G->parameters()) p.mutable_grad() = Tensor();
     pictures.square().mean().backward();
     for (const auto& item : G->named_parameters()) {

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "nn/style/styles.h"
 #include "official.h"
-#include "recipes/stylegan1/styles.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -60,9 +60,9 @@ TEST_CASE("PicturesOfMixedStylesAreTheOfficialOnes") {
   Official official;
   const at::Tensor a = official.generator->map(official["in/z"], {}, {});
   const at::Tensor b = official.generator->map(official["in/z2"], {}, {});
-  const at::Tensor mixed = stylegan1::mixed(a, b, 3);
-  CHECK(scaled_error(official.generator->synthesize(mixed, {}),
-                     official["out/mix/cut3/img"]) < 5e-5);
+  const at::Tensor mixed = mix_styles(a, b, torch::tensor(3));
+  CHECK(scaled_error(official.generator->synthesize(mixed, {}), official["out/mix/cut3/img"]) <
+        5e-5);
   CHECK_THROWS_WITH(official.generator->synthesize(mixed.narrow(1, 0, 4), {}),
                     Catch::Contains("[N, 6, 32]"));
 }
@@ -102,7 +102,6 @@ TEST_CASE("OwnModelsAreRecognisedAndBuiltAsTheyWere") {
   CHECK(generator->classes() == 3);
   const at::Tensor z = torch::randn({2, 7}), labels = torch::tensor({0, 2});
   const torch::NoGradGuard no_grad;
-  CHECK(torch::equal(generator->images(z, labels, {}),
-                     G.forward(z, labels, {8}, G.synthesis->stored_noise())));
+  CHECK(torch::equal(generator->images(z, labels, {}), G.forward(z, labels, {8}, stored_noise())));
   CHECK_THROWS_AS(stylegan1::make_generator({{"mapping_lrmul", 0}}, tensors, "file"), UserError);
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "nn/style/styles.h"
 #include "recipes/stylegan2/networks.h"
 
 using namespace gantrain;
@@ -12,7 +13,7 @@ namespace {
 
 constexpr double kTolerance = 5e-5;  // of fixtures' W, images and logits
 
-GeneratorShape small(Architecture architecture, int64_t resolution, int64_t channels) {
+GeneratorShape small(BlockArchitecture architecture, int64_t resolution, int64_t channels) {
   GeneratorShape s;
   s.mapping.z_dim = 12;
   s.mapping.w_dim = 10;
@@ -38,19 +39,18 @@ TEST_CASE("PicturesMatchTheReference") {
     CAPTURE(name);
     Pair p(name, "io");
     p.G->eval();
-    Mapping& map = *p.G->mapping;
+    StyleMapping& map = *p.G->mapping;
     Synthesis& draw = *p.G->synthesis;
     const Tensor labels = p.labels("in/c");
     const Tensor w = map.forward(p["in/z"], labels);
     CHECK(scaled_error(w, p["out/ws"]) < kTolerance);
     const Tensor ws = for_all_layers(w, p.G_shape.num_ws());
-    const Tensor near = map.truncated(ws, 0.7, std::nullopt);
+    const Tensor near = truncated(ws, map.w_avg, 0.7, std::nullopt);
     CHECK(scaled_error(near.select(1, 5), p["out/ws_psi0.7"]) < kTolerance);
-    CHECK(scaled_error(map.truncated(ws, 0.5, 3), p["out/ws_psi0.5_cutoff3"]) < kTolerance);
-    const Tensor mixed =
-        torch::cat({ws.narrow(0, 0, 1).narrow(1, 0, 4), ws.narrow(0, 1, 1).narrow(1, 4, 4)}, 1);
+    CHECK(scaled_error(truncated(ws, map.w_avg, 0.5, 3), p["out/ws_psi0.5_cutoff3"]) < kTolerance);
+    const Tensor mixed = mix_styles(ws.narrow(0, 0, 1), ws.narrow(0, 1, 1), torch::tensor(4));
     for (const bool fused : {false, true}) {
-      const NoiseInputs with{NoiseMode::kConst, {}}, without{NoiseMode::kNone, {}};
+      const NoiseInputs with = stored_noise(), without = no_noise();
       const auto error = [&](const Tensor& styles, const NoiseInputs& noise, const char* key) {
         return scaled_error(draw.forward(styles, noise, fused), p[key]);
       };
@@ -73,7 +73,8 @@ TEST_CASE("AGeneratorsTensorsAreTheReferences") {
 
 TEST_CASE("ParametersStandInTheReferencesOrder") {
   std::vector<std::string> names;
-  for (const auto& item : stylegan2::Generator(small(Architecture::kSkip, 8, 3)).named_parameters())
+  for (const auto& item :
+       stylegan2::Generator(small(BlockArchitecture::kSkip, 8, 3)).named_parameters())
     names.push_back(item.key());
   const std::vector<std::string> expected = {
       "synthesis.b4.const",
@@ -128,7 +129,7 @@ TEST_CASE("AGeneratorsParameterCountsAreTheReferences") {
     CAPTURE(row.resolution, row.base, row.layers);
     GeneratorShape s;
     s.mapping.num_layers = row.layers;
-    s.synthesis = full_blocks(Architecture::kSkip, row.resolution, row.base);
+    s.synthesis = full_blocks(BlockArchitecture::kSkip, row.resolution, row.base);
     const stylegan2::Generator G(s);
     CHECK(count(G.parameters()) == row.parameters);
     CHECK(s.num_ws() == row.num_ws);
@@ -137,7 +138,7 @@ TEST_CASE("AGeneratorsParameterCountsAreTheReferences") {
 }
 
 TEST_CASE("EveryConfigurationGivesPicturesAndGradients") {
-  for (const Architecture architecture : kArchitectures) {
+  for (const BlockArchitecture architecture : kArchitectures) {
     for (const int64_t resolution : {4, 8, 64}) {
       for (const int64_t channels : {1, 3, 4}) {
         GeneratorShape s = small(architecture, resolution, channels);
@@ -150,7 +151,7 @@ TEST_CASE("EveryConfigurationGivesPicturesAndGradients") {
         }
         CAPTURE(static_cast<int>(architecture), resolution, channels);
         stylegan2::Generator G(s);
-        initialise(G, "G", 1);
+        initialise_style_layers(G, "G", 1);
         const Tensor z = torch::linspace(-2, 2, 36).reshape({3, 12}).sin();
         const Tensor x = G.forward(z, torch::tensor({4, 0, 4}));
         CHECK(x.sizes() == at::IntArrayRef({3, channels, resolution, resolution}));
@@ -165,9 +166,9 @@ TEST_CASE("EveryConfigurationGivesPicturesAndGradients") {
 
 TEST_CASE("FusedModulationGivesTheSamePictures") {
   const torch::NoGradGuard no_grad;
-  for (const Architecture architecture : kArchitectures) {
+  for (const BlockArchitecture architecture : kArchitectures) {
     stylegan2::Generator G(small(architecture, 16, 3));
-    initialise(G, "G", 1);
+    initialise_style_layers(G, "G", 1);
     perturb(G);
     const Tensor z = torch::linspace(-2, 2, 48).reshape({4, 12}).sin();
     const Tensor plain = G.forward(z, {}, {}, false);
@@ -177,8 +178,8 @@ TEST_CASE("FusedModulationGivesTheSamePictures") {
 
 TEST_CASE("EachConvolutionAsksForItsNoise") {
   const torch::NoGradGuard no_grad;
-  stylegan2::Generator G(small(Architecture::kSkip, 16, 3));
-  initialise(G, "G", 1);
+  stylegan2::Generator G(small(BlockArchitecture::kSkip, 16, 3));
+  initialise_style_layers(G, "G", 1);
   perturb(G);
   const Tensor z = torch::linspace(-2, 2, 24).reshape({2, 12}).sin();
   std::vector<std::pair<int64_t, int64_t>> asked;
@@ -186,10 +187,10 @@ TEST_CASE("EachConvolutionAsksForItsNoise") {
     asked.emplace_back(layer, size);
     return torch::zeros({2, 1, size, size});
   };
-  const Tensor silent = G.forward(z, {}, {NoiseMode::kRandom, zeros});
+  const Tensor silent = G.forward(z, {}, zeros);
   CHECK(asked ==
         std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {1, 8}, {2, 8}, {3, 16}, {4, 16}});
-  CHECK(torch::equal(silent, G.forward(z, {}, {NoiseMode::kNone, {}})));
+  CHECK(torch::equal(silent, G.forward(z, {}, no_noise())));
   // What the constant noise holds, drawn, is the same picture; another draw is another one.
   const Tensors all = tensors_of(G);
   const auto constant = [&](int64_t layer, int64_t size) {
@@ -197,16 +198,16 @@ TEST_CASE("EachConvolutionAsksForItsNoise") {
     return all.at("synthesis.b" + std::to_string(size) + conv + ".noise_const")
         .reshape({1, 1, size, size});
   };
-  const Tensor usual = G.forward(z, {}, {NoiseMode::kConst, {}});
-  CHECK(scaled_error(G.forward(z, {}, {NoiseMode::kRandom, constant}), usual) < 1e-6);
+  const Tensor usual = G.forward(z, {}, stored_noise());
+  CHECK(scaled_error(G.forward(z, {}, constant), usual) < 1e-6);
   CHECK(scaled_error(usual, silent) > 1e-3);
 }
 
 TEST_CASE("AWChangesOnlyFromItsLayerOn") {
   // The first torgb shares w 1 with b8.conv0; w 0 goes to b4.conv1 alone, the last to the last rgb.
   const torch::NoGradGuard no_grad;
-  stylegan2::Generator G(small(Architecture::kResnet, 8, 3));
-  initialise(G, "G", 1);
+  stylegan2::Generator G(small(BlockArchitecture::kResnet, 8, 3));
+  initialise_style_layers(G, "G", 1);
   const Tensor ws = torch::linspace(-1, 1, 4 * 10).reshape({1, 4, 10});
   std::vector<Tensor> pictures = {G.synthesis->forward(ws)};
   for (int64_t i = 0; i < 4; ++i) {
@@ -219,12 +220,12 @@ TEST_CASE("AWChangesOnlyFromItsLayerOn") {
 
 TEST_CASE("HalfPrecisionBlocksFollowThoseOfFloat32") {
   const torch::NoGradGuard no_grad;
-  GeneratorShape s = small(Architecture::kSkip, 16, 3);
+  GeneratorShape s = small(BlockArchitecture::kSkip, 16, 3);
   stylegan2::Generator full(s);
   s.synthesis.num_fp16_res = 4;
   stylegan2::Generator half(s);
-  initialise(full, "G", 1);
-  initialise(half, "G", 1);
+  initialise_style_layers(full, "G", 1);
+  initialise_style_layers(half, "G", 1);
   const Tensor z = torch::ones({1, 12});
   const double error = scaled_error(half.forward(z, {}), full.forward(z, {}));
   CHECK(error < 5e-3);
@@ -235,12 +236,28 @@ TEST_CASE("HalfPrecisionBlocksFollowThoseOfFloat32") {
 
 TEST_CASE("AGeneratorComputesInItsParametersType") {
   const torch::NoGradGuard no_grad;
-  stylegan2::Generator G(small(Architecture::kSkip, 16, 3));
-  initialise(G, "G", 1);
+  stylegan2::Generator G(small(BlockArchitecture::kSkip, 16, 3));
+  initialise_style_layers(G, "G", 1);
   const Tensor z = torch::ones({1, 12});
   const Tensor single = G.forward(z, {});
   move_to(G, at::kCPU, at::kDouble);
   const Tensor precise = G.forward(z, {});
   CHECK(precise.scalar_type() == at::kDouble);
   CHECK(scaled_error(single, precise) < 1e-5);
+}
+
+TEST_CASE("InitialWeightsDependOnTheSeedAlone") {
+  const StyleBlocks blocks = small_blocks(BlockArchitecture::kSkip, 8, 3);
+  const auto sha = [&](uint64_t seed, const char* player) {
+    GeneratorShape s;
+    s.mapping.z_dim = s.mapping.w_dim = 8;
+    s.synthesis = blocks;
+    stylegan2::Generator G(s);
+    torch::rand({static_cast<int64_t>(seed) + 1});
+    initialise_style_layers(G, player, seed);
+    return sha256_of(state_of(G));
+  };
+  CHECK(sha(1, "G") == sha(1, "G"));
+  CHECK(sha(1, "G") != sha(2, "G"));
+  CHECK(sha(1, "G") != sha(1, "D"));
 }

@@ -16,7 +16,7 @@ Config config_of(const std::map<std::string, Json>& values, const std::string& o
   add_keys<TrainOptions>(schema, "train.");
   add_keys<DataOptions>(schema, "data.");
   add_keys<EmaOptions>(schema, "ema.");
-  stylegan2::add_keys(schema);
+  stylegan2::facts().add_keys(schema);
   Config config(schema);
   for (const auto& [key, value] : values) config.set(key, value, origin);
   return config;
@@ -24,7 +24,7 @@ Config config_of(const std::map<std::string, Json>& values, const std::string& o
 
 Config automatic(int64_t resolution, int64_t ranks) {
   Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", resolution}});
-  stylegan2::complete(config, ranks);
+  stylegan2::facts().complete(config, ranks);
   return config;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("WhatTheUserGaveIsNotChosen") {
   Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 64}});
   config.set("train.batch", 24, "flag --batch");
   config.set("G.adam.lr", 0.001, "flag --set");
-  const std::vector<std::string> said = stylegan2::complete(config, 2);
+  const std::vector<std::string> said = stylegan2::facts().complete(config, 2);
   CHECK(value(config, "train.batch") == 24);
   CHECK(value(config, "G.adam.lr") == 0.001);
   CHECK(value(config, "D.adam.lr") == 0.0025);
@@ -93,20 +93,20 @@ TEST_CASE("FewerRanksAccumulateThePapersBatch") {
                                {"stylegan2.gamma", 1},
                                {"stylegan2.mbstd_group", 8},
                                {"stylegan2.max_micro_batch", 8}});
-    stylegan2::complete(config, ranks);
+    stylegan2::facts().complete(config, ranks);
     CAPTURE(ranks);
     const Json chosen = config.get("train.micro_batch");
     CHECK((chosen == "auto" ? 64 / ranks : chosen.get<int64_t>()) == expected);
   }
   Config three = config_of({{"train.batch", 36}, {"stylegan2.max_micro_batch", 8}});
-  stylegan2::complete(three, 3);
+  stylegan2::facts().complete(three, 3);
   CHECK(three.get("train.micro_batch") == 4);
 }
 
 TEST_CASE("SizesThatNoNetworkHasAreRefused") {
-  for (const int64_t good : {8, 64, 1024}) CHECK_NOTHROW(stylegan2::check_resolution(good));
+  for (const int64_t good : {8, 64, 1024}) CHECK_NOTHROW(stylegan2::facts().check_resolution(good));
   for (const int64_t bad : {4, 48, 2048})
-    CHECK_THROWS_AS(stylegan2::check_resolution(bad), UserError);
+    CHECK_THROWS_AS(stylegan2::facts().check_resolution(bad), UserError);
   Config config = config_of({{"ada.pipe", "bgx"}});
-  CHECK_THROWS_WITH(stylegan2::complete(config, 1), Catch::Contains("bgx"));
+  CHECK_THROWS_WITH(stylegan2::facts().complete(config, 1), Catch::Contains("bgx"));
 }

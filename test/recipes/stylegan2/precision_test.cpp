@@ -2,63 +2,42 @@
 // What StyleGAN2 computes in when it is asked for less than float32, by autocast and in its own
 // way.
 #include "computed_text.h"
-#include "core/forward_precision.h"
-#include "gan/precision_options.h"
 #include "networks.h"
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
-#include "train/mixed_precision.h"
-#include "train/options.h"
-#include "train/step.h"
+#include "step_setup.h"
 
 using namespace gantrain;
 using at::Tensor;
 
 namespace {
 
-Config tiny(const std::map<std::string, Json>& changes) {
-  Schema schema;
-  add_keys<TrainOptions>(schema, "train.");
-  add_keys<PrecisionOptions>(schema, "precision.");
-  stylegan2::add_keys(schema);
-  Config config(schema);
-  const std::map<std::string, Json> sizes = {{"train.batch", 4},
-                                             {"stylegan2.z_dim", 8},
-                                             {"stylegan2.w_dim", 8},
-                                             {"stylegan2.map_depth", 2},
-                                             {"stylegan2.channel_base", 128},
-                                             {"stylegan2.channel_max", 8},
-                                             {"stylegan2.gamma", 1},
-                                             {"ada.mode", "fixed"},
-                                             {"ada.p", 0.5}};
-  for (const auto& [key, value] : sizes) config.set(key, value, "test");
-  for (const auto& [key, value] : changes) config.set(key, value, "test");
-  return config;
+StepOnCpu tiny(const std::map<std::string, Json>& changes) {
+  std::map<std::string, Json> all = {{"data.resolution", 16},
+                                     {"train.batch", 4},
+                                     {"stylegan2.z_dim", 8},
+                                     {"stylegan2.w_dim", 8},
+                                     {"stylegan2.map_depth", 2},
+                                     {"stylegan2.channel_base", 128},
+                                     {"stylegan2.channel_max", 8},
+                                     {"stylegan2.gamma", 1},
+                                     {"ada.mode", "fixed"},
+                                     {"ada.p", 0.5}};
+  for (const auto& [key, value] : changes) all[key] = value;
+  return {stylegan2::row(), step_config(stylegan2::facts(), all)};
 }
 
 // What blocks computed in during one iteration with all phases, at 16 pixels; gradients were
 // finite.
 std::vector<Computed> computed_by(const std::map<std::string, Json>& changes) {
-  const Config config = tiny(changes);
-  const auto recipe = stylegan2::row().make(
-      {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}});
-  const auto alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
-  std::vector<PlayerState> players = make_players(*recipe, {4, 1, 4, 1}, {}, alone);
-  const auto options = config.read<PrecisionOptions>("precision.");
-  const ForwardPrecision precision = forward_precision(options, at::kCPU, players);
-  guard_gradients(players, options, {}, {}, at::kCPU);
+  StepOnCpu step = tiny(changes);
   std::vector<Computed> computed;
-  StepHooks hooks{[](const std::string&) {}, [](const std::string&, const Tensor&) {}};
-  hooks.precision = &precision;
-  hooks.computed = &computed;
-  int64_t steps = 0;
-  hooks.gradients = [&](const Player&, const GradientReport& report) {
-    if (report.finite) ++steps;
-  };
+  step->note_computed_into(&computed);
   const Tensor pictures =
       torch::sin(torch::arange(4 * 3 * 16 * 16, at::kFloat) * 0.37).reshape({4, 3, 16, 16});
-  run_iteration(*recipe, players, {pictures, {}, 0, 0}, hooks);
-  CHECK(steps == 4);
+  const StepReport report = step.run(pictures, 0);
+  CHECK(report.phases.size() == 4);
+  for (const PhaseReport& phase : report.phases) CHECK(phase.verdict.finite == true);
   return computed;
 }
 
@@ -111,11 +90,7 @@ TEST_CASE("ABlockThatIsKeptInFloat32IsNoHalfBlock") {
 
 TEST_CASE("OnlyFloat16IsClampedAndTheModelSaysSo") {
   const auto model = [](const std::map<std::string, Json>& changes) {
-    const Config config = tiny(changes);
-    return stylegan2::row()
-        .make(
-            {config, 3, 16, 3, {}, at::kCPU, at::kFloat, [](const std::string&, const Tensor&) {}})
-        ->model()["synthesis_kwargs"];
+    return tiny(changes)->recipe().model()["synthesis_kwargs"];
   };
   CHECK(model({})["conv_clamp"].is_null());
   CHECK(model({{"precision.amp", "bf16"}})["conv_clamp"].is_null());
@@ -130,11 +105,11 @@ TEST_CASE("HalfBlocksOfTheReferencesNetworksFollowFloat32") {
   const torch::NoGradGuard no_grad;
   stylegan2::Pair pair("uncond32", "io");
   stylegan2::GeneratorShape g = pair.G_shape;
-  stylegan2::DiscriminatorShape d = pair.D_shape;
+  StyleDiscriminatorShape d = pair.D_shape;
   g.synthesis.num_fp16_res = d.blocks.num_fp16_res = 4;
   g.synthesis.conv_clamp = d.blocks.conv_clamp = 256;
   stylegan2::Generator G(g);
-  stylegan2::Discriminator D(d);
+  StyleDiscriminator D(d);
   load_into(G, pair.G_tensors, "G");
   load_into(D, pair.D_tensors, "D");
   const Tensor z = torch::sin(torch::arange(4 * g.mapping.z_dim, at::kFloat)).reshape({4, -1});

@@ -12,7 +12,7 @@ using Catch::Contains;
 
 namespace {
 
-GeneratorShape odd_one(Architecture architecture) {
+GeneratorShape odd_one(BlockArchitecture architecture) {
   GeneratorShape s;
   s.mapping.z_dim = 7;
   s.mapping.c_dim = 3;
@@ -40,7 +40,7 @@ void refused(const std::string& json, const std::string& key) {
 }  // namespace
 
 TEST_CASE("AConfigurationSurvivesItsJson") {
-  for (const Architecture architecture : kArchitectures) {
+  for (const BlockArchitecture architecture : kArchitectures) {
     const Json json = to_json(odd_one(architecture));
     CHECK(json["recipe"] == "stylegan2");
     CHECK(json["synthesis_kwargs"]["conv_clamp"] == 256);
@@ -66,7 +66,7 @@ TEST_CASE("WhatIsAbsentHasTheReferencesDefault") {
     CHECK(s.synthesis.channel_max == 512);
     CHECK(s.synthesis.num_fp16_res == 0);
     CHECK_FALSE(s.synthesis.conv_clamp);
-    CHECK(s.synthesis.architecture == Architecture::kSkip);
+    CHECK(s.synthesis.architecture == BlockArchitecture::kSkip);
   }
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("WrongValuesAreRefusedByName") {
 }
 
 TEST_CASE("SizesAreReadOffTheTensors") {
-  for (const Architecture architecture : kArchitectures) {
+  for (const BlockArchitecture architecture : kArchitectures) {
     for (const bool conditional : {true, false}) {
       GeneratorShape s = odd_one(architecture);
       if (!conditional) s.mapping.c_dim = 0;
@@ -117,14 +117,14 @@ TEST_CASE("SizesAreReadOffTheTensors") {
   for (const int64_t resolution : {4, 8}) {
     GeneratorShape s;
     s.mapping.num_layers = 1;
-    s.synthesis = small_blocks(Architecture::kSkip, resolution, 1);
+    s.synthesis = small_blocks(BlockArchitecture::kSkip, resolution, 1);
     const stylegan2::Generator G(s);
     check_same_layout(stylegan2::Generator(shape_of_tensors(tensors_of(G), "file")), tensors_of(G));
   }
 }
 
 TEST_CASE("AConfigurationThatContradictsTheTensorsIsRefusedByName") {
-  const GeneratorShape s = odd_one(Architecture::kSkip);
+  const GeneratorShape s = odd_one(BlockArchitecture::kSkip);
   const Tensors tensors = tensors_of(stylegan2::Generator(s));
   const Json good = to_json(s);
   CHECK(to_json(generator_shape(good, tensors, "file")) == good);
@@ -148,7 +148,7 @@ TEST_CASE("AConfigurationThatContradictsTheTensorsIsRefusedByName") {
 }
 
 TEST_CASE("TensorsThatDoNotFitAreNamed") {
-  const Tensors good = tensors_of(stylegan2::Generator(odd_one(Architecture::kSkip)));
+  const Tensors good = tensors_of(stylegan2::Generator(odd_one(BlockArchitecture::kSkip)));
   const auto broken = [&](const std::string& name, const Tensor& value) {
     Tensors bad = good;
     if (value.defined()) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+
+// What the thin program asks the trainer library for, beside drawing (draw/requests.h) and training
+// (train_request.h). They travel as the JSON text of message_of() (config/message.h). No torch.
+
+namespace gantrain {
+
+// A model file of the weights in a foreign file.
+struct ImportRequest {
+  std::string input;
+  std::string output;  // NAME.safetensors
+  std::string recipe;  // whose variables `input` has, or "" where the file says it
+};
+
+template <class Field>
+void fields(ImportRequest& o, Field&& field) {
+  field("input", o.input);
+  field("output", o.output);
+  field("recipe", o.recipe);
+}
+
+// --dry-run=full: parameter counts, dtypes, memory and time, on standard output.
+struct DescribeRequest {
+  Json config;          // Config::to_json() of the run
+  bool json = false;    // one JSON line instead of tables
+  bool cuda = false;    // the run is to compute on GPUs
+  int64_t world = 1;    // ranks of the run
+  int64_t threads = 1;  // of the probe, on this machine's CPU
+};
+
+template <class Field>
+void fields(DescribeRequest& o, Field&& field) {
+  field("config", o.config);
+  field("json", o.json);
+  field("cuda", o.cuda);
+  field("world", o.world);
+  field("threads", o.threads);
+}
+
+// What the thin program can see of this machine and build, each as `gantrain doctor` prints it.
+struct DoctorFacts {
+  std::string gantrain, cpu;
+  int64_t threads = 1;  // of a rank
+  std::string memory, memory_free;
+  int64_t gpus = 0;  // visible ones
+  std::string cuda_library, ranks, ddp_modes, python;
+};
+
+template <class Field>
+void fields(DoctorFacts& o, Field&& field) {
+  field("gantrain", o.gantrain);
+  field("cpu", o.cpu);
+  field("threads", o.threads);
+  field("memory", o.memory);
+  field("memory free", o.memory_free);
+  field("gpus", o.gpus);
+  field("cuda library", o.cuda_library);
+  field("ranks", o.ranks);
+  field("ddp modes", o.ddp_modes);
+  field("python", o.python);
+}
+
+// Facts of this machine, or the table of ways to use DistributedDataParallel, on standard output.
+struct DoctorRequest {
+  DoctorFacts facts;
+  bool ddp_table = false;
+  bool json = false;  // one JSON line
+};
+
+template <class Field>
+void fields(DoctorRequest& o, Field&& field) {
+  field("facts", o.facts);
+  field("ddp_table", o.ddp_table);
+  field("json", o.json);
+}
+
+// So many ranks that train a pair of networks, and what each of them trains: Config::to_json(),
+// without the synchronisation, which the benchmark sets.
+struct BenchWorld {
+  int64_t ranks = 2;
+  Json config;
+};
+
+template <class Field>
+void fields(BenchWorld& o, Field&& field) {
+  field("ranks", o.ranks);
+  field("config", o.config);
+}
+
+// A pair of networks to time.
+struct BenchNet {
+  std::string name;
+  std::string about;
+  std::vector<std::string> peer;  // arguments of the peer's script for the same; empty: no peer
+  std::vector<BenchWorld> worlds;
+};
+
+template <class Field>
+void fields(BenchNet& o, Field&& field) {
+  field("name", o.name);
+  field("about", o.about);
+  field("peer", o.peer);
+  field("worlds", o.worlds);
+}
+
+// Times of iterations in every way of synchronising gradients.
+struct BenchDdpRequest {
+  std::vector<BenchNet> nets;
+  int64_t rounds = 3;  // measurements of each way
+  int64_t steps = 4;   // timed iterations of a measurement
+  int64_t pairs = 6;   // measurements of ours and the peer's; 0: no peer
+  std::string python;  // that has torch, for the peer
+  std::string script;  // the peer
+  bool json = false;   // one JSON line, last on standard output
+};
+
+template <class Field>
+void fields(BenchDdpRequest& o, Field&& field) {
+  field("nets", o.nets);
+  field("rounds", o.rounds);
+  field("steps", o.steps);
+  field("pairs", o.pairs);
+  field("python", o.python);
+  field("script", o.script);
+  field("json", o.json);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "augment/augment_options.h"
+#include "core/safetensors.h"
+
+namespace gantrain {
+
+// The strength p of the augmentation, steered by how sure D is of real pictures (Karras et al.
+// 2020b, sec. 3): every `interval` iterations, p <- p + sign(r_t - target) * images / kimg, with
+// r_t the mean sign of D's scores of real pictures and images those shown since the last move. p
+// stays in [0, 1]: beyond 1 nothing would change but the way back (the official code has no cap).
+// All of it stays on the device, and nothing waits for that but crossed_warning().
+class AdaptiveStrength {
+ public:
+  // `batch`: images an iteration, all ranks together.
+  AdaptiveStrength(const AdaptiveOptions& options, int64_t batch, at::Device device);
+
+  // [] float64 on the device. It is always the same tensor.
+  const at::Tensor& p() const { return p_; }
+  void set(double p);
+
+  // {sum of signs, count} of D's scores of real pictures, [2] of their type and device: what is
+  // added up over calls, micro-batches and ranks, and then given to add().
+  static at::Tensor signs(const at::Tensor& real_scores);
+
+  // Adds `sums` [2] of all ranks together to those since p's last move. They lie on the device.
+  void add(const at::Tensor& sums);
+  // Those since the last move, [2] float64. It is always the same tensor.
+  const at::Tensor& signs() const { return signs_; }
+
+  // Moves p where an interval ends. Without scores since the last move, or with scores that are no
+  // numbers, p stays.
+  void end_iteration(int64_t iteration);
+
+  // p, once, when p has come to .8: augmentations begin to leak into generated pictures (sec. 2.2).
+  // Else nothing. Waits for the device.
+  std::optional<double> crossed_warning();
+
+  // "p" [], "signs" [2]: all that a resume needs, the tensors themselves.
+  NamedTensors state() const { return {{"p", p_}, {"signs", signs_}}; }
+
+ private:
+  AdaptiveOptions options_;
+  double step_;  // of p
+  at::Tensor p_, signs_;
+  bool warned_ = false;
+};
+
+}  // namespace gantrain

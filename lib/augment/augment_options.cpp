@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "augment/augment_options.h"
+
+#include <algorithm>
+#include <string>
+
+#include "util/error.h"
+
+namespace gantrain {
+
+namespace {
+
+struct Pipe {
+  std::string_view name;
+  std::string_view groups;  // b(lit) g(eom) c(olour) f(ilter) n(oise) k: cutout
+};
+constexpr std::array<Pipe, 11> kPipes = {{{"blit", "b"},
+                                          {"geom", "g"},
+                                          {"color", "c"},
+                                          {"filter", "f"},
+                                          {"noise", "n"},
+                                          {"cutout", "k"},
+                                          {"bg", "bg"},
+                                          {"bgc", "bgc"},
+                                          {"bgcf", "bgcf"},
+                                          {"bgcfn", "bgcfn"},
+                                          {"bgcfnc", "bgcfnk"}}};
+
+constexpr int64_t kFilterPixels = 22;
+constexpr int64_t kMaxChannels = 4;
+
+}  // namespace
+
+AugmentOptions augment_pipe(std::string_view name) {
+  const auto pipe =
+      std::find_if(kPipes.begin(), kPipes.end(), [&](const Pipe& p) { return p.name == name; });
+  if (pipe == kPipes.end()) {
+    std::string all;
+    for (const Pipe& p : kPipes) all += (all.empty() ? "" : ", ") + std::string(p.name);
+    fail(Exit::kUsage, "augmentation pipe {}: there are {}", name, all);
+  }
+  const auto on = [&](char group) {
+    return pipe->groups.find(group) == std::string_view::npos ? 0.0 : 1.0;
+  };
+  AugmentOptions o;
+  o.xflip = o.rotate90 = o.xint = on('b');
+  o.scale = o.rotate = o.aniso = o.xfrac = on('g');
+  o.brightness = o.contrast = o.lumaflip = o.hue = o.saturation = on('c');
+  o.imgfilter = on('f');
+  o.noise = on('n');
+  o.cutout = on('k');
+  return o;
+}
+
+void check_augment(const AugmentOptions& options, int64_t resolution, int64_t channels) {
+  if (channels < 1 || channels > kMaxChannels) {
+    fail(Exit::kUsage,
+         "data.channels = {}: augmentation knows pictures of 1 to {} channels",
+         channels,
+         kMaxChannels);
+  }
+  if (options.imgfilter > 0 && resolution < kFilterPixels) {
+    fail(Exit::kUsage,
+         "data.resolution = {}: augmentation's image filter (imgfilter; pipes filter, bgcf, bgcfn, "
+         "bgcfnc) needs {} pixels or more",
+         resolution,
+         kFilterPixels);
+  }
+}
+
+}  // namespace gantrain

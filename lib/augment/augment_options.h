@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "util/field.h"
+
+namespace gantrain {
+
+// Adaptive discriminator augmentation (Karras et al. 2020b, arXiv:2006.06676): app. B's transforms
+// in the order in which they are applied. Each has a multiplier of the strength p, 0 switching it
+// off; the default is the pipe "bgc". Lengths are fractions of the picture's width and height.
+struct AugmentOptions {
+  double xflip = 1, rotate90 = 1, xint = 1;  // pixel blitting
+  double xint_max = .125;
+  double scale = 1, rotate = 1, aniso = 1, xfrac = 1;  // general geometric transforms
+  double scale_std = .2;                               // of log2
+  double rotate_max = 1;                               // of half a turn
+  double aniso_std = .2;                               // of log2
+  double xfrac_std = .125;
+  double brightness = 1, contrast = 1, lumaflip = 1, hue = 1, saturation = 1;  // colour
+  double brightness_std = .2;                            // pictures are in [-1, 1]
+  double contrast_std = .5;                              // of log2
+  double hue_max = 1;                                    // of half a turn
+  double saturation_std = 1;                             // of log2
+  double imgfilter = 0;                                  // image-space filtering
+  std::array<double, 4> imgfilter_bands = {1, 1, 1, 1};  // multipliers of imgfilter, low to high
+  double imgfilter_std = 1;                              // of log2
+  double noise = 0, cutout = 0;                          // image-space corruptions
+  double noise_std = .1;
+  double cutout_size = .5;
+};
+
+template <class Field>
+void fields(AugmentOptions& o, Field&& field) {
+  const Check multiplier = at_least(0);
+  const Check deviation = between(0, 100);
+  field("xflip", o.xflip, multiplier, "flips left and right, times p; 0: never");
+  field("rotate90", o.rotate90, multiplier, "quarter turns, times p");
+  field("xint", o.xint, multiplier, "shifts by whole pixels, times p");
+  field("xint_max", o.xint_max, between(0, 1), "largest of them, of the picture's size");
+  field("scale", o.scale, multiplier, "isotropic scaling, times p");
+  field("rotate", o.rotate, multiplier, "rotations by any angle, times p");
+  field("aniso", o.aniso, multiplier, "anisotropic scaling, times p");
+  field("xfrac", o.xfrac, multiplier, "shifts by fractions of a pixel, times p");
+  field("scale_std", o.scale_std, deviation, "isotropic scaling's deviation, log2");
+  field("rotate_max", o.rotate_max, between(0, 1), "largest rotation, of half a turn");
+  field("aniso_std", o.aniso_std, deviation, "anisotropic scaling's deviation, log2");
+  field("xfrac_std", o.xfrac_std, between(0, 1), "fractional shift's deviation, of the size");
+  field("brightness", o.brightness, multiplier, "changes of brightness, times p");
+  field("contrast", o.contrast, multiplier, "changes of contrast, times p");
+  field("lumaflip", o.lumaflip, multiplier, "flips of the luma, times p");
+  field("hue", o.hue, multiplier, "rotations of the hue, times p; RGB only");
+  field("saturation", o.saturation, multiplier, "changes of saturation, times p; RGB only");
+  field("brightness_std", o.brightness_std, deviation, "brightness's deviation");
+  field("contrast_std", o.contrast_std, deviation, "contrast's deviation, log2");
+  field("hue_max", o.hue_max, between(0, 1), "largest rotation of the hue, of half a turn");
+  field("saturation_std", o.saturation_std, deviation, "saturation's deviation, log2");
+  field("imgfilter", o.imgfilter, multiplier, "gains of frequency bands, times p");
+  field("imgfilter_band1", o.imgfilter_bands[0], multiplier, "lowest band, times imgfilter");
+  field("imgfilter_band2", o.imgfilter_bands[1], multiplier, "second band, times imgfilter");
+  field("imgfilter_band3", o.imgfilter_bands[2], multiplier, "third band, times imgfilter");
+  field("imgfilter_band4", o.imgfilter_bands[3], multiplier, "highest band, times imgfilter");
+  field("imgfilter_std", o.imgfilter_std, deviation, "gains' deviation, log2");
+  field("noise", o.noise, multiplier, "Gaussian noise, times p");
+  field("cutout", o.cutout, multiplier, "a grey rectangle, times p");
+  field("noise_std", o.noise_std, deviation, "deviation of the noise's deviation");
+  field("cutout_size", o.cutout_size, between(0, 1), "rectangle's width and height, of the size");
+}
+
+// How p follows the discriminator (sec. 3).
+struct AdaptiveOptions {
+  double target = .6;    // of r_t, the mean sign of D's scores of real pictures
+  int64_t interval = 4;  // iterations between two moves
+  Kimg kimg{500'000};    // in which p can go from 0 to 1
+};
+
+template <class Field>
+void fields(AdaptiveOptions& o, Field&& field) {
+  field("target", o.target, between(-1, 1), "mean sign of D's real scores that p steers to");
+  field("interval", o.interval, at_least(1), "iterations between two moves of p");
+  field("kimg", o.kimg, at_least(.001), "kimg that p takes from 0 to 1, at the fastest");
+}
+
+// The options of a named pipe: "blit", "geom", "color", "filter", "noise", "cutout", and the unions
+// "bg", "bgc", "bgcf", "bgcfn", "bgcfnc"; strengths are the defaults. Throws UserError(kUsage) that
+// lists the names.
+AugmentOptions augment_pipe(std::string_view name);
+
+// Throws UserError(kUsage) unless these transforms work on pictures of that many pixels and
+// channels: up to 4 channels; the image filter needs 22 pixels, as it mirrors 21 at each border.
+void check_augment(const AugmentOptions& options, int64_t resolution, int64_t channels);
+
+}  // namespace gantrain

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "draw/requests.h"
+#include "gan/generator.h"
+
+namespace gantrain {
+
+// What `generate` and `interpolate` do with a loaded generator. Everything that the model does not
+// allow is refused before anything is written; at the end a message says what was made. All throw
+// UserError naming the flag or file.
+
+// One picture a seed (seed0007.png), a row of z (z0000.png) or of w (w0000.png), and a grid of all;
+// `request.mix` is empty.
+void draw_pictures(Generator& generator, const GenerateRequest& request);
+
+// Style mixing (Karras et al. 2019, sec. 3.1): at row r and column c the picture of r's latents
+// with the chosen layers' taken from c, 85-55.png for seeds 85 and 55; 85-85.png is seed 85's own.
+// The grid has the columns' own pictures above and the rows' at the left. `request.mix` is given.
+void draw_mix(Generator& generator, const GenerateRequest& request);
+
+// A path through latents, as an animation or as frames.
+void draw_walk(Generator& generator, const InterpolateRequest& request);
+
+}  // namespace gantrain

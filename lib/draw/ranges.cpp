@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draw/ranges.h"
+
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kMaxSeed = 4294967295;
+constexpr int64_t kMaxRange = 1'000'000;  // numbers of one range
+constexpr int64_t kMaxLayer = 999;
+constexpr int64_t kMaxSide = 64;  // pictures side by side
+
+struct Expected {
+  const std::string& flag;
+  const std::string& whole;  // the flag's value, for the message
+  const char* example;
+  int64_t max;
+};
+
+std::vector<int64_t> parse_ranges(const std::string& text, const Expected& expected) {
+  std::vector<int64_t> numbers;
+  for (const std::string& part : split(text, ',')) {
+    const size_t dash = part.find('-', 1);
+    const auto first = parse_int(trim(part.substr(0, dash)));
+    const auto last = dash == std::string::npos ? first : parse_int(trim(part.substr(dash + 1)));
+    if (!first || !last || *first < 0 || *last > expected.max || *last < *first ||
+        *last - *first > kMaxRange) {
+      fail(Exit::kUsage,
+           "{} {}: numbers and ranges like {} are expected, from 0 to {}",
+           expected.flag,
+           expected.whole,
+           expected.example,
+           expected.max);
+    }
+    for (int64_t n = *first; n <= *last; ++n) numbers.push_back(n);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<int64_t> parse_seeds(const std::string& flag, const std::string& text) {
+  return parse_ranges(text, {flag, text, "0-63,85", kMaxSeed});
+}
+
+Mix parse_mix(const std::string& text) {
+  const std::string flag = "--mix";
+  const std::vector<std::string> parts = split(text, ':');
+  if (parts.size() != 3) {
+    fail(Exit::kUsage,
+         "--mix {}: ROWS:COLUMNS:LAYERS is expected, like 85,100:55-60:0-6 (seeds, seeds, layers "
+         "of the columns)",
+         text);
+  }
+  const Expected seeds = {flag, text, "85,100:55-60:0-6", kMaxSeed};
+  const Expected layers = {flag, text, "85,100:55-60:0-6 (layers last)", kMaxLayer};
+  return {
+      parse_ranges(parts[0], seeds), parse_ranges(parts[1], seeds), parse_ranges(parts[2], layers)};
+}
+
+GridShape parse_grid(const std::string& text) {
+  const std::vector<std::string> parts = split(lower(text), 'x');
+  const auto columns = parse_int(parts.front());
+  const auto rows = parse_int(parts.back());
+  if (parts.size() != 2 || !columns || !rows || *columns < 1 || *rows < 1 || *columns > kMaxSide ||
+      *rows > kMaxSide) {
+    fail(Exit::kUsage,
+         "--grid {}: COLUMNSxROWS is expected, like 4x2, each from 1 to {}",
+         text,
+         kMaxSide);
+  }
+  return {*columns, *rows};
+}
+
+}  // namespace gantrain

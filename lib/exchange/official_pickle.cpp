@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/official_pickle.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/pickle.h"
+#include "core/pickle_text.h"
+#include "core/torch_pickle.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+using Kind = PickleKind;
+
+constexpr const char* kPersistent = "torch_utils.persistence._reconstruct_persistent_obj";
+constexpr const char* kSupported =
+    "import reads StyleGAN2 generators: training.networks.Generator of StyleGAN2-ADA (PyTorch) and "
+    "training.networks_stylegan2.Generator of StyleGAN3's repository";
+
+// A network of the snapshot: a class by name with the attributes of its instance.
+struct Module {
+  std::string name;        // "G_ema", "G_ema.synthesis.b4"
+  std::string class_name;  // as the file has it: "Generator", "training.networks.Generator"
+  const PickleValue* state = nullptr;
+  const PickleValue* source_text = nullptr;
+};
+
+class Reader {
+ public:
+  Reader(std::string_view content, std::string source)
+      : source_(std::move(source)),
+        tensors_(source_, static_cast<int64_t>(content.size()) * 2 + (1 << 20)) {
+    PickleRules rules;
+    rules.source = source_;
+    rules.globals = torch_globals();
+    rules.globals.insert({kPersistent, "dnnlib.util.EasyDict"});
+    rules.hint =
+        "; nothing but the networks' own classes and tensors is. Snapshots of the TensorFlow "
+        "versions must first go through the reference's legacy.py";
+    pickle_ = parse_pickle(content, rules);
+  }
+
+  ModelContent read() {
+    const PickleValue& root = *pickle_.root;
+    if (root.kind != Kind::kDict && root.kind != Kind::kObject)
+      fail(Exit::kInput, "{}: holds {}, a dict with G_ema is needed", source_, root.describe());
+    const PickleValue* ema = root.find("G_ema");
+    if (ema == nullptr || ema->kind == Kind::kNone) {
+      std::vector<std::string> keys;
+      for (size_t i = 0; i + 1 < root.items.size() && i < 20; i += 2)
+        keys.push_back(printable(root.items[i]->text));
+      fail(Exit::kInput, "{}: no G_ema in it (keys: {})", source_, join(keys, ", "));
+    }
+    const Module generator = module(*ema, "G_ema");
+    Json model = architecture(generator);
+    add_tensors(generator, "", 0);
+    check_generator(model);
+    for (const char* name : {"G", "D"}) {
+      const PickleValue* network = root.find(name);
+      if (network != nullptr && network->kind != Kind::kNone)
+        add_tensors(module(*network, name), std::string(name) + ".", 0);
+    }
+    return {std::move(model), std::move(found_)};
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(Exit::kInput, "{}: {}", source_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  Module module(const PickleValue& value, const std::string& name) const {
+    if (value.kind != Kind::kObject || value.text != kPersistent)
+      bad("{} is {}, no network", name, value.describe());
+    const std::vector<const PickleValue*>& arguments = value.arguments->items;
+    const PickleValue* meta = arguments.size() == 1 ? arguments[0] : &value;
+    const PickleValue* type = meta->find("type");
+    const PickleValue* class_name = meta->find("class_name");
+    const PickleValue* state = meta->find("state");
+    if (type == nullptr || type->text != "class" || class_name == nullptr || state == nullptr ||
+        class_name->kind != Kind::kString || state->kind != Kind::kDict) {
+      bad("{} is no class with class_name and state", name);
+    }
+    return {name, printable(class_name->text), state, meta->find("module_src")};
+  }
+
+  // The dict `key` of a module's state; empty if there is none.
+  std::vector<const PickleValue*> items(const Module& of, const char* key) const {
+    const PickleValue* dict = of.state->find(key);
+    if (dict == nullptr) return {};
+    if (dict->kind != Kind::kDict) bad("{}.{} is {}, no dict", of.name, key, dict->describe());
+    return dict->items;
+  }
+
+  std::string key_text(const Module& of, const PickleValue& key) const {
+    const auto plain = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    };
+    if (key.kind != Kind::kString || key.text.empty() || key.text.size() > 100 ||
+        !std::all_of(key.text.begin(), key.text.end(), plain)) {
+      bad("{}: {} is no name of a parameter", of.name, printable(key.text));
+    }
+    return std::string(key.text);
+  }
+
+  // Parameters, buffers, then those of the modules below, as `prefix` + their names.
+  void add_tensors(const Module& of, const std::string& prefix, int depth) {
+    constexpr int kDeepest = 16;
+    constexpr size_t kMostTensors = 20'000, kMostModules = 20'000;
+    if (depth > kDeepest || ++modules_ > kMostModules)
+      bad("{}: modules without end inside each other", printable(of.name));
+    for (const char* kind : {"_parameters", "_buffers"}) {
+      const auto named = items(of, kind);
+      for (size_t i = 0; i + 1 < named.size(); i += 2) {
+        if (named[i + 1]->kind == Kind::kNone) continue;
+        const std::string name = key_text(of, *named[i]);
+        if (found_.size() >= kMostTensors) bad("more than {} tensors", kMostTensors);
+        const at::Tensor tensor = tensors_.read(*named[i + 1], of.name + "." + name);
+        if (!found_.emplace(prefix + name, tensor).second)
+          bad("tensor {} is there twice", prefix + name);
+      }
+    }
+    const auto below = items(of, "_modules");
+    for (size_t i = 0; i + 1 < below.size(); i += 2) {
+      if (below[i + 1]->kind == Kind::kNone) continue;
+      const std::string name = key_text(of, *below[i]);
+      add_tensors(module(*below[i + 1], of.name + "." + name), prefix + name + ".", depth + 1);
+    }
+  }
+
+  // --- the constructor's arguments
+  Json architecture(const Module& generator) const;
+  void check_class(const Module& generator) const;
+  void check_generator(const Json& model) const;
+  Json constructor_arguments(const Module& generator) const;
+  Json plain(const PickleValue& value, const std::string& name, int depth, int64_t& left) const;
+  Json numpy_scalar(const PickleValue& value, const std::string& name) const;
+  void keep_known(Json& kwargs, const std::string& name, const Json& known) const;
+
+  std::string source_;
+  Pickle pickle_;
+  TorchTensors tensors_;
+  std::map<std::string, at::Tensor> found_;  // by their names in a model file
+  size_t modules_ = 0;
+};
+
+const char* const kPositions[] = {"z_dim",
+                                  "c_dim",
+                                  "w_dim",
+                                  "img_resolution",
+                                  "img_channels",
+                                  "mapping_kwargs",
+                                  "synthesis_kwargs"};
+
+// What the two dicts may hold. Not null: the only value that gantrain has.
+const Json& known_mapping() {
+  static const Json known = {{"num_layers", nullptr},
+                             {"embed_features", nullptr},
+                             {"layer_features", nullptr},
+                             {"activation", "lrelu"},
+                             {"lr_multiplier", nullptr},
+                             {"w_avg_beta", nullptr}};
+  return known;
+}
+
+const Json& known_synthesis() {
+  static const Json known = {{"channel_base", nullptr},
+                             {"channel_max", nullptr},
+                             {"num_fp16_res", nullptr},
+                             {"conv_clamp", nullptr},
+                             {"architecture", nullptr},
+                             {"resample_filter", {1, 3, 3, 1}},
+                             {"activation", "lrelu"},
+                             {"use_noise", true},
+                             {"kernel_size", 3}};
+  return known;
+}
+
+// Whether the kernels are fused changes no value, how memory is laid out neither.
+bool has_no_effect(const std::string& key) {
+  return key == "fused_modconv_default" || key == "fp16_channels_last";
+}
+
+Json Reader::numpy_scalar(const PickleValue& value, const std::string& name) const {
+  const std::vector<const PickleValue*>& arguments = value.arguments->items;
+  if (arguments.size() != 2 || arguments[1]->kind != Kind::kBytes ||
+      arguments[0]->text != "numpy.dtype" || arguments[0]->kind != Kind::kObject ||
+      arguments[0]->arguments->items.empty()) {
+    bad("{}: no number of numpy", name);
+  }
+  const std::string_view type = arguments[0]->arguments->items[0]->text;
+  const std::string_view bytes = arguments[1]->text;
+  const auto as = [&](auto number) -> Json {
+    if (bytes.size() != sizeof number)
+      bad("{}: {} bytes for a number of {}", name, bytes.size(), sizeof number);
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  };
+  if (type == "f8") return as(0.0);
+  if (type == "f4") return as(0.0F);
+  if (type == "i8") return as(int64_t{0});
+  if (type == "i4") return as(int32_t{0});
+  if (type == "b1") return as(uint8_t{0}) != 0;
+  bad("{}: numpy type {} is not known here", name, printable(type));
+}
+
+// None, numbers, text, lists and dicts of them. `left` values at most.
+Json Reader::plain(const PickleValue& value,
+                   const std::string& name,
+                   int depth,
+                   int64_t& left) const {
+  if (depth > 8 || --left < 0) bad("{}: too much for a network's arguments", name);
+  switch (value.kind) {
+    case Kind::kNone:
+      return nullptr;
+    case Kind::kBool:
+      return value.integer != 0;
+    case Kind::kInt:
+      return value.integer;
+    case Kind::kFloat:
+      return value.real;
+    case Kind::kString:
+      return printable(value.text);
+    case Kind::kTuple:
+    case Kind::kList: {
+      Json list = Json::array();
+      for (const PickleValue* item : value.items)
+        list.push_back(plain(*item, name, depth + 1, left));
+      return list;
+    }
+    case Kind::kObject:
+      if (ends_with(value.text, ".multiarray.scalar")) return numpy_scalar(value, name);
+      if (value.text != "dnnlib.util.EasyDict") break;
+      [[fallthrough]];
+    case Kind::kDict: {
+      Json dict = Json::object();
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        const std::string key = printable(value.items[i]->text);
+        dict[key] = plain(*value.items[i + 1], name + "." + key, depth + 1, left);
+      }
+      return dict;
+    }
+    default:
+      break;
+  }
+  bad("{} is {}, which no network's arguments hold", name, value.describe());
+}
+
+Json Reader::constructor_arguments(const Module& generator) const {
+  int64_t left = 10'000;
+  Json arguments = Json::object();
+  if (const PickleValue* positional = generator.state->find("_init_args")) {
+    const Json list = plain(*positional, generator.name + "._init_args", 0, left);
+    if (!list.is_array() || list.size() > std::size(kPositions))
+      bad("{}._init_args are not those of a generator", generator.name);
+    for (size_t i = 0; i < list.size(); ++i) arguments[kPositions[i]] = list[i];
+  }
+  const PickleValue* keywords = generator.state->find("_init_kwargs");
+  if (keywords == nullptr) bad("{}: no _init_kwargs in its state", generator.name);
+  const Json dict = plain(*keywords, generator.name + "._init_kwargs", 0, left);
+  if (!dict.is_object()) bad("{}._init_kwargs is no dict", generator.name);
+  for (const auto& [key, value] : dict.items()) arguments[key] = value;
+  return arguments;
+}
+
+void Reader::keep_known(Json& kwargs, const std::string& name, const Json& known) const {
+  if (!kwargs.is_object()) bad("{} is no dict", name);
+  Json kept = Json::object();
+  for (const auto& [key, value] : kwargs.items()) {
+    if (has_no_effect(key)) continue;
+    if (!known.contains(key)) bad("{}.{} = {}: not known here", name, key, value.dump());
+    if (known[key].is_null()) {
+      kept[key] = value;
+    } else if (value != known[key]) {
+      bad("{}.{} = {}: only {} is supported", name, key, value.dump(), known[key].dump());
+    }
+  }
+  // None means the default of these two.
+  for (const char* key : {"embed_features", "layer_features"}) {
+    if (kept.contains(key) && kept[key].is_null()) kept.erase(key);
+  }
+  kwargs = kept;
+}
+
+// A qualified name decides; a bare one is shared by all repositories' generators.
+void Reader::check_class(const Module& generator) const {
+  const std::string& name = generator.class_name;
+  const bool right = name == "Generator" || name == "training.networks.Generator" ||
+                     name == "training.networks_stylegan2.Generator";
+  if (!right) bad("{} is of class {}; {}", generator.name, name, kSupported);
+  const PickleValue* below = generator.state->find("_modules");
+  const PickleValue* synthesis = below == nullptr ? nullptr : below->find("synthesis");
+  if (synthesis == nullptr) bad("{} has no synthesis network; {}", generator.name, kSupported);
+  const Module network = module(*synthesis, generator.name + ".synthesis");
+  const PickleValue* layers = network.state->find("_modules");
+  if (layers != nullptr && layers->find("input") != nullptr) {
+    bad("{} is StyleGAN3's own generator (training.networks_stylegan3.Generator); {}",
+        generator.name,
+        kSupported);
+  }
+}
+
+// "gantrain.model": StyleGAN2-ADA's constructor. StyleGAN3's repository has the synthesis network's
+// arguments among the generator's own, and other defaults.
+Json Reader::architecture(const Module& generator) const {
+  check_class(generator);
+  const Json arguments = constructor_arguments(generator);
+  Json model = {{"recipe", "stylegan2"}};
+  for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"}) {
+    if (!arguments.contains(key) || !arguments[key].is_number_integer())
+      bad("{}: its argument {} is missing or no integer", generator.name, key);
+    model[key] = arguments[key];
+  }
+  Json mapping = arguments.value("mapping_kwargs", Json::object());
+  Json synthesis = arguments.value("synthesis_kwargs", Json::object());
+  keep_known(mapping, generator.name + ": mapping_kwargs", known_mapping());
+  Json flat = Json::object();
+  for (const auto& [key, value] : arguments.items()) {
+    if (std::find(std::begin(kPositions), std::end(kPositions), key) == std::end(kPositions))
+      flat[key] = value;
+  }
+  const std::string_view text =
+      generator.source_text == nullptr ? std::string_view() : generator.source_text->text;
+  const bool of_stylegan3 =
+      generator.class_name == "training.networks_stylegan2.Generator" || !flat.empty() ||
+      (!arguments.contains("synthesis_kwargs") && text.find("update_emas") != text.npos);
+  if (of_stylegan3) {
+    if (!mapping.contains("w_avg_beta")) mapping["w_avg_beta"] = 0.998;
+    synthesis = flat;
+    if (!synthesis.contains("num_fp16_res")) synthesis["num_fp16_res"] = 4;
+    if (!synthesis.contains("conv_clamp")) synthesis["conv_clamp"] = 256;
+  }
+  keep_known(synthesis, generator.name + ": synthesis_kwargs", known_synthesis());
+  model["mapping_kwargs"] = mapping;
+  model["synthesis_kwargs"] = synthesis;
+  return model;
+}
+
+// The first and last layers are there; the rest is checked where the network is built.
+void Reader::check_generator(const Json& model) const {
+  const int64_t size = model["img_resolution"].get<int64_t>();
+  const std::string last = fmt::format("synthesis.b{}.torgb.weight", size);
+  for (const std::string& needed : {std::string("mapping.fc0.weight"),
+                                    std::string("mapping.w_avg"),
+                                    std::string("synthesis.b4.const"),
+                                    last}) {
+    if (found_.count(needed) == 0) bad("G_ema: tensor {} is missing", needed);
+  }
+}
+
+}  // namespace
+
+ModelContent read_official_pickle(std::string_view content, const std::string& source) {
+  return Reader(content, source).read();
+}
+
+}  // namespace gantrain

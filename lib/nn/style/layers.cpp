@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/style/layers.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "core/forward_precision.h"
+#include "core/tensors.h"
+#include "ops/conv2d_resample.h"
+#include "ops/modulated_conv2d.h"
+#include "ops/precision.h"
+#include "ops/upfirdn2d.h"
+
+namespace gantrain {
+
+using at::Tensor;
+
+namespace {
+
+// [1, 3, 3, 1]: Karras et al. 2020a, app. B.
+Tensor binomial_filter() { return setup_filter(std::vector<double>{1, 3, 3, 1}); }
+
+std::optional<double> scaled(const std::optional<double>& clamp, double gain) {
+  return clamp ? std::optional<double>(*clamp * gain) : std::nullopt;
+}
+
+Tensor activate(const Tensor& x,
+                const Tensor& bias,
+                Activation act,
+                const std::optional<double>& clamp,
+                double gain) {
+  BiasAct how;
+  how.act = act;
+  how.gain = default_gain(act) * gain;
+  how.clamp = scaled(clamp, gain);
+  return bias_act(x, bias.defined() ? bias.to(x.scalar_type()) : bias, how);
+}
+
+}  // namespace
+
+Tensor in_block_type(const Tensor& x, bool half, const Tensor& parameter) {
+  const at::ScalarType own = parameter.scalar_type();
+  if (half && own == at::kFloat && !in_float32()) return x.to(at::kHalf);
+  return autocast_is_on() ? x : x.to(own);
+}
+
+FullyConnected::FullyConnected(const Config& c) : config(c) {
+  weight = register_parameter("weight", torch::zeros({c.out, c.in}));
+  bias = register_parameter("bias", torch::full({c.out}, c.bias));
+}
+
+Tensor FullyConnected::forward(const Tensor& x) {
+  const AutocastDisabled exact("latents and styles scale everything else");
+  const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
+  const Tensor y =
+      at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);
+  return config.act == Activation::kLinear ? y : activate(y, {}, config.act, std::nullopt, 1);
+}
+
+ResamplingConv2d::ResamplingConv2d(const Config& c) : config(c) {
+  const auto add = [&](const char* name, const Tensor& value) {
+    return c.trainable ? register_parameter(name, value) : register_buffer(name, value);
+  };
+  weight = add("weight", torch::zeros({c.out, c.in, c.kernel, c.kernel}));
+  if (c.bias) bias = add("bias", torch::zeros({c.out}));
+  resample_filter = register_buffer("resample_filter", binomial_filter());
+}
+
+Tensor ResamplingConv2d::forward(const Tensor& x, double gain) {
+  const auto fan_in = static_cast<double>(config.in * config.kernel * config.kernel);
+  const int64_t pad = config.kernel / 2;
+  ConvResample how;
+  how.up = config.up;
+  how.down = config.down;
+  how.padding = {pad, pad, pad, pad};
+  // Kernels of upsampling layers are stored for true convolution.
+  how.flip_weight = config.up == 1;
+  const Tensor w = (weight * (1 / std::sqrt(fan_in))).to(x.scalar_type());
+  return activate(
+      conv2d_resample(x, w, resample_filter, how), bias, config.act, config.clamp, gain);
+}
+
+ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
+  weight = register_parameter("weight", torch::zeros({c.out, c.in, 3, 3}));
+  noise_strength = register_parameter("noise_strength", torch::zeros({}));
+  bias = register_parameter("bias", torch::zeros({c.out}));
+  resample_filter = register_buffer("resample_filter", binomial_filter());
+  noise_const = register_buffer("noise_const", torch::zeros({c.resolution, c.resolution}));
+  affine = register_module("affine",
+                           std::make_shared<FullyConnected>(
+                               FullyConnected::Config{.in = c.w_dim, .out = c.in, .bias = 1}));
+}
+
+Tensor ModulatedLayer::scaled_noise(const NoiseInputs& noise) const {
+  const Tensor value = noise ? noise(config.layer, config.resolution) : noise_const;
+  return value.defined() ? value.to(noise_strength.options()) * noise_strength : value;
+}
+
+Tensor ModulatedLayer::forward(
+    const Tensor& x, const Tensor& w, const NoiseInputs& noise, bool fused, double gain) {
+  ModulatedConv how;
+  how.up = config.up;
+  how.padding = 1;
+  how.flip_weight = config.up == 1;
+  how.fused = fused;
+  const Tensor y =
+      modulated_conv2d(x, weight, affine->forward(w), scaled_noise(noise), resample_filter, how);
+  return activate(y, bias, Activation::kLrelu, config.clamp, gain);
+}
+
+ModulatedToRgb::ModulatedToRgb(const Config& c) : config(c) {
+  weight = register_parameter("weight", torch::zeros({c.channels, c.in, 1, 1}));
+  bias = register_parameter("bias", torch::zeros({c.channels}));
+  affine = register_module("affine",
+                           std::make_shared<FullyConnected>(
+                               FullyConnected::Config{.in = c.w_dim, .out = c.in, .bias = 1}));
+}
+
+Tensor ModulatedToRgb::forward(const Tensor& x, const Tensor& w, bool fused) {
+  ModulatedConv how;
+  how.demodulate = false;
+  how.fused = fused;
+  // Without demodulation the equalised learning rate needs its factor: it goes with the styles.
+  const Tensor styles = affine->forward(w) * (1 / std::sqrt(static_cast<double>(config.in)));
+  const Tensor y = modulated_conv2d(x, weight, styles, {}, {}, how);
+  return activate(y, bias, Activation::kLinear, config.clamp, 1);
+}
+
+void initialise_style_layers(torch::nn::Module& network, const std::string& player, uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, tensor] : state_of(network)) {
+    if (name.ends_with("weight") || name.ends_with("const"))
+      tensor.copy_(normal_like(tensor, seed, "init/" + player + "/" + name));
+  }
+  const auto slow_down = [](torch::nn::Module& module) {
+    if (auto* dense = dynamic_cast<FullyConnected*>(&module))
+      dense->weight.div_(dense->config.lr_multiplier);
+  };
+  slow_down(network);
+  for (const auto& module : network.modules(/*include_self=*/false)) slow_down(*module);
+}
+
+}  // namespace gantrain

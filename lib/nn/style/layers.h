@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "nn/style/noise.h"
+#include "ops/bias_act.h"
+
+namespace gantrain {
+
+// What goes from block to block: feature maps [N, C, r, r] in the block's type, and the picture
+// [N, img_channels, r, r] in the parameters' type; either may be undefined.
+struct Canvas {
+  at::Tensor x, img;
+};
+
+// The features or the picture x in the type that a block computes in: float16 where `half` says
+// that it is one of the half-precision blocks of a float32 network, else the type of its
+// parameters. Where autocast chooses, x is returned as it is.
+at::Tensor in_block_type(const at::Tensor& x, bool half, const at::Tensor& parameter);
+
+// act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning
+// rate (Karras et al. 2018a, sec. 4.1), in the parameters' type even under autocast.
+// x [N, in] -> [N, out].
+struct FullyConnected final : torch::nn::Module {
+  struct Config {
+    int64_t in, out;
+    Activation act = Activation::kLinear;
+    double lr_multiplier = 1;
+    double bias = 0;  // initial
+  };
+  explicit FullyConnected(const Config& config);
+  at::Tensor forward(const at::Tensor& x);
+
+  Config config;
+  at::Tensor weight, bias;
+};
+
+// Convolution with equalised learning rate, resampling, activation and clamp; gain multiplies the
+// output and the clamp. Where not trainable, weight and bias are buffers of the same names.
+struct ResamplingConv2d final : torch::nn::Module {
+  struct Config {
+    int64_t in, out, kernel;
+    bool bias = true;
+    Activation act = Activation::kLinear;
+    int64_t up = 1, down = 1;
+    std::optional<double> clamp;
+    bool trainable = true;
+  };
+  explicit ResamplingConv2d(const Config& config);
+  at::Tensor forward(const at::Tensor& x, double gain = 1);
+
+  Config config;
+  at::Tensor weight, bias, resample_filter;
+};
+
+// 3x3 convolution modulated by w, noise, bias, leaky ReLU (Karras et al. 2020a, fig. 2c).
+// x [N, in, H, W], w [N, w_dim] -> [N, out, H up, W up].
+struct ModulatedLayer final : torch::nn::Module {
+  struct Config {
+    int64_t in, out, w_dim;
+    int64_t resolution;  // of the output
+    int64_t layer;       // its number, for NoiseInputs
+    int64_t up = 1;
+    std::optional<double> clamp;
+  };
+  explicit ModulatedLayer(const Config& config);
+  at::Tensor forward(const at::Tensor& x,
+                     const at::Tensor& w,
+                     const NoiseInputs& noise,
+                     bool fused,
+                     double gain = 1);
+
+  Config config;
+  at::Tensor weight, noise_strength, bias, resample_filter, noise_const;
+  std::shared_ptr<FullyConnected> affine;  // w -> styles, bias 1
+
+ private:
+  at::Tensor scaled_noise(const NoiseInputs& noise) const;
+};
+
+// 1x1 convolution modulated by w, without demodulation: x [N, in, H, W] -> [N, channels, H, W].
+struct ModulatedToRgb final : torch::nn::Module {
+  struct Config {
+    int64_t in, channels, w_dim;
+    std::optional<double> clamp;
+  };
+  explicit ModulatedToRgb(const Config& config);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& w, bool fused);
+
+  Config config;
+  at::Tensor weight, bias;
+  std::shared_ptr<FullyConnected> affine;
+};
+
+// Draws the weights, constants and constant noise of a fresh network made of these layers, each
+// tensor whose name ends in "weight" or "const" from a stream of its own, so that they depend on
+// the seed alone: N(0, 1), divided by a dense layer's lr_multiplier. Biases (0; styles' 1), noise
+// strengths (0) and w_avg (0) are what the constructors made them.
+void initialise_style_layers(torch::nn::Module& network, const std::string& player, uint64_t seed);
+
+}  // namespace gantrain

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/style/noise.h"
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace gantrain {
+
+NoiseInputs stored_noise() { return nullptr; }
+
+NoiseInputs no_noise() {
+  return [](int64_t, int64_t) { return at::Tensor(); };
+}
+
+NoiseInputs drawn_noise(const DrawKey& key, const Samples& samples, const at::TensorOptions& like) {
+  return [key, samples, like](int64_t layer, int64_t side) {
+    return normal(key, "noise/" + std::to_string(layer), samples, {1, side, side}).to(like);
+  };
+}
+
+}  // namespace gantrain

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "ops/draws.h"
+
+namespace gantrain {
+
+// Noise inputs of a synthesis network (Karras et al. 2019, sec. 3.2): what layer `layer`, whose
+// pictures are side x side, adds to them, scaled by its own strength. It is [N, 1, side, side], or
+// [1, 1, side, side] or [side, side] for all samples, N(0, 1), on any device; undefined where
+// nothing is to be added. Layers with noise are counted from 0 at 4x4, and the count is also the
+// index of their w. An empty function stands for the noise that is part of the model.
+using NoiseInputs = std::function<at::Tensor(int64_t layer, int64_t side)>;
+
+// The constant noise that each layer has stored as a buffer.
+NoiseInputs stored_noise();
+// No layer adds anything.
+NoiseInputs no_noise();
+// N(0, 1) for each sample of a batch, in the type and on the device of `like`. A layer's noise
+// depends on the key, the layer and the global sample alone.
+NoiseInputs drawn_noise(const DrawKey& key, const Samples& samples, const at::TensorOptions& like);
+
+}  // namespace gantrain

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_start.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "train/mixed_precision.h"
+#include "train/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+int lock_run_folder(const RunOptions& options) {
+  if (options.run_dir.empty()) return -1;
+  make_writable_folder(options.run_dir);
+  const std::string path = options.run_dir + "/.lock";
+  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", options.run_dir);
+  return lock;
+}
+
+namespace {
+
+// A state's counters against this run's schedule, which --force may have changed.
+void check_stage(const Schedule& schedule, const RunStart& start) {
+  if (schedule.empty()) return;
+  const int64_t seen = start.counters.images_seen;
+  const int64_t saved = start.counters.stage;
+  const int64_t due = schedule.stage_at(seen);
+  const auto& stages = schedule.stages();
+  // The stage that was trained last before `seen` is the one due, or one before it that a batch has
+  // gone to the end of, or over.
+  const bool exists = saved >= 0 && saved < static_cast<int64_t>(stages.size());
+  const bool fits = exists && saved <= due &&
+                    schedule.stage_at(std::max<int64_t>(
+                        seen - stages[static_cast<size_t>(saved)].batch, 0)) == saved;
+  if (fits || (seen == 0 && saved == 0)) return;
+  fail(Exit::kInput,
+       "{}: saved at {} kimg in its stage {}, which does not fit this schedule: there that is {}; "
+       "give the schedule.* that the state was trained with",
+       start.resumed_from.empty() ? "the state" : start.resumed_from.string(),
+       number(static_cast<double>(seen) / 1e3),
+       saved + 1,
+       schedule.name_of(due));
+}
+
+// Rank 0: the newest state that --resume asks for; false if there is none.
+bool load_state(const TrainSetup& setup,
+                const RunOptions& options,
+                const NamedTensors& state,
+                RunStart& start) {
+  if (options.resume == "none") return false;
+  const bool automatic = options.resume == "auto";
+  const fs::path where = automatic ? fs::path(options.run_dir) : fs::path(options.resume);
+  if (automatic && (where.empty() || !fs::is_directory(where))) return false;
+  start.resumed_from = load_newest(where, state, start.counters, setup.config, options.force);
+  if (start.resumed_from.empty() && !automatic) {
+    fail(Exit::kInput,
+         "{}: holds no state to resume from; --resume none starts afresh",
+         where.string());
+  }
+  return !start.resumed_from.empty();
+}
+
+}  // namespace
+
+RunStart load_or_begin(const TrainSetup& setup,
+                       const RunOptions& options,
+                       TrainingStep& step,
+                       Group& group) {
+  RunStart start;
+  const NamedTensors state = named(step.state());
+  bool loaded = false;
+  if (group.rank() == 0) {
+    loaded = load_state(setup, options, state, start);
+    if (!loaded && !options.init_from.empty())
+      start.init = init_from(options.init_from, step.recipe(), *step.average().network());
+  }
+  start.resumed = share_state(group, loaded, state, start.counters);
+  if (start.resumed) {
+    check_stage(step.recipe().schedule(), start);
+  } else {
+    group.broadcast_state(state);
+  }
+  step.begin();
+  return start;
+}
+
+namespace {
+
+// Rank 0's text, on every rank.
+std::string shared_text(const std::string& mine, Group& group, at::Device device) {
+  constexpr int64_t kMost = 4096;
+  at::Tensor text = torch::zeros({kMost}, at::kByte);
+  std::copy(mine.begin(), mine.end(), text.data_ptr<uint8_t>());
+  text = text.to(device);
+  group.broadcast_(text);
+  text = text.cpu();
+  return reinterpret_cast<const char*>(text.data_ptr<uint8_t>());
+}
+
+}  // namespace
+
+void open_run_folder(const TrainSetup& setup,
+                     const RunOptions& options,
+                     Group& group,
+                     RunStart& start) {
+  if (group.rank() == 0) {
+    if (!options.run_dir.empty()) {
+      start.folder = options.run_dir;
+    } else {
+      const std::string preset = text_of(setup.config.get("preset"));
+      const std::string name = fmt::format("{}-{}-b{}",
+                                           preset.empty() ? setup.recipe.facts.name : preset,
+                                           short_name(setup.config.read<DataOptions>("data.")),
+                                           setup.config.get("train.batch").get<int64_t>());
+      start.folder = make_numbered_folder(options.out, name);
+    }
+    make_writable_folder(start.folder / "samples");
+    const int64_t aside = set_aside(start.folder, start.counters.images_seen);
+    if (aside > 0) {
+      warn("{}: {} later states and models renamed superseded-*", start.folder.string(), aside);
+    }
+  }
+  start.folder = shared_text(start.folder.string(), group, setup.device);
+  setup.callbacks.run_folder(start.folder.string());
+  const int64_t rank = group.rank();
+  if (rank == 0) {
+    set_log({log_console_level(), Level::kInfo, start.folder / "log.txt", ""});
+  } else {
+    set_log({Level::kError,
+             Level::kWarning,
+             start.folder / fmt::format("log-rank{}.txt", rank),
+             ""});
+  }
+}
+
+void warn_of_split_groups(const TrainingStep& step) {
+  const int64_t group = step.recipe().batch_group();
+  for (const PlayerState& p : step.players()) {
+    if (p.plan.micro_batch % group == 0) continue;
+    warn(
+        "{}'s micro-batch of {} is not a multiple of the {} samples of a minibatch-std group: the "
+        "result depends on the number of ranks",
+        p.player->name,
+        p.plan.micro_batch,
+        group);
+  }
+}
+
+namespace {
+
+std::string sizes_of(const TrainingStep& step) {
+  std::string sizes;
+  for (const PlayerState& p : step.players()) {
+    int64_t count = 0;
+    for (const auto& [name, parameter] : p.parameters) count += parameter.numel();
+    sizes += fmt::format("  {} {:.2f} M", p.player->name, static_cast<double>(count) / 1e6);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void write_start(const TrainSetup& setup,
+                 const RunStart& start,
+                 const TrainingStep& step,
+                 const TrainingData& data) {
+  const auto kimg_text = [](int64_t images) { return number(static_cast<double>(images) / 1e3); };
+  const BatchPlan& plan = step.plan();
+  write_file(start.folder / "config.json", setup.config.to_json().dump(2) + "\n");
+  append_line(start.folder / "command.txt", setup.command);
+  write_file(start.folder / "env.json",
+             describe_environment(setup.device.str(), plan.world).dump(2) + "\n");
+  write_status(start.folder, "running");
+  if (!setup.defaults.empty()) warn("{}", setup.defaults);
+  const char* labels = data.dataset()->classes() == 0 ? ""
+                       : data.labels_used()           ? "; labels are used"
+                                                      : "; labels are not used";
+  info("data    {}{}", data.dataset()->description(), labels);
+  warn_of_split_groups(step);
+  info("model   {}{} parameters", setup.recipe.facts.name, sizes_of(step));
+  const std::string precision =
+      describe_precision(setup.config.read<PrecisionOptions>("precision."), setup.device);
+  if (!precision.empty()) info("amp     {}", precision);
+  for (const std::string& line : setup.chosen) info("{}", line);
+  if (start.init) log_table(*start.init);
+  info("{}; {} kimg",
+       plan.text(),
+       kimg_text(setup.config.read<TrainOptions>("train.").kimg.images));
+  if (!start.counters.stage_name.empty()) info("stages  {} now", start.counters.stage_name);
+  const std::string_view backend = names(setup.backend)[static_cast<size_t>(setup.backend)];
+  if (plan.world > 1) {
+    info("ranks   {} over {}, ddp-mode {}", plan.world, backend, step.describe_reductions());
+  }
+  info("run     {}          1 kimg = 1000 real images shown to D", start.folder.string());
+  if (start.resumed) {
+    info("resume  at {} kimg ({})",
+         kimg_text(start.counters.images_seen),
+         start.resumed_from.string());
+  }
+}
+
+}  // namespace gantrain

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "train/callbacks.h"
+#include "train/checkpoint.h"
+#include "train/init_from.h"
+#include "train/training_data.h"
+
+namespace gantrain {
+
+// How a run comes to its weights and to its folder, before the first iteration. All ranks make the
+// same calls; files are read and written by rank 0.
+
+// What a run begins with.
+struct RunStart {
+  Counters counters;
+  bool resumed = false;
+  std::filesystem::path resumed_from;  // the state file, on rank 0
+  std::optional<InitTable> init;       // of a fresh run with --init-from, on rank 0
+  std::filesystem::path folder;        // of the run's files, the same on all ranks
+};
+
+// Locks a run folder that is to be used again, until the descriptor is closed. Throws
+// UserError(kUsage) where another run is at work there.
+int lock_run_folder(const RunOptions& options);
+
+// Puts the newest state, or the weights of --init-from, or rank 0's fresh ones into the step of
+// every rank. Throws UserError(kInput) where a state cannot be read or does not fit the schedule,
+// UserError(kUsage) where the configuration differs from the state's.
+RunStart load_or_begin(const TrainSetup& setup,
+                       const RunOptions& options,
+                       TrainingStep& step,
+                       Group& group);
+
+// Chooses and makes the run's folder and tells it to all ranks; logs go there from now on.
+void open_run_folder(const TrainSetup& setup,
+                     const RunOptions& options,
+                     Group& group,
+                     RunStart& start);
+
+// Rank 0: config.json, command.txt, env.json, STATUS, and the first lines of the log.
+void write_start(const TrainSetup& setup,
+                 const RunStart& start,
+                 const TrainingStep& step,
+                 const TrainingData& data);
+
+// A group of samples that normalise each other must lie in one micro-batch, or ranks and
+// accumulation change the result; warns where it does not.
+void warn_of_split_groups(const TrainingStep& step);
+
+}  // namespace gantrain

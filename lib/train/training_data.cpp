@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_data.h"
+
+#include <torch/torch.h>
+
+#include "train/options.h"
+#include "util/error.h"
+
+namespace gantrain {
+
+TrainingData::TrainingData(const TrainSetup& setup)
+    : setup_(setup), options_(setup.config.read<DataOptions>("data.")), dataset_(setup.dataset) {
+  const auto train = setup.config.read<TrainOptions>("train.");
+  dtype_ = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
+  seed_ = static_cast<uint64_t>(train.seed);
+  setup_.callbacks.phase("opening data");
+  if (!dataset_)
+    dataset_ = open_dataset(options_, [this] { return setup_.callbacks.stop_signal() != 0; });
+  const bool labelled = dataset_->classes() > 0;
+  if (options_.cond == Cond::kOn && !labelled) {
+    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", options_.path);
+  }
+  const auto wants = setup.recipe.facts.wants_labels;
+  labels_used_ = options_.cond == Cond::kOn ||
+                 (options_.cond == Cond::kAuto && labelled && wants && wants(setup.config));
+}
+
+TrainingData::~TrainingData() = default;
+
+std::vector<int64_t> TrainingData::class_counts() const {
+  if (!labels_used_) return {};
+  std::vector<int64_t> counts(static_cast<size_t>(dataset_->classes()), 0);
+  for (int64_t i = 0; i < dataset_->size(); ++i)
+    counts[static_cast<size_t>(dataset_->label(i))] += 1;
+  return counts;
+}
+
+void TrainingData::begin(int64_t resolution, int64_t batch, int64_t images_seen) {
+  DataOptions of_stage = options_;
+  of_stage.resolution = resolution;
+  loader_.reset();  // its threads end before the next one's begin
+  loader_ = std::make_unique<Loader>(
+      dataset_, of_stage, seed_, setup_.rendezvous.ranks, images_seen, batch);
+}
+
+RankBatch TrainingData::next() {
+  setup_.callbacks.phase("loading data");
+  const RealBatch loaded = loader_->next();
+  waited_ = loaded.waited;
+  RankBatch batch;
+  batch.real = loaded.images.to(setup_.device).to(dtype_).div_(127.5).sub_(1);
+  if (labels_used_) batch.labels = loaded.labels.to(setup_.device);
+  return batch;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/callbacks.h"
+#include "train/training_step.h"
+
+namespace gantrain {
+
+// The real pictures of a run as one rank gets them: on its device, ready for the step.
+class TrainingData {
+ public:
+  // Opens data.*, unless the setup brings a data set. Throws UserError(kInput) where it cannot be
+  // read, or where labels are asked for that it does not have.
+  explicit TrainingData(const TrainSetup& setup);
+  ~TrainingData();
+
+  // From now on batches of that size and of pictures of that many pixels, beginning with the image
+  // after `images_seen`.
+  void begin(int64_t resolution, int64_t batch, int64_t images_seen);
+  // This rank's share of the next global batch; iteration and images_seen are left to the caller.
+  RankBatch next();
+  double waited() const { return waited_; }  // seconds that the last next() waited for its pictures
+
+  const std::shared_ptr<const Dataset>& dataset() const { return dataset_; }
+  int64_t resolution() const { return options_.resolution; }  // of the full pictures
+  bool labels_used() const { return labels_used_; }
+  // Pictures of each class; empty where labels are not used.
+  std::vector<int64_t> class_counts() const;
+
+ private:
+  const TrainSetup& setup_;
+  DataOptions options_;
+  at::ScalarType dtype_;
+  uint64_t seed_;
+  std::shared_ptr<const Dataset> dataset_;
+  bool labels_used_ = false;
+  std::unique_ptr<Loader> loader_;
+  double waited_ = 0;
+};
+
+}  // namespace gantrain

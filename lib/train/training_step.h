@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/forward_precision.h"
+#include "train/iteration_reduction.h"
+#include "train/players.h"
+
+namespace gantrain {
+
+// One rank's share of a global batch: samples rank, rank + world, ...
+struct RankBatch {
+  at::Tensor real;    // [batch / world, C, R, R] in [-1, 1], on the device, of the networks' type
+  at::Tensor labels;  // int64 on the device, or undefined
+  int64_t iteration = 0;
+  int64_t images_seen = 0;  // before this iteration, all ranks together
+};
+
+// What one phase gave to the process group. Nothing is in it where one rank trains alone.
+struct PhaseTraffic {
+  Traffic traffic;      // collectives and bytes of this phase
+  int64_t buckets = 0;  // of its last reduction
+  // Seconds from the launch of its last collective to the end of the reduction, on a CPU: this rank
+  // has nothing left to compute and waits.
+  double waited = 0;
+};
+
+// What one phase did.
+struct PhaseReport {
+  const Phase* phase;
+  Statistics statistics;           // of all micro-batches, {"Loss/scores/real", [n]}
+  std::vector<at::Tensor> losses;  // a micro-batch's each, without the phase's gain
+  GradientVerdict verdict;         // losses of a step that was left out are not to be reported
+  PhaseTraffic spent;
+};
+
+// What one iteration did. The tensors stay on the device.
+struct StepReport {
+  std::vector<PhaseReport> phases;
+  Statistics statistics;  // of the iteration: one value a rank
+  RankRequests asked;     // by any rank, now for all
+  double reducing = 0;    // seconds that the reduction at the end took
+};
+
+// What a step is built from.
+struct StepSetup {
+  const Config& config;
+  const RecipeRow& recipe;
+  std::shared_ptr<Group> group;
+  at::Device device;
+  int64_t resolution = 64;
+  int64_t channels = 3;
+  std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
+  // Told what is being done, for the rank status board: "D forward".
+  std::function<void(const std::string&)> doing = [](const std::string&) {};
+};
+
+// One iteration of training, as a function of a batch and of what is kept between iterations:
+// recipe, players (networks, optimizers, gradient reductions, guards), the generator's average, and
+// the sums that outlive an iteration. It is built here and nowhere else; the trainer, the benches,
+// the dry run and tests use it. All ranks build the same one and make the same calls.
+class TrainingStep {
+ public:
+  // Throws UserError where configuration, recipe and ranks do not go together.
+  explicit TrainingStep(const StepSetup& setup);
+  ~TrainingStep();
+
+  // Networks, batch, learning rates and reductions of that stage of the recipe's schedule, before an
+  // iteration on all ranks together; `batch` images an iteration, the stage's where it is 0. Nothing
+  // happens where networks do not grow.
+  void enter(int64_t stage, int64_t batch = 0);
+  // Optimizers begin anew: moments and step counts are zero.
+  void reset_optimizers();
+
+  // What a run begins with, or goes on with, is in state() now.
+  void begin();
+  // All phases that are due, then the reduction over ranks, then the average. Nothing waits for the
+  // device.
+  StepReport run(const RankBatch& batch, const RankRequests& mine = {});
+  // At a tick: waits for the device, warns, and throws UserError(kDiverged) where training has
+  // diverged.
+  void settle();
+
+  // Everything that an exact resume needs, the tensors themselves: networks, their buffers,
+  // optimizers, loss scales, the generator's average, what the recipe keeps. Names:
+  // "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
+  StateTensors state() const;
+
+  Recipe& recipe() const { return *recipe_; }
+  Generator& average() const { return *average_; }  // of the generator's weights (EMA)
+  const std::vector<PlayerState>& players() const { return players_; }
+  const BatchPlan& plan() const { return plan_; }
+  const ForwardPrecision& precision() const { return precision_; }
+  // "dynamic: G 1 bucket; D 1 bucket": how gradients are reduced, for the log.
+  std::string describe_reductions() const;
+  // Each block notes there what it computes in, until null is given.
+  void note_computed_into(std::vector<Computed>* computed) { computed_ = computed; }
+
+ private:
+  PhaseReport run_phase(const Phase& phase, const RankBatch& batch, PhaseSums& sums);
+  PhaseOutput run_micro_batch(const Phase& phase, const PhaseInput& input) const;
+  PhaseInput input_of(const Phase& phase, const RankBatch& batch, int64_t part) const;
+  const Phase* receiver_of(const Phase& phase, int64_t iteration) const;
+  void freeze_all_but(const Phase& phase, const Player* recorded);
+  void hand_over(Carry carry, const Phase* receiver);
+  void move_average(int64_t images_seen);
+  PlayerState& state_of(const Player& player);
+  const PlayerState& state_of(const Player& player) const;
+
+  StepSetup setup_;
+  TrainOptions train_;
+  DistOptions dist_;
+  EmaOptions ema_;
+  BatchPlan plan_;
+  std::unique_ptr<Recipe> recipe_;
+  std::unique_ptr<Generator> average_;
+  std::vector<PlayerState> players_;
+  ForwardPrecision precision_;
+  std::unique_ptr<IterationReduction> reduction_;
+  DrawKey key_;
+  DeviceNumber average_weight_;  // of the present weights in their average
+  Carry carried_;                // handed over in this iteration, ...
+  const Phase* carried_to_ = nullptr;  // ... to that phase
+  std::vector<Computed>* computed_ = nullptr;
+};
+
+// Which part of a rank's batch micro-batch `part` is: the rank's samples part, part + accumulate,
+// ... (sample n of the global batch goes to rank n mod W and there to micro-batch (n div W) mod K).
+Samples micro_batch_samples(const BatchPlan& plan, int64_t rank, int64_t part);
+
+}  // namespace gantrain

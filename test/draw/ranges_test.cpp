@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draw/ranges.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "util/error.h"
+
+namespace gantrain {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+std::string usage_error(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& e) {
+    CHECK(e.code() == Exit::kUsage);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("SeedsAreNumbersAndRangesInTheirOrder") {
+  CHECK(parse_seeds("--seeds", "7") == Numbers{7});
+  CHECK(parse_seeds("--seeds", "5-8,12345,0") == Numbers{5, 6, 7, 8, 12345, 0});
+  CHECK(parse_seeds("--seeds", "4294967295") == Numbers{4294967295});
+  CHECK(parse_seeds("--seeds", "3-3, 4") == Numbers{3, 4});
+}
+
+TEST_CASE("SeedsThatAreNoneAreNamedWithTheirFlag") {
+  for (const std::string text : {"", "x", "3-1", "-1", "4294967296", "1,,2", "1-", "0-2000000"}) {
+    CAPTURE(text);
+    const std::string error = usage_error([&] { parse_seeds("--seeds", text); });
+    CHECK(error.find("--seeds " + text) != std::string::npos);
+    CHECK(error.find("0-63,85") != std::string::npos);
+  }
+}
+
+TEST_CASE("AMixIsRowsColumnsAndLayers") {
+  const Mix mix = parse_mix("85,100:55-57:0-2,6");
+  CHECK(mix.rows == Numbers{85, 100});
+  CHECK(mix.columns == Numbers{55, 56, 57});
+  CHECK(mix.layers == Numbers{0, 1, 2, 6});
+}
+
+TEST_CASE("AMixThatIsNoneIsNamedWithWhatIsExpected") {
+  for (const std::string text :
+       {"85", "85:55", "85:55:0-6:1", "85:55:", ":55:0", "85:x:0", "85:55:6-0"}) {
+    CAPTURE(text);
+    const std::string error = usage_error([&] { parse_mix(text); });
+    CHECK(error.find("--mix " + text) != std::string::npos);
+    CHECK(error.find("85,100:55-60:0-6") != std::string::npos);
+  }
+}
+
+TEST_CASE("AGridIsColumnsByRows") {
+  const GridShape grid = parse_grid("4x2");
+  CHECK(grid.columns == 4);
+  CHECK(grid.rows == 2);
+  for (const std::string text : {"", "4", "4x", "x2", "0x1", "4x2x1", "4x65", "axb"}) {
+    CAPTURE(text);
+    CHECK(usage_error([&] { parse_grid(text); }).find("--grid " + text) != std::string::npos);
+  }
+}
+
+}  // namespace gantrain

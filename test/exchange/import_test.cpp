@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/import.h"
+
+#include <catch2/catch.hpp>
+
+#include "exchange/toy_recipe_table.h"
+#include "recipes/dcgan/recipe.h"
+#include "recipes/pggan/recipe.h"
+#include "recipes/stylegan1/recipe.h"
+#include "recipes/stylegan2/recipe.h"
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+
+using namespace gantrain;
+
+namespace {
+
+// What is said of a file that is not imported, or "".
+std::string refusal(const std::filesystem::path& file, const std::string& recipe = "") {
+  try {
+    import_weights(file.string(), recipe, toy_recipe_table());
+  } catch (const UserError& e) {
+    CHECK(e.code() == Exit::kInput);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("OfficialVariablesBecomeAModelOfTheRecipeThatIsNamed") {
+  const TemporaryFolder folder;
+  const at::Tensor weight = torch::tensor({3.0F, 4.0F});
+  save_safetensors(folder / "net.safetensors", {{"authors/weight", weight}}, {});
+  const ModelContent model =
+      import_weights((folder / "net.safetensors").string(), "official", toy_recipe_table());
+  CHECK(model.model.at("recipe") == "official");
+  CHECK(model.tensors.at("weight").equal(weight));
+  CHECK_THAT(refusal(folder / "net.safetensors"), Catch::Contains("--recipe official"));
+  CHECK_THAT(refusal(folder / "net.safetensors", "plain"),
+             Catch::Contains("--recipe plain: safetensors files are read of official"));
+}
+
+TEST_CASE("ATensorThatIsMissingIsNamedAtTheImport") {
+  const TemporaryFolder folder;
+  save_safetensors(folder / "net.safetensors", {{"authors/other", torch::zeros({1})}}, {});
+  CHECK_THAT(refusal(folder / "net.safetensors", "official"), Catch::Contains("weight"));
+}
+
+TEST_CASE("OtherFilesAreRefusedByWhatTheyAre") {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"", "an empty file"},
+      {"PK\3\4 and so on", "a zip"},
+      {"<html>no such page</html>", "not a network pickle"}};
+  for (const auto& [content, reason] : table) {
+    write_file(folder / "net.pkl", content);
+    CAPTURE(reason);
+    CHECK_THAT(refusal(folder / "net.pkl"), Catch::Contains(reason));
+  }
+  write_file(folder / "net.pkl", "\x80\x04.");
+  CHECK_THAT(refusal(folder / "net.pkl", "official"),
+             Catch::Contains("network pickles are of stylegan2"));
+}
+
+TEST_CASE("AModelIsDescribedByItsSizeAndTensors") {
+  const at::Tensor t = torch::zeros({1});
+  const ModelContent model{
+      {{"recipe", "official"}, {"resolution", 8}, {"num_channels", 3}, {"label_size", 0}},
+      {{"weight", t}, {"G.weight", t}, {"D.a", t}, {"D.b", t}}};
+  CHECK(describe_model(model) ==
+        "official of 8 pixels, 3 channels, 0 classes: 1 tensors of the generator, 1 of G, 2 of D");
+}
+
+TEST_CASE("ARecipeThatClaimsOfficialNamesReadsThem") {
+  for (const RecipeRow& row : {dcgan::row(), pggan::row(), stylegan1::row(), stylegan2::row()}) {
+    CAPTURE(row.facts.name);
+    CHECK(row.facts.has_official_names == (row.import_official != nullptr));
+  }
+}

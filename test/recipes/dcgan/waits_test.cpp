@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps that never wait for the device, and train as those do that may.
+#include <catch2/catch.hpp>
+
+#include "recipes/dcgan/options.h"
+#include "recipes/dcgan/recipe.h"
+#include "recipes/step_checks.h"
+
+using namespace gantrain;
+
+namespace {
+
+using Changes = std::map<std::string, Json>;
+
+// Pictures of 16 pixels, batch 8.
+StepCase one(const std::string& name, const Changes& changes) {
+  StepCase tiny{name,
+                {{"data.resolution", 16},
+                 {"train.batch", 8},
+                 {"dcgan.channels", 16},
+                 {"dcgan.d_channels", 4}}};
+  for (const auto& [key, value] : changes) tiny.changes[key] = value;
+  return tiny;
+}
+
+std::vector<StepCase> cases() {
+  return {one("dcgan", {}),
+          one("wgan-gp", {{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}}),
+          one("clipped", {{"optim.clip_norm", 0.1}, {"optim.clip_value", 0.01}})};
+}
+
+}  // namespace
+
+TEST_CASE("NothingWaitsInWrapperMode") {
+  check_nothing_waits(dcgan::row(), cases(), "wrapper", all_amp());
+}
+
+TEST_CASE("NothingWaitsInDynamicMode") {
+  check_nothing_waits(dcgan::row(), cases(), "dynamic", all_amp());
+}
+
+TEST_CASE("NothingWaitsInFlatMode") {
+  check_nothing_waits(dcgan::row(), cases(), "flat", all_amp());
+}
+
+TEST_CASE("WaitingChangesNothing") {
+  for (const StepCase& each : cases()) check_waiting_changes_nothing(dcgan::row(), each, 0);
+}
+
+// Its verdict stays on the device, where the optimizer leaves the step out.
+TEST_CASE("WaitingChangesNothingWhereStepsAreLeftOut") {
+  for (const char* optimizer : {"adam", "rmsprop"}) {
+    const StepCase high = one(optimizer,
+                              {{"precision.amp", "fp16"},
+                               {"precision.initial_scale", 1e9},
+                               {"precision.backoff_factor", 1e-6},
+                               {"G.optimizer", optimizer},
+                               {"D.optimizer", optimizer}});
+    check_waiting_changes_nothing(dcgan::row(), high, 0);
+  }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/pggan/options.h"
+
+#include <catch2/catch.hpp>
+
+using namespace gantrain;
+
+namespace {
+
+// Keys of the run that the schedule is chosen by.
+struct RunKeys {
+  int64_t batch = 64;
+  std::string lr_scale = "none";
+  int64_t resolution = 1024;
+};
+
+template <class Field>
+void fields(RunKeys& o, Field&& field) {
+  field("train.batch", o.batch, "");
+  field("train.lr_scale", o.lr_scale, "");
+  field("data.resolution", o.resolution, "");
+}
+
+Config completed(int64_t ranks) {
+  Schema schema;
+  add_keys<RunKeys>(schema, "");
+  pggan::facts().add_keys(schema);
+  Config config(schema);
+  pggan::facts().complete(config, ranks);
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("BatchesAndRatesAreThoseOfTheTableForSoManyRanks") {
+  struct Row {
+    int64_t ranks;
+    const char* batch;
+    const char* lr_factor;
+    int64_t first;  // batch of the first stage
+  };
+  const Row table[] = {
+      {1, "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4", "1024:1.5,1", 128},
+      {2, "4:256,8:256,16:128,32:64,64:32,128:16,8", "512:1.5,1024:2,1", 256},
+      {4, "4:512,8:256,16:128,32:64,64:32,16", "256:1.5,512:2,1024:3,1", 512},
+      {8, "4:512,8:256,16:128,32:64,32", "128:1.5,256:2,512:3,1024:3,1", 512},
+  };
+  for (const Row& row : table) {
+    CAPTURE(row.ranks);
+    const Config config = completed(row.ranks);
+    CHECK(config.get("schedule.batch") == row.batch);
+    CHECK(config.get("schedule.lr_factor") == row.lr_factor);
+    CHECK(config.get("train.batch") == row.first);
+  }
+}
+
+TEST_CASE("PgganIsUnconditional") {
+  CHECK(pggan::facts().wants_labels == nullptr);
+  CHECK_FALSE(pggan::facts().conditional());
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps that never wait for the device, and train as those do that may.
+#include <catch2/catch.hpp>
+
+#include "recipes/pggan/options.h"
+#include "recipes/pggan/recipe.h"
+#include "recipes/step_checks.h"
+
+using namespace gantrain;
+
+namespace {
+
+using Changes = std::map<std::string, Json>;
+
+// Pictures of up to 8 pixels, batch 8: stages of 4 pixels, of 8 that fade in, and of 8.
+StepCase one(const std::string& name, int64_t stage, const Changes& changes) {
+  StepCase tiny{name,
+                {{"data.resolution", 8},
+                 {"train.batch", 8},
+                 {"pggan.latent_size", 8},
+                 {"pggan.fmap_base", 32},
+                 {"pggan.fmap_max", 8},
+                 {"schedule.start", 4},
+                 {"schedule.fade_kimg", 1},
+                 {"schedule.stable_kimg", 1},
+                 {"schedule.batch", "8"},
+                 {"schedule.lr_factor", "1"}},
+                {},
+                stage};
+  for (const auto& [key, value] : changes) tiny.changes[key] = value;
+  return tiny;
+}
+
+std::vector<StepCase> cases() {
+  return {one("fading", 1, {}), one("stable", 2, {{"pggan.gp_size", "fullres"}})};
+}
+
+}  // namespace
+
+TEST_CASE("NothingWaitsInWrapperMode") {
+  check_nothing_waits(pggan::row(), cases(), "wrapper", all_amp());
+}
+
+TEST_CASE("NothingWaitsInDynamicMode") {
+  check_nothing_waits(pggan::row(), cases(), "dynamic", all_amp());
+}
+
+TEST_CASE("NothingWaitsInFlatMode") {
+  check_nothing_waits(pggan::row(), cases(), "flat", all_amp());
+}
+
+TEST_CASE("WaitingChangesNothing") {
+  for (const StepCase& each : cases()) check_waiting_changes_nothing(pggan::row(), each, 0);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/step_checks.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <optional>
+
+#include "core/device_reads.h"
+#include "data/options.h"
+#include "spawn_ranks.h"
+#include "util/error.h"
+#include "wait_counter.h"
+
+namespace gantrain {
+
+namespace {
+
+using Changes = std::map<std::string, Json>;
+
+// One case in training: `extra` are settings beside its own.
+class Training {
+ public:
+  Training(const std::shared_ptr<Group>& group,
+           const RecipeRow& row,
+           const StepCase& one,
+           const Changes& extra = {})
+      : one_(one),
+        config_(config_of(row, one, extra)),
+        step_(group, row, config_, one.class_counts) {
+    step_->enter(one.stage);
+    step_->begin();
+  }
+
+  // Iteration `i`, when a third of the case's stage is over.
+  StepReport iterate(int64_t i) { return step_.run(batch(i)); }
+  StepOnCpu& step() { return step_; }
+
+ private:
+  static Config config_of(const RecipeRow& row, const StepCase& one, const Changes& extra) {
+    Changes changes = one.changes;
+    for (const auto& [key, value] : extra) changes[key] = value;
+    return step_config(row.facts, changes);
+  }
+
+  GlobalBatch batch(int64_t i) {
+    const int64_t count = step_->plan().batch;
+    int64_t pixels = config_.read<DataOptions>("data.").resolution, seen = i * count;
+    const Schedule& schedule = step_->recipe().schedule();
+    if (!schedule.empty()) {
+      const Stage& stage = schedule.stages().at(static_cast<size_t>(one_.stage));
+      pixels = stage.resolution;
+      seen += stage.first + stage.length / 3;
+    }
+    const int64_t numbers = count * 3 * pixels * pixels;
+    GlobalBatch all{torch::sin(torch::arange(numbers, at::kFloat) * 0.37 + i)
+                        .reshape({count, 3, pixels, pixels}),
+                    {},
+                    i,
+                    seen};
+    const auto classes = static_cast<int64_t>(one_.class_counts.size());
+    if (classes > 0) all.labels = torch::arange(count, at::kLong).remainder(classes);
+    return all;
+  }
+
+  StepCase one_;
+  Config config_;
+  StepOnCpu step_;
+};
+
+// What waits in two iterations on this rank, the first of which has all phases; empty: nothing.
+std::string waits_of(Training& training) {
+  std::string all;
+  for (int64_t i = 0; i < 2; ++i) {
+    const WaitCounter counter;
+    training.iterate(i);
+    if (counter.count() > 0) all += fmt::format(" iteration {}: {}", i, text_of(counter.seen()));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Changes> all_amp() {
+  return {{{"precision.amp", "off"}},
+          {{"precision.amp", "bf16"}},
+          {{"precision.amp", "fp16"}, {"precision.initial_scale", 128}}};
+}
+
+void check_nothing_waits(const RecipeRow& row,
+                         const std::vector<StepCase>& cases,
+                         const std::string& mode,
+                         const std::vector<Changes>& precisions) {
+  const int failed = failed_ranks(2, [&](const Rendezvous& rendezvous) {
+    const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, 60);
+    int code = 0;
+    for (const StepCase& one : cases) {
+      for (Changes extra : precisions) {
+        extra["dist.ddp_mode"] = mode;
+        for (const bool reads_wait : {false, true}) {
+          std::optional<AssumeReadsWait> assumed;
+          if (reads_wait) assumed.emplace();
+          Training training(group, row, one, extra);
+          const std::string waits = waits_of(training);
+          if (waits.empty()) continue;
+          std::fprintf(stderr,
+                       "%s, %s, %s%s:%s\n",
+                       one.name.c_str(),
+                       mode.c_str(),
+                       extra.at("precision.amp").get<std::string>().c_str(),
+                       reads_wait ? ", reads wait" : "",
+                       waits.c_str());
+          code = 1;
+        }
+      }
+    }
+    return code;
+  });
+  CAPTURE(mode);
+  CHECK(failed == 0);
+}
+
+void check_waiting_changes_nothing(const RecipeRow& row, const StepCase& one, double tolerance) {
+  const auto train = [&] {
+    Training training(Group::join({}, BackendKind::kGloo, at::kCPU, 60), row, one);
+    for (int64_t i = 0; i < 3; ++i) training.iterate(i);
+    training.step()->settle();
+    return training.step().state();
+  };
+  const NamedTensors expected = train();
+  const AssumeReadsWait reads_wait;
+  const NamedTensors got = train();
+  REQUIRE(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(one.name, got[i].first);
+    REQUIRE(got[i].first == expected[i].first);
+    CHECK(expected[i].second.isfinite().all().item<bool>());
+    const at::Tensor a = got[i].second.to(at::kDouble), b = expected[i].second.to(at::kDouble);
+    const double largest = std::max(1.0, b.abs().max().item<double>());
+    CHECK((a - b).abs().max().item<double>() <= tolerance * largest);
+  }
+}
+
+}  // namespace gantrain

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps that never wait for the device, and train as those do that may.
+#include <catch2/catch.hpp>
+
+#include "recipes/step_checks.h"
+#include "recipes/stylegan2/options.h"
+#include "recipes/stylegan2/recipe.h"
+
+using namespace gantrain;
+
+namespace {
+
+using Changes = std::map<std::string, Json>;
+
+// Pictures of 8 pixels, batch 8.
+StepCase one(const std::string& name,
+             const Changes& changes,
+             const std::vector<int64_t>& class_counts = {}) {
+  StepCase tiny{name,
+                {{"data.resolution", 8},
+                 {"train.batch", 8},
+                 {"stylegan2.z_dim", 8},
+                 {"stylegan2.w_dim", 8},
+                 {"stylegan2.map_depth", 2},
+                 {"stylegan2.channel_base", 64},
+                 {"stylegan2.channel_max", 8},
+                 {"stylegan2.gamma", 1}},
+                class_counts};
+  for (const auto& [key, value] : changes) tiny.changes[key] = value;
+  return tiny;
+}
+
+// The strength moves in every iteration.
+const Changes kAda = {{"ada.mode", "ada"}, {"ada.p", 0.5}, {"ada.interval", 1}, {"ada.kimg", 1}};
+
+std::vector<StepCase> cases() {
+  return {one("no augmentation", {}), one("ada, labels", kAda, {3, 5})};
+}
+
+std::vector<Changes> precisions() {
+  std::vector<Changes> all = all_amp();
+  all.push_back(
+      {{"precision.amp", "fp16"}, {"precision.mode", "blocks"}, {"stylegan2.num_fp16_res", 1}});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("NothingWaitsInWrapperMode") {
+  check_nothing_waits(stylegan2::row(), cases(), "wrapper", precisions());
+}
+
+TEST_CASE("NothingWaitsInDynamicMode") {
+  check_nothing_waits(stylegan2::row(), cases(), "dynamic", precisions());
+}
+
+TEST_CASE("NothingWaitsInFlatMode") {
+  check_nothing_waits(stylegan2::row(), cases(), "flat", precisions());
+}
+
+// Without mixing both ways add up the same numbers.
+TEST_CASE("WaitingChangesNothing") {
+  for (const std::vector<int64_t>& classes : {std::vector<int64_t>{}, {3, 5}})
+    check_waiting_changes_nothing(
+        stylegan2::row(), one("no mixing", {{"stylegan2.mixing", 0}}, classes), 0);
+}
+
+TEST_CASE("WaitingChangesNoMoreThanRoundingWithMixingAndAugmentation") {
+  for (StepCase each : cases()) {
+    each.changes["G.optimizer"] = each.changes["D.optimizer"] = "sgd";
+    check_waiting_changes_nothing(stylegan2::row(), each, 1e-5);
+  }
+}
