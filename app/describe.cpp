@@ -101,8 +101,7 @@ void probe_stages(
   const auto end = static_cast<double>(train.kimg.images);
   const Schedule& schedule = step.recipe().schedule();
   if (schedule.empty()) {
-    const double speed =
-        prober.images_per_second(config.read<DataOptions>("data.").resolution);
+    const double speed = prober.images_per_second(config.read<DataOptions>("data.").resolution);
     all["images_per_second"] = speed;
     all["seconds"] = end / speed;
     return;
@@ -133,8 +132,7 @@ Config probe_config(const Config& config, int64_t world, bool cuda) {
                    config.read<DataOptions>("data.").resolution);
   Config probe = config;
   probe.set("train.batch", batch, "probe");
-  for (const char* key :
-       {"train.micro_batch", "train.accumulate", "G.accumulate", "D.accumulate"})
+  for (const char* key : {"train.micro_batch", "train.accumulate", "G.accumulate", "D.accumulate"})
     probe.set(key, "auto", "probe");
   const auto precision = config.read<PrecisionOptions>("precision.");
   if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
@@ -217,8 +215,8 @@ int describe(const DescribeRequest& request) {
     all["players"].push_back(describe_player(player));
     const auto parameters = all["players"].back()["parameters"].get<double>();
     const int tensors = &state == &step.players().front() ? 5 : 4;  // G has an average too
-    bytes += parameters * tensors *
-             static_cast<double>(state.parameters.front().second.element_size());
+    bytes +=
+        parameters * tensors * static_cast<double>(state.parameters.front().second.element_size());
   }
   all["state_bytes"] = bytes;
   all["kimg"] = config.get("train.kimg");
@@ -227,9 +225,8 @@ int describe(const DescribeRequest& request) {
   info("timing a few iterations on this machine's CPU");
   Prober prober(step, channels);
   probe_stages(all, config, step, world, prober);
-  all["compute"] = dtype_table(step.recipe().players(),
-                               prober.computed(),
-                               config.read<PrecisionOptions>("precision.").mode);
+  all["compute"] = dtype_table(
+      step.recipe().players(), prober.computed(), config.read<PrecisionOptions>("precision.").mode);
   if (json) {
     all["config"] = config.to_json();
     fmt::print("{}\n", all.dump());

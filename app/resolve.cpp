@@ -138,7 +138,8 @@ void scale_rates(Config& config, double preset_batch) {
 
 }  // namespace
 
-Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment) {
+Config resolve(const ConfigSources& request,
+               const std::map<std::string, std::string>& environment) {
   Json file = Json::object();
   if (!request.config_file.empty()) {
     std::string text;

@@ -20,7 +20,7 @@ class DeviceNumber {
   void move_to(int64_t images_seen);
 
   bool moves() const { return at_ != nullptr; }
-  double host() const;  // the present value
+  double host() const;                                        // the present value
   bool is_used() const { return moves() || constant_ != 0; }  // not a constant 0
   // [], of a number that moves; undefined else.
   const at::Tensor& value() const { return on_device_; }

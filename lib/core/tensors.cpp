@@ -63,9 +63,8 @@ StateTensors state_with_kinds(const torch::nn::Module& network) {
     all.push_back({item.key(), item.value(), StateKind::kParameter});
   for (const auto& item : network.named_buffers()) {
     const bool running = moved.count(item.key()) != 0;
-    all.push_back({item.key(),
-                   item.value(),
-                   running ? StateKind::kRunningStatistic : StateKind::kConstant});
+    all.push_back(
+        {item.key(), item.value(), running ? StateKind::kRunningStatistic : StateKind::kConstant});
   }
   return all;
 }

@@ -12,8 +12,8 @@ namespace gantrain {
 using PhaseLoss = std::function<PhaseOutput(const PhaseInput&)>;
 
 // D's phase "D", and after D.steps of them G.steps phases of G: "G", "G2", ... D's phase has number
-// 0 among the draws of an iteration, G's phases count from 1. In these losses every active parameter
-// takes part (Phase::all_parameters_used).
+// 0 among the draws of an iteration, G's phases count from 1. In these losses every active
+// parameter takes part (Phase::all_parameters_used).
 std::vector<Phase> alternating_phases(Player& D,
                                       const PhaseLoss& d_loss,
                                       Player& G,

@@ -31,7 +31,8 @@ class Generator {
                             const SynthesisOptions& options = {}) = 0;
 
   // Style-based generators: the layers' latents w [N, num_ws, w_dim], truncated as the
-  // options say, and pictures of them. num_ws() = 0: there is no such space, and the two must not be called.
+  // options say, and pictures of them. num_ws() = 0: there is no such space, and the two must not
+  // be called.
   virtual int64_t num_ws() const { return 0; }
   virtual int64_t w_dim() const { return 0; }
   virtual at::Tensor map(const at::Tensor& z,

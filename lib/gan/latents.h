@@ -10,9 +10,9 @@
 
 namespace gantrain {
 
-// What generated pictures are drawn from: latents, classes and the cuts of style mixing. Each sample
-// of the global batch has its own, whatever rank or micro-batch it is in. Everything is drawn on the
-// key's device and nothing is waited for.
+// What generated pictures are drawn from: latents, classes and the cuts of style mixing. Each
+// sample of the global batch has its own, whatever rank or micro-batch it is in. Everything is
+// drawn on the key's device and nothing is waited for.
 class Latents {
  public:
   // class_counts: real pictures of each class; empty: no labels.

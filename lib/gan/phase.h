@@ -33,11 +33,11 @@ struct Carry {
 
 // One micro-batch as a phase sees it. All tensors lie on the networks' device.
 struct PhaseInput {
-  at::Tensor real;    // [samples.count, C, R, R] in [-1, 1], the networks' type
-  at::Tensor labels;  // int64 [samples.count], undefined without labels
-  DrawKey key;        // of every draw; its phase is this phase's number
-  Samples samples;    // which samples of the global batch these are
-  Carry carried;      // what Phase::hands_to brought here; empty where nothing was
+  at::Tensor real;          // [samples.count, C, R, R] in [-1, 1], the networks' type
+  at::Tensor labels;        // int64 [samples.count], undefined without labels
+  DrawKey key;              // of every draw; its phase is this phase's number
+  Samples samples;          // which samples of the global batch these are
+  Carry carried;            // what Phase::hands_to brought here; empty where nothing was
   bool hands_over = false;  // whether a later phase takes what this one puts into `carried`
 };
 

@@ -43,9 +43,9 @@ struct Player {
 };
 
 // Recipes call a network through its handle, like a function, so that the trainer sees the call
-// whatever the DDP mode is. LibTorch's C++ modules have no forward hooks: a call that goes around its
-// handle is not seen, and in wrapper mode it is an error at backward. A network returns a tensor, or
-// a pair, tuple or vector of tensors.
+// whatever the DDP mode is. LibTorch's C++ modules have no forward hooks: a call that goes around
+// its handle is not seen, and in wrapper mode it is an error at backward. A network returns a
+// tensor, or a pair, tuple or vector of tensors.
 template <class Net>
 class Handle {
  public:

@@ -16,8 +16,8 @@ struct AdamSettings {
 
 // One step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in one fused kernel, in place.
 // steps: one float32 scalar tensor for each parameter, counts of steps taken; raised by one first.
-// found: float32 [1], or undefined; above 0 it leaves everything as it is, without being read by the
-// host.
+// found: float32 [1], or undefined; above 0 it leaves everything as it is, without being read by
+// the host.
 void adam_step_(std::vector<at::Tensor>& parameters,
                 std::vector<at::Tensor>& gradients,
                 std::vector<at::Tensor>& first_moments,

@@ -31,9 +31,9 @@ Tensor in_type(at::ScalarType type,
 }  // namespace
 
 Tensor autocast_conv2d(const Tensor& x,
-                      const Tensor& weight,
-                      const Tensor& bias,
-                      const ConvPlace& place) {
+                       const Tensor& weight,
+                       const Tensor& bias,
+                       const ConvPlace& place) {
   const at::ScalarType type = convolution_type(x);
   note_computed(type);
   return in_type(
@@ -43,9 +43,9 @@ Tensor autocast_conv2d(const Tensor& x,
 }
 
 Tensor autocast_conv_transpose2d(const Tensor& x,
-                                const Tensor& weight,
-                                const Tensor& bias,
-                                const ConvPlace& place) {
+                                 const Tensor& weight,
+                                 const Tensor& bias,
+                                 const ConvPlace& place) {
   const at::ScalarType type = convolution_type(x);
   note_computed(type);
   return in_type(

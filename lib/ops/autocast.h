@@ -21,17 +21,17 @@ struct ConvPlace {
 // because LibTorch's own backward passes there take 30 (products) to 100 times (convolutions) as
 // long.
 at::Tensor autocast_conv2d(const at::Tensor& x,
-                          const at::Tensor& weight,  // [O, I / groups, kh, kw]
-                          const at::Tensor& bias = {},
-                          const ConvPlace& place = {});
+                           const at::Tensor& weight,  // [O, I / groups, kh, kw]
+                           const at::Tensor& bias = {},
+                           const ConvPlace& place = {});
 at::Tensor autocast_conv_transpose2d(const at::Tensor& x,
-                                    const at::Tensor& weight,  // [I, O / groups, kh, kw]
-                                    const at::Tensor& bias = {},
-                                    const ConvPlace& place = {});
+                                     const at::Tensor& weight,  // [I, O / groups, kh, kw]
+                                     const at::Tensor& bias = {},
+                                     const ConvPlace& place = {});
 // x [N, in], weight [out, in] -> [N, out].
 at::Tensor autocast_linear(const at::Tensor& x,
-                          const at::Tensor& weight,
-                          const at::Tensor& bias = {});
+                           const at::Tensor& weight,
+                           const at::Tensor& bias = {});
 
 // A convolution that belongs to no layer, such as a filter: in the type of x as it is.
 at::Tensor plain_conv2d(const at::Tensor& x,

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "ops/device_kernels.h"
 #include "ops/autocast.h"
+#include "ops/device_kernels.h"
 #include "ops/precision.h"
 
 namespace gantrain {
@@ -77,9 +77,8 @@ Tensor slope_at_output(const Tensor& t, const BiasActNumbers& how) {
     case Activation::kRelu:
       return (t > 0).to(t.scalar_type());
     case Activation::kLrelu:
-      return at::where(t > 0,
-                       at::scalar_tensor(1, t.options()),
-                       at::scalar_tensor(how.alpha, t.options()));
+      return at::where(
+          t > 0, at::scalar_tensor(1, t.options()), at::scalar_tensor(how.alpha, t.options()));
     case Activation::kTanh:
       return 1 - t.square();
     case Activation::kSigmoid:
@@ -162,10 +161,10 @@ Tensor composed_gradient(const Tensor& dy,
 }
 
 Tensor composed_double_backward(const Tensor& v,
-                          const Tensor& dy,
-                          const Tensor& from,
-                          const Tensor& b,
-                          const BiasActNumbers& how) {
+                                const Tensor& dy,
+                                const Tensor& from,
+                                const Tensor& b,
+                                const BiasActNumbers& how) {
   const Point at_point = point_of(from, b, how);
   Tensor bend;
   if (saved_by(how) == Saved::kInput) {

@@ -3,8 +3,8 @@
 
 #include <torch/torch.h>
 
-#include "ops/kernels.h"
 #include "ops/autocast.h"
+#include "ops/kernels.h"
 #include "ops/precision.h"
 
 namespace gantrain {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
 #include "config/config.h"
+#include "core/safetensors.h"
 #include "distributed/group.h"
 
 namespace gantrain {

@@ -35,8 +35,8 @@ class GradientGuard {
  public:
   GradientGuard(const GuardSettings& settings, std::string player, at::Device device);
 
-  // Training begins, or goes on, with what state() holds now: steps that were left out before do not
-  // count as news.
+  // Training begins, or goes on, with what state() holds now: steps that were left out before do
+  // not count as news.
   void begin();
   // What to back-propagate instead of the loss.
   at::Tensor scaled(const at::Tensor& loss) const;
@@ -70,8 +70,8 @@ class GradientGuard {
   at::Tensor skipped_, in_a_row_;  // int64 [1]
   std::string first_;              // parameter that was not finite when the present row began
   // On a device whose reads wait, since the last settle():
-  at::Tensor longest_row_;      // int64 [1]: most steps left out in a row
-  at::Tensor first_index_;      // int64 [1]: parameter that was not finite when the last row began
+  at::Tensor longest_row_;       // int64 [1]: most steps left out in a row
+  at::Tensor first_index_;       // int64 [1]: parameter that was not finite when the last row began
   int64_t settled_skipped_ = 0;  // skipped_ then
   std::vector<std::string> judged_;  // names of the parameters that judge() saw last
 };

@@ -38,8 +38,7 @@ at::Tensor IterationReduction::add_up(std::vector<PhaseSums>& phases, const Rank
     for (const at::Tensor& buffer : running_) flat.push_back(buffer.reshape(-1) * weight);
   }
   for (const PhaseSums& phase : phases) {
-    for (const auto& [name, sum] : phase.sums)
-      flat.push_back(sum.reshape(-1).to(like_.dtype()));
+    for (const auto& [name, sum] : phase.sums) flat.push_back(sum.reshape(-1).to(like_.dtype()));
   }
   flat.push_back(requests_.packed(mine));
   at::Tensor all = torch::cat(flat);

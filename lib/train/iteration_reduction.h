@@ -33,8 +33,8 @@ class IterationReduction {
 
   // Training begins, or goes on: the running statistics that there are count as good.
   void begin();
-  // Adds `phases` up over ranks and hands each sum to its AllReducedSum. `mine` holds what this rank
-  // asks for; returns what any rank has asked for (RequestExchange says when).
+  // Adds `phases` up over ranks and hands each sum to its AllReducedSum. `mine` holds what this
+  // rank asks for; returns what any rank has asked for (RequestExchange says when).
   RankRequests run(std::vector<PhaseSums>& phases, const RankRequests& mine, int64_t iteration);
 
  private:

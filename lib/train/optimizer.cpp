@@ -121,7 +121,8 @@ class Adam final : public Optimizer {
  private:
   AdamOptions o_;
   double step_share_;
-  at::Tensor lr_;  // float32 [] on a GPU, where the host's number would be frozen by a captured step
+  at::Tensor
+      lr_;  // float32 [] on a GPU, where the host's number would be frozen by a captured step
   std::vector<at::Tensor> first_, second_, steps_;
 };
 

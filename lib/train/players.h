@@ -17,7 +17,7 @@ namespace gantrain {
 struct PlayerState {
   Player* player;
   BatchPlan plan;
-  NamedTensors parameters;  // trainable ones, in registration order
+  NamedTensors parameters;   // trainable ones, in registration order
   bool all_parameters_used;  // all its phases promise that (Phase::all_parameters_used)
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<GradientGuard> guard;

@@ -34,11 +34,11 @@ class RequestExchange {
 
   at::TensorOptions like_;
   int64_t rank_;
-  double last_;                  // monotonic seconds at the last packed()
-  double seconds_ = 0;           // an iteration took then, here
-  int64_t due_ = 0;              // iteration of the next look
-  int64_t every_ = 16;           // iterations between two looks, by the last one
-  at::Tensor aside_;             // the last look's copy on the host; undefined: there is none
+  double last_;         // monotonic seconds at the last packed()
+  double seconds_ = 0;  // an iteration took then, here
+  int64_t due_ = 0;     // iteration of the next look
+  int64_t every_ = 16;  // iterations between two looks, by the last one
+  at::Tensor aside_;    // the last look's copy on the host; undefined: there is none
   std::optional<c10::Event> copied_;
 };
 

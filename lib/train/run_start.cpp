@@ -137,10 +137,8 @@ void open_run_folder(const TrainSetup& setup,
   if (rank == 0) {
     set_log({log_console_level(), Level::kInfo, start.folder / "log.txt", ""});
   } else {
-    set_log({Level::kError,
-             Level::kWarning,
-             start.folder / fmt::format("log-rank{}.txt", rank),
-             ""});
+    set_log(
+        {Level::kError, Level::kWarning, start.folder / fmt::format("log-rank{}.txt", rank), ""});
   }
 }
 
@@ -194,9 +192,8 @@ void write_start(const TrainSetup& setup,
   if (!precision.empty()) info("amp     {}", precision);
   for (const std::string& line : setup.chosen) info("{}", line);
   if (start.init) log_table(*start.init);
-  info("{}; {} kimg",
-       plan.text(),
-       kimg_text(setup.config.read<TrainOptions>("train.").kimg.images));
+  info(
+      "{}; {} kimg", plan.text(), kimg_text(setup.config.read<TrainOptions>("train.").kimg.images));
   if (!start.counters.stage_name.empty()) info("stages  {} now", start.counters.stage_name);
   const std::string_view backend = names(setup.backend)[static_cast<size_t>(setup.backend)];
   if (plan.world > 1) {

@@ -32,8 +32,8 @@ struct StepBench {
   int64_t steps = 3;
 };
 
-// Times iterations of a training step (no data, no files) on random pictures as one gloo rank on the
-// CPU, by the threads that are set.
+// Times iterations of a training step (no data, no files) on random pictures as one gloo rank on
+// the CPU, by the threads that are set.
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous);
 
 // Of all ranks together. In `exposed` nothing computes: the last rank has launched its last

@@ -36,8 +36,8 @@ Trainer::Trainer(const TrainSetup& setup) : setup_(setup), options_(setup.config
   allow_tf32(setup.config.read<PrecisionOptions>("precision.").tf32);
   at::globalContext().setDeterministicAlgorithms(train.deterministic, /*warn_only=*/false);
   setup_.callbacks.phase("rendezvous");
-  group_ = Group::join(
-      setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+  group_ =
+      Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
   debug("first all-reduce {:.3f} s after the start",
         monotonic_seconds() - setup_.callbacks.started);
   setup_.callbacks.phase("set-up");
@@ -186,7 +186,8 @@ void Trainer::tick() {
   counters_.tick += 1;
   step_->settle();
   reporter_->tick(counters_);
-  if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0) check_ranks();
+  if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
+    check_ranks();
   if (!writes()) return;
   for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
   if (take_request(folder_, "STOP")) {

@@ -69,9 +69,9 @@ class TrainingStep {
   explicit TrainingStep(const StepSetup& setup);
   ~TrainingStep();
 
-  // Networks, batch, learning rates and reductions of that stage of the recipe's schedule, before an
-  // iteration on all ranks together; `batch` images an iteration, the stage's where it is 0. Nothing
-  // happens where networks do not grow.
+  // Networks, batch, learning rates and reductions of that stage of the recipe's schedule, before
+  // an iteration on all ranks together; `batch` images an iteration, the stage's where it is 0.
+  // Nothing happens where networks do not grow.
   void enter(int64_t stage, int64_t batch = 0);
   // Optimizers begin anew: moments and step counts are zero.
   void reset_optimizers();
@@ -122,8 +122,8 @@ class TrainingStep {
   ForwardPrecision precision_;
   std::unique_ptr<IterationReduction> reduction_;
   DrawKey key_;
-  DeviceNumber average_weight_;  // of the present weights in their average
-  Carry carried_;                // handed over in this iteration, ...
+  DeviceNumber average_weight_;        // of the present weights in their average
+  Carry carried_;                      // handed over in this iteration, ...
   const Phase* carried_to_ = nullptr;  // ... to that phase
   std::vector<Computed>* computed_ = nullptr;
 };

@@ -51,7 +51,10 @@ std::vector<at::Tensor> running_statistics(const std::vector<PlayerState>& playe
   return all;
 }
 
-void append(StateTensors& all, const std::string& prefix, const NamedTensors& more, StateKind kind) {
+void append(StateTensors& all,
+            const std::string& prefix,
+            const NamedTensors& more,
+            StateKind kind) {
   for (const auto& [name, tensor] : more) all.push_back({prefix + name, tensor, kind});
 }
 
@@ -68,8 +71,8 @@ TrainingStep::TrainingStep(const StepSetup& setup)
   const auto precision = setup.config.read<PrecisionOptions>("precision.");
   if (train_.perturb_ranks) perturb(*recipe_, setup.group->rank());
   average_ = make_average(setup, *recipe_);
-  const GuardSettings guards = guard_settings(
-      precision, train_, setup.config.read<OptimOptions>("optim."), setup.device);
+  const GuardSettings guards =
+      guard_settings(precision, train_, setup.config.read<OptimOptions>("optim."), setup.device);
   players_ = make_players(*recipe_, plan_, dist_, guards, setup.device, setup.group);
   precision_ = forward_precision(precision, setup.device, players_);
   const at::TensorOptions like = players_.front().parameters.front().second.options();
@@ -89,10 +92,8 @@ void TrainingStep::enter(int64_t number, int64_t batch) {
   const Schedule& schedule = recipe_->schedule();
   if (schedule.empty()) return;
   const Stage& stage = schedule.stages()[static_cast<size_t>(number)];
-  plan_ = plan_stage(train_,
-                     batch == 0 ? stage.batch : batch,
-                     setup_.group->world(),
-                     schedule.name_of(number));
+  plan_ = plan_stage(
+      train_, batch == 0 ? stage.batch : batch, setup_.group->world(), schedule.name_of(number));
   settle();  // guards name parameters by their numbers among those that were active
   recipe_->enter(stage);
   for (PlayerState& state : players_) {

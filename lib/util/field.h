@@ -11,7 +11,8 @@ namespace gantrain {
 //   template <class Field> void fields(X& o, Field&& field) {
 //     field("name", o.name, "help");                    // bool, int64_t, double, string, enum,
 //     field("count", o.count, at_least(1), "help");     // optional<int64_t> ("auto"), Kimg,
-//   }                                                   // Duration, Scheduled (config/scheduled.h),
+//   }                                                   // Duration, Scheduled
+//   (config/scheduled.h),
 //                                                       // or a struct with fields()
 //
 // Parsing, defaults, --set, checks, help and config.json all come from that list (lib/config).

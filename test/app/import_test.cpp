@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "exchange/official_writer.h"
 #include "app/tensor_file.h"
 #include "app/tiny.h"
+#include "exchange/official_writer.h"
 #include "util/file.h"
 #include "util/text.h"
 

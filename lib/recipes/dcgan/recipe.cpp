@@ -43,7 +43,8 @@ class Dcgan final : public Recipe {
       move_to(*player->network, context.device, context.dtype);
       player->network->train();
     }
-    gp_weight_ = on_device(options_.gp_weight, at::TensorOptions(context.device).dtype(context.dtype));
+    gp_weight_ =
+        on_device(options_.gp_weight, at::TensorOptions(context.device).dtype(context.dtype));
     phases_ = alternating_phases(
         D_player_,
         [this](const PhaseInput& in) { return d_loss(in); },
@@ -144,7 +145,9 @@ class TrainedGenerator final : public gantrain::Generator {
   std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return net_->shape.latent; }
 
-  Tensor images(const Tensor& z, const Tensor& /*labels*/, const SynthesisOptions& /*options*/) override {
+  Tensor images(const Tensor& z,
+                const Tensor& /*labels*/,
+                const SynthesisOptions& /*options*/) override {
     const torch::NoGradGuard no_grad;
     return net_->forward(z.to(net_->convolutions[0]->weight.options())).to(torch::kFloat);
   }
