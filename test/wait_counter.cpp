@@ -36,6 +36,12 @@ bool is_one_of_waits(std::string_view name) {
   return std::find(kWaits.begin(), kWaits.end(), name) != kWaits.end();
 }
 
+// Whether numbers pass from the memory of one device into that of another. Tensors of device
+// "meta", which LibTorch uses for shapes alone, have none.
+bool are_apart(const at::Device& a, const at::Device& b) {
+  return a != b && !a.is_meta() && !b.is_meta();
+}
+
 // Whether the call brings numbers from one device to another.
 bool copies_between_devices(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
   if (inputs.empty() || !inputs[0].isTensor()) return false;
@@ -43,10 +49,11 @@ bool copies_between_devices(std::string_view name, c10::ArrayRef<const c10::IVal
   if (!self.defined()) return false;
   if (name == "aten::copy_") {
     return inputs.size() > 1 && inputs[1].isTensor() && inputs[1].toTensor().defined() &&
-           inputs[1].toTensor().device() != self.device();
+           are_apart(inputs[1].toTensor().device(), self.device());
   }
   if (name == "aten::_to_copy")  // (self, dtype, layout, device, ...)
-    return inputs.size() > 3 && inputs[3].isDevice() && inputs[3].toDevice() != self.device();
+    return inputs.size() > 3 && inputs[3].isDevice() &&
+           are_apart(inputs[3].toDevice(), self.device());
   return false;
 }
 

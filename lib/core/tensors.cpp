@@ -52,12 +52,14 @@ NamedTensors state_of(const torch::nn::Module& network) {
 
 StateTensors state_with_kinds(const torch::nn::Module& network) {
   std::set<std::string> moved;
-  for (const auto& module : network.named_modules("", /*include_self=*/true)) {
-    const auto* owner = dynamic_cast<const HasRunningStatistics*>(module.value().get());
-    if (owner == nullptr) continue;
-    for (const std::string& name : owner->running_statistics())
-      moved.insert(module.key().empty() ? name : module.key() + "." + name);
-  }
+  const auto look = [&moved](const torch::nn::Module& module, const std::string& prefix) {
+    const auto* owner = dynamic_cast<const HasRunningStatistics*>(&module);
+    if (owner == nullptr) return;
+    for (const std::string& name : owner->running_statistics()) moved.insert(prefix + name);
+  };
+  look(network, "");
+  for (const auto& module : network.named_modules("", /*include_self=*/false))
+    look(*module.value(), module.key() + ".");
   StateTensors all;
   for (const auto& item : network.named_parameters())
     all.push_back({item.key(), item.value(), StateKind::kParameter});

