@@ -14,6 +14,10 @@
 
 namespace gantrain {
 
+bool are_apart(const at::Device& a, const at::Device& b) {
+  return a != b && !a.is_meta() && !b.is_meta();
+}
+
 namespace {
 
 // Callbacks of at::RecordFunction are plain functions, so what they note lies here.
@@ -34,12 +38,6 @@ constexpr std::array<std::string_view, 8> kWaits = {"aten::item",
 
 bool is_one_of_waits(std::string_view name) {
   return std::find(kWaits.begin(), kWaits.end(), name) != kWaits.end();
-}
-
-// Whether numbers pass from the memory of one device into that of another. Tensors of device
-// "meta", which LibTorch uses for shapes alone, have none.
-bool are_apart(const at::Device& a, const at::Device& b) {
-  return a != b && !a.is_meta() && !b.is_meta();
 }
 
 // Whether the call brings numbers from one device to another.

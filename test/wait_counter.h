@@ -33,6 +33,10 @@ class WaitCounter {
   uint64_t callback_;
 };
 
+// Whether numbers pass from the memory of one device into that of another in a copy between these.
+// Tensors of device "meta", which LibTorch itself uses for shapes alone, have none.
+bool are_apart(const at::Device& a, const at::Device& b);
+
 // "aten::item float, aten::equal int": for messages of failed tests.
 std::string text_of(const std::vector<Wait>& waits);
 

@@ -12,20 +12,18 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// (loss, parameter, ...) -> loss; its derivative by each parameter is zero.
-struct ZeroGradients : torch::autograd::Function<ZeroGradients> {
-  static variable_list forward(torch::autograd::AutogradContext* context,
-                               const variable_list& inputs) {
-    context->save_for_backward({inputs.begin() + 1, inputs.end()});
-    return {inputs.front().clone()};
+// (loss, parameter) -> loss; its derivative by the parameter is zero.
+struct ZeroGradient : torch::autograd::Function<ZeroGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& loss,
+                            const at::Tensor& parameter) {
+    context->save_for_backward({parameter});
+    return loss.clone();
   }
 
   static variable_list backward(torch::autograd::AutogradContext* context,
                                 const variable_list& gradients) {
-    variable_list all = {gradients.front()};
-    for (const at::Tensor& parameter : context->get_saved_variables())
-      all.push_back(torch::zeros_like(parameter));
-    return all;
+    return {gradients.front(), torch::zeros_like(context->get_saved_variables().front())};
   }
 };
 
@@ -55,10 +53,9 @@ NamedTensors unused_parameters(const at::Tensor& loss, const NamedTensors& param
 }
 
 at::Tensor with_zero_gradients(const at::Tensor& loss, const NamedTensors& parameters) {
-  if (parameters.empty()) return loss;
-  variable_list inputs = {loss};
-  for (const auto& [name, parameter] : parameters) inputs.push_back(parameter);
-  return ZeroGradients::apply(inputs).front();
+  at::Tensor whole = loss;
+  for (const auto& [name, parameter] : parameters) whole = ZeroGradient::apply(whole, parameter);
+  return whole;
 }
 
 }  // namespace gantrain

@@ -24,10 +24,11 @@ TEST_CASE("CollectivesAndTheirBytesAreCounted") {
 }
 
 TEST_CASE("AReductionCostsTheBytesOfTheParametersInEveryMode") {
-  for (const DdpMode mode : {DdpMode::kWrapper, DdpMode::kDynamic, DdpMode::kFlat}) {
-    CHECK(failed_ranks(2, [mode](const Rendezvous& r) {
+  const auto check = [](DdpMode mode, FindUnused find_unused) {
+    CHECK(failed_ranks(2, [&](const Rendezvous& r) {
             DistOptions options;
             options.ddp_mode = mode;
+            options.find_unused = find_unused;
             const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
             at::Tensor w = torch::ones({7, 3}, torch::requires_grad()),
                        b = torch::ones({3}, torch::requires_grad());
@@ -44,12 +45,18 @@ TEST_CASE("AReductionCostsTheBytesOfTheParametersInEveryMode") {
               }
               sync->finish();
               const Traffic after = group->traffic();
-              // The search adds the bitmap of unused parameters: an int32 for each of the two.
-              const int64_t bitmap = mode == DdpMode::kFlat ? 0 : 2 * 4;
+              // The reducer's own search adds the bitmap of unused parameters: an int32 for each
+              // of the two.
+              const bool searches = mode != DdpMode::kFlat && find_unused == FindUnused::kOn;
+              const int64_t bitmap = searches ? 2 * 4 : 0;
               if (after.bytes - before.bytes != (21 + 3) * 4 + bitmap) return 1;
               if (after.collectives - before.collectives < 1) return 1;
             }
             return 0;
           }) == 0);
+  };
+  for (const DdpMode mode : {DdpMode::kWrapper, DdpMode::kDynamic, DdpMode::kFlat}) {
+    check(mode, FindUnused::kAuto);
+    check(mode, FindUnused::kOn);
   }
 }

@@ -38,10 +38,10 @@ TEST_CASE("ParametersAreAveragedAndBuffersCopied") {
   Net average, source;
   source.weight.data().fill_(8);
   source.mean.fill_(3);
-  update_ema(average, source, 0.75);
+  update_ema(average, source, 0.25);
   CHECK(average.weight[0].item<float>() == 2);
   CHECK(average.mean[1].item<float>() == 3);
-  update_ema(average, source, 0);
+  update_ema(average, source, 1);
   CHECK(average.weight[0].item<float>() == 8);
 }
 

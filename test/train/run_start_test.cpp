@@ -95,7 +95,7 @@ TEST_CASE("AStateThatIsAskedForMustBeThere") {
 
 TEST_CASE("AllRanksBeginWithTheWeightsOfRankZero") {
   const auto begun = [](const Rendezvous& r) {
-    const Config config = toy_config({{"train.perturb_ranks", true}});
+    const Config config = toy_config({{"train.perturb_ranks", true}, {"train.batch", 9}});
     StepOnCpu step(toy_row(), config, r);
     start_of(config, toy_row(), step);
     return step.state();

@@ -90,8 +90,8 @@ TEST_CASE("AMicroBatchHasThePicturesAndTheDrawsOfItsSamples") {
   const auto scores = [](int64_t accumulate) {
     StepOnCpu step(toy_row(), toy_config({{"train.accumulate", accumulate}}));
     std::vector<at::Tensor> seen;
-    for (const auto& [name, values] : step.run(toy_pictures(8, 0), 0).phases[0].statistics)
-      seen.push_back(values);
+    const StepReport report = step.run(toy_pictures(8, 0), 0);
+    for (const auto& [name, values] : report.phases[0].statistics) seen.push_back(values);
     return seen;
   };
   const at::Tensor whole = scores(1).at(0);

@@ -35,9 +35,11 @@ TEST_CASE("EveryOperatorThatHandsNumbersToTheHostCountsOnce") {
 }
 
 TEST_CASE("CopiesBetweenDevicesCount") {
-  const Tensor x = torch::ones({3});
-  CHECK(waits_of([&] { x.to(at::kMeta); }) == "aten::_to_copy Float");
-  CHECK(waits_of([&] { torch::empty({3}, at::kMeta).copy_(x); }) == "aten::copy_ Float");
+  CHECK(are_apart(at::kCPU, at::Device(at::kCUDA, 0)));
+  CHECK(are_apart(at::Device(at::kCUDA, 0), at::Device(at::kCUDA, 1)));
+  CHECK_FALSE(are_apart(at::Device(at::kCUDA, 1), at::Device(at::kCUDA, 1)));
+  CHECK_FALSE(are_apart(at::kCPU, at::kMeta));  // which holds no numbers
+  CHECK(waits_of([] { torch::ones({3}).to(at::kMeta); }).empty());
 }
 
 TEST_CASE("WhatStaysOnTheDeviceCountsNothing") {
