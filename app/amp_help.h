@@ -3,7 +3,8 @@
 
 namespace gantrain {
 
-// `gantrain help amp`: what there is, and what it is called elsewhere.
+// The text of `gantrain help amp`: the options of mixed precision, and their names in other
+// programs.
 extern const char* const kAmpHelp;
 
 }  // namespace gantrain

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The folder of the run that this one goes on with, or "".
+// Returns the folder of the run that this one resumes, or "".
 fs::path resumed_run(const Config& config) {
   const std::string resume = text_of(config.get("run.resume"));
   if (resume == "none") return {};

@@ -14,7 +14,7 @@ namespace gantrain {
 struct Verb {
   const char* name;
   const char* about;  // one line for `gantrain --help`
-  // Gets the arguments after the verb; returns the exit status.
+  // Runs the verb with the arguments after its name; returns the exit status.
   int (*run)(const std::vector<std::string>& arguments);
 };
 
@@ -29,15 +29,16 @@ int help_verb(const std::vector<std::string>& arguments);
 
 const std::vector<Verb>& verbs();
 
-// Parses with CLI11. Returns false if --help was asked for (and printed). Throws UserError(kUsage)
-// in one line; an unknown flag names the nearest ones.
+// Parses the arguments with CLI11. Returns false if --help was asked for and printed. Throws
+// UserError(kUsage) in one line; for an unknown flag it names the nearest ones.
 bool parse(CLI::App& app, std::vector<std::string> arguments);
 
-// Throws UserError(kUsage) where an argument or a GANTRAIN_* variable is not UTF-8: it could not
-// travel in JSON, as configurations do.
+// Throws UserError(kUsage) where an argument or a GANTRAIN_* variable is not UTF-8: it could not be
+// written as JSON, in which configurations travel.
 void check_text(const std::vector<std::string>& arguments);
 
-// The whole command line, quoted for a shell: for command.txt and the line that says how to resume.
+// Returns the whole command line, quoted for a shell, for command.txt and the line that says how to
+// resume.
 std::string command_line();
 
 }  // namespace gantrain

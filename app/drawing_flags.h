@@ -14,13 +14,13 @@ class App;
 
 namespace gantrain {
 
-// Flags of all verbs that draw: which model, which class, how. What depends on the model (has it a
-// w space, how many classes) is checked where it is loaded.
+// The flags of all verbs that draw: which model, which class, how. Conditions that depend on the
+// model (whether it has a w space, how many classes) are checked where the model is loaded.
 class DrawingFlags {
  public:
   void add_to(CLI::App& app);
 
-  // The part of the request that these flags make. Throws UserError in one line.
+  // Returns the part of the request that these flags set. Throws UserError in one line.
   ModelRequest request(const std::string& verb) const;
 
  private:
@@ -30,12 +30,13 @@ class DrawingFlags {
   std::string class_, trunc_, trunc_cutoff_, noise_mode_, level_, alpha_;
 };
 
-// Throws UserError(kUsage) with the allowed words and the nearest ones if `word` is none of them.
+// Throws UserError(kUsage) with the allowed words and the nearest ones unless `word` is an allowed
+// one.
 void check_word(const std::string& flag,
                 const std::string& word,
                 const std::vector<std::string>& allowed);
 
-// The enum value that `word` names; throws as check_word() does.
+// Returns the enum value that `word` names; throws as check_word() does.
 template <class Enum>
 Enum parse_word(const std::string& flag, const std::string& word) {
   const auto known = names(Enum{});
@@ -43,7 +44,8 @@ Enum parse_word(const std::string& flag, const std::string& word) {
   return Value<Enum>::from_text(word).value();
 }
 
-// Values of flags. Throw UserError(kUsage) naming flag, value and `allowed`.
+// The range of a flag's number. parse_integer() and parse_number() throw UserError(kUsage) that
+// names the flag, the value and `allowed`.
 struct Allowed {
   double min;
   double max;
@@ -52,8 +54,8 @@ struct Allowed {
 int64_t parse_integer(const std::string& flag, const std::string& text, const Allowed& allowed);
 double parse_number(const std::string& flag, const std::string& text, const Allowed& allowed);
 
-// Throws UserError(kDisk) if the folder that a file is to be made in is not there: better than
-// after all the work.
+// Throws UserError(kDisk) if the folder for a new file does not exist, so that the error comes
+// before the work and not after it.
 void check_folder_of(const std::string& flag, const std::string& file);
 
 }  // namespace gantrain

@@ -8,7 +8,7 @@
 
 namespace gantrain {
 
-// What is known of a run before anything is started.
+// What is known of a run before any process is started.
 struct Launch {
   Config config;
   LaunchOptions options;
@@ -18,10 +18,10 @@ struct Launch {
   bool device_was_auto = false;
   int64_t gpus = 0;                 // visible and usable
   int64_t unused_gpus = 0;          // visible, but this build has no CUDA library
-  std::vector<std::string> chosen;  // what the recipe chose, and why
+  std::vector<std::string> chosen;  // lines: what the recipe chose, and why
 };
 
-// Prints every key with its value and origin, and the schedule, on standard output; returns 0.
+// Prints every key with its value and origin, and the schedule, to standard output. Returns 0.
 int dry_run(const Launch& launch, bool json);
 
 }  // namespace gantrain

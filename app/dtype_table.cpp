@@ -9,7 +9,8 @@ namespace gantrain {
 
 namespace {
 
-// The type of the first parameter of a block; none where no parameter's name begins with its.
+// Returns the type of a block's first parameter, or nothing where no parameter's name begins with
+// the block's.
 std::optional<at::ScalarType> parameter_type(const std::vector<Player*>& players,
                                              const std::string& block) {
   for (const Player* player : players) {

@@ -9,13 +9,14 @@
 
 namespace gantrain {
 
-// A row for each block and type that it computed in: {"block": "D.b16", "parameters": "float",
-// "computes": "bfloat16", "why": "autocast"}. "parameters" is "-" where the block has none.
+// Makes a row for each pair of a block and a type that it computed in: {"block": "D.b16",
+// "parameters": "float", "computes": "bfloat16", "why": "autocast"}. "parameters" is "-" where the
+// block has none.
 Json dtype_table(const std::vector<Player*>& players,
                  const std::vector<Computed>& computed,
                  PrecisionMode mode);
 
-// The same on standard output.
+// Prints the table to standard output.
 void print_dtypes(const Json& table);
 
 }  // namespace gantrain

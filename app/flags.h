@@ -6,19 +6,19 @@
 
 namespace gantrain {
 
-// A flag is an alias of a configuration key: --batch 8 is --set train.batch=8. `gantrain help
-// flags` prints this table.
+// A flag, which is an alias of a configuration key: --batch 8 is --set train.batch=8. `gantrain
+// help flags` prints the table of flags.
 struct Flag {
   const char* group;            // heading in --help
-  const char* names;            // "--nproc,--nproc-per-node": the first is the one that help shows
+  const char* names;            // "--nproc,--nproc-per-node"; help shows the first
   const char* key;              // "launch.nproc"
   bool is_switch;               // may stand without a value: --mirror
-  const char* alone = nullptr;  // the value that it then has; null: on
+  const char* alone = nullptr;  // the value without a given one; null: on
 };
 
 const std::vector<Flag>& flag_table();
 
-// "--batch" for "train.batch", "--set data.fit" where a key has no flag.
+// Returns the flag of a key: "--batch" for "train.batch", or "--set data.fit" where it has none.
 std::string flag_of(const std::string& key);
 
 }  // namespace gantrain

@@ -25,7 +25,7 @@ std::unique_ptr<Generator> load(ModelRequest& request) {
   return std::move(model.generator);
 }
 
-// What the next command needs to say of a conditional model.
+// Returns what the next command must say about a conditional model.
 const char* class_flag(const Generator& generator) {
   return generator.classes() > 0 ? " --class 0" : "";
 }

@@ -10,8 +10,8 @@
 
 namespace gantrain {
 
-// The same as run_local_ranks() (launch/local_ranks.h) for bodies that use LibTorch: in the
-// children, LibTorch's warnings are shown with -v alone.
+// Does the same as run_local_ranks() (launch/local_ranks.h) for bodies that use LibTorch: in the
+// children, LibTorch's warnings are shown only with -v.
 std::vector<std::string> run_local_world(int64_t world,
                                          int64_t seconds,
                                          const std::function<std::string(const Rendezvous&)>& body);

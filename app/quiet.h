@@ -3,8 +3,8 @@
 
 namespace gantrain {
 
-// From now on, LibTorch's warnings in this thread are shown with -v alone. They are written for
-// programmers, for example of DistributedDataParallel.
+// From now on LibTorch's warnings in this thread are shown only with -v. They are written for
+// programmers, for example the warnings of DistributedDataParallel.
 void quieten_libtorch();
 
 }  // namespace gantrain

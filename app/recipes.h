@@ -7,9 +7,10 @@
 
 namespace gantrain {
 
-// All recipes with what computes; schema.cpp lists what is known of them without LibTorch.
+// Returns all recipes with their parts that compute; schema.cpp lists what is known of recipes
+// without LibTorch.
 const RecipeTable& recipe_rows();
-// Throws UserError(kInput) naming a recipe that there is none of.
+// Returns a recipe by name. Throws UserError(kInput) that names it where there is no such recipe.
 const RecipeRow& find_recipe(const std::string& name);
 
 }  // namespace gantrain

@@ -9,21 +9,22 @@
 
 namespace gantrain {
 
-// What stands on the command line of `train`.
+// The parts of the command line of `train` that set values.
 struct ConfigSources {
   std::string preset;
   std::string config_file;
-  // In the order of the command line: a flag as the table names it and its value, or "--set" and
-  // "a.b=v". The later one wins.
+  // Pairs in the order of the command line: a flag as the table names it and its value, or "--set"
+  // and "a.b=v". A later one replaces an earlier one.
   std::vector<std::pair<std::string, std::string>> flags;
   bool smoke = false;
 };
 
-// All layers, lowest first: defaults, preset and its bases, file, environment, flags and --set;
-// then --lr-scale. Throws UserError(kUsage) naming the key and where the value came from.
+// Puts all layers together, lowest first: defaults, the preset and its bases, the file, the
+// environment, flags and --set; then applies --lr-scale. Throws UserError(kUsage) that names the
+// key and the origin of the value.
 Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment);
 
-// The configuration that another process of this run has as JSON, origins included.
+// Reads a configuration from the JSON of another process of this run, origins included.
 Config config_from_json(const Json& json);
 
 // The preset that is used when none is named.

@@ -9,13 +9,13 @@
 
 namespace gantrain {
 
-// All recipes, by what the program without LibTorch knows of them. The other half of each row is in
-// recipes.cpp; a new recipe adds one row to each.
+// Returns the facts of all recipes, which the program needs without LibTorch. The part that
+// computes is in recipes.cpp; a new recipe adds one row to each of the two files.
 const std::vector<RecipeFacts>& recipe_facts();
-// Throws UserError(kUsage) naming the recipes there are.
+// Returns the facts of a recipe by name. Throws UserError(kUsage) that names the recipes there are.
 const RecipeFacts& find_recipe_facts(const std::string& name);
 
-// Every key of a run of that recipe with its default.
+// Returns every key of a run of that recipe with its default.
 Schema full_schema(const std::string& recipe);
 
 }  // namespace gantrain

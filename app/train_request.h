@@ -17,8 +17,8 @@ namespace gantrain {
 struct TrainRequest {
   Json config;                               // Config::to_json()
   std::string command;                       // the command line, for command.txt
-  std::string defaults;                      // what was not asked for but chosen, in one line
-  std::vector<std::string> chosen;           // what the recipe chose by size and ranks, and why
+  std::string defaults;                      // one line: values that were chosen, not asked for
+  std::vector<std::string> chosen;           // lines: what the recipe chose, and why
   DeviceKind device = DeviceKind::kCpu;      // kCpu or kCuda
   int64_t gpus = 0;                          // GPUs that this node's ranks can use
   BackendKind backend = BackendKind::kGloo;  // kGloo or kNccl

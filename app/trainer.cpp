@@ -59,11 +59,13 @@ void write_pids(const RankContext& context, const std::string& folder) {
   write_file(std::filesystem::path(folder) / "errors" / "pids.json", pids.dump(2) + "\n");
 }
 
-// What the trainer says goes to the slot and the board that the launcher reads.
+// What the trainer reports goes to the rank's slot and the rank status board, which the launcher
+// reads.
 TrainCallbacks callbacks_of(const RankContext& context, double started) {
   TrainCallbacks callbacks;
   callbacks.started = started;
-  // The launcher sends SIGTERM for every reason; the board has the signal that it got itself.
+  // The launcher sends SIGTERM for every reason; the rank status board has the signal that the
+  // launcher itself got.
   callbacks.stop_signal = [&context] {
     const int received = context.stop == nullptr ? 0 : context.stop->load();
     const int asked = context.board->stop_request();

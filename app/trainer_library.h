@@ -5,9 +5,10 @@
 
 namespace gantrain {
 
-// Loads the trainer library (LibTorch and all that computes) that lies beside the program or in
-// ../lib of it, once, and with `cuda` first the CUDA libraries, which must be there before the
-// first LibTorch call. Returns a function of its by name. Throws UserError(kEnvironment).
+// Loads the trainer library (LibTorch and all code that computes), which lies beside the program or
+// in ../lib of its folder, once, and returns one of its functions by name. With `cuda` it first
+// loads the CUDA libraries, which must be loaded before the first LibTorch call. Throws
+// UserError(kEnvironment) where a library or the function cannot be loaded.
 void* trainer_function(const char* name, bool cuda);
 
 // Whether the CUDA library was built and lies beside the trainer library.
@@ -19,7 +20,8 @@ inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib
 inline constexpr const char* kVerbMain =
     "gantrain_verb_main";  // int(const char* verb, const char* json)
 
-// Calls a verb that computes: generate, interpolate, import, describe, doctor, bench ddp.
+// Calls a verb that computes (generate, interpolate, import, describe, doctor, bench ddp) and
+// returns its exit status.
 int call_trainer(const char* verb, const std::string& json, bool cuda);
 
 }  // namespace gantrain

@@ -12,7 +12,7 @@ namespace gantrain {
 // Pictures from a trained generator, and an animation.
 int generate(GenerateRequest request);
 int interpolate(InterpolateRequest request);
-// A model file of foreign weights.
+// import_model() makes a model file of foreign weights.
 int import_model(const ImportRequest& request);
 int describe(const DescribeRequest& request);
 int doctor(const DoctorRequest& request);

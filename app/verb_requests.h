@@ -12,11 +12,11 @@
 
 namespace gantrain {
 
-// A model file of the weights in a foreign file.
+// `import`: make a model file of the weights in a foreign file.
 struct ImportRequest {
   std::string input;
   std::string output;  // NAME.safetensors
-  std::string recipe;  // whose variables `input` has, or "" where the file says it
+  std::string recipe;  // the recipe of `input`, or "" where the file names it
 };
 
 template <class Field>
@@ -26,13 +26,13 @@ void fields(ImportRequest& o, Field&& field) {
   field("recipe", o.recipe);
 }
 
-// --dry-run=full: parameter counts, dtypes, memory and time, on standard output.
+// --dry-run=full: print parameter counts, dtypes, memory and time to standard output.
 struct DescribeRequest {
   Json config;          // Config::to_json() of the run
   bool json = false;    // one JSON line instead of tables
   bool cuda = false;    // the run is to compute on GPUs
   int64_t world = 1;    // ranks of the run
-  int64_t threads = 1;  // of the probe, on this machine's CPU
+  int64_t threads = 1;  // threads of the measurement on this machine's CPU
 };
 
 template <class Field>
@@ -44,10 +44,11 @@ void fields(DescribeRequest& o, Field&& field) {
   field("threads", o.threads);
 }
 
-// What the thin program can see of this machine and build, each as `gantrain doctor` prints it.
+// Facts that the thin program finds out about this machine and build, each as `gantrain doctor`
+// prints it.
 struct DoctorFacts {
   std::string gantrain, cpu;
-  int64_t threads = 1;  // of a rank
+  int64_t threads = 1;  // threads of a rank
   std::string memory, memory_free;
   int64_t gpus = 0;  // visible ones
   std::string cuda_library, ranks, ddp_modes, python;
@@ -67,7 +68,8 @@ void fields(DoctorFacts& o, Field&& field) {
   field("python", o.python);
 }
 
-// Facts of this machine, or the table of ways to use DistributedDataParallel, on standard output.
+// `doctor`: print facts of this machine, or the table of ways to use DistributedDataParallel, to
+// standard output.
 struct DoctorRequest {
   DoctorFacts facts;
   bool ddp_table = false;
@@ -81,8 +83,8 @@ void fields(DoctorRequest& o, Field&& field) {
   field("json", o.json);
 }
 
-// So many ranks that train a pair of networks, and what each of them trains: Config::to_json(),
-// without the synchronisation, which the benchmark sets.
+// A number of ranks that train a pair of networks. `config` is the Config::to_json() of each rank,
+// without the keys of gradient synchronisation, which the benchmark sets.
 struct BenchWorld {
   int64_t ranks = 2;
   Json config;
@@ -98,7 +100,7 @@ void fields(BenchWorld& o, Field&& field) {
 struct BenchNet {
   std::string name;
   std::string about;
-  std::vector<std::string> peer;  // arguments of the peer's script for the same; empty: no peer
+  std::vector<std::string> peer;  // arguments of the peer's script; empty: no peer
   std::vector<BenchWorld> worlds;
 };
 
@@ -110,14 +112,14 @@ void fields(BenchNet& o, Field&& field) {
   field("worlds", o.worlds);
 }
 
-// Times of iterations in every way of synchronising gradients.
+// `bench ddp`: time iterations in every way of synchronising gradients.
 struct BenchDdpRequest {
   std::vector<BenchNet> nets;
   int64_t rounds = 3;  // measurements of each way
   int64_t steps = 4;   // timed iterations of a measurement
   int64_t pairs = 6;   // measurements of ours and the peer's; 0: no peer
-  std::string python;  // that has torch, for the peer
-  std::string script;  // the peer
+  std::string python;  // an interpreter that has torch, for the peer
+  std::string script;  // the peer's script
   bool json = false;   // one JSON line, last on standard output
 };
 

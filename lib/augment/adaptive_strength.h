@@ -28,17 +28,17 @@ class AdaptiveStrength {
   // added up over calls, micro-batches and ranks, and then given to add().
   static at::Tensor signs(const at::Tensor& real_scores);
 
-  // Adds `sums` [2] of all ranks together to those since p's last move. They lie on the device.
+  // Adds `sums` [2] over all ranks, on the device, to the sums since p was last changed.
   void add(const at::Tensor& sums);
-  // Those since the last move, [2] float64. It is always the same tensor.
+  // The sums since p was last changed, [2] float64. It is always the same tensor.
   const at::Tensor& signs() const { return signs_; }
 
-  // Moves p where an interval ends. Without scores since the last move, or with scores that are no
-  // numbers, p stays.
+  // Changes p where an interval ends. p stays where there were no scores since its last change, or
+  // scores that are not finite.
   void end_iteration(int64_t iteration);
 
-  // p, once, when p has come to .8: augmentations begin to leak into generated pictures (sec. 2.2).
-  // Else nothing. Waits for the device.
+  // Returns p once, when it has reached .8, from where augmentations begin to leak into generated
+  // pictures (sec. 2.2); otherwise nothing. Waits for the device.
   std::optional<double> crossed_warning();
 
   // "p" [], "signs" [2]: all that a resume needs, the tensors themselves.
@@ -46,7 +46,7 @@ class AdaptiveStrength {
 
  private:
   AdaptiveOptions options_;
-  double step_;  // of p
+  double step_;  // by which p changes
   at::Tensor p_, signs_;
   bool warned_ = false;
 };

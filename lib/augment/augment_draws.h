@@ -18,10 +18,11 @@ namespace gantrain {
 class AugmentDraws {
  public:
   virtual ~AugmentDraws() = default;
-  // [N, shape...] float32 on the images' device: in [0, 1), or N(0, 1).
+  // Draw float32 [N, shape...] on the images' device: uniform in [0, 1), or N(0, 1).
   virtual at::Tensor uniform(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor normal(const std::string& name, at::IntArrayRef shape) = 0;
-  // The draws of the whole global batch of which these are a share; null if they are all of it.
+  // Returns the draws of the whole global batch, of which this object draws a share; null if it
+  // draws all.
   virtual std::unique_ptr<AugmentDraws> whole_batch() const { return nullptr; }
 };
 
@@ -35,7 +36,7 @@ class StreamDraws final : public AugmentDraws {
 
   at::Tensor uniform(const std::string& name, at::IntArrayRef shape) override;
   at::Tensor normal(const std::string& name, at::IntArrayRef shape) override;
-  // That of a strided split into equal shares (decisions on batches: sample n goes to n mod W).
+  // Assumes equal strided shares: sample n of the global batch belongs to share n mod W.
   std::unique_ptr<AugmentDraws> whole_batch() const override;
 
  private:

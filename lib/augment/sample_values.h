@@ -44,7 +44,7 @@ struct HostDrawn {
 };
 HostDrawn drawn_for(const AugmentTransform<double>& transform, AugmentDraws& draws);
 
-// The same on a device.
+// What was drawn for a transform, on a device.
 struct DeviceDrawn {
   std::vector<SampleNumber> number;
   at::Tensor on;  // [N] bool
@@ -77,7 +77,7 @@ class SampleValues<double, size> {
     }
   }
 
-  // Other numbers, a function of each sample's.
+  // Returns other numbers, computed from each sample's numbers.
   template <size_t other, class F>
   SampleValues<double, other> map(F&& f) const {
     std::vector<std::array<double, other>> mapped;

@@ -6,8 +6,8 @@
 
 namespace gantrain {
 
-// Low-pass filter of the symlet with 6 vanishing moments, normalised to sum 1: geometric
-// resampling's filter (Karras et al. 2020b, app. B).
+// The low-pass filter of the symlet with 6 vanishing moments, normalised to sum 1, which geometric
+// resampling uses (Karras et al. 2020b, app. B).
 std::array<double, 12> sym6_lowpass();
 
 constexpr size_t kOctaveBands = 4;

@@ -90,8 +90,8 @@ struct Layer {
   }
 };
 
-// Refuses what Json would take the last of, or cannot be walked through: a name that is twice in
-// one object, objects without end inside each other.
+// Refuses JSON that has a name twice in one object, of which Json would keep the last, and objects
+// nested so deeply that walking them would overflow the stack.
 class StrictObjects {
  public:
   StrictObjects(std::string name, Exit code) : name_(std::move(name)), code_(code) {}

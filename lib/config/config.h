@@ -10,17 +10,18 @@
 
 namespace gantrain {
 
-// Every key of a run with its value and where that came from. Later set() calls win, so layers are
-// put on in the order default < preset < file < environment < flag.
+// All keys of a run with their values and the origins of these values. A later set() replaces an
+// earlier one, so layers are added in the order default < preset < file < environment < flag.
 class Config {
  public:
   explicit Config(Schema schema);
 
-  // Throws UserError(kUsage) naming the key, the value, its origin and what is allowed; an unknown
-  // key names the nearest ones.
+  // Sets a value. Throws UserError(kUsage) that names the key, the value, its origin and what is
+  // allowed, or for an unknown key the nearest ones.
   void set(const std::string& path, const Json& value, const std::string& origin);
-  // A nested ({"train": {"batch": 8}}) or dotted ({"train.batch": 8}) object, or a run's
-  // config.json. An object that stands at a key is its value (a ramp), else a section.
+  // Sets the values of a nested ({"train": {"batch": 8}}) or dotted ({"train.batch": 8}) object, or
+  // of a run's config.json. An object at the path of a key is the key's value (a ramp); any other
+  // object is a section.
   void set_tree(const Json& tree, const std::string& origin);
 
   const Schema& schema() const { return schema_; }
@@ -28,10 +29,10 @@ class Config {
   const Key& key(const std::string& path) const;
   const Json& get(const std::string& path) const;
   const std::string& origin(const std::string& path) const;
-  // True when a file, the environment or a flag gave the value, not a default or a preset.
+  // Whether a file, the environment or a flag gave the value, and not a default or a preset.
   bool given(const std::string& path) const;
 
-  // The struct whose keys were added under `prefix`.
+  // Reads the struct whose keys were added under `prefix`.
   template <class Options>
   Options read(const std::string& prefix) const {
     Options options;
@@ -43,7 +44,8 @@ class Config {
     return options;
   }
 
-  // config.json: {"gantrain": version, "values": {key: {"value": ..., "origin": ...}}}.
+  // Returns the content of config.json: {"gantrain": version, "values": {key: {"value": ...,
+  // "origin": ...}}}.
   Json to_json() const;
 
  private:
@@ -58,16 +60,16 @@ class Config {
 
 inline constexpr const char* kVersion = "0.1.0";
 
-// JSON with comments; throws UserError(code) naming the file and the position, or the name that is
-// twice in an object.
+// Parses JSON with comments. Throws UserError(code) that names the file and the position, or the
+// name that an object has twice.
 Json parse_json(const std::string& text, const std::string& name, Exit code);
 
-// Values out of GANTRAIN_* variables: GANTRAIN_TRAIN__BATCH=8 is train.batch (any case). Variables
-// of the launcher and of scripts (GANTRAIN_CACHE_DIR) are left alone; an unknown one with a double
-// underscore is an error.
+// Sets values from GANTRAIN_* variables: GANTRAIN_TRAIN__BATCH=8 sets train.batch (in any case).
+// Variables of the launcher and of scripts (GANTRAIN_CACHE_DIR) are ignored. Throws
+// UserError(kUsage) for an unknown variable with a double underscore.
 void set_from_environment(Config& config, const std::map<std::string, std::string>& environment);
 
-// A key of `b` whose value is another one in `a`, or is not there.
+// A key of `b` whose value differs from the one in `a`, or that `a` does not have.
 struct Difference {
   std::string key, before, after;
 };

@@ -12,11 +12,11 @@
 
 #include "config/schema.h"
 
-// What one half of the program tells the other: a struct with fields(), as JSON in between. The
-// struct's list of members is the only list of the message's keys. A member is a bool, an integer,
-// a double, a string, Json, whatever has a Value<T>, a struct with fields(), or a std::optional
-// (null in JSON where it is empty) or std::vector of any of these. Ranges and help texts that
-// fields() may give are not used here.
+// Messages between the two halves of the program: structs with fields(), sent as JSON. The struct's
+// list of members is the only list of the message's keys. A member is a bool, an integer, a double,
+// a string, Json, a type with a Value<T>, a struct with fields(), or a std::optional (null in JSON
+// where it is empty) or std::vector of any of these. Ranges and help texts that fields() may give
+// are ignored here.
 
 namespace gantrain {
 
@@ -31,7 +31,7 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
-// Types whose JSON is what nlohmann makes of them: it keeps every bit of a double.
+// Types that nlohmann turns into JSON by itself; it keeps every bit of a double.
 template <class T>
 concept PlainJson =
     std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, Json>;
@@ -93,7 +93,7 @@ void read_message(const Json& json, const std::string& path, T& value);
 
 struct MessageReader {
   const Json& object;
-  std::string path;  // of the object: "", or "nets[0]"
+  std::string path;  // path of the object: "", or "nets[0]"
 
   template <class T, class... CheckAndHelp>
   void operator()(std::string_view name, T& member, const CheckAndHelp&...) const {
@@ -133,7 +133,7 @@ void read_message(const Json& json, const std::string& path, T& value) {
 
 }  // namespace detail
 
-// The message as a JSON object: one member for each of the struct's fields.
+// Returns the message as a JSON object with one member for each of the struct's fields.
 template <class T>
 Json message_of(T value) {
   Json json;
@@ -141,8 +141,8 @@ Json message_of(T value) {
   return json;
 }
 
-// The struct that message_of() was given. Throws std::logic_error naming a key ("nets[0].batch")
-// that is missing or whose value is of another type.
+// Returns the struct that message_of() was given. Throws std::logic_error that names a key
+// ("nets[0].batch") that is missing or has a value of another type.
 template <class T>
 T message_from(const Json& json) {
   T value{};

@@ -12,11 +12,11 @@ namespace gantrain {
 enum class RampShape { kLinear, kCosine, kStep };
 constexpr std::array<std::string_view, 3> names(RampShape) { return {"linear", "cosine", "step"}; }
 
-// A hyperparameter that may move with the images seen: a number that stays, or a ramp from one
-// number to another over the first `length` images. A pure function of the images seen, so a
-// resumed run has the very same numbers. In text: 0.002, or {"from": a, "to": b, "kimg": k,
-// "shape": "linear"|"cosine"|"step"}, where `kimg` takes what Kimg takes, more than 0, and `shape`
-// may be left out: linear.
+// A hyperparameter that may change with the images seen: a constant number, or a ramp from one
+// number to another over the first `length` images. It is a pure function of the images seen, so a
+// resumed run has the same numbers. In text it is 0.002, or {"from": a, "to": b, "kimg": k,
+// "shape": "linear"|"cosine"|"step"}. `kimg` is written as a Kimg and must be above 0; without
+// `shape` the ramp is linear.
 struct Scheduled {
   double from = 0;
   double to = 0;
@@ -29,8 +29,8 @@ struct Scheduled {
       : from(start), to(end), length(over), shape(how) {}
 
   bool is_constant() const { return length.images == 0 || from == to; }
-  // The value while the image with that number is trained: `from` at 0, `to` from `length` on;
-  // between them along a line or half a cosine; a step jumps at `length`.
+  // Returns the value while the image with that number is trained: `from` at 0, `to` from `length`
+  // on, and between them a line or half a cosine; a step jumps at `length`.
   double at(int64_t images_seen) const;
 
   friend bool operator==(const Scheduled& a, const Scheduled& b) {
@@ -39,14 +39,15 @@ struct Scheduled {
   }
 };
 
-// The same schedule of values that are `factor` times as large.
+// Returns the schedule with all values multiplied by `factor`.
 Scheduled scaled(const Scheduled& schedule, double factor);
 
-// "0.9 to 0.99 over 2000 kimg, cosine", "1 to 0 at 500 kimg, step", or the number that stays.
+// Describes the schedule: "0.9 to 0.99 over 2000 kimg, cosine", "1 to 0 at 500 kimg, step", or the
+// constant number.
 std::string ramp_text(const Scheduled& schedule);
 
-// A length in images that may move with the images seen, such as a half-life. In text as a
-// Scheduled whose ends take what Kimg takes: 10, 200k, {"from": 0, "to": "5M", "kimg": "20M"}.
+// A length in images that may change with the images seen, such as a half-life. In text it is a
+// Scheduled whose ends are written as a Kimg: 10, 200k, {"from": 0, "to": "5M", "kimg": "20M"}.
 struct ScheduledKimg {
   Scheduled images;
 
@@ -55,7 +56,7 @@ struct ScheduledKimg {
       : images(static_cast<double>(constant.images)) {}  // NOLINT: as above
   explicit ScheduledKimg(const Scheduled& of_images) : images(of_images) {}
 
-  // In images; not rounded to whole ones.
+  // Returns the length in images, not rounded to a whole number.
   double at(int64_t images_seen) const { return images.at(images_seen); }
 };
 
@@ -63,7 +64,7 @@ template <>
 struct Value<Scheduled> {
   static std::string type() { return "number or {from, to, kimg, shape}"; }
   static std::optional<Scheduled> from_text(std::string_view text);
-  // A number where it is constant.
+  // Returns a plain number for a constant.
   static Json to_json(const Scheduled& value);
 };
 

@@ -19,15 +19,15 @@ struct Key {
   std::string type;   // "integer", "on|off", "wrapper|dynamic|flat", ...
   std::string range;  // "at least 1", or ""
   std::string help;
-  Json value;  // the default
-  // Canonical form of a value; nothing if it is not of the type or out of range.
+  Json value;  // the default value
+  // Returns the canonical form of a value, or nothing if it has the wrong type or is out of range.
   std::function<std::optional<Json>(const Json&)> normalise;
 
-  // "an integer, at least 1": for errors and help.
+  // Describes the allowed values for errors and help: "integer, at least 1".
   std::string allowed() const { return range.empty() ? type : type + ", " + range; }
 };
 
-// All keys of a run in the order of their structs. Paths are unique.
+// All keys of a run, in the order of their structs. Paths are unique.
 using Schema = std::vector<Key>;
 
 std::string range_text(const Check& check);
@@ -97,7 +97,7 @@ struct Collector {
   }
 };
 
-// Fills each field from values by path; what is absent keeps its default.
+// Fills each field with the value at its path; fields without a value keep their defaults.
 struct Reader {
   const std::function<const Json*(const std::string&)>& find;
   std::string prefix;

@@ -65,7 +65,7 @@ struct Value<Duration> {
   static Json to_json(Duration value);
 };
 
-// An enum's names stand beside it: constexpr std::array<std::string_view, N> names(Enum).
+// Enums: their names stand beside them, as constexpr std::array<std::string_view, N> names(Enum).
 template <class Enum>
 struct Value<Enum, std::enable_if_t<std::is_enum_v<Enum>>> {
   static std::string type() {
@@ -98,7 +98,8 @@ struct Value<std::optional<T>> {
   }
 };
 
-// What from_text reads of a JSON value: strings as they are, everything else as JSON text.
+// Returns the text of a JSON value that from_text() reads: strings as they are, everything else as
+// JSON text.
 std::string text_of(const Json& value);
 
 }  // namespace gantrain

@@ -24,8 +24,8 @@ void DeviceNumber::move_to(int64_t images_seen) {
 
 double DeviceNumber::host() const { return moves() ? read_free(on_host_) : constant_; }
 
-// Operators take the host's number where it is as good: the CPU's are faster with one, and their
-// last bits may differ from those with a tensor.
+// Whether operators use the host's number. They do for a constant and on a CPU, where operators are
+// faster with a number; their last bits may differ from those with a tensor.
 bool DeviceNumber::is_for_host() const { return !moves() || reads_are_free(on_device_.device()); }
 
 at::Tensor DeviceNumber::times(const at::Tensor& tensor, double factor) const {

@@ -10,8 +10,9 @@ namespace gantrain {
 
 namespace {
 
-// Of this thread: a parameter of every layer of every network would only ever be handed down. A
-// backward pass knows nothing of it and computes in the types of the forward pass.
+// The precision of this thread's forward passes. It is thread-local, because as a parameter it
+// would only be handed down through every layer of every network. A backward pass does not look at
+// it: it computes in the types of the forward pass.
 struct Present {
   const ForwardPrecision* precision = nullptr;
   std::vector<Computed>* seen = nullptr;

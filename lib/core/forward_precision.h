@@ -12,26 +12,27 @@
 
 namespace gantrain {
 
-// How forward passes compute; parameters are float32 whatever it says.
+// The types that forward passes compute in. Parameters stay as they are, normally float32.
 struct ForwardPrecision {
-  // Type of convolutions and matrix products (autocast); none: that of their inputs.
+  // The type of convolutions and matrix products under autocast; none: the type of their inputs.
   std::optional<at::ScalarType> autocast_type;
-  // Networks and blocks that stay in float32, with all that is inside: "G", "D.b4".
+  // Networks and blocks that stay in float32 with everything inside them: "G", "D.b4".
   std::vector<std::string> keep_float32;
 };
 
-// What a block's convolutions and products were computed in, and the reason where that is not what
-// was asked for.
+// The type that a block's convolutions and products computed in, and the reason where it is not the
+// type that was asked for.
 struct Computed {
-  std::string block;  // "G.synthesis.b16": player, then the name that its parameters begin with
+  std::string block;  // "G.synthesis.b16": the player, then the prefix of the parameters' names
   at::ScalarType type;
   std::string why;
   bool operator==(const Computed&) const = default;
 };
 
-// While it lives, forward passes of this thread on that device compute so, and each block notes
-// once in `seen` what it computes in. LibTorch's autocast is on meanwhile; its cache of lowered
-// weights is empty afterwards. Both arguments must outlive it. Not to be nested.
+// While this object lives, forward passes of this thread on that device compute as `precision`
+// says, and each block notes once in `seen` what it computes in. LibTorch's autocast is on
+// meanwhile; afterwards its cache of weights in half precision is empty. Both arguments must
+// outlive this object. Scopes must not be nested.
 class AutocastScope {
  public:
   AutocastScope(const ForwardPrecision& precision,
@@ -46,9 +47,10 @@ class AutocastScope {
   bool lowers_;
 };
 
-// While it lives, this thread computes in float32 (float64 stays) what comes in half precision,
-// under autocast too. `why` is a literal. Inside another one the outer reason stands. One that does
-// not `apply` changes nothing.
+// While this object lives, this thread's layers compute in float32 what comes in half precision,
+// under autocast too; float64 stays float64. `why`, a string literal, is the reason that
+// note_computed() notes; where objects are nested, the outer one's reason is noted. Where `applies`
+// is false, the object does nothing.
 class AutocastDisabled {
  public:
   explicit AutocastDisabled(const char* why, bool applies = true);
@@ -60,13 +62,15 @@ class AutocastDisabled {
   const char* before_;
   std::optional<c10::impl::ExcludeDispatchKeyGuard> guard_;
 };
+// Whether this thread is inside such an object.
 bool in_float32();
 
-// Whether autocast lowers what this thread computes, on any device.
+// Whether autocast is on in this thread, for the CPU or a GPU.
 bool autocast_is_on();
 
-// While it lives, layers compute as parts of this block of the block around it. A block that is to
-// stay in float32 does. "" is no block.
+// While this object lives, this thread's layers belong to the block `name` inside the block around
+// it. A block that ForwardPrecision::keep_float32 names computes in float32. The name "" opens no
+// block.
 class BlockScope {
  public:
   explicit BlockScope(std::string_view name);
@@ -76,13 +80,13 @@ class BlockScope {
 
  private:
   bool named_ = false;
-  size_t outside_ = 0;  // length of the name of the block around it
+  size_t outside_ = 0;  // length of the outer block's name
   std::optional<AutocastDisabled> kept_;
 };
 
-// Told by every layer that has parameters: the type of the operands of its convolution or product.
-// `why` is a literal, the reason where the layer always computes in that type, or null; the reason
-// of an AutocastDisabled around the call stands before it.
+// Every layer with parameters calls this with the type of the operands of its convolution or
+// product. `why`, a string literal, is the reason where the layer always computes in that type;
+// else it is null. The reason of an AutocastDisabled around the call takes its place.
 void note_computed(at::ScalarType type, const char* why = nullptr);
 
 }  // namespace gantrain

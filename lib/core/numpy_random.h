@@ -8,18 +8,18 @@
 
 namespace gantrain {
 
-// numpy's legacy generator, numpy.random.RandomState(seed): MT19937 (Matsumoto & Nishimura 1998),
-// doubles of 53 bits, normals by Marsaglia's polar method in pairs. Its streams are frozen by numpy
-// for good, so the latent of seed s is the one that other tools draw.
+// numpy's legacy generator numpy.random.RandomState(seed): MT19937 (Matsumoto & Nishimura 1998),
+// doubles of 53 bits, and normals in pairs by Marsaglia's polar method. numpy has frozen its
+// streams for good, so the latent of a seed is the same as in other tools.
 class NumpyRandom {
  public:
   explicit NumpyRandom(uint32_t seed);
 
-  // Uniform in [0, 1): numpy's random_sample().
+  // Draws a number that is uniform in [0, 1): numpy's random_sample().
   double random_sample();
-  // Standard normal; the second of each pair is kept for the next call.
+  // Draws from N(0, 1). The second number of each pair is kept for the next call.
   double gauss();
-  // `count` draws of gauss(): numpy's randn(count), or randn(a, b) in row-major order.
+  // Makes `count` draws of gauss(): numpy's randn(count), or randn(a, b) in row-major order.
   std::vector<double> randn(int64_t count);
 
  private:

@@ -13,7 +13,7 @@ namespace gantrain {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Philox 4x32-10: Salmon, Moraes, Dror & Shaw, SC 2011, sec. 4.
+// Ten rounds of Philox 4x32: Salmon, Moraes, Dror & Shaw, SC 2011, sec. 4.
 constexpr PhiloxBlock philox_rounds(PhiloxBlock counter, uint64_t key) {
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
@@ -30,13 +30,14 @@ constexpr PhiloxBlock philox_rounds(PhiloxBlock counter, uint64_t key) {
   return counter;
 }
 
-// The bits of elements 4 * block to 4 * block + 3 of a sample.
+// Returns the random bits of elements 4 * block to 4 * block + 3 of a sample.
 constexpr PhiloxBlock philox_block(uint64_t key, uint64_t sample, uint32_t block) {
   return philox_rounds(
       {block, 0, static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32)}, key);
 }
 
-// The upper 64 of the 128 bits of a product, by 32-bit pieces (Knuth, TAOCP 4.3.1, algorithm M).
+// Returns the upper 64 bits of the 128-bit product, computed from 32-bit pieces (Knuth, TAOCP
+// 4.3.1, algorithm M).
 constexpr uint64_t multiply_high(uint64_t a, uint64_t b) {
   const uint64_t a0 = a & 0xFFFFFFFF, a1 = a >> 32, b0 = b & 0xFFFFFFFF, b1 = b >> 32;
   const uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
@@ -51,7 +52,7 @@ constexpr uint64_t kXxhLengthPrime = 0x9E3779B185EBCA87;
 constexpr uint64_t kXxhAvalanchePrime = 0x165667919E3779F9;
 constexpr uint64_t kStreamKeyBytes = 24;
 
-// The key of a stream: hash64 (util/hash.h) of the 24 bytes {seed, iteration, phase}, least
+// Returns the key of a stream: hash64 (util/hash.h) of the 24 bytes {seed, iteration, phase}, least
 // significant byte first, seeded with the hash of the stream's purpose.
 constexpr uint64_t stream_key(uint64_t purpose, uint64_t seed, uint64_t iteration, uint64_t phase) {
   const auto folded = [](uint64_t a, uint64_t b) { return (a * b) ^ multiply_high(a, b); };
@@ -62,17 +63,18 @@ constexpr uint64_t stream_key(uint64_t purpose, uint64_t seed, uint64_t iteratio
   return h ^ (h >> 32);
 }
 
-// Uniform in [0, 1): a double of all 32 bits, or a float of 24, which never rounds to 1.
+// Turn random bits into a number in [0, 1): a double made of all 32 bits, or a float made of 24, so
+// that rounding never gives 1.
 constexpr double unit(uint32_t bits) { return bits * 0x1p-32; }
 constexpr float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-// A whole number in [0, bound) out of a block's first 64 bits. Bias below 2^-32.
+// Returns a whole number in [0, bound), made of a block's first 64 bits. The bias is below 2^-32.
 constexpr uint64_t whole_below(uint64_t bound, const PhiloxBlock& block) {
   return multiply_high(uint64_t{block[0]} << 32 | block[1], bound);
 }
 
-// Two independent numbers of N(0, 1) out of two words of bits: Box & Muller 1958, in Real. 1 - u
-// lies in (0, 1], so the logarithm is finite.
+// Makes two independent draws from N(0, 1) out of two words of bits (Box & Muller 1958), computed
+// in Real. 1 - u lies in (0, 1], so the logarithm is finite.
 template <class Real = double>
 constexpr std::array<float, 2> normal_pair(uint32_t first, uint32_t second) {
   constexpr Real pi = 3.14159265358979323846;
@@ -82,7 +84,7 @@ constexpr std::array<float, 2> normal_pair(uint32_t first, uint32_t second) {
           static_cast<float>(radius * std::sin(angle))};
 }
 
-// Elements 4 * block to 4 * block + 3 of a sample, the first `count` (at most 4) of them.
+// Write the first `count` of a block's four elements, at most 4, to `out`.
 constexpr void fill_uniform(float* out, int64_t count, const PhiloxBlock& block) {
   for (int64_t j = 0; j < count && j < 4; ++j) out[j] = unit_float(block[j]);
 }

@@ -5,7 +5,7 @@
 
 namespace gantrain {
 
-// Opcodes, named as in Python's pickletools.
+// The opcodes of pickles, with their names in Python's pickletools.
 enum PickleOp : uint8_t {
   kOpMark = '(',
   kOpStop = '.',

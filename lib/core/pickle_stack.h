@@ -12,8 +12,9 @@
 
 namespace gantrain {
 
-// What the pickle machine works with: the bytes ahead, the stack with its marks, and the values
-// made. Every mistake of the file ends in bad(), which names the opcode in hand.
+// The state of the pickle machine: the bytes not read yet, the stack with its marks, and the values
+// made so far. Every mistake in the file ends in bad(), which throws UserError(kInput) with the
+// position of the current opcode.
 class PickleStack {
  public:
   PickleStack(std::string_view content, const PickleRules& rules, Pickle& out)
@@ -28,7 +29,8 @@ class PickleStack {
          fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // Memory and time are proportional to what was charged and to the content's size.
+  // Counts operations against the limit. All memory and time is proportional to the count and to
+  // the content's size.
   void charge(size_t operations) {
     operations_ += static_cast<int64_t>(operations);
     if (operations_ > rules_.max_operations) bad("more than {} values", rules_.max_operations);
@@ -80,7 +82,7 @@ class PickleStack {
     push(kind)->items = std::move(items);
   }
 
-  // What lies below the last mark is out of reach.
+  // Whether the stack is empty above the last mark. Values below that mark cannot be reached.
   bool empty() const { return stack_.size() <= (marks_.empty() ? 0 : marks_.back()); }
   PickleValue* top() {
     if (empty()) bad("nothing on the stack");
@@ -106,7 +108,7 @@ class PickleStack {
     marks_.pop_back();
     return items;
   }
-  // Adds items to the value on top, which must be of one of those kinds.
+  // Adds items to the value on top of the stack, which must be of one of these kinds.
   void extend_top(const std::vector<const PickleValue*>& items,
                   std::initializer_list<PickleKind> kinds) {
     std::vector<const PickleValue*>& target = top()->items;
@@ -125,7 +127,7 @@ class PickleStack {
   const PickleRules& rules_;
   Pickle& out_;
   size_t at_ = 0;
-  size_t start_ = 0;  // of the opcode in hand
+  size_t start_ = 0;  // position of the current opcode
   int64_t operations_ = 0;
   std::vector<PickleValue*> stack_;
   std::vector<size_t> marks_;

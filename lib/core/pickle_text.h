@@ -7,18 +7,22 @@
 
 namespace gantrain {
 
-// Text forms of old pickle protocols. Each gives nothing if the text is not of that form.
+// Readers of the text forms that old pickle protocols use. Each returns nothing if the text does
+// not have its form.
 
-// 'it\'s', "a\x00b": a quoted literal of Python 2, without escapes beyond \\ \' \" \n \r \t \xNN.
+// Reads a quoted literal of Python 2, for example 'it\'s' or "a\x00b". The escapes \\ \' \" \n \r
+// \t \xNN are known.
 std::optional<std::string> unquote_python(std::string_view literal);
 
-// Latin-1 with \uXXXX and \UXXXXXXXX, as protocol 0 writes text; gives UTF-8.
+// Turns Latin-1 with \uXXXX and \UXXXXXXXX, the form of texts in protocol 0, into UTF-8.
 std::optional<std::string> decode_raw_unicode(std::string_view text);
 
-// UTF-8 whose characters are all below 256, as bytes: how protocols 0 to 2 write bytes.
+// Turns UTF-8 whose characters are all below 256 into bytes. Protocols 0 to 2 write bytes in that
+// form.
 std::optional<std::string> utf8_to_latin1(std::string_view text);
 
-// At most 80 characters, those that cannot be printed as \xNN: foreign text in a message.
+// Makes foreign text fit for a message: at most 80 characters, with \xNN for those that cannot be
+// printed.
 std::string printable(std::string_view text);
 
 }  // namespace gantrain

@@ -7,29 +7,30 @@
 
 namespace gantrain {
 
-// One named stream of random numbers, counter-based (Philox 4x32-10, Salmon et al. 2011): a draw
-// is a pure function of (seed, purpose, iteration, phase, sample, element). There is no state, so
-// nothing to save, and no draw depends on how many ranks, threads or calls there are.
+// One named stream of random numbers. It is counter-based (Philox 4x32-10, Salmon et al. 2011): a
+// draw is a pure function of (seed, purpose, iteration, phase, sample, element). So there is no
+// state to save, and draws do not depend on the number of ranks, threads or calls.
 class Stream {
  public:
-  // `purpose` names the use ("z", "flip", "init/G/main.0.weight"); `iteration` counts iterations of
-  // training, or passes, or nothing; `phase` tells phases of one iteration apart where they must
-  // not share their draws.
+  // `purpose` names the use of the stream ("z", "flip", "init/G/main.0.weight"). `iteration` is an
+  // iteration of training or a pass over the data, or 0. `phase` differs between phases of one
+  // iteration that must not share their draws.
   Stream(uint64_t seed, std::string_view purpose, uint64_t iteration = 0, uint64_t phase = 0);
 
-  // Element `element` of `sample`'s draws: 32 random bits, or a double in [0, 1) of 32 bits.
+  // Return element `element` of the draws of `sample`: 32 random bits, or a double in [0, 1) of 32
+  // bits.
   uint32_t bits(uint64_t sample, uint32_t element) const;
   double uniform(uint64_t sample, uint32_t element) const;
 
-  // Whole number in [0, bound); bound at least 1. Bias below 2^-32.
+  // Returns a whole number in [0, bound); bound is at least 1. The bias is below 2^-32.
   uint64_t below(uint64_t bound, uint64_t sample, uint32_t element = 0) const;
 
-  // Fills out[0..count) with sample's elements 0..count: uniform [0, 1), standard normal
-  // (Box-Muller on pairs of elements).
+  // Fill out[0..count) with elements 0 to count - 1 of the sample: uniform in [0, 1), or standard
+  // normal (Box-Muller on pairs of elements).
   void uniform(float* out, int64_t count, uint64_t sample) const;
   void normal(float* out, int64_t count, uint64_t sample) const;
 
-  // Permutation of 0..count-1 (Fisher-Yates).
+  // Returns a random permutation of 0 to count - 1 (Fisher-Yates).
   std::vector<int64_t> permutation(int64_t count) const;
 
  private:

@@ -7,17 +7,18 @@
 
 namespace gantrain {
 
-// What forward passes in training mode would do to running statistics (batch normalisation's means
-// and variances). A phase returns this as a value instead of moving the buffers itself, so that it
-// can be run twice and leaves nothing behind.
+// The changes that forward passes in training mode make to running statistics (batch
+// normalisation's means and variances). A phase returns them as a value instead of changing the
+// buffers itself, so that it can be run twice and leaves nothing behind.
 class RunningStatistics {
  public:
-  // The tensor that a forward pass moves in the place of `buffer`. At the first call it is a copy
-  // of `buffer`; later calls return the same tensor, so that several forwards move it in turn.
+  // Returns the tensor that a forward pass changes in place of `buffer`. The first call returns a
+  // copy of `buffer`; later calls return the same tensor, so that several forward passes change it
+  // in turn.
   at::Tensor& next(const at::Tensor& buffer);
-  // Appends what `other` has noted. A buffer must not be in both.
+  // Appends the changes that `other` holds. A buffer must not be in both.
   void add(const RunningStatistics& other);
-  // Copies each moved tensor into its buffer.
+  // Copies each changed tensor into its buffer.
   void apply() const;
   bool empty() const { return moved_.empty(); }
 
@@ -28,9 +29,9 @@ class RunningStatistics {
   std::vector<Moved> moved_;
 };
 
-// While it lives, forward passes of this thread note in `into` how they would move running
-// statistics. Without one they move their buffers at once, as torch's modules do. Scopes nest: the
-// innermost counts. `into` must outlive it.
+// While this object lives, forward passes of this thread write their changes of running statistics
+// to `into`. Outside any such scope they change their buffers at once, as torch's modules do.
+// Scopes may be nested: the innermost one is used. `into` must outlive the scope.
 class RunningStatisticsScope {
  public:
   explicit RunningStatisticsScope(RunningStatistics& into);
@@ -42,7 +43,7 @@ class RunningStatisticsScope {
   RunningStatistics* outer_;
 };
 
-// Where this thread's forward passes note their running statistics, or null.
+// Returns the object to which this thread's forward passes write their running statistics, or null.
 RunningStatistics* noted_running_statistics();
 
 }  // namespace gantrain

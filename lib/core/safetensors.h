@@ -14,18 +14,19 @@ namespace gantrain {
 // Tensors with their names, in a fixed order.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// A safetensors file (format: 8-byte length, JSON header, one buffer), read by Python's
-// safetensors.
+// A file in the safetensors format: an 8-byte length, a JSON header, one buffer. Python's
+// safetensors reads and writes it too.
 struct TensorFile {
-  std::map<std::string, at::Tensor> tensors;    // on the CPU, own memory
+  std::map<std::string, at::Tensor> tensors;    // on the CPU, in memory of their own
   std::map<std::string, std::string> metadata;  // the header's __metadata__
 };
 
-// Throws UserError(kInput) naming the file, and the tensor where one is at fault: truncated, header
-// not JSON or over 100 MB, ranges outside the file, overlapping or of the wrong size.
+// Reads a file. Throws UserError(kInput) that names the file, and the tensor if one is at fault,
+// where the file is truncated, its header is no JSON or over 100 MB, or ranges lie outside the
+// file, overlap or have the wrong size.
 TensorFile load_safetensors(const std::filesystem::path& path);
 
-// Writes atomically. Tensors of any device and layout; names must differ.
+// Writes a file atomically. Tensors may have any device and layout; names must differ.
 void save_safetensors(const std::filesystem::path& path,
                       const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata);

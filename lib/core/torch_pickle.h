@@ -12,24 +12,25 @@
 
 namespace gantrain {
 
-// Globals that pickled tensors and what stands beside them name: torch's rebuilding functions,
-// storages and types; numpy's numbers and arrays.
+// Returns the globals that pickled tensors use: torch's rebuilding functions, storages and types,
+// and numpy's numbers and arrays, which stand beside them.
 std::set<std::string, std::less<>> torch_globals();
 
-// True for what torch's tensors and parameters are pickled as.
+// Whether the value is a tensor or parameter as torch pickles them.
 bool is_torch_tensor(const PickleValue& value);
 
-// Tensors of a pickle whose storages are torch.save streams of the time before zip files (magic
-// number, protocol 1001, keys, little-endian data). Each storage is copied once.
+// Reads the tensors of a pickle. Their storages are torch.save streams in the format from before
+// zip files (magic number, protocol 1001, keys, little-endian data). Each storage is copied once.
 class TorchTensors {
  public:
-  // `most_bytes`: what all tensors together may take; views could otherwise grow without end.
+  // `most_bytes` bounds the memory of all tensors together; without a bound, views of one storage
+  // could grow without end.
   TorchTensors(std::string source, int64_t most_bytes)
       : source_(std::move(source)), left_(most_bytes) {}
 
-  // A contiguous tensor on the CPU with memory of its own or its storage's. Throws
-  // UserError(kInput) naming source and `name`: not a tensor, a storage that is no such stream,
-  // sizes and strides that leave the storage.
+  // Returns a contiguous tensor on the CPU, in memory of its own or shared with its storage. Throws
+  // UserError(kInput) that names the source and `name` where the value is no tensor, its storage is
+  // not such a stream, or its sizes and strides leave the storage.
   at::Tensor read(const PickleValue& value, const std::string& name);
 
  private:
@@ -38,10 +39,11 @@ class TorchTensors {
 
   std::string source_;
   int64_t left_;
-  std::map<const char*, at::Tensor> storages_;  // by where their stream begins
+  std::map<const char*, at::Tensor> storages_;  // keyed by the start of their stream
 };
 
-// The storage in such a stream: one dimension, of the storage's type. Throws UserError(kInput).
+// Returns the storage in such a stream: one dimension, of the storage's type. Throws
+// UserError(kInput) if the stream is not well-formed.
 at::Tensor read_legacy_storage(std::string_view stream, const std::string& source);
 
 }  // namespace gantrain

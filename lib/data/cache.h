@@ -7,8 +7,9 @@
 
 namespace gantrain {
 
-// The same pictures, kept in memory once loaded while there is room. Which ones are kept never
-// changes: every pass visits all pictures, so that replacing the oldest would never hit.
+// Returns a data set of the same pictures that keeps loaded pictures in memory, up to max_bytes.
+// Kept pictures are never replaced: every pass visits all pictures, so a cache that replaced the
+// oldest would never have the next one.
 std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset, int64_t max_bytes);
 
 }  // namespace gantrain

@@ -17,14 +17,14 @@ namespace gantrain {
 struct RealBatch {
   at::Tensor images;  // uint8 [m, C, R, R]
   at::Tensor labels;  // int64 [m]; undefined without labels
-  int64_t first = 0;  // images that were handed out before the global batch, over all ranks
+  int64_t first = 0;  // images of all ranks before this global batch
   double waited = 0;  // seconds that next() had to wait
 };
 
-// Hands out one rank's share of consecutive global batches. options.workers threads prepare
-// batches ahead (workers + 2 at most); what comes out does not depend on their number. The threads
-// block all signals and use no parallelism of their own. The destructor waits for at most one
-// picture a thread.
+// Hands out one rank's share of consecutive global batches. options.workers threads prepare up to
+// workers + 2 batches ahead; the batches do not depend on their number. The threads block all
+// signals and use no parallelism of their own. The destructor waits until each thread has finished
+// its present picture.
 class Loader {
  public:
   // The first batch begins at image `first_image`, counted over all ranks from the start of the
@@ -40,7 +40,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch. Throws what a worker threw while preparing it, at every call from then on.
+  // Returns the next batch. If a worker threw while preparing it, this call and all further ones
+  // throw the same.
   RealBatch next();
 
  private:

@@ -57,7 +57,7 @@ void fields(DataOptions& o, Field&& field) {
   field("cache_mb", o.cache_mb, at_least(0), "memory a rank may use for decoded pictures, in MB");
 }
 
-// Short name for run folders: "shapes64", "photos64".
+// Returns a short name for run folders: "shapes64", "photos64".
 std::string short_name(const DataOptions& options);
 
 }  // namespace gantrain

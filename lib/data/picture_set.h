@@ -8,8 +8,9 @@
 
 namespace gantrain {
 
-// The pictures among a source's files: labels from dataset.json or folders, pictures verified,
-// channels decided, bad ones dropped or refused as options say. Throws UserError(kInput).
+// Makes a data set of the pictures among a source's files. It reads labels from dataset.json or
+// folders, verifies pictures, decides the channels, and leaves out or refuses bad pictures, as the
+// options say. Throws UserError(kInput).
 std::shared_ptr<const Dataset> make_picture_set(std::unique_ptr<Source> source,
                                                 const DataOptions& options,
                                                 const StopCheck& stop);

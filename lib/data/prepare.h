@@ -8,8 +8,9 @@
 
 namespace gantrain {
 
-// `image` as networks want it: options.resolution a side by options.fit and options.filter, with
-// the given number of channels. A picture that has the size already keeps its pixels.
+// Makes an image fit for the networks: options.resolution pixels a side by options.fit and
+// options.filter, with the given number of channels. A picture that has this size already keeps its
+// pixels.
 Image prepare(Image image, int64_t channels, const DataOptions& options);
 
 }  // namespace gantrain

@@ -8,9 +8,9 @@
 
 namespace gantrain {
 
-// Which picture is the n-th real image shown, counted over all ranks from 0. Pass p = n / size
-// over the data is a permutation keyed by (seed, p), so within a pass nothing is dropped or
-// repeated, and any n can be asked for at any time. Thread-safe.
+// Says which picture of the data is the n-th real image shown, counted over all ranks from 0. Pass
+// p = n / size is a permutation of the data keyed by (seed, p), so a pass drops and repeats
+// nothing, and any n can be asked for at any time. Thread-safe.
 class Sampler {
  public:
   Sampler(int64_t size, uint64_t seed, bool mirror);

@@ -13,20 +13,22 @@ namespace gantrain {
 
 struct BadPicture {
   int64_t picture = 0;
-  std::string reason;  // names the file
+  std::string reason;  // includes the file's name
 };
 
 struct ScanResult {
   bool color = false;           // at least one good picture is not grey
-  std::vector<BadPicture> bad;  // in order of the pictures
+  std::vector<BadPicture> bad;  // in the order of the pictures
 };
 
-// Which of `count` pictures to look at: all up to `limit`, else `limit` evenly spaced ones.
+// Returns which of `count` pictures to look at: all if they are at most `limit`, else `limit`
+// evenly spaced ones.
 std::vector<int64_t> evenly_spaced(int64_t count, int64_t limit);
 
-// Looks at the pictures on several threads; a UserError of `look` makes a picture bad. With
-// `stop_at_bad` the scan ends within a second of its start, or at once, after the first bad one.
-// Throws UserError(kStopped) when `stop` says so, and whatever else `look` throws.
+// Calls `look` for the pictures on several threads; a UserError that it throws makes the picture
+// bad. With `stop_at_bad` the scan ends after the first bad picture, though not before a second has
+// passed. Throws UserError(kStopped) where `stop` returns true, and every other exception of
+// `look`.
 ScanResult scan_pictures(const std::vector<int64_t>& pictures,
                          const std::function<ImageInfo(int64_t)>& look,
                          bool stop_at_bad,

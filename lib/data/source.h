@@ -8,27 +8,29 @@
 
 namespace gantrain {
 
-// Files by position, wherever they lie. Immutable; every member may be called from any thread, and
-// from a process forked since.
+// The files of a folder or archive, by position. Immutable; every member may be called from any
+// thread, also in a process forked later.
 class Source {
  public:
   virtual ~Source() = default;
 
-  // Relative paths with '/', sorted bytewise, without hidden files.
+  // Returns relative paths with '/', sorted bytewise, without hidden files.
   virtual const std::vector<std::string>& files() const = 0;
-  // Whole content. Throws UserError(kInput) naming the file.
+  // Returns the whole content. Throws UserError(kInput) that names the file.
   virtual std::string read(size_t file) const = 0;
-  // What to call the file in messages.
+  // Returns the file's name for messages.
   virtual std::string name(size_t file) const = 0;
 };
 
-// Every file below `path`, links followed. Throws UserError(kInput) naming what cannot be read.
+// Opens every file below `path` and follows links. Throws UserError(kInput) that names what cannot
+// be read.
 std::unique_ptr<Source> open_folder(const std::string& path);
 
-// Every entry of a zip archive, stored or deflated. Throws UserError(kInput) naming the archive.
+// Opens every entry of a zip archive, stored or deflated. Throws UserError(kInput) that names the
+// archive.
 std::unique_ptr<Source> open_zip(const std::string& path);
 
-// True where a part of the path begins with a dot, or is macOS' "__MACOSX".
+// Whether a part of the path begins with a dot or is macOS' "__MACOSX".
 bool is_hidden(std::string_view path);
 
 }  // namespace gantrain

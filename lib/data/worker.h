@@ -6,8 +6,8 @@
 
 namespace gantrain {
 
-// A thread that blocks all signals from its first instruction on, so that they reach the thread
-// that handles them. `body` must not throw.
+// Starts a thread that blocks all signals from its first instruction on, so that signals reach the
+// thread that handles them. `body` must not throw.
 std::thread start_worker(std::function<void()> body);
 
 }  // namespace gantrain

@@ -22,9 +22,10 @@ at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim);
 // Throws UserError(kInput) naming file and both shapes.
 at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim);
 
-// Between a (t = 0) and b (t = 1), both exact. Spherical (Shoemake 1985): along the great circle
-// through both directions at even speed, a straight line where they are parallel; of one vector of
-// any shape. Linear: a straight line.
+// Interpolates between a (t = 0) and b (t = 1), exact at both ends. Spherical interpolation
+// (Shoemake 1985) goes along the great circle through both directions at even speed, and along a
+// straight line where they are parallel; it takes one vector of any shape. Linear interpolation
+// goes along a straight line.
 at::Tensor spherical(const at::Tensor& a, const at::Tensor& b, double t);
 at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t);
 

@@ -6,9 +6,9 @@
 
 namespace gantrain {
 
-// A path through key latents, frame by frame. Keys are met exactly, at frames 0, frames, 2*frames,
-// ...; an open path ends with the last key's own frame, a closed one before the first key's comes
-// again, so that it can be played in a loop without a stop.
+// A path through key latents, frame by frame. It meets the keys exactly, at frames 0, frames,
+// 2*frames, ... An open path ends with the last key's own frame. A closed path ends just before the
+// first key's frame would come again, so that it can be played in a loop without a stop.
 struct Walk {
   int64_t keys = 2;     // at least 2
   int64_t frames = 60;  // from one key to the next, at least 1

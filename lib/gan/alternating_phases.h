@@ -11,16 +11,17 @@ namespace gantrain {
 
 using PhaseLoss = std::function<PhaseOutput(const PhaseInput&)>;
 
-// D's phase "D", and after D.steps of them G.steps phases of G: "G", "G2", ... D's phase has number
-// 0 among the draws of an iteration, G's phases count from 1. In these losses every active
-// parameter takes part (Phase::all_parameters_used).
+// Makes the phases of two players that are trained in turn. Each iteration has one phase of D, "D";
+// in every D.steps-th iteration G.steps phases of G follow it: "G", "G2", ... In the keys of draws
+// D's phase has number 0, and G's phases count from 1. The phases promise that every active
+// parameter takes part in the losses (Phase::all_parameters_used).
 std::vector<Phase> alternating_phases(Player& D,
                                       const PhaseLoss& d_loss,
                                       Player& G,
                                       const PhaseLoss& g_loss);
 
-// Lets the parameters of a network that grows take part as `stage` says. `net` and `stage` must
-// outlive the player.
+// Makes the parameters of a growing network active or inactive as `stage` says. `net` and `stage`
+// must outlive the player.
 template <class Net>
 void follow_stage(Player& player, const Net& net, const Stage& stage) {
   player.active = [&net, &stage](const std::string& parameter) {

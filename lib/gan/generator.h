@@ -16,23 +16,25 @@ class Module;
 
 namespace gantrain {
 
-// A trained generator: sample grids, metrics, `gantrain generate`. Everything is in evaluation mode
-// and without gradients; tensors are float32, on any device; what comes out is on the network's.
+// A trained generator, used for sample grids, metrics and `gantrain generate`. It computes in
+// evaluation mode, without gradients and in float32. Inputs may lie on any device; results lie on
+// the network's device.
 class Generator {
  public:
   virtual ~Generator() = default;
-  // Its state is the content of the model file.
+  // Returns the network, whose parameters and buffers are the content of a model file.
   virtual std::shared_ptr<torch::nn::Module> network() = 0;
   virtual int64_t z_dim() const = 0;
   virtual int64_t classes() const { return 0; }
-  // z [N, z_dim], labels int64 [N] or undefined -> [N, C, R, R], about [-1, 1].
+  // Makes pictures [N, C, R, R], about in [-1, 1], of z [N, z_dim] and labels, int64 [N] or
+  // undefined.
   virtual at::Tensor images(const at::Tensor& z,
                             const at::Tensor& labels,
                             const SynthesisOptions& options = {}) = 0;
 
-  // Style-based generators: the layers' latents w [N, num_ws, w_dim], truncated as the
-  // options say, and pictures of them. num_ws() = 0: there is no such space, and the two must not
-  // be called.
+  // Style-based generators: map() returns the layers' latents w [N, num_ws, w_dim], truncated as
+  // the options say, and synthesize() returns the pictures of such latents. Where num_ws() is 0 the
+  // generator has no w, and neither function may be called.
   virtual int64_t num_ws() const { return 0; }
   virtual int64_t w_dim() const { return 0; }
   virtual at::Tensor map(const at::Tensor& z,
@@ -40,11 +42,13 @@ class Generator {
                          const SynthesisOptions& options);
   virtual at::Tensor synthesize(const at::Tensor& ws, const SynthesisOptions& options);
   virtual bool has_noise() const { return false; }  // whether it has noise inputs
-  // Sizes in pixels of a progressive network's stages, smallest first; empty: it has none.
+  // Returns the sizes in pixels of a progressive network's stages, smallest first; empty for other
+  // networks.
   virtual std::vector<int64_t> levels() const { return {}; }
 
-  // Copies a model file's tensors into the network. Throws UserError(kInput) naming `source` and
-  // the tensor that does not fit; a recipe may do without buffers that can be had otherwise.
+  // Copies the tensors of a model file into the network. Throws UserError(kInput) that names
+  // `source` and the tensor that does not fit. A recipe may accept a file without some buffers
+  // where it can make them by other means.
   virtual void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 };
 

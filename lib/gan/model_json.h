@@ -17,14 +17,14 @@ namespace gantrain {
 // A model file's content.
 struct ModelContent {
   Json model;                                 // "gantrain.model"
-  std::map<std::string, at::Tensor> tensors;  // the generator's (EMA); "G." and "D.": the players'
+  std::map<std::string, at::Tensor> tensors;  // generator's average; "G.", "D.": raw networks
 };
 
 namespace detail {
 
-// A field called "group.key" stands in the object `group`; where it is not there, or null, it may
-// stand beside the group as "key". Null where it is neither. Throws UserError(kInput) where the
-// group is not an object.
+// Returns the value of a field, or null where it is absent or null. A field called "group.key" is
+// read from the object `group`; where it is not there it may stand outside the group as "key".
+// Throws UserError(kInput) where the group is not an object.
 const Json* model_entry(const Json& model, const std::string& source, const std::string& path);
 Json& new_model_entry(Json& model, const std::string& path);
 
@@ -44,7 +44,7 @@ struct OptionalOf<std::optional<T>> {
   static constexpr bool is = true;
 };
 
-// Nothing if `json` is not of the JSON type that a T is written in: a number in quotes is no
+// Reads a T. Returns nothing if `json` does not have the JSON type of a T: a number in quotes is no
 // number.
 template <class T>
 std::optional<T> model_value(const Json& json) {
@@ -55,7 +55,8 @@ std::optional<T> model_value(const Json& json) {
   return fits ? Value<T>::from_text(text_of(json)) : std::nullopt;
 }
 
-// Calls one(path, member, check) for each member that is no struct with fields of its own.
+// Calls one(path, member, check) for each member, at any depth, that is not itself a struct with
+// fields().
 template <class One>
 struct EachEntry {
   One& one;
@@ -78,9 +79,9 @@ struct EachEntry {
 
 }  // namespace detail
 
-// "gantrain.model" of a network whose sizes are a struct with fields(): {"recipe": name, fields}. A
-// field whose name has a dot, "mapping_kwargs.num_layers", stands in an object of that name. An
-// optional without a value is null.
+// Makes the "gantrain.model" of a network whose sizes are a struct with fields(): {"recipe": name,
+// fields}. A field whose name has a dot, as "mapping_kwargs.num_layers", is written into an object
+// named by the part before the dot. An optional without a value becomes null.
 template <class Shape>
 Json model_json(const std::string& recipe, Shape shape) {
   Json model = {{"recipe", recipe}};
@@ -97,9 +98,10 @@ Json model_json(const std::string& recipe, Shape shape) {
   return model;
 }
 
-// Takes the fields that `model` has into `shape`. What is absent or null stays as it is; other
-// members are passed over; a field "group.key" may also stand outside its group. `model` may be
-// null. Throws UserError(kInput) naming `source` and the field that is not what it must be.
+// Reads into `shape` the fields that `model` has. Fields that are absent or null keep their value,
+// and unknown members are ignored; a field "group.key" may also stand outside its group as "key".
+// `model` may be null. Throws UserError(kInput) that names `source` and the field whose type or
+// range is wrong.
 template <class Shape>
 void read_model(const Json& model, const std::string& source, Shape& shape) {
   if (model.is_null()) return;
@@ -119,9 +121,10 @@ void read_model(const Json& model, const std::string& source, Shape& shape) {
   fields(shape, detail::EachEntry<decltype(read)>{read, ""});
 }
 
-// Arguments of an official generator's constructor, in the header of a file with its weights:
-// "config", members of "G" before those that both networks have. Empty without a header. Throws
-// UserError(kInput) naming `source` where it is not JSON.
+// Returns the arguments of an official generator's constructor, from the header of a file with its
+// weights: the members of "config" that both networks share, overridden by the members of its "G".
+// Empty without such a header. Throws UserError(kInput) that names `source` where the header is not
+// JSON.
 Json official_arguments(const TensorFile& file, const std::string& source);
 
 }  // namespace gantrain

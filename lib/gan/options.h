@@ -55,7 +55,7 @@ void fields(RmspropOptions& o, Field&& field) {
   field("eps", o.eps, between(0, 1), "added to the root of the square's mean");
 }
 
-// How one network (player) is trained; sections "G" and "D".
+// How one network (a player) is trained: the sections "G" and "D" of the configuration.
 struct PlayerOptions {
   OptimizerKind optimizer = OptimizerKind::kAdam;
   AdamOptions adam;

@@ -44,10 +44,10 @@ struct PhaseInput {
 // Values by name, in the order in which they were made.
 using Statistics = std::vector<std::pair<std::string, at::Tensor>>;
 
-// What became of a micro-batch. Nothing was waited for.
+// The result of a micro-batch. Its tensors are still on the device; nothing has waited for them.
 struct PhaseOutput {
   at::Tensor loss;             // [], the mean over the micro-batch, with its graph
-  Statistics statistics = {};  // their means go to stats.jsonl: {"Loss/scores/real", [n]}
+  Statistics statistics = {};  // for stats.jsonl, by name: {"Loss/scores/real", [n]}
   Statistics sums = {};        // added up over the global batch for the AllReducedSum of that name
   Carry carried = {};          // used where PhaseInput::hands_over says so
   RunningStatistics running = {};  // how the forward passes move running statistics
@@ -56,7 +56,7 @@ struct PhaseOutput {
 // One loss, one backward, one reduction, one optimizer step.
 struct Phase {
   std::string name;  // "D", "G", "Dreg"
-  Player& player;    // whom it trains
+  Player& player;    // the player that it trains
   // A function of the input's values, of the networks and of what the recipe keeps between
   // iterations: called twice it gives the same bits and leaves nothing behind.
   std::function<PhaseOutput(const PhaseInput&)> loss;
@@ -64,8 +64,8 @@ struct Phase {
   Role role = Role::kMain;
   // Factor of the gradient, not of what is reported: the interval, for lazy regularisation.
   double gain = 1;
-  // A promise: every active parameter of the player takes part in this loss, always. Then nobody
-  // searches for those that do not; a promise that is broken ends the run.
+  // A promise: every active parameter of the player takes part in this loss in every call. Then
+  // nothing searches for unused parameters, and a broken promise ends the run.
   bool all_parameters_used = false;
   // The player whose next due phase of the same iteration takes PhaseOutput::carried. The graph of
   // its network is then recorded here too. Not with accumulation, which would keep the graphs of

@@ -21,31 +21,33 @@ class GradientSync;
 
 // A network that is trained, with options of its own.
 struct Player {
-  std::string name;  // "G", "D": also its section of the configuration
+  std::string name;  // "G" or "D"; also names the section of the configuration
   std::shared_ptr<torch::nn::Module> network;
   PlayerOptions options;
-  // The children that recipes call by themselves. "" is the whole network.
+  // Names of the network's children that recipes call one by one; "" stands for the whole network.
   std::vector<std::string> parts = {""};
-  // A network that is regularised at every i-th turn takes i + 1 steps in i turns. Adam's rate and
-  // memory are then those of i / (i + 1) steps (Karras et al. 2020a, app. B); this is that share.
+  // The share of the optimizer's steps that the main loss makes. A network that is regularised at
+  // every i-th iteration takes i + 1 steps in i iterations; the share is then i / (i + 1), and
+  // Adam's learning rate and betas are corrected by it (Karras et al. 2020a, app. B).
   double step_share = 1;
-  // Of a network that grows: whether a parameter takes part in the present stage. The others are
-  // frozen and cost nothing. Null: all do. The step asks again when a stage begins.
+  // Whether a parameter of a growing network takes part in the present stage. Other parameters are
+  // frozen and cost nothing. Null: all take part. The training step asks again when a stage begins.
   std::function<bool(const std::string& parameter)> active = nullptr;
-  // What makes this player's gradients the mean over ranks, while the player is being trained; else
-  // null. Set by the step.
+  // Averages this player's gradients over ranks. It is null except while the training step trains
+  // the player.
   GradientSync* sync = nullptr;
 
-  // Handles say here that `part` was called and gave `output`, which wrapper mode needs to know.
+  // Handles report here that `part` was called and returned `output`; the wrapper mode of DDP needs
+  // this.
   void called(const std::string& part, const at::Tensor& output) const;
-  // While the scope lives, what is computed belongs to the block "G" or "G.synthesis".
+  // Returns a scope: while it lives, computations belong to the block "G" or "G.synthesis".
   BlockScope as_block(const std::string& part) const;
 };
 
-// Recipes call a network through its handle, like a function, so that the trainer sees the call
-// whatever the DDP mode is. LibTorch's C++ modules have no forward hooks: a call that goes around
-// its handle is not seen, and in wrapper mode it is an error at backward. A network returns a
-// tensor, or a pair, tuple or vector of tensors.
+// Calls a network like a function, so that the training step sees the call in every DDP mode.
+// Recipes call their networks only through handles, because LibTorch's C++ modules have no forward
+// hooks: a call around the handle is not seen, and in wrapper mode it ends in an error at backward.
+// A network returns a tensor, or a pair, tuple or vector of tensors.
 template <class Net>
 class Handle {
  public:
@@ -57,7 +59,7 @@ class Handle {
     const BlockScope named = player_->as_block(part_);
     return seen(net_->forward(std::forward<Args>(args)...));
   }
-  // A member function that is not forward: G.call(&Net::encode, x).
+  // Calls a member function other than forward: G.call(&Net::encode, x).
   template <class Method, class... Args>
   auto call(Method method, Args&&... args) const {
     const BlockScope named = player_->as_block(part_);

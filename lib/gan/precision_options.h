@@ -19,10 +19,10 @@ constexpr std::array<std::string_view, 4> names(Amp) { return {"off", "auto", "f
 enum class PrecisionMode { kAutocast, kBlocks };
 constexpr std::array<std::string_view, 2> names(PrecisionMode) { return {"autocast", "blocks"}; }
 
-// What a loss is multiplied by before its backward pass in float16.
+// The factor of a loss before its backward pass in float16.
 struct LossScale {
   enum class Kind { kAuto, kDynamic, kFixed };
-  Kind kind = Kind::kAuto;  // auto: dynamic under autocast, 1 with precision.mode=blocks
+  Kind kind = Kind::kAuto;  // auto: dynamic with autocast, 1 with precision.mode=blocks
   double fixed = 1;
 };
 
@@ -33,7 +33,8 @@ struct Value<LossScale> {
   static Json to_json(const LossScale& value);
 };
 
-// Mixed precision: Micikevicius et al. 2018. The numbers are torch's GradScaler's.
+// Options of mixed precision (Micikevicius et al. 2018). The defaults are those of torch's
+// GradScaler.
 struct PrecisionOptions {
   Amp amp = Amp::kOff;
   PrecisionMode mode = PrecisionMode::kAutocast;
@@ -73,13 +74,14 @@ void fields(PrecisionOptions& o, Field&& field) {
 }
 
 enum class ComputeType { kFloat32, kFloat16, kBfloat16 };
-// What convolutions and products compute in, islands apart.
+// Returns the type that convolutions and products compute in, apart from layers that stay in
+// float32.
 ComputeType compute_type(const PrecisionOptions& options, bool on_gpu);
-// Whether losses are scaled by a number that moves.
+// Whether the factor of the losses changes during the run.
 bool scales_dynamically(const PrecisionOptions& options);
 
-// Throws UserError(kUsage) for what does not go together: blocks that the recipe does not have or
-// in bf16, lowering networks of float64.
+// Throws UserError(kUsage) for options that contradict each other: mode=blocks with a recipe that
+// has no such blocks, or in bf16; half precision for networks of float64.
 void check_options(const PrecisionOptions& options, const RecipeFacts& recipe, bool float64);
 
 }  // namespace gantrain

@@ -19,7 +19,7 @@
 
 namespace gantrain {
 
-// What a recipe is built from.
+// The values that a recipe is built from.
 struct RecipeContext {
   const Config& config;
   uint64_t seed = 0;
@@ -30,41 +30,44 @@ struct RecipeContext {
   at::ScalarType dtype;
 };
 
-// What a tensor of a network here is called in a network of another size; empty: that one has no
+// Maps the name of a tensor to its name in a network of another size; "" where that network has no
 // such tensor.
 using TensorNames = std::function<std::string(const std::string& name)>;
 
-// A model family in training: what is trained, by which phases, in their order. Knows no ranks, no
-// files, no optimizers. All ranks build the same one.
+// A model family in training: its networks and its phases in their order. It knows nothing of
+// ranks, files or optimizers. All ranks build the same recipe.
 class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual std::vector<Player*> players() = 0;  // the generator first
   virtual const std::vector<Phase>& phases() const = 0;
   virtual std::vector<AllReducedSum> sums() { return {}; }
-  // Hyperparameters that phases use and that may move with the images seen. The step moves them
-  // before each iteration.
+  // Returns the hyperparameters of phases that may change with the images seen. The training step
+  // updates them before each iteration.
   virtual std::vector<DeviceNumber*> numbers() { return {}; }
-  // An iteration ends, on every rank; its sums have been handed back. Returns what is to be
-  // reported of it once a rank.
+  // Ends an iteration, on every rank, after its reduced sums were handed back. Returns statistics
+  // of this rank for the report.
   virtual Statistics end_iteration(int64_t /*iteration*/) { return {}; }
-  // What the user should know now, each thing once. Called at ticks, when waiting for the device
-  // does no harm.
+  // Returns warnings for the user, each of them once. It is called at ticks, where waiting for the
+  // device does no harm.
   virtual std::vector<std::string> warnings() { return {}; }
-  // What is saved beside networks and optimizers, equal on all ranks between iterations: running
-  // means, the augmentation's strength. The tensors themselves; a resume copies into them.
+  // Returns what is saved beside networks and optimizers, equal on all ranks between iterations:
+  // running means, the augmentation's strength. These are the tensors themselves; a resume copies
+  // into them.
   virtual NamedTensors state() { return {}; }
-  // Samples that normalise each other (minibatch standard deviation): the micro-batch should be a
-  // multiple of it.
+  // Returns how many samples normalise each other (minibatch standard deviation); the micro-batch
+  // should be a multiple of this number.
   virtual int64_t batch_group() const { return 1; }
-  // Of a recipe whose networks grow: when its stages are. Empty: it has one stage for ever.
+  // Returns the stages of a recipe whose networks grow; empty for other recipes.
   virtual const Schedule& schedule() const;
-  // A stage begins, or is gone on with: networks and Player::active are that stage's from now on.
+  // Begins a stage, or continues in it after a resume: from now on networks and Player::active are
+  // those of the stage.
   virtual void enter(const Stage& /*stage*/) {}
-  // Names of the players' tensors in a model file with these, for --init-from. A file's networks
-  // may be of another size, and names of networks that grow count from their full size.
+  // Returns the mapping from the players' tensor names to the names in a model file with these
+  // tensors, for --init-from. The file's networks may have another size, and some names of growing
+  // networks count from the full size.
   virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file) const;
-  // "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
+  // Returns the "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };
 
@@ -75,14 +78,15 @@ struct TensorFile;
 struct RecipeRow {
   const RecipeFacts& facts;
   std::unique_ptr<Recipe> (*make)(const RecipeContext&);
-  // A generator for a model file's tensors; `model` may be empty: sizes are read off the tensors.
-  // Throws UserError(kInput) naming the tensor that does not fit.
+  // Makes a generator that a model file's tensors fit. `model` is the file's "gantrain.model";
+  // where it is empty, the sizes are read off the tensors. Throws UserError(kInput) that names the
+  // tensor that does not fit.
   std::unique_ptr<Generator> (*make_generator)(const Json& model,
                                                const std::map<std::string, at::Tensor>& tensors,
                                                const std::string& source);
   bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
-  // The recipe's model of a file with its authors' names and layouts (gan/model_json.h); null: it
-  // has no such files. Throws UserError(kInput) naming `source` and what does not fit.
+  // Converts a file that has its authors' names and layouts (gan/model_json.h). Null: the recipe
+  // knows no such files. Throws UserError(kInput) that names `source` and what does not fit.
   ModelContent (*import_official)(const TensorFile& file, const std::string& source) = nullptr;
 };
 

@@ -10,29 +10,29 @@
 
 namespace gantrain {
 
-// What can be said of a recipe without LibTorch, so that the thin program knows it too. Each recipe
-// has one such record, facts() in its options.h; app/schema.cpp lists them. What computes stands in
+// What is known of a recipe without LibTorch, so that the thin program can use it. Each recipe has
+// one such record, facts() in its options.h; app/schema.cpp lists them. The part that computes is
 // RecipeRow (gan/recipe.h), which refers to this record.
 struct RecipeFacts {
   std::string name;
-  // Adds all keys that are the recipe's own, with their defaults.
+  // Adds all configuration keys of the recipe with their defaults.
   void (*add_keys)(Schema& schema) = nullptr;
   // Throws UserError(kUsage) unless networks can be built for pictures of `resolution` pixels a
   // side.
   void (*check_resolution)(int64_t resolution) = nullptr;
   // Whether data.cond=auto uses the labels that the data has; null: the recipe is unconditional.
   bool (*wants_labels)(const Config& config) = nullptr;
-  // Chooses, for a run of that many ranks, what is left to choose, and returns lines that say what
-  // and why. Chosen values have an origin that begins with "auto"; a value that has such an origin
-  // already stays as it is. Throws UserError(kUsage) for values that do not go together. Null:
-  // there is nothing to choose.
+  // Fills in automatic values for a run of that many ranks, and returns lines that say what was
+  // chosen and why. The origin of a chosen value begins with "auto"; values that already have such
+  // an origin stay. Throws UserError(kUsage) for values that contradict each other. Null: there is
+  // nothing to choose.
   std::vector<std::string> (*complete)(Config& config, int64_t ranks) = nullptr;
-  // When the networks grow, read from a complete configuration; null: they never do.
+  // Returns the stages of growth from a complete configuration; null: the networks never grow.
   Schedule (*schedule)(const Config& config) = nullptr;
-  // Has half-precision blocks of its own, which precision.mode=blocks uses.
+  // Whether the recipe has half-precision blocks of its own, which precision.mode=blocks uses.
   bool has_blocks = false;
-  // `gantrain import FILE --recipe NAME` reads safetensors whose tensors have the names of the
-  // authors' own variables.
+  // Whether `gantrain import FILE --recipe NAME` can read safetensors files whose tensors have the
+  // names of the authors' own variables.
   bool has_official_names = false;
 
   // Whether the recipe can use labels at all.

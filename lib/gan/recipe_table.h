@@ -8,10 +8,11 @@
 
 namespace gantrain {
 
-// The recipes that a program has; app/recipes.h makes the one of gantrain.
+// The recipes that a program has; app/recipes.h makes the program's table.
 using RecipeTable = std::vector<RecipeRow>;
 
-// Throws UserError(kInput) naming a recipe that the table does not have.
+// Returns a recipe by name. Throws UserError(kInput) that names it where the table does not have
+// it.
 const RecipeRow& find_recipe(const RecipeTable& recipes, const std::string& name);
 
 }  // namespace gantrain

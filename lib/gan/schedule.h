@@ -17,17 +17,18 @@ struct Stage {
   int64_t resolution = 0;  // pixels
   bool fading = false;     // its newest layers are faded in: alpha grows from 0 to 1
   int64_t batch = 0;
-  double lr_factor = 1;  // of both players' learning rates
+  double lr_factor = 1;  // factor of both players' learning rates
 };
 
-// "4:512, 8:256, 32": a value for each resolution named, the last one for all others.
+// A table of values by resolution, in text "4:512, 8:256, 32": one for each resolution named, and a
+// last one for all others.
 using SizeTable = std::map<int64_t, double>;  // key 0: all others
 
-// Throws UserError(kUsage) naming `key` when the text is not such a table.
+// Reads a table. Throws UserError(kUsage) that names `key` where the text is not such a table.
 SizeTable parse_size_table(const std::string& text, const std::string& key);
 
-// Karras et al. 2018a, sec. 3: the first resolution is trained for `stable`, each further one faded
-// in for `fade` and then trained for `stable`.
+// Options of progressive growing (Karras et al. 2018a, sec. 3). The first resolution is trained for
+// `stable` images; each further one is faded in for `fade` images and then trained for `stable`.
 struct ScheduleOptions {
   int64_t start = 4;
   Kimg fade{600'000};
@@ -51,7 +52,7 @@ void fields(ScheduleOptions& o, Field&& field) {
   field("reset_optimizers", o.reset_optimizers, "moments start at zero at each stage");
 }
 
-// What a progressive recipe trains when: a pure function of images seen, the same on all ranks.
+// The stages of a progressive recipe: a pure function of the images seen, the same on all ranks.
 class Schedule {
  public:
   Schedule() = default;
@@ -59,20 +60,22 @@ class Schedule {
 
   bool empty() const { return stages_.empty(); }
   const std::vector<Stage>& stages() const { return stages_; }
-  // Number of the stage that trains the next image.
+  // Returns the number of the stage that trains the next image.
   int64_t stage_at(int64_t images_seen) const;
-  // Weight of the newest layers: 1 outside fades.
+  // Returns the weight of the newest layers, in [0, 1]; 1 outside fades.
   double alpha_at(int64_t images_seen) const;
-  // Iterations that take `images`, each of its stage's batch.
+  // Returns how many iterations it takes to see `images` images, each iteration with its stage's
+  // batch.
   int64_t iterations_to(int64_t images) const;
-  // "stage 3 of 5: 16 pixels, fading in".
+  // Returns the name of a stage: "stage 3 of 5: 16 pixels, fading in".
   std::string name_of(int64_t stage) const;
 
  private:
   std::vector<Stage> stages_;
 };
 
-// The stages up to `resolution`; throws UserError(kUsage) naming the key that does not fit.
+// Makes the stages up to `resolution`. Throws UserError(kUsage) that names the key that does not
+// fit.
 Schedule make_schedule(const ScheduleOptions& options, int64_t resolution);
 
 }  // namespace gantrain

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGroup = 4;  // samples of a minibatch standard deviation
 
-// Not given by the user, nor chosen before.
+// Whether a key was neither given by the user nor chosen before.
 bool is_free(const Config& config, const std::string& key) {
   return !config.given(key) && !starts_with(config.origin(key), "auto");
 }
@@ -54,7 +54,7 @@ SizeTable table_of(const Config& config, const std::string& key, const std::stri
   return parse_size_table(is_auto(config, key) ? automatic : text_of(config.get(key)), key);
 }
 
-// Rates that follow a batch of the user's own, from those that stand beside the table's.
+// Scales the learning rates of a table of batches to the batch that the user has given.
 SizeTable scaled(const SizeTable& rates,
                  const SizeTable& table,
                  int64_t batch,

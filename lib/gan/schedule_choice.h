@@ -9,24 +9,25 @@
 
 namespace gantrain {
 
-// One row of a progressive recipe's table: what its authors used from so many devices on.
+// One row of a recipe's table: the batch and learning rates that its authors used with `ranks`
+// devices or more.
 struct ScheduleRow {
   int64_t ranks;
   std::string batch, lr_factor;  // as in ScheduleOptions
 };
 
-// Fills in schedule.batch, schedule.lr_factor and train.batch (that of the first stage) where the
-// user has not, for that many ranks. A train.batch of the user's replaces the whole table of
-// batches, and train.lr_scale then moves the rates of each stage. Batches become multiples of the
-// ranks, and of 4 images a rank where they are that large (the group of the minibatch standard
-// deviation). Origins begin with "auto"; what has such an origin stays. Returns lines that say what
-// was chosen and why.
+// Fills in schedule.batch, schedule.lr_factor and train.batch (the first stage's batch) for that
+// many ranks, where the user has not given them. If the user has given train.batch, this batch is
+// used in all stages, and train.lr_scale then scales each stage's learning rates. Batches become
+// multiples of the number of ranks, and multiples of 4 images per rank where they are that large
+// (the group of the minibatch standard deviation). Origins of chosen values begin with "auto";
+// values that already have such an origin stay. Returns lines that say what was chosen and why.
 std::vector<std::string> choose_schedule(Config& config,
                                          int64_t ranks,
                                          const std::vector<ScheduleRow>& rows);
 
-// The schedule of a complete configuration; throws UserError(kUsage) naming the key that does not
-// fit.
+// Returns the schedule of a complete configuration. Throws UserError(kUsage) that names the key
+// that does not fit.
 Schedule schedule_of(const Config& config);
 
 // Throws UserError(kUsage) unless networks that double their size can end at `resolution` pixels: a

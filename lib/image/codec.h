@@ -8,7 +8,8 @@
 
 namespace gantrain {
 
-// Inside of module image: one decoder a format, each given bytes that carry its signature.
+// Internal to lib/image: the decoders, one for each format. Each takes bytes that begin with its
+// format's signature.
 
 Image decode_png(std::string_view bytes, const std::string& name);
 ImageInfo png_info(std::string_view bytes, const std::string& name);
@@ -20,13 +21,14 @@ void verify_jpeg(std::string_view bytes, const std::string& name);
 Image decode_webp(std::string_view bytes, const std::string& name);
 ImageInfo webp_info(std::string_view bytes, const std::string& name);
 
-// EXIF orientation of a JPEG file, 1..8; 1 when there is none or it makes no sense.
+// Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
 int jpeg_orientation(std::string_view bytes);
 
-// Throws UserError(kInput) when a picture is empty or larger than kMaxImageSide, kMaxImagePixels.
+// Throws UserError(kInput) where a picture is empty or larger than kMaxImageSide or
+// kMaxImagePixels.
 void check_size(int64_t width, int64_t height, const std::string& name, std::string_view format);
 
-// Throws std::invalid_argument when the members of `image` contradict each other.
+// Throws std::invalid_argument where the members of `image` contradict each other.
 void check_image(const Image& image);
 
 }  // namespace gantrain

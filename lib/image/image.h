@@ -17,31 +17,31 @@ struct Image {
   std::vector<uint8_t> pixels;  // [height, width, channels], 0..255
 };
 
-// What the header of a file promises.
+// Size and channels that the header of a file states.
 struct ImageInfo {
   int64_t width = 0;
   int64_t height = 0;
   int64_t channels = 0;
 };
 
-// Pictures larger than this are refused before any memory is taken for them.
+// Larger pictures are refused before any memory is taken for them.
 inline constexpr int64_t kMaxImageSide = 32768;
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 
-// Decodes PNG, JPEG or WebP, recognised by content. 16 bits are rounded to 8, palettes become RGB
-// (RGBA with transparency), CMYK becomes RGB, the EXIF orientation of a JPEG is applied. `name` is
-// only for messages. Throws UserError(kInput) "NAME: broken PNG: reason" on truncated or corrupt
-// input; warnings of the JPEG decoder count as corruption.
+// Decodes PNG, JPEG or WebP, which it recognises by the content. 16 bits are rounded to 8, palettes
+// become RGB (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation of a JPEG is
+// applied. `name` is used only in messages. Throws UserError(kInput) "NAME: broken PNG: reason" for
+// truncated or corrupt input; warnings of the JPEG decoder count as corruption.
 Image decode_image(std::string_view bytes, const std::string& name);
 
-// Throws what decode_image would throw, and is cheaper where the format allows.
+// Throws what decode_image() would throw; it is cheaper where the format allows it.
 void verify_image(std::string_view bytes, const std::string& name);
 
 // Reads the header alone; the pixels may still be broken. The size is that of the stored picture,
-// before any EXIF rotation. Throws UserError(kInput) as decode_image.
+// before any EXIF rotation. Throws UserError(kInput) as decode_image() does.
 ImageInfo image_info(std::string_view bytes, const std::string& name);
 
-// True for names that end in png, jpg, jpeg or webp, in any case.
+// Whether a name ends in png, jpg, jpeg or webp, in any case.
 bool is_image_name(std::string_view name);
 
 // Whole files in memory. PNG and WebP take 1 to 4 channels, JPEG 1 or 3 (alpha is laid over white).

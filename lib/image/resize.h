@@ -9,8 +9,8 @@
 
 namespace gantrain {
 
-// Antialiased reconstruction filters with Pillow's conventions: the support grows with the scale
-// when a picture shrinks. Lanczos has 3 lobes, bicubic is Keys' with a = -0.5.
+// Antialiased reconstruction filters with Pillow's conventions: the filter's support grows with the
+// scale when a picture shrinks. Lanczos has 3 lobes; bicubic is Keys' filter with a = -0.5.
 enum class Filter { kLanczos, kBicubic, kBilinear, kBox };
 constexpr std::array<std::string_view, 4> names(Filter) {
   return {"lanczos", "bicubic", "bilinear", "box"};
@@ -22,7 +22,7 @@ struct Size {
   int64_t height = 0;
 };
 
-// Part of a picture; its edges may lie between pixels.
+// A part of a picture; its edges may lie between pixels.
 struct Box {
   double left = 0;
   double top = 0;
@@ -30,8 +30,8 @@ struct Box {
   double height = 0;
 };
 
-// The part `box` of `image` resampled to `size`. Pixels outside the box have no influence. Alpha
-// is premultiplied while resampling.
+// Resamples the part `box` of `image`, or the whole image, to `size`. Pixels outside the box have
+// no influence. Alpha is premultiplied while resampling.
 Image resize(const Image& image, const Box& box, Size size, Filter filter);
 Image resize(const Image& image, Size size, Filter filter);
 

@@ -10,7 +10,7 @@
 
 namespace gantrain {
 
-// What a rank is told when it starts. The board lives longer than the context.
+// What a rank is told when it starts. The rank status board lives longer than the context.
 struct RankContext {
   Rendezvous rendezvous;
   RankStatusBoard* board = nullptr;
@@ -26,8 +26,8 @@ struct RankContext {
 };
 
 // The work of a rank. It returns the rank's exit code. `request_json` is the text that was given to
-// launch() or run_worker(). What the function throws is reported on the board: a UserError with its
-// own code, std::bad_alloc as kOutOfMemory, any other exception as kInternal.
+// launch() or run_worker(). What the function throws is reported on the rank status board: a
+// UserError with its own code, std::bad_alloc as kOutOfMemory, any other exception as kInternal.
 using RankMain = int (*)(const RankContext& context, const char* request_json);
 
 // Sets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, NODE_RANK, MASTER_ADDR and
@@ -35,7 +35,7 @@ using RankMain = int (*)(const RankContext& context, const char* request_json);
 // unless the user set that variable and `threads_given` (--threads) is false.
 void export_environment(const RankContext& context, bool threads_given);
 
-// Calls `main` and turns what it throws into a report on the board and an exit code.
+// Calls `main` and turns what it throws into a report on the rank status board and an exit code.
 int run_rank(const RankContext& context, RankMain main, const std::string& request_json);
 
 }  // namespace gantrain

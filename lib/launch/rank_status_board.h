@@ -89,7 +89,7 @@ class RankStatusBoard {
   void set_aborting();
   bool aborting() const;
 
-  int64_t start_ns() const;  // monotonic_ns() when the board was made
+  int64_t start_ns() const;  // monotonic_ns() when this object was made
 
   // The folder of the run's files, which rank 0 tells as soon as it is known; "" before. Only the
   // first 4095 bytes are kept.

@@ -11,7 +11,8 @@
 
 namespace gantrain {
 
-// How a rank failed, from its end as the launcher saw it and from its slot of the board.
+// How a rank failed, from its end as the launcher saw it and from its slot of the rank status
+// board.
 struct RankFailure {
   int64_t rank = 0;
   pid_t pid = 0;

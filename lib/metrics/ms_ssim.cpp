@@ -30,7 +30,7 @@ std::vector<double> gaussian(int64_t size) {
   return taps;
 }
 
-// Where the whole filter lies inside: [N, C, H - size + 1, W - size + 1].
+// Filters where the whole window lies inside: [N, C, H - size + 1, W - size + 1].
 at::Tensor blur(const at::Tensor& x, const std::vector<double>& taps) {
   const auto size = static_cast<int64_t>(taps.size());
   at::Tensor out = x;
@@ -43,7 +43,7 @@ at::Tensor blur(const at::Tensor& x, const std::vector<double>& taps) {
   return out;
 }
 
-// 2x2 means; of an odd row or column at the end its own.
+// Averages 2x2 pixels; an odd last row or column is averaged by itself.
 at::Tensor halve(const at::Tensor& x) {
   return at::avg_pool2d(x, {2, 2}, {2, 2}, {0, 0}, /*ceil_mode=*/true, /*count_include_pad=*/false);
 }

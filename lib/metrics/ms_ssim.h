@@ -17,21 +17,23 @@ struct Similarity {
   at::Tensor ssim;
   at::Tensor cs;
 };
-// 11x11 Gaussian, sigma 1.5; in a smaller picture of side n: n x n, sigma 1.5 n / 11.
+// Compares pictures under an 11x11 Gaussian window with sigma 1.5. For pictures of a smaller side n
+// the window is n x n with sigma 1.5 n / 11.
 Similarity ssim(const at::Tensor& a, const at::Tensor& b);
 
-// The exponents of the five scales (Wang et al., sec. 3), finest first; below 64 pixels the first
-// three of them, unchanged, so that the smallest scale keeps 4 pixels from 16 pixels up.
+// Returns the exponents of the five scales (Wang et al., sec. 3), finest first. Below 64 pixels it
+// returns only the first three of them, so that the smallest scale has at least 4 pixels for
+// pictures of 16 pixels or more.
 std::vector<double> ms_ssim_weights(int64_t resolution);
 
-// Similarity of a[i] and b[i], per pair [N], float64: the product over scales of cs^w, at the last
-// scale of ssim^w; negative ones count as 0.
+// Returns the similarity of a[i] and b[i], [N] float64: the product over scales of cs^w, and of
+// ssim^w at the last scale. Negative factors count as 0.
 at::Tensor ms_ssim_pairs(const at::Tensor& a,
                          const at::Tensor& b,
                          const std::vector<double>& weights);
 
-// Diversity of a set of uint8 pictures: mean similarity of pictures 2i and 2i + 1; lower is more
-// diverse. TORCH_CHECK: at least two pictures.
+// Measures the diversity of a set of uint8 pictures: the mean similarity of pictures 2i and 2i + 1;
+// lower is more diverse. Throws c10::Error for fewer than two pictures.
 double ms_ssim(const at::Tensor& images);
 
 }  // namespace gantrain

@@ -15,41 +15,45 @@ namespace gantrain {
 inline constexpr int64_t kPatch = 7;
 inline constexpr int64_t kSmallestLevel = 16;
 
-// Half as large (rounded up): 5x5 binomial filter, borders mirrored, every second pixel.
+// Halves pictures (sizes rounded up): a 5x5 binomial filter with mirrored borders, then every
+// second pixel.
 at::Tensor pyramid_down(const at::Tensor& images);
-// Twice as large, to exactly height x width: zeros between, the same filter times 4.
+// Doubles pictures to exactly height x width: zeros between pixels, then the same filter times 4.
 at::Tensor pyramid_up(const at::Tensor& images, int64_t height, int64_t width);
-// Laplacian pyramid, finest first (Burt & Adelson 1983); the last level is the low-pass rest.
+// Returns the Laplacian pyramid, finest level first (Burt & Adelson 1983). The last level is the
+// low-pass rest.
 std::vector<at::Tensor> laplacian_pyramid(const at::Tensor& images, int64_t levels);
-// R, R/2, ... down to 16; one level if R is below 32.
+// Returns the number of levels R, R/2, ... down to 16; it is 1 for R below 32.
 int64_t count_levels(int64_t resolution);
 
-// Centres of patches, int64 [N * K], K for each picture in turn.
+// Centres of patches in pixels, int64 [N * K]: the K patches of the first picture, then those of
+// the second, ...
 struct Positions {
   at::Tensor x;
   at::Tensor y;
 };
-// Patches of one level [N, C, H, W] as [N * K, C, 7, 7]: picture, centre; channel, x, y.
+// Cuts patches out of one level [N, C, H, W]. Returns [N * K, C, 7, 7] with the axes (picture,
+// centre), channel, x, y.
 at::Tensor descriptors(const at::Tensor& level, const Positions& positions);
-// Per channel over the whole set: minus the mean, over the population's standard deviation. Gives
-// [P, C * 49]; works in place.
+// Normalises each channel over the whole set to mean 0 and population standard deviation 1, in
+// place. Returns the patches as [P, C * 49].
 at::Tensor normalize_(at::Tensor& patches);
-// Mean absolute difference of the sorted projections of two sets [P, F] on the columns of
-// directions [F, D], which are made unit length here. Not yet times 1000.
+// Returns the mean absolute difference of the sorted projections of two sets [P, F] on the columns
+// of directions [F, D], which it scales to unit length. The result is not yet multiplied by 1000.
 double wasserstein(const at::Tensor& a, const at::Tensor& b, const at::Tensor& directions);
 
-// How much is drawn. The defaults are the paper's.
+// How many patches and directions are drawn. The defaults are the paper's.
 struct SwdOptions {
   int64_t patches_per_image = 128;
   int64_t repeats = 4;
   int64_t directions_per_repeat = 128;
 };
 
-// Distance of two sets of uint8 pictures, times 1000: one value a level, finest first, then their
-// mean. If one set is larger only its first pictures count. With 2 channels the first is used, with
-// 4 the first three. Draws depend on seed and on a picture's place alone. Memory: 147 floats per
-// patch of both sets, and 64 MB. Throws UserError if a picture is smaller than 7x7, TORCH_CHECK if
-// the sets differ in shape or are empty.
+// Returns the distance of two sets of uint8 pictures, times 1000: one value for each level, finest
+// first, then their mean. If one set is larger, only its first pictures count. Of 2 channels only
+// the first is used, of 4 the first three. Draws depend on the seed and on a picture's index alone.
+// It needs 147 floats of memory for each patch of both sets, and 64 MB. Throws UserError if a
+// picture is smaller than 7x7, and c10::Error if the sets differ in shape or are empty.
 std::vector<double> swd(const at::Tensor& reals,
                         const at::Tensor& fakes,
                         uint64_t seed,

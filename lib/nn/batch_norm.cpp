@@ -26,7 +26,8 @@ constexpr double kMomentum = 0.1;
 constexpr double kEps = 1e-5;
 }  // namespace
 
-// Two sums over ranks instead of one of x and x^2, which would cancel where the mean is large.
+// Makes two sums over ranks, the second of squared deviations. One sum of x and x^2 would lose
+// digits by cancellation where the mean is large.
 at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& narrow) {
   const at::Tensor x = narrow.to(statistics_type(narrow.scalar_type()));
   const auto by_channel = [](const at::Tensor& t) { return t.reshape({1, -1, 1, 1}); };

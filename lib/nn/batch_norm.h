@@ -13,16 +13,17 @@
 namespace gantrain {
 
 // Batch normalisation (Ioffe & Szegedy 2015) of [N, C, H, W] with torch's names, momentum .1 and
-// eps 1e-5. In training mode it normalises by the batch and moves its running statistics: at once,
-// or in the copies that a RunningStatisticsScope keeps (core/running_statistics.h).
+// eps 1e-5. In training mode it normalises by the batch's statistics and updates its running
+// statistics: at once, or, inside a RunningStatisticsScope, in the copies that the scope collects
+// (core/running_statistics.h).
 struct BatchNorm2d final : torch::nn::Module, HasRunningStatistics {
-  // `block` is its name in the network, for the table of what blocks compute in.
+  // `block` is the layer's name in the network, which the table of compute types shows.
   explicit BatchNorm2d(int64_t channels, std::string block = "");
   at::Tensor forward(const at::Tensor& x);
   std::vector<std::string> running_statistics() const override;
 
-  // A differentiable sum of a tensor over all ranks. Where it is set, "the batch" is that of all
-  // `ranks` ranks, which have as many samples each.
+  // Returns a differentiable sum of a tensor over all ranks. Where it is set, statistics are taken
+  // over the batches of all `ranks` ranks together, which must have equally many samples.
   std::function<at::Tensor(const at::Tensor&)> sum_over_ranks;
   int64_t ranks = 1;
   std::string block;
@@ -33,7 +34,8 @@ struct BatchNorm2d final : torch::nn::Module, HasRunningStatistics {
     at::Tensor mean, var;
   };
   void note_statistics(at::ScalarType of_input) const;
-  // What a forward in training mode moves, its count of batches already moved.
+  // Returns the running statistics that a forward pass in training mode updates; it has counted the
+  // batch already.
   Statistics moving();
   at::Tensor normalise_over_ranks(const at::Tensor& x);
 };

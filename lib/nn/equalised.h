@@ -9,22 +9,23 @@
 
 namespace gantrain {
 
-// He et al. 2015: for layers that a leaky ReLU follows; 1 for linear ones.
+// The gain of layers that a leaky ReLU follows (He et al. 2015); linear layers have 1.
 constexpr double kHeGain = 1.41421356237309504880;
 
-// A layer's weight ~ N(0, 1) and bias 0 whose scale gain / sqrt(fan-in) is applied where they are
-// used ("equalised learning rate", Karras et al. 2018a, sec. 4.1). `lr` is a factor of both as
-// well, the weight being divided by it at the start: the layer then learns that much slower (2019,
-// app. C).
+// The weight and bias of a layer with equalised learning rate (Karras et al. 2018a, sec. 4.1): the
+// weight is stored with unit variance and multiplied by gain / sqrt(fan-in) where it is used. `lr`
+// below 1 makes the layer learn slower by that factor (Karras et al. 2019, app. C): weight and bias
+// are multiplied by `lr` where they are used, and the initial weight is divided by it. Both are
+// zero until initialise_equalised().
 struct Equalised final : torch::nn::Module {
   struct Shape {
-    std::vector<int64_t> weight;  // [out, in] or [out, in, k, k]
-    int64_t bias = 0;             // 0: none
+    std::vector<int64_t> weight;  // its shape: [out, in] or [out, in, k, k]
+    int64_t bias = 0;             // length; 0: no bias
     double gain = kHeGain;
     double lr = 1;
   };
   explicit Equalised(const Shape& shape);
-  at::Tensor w() const;  // as used
+  at::Tensor w() const;  // the weight with its factors
   at::Tensor b() const;
 
   at::Tensor weight, bias;
@@ -32,18 +33,20 @@ struct Equalised final : torch::nn::Module {
 };
 
 Equalised::Shape dense_shape(int64_t in, int64_t out, double gain = kHeGain, double lr = 1);
-// k x k, with a bias.
+// A k x k convolution with a bias.
 Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain = kHeGain);
 
-// W x + b of x [N, ...], flattened.
+// A dense layer: flattens x [N, ...] and returns W x + b, [N, out].
 at::Tensor dense(const at::Tensor& x, const Equalised& layer);
-// k x k convolution that keeps the size, without and with its bias.
+// A k x k convolution that keeps the picture's size, without and with the layer's bias.
 at::Tensor conv_without_bias(const at::Tensor& x, const Equalised& layer);
 at::Tensor conv(const at::Tensor& x, const Equalised& layer);
-// Leaky ReLU of slope .2 of x + bias, bias [x.size(1)].
+// Returns leaky ReLU (negative slope .2) of x + bias; bias is [x.size(1)]. The output is not
+// multiplied by sqrt 2.
 at::Tensor lrelu(const at::Tensor& x, const at::Tensor& bias);
 
-// Weights of all equalised layers ~ N(0, 1) / lr, biases 0, from `seed` and the names alone.
+// Draws the weights of all Equalised layers in `network` from N(0, 1) / lr and sets their biases to
+// 0. The values depend on the seed, `player` and the layers' names alone.
 void initialise_equalised(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
 }  // namespace gantrain

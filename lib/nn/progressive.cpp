@@ -32,8 +32,8 @@ namespace {
 constexpr int64_t kMaxPixels = 1024;
 constexpr std::string_view kLod = "RGB_lod";
 
-// Pixels of the network with these tensors, by its largest block: "D.16x16.Conv0.weight"; 0: it
-// has none.
+// Returns the pixels of the network with these tensors, from its largest block
+// ("D.16x16.Conv0.weight"), or 0 where it has none.
 int64_t resolution_of(const std::map<std::string, at::Tensor>& tensors) {
   int64_t resolution = 0;
   for (const auto& item : tensors) {

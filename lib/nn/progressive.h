@@ -13,16 +13,18 @@
 
 namespace gantrain {
 
-// Where a progressive network stands while it grows (Karras et al. 2018a, sec. 2): it makes or
-// takes pictures of `pixels` x `pixels`, whose layers weigh `alpha` against those of half the size.
+// The level that a growing network stands at (Karras et al. 2018a, sec. 2). It makes or takes
+// pictures of `pixels` x `pixels`. `alpha` is the weight of the newest layers; the branch at half
+// the size has 1 - alpha.
 struct Level {
   int64_t pixels = 0;      // a power of two from 4 up
-  DeviceNumber alpha = 1;  // 0 to 1
-  // Only then do the branches of half the size take part. The smallest level has none.
+  DeviceNumber alpha = 1;  // in [0, 1]
+  // Whether the branch at half the size takes part. The smallest level has no such branch.
   bool fading() const { return alpha.host() < 1 && pixels > 4; }
 };
 
-// Feature maps by stage: min(base / 2^(decay * stage), max), 2^k pixels being stage k - 1.
+// Numbers of feature maps by stage: min(base / 2^(decay * stage), max), at least 1. Pictures of 2^k
+// pixels a side belong to stage k - 1.
 struct FeatureMaps {
   int64_t base = 8192;
   double decay = 1;
@@ -31,25 +33,28 @@ struct FeatureMaps {
   int64_t at_pixels(int64_t pixels) const;
 };
 
-// Number of a power of two's doublings from 4 pixels: 0 for 4, 1 for 8.
+// Returns how often 4 pixels are doubled to get `pixels`, a power of two: 0 for 4, 1 for 8.
 int64_t doublings(int64_t pixels);
-// "16x16": the name of a level's layers; "ToRGB_lod2" or "FromRGB_lod2": that of its 1x1
-// convolution in a network of `resolution`.
+// block_name() is the name of a level's layers, "16x16". rgb_name() is the name of a level's 1x1
+// convolution in a network of `resolution`, "ToRGB_lod2" or "FromRGB_lod2"; lod counts from the
+// full size down.
 std::string block_name(int64_t pixels);
 std::string rgb_name(std::string_view kind, int64_t resolution, int64_t pixels);
 
-// What a tensor of a progressive network of `resolution` is called in the file of one of another
-// size with these tensors: levels are the same by their pixels, but lod counts from the top. Empty:
-// the file's network has no such level. Names of other tensors, and in files of other networks, are
-// the same.
+// Returns a function from a tensor's name in a progressive network of `resolution` to its name in
+// `file`, whose network may have another size. Layers of the same pixels correspond, but the
+// numbers after "lod" count from the full size and so differ. The function returns "" where the
+// file's network has no such level. Other names, and all names if the file is of another kind of
+// network, stay the same.
 std::function<std::string(const std::string& name)> level_names_in(
     const std::map<std::string, at::Tensor>& file, int64_t resolution);
 
-// Whether a parameter of a progressive network of `resolution`, by its registered name
-// ("16x16.Conv1.weight", "ToRGB_lod0.bias"), takes part at a level. All others get no gradient.
+// Whether a parameter of a progressive network of `resolution` takes part at a level. `parameter`
+// is its registered name ("16x16.Conv1.weight", "ToRGB_lod0.bias"). Parameters that do not take
+// part get no gradient.
 bool is_active(std::string_view parameter, int64_t resolution, int64_t pixels, bool fading);
 
-// A level that the network has: throws c10::Error otherwise.
+// Throws c10::Error unless the network has this level and alpha lies in [0, 1].
 void check_level(const Level& level, int64_t resolution);
 
 }  // namespace gantrain

@@ -11,7 +11,7 @@ using at::Tensor;
 
 namespace {
 
-// 1e-8 is nothing in half precision.
+// In half precision 1e-8 is rounded to 0.
 Tensor wide(const Tensor& x) { return x.to(statistics_type(x.scalar_type())); }
 
 struct Centred {

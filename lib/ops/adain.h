@@ -5,14 +5,16 @@
 
 namespace gantrain {
 
-// (x - mean) / sqrt(variance + eps) of each sample and channel of x [N, C, H, W].
+// Normalises each channel of each sample of x [N, C, H, W]: (x - mean) / sqrt(variance + eps), with
+// the mean and variance over its H x W pixels.
 at::Tensor instance_norm(const at::Tensor& x, double eps = 1e-8);
 
-// x * (1 + s) + b with style = (s, b) [N, 2C]: Karras et al. 2019, eq. 1, after the normalisation.
+// Returns x * (1 + s) + b for x [N, C, H, W], where style [N, 2C] holds s in its first half and b
+// in its second. This is the scale and shift of Karras et al. 2019, eq. 1, after the normalisation.
 at::Tensor modulate(const at::Tensor& x, const at::Tensor& style);
 
-// modulate(instance_norm(x), style): adaptive instance normalisation (Karras et al. 2019, eq. 1).
-// Statistics are taken in float32 where x has less.
+// Adaptive instance normalisation (Karras et al. 2019, eq. 1): modulate(instance_norm(x), style).
+// For half-precision x the statistics are computed in float32.
 at::Tensor adain(const at::Tensor& x, const at::Tensor& style, double eps = 1e-8);
 
 }  // namespace gantrain

@@ -14,10 +14,11 @@ struct AdamSettings {
   at::Tensor lr_on_device = {};  // float32 [], used instead of lr where it is defined (CUDA)
 };
 
-// One step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in one fused kernel, in place.
-// steps: one float32 scalar tensor for each parameter, counts of steps taken; raised by one first.
-// found: float32 [1], or undefined; above 0 it leaves everything as it is, without being read by
-// the host.
+// Makes one step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in place, in one fused
+// kernel. `steps` holds one float32 scalar tensor for each parameter, which counts its steps; the
+// call first raises each by one. `found` is undefined, or one float32 number on the device: 1 where
+// a gradient is not finite, else 0. Where it is 1, parameters, moments and counts stay as they are,
+// and the program does not wait to read it.
 void adam_step_(std::vector<at::Tensor>& parameters,
                 std::vector<at::Tensor>& gradients,
                 std::vector<at::Tensor>& first_moments,
@@ -26,8 +27,9 @@ void adam_step_(std::vector<at::Tensor>& parameters,
                 const AdamSettings& settings,
                 const at::Tensor& found = {});
 
-// average <- average + (value - average) * weight, for all at once: the average of weights (EMA).
-// Lists of equal length and shapes.
+// Moves every tensor of `averages` in place towards the one at the same index of `values`: average
+// <- average + (value - average) * weight. Both lists have the same length and shapes. It computes
+// the running average of weights (EMA).
 void lerp_(std::vector<at::Tensor>& averages,
            const std::vector<at::Tensor>& values,
            const DeviceNumber& weight);

@@ -13,13 +13,13 @@ struct ConvPlace {
   int64_t groups = 1;
 };
 
-// Convolutions and products of layers, in the type that convolution_type() says for x, to which
-// weights and biases of any type are rounded; so is the result. Biases may be undefined. Twice
-// differentiable.
+// The convolutions and matrix products of layers. x, weight and bias, of any type, are rounded to
+// the type that convolution_type(x) returns, and the result has that type. The bias may be
+// undefined. All of them are twice differentiable.
 //
-// float16 on a CPU: operands and results are rounded to float16 and the arithmetic is float32's,
-// because LibTorch's own backward passes there take 30 (products) to 100 times (convolutions) as
-// long.
+// In float16 on a CPU, operands and results are rounded to float16 but the arithmetic is done in
+// float32, because there LibTorch's own float16 backward passes take 30 times (products) to 100
+// times (convolutions) as long.
 at::Tensor autocast_conv2d(const at::Tensor& x,
                            const at::Tensor& weight,  // [O, I / groups, kh, kw]
                            const at::Tensor& bias = {},
@@ -28,12 +28,13 @@ at::Tensor autocast_conv_transpose2d(const at::Tensor& x,
                                      const at::Tensor& weight,  // [I, O / groups, kh, kw]
                                      const at::Tensor& bias = {},
                                      const ConvPlace& place = {});
-// x [N, in], weight [out, in] -> [N, out].
+// x [N, in], weight [out, in], bias [out] -> [N, out].
 at::Tensor autocast_linear(const at::Tensor& x,
                            const at::Tensor& weight,
                            const at::Tensor& bias = {});
 
-// A convolution that belongs to no layer, such as a filter: in the type of x as it is.
+// A convolution without padding that belongs to no layer, for example with a fixed filter. It
+// computes in the type of x, whatever autocast says.
 at::Tensor plain_conv2d(const at::Tensor& x,
                         const at::Tensor& weight,
                         at::IntArrayRef stride,

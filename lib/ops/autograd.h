@@ -7,7 +7,8 @@
 
 namespace gantrain {
 
-// Keeps plain structs for the backward pass of a torch::autograd::Function.
+// Holds a plain struct in the saved data of a torch::autograd::Function, from its forward to its
+// backward pass. hold() saves a copy under a name; held() returns it.
 template <class T>
 struct Held final : torch::CustomClassHolder {
   explicit Held(const T& v) : value(v) {}

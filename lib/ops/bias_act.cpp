@@ -100,7 +100,7 @@ BiasActNumbers numbers(const BiasAct& how, int64_t axes) {
                          how.alpha.value_or(kLreluSlope),
                          how.gain.value_or(default_gain(how.act)),
                          how.clamp.value_or(std::numeric_limits<double>::infinity())};
-  // Else the sign of y would not tell the sign of x.
+  // Otherwise the sign of y would not tell the sign of x.
   TORCH_CHECK(n.alpha >= 0 && n.gain != 0, "bias_act: alpha must be at least 0, gain not 0");
   TORCH_CHECK(n.clamp > 0, "bias_act: clamp must be over 0");
   return n;

@@ -17,14 +17,15 @@ constexpr std::array<std::string_view, 9> names(Activation) {
 struct BiasAct {
   Activation act = Activation::kLinear;
   int64_t dim = 1;              // the axis that the bias belongs to
-  std::optional<double> alpha;  // slope of lrelu; none: .2
+  std::optional<double> alpha;  // negative slope of lrelu; none: .2
   std::optional<double> gain;   // none: sqrt 2 for relu, lrelu and swish, else 1
   std::optional<double> clamp;  // to [-clamp, clamp], after the gain
 };
 
 double default_gain(Activation act);
 
-// clamp(gain * act(x + b)), of any shape; b [x.size(dim)] or undefined. Twice differentiable.
+// Returns clamp(gain * act(x + b)) for x of any shape; b is [x.size(how.dim)] or undefined (no
+// bias). Twice differentiable.
 at::Tensor bias_act(const at::Tensor& x, const at::Tensor& b, const BiasAct& how);
 
 }  // namespace gantrain

@@ -14,7 +14,7 @@ using at::Tensor;
 
 namespace {
 
-// up - 1 zeros after each pixel.
+// Puts up - 1 zeros after each pixel.
 Tensor zeros_inserted(const Tensor& x, const Scale2d& up) {
   if (up.x == 1 && up.y == 1) return x;
   const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
@@ -39,7 +39,7 @@ Tensor along(const Tensor& b, int64_t dim, int64_t axes) {
   return b.reshape(shape);
 }
 
-// softplus is log(1 + e^u); LibTorch's takes u itself for it beyond a threshold.
+// softplus is log(1 + e^u); above a threshold LibTorch's softplus returns u instead.
 constexpr double kSoftplusThreshold = 40;
 // Klambauer et al. 2017, sec. 2.
 constexpr double kSeluScale = 1.0507009873554804934193349852946;

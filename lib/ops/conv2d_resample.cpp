@@ -42,7 +42,7 @@ Padding2d centred(const Padding2d& padding, const Tensor& f, int64_t up, int64_t
   return p;
 }
 
-// Without padding.
+// Convolves without padding.
 Tensor correlated(const Tensor& x, const Tensor& w, int64_t stride, int64_t groups) {
   return autocast_conv2d(x, w, {}, {stride, {0, 0}, groups});
 }
@@ -76,7 +76,7 @@ Tensor up_sampled(const Tensor& x,
   return upfirdn2d(y, f, fir);
 }
 
-// The definition, step by step.
+// The definition of the whole operation, step by step.
 Tensor plain(const Tensor& x,
              const Tensor& w,
              const Tensor& f,

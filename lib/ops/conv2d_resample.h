@@ -15,8 +15,9 @@ struct ConvResample {
   bool flip_filter = false;
 };
 
-// Convolution of x [N, I, H, W] with w [O, I/groups, k, k], with FIR up- or down-sampling by f in
-// the order that costs least (Karras et al. 2020a, app. B). f may be undefined where up = down = 1.
+// Convolves x [N, I, H, W] with w [O, I/groups, k, k] and up-samples or down-samples by the FIR
+// filter f, in the order that costs least (Karras et al. 2020a, app. B). f may be undefined where
+// up and down are 1.
 at::Tensor conv2d_resample(const at::Tensor& x,
                            const at::Tensor& w,
                            const at::Tensor& f,

@@ -17,9 +17,9 @@ void fill_bits(int64_t* out, int64_t count, const PhiloxBlock& block) {
   for (int64_t j = 0; j < count && j < 4; ++j) out[j] = block[static_cast<size_t>(j)];
 }
 
-// fill(at, room, block) for each block of each sample, `at` being where its first number goes, out
-// of samples.count x how.each. Each block is a function of its place, so that neither the number
-// of threads nor their order changes a bit.
+// Calls fill(at, room, block) for each block of each sample; `at` is where the block's first number
+// goes, in an output of samples.count x how.each. Each block is a function of its place, so neither
+// the number of threads nor their order changes a bit.
 template <class Fill>
 void each_block(const DrawNumbers& how, Fill&& fill) {
   constexpr int64_t kGrain = 512;  // blocks that a thread is worth: about 50 us of normals

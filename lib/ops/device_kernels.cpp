@@ -7,7 +7,7 @@ namespace {
 
 using Table = std::array<const DeviceKernels*, c10::COMPILE_TIME_MAX_DEVICE_TYPES>;
 
-// The compositions, but draws of its own.
+// The composed kernels, except that draws have a kernel for the CPU.
 const DeviceKernels& cpu_kernels() {
   static const DeviceKernels kernels = [] {
     DeviceKernels all = kComposedKernels;
@@ -17,7 +17,7 @@ const DeviceKernels& cpu_kernels() {
   return kernels;
 }
 
-// Filled while libraries are loaded, read only from then on.
+// It is filled while libraries are loaded and only read from then on.
 Table& table() {
   static Table kernels = [] {
     Table all;

@@ -39,7 +39,7 @@ at::TensorOptions whole_numbers(const DrawKey& key) {
   return at::TensorOptions(at::kLong).device(key.numbers.device());
 }
 
-// The key's stream, whose numbers the host may read.
+// The stream of a key whose numbers the host can read.
 Stream stream_of(const DrawKey& key, std::string_view purpose) {
   const auto* numbers = key.numbers.const_data_ptr<int64_t>();
   return Stream(static_cast<uint64_t>(numbers[0]),
@@ -102,7 +102,8 @@ Tensor drawn_classes(const DrawKey& key,
                      const Samples& samples,
                      const Tensor& first_above,
                      int64_t total) {
-  // A picture of the data, all equally likely; its class is the first whose running sum is larger.
+  // Choose a picture of the data, all equally likely. Its class is the first whose running sum is
+  // larger than the picture's number.
   const Tensor pictures = below(key, purpose, samples, total);
   return at::searchsorted(first_above, pictures, /*out_int32=*/false, /*right=*/true);
 }

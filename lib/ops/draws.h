@@ -9,8 +9,8 @@
 
 namespace gantrain {
 
-// What the draws of a phase depend on beside their purpose and their samples. The numbers lie on
-// the device, so that a step can be replayed there with the next iteration's key.
+// What the draws of a phase depend on, beside their purpose and their samples. Seed and iteration
+// lie on the device, so that a captured step can be replayed with the next iteration's key.
 struct DrawKey {
   at::Tensor numbers;  // int64 [2] on the device of the draws: seed, iteration
   int64_t phase = 0;   // tells phases of one iteration apart where they must not share their draws
@@ -18,14 +18,14 @@ struct DrawKey {
   DrawKey of_phase(int64_t other) const { return {numbers, other}; }
 };
 DrawKey make_draw_key(uint64_t seed, int64_t iteration, int64_t phase, at::Device device);
-// The key of another iteration, in place. Nothing is copied between host and device.
+// Sets the key to another iteration, in place. Nothing is copied between host and device.
 void set_iteration_(const DrawKey& key, int64_t iteration);
 
-// Draws as operators: results are on the key's device, and nothing waits for it. The same seed
-// gives the numbers of Stream (core/random.h) on every device, up to the last bits of log, sin and
-// cos.
+// The draws below are operators: their results lie on the key's device, and they do not wait for
+// it. The same seed gives the numbers of Stream (core/random.h) on every device; normals agree up
+// to the last bits of log, sin and cos.
 
-// [samples.count, shape...] float32: N(0, 1), or uniform in [0, 1).
+// Draw float32 [samples.count, shape...]: normal() from N(0, 1), uniform() from [0, 1).
 at::Tensor normal(const DrawKey& key,
                   std::string_view purpose,
                   const Samples& samples,
@@ -35,16 +35,18 @@ at::Tensor uniform(const DrawKey& key,
                    const Samples& samples,
                    at::IntArrayRef shape);
 
-// A class for each sample, int64 [samples.count], with the frequencies whose running sums are
-// `first_above` (int64 [classes] on the key's device; `total` is its last entry).
+// Draws a class for each sample, int64 [samples.count]. A class is as likely as its share of the
+// counts whose running sums are `first_above` (int64 [classes] on the key's device); `total` is the
+// last of these sums.
 at::Tensor drawn_classes(const DrawKey& key,
                          std::string_view purpose,
                          const Samples& samples,
                          const at::Tensor& first_above,
                          int64_t total);
 
-// One whole number for the whole batch, int64 []: with that probability one of 1 to layers - 1, all
-// equally likely, else `layers`. The cut of style mixing (Karras et al. 2019, sec. 3.1).
+// Draws the first layer that takes the second style in style mixing (Karras et al. 2019, sec. 3.1):
+// one number for the whole batch, int64 []. With `probability` it is one of 1 to layers - 1, all
+// equally likely; otherwise it is `layers`, and nothing is mixed.
 at::Tensor drawn_cutoff(const DrawKey& key,
                         std::string_view purpose,
                         double probability,

@@ -5,13 +5,14 @@
 
 namespace gantrain {
 
-// Arithmetic of unsigned 64-bit numbers on int64 tensors of their bits, on any device: sums and
-// products wrap around as LibTorch has them; these are what differs from signed numbers.
+// Arithmetic of unsigned 64-bit numbers whose bits are held in int64 tensors, on any device. Sums
+// and products wrap around with LibTorch's own operators; these functions are the ones that differ
+// from their signed namesakes.
 
 at::Tensor shifted_left(const at::Tensor& x, int64_t bits);
-// Zeros come in from the left.
+// The highest bits become zero.
 at::Tensor shifted_right(const at::Tensor& x, int64_t bits);
-// The upper 64 of the 128 bits of a product.
+// Returns the upper 64 bits of the 128-bit product.
 at::Tensor multiply_high(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace gantrain

@@ -6,19 +6,21 @@
 
 namespace gantrain {
 
-// Which implementation the operators choose that have several: `ref` composes LibTorch's operators
-// and lets its autograd differentiate them; `auto` is the fastest there is for the tensor's device
-// (device_kernels.h), with derivatives of its own. The numbers agree up to rounding.
+// Says which implementation operators with several of them choose. `ref` composes LibTorch's
+// operators and lets LibTorch's autograd differentiate them. `auto` takes the fastest
+// implementation for the tensor's device (device_kernels.h), which has derivatives of its own. Both
+// give the same numbers up to rounding.
 enum class KernelSet { kAuto, kRef };
 constexpr std::array<std::string_view, 2> names(KernelSet) { return {"auto", "ref"}; }
 
-// The one setting of the whole process: it changes no result, and as a parameter it would pass
-// through every layer of every network, only to be the same everywhere. To be called once, when a
-// rank starts, before anything is computed.
+// Chooses the kernels of the whole process. It is the only global setting: it changes no result,
+// and as a parameter it would pass through every layer of every network and be the same everywhere.
+// Call it once when a rank starts, before anything is computed.
 void use_kernels(KernelSet set);
 KernelSet kernels_in_use();
 
-// Another set while it lives; for tests and measurements, in one thread.
+// While this object lives, another set of kernels is in use. It is meant for tests and measurements
+// in one thread.
 class WithKernels {
  public:
   explicit WithKernels(KernelSet set);

@@ -11,8 +11,9 @@ namespace gantrain {
 using at::Tensor;
 using torch::softplus;
 
-// -log s(x) = softplus(-x) and -log(1 - s(x)) = softplus(x), without overflow. Past threshold 20
-// torch's softplus is the identity, which would cut the gradient's last digits in float64: raised.
+// -log s(x) = softplus(-x) and -log(1 - s(x)) = softplus(x), without overflow. Above its threshold
+// of 20 torch's softplus is the identity, which would cut the gradient's last digits in float64, so
+// the threshold is raised.
 namespace {
 // In half precision a mean over scores loses most of its digits.
 Tensor wide(const Tensor& scores) { return scores.to(statistics_type(scores.scalar_type())); }
@@ -50,7 +51,7 @@ Tensor gradient_penalty(const std::function<Tensor(const Tensor&)>& D,
                         const Tensor& real,
                         const Tensor& fake,
                         const Tensor& t) {
-  // Its gradient is taken twice, where autocast would lose what the first one has.
+  // The gradient is differentiated again; autocast would lose digits of the first gradient.
   const AutocastDisabled exact("a penalty", autocast_is_on());
   const Tensor interpolated = (real + (fake - real) * t).detach().requires_grad_(true);
   const Tensor scores = D(interpolated);

@@ -17,8 +17,8 @@ ConvResample resampling(const ModulatedConv& how, int64_t groups) {
   return {how.up, how.down, {p, p, p, p}, groups, how.flip_weight};
 }
 
-// Eq. 3's factors [N, O]: the weights of a sample's output scaled to unit norm. Styles do not
-// depend on the kernel's pixel, so the sum over pixels comes first.
+// The factors [N, O] of eq. 3, which scale the weights of each sample's output channel to unit
+// norm. Styles are the same for all of the kernel's pixels, so the sum over pixels comes first.
 Tensor demodulation(const Tensor& weight, const Tensor& styles) {
   constexpr double kEps = 1e-8;
   const Tensor energy = weight.square().sum({2, 3});  // [O, I]
@@ -43,7 +43,7 @@ Tensor fused(const Tensor& x,
   return y.reshape({n, out, y.size(2), y.size(3)});
 }
 
-// The same with x and the result scaled instead of the weight.
+// The same convolution, but x and the result are scaled and not the weight.
 Tensor scaled(const Tensor& x,
               const Tensor& weight,
               const Tensor& styles,
@@ -70,7 +70,8 @@ Tensor modulated_conv2d(const Tensor& x_in,
   Tensor weight = weight_in.to(statistics_type(weight_in.scalar_type()));
   Tensor styles = styles_in.to(statistics_type(styles_in.scalar_type()));
   if (how.demodulate && type == at::kHalf) {
-    // Cancels in the demodulation; keeps the sums of products inside float16's range.
+    // This factor cancels in the demodulation. It keeps the sums of products inside float16's
+    // range.
     const auto fan_in = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
     weight = weight / (std::sqrt(fan_in) * weight.abs().amax({1, 2, 3}, /*keepdim=*/true));
     styles = styles / styles.abs().amax(1, /*keepdim=*/true);

@@ -10,12 +10,14 @@ struct ModulatedConv {
   int64_t padding = 0;
   bool demodulate = true;
   bool flip_weight = true;  // as in ConvResample
-  bool fused = true;        // one grouped convolution with weights of each sample; the same numbers
+  bool fused = true;        // one grouped convolution with a weight per sample; same numbers
 };
 
-// Karras et al. 2020a, eq. 1-3: the weight's input channels scaled by the sample's style, and its
-// outputs to unit norm. x [N, I, H, W], weight [O, I, k, k], styles [N, I] float32, noise
-// broadcastable to the output or undefined (added after demodulation), f the resampling filter.
+// A convolution whose weights differ from sample to sample (Karras et al. 2020a, eq. 1-3): each
+// input channel of the weight is scaled by the sample's style, and with `demodulate` each output
+// channel of the weight is then scaled to unit norm. x [N, I, H, W], weight [O, I, k, k], styles
+// [N, I] float32. noise, broadcastable to the output or undefined, is added after demodulation. f
+// is the resampling filter.
 at::Tensor modulated_conv2d(const at::Tensor& x,
                             const at::Tensor& weight,
                             const at::Tensor& styles,

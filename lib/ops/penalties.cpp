@@ -13,8 +13,8 @@ namespace gantrain {
 using at::Tensor;
 
 InputGradients input_gradients(const Discriminate& D, const Tensor& pictures) {
-  // Autocast would lose digits twice; blocks that choose their own types (StyleGAN2) are as in the
-  // reference.
+  // Autocast would lose digits in both derivatives. Blocks that choose their own types (StyleGAN2)
+  // compute as in the reference.
   const AutocastDisabled exact("a penalty", autocast_is_on());
   const Tensor x = pictures.detach().requires_grad_(true);
   InputGradients all;

@@ -10,7 +10,7 @@ namespace gantrain {
 at::ScalarType convolution_type(const at::Tensor& x) {
   if (in_float32()) return statistics_type(x.scalar_type());
   const c10::DeviceType device = x.device().type();
-  // As LibTorch does it: float64 is never lowered.
+  // As in LibTorch, autocast leaves float64 as it is.
   const bool lowered = at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;
   return lowered ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
 }

@@ -6,14 +6,17 @@
 
 namespace gantrain {
 
-// The type a convolution of x runs in: float32 at least where a forward pass asks for that
-// (AutocastDisabled), autocast's, where that is on for x's device, else x's own.
+// Returns the type that a convolution of x computes in: float32 at least where the forward pass
+// asks for float32 (AutocastDisabled); else autocast's type, where autocast is on for x's device;
+// else x's own type. Autocast leaves float64 as it is.
 at::ScalarType convolution_type(const at::Tensor& x);
 
-// float32 for half types, else the type itself: what sums and statistics are taken in.
+// Returns the type for sums and statistics over values of `type`: float32 for half types, else
+// `type` itself.
 at::ScalarType statistics_type(at::ScalarType type);
 
-// While it lives, autocast changes no types: for operators that have chosen theirs.
+// While this object lives, autocast changes no types. Operators that have chosen their types
+// themselves use it.
 struct WithoutAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard{c10::autocast_dispatch_keyset};
 };

@@ -13,9 +13,9 @@ using at::Tensor;
 
 namespace {
 
-// Below this many pixels a side (at the larger scale) making the 4x4 kernel costs more than it
-// saves: with 512 channels at 8x8 three times the whole convolution, at 32x32 and few channels it
-// halves it.
+// Smallest side, at the larger scale, from which the 4x4 kernel is used. Below it, making the
+// kernel costs more than it saves: with 512 channels at 8x8 it takes three times as long as the
+// whole convolution; at 32x32 with few channels it halves the time.
 constexpr int64_t kFusedFrom = 32;
 
 bool fused(int64_t height, int64_t width) { return height >= kFusedFrom && width >= kFusedFrom; }
@@ -32,7 +32,8 @@ Tensor sum_of_shifts(const Tensor& weight, bool mirrored, double factor) {
       .reshape({weight.size(0), weight.size(1), 4, 4});
 }
 
-// [1, 2, 1] x [1, 2, 1] / 16, made where x is: a copy from the host would wait for the device.
+// [1, 2, 1] x [1, 2, 1] / 16, computed on the device of x: a copy from the host would wait for the
+// device.
 Tensor binomial(const Tensor& x) {
   const Tensor places = at::arange(3, x.options().dtype(statistics_type(x.scalar_type())));
   const Tensor row = (2 - (places - 1).abs()) / 4;

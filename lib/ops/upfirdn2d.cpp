@@ -28,8 +28,8 @@ bool is_identity(const Tensor& f, const UpFirDn& how) {
          how.down.y == 1 && p.x0 == 0 && p.x1 == 0 && p.y0 == 0 && p.y1 == 0;
 }
 
-// The adjoint: up and down change places, the filter turns round. Per axis the pads become
-// [taps - p0 - 1, in * up - out * down + p0 - up + 1].
+// The adjoint operation: `up` and `down` change places, and the filter is reversed. The pads of
+// each axis become [taps - p0 - 1, in * up - out * down + p0 - up + 1].
 UpFirDn adjoint(const UpFirDn& how, const Tensor& f, at::IntArrayRef in, at::IntArrayRef out) {
   UpFirDn back = how;
   back.up = how.down;
@@ -42,7 +42,8 @@ UpFirDn adjoint(const UpFirDn& how, const Tensor& f, at::IntArrayRef in, at::Int
   return back;
 }
 
-// Its derivative is itself, so that any order of derivative needs the one kernel.
+// The derivative of upfirdn2d is another upfirdn2d, so that one kernel serves derivatives of any
+// order.
 struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
   static Tensor forward(AutogradContext* context,
                         const Tensor& x,

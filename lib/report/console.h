@@ -13,38 +13,42 @@ namespace gantrain {
 // Where a run stands. kimg: thousands of real images shown to the discriminator.
 struct Progress {
   double kimg = 0;
-  double total_kimg = 0;       // 0: no end known
+  double total_kimg = 0;       // 0: the end is not known
   double seconds = 0;          // since this process began to train
-  double kimg_per_second = 0;  // recent; 0: Console works it out of the last ticks
+  double kimg_per_second = 0;  // recent; 0: Console computes it from the last ticks
   int64_t tick = 0;
   std::vector<std::pair<std::string, double>> losses = {};  // in the order shown: {"G", 1.31}
   double cpu_mem_gb = 0;
   double gpu_mem_gb = 0;  // 0: no GPU
 };
 
-// What standard error is: a terminal that can redraw a line, or anything else.
+// What standard error is: a terminal on which a line can be redrawn, or anything else.
 struct Terminal {
   bool live = false;
   int64_t width = 0;  // columns; 0: ask at every redraw
 };
-// live if standard error is a terminal, TERM is set and not "dumb". No colour is ever used.
+// Returns a live terminal if standard error is a terminal and TERM is set and not "dumb". No colour
+// is ever used.
 Terminal detect_terminal();
-// Columns by ioctl, else COLUMNS, else 80.
+// Returns the columns by ioctl, else by COLUMNS, else 80.
 int64_t terminal_width();
 
-// " kimg 12.4/50  25% |#######------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88  mem 0.4 GB", at most
-// width - 1 columns: what does not fit is left out, memory first, then bar, losses, speed, eta.
+// Returns a progress bar of at most width - 1 columns:
+// " kimg 12.4/50  25% |#######------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88  mem 0.4 GB".
+// What does not fit is left out: first memory, then the bar, losses, speed, eta.
 std::string render_bar(const Progress& progress, int64_t width);
 
-// "tick 50  kimg 200.0/25000  time 3m21s  eta 6h54m  sec/kimg 1.00  G 1.31  D 0.88  mem 1.2 GB"
+// Returns the line of a tick:
+// "tick 50  kimg 200.0/25000  time 3m21s  eta 6h54m  sec/kimg 1.00  G 1.31  D 0.88  mem 1.2 GB".
 std::string render_tick(const Progress& progress);
 
-// Speed over the last ticks, so that neither a slow start nor one slow metric bends the estimate.
+// Computes the speed over the last ticks, so that neither a slow start nor one slow metric distorts
+// the estimate.
 class Speed {
  public:
   void add(const Progress& tick);
   bool empty() const { return points_.empty(); }
-  // From the oldest of those ticks to now; 0 while none lies before now.
+  // Returns the speed from the oldest of these ticks to now; 0 while no tick lies before now.
   double kimg_per_second(const Progress& now) const;
 
  private:
@@ -55,19 +59,19 @@ class Speed {
   std::deque<Point> points_;
 };
 
-// The live display of rank 0. On a terminal one line, redrawn in place; elsewhere whole lines
-// through the log, at most one a minute. Time is Progress::seconds.
+// The live display of rank 0. On a terminal it is one line, redrawn in place. Elsewhere it writes
+// whole lines through the log, at most one a minute. Time is Progress::seconds.
 class Console {
  public:
   explicit Console(const Terminal& terminal = detect_terminal()) : terminal_(terminal) {}
   ~Console();  // clears the bar
 
-  // Between ticks, as often as one likes: redraws the bar at most ten times a second; elsewhere
-  // nothing.
+  // Redraws the bar, at most ten times a second; does nothing without a terminal. It may be called
+  // between ticks as often as one likes.
   void update(Progress progress);
-  // At the end of a tick. Elsewhere: the first is always shown.
+  // Shows a tick. Without a terminal the first tick is always shown.
   void tick(Progress progress);
-  // Clears the bar; elsewhere: shows the last tick, if it was not shown yet.
+  // Clears the bar. Without a terminal it shows the last tick if that was not shown yet.
   void finish();
 
  private:

@@ -9,7 +9,7 @@
 
 namespace gantrain {
 
-// One curve of a chart with the sentence that says how to read it.
+// A curve of a chart with a sentence that says how to read the curve.
 struct ExplainedCurve {
   std::string name;
   std::string meaning;
@@ -21,8 +21,8 @@ struct Chart {
   std::vector<ExplainedCurve> curves;
 };
 
-// The curves sorted into charts: those that share a scale together, the best known first, unknown
-// names last, one chart each.
+// Sorts curves into charts: curves that share a scale go together, the best-known charts come
+// first, and each unknown name gets a chart of its own at the end.
 std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves);
 
 }  // namespace gantrain

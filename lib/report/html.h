@@ -6,9 +6,9 @@
 
 namespace gantrain {
 
-// One self-contained page about a run: curves of stats.jsonl and metric-*.jsonl, each explained in
-// a sentence, the sample pictures (latest, fakes_init, reals), the settings. Files that are
-// missing, and lines that are broken, are left out.
+// Returns one self-contained page about a run: the curves of stats.jsonl and metric-*.jsonl, each
+// explained in a sentence, the sample pictures (latest, fakes_init, reals) and the settings.
+// Missing files and broken lines are left out.
 std::string render_report(const std::filesystem::path& run_folder);
 
 // Writes render_report() to RUN_FOLDER/report.html, atomically. Throws UserError(kDisk).

@@ -32,7 +32,8 @@ double number_or_nan(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Drops what was written at this place or later before the run went back to it.
+// Drops the points at this place or later, which were written before the run resumed from an
+// earlier state.
 void append(Curve& curve, double kimg, double value) {
   while (!curve.empty() && curve.back().first >= kimg) curve.pop_back();
   curve.emplace_back(kimg, value);

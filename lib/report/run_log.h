@@ -9,15 +9,15 @@
 
 namespace gantrain {
 
-// One curve: (kimg, value), kimg rising.
+// One curve: pairs (kimg, value) with rising kimg.
 using Curve = std::vector<std::pair<double, double>>;
 
-// Curves by name of a run folder's stats.jsonl: the means over Progress/kimg. A run that was
-// resumed shows an interval twice: the later rows win. Broken lines are skipped.
+// Reads the curves of a run folder's stats.jsonl by name: the means over Progress/kimg. Where a
+// resumed run has rows twice, the later rows are used. Broken lines are skipped.
 std::map<std::string, Curve> read_stats(const std::filesystem::path& run_folder);
 
-// Curves of metric-*.jsonl by name of result ("swd", "pr/recall"), over "kimg" of a line, else over
-// the number in its "snapshot".
+// Reads the curves of metric-*.jsonl by the name of the result ("swd", "pr/recall"), over the
+// line's "kimg" or else the number in its "snapshot".
 std::map<std::string, Curve> read_metrics(const std::filesystem::path& run_folder);
 
 }  // namespace gantrain

@@ -59,8 +59,8 @@ Axes axes_of(const std::vector<Line>& lines) {
   return axes;
 }
 
-// Means of equal runs of points. A run with a value that is not finite keeps it, so that a gap is
-// never averaged away.
+// Returns the means of equal runs of points. A run that holds a value that is not finite has a mean
+// that is not finite, so that a gap is never averaged away.
 Curve thinned(const Curve& curve) {
   const size_t run = (curve.size() + kMostPoints - 1) / kMostPoints;
   if (run <= 1) return curve;

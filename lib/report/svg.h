@@ -9,7 +9,7 @@
 
 namespace gantrain {
 
-// &, <, >, " and ' as HTML entities.
+// Replaces &, <, >, " and ' by HTML entities.
 std::string escape_html(std::string_view text);
 
 struct Line {
@@ -17,11 +17,12 @@ struct Line {
   Curve curve;
 };
 
-// One inline <svg> with axes, round numbers on them, and a line per curve (CSS classes line0,
-// line1, ...). Values that are not finite leave a gap. Long curves are thinned to what can be seen.
+// Returns one inline <svg> with axes, round numbers on them, and a line for each curve (CSS classes
+// line0, line1, ...). Values that are not finite leave a gap. Long curves are thinned to what can
+// be seen.
 std::string line_chart(const std::vector<Line>& lines);
 
-// "Round" axis marks (1, 2 or 5 times a power of ten) that lie in [low, high], about `count`.
+// Returns about `count` round axis marks (1, 2 or 5 times a power of ten) in [low, high].
 std::vector<double> axis_marks(double low, double high, int count);
 
 }  // namespace gantrain

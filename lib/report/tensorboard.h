@@ -8,24 +8,24 @@
 
 namespace gantrain {
 
-// Size of an encoded picture, as TensorBoard wants it beside the bytes.
+// The size of an encoded picture, which TensorBoard stores beside the bytes.
 struct PictureSize {
   int64_t width = 0;
   int64_t height = 0;
   int64_t channels = 0;
 };
 
-// One TensorBoard event file, FOLDER/events.out.tfevents.<time>.<host>.<pid>, made at once. Events
-// are kept in memory until flush() (or 64 KB); a record is written whole. Not for use by several
-// threads. Throws UserError(kDisk) naming the file.
+// Writes one TensorBoard event file, FOLDER/events.out.tfevents.<time>.<host>.<pid>, which it makes
+// at once. Events are kept in memory until flush(), or until there are 64 KB; a record is always
+// written whole. One thread at a time may use it. Throws UserError(kDisk) that names the file.
 class EventWriter {
  public:
   explicit EventWriter(const std::filesystem::path& folder);
-  ~EventWriter();  // flushes; what cannot be written then is lost
+  ~EventWriter();  // flushes; events that cannot be written are lost
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
 
-  // Tells readers to forget what earlier files of the folder hold at this step and later: a resumed
+  // Tells readers to forget events of earlier files in the folder at this step and later. A resumed
   // run calls it first.
   void resume_at(int64_t step);
 

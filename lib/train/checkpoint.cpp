@@ -24,7 +24,7 @@ void append(NamedTensors& all, const std::string& prefix, const NamedTensors& mo
   for (const auto& [name, tensor] : more) all.emplace_back(prefix + name, tensor);
 }
 
-// Keys that say how a run is driven, not what it computes: free to differ when resuming.
+// Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
   for (const char* prefix : {"launch.", "run.", "save.", "samples.", "metrics.", "dist."}) {
     if (starts_with(key, prefix)) return true;
@@ -77,7 +77,7 @@ void check_config(const std::string& what,
   fail(Exit::kUsage, "{}: the configuration differs: {}; {}", what, join(differing, ", "), way_out);
 }
 
-// What is wrong with the first tensor that does not fit, or "".
+// Returns what is wrong with the first tensor that does not fit, or "".
 std::string find_misfit(const Archive& archive, const NamedTensors& state) {
   for (const auto& [name, tensor] : state) {
     const auto at = archive.tensors.find(name);

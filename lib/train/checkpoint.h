@@ -13,39 +13,43 @@ namespace gantrain {
 
 class TrainingStep;
 
-// Where training stands, beside the tensors. Nothing else is needed: data order and every random
-// draw are functions of the seed and these counters.
+// Where training stands, beside the tensors. A resume needs no more: the order of the data and
+// every random draw are functions of the seed and these counters.
 struct Counters {
   int64_t images_seen = 0;
   int64_t iteration = 0;
   int64_t tick = 0;
-  double seconds = 0;  // trained so far, over all sessions
-  // Of a network that grows: number of the stage that was trained last, and its name for messages.
+  double seconds = 0;  // of training so far, over all sessions
+  // The number of the stage that a growing network was last trained in, and its name for messages.
   int64_t stage = 0;
   std::string stage_name;
 };
 
+// Writes a state file (core/archive.h): tensors, counters and configuration.
 void save_state(const std::filesystem::path& path,
                 const NamedTensors& state,
                 const Counters& counters,
                 const Config& config);
 
-// The generator's average under its own names, then the raw networks as "G.*" and "D.*".
+// Writes a model file: the generator's average under its own names, then the raw networks as "G.*"
+// and "D.*".
 void save_model(const std::filesystem::path& path,
                 const TrainingStep& step,
                 const Counters& counters);
 
-// Rank 0: the newest state of a run folder (or the named file) that passes its checksum, put into
-// `state` and `counters`. Returns its path, "" if there is none. Broken ones are warned about and
-// passed over in a folder; a broken named file is UserError(kInput). Configuration that differs
-// where it must not: UserError(kUsage) listing the keys, unless `force` names them.
+// Loads, on rank 0, the newest state of a run folder whose checksum is right, or the named file,
+// into `state` and `counters`. Returns its path, or "" if there is none. In a folder, broken files
+// are skipped with a warning; a broken named file throws UserError(kInput). Where the configuration
+// differs in keys that must not change, it throws UserError(kUsage) that lists them, unless `force`
+// names them.
 std::filesystem::path load_newest(const std::filesystem::path& folder_or_file,
                                   const NamedTensors& state,
                                   Counters& counters,
                                   const Config& config,
                                   const std::string& force);
 
-// Sends rank 0's tensors and counters to all ranks; false if rank 0 says that nothing was loaded.
+// Sends rank 0's tensors and counters to all ranks. Returns false on all ranks if rank 0 has
+// `loaded` nothing.
 bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters& counters);
 
 }  // namespace gantrain

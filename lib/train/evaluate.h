@@ -16,8 +16,8 @@
 
 namespace gantrain {
 
-// Pictures made by the generator's average, and measures of them. It has random streams of its own
-// and uses evaluation mode, so that training does not notice.
+// Makes pictures with the generator's average and measures them. It has random streams of its own
+// and uses evaluation mode, so that training is not affected.
 class Evaluation {
  public:
   Evaluation(Generator& generator,
@@ -26,26 +26,27 @@ class Evaluation {
              const MetricsOptions& metrics,
              uint64_t seed);
 
-  // From now on generated pictures are made so; smaller ones are enlarged, each pixel to a square.
+  // Sets how generated pictures are made from now on. Pictures of an early stage are enlarged to
+  // the full size, each pixel to a square.
   void draw(const SynthesisOptions& options) { synthesis_options_ = options; }
 
-  // A grid of generated pictures of the schedule's present stage, under that name and as
+  // Writes a grid of generated pictures, made as in the schedule's present stage, to `file` and to
   // latest.png.
   void write_samples(Reporter& reporter,
                      const std::string& file,
                      const Schedule& schedule,
                      const Counters& counters);
-  // The metrics of such pictures, as messages and files; `snapshot` names the model file that they
-  // are of.
+  // Measures generated pictures of the present stage and writes the metrics as messages and files.
+  // `snapshot` names the model file that they belong to.
   void write_metrics(Reporter& reporter,
                      const std::string& snapshot,
                      const Schedule& schedule,
                      const Counters& counters);
 
-  Image real_grid() const;  // the first real pictures of a fixed permutation
+  Image real_grid() const;  // the first pictures of a fixed permutation of the data
   Image fake_grid();        // from latents that stay the same all through the run
 
-  // One object for each metric: {"metric": "swd", "results": {"swd": 12.3, "swd_32": ...},
+  // Returns one object for each metric: {"metric": "swd", "results": {"swd": 12.3, "swd_32": ...},
   // "total_time": seconds}.
   std::vector<Json> measure();
 

@@ -74,8 +74,9 @@ void GradientGuard::count_on_host(const std::string& parameter) {
   draw_consequences(parameter, static_cast<int64_t>(read_free(in_a_row_)));
 }
 
-// The same counts by operators; of the parameters the first whose gradient is not finite is
-// remembered, by its number among all that were judged, with a gradient or without.
+// Makes the same counts with operators on the device. Of the parameters it remembers the first
+// whose gradient is not finite, by its index among all parameters that were judged, with or without
+// a gradient.
 void GradientGuard::count_on_device(const at::Tensor& found,
                                     const NamedTensors& parameters,
                                     const std::vector<at::Tensor>& gradients) {
@@ -127,7 +128,8 @@ void GradientGuard::draw_consequences(const std::string& parameter, int64_t in_a
   const std::string what = player_ + "." + parameter;
   if (in_a_row == 1 || first_.empty()) first_ = what;
   if (dynamic) {
-    // Looking for the largest scale that fits is a dynamic scale's daily work.
+    // A dynamic scale is expected to overflow now and then: it searches for the largest scale that
+    // fits.
     debug("the gradient of {} is not finite: step left out, loss scale {}",
           what,
           number(scale_now()));
@@ -164,8 +166,8 @@ void GradientGuard::check_floor() const {
       first_);
 }
 
-// As torch's clip_grad_norm_ and clip_grad_value_. Returns the norm before, undefined where neither
-// is asked for.
+// Clips as torch's clip_grad_norm_ and clip_grad_value_ do. Returns the norm before clipping, or an
+// undefined tensor where no clipping is asked for.
 at::Tensor GradientGuard::clip(std::vector<at::Tensor>& gradients) const {
   const double clip_norm = settings_.optim.clip_norm, clip_value = settings_.optim.clip_value;
   if (clip_norm <= 0 && clip_value <= 0) return {};

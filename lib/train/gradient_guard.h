@@ -13,43 +13,44 @@ namespace gantrain {
 
 struct GuardSettings {
   std::optional<ScalerSettings> scaler;  // none: losses are not scaled
-  double min_scale = 1;                  // of a dynamic scale
+  double min_scale = 1;                  // smallest dynamic scale
   NonfiniteOptions nonfinite;
   OptimOptions optim;
 };
 
-// What came of one step's gradients. The tensors lie on the device.
+// What the guard found in the gradients of one step. The tensors lie on the device.
 struct GradientVerdict {
-  at::Tensor found;            // float32 [1]: above 0 if a gradient is not finite
-  std::optional<bool> finite;  // the same, known only where reading the device costs nothing
-  at::Tensor scale;            // float32 [1]: of the loss in this step; undefined without a scale
-  at::Tensor norm;  // [] of all gradients together, before clipping; undefined where nobody clips
+  at::Tensor found;            // float32, one number: 1 if a gradient is not finite, else 0
+  std::optional<bool> finite;  // known only where reading the device costs nothing
+  at::Tensor scale;            // float32 [1]: the loss scale of this step; undefined without one
+  at::Tensor norm;             // [] of all gradients, before clipping; undefined without clipping
 };
 
-// Stands between a player's backward passes and its optimizer: scales the loss, unscales the
-// gradients once, says which steps are to be left out because gradients are not finite, clips.
-// Ranks come to one verdict because they see the same reduced gradients: an overflow on one of them
-// is in the mean of all. On a device whose reads wait, the verdict stays there and its consequences
-// are drawn at ticks, by settle().
+// Stands between a player's backward passes and its optimizer. It scales the loss, unscales the
+// gradients once, decides whether a step is left out because a gradient is not finite, and clips.
+// All ranks come to the same verdict because they see the same reduced gradients: an overflow on
+// one rank is part of the mean of all. On a device whose reads wait, the verdict stays on the
+// device, and settle() acts on it at ticks.
 class GradientGuard {
  public:
   GradientGuard(const GuardSettings& settings, std::string player, at::Device device);
 
-  // Training begins, or goes on, with what state() holds now: steps that were left out before do
-  // not count as news.
+  // Begins or resumes training with the present content of state(). Steps that were left out before
+  // are not reported again.
   void begin();
-  // What to back-propagate instead of the loss.
+  // Returns the loss times its scale, which is to be back-propagated.
   at::Tensor scaled(const at::Tensor& loss) const;
-  // After the last reduction: unscales and clips the gradients of these parameters in place. Where
-  // reads are free it throws as settle() does.
+  // Unscales and clips the gradients of these parameters in place, after the last reduction. Where
+  // reads cost nothing it throws as settle() does.
   GradientVerdict judge(const NamedTensors& parameters);
-  // Waits for the device. Warns of steps left out since the last call; throws UserError(kDiverged)
-  // naming the parameter that was the first not to be finite, where there have been too many, the
-  // scale has come to its floor, or train.on_nonfinite says so.
+  // Waits for the device and warns of steps left out since the last call. Throws
+  // UserError(kDiverged) that names the first parameter that was not finite, where too many steps
+  // were left out in a row, the loss scale has fallen to its minimum, or train.on_nonfinite is
+  // "stop".
   void settle();
 
-  // What a resume needs, the tensors themselves: the scaler's, "skipped" (steps so far),
-  // "in_a_row".
+  // Returns what a resume needs, the tensors themselves: the scaler's, "skipped" (steps left out so
+  // far) and "in_a_row".
   NamedTensors state() const;
 
  private:
@@ -68,11 +69,11 @@ class GradientGuard {
   LossScaler scaler_;
   at::Tensor one_;                 // float32 [1]
   at::Tensor skipped_, in_a_row_;  // int64 [1]
-  std::string first_;              // parameter that was not finite when the present row began
-  // On a device whose reads wait, since the last settle():
-  at::Tensor longest_row_;       // int64 [1]: most steps left out in a row
-  at::Tensor first_index_;       // int64 [1]: parameter that was not finite when the last row began
-  int64_t settled_skipped_ = 0;  // skipped_ then
+  std::string first_;              // parameter that was not finite at the present row's first step
+  // Used on a device whose reads wait; these count from the last settle() on.
+  at::Tensor longest_row_;       // int64 [1]: longest row of steps left out
+  at::Tensor first_index_;       // int64 [1]: index of the parameter at the last row's first step
+  int64_t settled_skipped_ = 0;  // skipped_ at the last settle()
   std::vector<std::string> judged_;  // names of the parameters that judge() saw last
 };
 

@@ -28,8 +28,8 @@ class WeightMatcher {
     table_.file = path;
   }
 
-  // Tensors of `network`, called `label`NAME in the table. `prefixes`: of the file's names, the
-  // first that there is counts.
+  // Copies the file's tensors into `network`; the table calls them `label` + NAME. Each of
+  // `prefixes` is put before the file's names, and the first with which a tensor is found is used.
   void load(const torch::nn::Module& network,
             const std::string& label,
             const std::vector<std::string>& prefixes) {

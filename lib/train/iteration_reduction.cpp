@@ -26,9 +26,9 @@ void IterationReduction::begin() {
   for (const at::Tensor& buffer : running_) before_.push_back(buffer.clone());
 }
 
-// Everything goes over the wire in one tensor; what ranks asked for is its last numbers.
+// Everything is sent in one tensor; the ranks' requests are its last numbers.
 at::Tensor IterationReduction::add_up(std::vector<PhaseSums>& phases, const RankRequests& mine) {
-  // rank0 is a mean in which the others weigh nothing: still one all-reduce.
+  // With rank0 the mean gives all other ranks weight 0, so that it is still one all-reduce.
   const double world = static_cast<double>(group_->world());
   const double weight =
       mode_ == BufferSync::kRank0 ? (group_->rank() == 0 ? 1.0 : 0.0) : 1.0 / world;

@@ -10,18 +10,19 @@
 
 namespace gantrain {
 
-// What a phase's micro-batches on this rank added up to.
+// The sums that the micro-batches of a phase on this rank returned, added up.
 struct PhaseSums {
   const Phase* phase;
   Statistics sums;
 };
 
-// One small all-reduce ends each iteration: running statistics become the mean over ranks
-// (dist.broadcast_buffers), phases' sums those of the global batch, and requests are heard by all.
+// Ends each iteration with one small all-reduce: running statistics become their mean over ranks
+// (dist.broadcast_buffers), phases' sums become sums over the global batch, and every rank learns
+// of the requests of all ranks.
 //
-// A forward pass that overflowed leaves no trace, as its step leaves none (train/gradient_guard.h):
-// running statistics that are not finite become what they were, and a sum that is not finite moves
-// nothing.
+// A forward pass that overflowed has no effect, as the optimizer step after it has none
+// (train/gradient_guard.h): running statistics that are not finite get their previous values back,
+// and a sum that is not finite changes nothing.
 class IterationReduction {
  public:
   // `running`: the running statistics of all networks, the tensors themselves.
@@ -31,10 +32,11 @@ class IterationReduction {
                      std::shared_ptr<Group> group,
                      BufferSync mode);
 
-  // Training begins, or goes on: the running statistics that there are count as good.
+  // Begins or resumes training: the present running statistics count as good.
   void begin();
-  // Adds `phases` up over ranks and hands each sum to its AllReducedSum. `mine` holds what this
-  // rank asks for; returns what any rank has asked for (RequestExchange says when).
+  // Adds `phases` up over ranks and hands each sum to its AllReducedSum. `mine` holds the requests
+  // of this rank. Returns the requests of all ranks; RequestExchange says at which iterations they
+  // arrive.
   RankRequests run(std::vector<PhaseSums>& phases, const RankRequests& mine, int64_t iteration);
 
  private:
@@ -46,7 +48,7 @@ class IterationReduction {
   BufferSync mode_;
   at::TensorOptions like_;
   std::vector<at::Tensor> running_;
-  std::vector<at::Tensor> before_;  // an iteration ago
+  std::vector<at::Tensor> before_;  // running_ an iteration ago
   std::vector<AllReducedSum> sums_;
   RequestExchange requests_;
 };

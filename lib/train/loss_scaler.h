@@ -17,26 +17,28 @@ struct ScalerSettings {
   double growth = 2;
   double backoff = 0.5;
   int64_t interval = 2000;  // good steps between two growths
-  bool dynamic = true;      // false: the scale stays
+  bool dynamic = true;      // false: the scale never changes
 };
 
-// One network's loss scale, PyTorch's rule to the digit: after a step with a gradient that is not
-// finite, scale * backoff; after `interval` good ones in a row, scale * growth, unless that
-// overflows. State and verdict stay on the device; ranks agree because they see equal gradients.
+// The loss scale of one network, by PyTorch's rule: after a step with a gradient that is not finite
+// the scale is multiplied by `backoff`; after `interval` good steps in a row it is multiplied by
+// `growth`, unless that overflows. Scale and verdict stay on the device. Ranks agree because they
+// see equal gradients.
 class LossScaler {
  public:
   LossScaler(const ScalerSettings& settings, at::Device device);
 
-  // loss * scale, float32.
+  // Returns loss * scale, float32.
   at::Tensor scale(const at::Tensor& loss) const;
-  // Divides the gradients by the scale, in place; what is undefined is passed over. Returns a
-  // float32 scalar: 1 if one of them was not finite, else 0.
+  // Divides the gradients by the scale, in place; undefined ones are skipped. Returns a float32
+  // scalar: 1 if one of them was not finite, else 0.
   at::Tensor unscale_(const std::vector<at::Tensor>& gradients) const;
-  // After a step, or a step left out, with that verdict.
+  // Updates the scale after a step; `found_nonfinite` is what unscale_() returned, 1 if the step
+  // was left out.
   void update(const at::Tensor& found_nonfinite);
 
   const at::Tensor& current() const { return scale_; }  // float32 [1]
-  // "scale", "growth_tracker": the tensors themselves.
+  // Returns "scale" and "growth_tracker", the tensors themselves.
   NamedTensors state() const;
 
  private:
@@ -45,7 +47,8 @@ class LossScaler {
   at::Tensor tracker_;  // int32 [1]
 };
 
-// Name of the first tensor that holds a value that is not finite, or "". Waits for the device.
+// Returns the name of the first tensor that holds a value that is not finite, or "". Waits for the
+// device.
 std::string first_nonfinite(const NamedTensors& tensors);
 
 }  // namespace gantrain

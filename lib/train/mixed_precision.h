@@ -11,24 +11,24 @@
 
 namespace gantrain {
 
-// How forward passes of a run on that device compute. Throws UserError(kUsage) naming what in
-// precision.keep_float32 is no network and no block of these players.
+// Returns how the forward passes of a run compute on that device. Throws UserError(kUsage) that
+// names an entry of precision.keep_float32 that is neither a network nor a block of these players.
 ForwardPrecision forward_precision(const PrecisionOptions& options,
                                    at::Device device,
                                    const std::vector<PlayerState>& players);
 
-// How gradients are guarded in such a run on that device: what scales losses, what happens where a
-// gradient is not finite, what clips.
+// Returns how gradients are guarded in such a run: how losses are scaled, what happens where a
+// gradient is not finite, and how gradients are clipped.
 GuardSettings guard_settings(const PrecisionOptions& options,
                              const TrainOptions& train,
                              const OptimOptions& optim,
                              at::Device device);
 
-// TensorFloat-32 on GPUs, for products and convolutions of float32.
+// Allows or forbids TensorFloat-32 on GPUs, for float32 products and convolutions.
 void allow_tf32(bool allow);
 
-// "bfloat16 by autocast", "float16 in blocks, loss scale dynamic from 65536": a line of the log; ""
-// for float32.
+// Returns a line for the log, as "bfloat16 by autocast" or "float16 in blocks, loss scale dynamic
+// from 65536"; "" for float32.
 std::string describe_precision(const PrecisionOptions& options, at::Device device);
 
 }  // namespace gantrain

@@ -48,7 +48,7 @@ void Optimizer::step(const GradientVerdict& verdict) {
     update(parameters, gradients, unknown ? verdict.found : at::Tensor());
     return;
   }
-  // The verdict is still on the device: the step is made, and taken back there if it is bad.
+  // The verdict is still on the device: the step is made, and undone there if the verdict is bad.
   std::vector<at::Tensor> moved = parameters;
   for (const auto& [name, tensor] : state()) moved.push_back(tensor);
   std::vector<at::Tensor> before;

@@ -12,44 +12,47 @@
 
 namespace gantrain {
 
-// Moves parameters along their gradients. A parameter without gradient counts as having zeros.
-// Rates and memories are those of the images seen (config/scheduled.h).
+// Updates parameters by their gradients; a parameter without gradient counts as having zeros.
+// Learning rates and betas follow the images seen (config/scheduled.h).
 class Optimizer {
  public:
-  // `parameters` by name, in registration order; `step_share` as in Player.
+  // Makes the optimizer that `options` name. `parameters` are in registration order; `step_share`
+  // is Player::step_share.
   static std::unique_ptr<Optimizer> create(const PlayerOptions& options,
                                            NamedTensors parameters,
                                            double step_share = 1);
   virtual ~Optimizer() = default;
 
-  // Leaves everything as it is where the verdict is that gradients are not finite. Without a
-  // verdict the step is made.
+  // Makes one step. Where the verdict says that a gradient is not finite, everything stays as it
+  // is. Without a verdict the step is always made.
   void step(const GradientVerdict& verdict = {});
-  // From now on only these of its parameters move; the others keep their place and their moments.
+  // From now on updates only these of its parameters; all others keep their values and their
+  // moments.
   void restrict_to(const NamedTensors& active);
-  // Factor of the learning rate from now on: a stage's.
+  // Sets the factor of the learning rate, which a stage of growth chooses.
   void scale_rate(double factor) { rate_ = factor; }
-  // From now on hyperparameters are those of an iteration before which so many images were seen.
+  // Sets the hyperparameters for an iteration before which so many images were seen.
   void move_to(int64_t images_seen) { images_seen_ = images_seen; }
-  // As it was made: moments and step counts are zero.
+  // Sets moments and step counts to zero, as in a new optimizer.
   void reset();
   // Sets every gradient to undefined (Optimizer::zero_grad of LibTorch throws on bucket views).
   void clear_gradients();
 
-  // What a state file must hold, as "exp_avg/main.0.weight": the tensors themselves.
+  // Returns what a state file must hold, as "exp_avg/main.0.weight": the tensors themselves.
   virtual NamedTensors state() const = 0;
 
  protected:
   explicit Optimizer(NamedTensors parameters);
-  // `gradients` and `parameters` of those that move. `found`: defined where the verdict is still on
-  // the device and looks_at_verdicts().
+  // Makes the step. `parameters` and `gradients` are those of active parameters. `found` is
+  // GradientVerdict::found where the verdict is known only on the device and looks_at_verdicts() is
+  // true, else undefined.
   virtual void update(std::vector<at::Tensor>& parameters,
                       std::vector<at::Tensor>& gradients,
                       const at::Tensor& found) = 0;
   virtual bool looks_at_verdicts() const { return false; }
-  // Of one tensor for each parameter, those whose parameters move.
+  // Picks from one tensor per parameter those whose parameters are active.
   std::vector<at::Tensor> moving(const std::vector<at::Tensor>& all) const;
-  // One zero tensor for each parameter.
+  // Returns one zero tensor for each parameter.
   std::vector<at::Tensor> zeros() const;
   void append(NamedTensors& out, const char* name, const std::vector<at::Tensor>& tensors) const;
   double rate(const Scheduled& lr) const { return rate_ * lr.at(images_seen_); }

@@ -96,7 +96,7 @@ void fields(OptimOptions& o, Field&& field) {
 }
 
 struct EmaOptions {
-  ScheduledKimg half_life = Kimg{10'000};  // Karras et al. 2018, app. A, as a half-life
+  ScheduledKimg half_life = Kimg{10'000};  // Karras et al. 2018a, app. A, as a half-life
   double rampup = 0.05;
 };
 
@@ -179,7 +179,7 @@ void fields(RunOptions& o, Field&& field) {
   field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
 }
 
-// Each of `names` by itself; throws UserError(kUsage) for one that is not a metric.
+// Returns each of `names` by itself. Throws UserError(kUsage) that names one that is no metric.
 std::vector<std::string> metric_names(const MetricsOptions& options);
 
 }  // namespace gantrain

@@ -19,25 +19,26 @@ struct BatchPlan {
   std::string text() const;  // "batch 64 = 2 ranks x 32" or "... x 16 x 2 accumulated"
 };
 
-// Throws UserError(kUsage) naming the keys when the ranks, micro-batch or accumulation do not
-// divide the batch, with the nearest batches that would.
+// Makes the plan for train.batch. Throws UserError(kUsage) that names the keys, with the nearest
+// batches that would do, where ranks, micro-batch or accumulation do not divide the batch.
 BatchPlan plan_batch(const TrainOptions& options, int64_t world);
 
-// Of a stage whose batch differs from train.batch; a micro-batch of more images than a rank has
-// becomes those. Throws like plan_batch, naming the stage.
+// Makes the plan of a stage whose batch differs from train.batch. A micro-batch that is larger than
+// a rank's share becomes that share. Throws as plan_batch does, naming the stage.
 BatchPlan plan_stage(const TrainOptions& options,
                      int64_t batch,
                      int64_t world,
                      const std::string& stage);
 
-// Cut for a player with accumulation of its own (`accumulate`), if it has one.
+// Makes the plan of a player that has an accumulation of its own (`accumulate`); otherwise returns
+// `plan`.
 BatchPlan plan_player(const BatchPlan& plan,
                       const std::string& player,
                       std::optional<int64_t> accumulate);
 
-// "000200" or, with fractions in the run's cadence, "000200.160".
+// Names a point of the run: "000200" for 200 kimg, or "000200.160" with fractions.
 std::string kimg_name(int64_t images, bool fractions);
-// Whether names of this run need the three more digits.
+// Whether the cadences of this run need names with fractions of a kimg.
 bool needs_fractions(const TrainOptions& train, const SaveOptions& save);
 
 }  // namespace gantrain

@@ -18,7 +18,8 @@ bool is_inside(const std::string& parameter, const std::string& part) {
   return part.empty() || starts_with(parameter, part + ".");
 }
 
-// A parameter outside all parts would never be reduced, one in two parts twice.
+// Checks the parts: a parameter outside all parts would never be reduced, and one in two parts
+// twice.
 void check_parts(const Player& player, const NamedTensors& parameters) {
   for (const auto& [name, parameter] : parameters) {
     const auto& parts = player.parts;
@@ -60,8 +61,8 @@ void find_active(PlayerState& state) {
   state.optimizer->restrict_to(state.active);
 }
 
-// --ddp-scope whole: one reducer over all networks, armed by the loss of whichever steps. What the
-// loss does not reach goes over the wire as zeros.
+// --ddp-scope whole has one reducer over all networks, armed by the loss of whichever player steps.
+// Parameters that the loss does not reach are sent as zeros.
 std::shared_ptr<GradientSync> make_whole_sync(const std::vector<PlayerState>& players,
                                               DistOptions dist,
                                               const std::shared_ptr<Group>& group) {
@@ -99,7 +100,7 @@ void make_syncs(std::vector<PlayerState>& players,
   }
 }
 
-// A reducer that learns a graph once fits a player whose phases have the same one.
+// A reducer with a static graph fits only a player all of whose phases have the same graph.
 void check_static(const Phase& phase) {
   if (phase.all_parameters_used) return;
   fail(Exit::kUsage,
@@ -166,7 +167,8 @@ void rebuild_syncs(std::vector<PlayerState>& players,
     find_active(state);
   }
   if (keeps_reducers(dist)) return;
-  // All of them go before the first new one comes: two on one parameter would both average.
+  // All old reducers are destroyed before the first new one is made: two reducers on one parameter
+  // would both average its gradient.
   for (PlayerState& state : players) {
     state.player->sync = nullptr;
     state.sync.reset();

@@ -18,16 +18,16 @@ struct PlayerState {
   Player* player;
   BatchPlan plan;
   NamedTensors parameters;   // trainable ones, in registration order
-  bool all_parameters_used;  // all its phases promise that (Phase::all_parameters_used)
+  bool all_parameters_used;  // all its phases promise it (Phase::all_parameters_used)
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<GradientGuard> guard;
-  NamedTensors active = {};  // those of `parameters` that the present stage trains
-  std::shared_ptr<GradientSync> sync = nullptr;  // with --ddp-scope whole one for all players
+  NamedTensors active = {};                      // the parameters that the present stage trains
+  std::shared_ptr<GradientSync> sync = nullptr;  // one for all players with --ddp-scope whole
 };
 
-// Optimizers, guards, reductions and, with dist.sync_bn, batch norm over ranks. Throws
-// UserError(kUsage) where a recipe cannot do what `dist` asks for, std::logic_error if a trainable
-// parameter is in none of its player's parts, or in two.
+// Makes the optimizers, guards and gradient reductions of all players and, with dist.sync_bn, batch
+// norm over all ranks. Throws UserError(kUsage) where the recipe cannot do what `dist` asks for,
+// and std::logic_error if a trainable parameter is in none of its player's parts or in two of them.
 std::vector<PlayerState> make_players(Recipe& recipe,
                                       const BatchPlan& plan,
                                       const DistOptions& dist,
@@ -35,14 +35,16 @@ std::vector<PlayerState> make_players(Recipe& recipe,
                                       at::Device device,
                                       const std::shared_ptr<Group>& group);
 
-// A stage begins: asks every Player::active again. Inactive parameters get no gradient, no
-// collective and no step. With --find-unused on, reducers stay and search; else all of them are
-// destroyed and made anew over the active parameters. Between iterations, on all ranks together.
+// Begins a stage: asks every Player::active again. Inactive parameters get no gradient, no
+// collective and no step. With --find-unused on, the reducers stay and search for unused
+// parameters; otherwise all of them are destroyed and built again over the active parameters. All
+// ranks call it together, between iterations.
 void rebuild_syncs(std::vector<PlayerState>& players,
                    const DistOptions& dist,
                    const std::shared_ptr<Group>& group);
 
-// "G find-unused off, 1 bucket; D find-unused off, 1 bucket": one line of the log, for each stage.
+// Returns one line of the log for each stage: "G find-unused off, 1 bucket; D find-unused off, 1
+// bucket".
 std::string describe_syncs(const std::vector<PlayerState>& players, const DistOptions& dist);
 
 }  // namespace gantrain

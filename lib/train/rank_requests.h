@@ -14,19 +14,21 @@ struct RankRequests {
   bool save = false;
 };
 
-// Brings requests from every rank to all of them, inside the all-reduce that ends an iteration.
-// Where reads are free all ranks hear them in the same iteration. Elsewhere the answer is copied
-// aside while the device works on, and read about a second later: all ranks take the next look at
-// the same iteration, which follows from rank 0's seconds an iteration, part of the sum too.
+// Brings requests from every rank to all ranks, as part of the all-reduce that ends an iteration.
+// Where reads cost nothing, all ranks learn of them in the same iteration. On other devices the sum
+// is copied to the host while the device works on, and read about a second later. All ranks look
+// next at the same iteration: it follows from the seconds that rank 0 takes for an iteration, which
+// are part of the sum.
 class RequestExchange {
  public:
   static constexpr int64_t kNumbers = 3;
 
   RequestExchange(const at::TensorOptions& like, int64_t rank);
 
-  // What this rank gives to the sum, [kNumbers] of the type and on the device of `like`.
+  // Returns this rank's part of the sum, [kNumbers] with the type and device of `like`.
   at::Tensor packed(const RankRequests& mine);
-  // `sum` [kNumbers] over all ranks, at the end of that iteration: what any of them asked for.
+  // Takes the `sum` [kNumbers] over all ranks at the end of that iteration, and returns what any
+  // rank has asked for.
   RankRequests heard(const at::Tensor& sum, int64_t iteration);
 
  private:
@@ -35,10 +37,10 @@ class RequestExchange {
   at::TensorOptions like_;
   int64_t rank_;
   double last_;         // monotonic seconds at the last packed()
-  double seconds_ = 0;  // an iteration took then, here
+  double seconds_ = 0;  // that an iteration took here by then
   int64_t due_ = 0;     // iteration of the next look
-  int64_t every_ = 16;  // iterations between two looks, by the last one
-  at::Tensor aside_;    // the last look's copy on the host; undefined: there is none
+  int64_t every_ = 16;  // iterations between two looks, from the last look
+  at::Tensor aside_;    // copy of the last look's sum on the host, or undefined
   std::optional<c10::Event> copied_;
 };
 

@@ -71,7 +71,7 @@ void Reporter::record(const std::string& name, const at::Tensor& values) {
 
 namespace {
 
-// Moments of values of one step; of a step that was left out they count nothing.
+// Moments of the values of one step; the values of a step that was left out do not count.
 at::Tensor moments_of(const at::Tensor& values, const GradientVerdict& verdict) {
   const at::Tensor moments = moments_of(values);
   if (verdict.finite) return moments;

@@ -19,30 +19,32 @@
 
 namespace gantrain {
 
-// Collects what a tick is made of on every rank and writes it on rank 0: stats.jsonl, TensorBoard,
+// Collects on every rank what a tick reports, and writes it on rank 0: stats.jsonl, TensorBoard,
 // the console, sample grids, metrics. Values stay on their device until tick().
 class Reporter {
  public:
   Reporter(std::shared_ptr<Group> group, int64_t total_images, int64_t start_images);
 
-  // Rank 0: where files go. `resumed_at` images: TensorBoard forgets later points.
+  // Opens the files in `folder`, on rank 0. `resumed_at` counts images: TensorBoard then forgets
+  // later points.
   void open(const std::filesystem::path& folder, int64_t resumed_at);
 
-  // Training begins now: speed counts from here.
+  // Starts the clock by which speed is measured.
   void start();
 
-  // What an iteration did: statistics, losses of the steps that were made, loss scales, gradients'
-  // norms, traffic.
+  // Records an iteration: its statistics, the losses of the steps that were made, loss scales,
+  // gradient norms and traffic.
   void record(const StepReport& step);
-  // Values whose number, mean and deviation over the tick are written.
+  // Records values; their number, mean and standard deviation over the tick are written.
   void record(const std::string& name, const at::Tensor& values);
   void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
   void count(const std::string& name, double value);   // "Progress/alpha": its mean
 
-  // Cheap; called after every iteration.
+  // Updates the display; called after every iteration, it costs little.
   void iteration(const Counters& counters);
 
-  // Collective. Throws UserError(kDiverged) on all ranks if a loss was not finite.
+  // Ends a tick, on all ranks together. Throws UserError(kDiverged) on all ranks if a loss was not
+  // finite.
   void tick(const Counters& counters);
   void finish();
 
@@ -70,11 +72,11 @@ class Reporter {
   std::map<std::string, at::Tensor> totals_;  // [], float64, on the device: summed over the tick
   std::map<std::string, double> sums_;
   Stats numbers_;
-  Stats last_;  // of the last tick, over all ranks
+  Stats last_;  // the last tick's, over all ranks
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Console> console_;
-  bool live_ = false;  // a bar is drawn
-  double drawn_ = 0;   // when it was last
+  bool live_ = false;  // whether a bar is drawn
+  double drawn_ = 0;   // when the bar was last drawn
 };
 
 }  // namespace gantrain

@@ -7,7 +7,7 @@
 
 namespace gantrain {
 
-// The sections of a configuration that say when a run does what.
+// The sections of a configuration that control a run.
 struct RunConfig {
   explicit RunConfig(const Config& config)
       : train(config.read<TrainOptions>("train.")),

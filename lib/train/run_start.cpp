@@ -30,15 +30,15 @@ int lock_run_folder(const RunOptions& options) {
 
 namespace {
 
-// A state's counters against this run's schedule, which --force may have changed.
+// Checks a state's counters against this run's schedule, which --force may have changed.
 void check_stage(const Schedule& schedule, const RunStart& start) {
   if (schedule.empty()) return;
   const int64_t seen = start.counters.images_seen;
   const int64_t saved = start.counters.stage;
   const int64_t due = schedule.stage_at(seen);
   const auto& stages = schedule.stages();
-  // The stage that was trained last before `seen` is the one due, or one before it that a batch has
-  // gone to the end of, or over.
+  // The stage trained last before `seen` is the stage that is due, or an earlier one whose end the
+  // last batch has reached or passed.
   const bool exists = saved >= 0 && saved < static_cast<int64_t>(stages.size());
   const bool fits = exists && saved <= due &&
                     schedule.stage_at(std::max<int64_t>(
@@ -53,7 +53,7 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
        schedule.name_of(due));
 }
 
-// Rank 0: the newest state that --resume asks for; false if there is none.
+// Loads, on rank 0, the newest state that --resume asks for; returns false if there is none.
 bool load_state(const TrainSetup& setup,
                 const RunOptions& options,
                 const NamedTensors& state,
@@ -97,7 +97,7 @@ RunStart load_or_begin(const TrainSetup& setup,
 
 namespace {
 
-// Rank 0's text, on every rank.
+// Returns rank 0's text on every rank.
 std::string shared_text(const std::string& mine, Group& group, at::Device device) {
   constexpr int64_t kMost = 4096;
   at::Tensor text = torch::zeros({kMost}, at::kByte);

@@ -24,7 +24,7 @@ struct RunStart {
   std::filesystem::path folder;        // of the run's files, the same on all ranks
 };
 
-// Locks a run folder that is to be used again, until the descriptor is closed. Throws
+// Locks a run folder that is used again, until the returned descriptor is closed. Throws
 // UserError(kUsage) where another run is at work there.
 int lock_run_folder(const RunOptions& options);
 
@@ -36,20 +36,21 @@ RunStart load_or_begin(const TrainSetup& setup,
                        TrainingStep& step,
                        Group& group);
 
-// Chooses and makes the run's folder and tells it to all ranks; logs go there from now on.
+// Chooses and makes the run's folder and tells all ranks its path. From now on logs are written
+// there.
 void open_run_folder(const TrainSetup& setup,
                      const RunOptions& options,
                      Group& group,
                      RunStart& start);
 
-// Rank 0: config.json, command.txt, env.json, STATUS, and the first lines of the log.
+// Writes config.json, command.txt, env.json, STATUS and the first lines of the log, on rank 0.
 void write_start(const TrainSetup& setup,
                  const RunStart& start,
                  const TrainingStep& step,
                  const TrainingData& data);
 
-// A group of samples that normalise each other must lie in one micro-batch, or ranks and
-// accumulation change the result; warns where it does not.
+// Warns where a group of samples that normalise each other does not lie in one micro-batch: ranks
+// and accumulation then change the result.
 void warn_of_split_groups(const TrainingStep& step);
 
 }  // namespace gantrain

@@ -12,8 +12,8 @@ namespace gantrain {
 
 // What a rank measured in one phase.
 struct PhaseTimes {
-  double bytes = 0;        // an iteration, as are
-  double collectives = 0;  // these
+  double bytes = 0;        // in an iteration
+  double collectives = 0;  // in an iteration
   int64_t buckets = 0;
   std::vector<double> waited;  // PhaseTraffic::waited of each iteration
 };
@@ -26,25 +26,26 @@ struct StepTimes {
 };
 
 struct StepBench {
-  const Config& config;  // of a run: sections train, data, dist and the recipe's
+  const Config& config;  // sections train, data, dist and the recipe's
   const RecipeRow& recipe;
-  int64_t warm = 1;  // iterations before those that are timed; the very first has all phases
+  int64_t warm = 1;  // iterations before the timed ones; the very first has all phases
   int64_t steps = 3;
 };
 
-// Times iterations of a training step (no data, no files) on random pictures as one gloo rank on
-// the CPU, by the threads that are set.
+// Times iterations of a training step on random pictures, without data and files, as one gloo rank
+// on the CPU with the threads that are set.
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous);
 
-// Of all ranks together. In `exposed` nothing computes: the last rank has launched its last
-// collective and waits as all others do. What the others wait for that rank besides is `skew`.
+// Time that communication costs, over all ranks. During `exposed` no rank computes: the last rank
+// has launched its last collective and waits, as all ranks do. `skew` is the further time that the
+// other ranks wait for the last one.
 struct Communication {
   double exposed = 0;  // seconds an iteration
   double skew = 0;     // mean over ranks
 };
 Communication communication_of(const std::vector<StepTimes>& ranks);
 
-// As text from one process to another.
+// Turn the times into JSON and back, to send them to another process.
 Json to_json(const StepTimes& times);
 StepTimes step_times_from(const Json& json);
 

@@ -6,10 +6,11 @@
 
 namespace gantrain {
 
-// How long a run will take, foretold once a session, after a few iterations.
+// Predicts how long a run will take, once in a session, after a few iterations.
 class TimePrediction {
  public:
-  // Seconds an iteration, after the iteration that makes it known; nothing after all others.
+  // Counts an iteration. Returns the seconds per iteration after the iteration at which they become
+  // known, and nothing after all other iterations.
   std::optional<double> after_iteration();
 
  private:

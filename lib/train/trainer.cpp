@@ -73,7 +73,8 @@ Trainer::~Trainer() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-// When a run begins or is gone on with, and at each switch: on all ranks before the same iteration.
+// Called on all ranks when a run begins or resumes and at each change of stage, before the same
+// iteration.
 void Trainer::begin_stage(int64_t number) {
   step_->enter(number);
   int64_t resolution = data_.resolution();
@@ -85,7 +86,8 @@ void Trainer::begin_stage(int64_t number) {
   data_.begin(resolution, step_->plan().batch, counters_.images_seen);
 }
 
-// Before an iteration: a pure function of the images seen, so no rank needs to ask another.
+// Enters the stage that is due, before an iteration. This is a pure function of the images seen, so
+// no rank needs to ask another.
 void Trainer::enter_due_stage() {
   if (schedule().empty()) return;
   const int64_t due = schedule().stage_at(counters_.images_seen);
@@ -145,7 +147,7 @@ void Trainer::iterate() {
   end_of_iteration(batch.images_seen);
 }
 
-// Once, after a few iterations of the session: how long all of it will take.
+// Says once, after a few iterations of the session, how long the run will take.
 void Trainer::predict_time() {
   const std::optional<double> each = prediction_.after_iteration();
   if (!each || !writes()) return;
@@ -262,7 +264,7 @@ Exit Trainer::stop() {
   return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
 }
 
-// All ranks end together.
+// Ends the run on all ranks together.
 Exit Trainer::leave(Exit code) {
   setup_.callbacks.phase("end");
   group_->barrier();
@@ -270,7 +272,8 @@ Exit Trainer::leave(Exit code) {
 }
 
 std::string Trainer::name_now() const {
-  // Between two whole kimg (a stop, SAVE) three more digits keep it apart from the last name.
+  // A save between two whole kimg (a stop, SAVE) gets three more digits, so that its name differs
+  // from the last one.
   const bool between = counters_.images_seen % 1000 >= step_->plan().batch;
   return kimg_name(counters_.images_seen,
                    between || needs_fractions(options_.train, options_.save));

@@ -55,10 +55,10 @@ class Trainer {
   std::filesystem::path folder_;
   Counters counters_;
   TimePrediction prediction_;
-  RankRequests asked_;    // by this rank, until all have heard
-  RankRequests granted_;  // by all ranks, at the end of the last iteration
+  RankRequests asked_;    // this rank's, until all ranks know of them
+  RankRequests granted_;  // of any rank, known to all since the last iteration
   std::string stop_reason_ = "another rank asked";
-  int64_t sampled_at_ = -1;  // images seen at the last sample, metric
+  int64_t sampled_at_ = -1;  // images seen at the last sample grid
   int64_t measured_at_ = -1;
   double session_start_ = 0;    // monotonic seconds
   double earlier_seconds_ = 0;  // trained in sessions before this one

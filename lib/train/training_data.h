@@ -13,22 +13,23 @@ namespace gantrain {
 // The real pictures of a run as one rank gets them: on its device, ready for the step.
 class TrainingData {
  public:
-  // Opens data.*, unless the setup brings a data set. Throws UserError(kInput) where it cannot be
-  // read, or where labels are asked for that it does not have.
+  // Opens the data set of the section `data`, unless the setup brings one. Throws UserError(kInput)
+  // where it cannot be read, or lacks labels that are asked for.
   explicit TrainingData(const TrainSetup& setup);
   ~TrainingData();
 
-  // From now on batches of that size and of pictures of that many pixels, beginning with the image
-  // after `images_seen`.
+  // From now on hands out batches of that size with pictures of `resolution` pixels a side,
+  // beginning with the image after `images_seen`.
   void begin(int64_t resolution, int64_t batch, int64_t images_seen);
-  // This rank's share of the next global batch; iteration and images_seen are left to the caller.
+  // Returns this rank's share of the next global batch. The caller fills in iteration and
+  // images_seen.
   RankBatch next();
   double waited() const { return waited_; }  // seconds that the last next() waited for its pictures
 
   const std::shared_ptr<const Dataset>& dataset() const { return dataset_; }
   int64_t resolution() const { return options_.resolution; }  // of the full pictures
   bool labels_used() const { return labels_used_; }
-  // Pictures of each class; empty where labels are not used.
+  // Returns the number of pictures of each class; empty where labels are not used.
   std::vector<int64_t> class_counts() const;
 
  private:

@@ -17,7 +17,7 @@ Samples micro_batch_samples(const BatchPlan& plan, int64_t rank, int64_t part) {
 
 namespace {
 
-// Adds a micro-batch's sums to those of the micro-batches before it.
+// Adds the sums of a micro-batch to the sums of the earlier micro-batches.
 void add(Statistics& all, const Statistics& more, const at::TensorOptions& like) {
   for (const auto& [name, sum] : more) {
     const auto known = std::find_if(
@@ -47,8 +47,8 @@ PlayerState& TrainingStep::state_of(const Player& player) {
   return const_cast<PlayerState&>(std::as_const(*this).state_of(player));
 }
 
-// Only the active parameters of the stepping player ask for gradients, and those of a player whose
-// graph is handed over.
+// Only the active parameters of the player that steps need gradients, and the active parameters of
+// a player whose graph is handed over.
 void TrainingStep::freeze_all_but(const Phase& phase, const Player* recorded) {
   for (PlayerState& state : players_) {
     for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(false);
@@ -57,8 +57,8 @@ void TrainingStep::freeze_all_but(const Phase& phase, const Player* recorded) {
   }
 }
 
-// The phase that takes what this one hands over, if there is one in this iteration and both work on
-// one micro-batch.
+// Returns the phase that takes what this one hands over, or null: there must be one in this
+// iteration, and both must have a single micro-batch.
 const Phase* TrainingStep::receiver_of(const Phase& phase, int64_t iteration) const {
   if (phase.hands_to == nullptr || state_of(phase.player).plan.accumulate != 1 ||
       state_of(*phase.hands_to).plan.accumulate != 1)
@@ -88,7 +88,7 @@ PhaseInput TrainingStep::input_of(const Phase& phase, const RankBatch& batch, in
 
 // Forward and loss alone: a backward pass computes in the types that they left in the graph.
 PhaseOutput TrainingStep::run_micro_batch(const Phase& phase, const PhaseInput& input) const {
-  // In wrapper mode what was handed over counts as a call of its network.
+  // In wrapper mode, outputs that were handed over count as a call of their network.
   for (const auto& [name, tensor] : input.carried.tensors) phase.player.called("", tensor);
   const AutocastScope pass(precision_, input.real.device().type(), computed_);
   return phase.run(input);

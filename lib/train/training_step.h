@@ -20,12 +20,12 @@ struct RankBatch {
   int64_t images_seen = 0;  // before this iteration, all ranks together
 };
 
-// What one phase gave to the process group. Nothing is in it where one rank trains alone.
+// What one phase sent through the process group; empty where one rank trains alone.
 struct PhaseTraffic {
   Traffic traffic;      // collectives and bytes of this phase
-  int64_t buckets = 0;  // of its last reduction
-  // Seconds from the launch of its last collective to the end of the reduction, on a CPU: this rank
-  // has nothing left to compute and waits.
+  int64_t buckets = 0;  // in its last reduction
+  // Seconds from the launch of the phase's last collective to the end of the reduction, on a CPU.
+  // In this time the rank has nothing left to compute and waits.
   double waited = 0;
 };
 
@@ -33,16 +33,16 @@ struct PhaseTraffic {
 struct PhaseReport {
   const Phase* phase;
   Statistics statistics;           // of all micro-batches, {"Loss/scores/real", [n]}
-  std::vector<at::Tensor> losses;  // a micro-batch's each, without the phase's gain
-  GradientVerdict verdict;         // losses of a step that was left out are not to be reported
+  std::vector<at::Tensor> losses;  // one for each micro-batch, without the phase's gain
+  GradientVerdict verdict;         // if the step was left out, losses are not reported
   PhaseTraffic spent;
 };
 
 // What one iteration did. The tensors stay on the device.
 struct StepReport {
   std::vector<PhaseReport> phases;
-  Statistics statistics;  // of the iteration: one value a rank
-  RankRequests asked;     // by any rank, now for all
+  Statistics statistics;  // what the recipe reports: one value per rank
+  RankRequests asked;     // requests of any rank, now known to all
   double reducing = 0;    // seconds that the reduction at the end took
 };
 
@@ -55,7 +55,7 @@ struct StepSetup {
   int64_t resolution = 64;
   int64_t channels = 3;
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
-  // Told what is being done, for the rank status board: "D forward".
+  // Called with what the step is doing, "D forward", for the rank status board.
   std::function<void(const std::string&)> doing = [](const std::string&) {};
 };
 
@@ -69,24 +69,24 @@ class TrainingStep {
   explicit TrainingStep(const StepSetup& setup);
   ~TrainingStep();
 
-  // Networks, batch, learning rates and reductions of that stage of the recipe's schedule, before
-  // an iteration on all ranks together; `batch` images an iteration, the stage's where it is 0.
-  // Nothing happens where networks do not grow.
+  // Enters a stage of the recipe's schedule: sets networks, batch, learning rates and reductions.
+  // `batch` is the number of images in an iteration; 0 stands for the stage's own batch. All ranks
+  // call it together, between iterations. It does nothing where networks do not grow.
   void enter(int64_t stage, int64_t batch = 0);
-  // Optimizers begin anew: moments and step counts are zero.
+  // Sets the moments and step counts of all optimizers to zero.
   void reset_optimizers();
 
-  // What a run begins with, or goes on with, is in state() now.
+  // Begins or resumes training with the present content of state().
   void begin();
-  // All phases that are due, then the reduction over ranks, then the average. Nothing waits for the
-  // device.
+  // Runs all phases that are due, then the reduction over ranks, then updates the generator's
+  // average. It does not wait for the device.
   StepReport run(const RankBatch& batch, const RankRequests& mine = {});
-  // At a tick: waits for the device, warns, and throws UserError(kDiverged) where training has
-  // diverged.
+  // Waits for the device, at a tick; gives warnings, and throws UserError(kDiverged) where training
+  // has diverged.
   void settle();
 
-  // Everything that an exact resume needs, the tensors themselves: networks, their buffers,
-  // optimizers, loss scales, the generator's average, what the recipe keeps. Names:
+  // Returns everything that an exact resume needs, the tensors themselves: networks, their buffers,
+  // optimizers, loss scales, the generator's average, what the recipe keeps. Names are
   // "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
   StateTensors state() const;
 
@@ -95,9 +95,9 @@ class TrainingStep {
   const std::vector<PlayerState>& players() const { return players_; }
   const BatchPlan& plan() const { return plan_; }
   const ForwardPrecision& precision() const { return precision_; }
-  // "dynamic: G 1 bucket; D 1 bucket": how gradients are reduced, for the log.
+  // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
   std::string describe_reductions() const;
-  // Each block notes there what it computes in, until null is given.
+  // From now on each block notes in `computed` what it computes in; null ends this.
   void note_computed_into(std::vector<Computed>* computed) { computed_ = computed; }
 
  private:
@@ -122,14 +122,14 @@ class TrainingStep {
   ForwardPrecision precision_;
   std::unique_ptr<IterationReduction> reduction_;
   DrawKey key_;
-  DeviceNumber average_weight_;        // of the present weights in their average
-  Carry carried_;                      // handed over in this iteration, ...
-  const Phase* carried_to_ = nullptr;  // ... to that phase
+  DeviceNumber average_weight_;        // weight of the present weights in the average
+  Carry carried_;                      // handed over in this iteration
+  const Phase* carried_to_ = nullptr;  // the phase that takes carried_
   std::vector<Computed>* computed_ = nullptr;
 };
 
-// Which part of a rank's batch micro-batch `part` is: the rank's samples part, part + accumulate,
-// ... (sample n of the global batch goes to rank n mod W and there to micro-batch (n div W) mod K).
+// Returns the samples of micro-batch `part` of a rank. Sample n of the global batch goes to rank n
+// mod W, and there to micro-batch (n div W) mod K (W ranks, K = accumulate).
 Samples micro_batch_samples(const BatchPlan& plan, int64_t rank, int64_t part);
 
 }  // namespace gantrain

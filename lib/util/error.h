@@ -24,8 +24,8 @@ enum class Exit : int {
   kInterrupted = 130,
 };
 
-// What the user can fix. The message is one line: the thing (file, key, tensor), what is wrong
-// with it, what is allowed. Caught only at the top of a process.
+// An error that the user can fix. The message is one line: the thing (file, key, tensor), what is
+// wrong with it, and what is allowed. It is caught only at the top of a process.
 class UserError : public std::runtime_error {
  public:
   UserError(Exit code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -41,7 +41,7 @@ template <class... Args>
   throw UserError(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Reports and swallows nothing: "strerror(errno)" for messages. Call it before anything else.
+// Returns strerror(errno) for messages. Call it before anything else can change errno.
 std::string errno_text();
 
 }  // namespace gantrain

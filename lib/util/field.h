@@ -17,7 +17,7 @@ namespace gantrain {
 //
 // Parsing, defaults, --set, checks, help and config.json all come from that list (lib/config).
 
-// Range that a number must lie in.
+// The range that a number must lie in.
 struct Check {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();

@@ -8,12 +8,12 @@
 
 namespace gantrain {
 
-// Whole content. Throws UserError(kInput) naming the file and the reason.
+// Returns the whole content of a file. Throws UserError(kInput) that names the file and the reason.
 std::string read_file(const std::filesystem::path& path);
 
-// A file that is either there whole or not there at all: bytes go to a temporary name beside it,
-// commit() flushes to disk, renames and flushes the folder. Without commit() the destructor
-// removes the temporary file. Throws UserError(kDisk) naming the file.
+// Writes a file that is either there whole or not there at all. Bytes go to a temporary file beside
+// it; commit() flushes this to disk, renames it and flushes the folder. Without commit() the
+// destructor removes the temporary file. Throws UserError(kDisk) that names the file.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -31,19 +31,19 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// AtomicFile for content that is at hand.
+// Writes the content with an AtomicFile.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-// Appends one line and its newline in one write(2), so that readers never see half a line.
+// Appends a line and its newline in one write(2), so that readers never see half a line.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
-// Makes the folder and its parents. Throws UserError(kDisk) when it cannot be made or written.
+// Makes the folder and its parents. Throws UserError(kDisk) where it cannot be made or written to.
 void make_writable_folder(const std::filesystem::path& path);
 
-// Bytes that an ordinary user can still write there; -1 if unknown.
+// Returns how many bytes an ordinary user can still write there; -1 if this is unknown.
 int64_t free_bytes(const std::filesystem::path& folder);
 
-// Folder of the running executable.
+// Returns the folder of the running executable.
 std::filesystem::path executable_folder();
 
 }  // namespace gantrain

@@ -8,10 +8,12 @@
 
 namespace gantrain {
 
-// XXH3, 64 bits: stream keys, duplicate detection. Not for untrusted content.
+// Returns the 64-bit XXH3 hash, for stream keys and the detection of duplicates. It is not for
+// untrusted content.
 uint64_t hash64(std::string_view bytes, uint64_t seed = 0);
 
-// XXH3, 128 bits, fed in pieces; hex() gives 32 lower-case digits of all bytes so far.
+// Computes a 128-bit XXH3 hash of bytes that come in pieces. hex() returns 32 lower-case digits for
+// all bytes so far.
 class Digest {
  public:
   Digest();
@@ -24,10 +26,10 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
-// SHA-256 (FIPS 180-4) in lower-case hex: what users compare with sha256sum.
+// Returns the SHA-256 hash (FIPS 180-4) in lower-case hex, which users compare with sha256sum.
 std::string sha256(std::string_view bytes);
 
-// CRC-32C (Castagnoli), as TensorBoard's records use it.
+// Returns the CRC-32C (Castagnoli), which TensorBoard's records contain.
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace gantrain

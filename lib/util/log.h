@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 4> names(Level) {
   return {"error", "warning", "info", "debug"};
 }
 
-// Where messages of this process go. Standard error always; with `file` also there, with a time.
-// The log is the one thing a process has one of: it is set once, at its top.
+// Where messages of this process go: always to standard error, and with `file` also there, with a
+// time. The log is the one global object of a process. It is set once, when the process starts.
 struct LogSettings {
   Level console = Level::kInfo;  // ranks other than 0: kError
   Level to_file = Level::kInfo;  // ranks other than 0: kWarning
@@ -27,13 +27,15 @@ struct LogSettings {
 void set_log(const LogSettings& settings);
 Level log_console_level();
 
-// One whole line to standard error in one write, after clearing a live bar if one is drawn.
+// Writes one whole line to standard error in one write, after clearing the live bar if there is
+// one, and to the file if there is one. Messages above the set level are left out.
 void log_line(Level level, const std::string& text);
 
-// To the file alone, whatever the level: what the live bar shows on a terminal.
+// Writes a line to the file alone, whatever the level: text that a terminal shows in the live bar.
 void log_to_file(const std::string& text);
 
-// What the live bar last drew, so that log_line can clear it. Empty: no bar. See report/console.
+// Tells the log what the live bar (report/console.h) has drawn last, so that log_line can clear it.
+// Empty: there is no bar.
 void set_live_line(const std::string& text);
 
 template <class... Args>

@@ -6,7 +6,7 @@
 
 namespace gantrain {
 
-// Where the shell would find that program by PATH; empty: nowhere.
+// Returns the path where the shell would find the program by PATH, or an empty path.
 std::filesystem::path find_program(const std::string& name);
 
 }  // namespace gantrain

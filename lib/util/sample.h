@@ -7,7 +7,8 @@ namespace gantrain {
 
 // What can be said of numbers that were measured several times. None of these may be empty.
 
-// Between the sorted values, linearly: q = 0 is the smallest, 1 the largest.
+// Returns the quantile q of the values, interpolated linearly: q = 0 is the smallest value, 1 the
+// largest.
 double quantile(std::vector<double> values, double q);
 double median(const std::vector<double>& values);
 
@@ -17,8 +18,8 @@ struct Interval {
   double high = 0;
 };
 
-// Geometric mean of positive ratios and its 95 % confidence interval (Student's t of their
-// logarithms). A single ratio has an interval without end.
+// Returns the geometric mean of positive ratios and its 95 % confidence interval (Student's t of
+// their logarithms). The interval of a single ratio is infinite.
 Interval mean_ratio(const std::vector<double>& ratios);
 
 }  // namespace gantrain

@@ -9,7 +9,7 @@
 
 namespace gantrain {
 
-// Parts between separators, empty ones kept; split("", ',') is {""}.
+// Returns the parts between separators and keeps empty ones; split("", ',') is {""}.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string trim(std::string_view text);
@@ -17,23 +17,24 @@ std::string lower(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// As one word of a shell's command line: itself, or in single quotes.
+// Quotes a word for a shell's command line: returns it unchanged where that is safe, else in single
+// quotes.
 std::string shell_quote(std::string_view word);
 
-// The whole of `text` as a number, or nothing.
+// Read the whole of `text` as a number, or return nothing.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
 
-// Shortest text that reads back as the same double ("0.1", "25000").
+// Returns the shortest text that reads back as the same double ("0.1", "25000").
 std::string number(double value);
 
-// Up to `count` candidates nearest to `word` by edit distance (Damerau-Levenshtein), nearest
-// first, only those near enough to be a slip of the fingers.
+// Returns up to `count` candidates that are near enough to `word` to be typing errors, by edit
+// distance (Damerau-Levenshtein), nearest first.
 std::vector<std::string> nearest(std::string_view word,
                                  const std::vector<std::string>& candidates,
                                  size_t count = 3);
 
-// "; did you mean a, b?" or "" when nothing is near.
+// Returns "; did you mean a, b?", or "" where no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace gantrain

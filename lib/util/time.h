@@ -7,16 +7,17 @@
 
 namespace gantrain {
 
-// Seconds since an arbitrary start, never going back.
+// Returns the seconds since an arbitrary start; the number never decreases.
 double monotonic_seconds();
-// Seconds since 1970 (UTC).
+// Returns the seconds since 1970 (UTC).
 double unix_seconds();
-// "2026-01-12 09:14:31", local time, of unix_seconds() (or of `when`).
+// Returns the local time of `when` as "2026-01-12 09:14:31".
 std::string timestamp(double when = unix_seconds());
 
-// "90", "60s", "5m", "23h30m", "1d" in seconds; nothing if it is not a duration.
+// Reads a duration in seconds, such as "90", "60s", "5m", "23h30m", "1d"; returns nothing for other
+// texts.
 std::optional<double> parse_duration(std::string_view text);
-// "45s", "3m21s", "6h54m", "1d02h".
+// Returns a short text for a duration: "45s", "3m21s", "6h54m", "1d02h".
 std::string short_duration(double seconds);
 
 }  // namespace gantrain

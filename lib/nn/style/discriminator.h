@@ -13,7 +13,7 @@
 
 namespace gantrain {
 
-// One resolution above 4x4: halves it (Karras et al. 2020a, fig. 7).
+// The block of one resolution above 4x4, which halves the resolution (Karras et al. 2020a, fig. 7).
 struct StyleDiscriminatorBlock final : torch::nn::Module {
   // first_layer: how many convolutions stand before this block; those below shape.freeze_layers
   // are frozen (Mo et al. 2020), counted as fromrgb, conv0, conv1, skip from the image on.
@@ -29,10 +29,11 @@ struct StyleDiscriminatorBlock final : torch::nn::Module {
   std::shared_ptr<ResamplingConv2d> fromrgb, conv0, conv1, skip;
 };
 
-// 4x4, always in the parameters' type: minibatch standard deviation, convolution, two dense layers.
+// The last block, at 4x4: minibatch standard deviation, convolution, two dense layers. It always
+// computes in the parameters' type.
 struct StyleDiscriminatorEpilogue final : torch::nn::Module {
   explicit StyleDiscriminatorEpilogue(const StyleDiscriminatorShape& shape);
-  // -> [N, 1], or [N, cmap_dim] where there are classes.
+  // Returns [N, 1], or [N, cmap_dim] where there are classes.
   at::Tensor forward(const Canvas& in);
 
   int64_t group, group_channels;

@@ -121,7 +121,8 @@ Tensor ModulatedToRgb::forward(const Tensor& x, const Tensor& w, bool fused) {
   ModulatedConv how;
   how.demodulate = false;
   how.fused = fused;
-  // Without demodulation the equalised learning rate needs its factor: it goes with the styles.
+  // Without demodulation the equalised learning rate needs its factor; the styles are multiplied by
+  // it.
   const Tensor styles = affine->forward(w) * (1 / std::sqrt(static_cast<double>(config.in)));
   const Tensor y = modulated_conv2d(x, weight, styles, {}, {}, how);
   return activate(y, bias, Activation::kLinear, config.clamp, 1);

@@ -32,7 +32,7 @@ struct FullyConnected final : torch::nn::Module {
     int64_t in, out;
     Activation act = Activation::kLinear;
     double lr_multiplier = 1;
-    double bias = 0;  // initial
+    double bias = 0;  // its initial value
   };
   explicit FullyConnected(const Config& config);
   at::Tensor forward(const at::Tensor& x);

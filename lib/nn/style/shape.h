@@ -38,15 +38,15 @@ struct StyleBlocks {
   }
 };
 
-// z and class -> w. A discriminator uses one too, without z and without an average, to embed the
-// class.
+// Sizes of a mapping network, which computes w from z and the class. A discriminator uses a mapping
+// network too, without z and without an average, to embed the class.
 struct MappingShape {
   int64_t z_dim = 512;
   int64_t c_dim = 0;  // classes; 0: unconditional
   int64_t w_dim = 512;
   int64_t num_layers = 8;
-  std::optional<int64_t> embed_features;  // of the class; none: w_dim
-  std::optional<int64_t> layer_features;  // of hidden layers; none: w_dim
+  std::optional<int64_t> embed_features;  // length of the embedded class; none: w_dim
+  std::optional<int64_t> layer_features;  // width of hidden layers; none: w_dim
   double lr_multiplier = 0.01;
   double w_avg_beta = 0.995;
   bool has_w_avg = true;
@@ -57,7 +57,7 @@ struct MappingShape {
 struct StyleDiscriminatorShape {
   StyleBlocks blocks{.architecture = BlockArchitecture::kResnet};
   int64_t c_dim = 0;
-  std::optional<int64_t> cmap_dim;  // of the embedded class; none: feature maps at 4x4
+  std::optional<int64_t> cmap_dim;  // length of the embedded class; none: feature maps at 4x4
   int64_t mbstd_group_size = 4;     // Karras et al. 2018a, sec. 3
   int64_t mbstd_num_channels = 1;   // 0: no minibatch standard deviation
   int64_t freeze_layers = 0;        // Mo et al. 2020: so many layers from the image on are fixed

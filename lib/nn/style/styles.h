@@ -24,11 +24,13 @@ at::Tensor truncated(const at::Tensor& ws,
                      double psi,
                      std::optional<int64_t> cutoff);
 
-// Style mixing (Karras et al. 2019, sec. 3.1): the layers below `cutoff` have the styles `ws`, the
-// others those of `others`. cutoff is an int64 [] on any device. Where reading it is free it is
-// read, and what is not used costs nothing; elsewhere both are computed and nothing is waited for.
+// Style mixing (Karras et al. 2019, sec. 3.1): layers below `cutoff` take their styles from `ws`,
+// the layers from `cutoff` on from `others`. cutoff is an int64 [] on any device. Where reading it
+// costs nothing (on a CPU), it is read, and styles that are not used are not computed. Elsewhere
+// both are computed, and nothing is waited for.
 at::Tensor mix_styles(const at::Tensor& ws, const at::Tensor& others, const at::Tensor& cutoff);
-// The same of two w for `layers` layers.
+// The same for two w [N, w_dim], each of which is used for all of `layers` layers. Returns [N,
+// layers, w_dim].
 at::Tensor mix_styles(const at::Tensor& w,
                       const at::Tensor& other,
                       const at::Tensor& cutoff,

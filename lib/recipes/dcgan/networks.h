@@ -22,15 +22,17 @@ struct Shape {
   Norm norm = Norm::kBatch;
 };
 
-// 4x4 convolution of weight and, where no normalisation follows, bias.
+// The weight and bias of a 4x4 convolution. It has a bias where no normalisation follows; otherwise
+// `bias` is undefined.
 struct Convolution final : torch::nn::Module {
   Convolution(std::string block, std::vector<int64_t> weight_shape, int64_t bias_size);
-  std::string block;  // "main.0": its name in the network
+  std::string block;  // its name in the network: "main.0"
   at::Tensor weight, bias;
 };
 
 // z [N, latent] -> [N, C, R, R] in [-1, 1]: fractionally-strided convolutions with kernel 4, batch
-// norm and ReLU, tanh at the end (sec. 3, fig. 1). Names as in pytorch/examples: "main.0.weight".
+// norm and ReLU, with tanh at the end (Radford et al. 2016, sec. 3, fig. 1). Names are those of
+// pytorch/examples: "main.0.weight".
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
   at::Tensor forward(const at::Tensor& z);
@@ -41,7 +43,7 @@ struct Generator final : torch::nn::Module {
 };
 
 // x [N, C, R, R] -> logits [N]: strided convolutions with kernel 4, batch norm except in the first
-// layer, leaky ReLU of slope .2 (sec. 3).
+// layer, leaky ReLU of negative slope .2 (Radford et al. 2016, sec. 3).
 struct Discriminator final : torch::nn::Module {
   explicit Discriminator(const Shape& shape);
   at::Tensor forward(const at::Tensor& x);
@@ -51,12 +53,13 @@ struct Discriminator final : torch::nn::Module {
   std::vector<std::shared_ptr<BatchNorm2d>> norms;
 };
 
-// Sec. 4: weights ~ N(0, .02); batch norm's scale ~ N(1, .02) as in pytorch/examples; biases 0.
-// Each tensor has a stream of its own, so the weights depend on the seed alone.
+// Draws the initial weights from N(0, .02) (Radford et al. 2016, sec. 4) and batch norm's scales
+// from N(1, .02) as pytorch/examples does; biases are 0. Each tensor has a stream of its own, so
+// the weights depend on the seed alone.
 void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
-// Sizes of the generator whose tensors these are. Throws UserError(kInput) naming `source` and the
-// tensor that does not fit.
+// Returns the sizes of the generator that these tensors belong to. Throws UserError(kInput) that
+// names `source` and the tensor that does not fit.
 Shape generator_shape(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 
 }  // namespace gantrain::dcgan

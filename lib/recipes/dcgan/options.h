@@ -15,8 +15,8 @@ enum class Loss { kLogistic, kLeastSquares, kWassersteinGp };
 constexpr std::array<std::string_view, 2> names(Norm) { return {"batch", "none"}; }
 constexpr std::array<std::string_view, 3> names(Loss) { return {"dcgan", "lsgan", "wgan-gp"}; }
 
-// Radford, Metz & Chintala, ICLR 2016 (arXiv:1511.06434). The defaults are the paper's; D's width,
-// which the paper does not give, is that of the common implementations.
+// Options of DCGAN (Radford, Metz & Chintala, ICLR 2016, arXiv:1511.06434). The defaults are the
+// paper's. The paper does not give D's width; its default is that of the common implementations.
 struct Options {
   int64_t latent = 100;     // fig. 1
   int64_t channels = 1024;  // fig. 1
@@ -50,7 +50,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// The networks are built for powers of two from 8 to 128 pixels.
+// The facts of this recipe. Its networks can be built for powers of two from 8 to 128 pixels.
 const RecipeFacts& facts();
 
 }  // namespace gantrain::dcgan

@@ -5,7 +5,8 @@
 
 namespace gantrain::dcgan {
 
-// DCGAN (Radford et al. 2016) with the losses of Goodfellow 2014, Mao 2017 or Gulrajani 2017.
+// The row of DCGAN (Radford et al. 2016) for the table of recipes, with the losses of Goodfellow
+// 2014, Mao 2017 or Gulrajani 2017.
 RecipeRow row();
 
 }  // namespace gantrain::dcgan

@@ -45,7 +45,7 @@ ModelContent import_official(const TensorFile& file, const std::string& source) 
   ModelContent model{model_of(shape), from_official(file.tensors, "D/", "D.", layout_of)};
   for (const auto& [name, value] : state_of(net)) model.tensors[name] = value.detach();
   for (const auto& [name, value] : generator) {
-    // "lod" is the official networks' clock.
+    // "lod" is the official networks' growth level, a counter that is no weight.
     if (name != "lod" && model.tensors.count(name) == 0)
       fail(Exit::kInput, "{}: tensor G/{} is none of this network's", source, name);
   }

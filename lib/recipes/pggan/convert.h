@@ -8,16 +8,16 @@
 
 namespace gantrain::pggan {
 
-// Layout of an official variable: "16x16/Conv0_up/weight".
+// Returns the layout of an official variable, for example "16x16/Conv0_up/weight".
 TfLayout layout_of(const std::string& variable, const at::Tensor& value);
 
-// From the official variables "G/..." and, where present, "D/...", with their TensorFlow layouts;
-// the sizes come from the header's "config" (the official constructors' arguments), or are read off
-// the tensors. Throws UserError(kInput) naming `source` and the variable that is missing, unknown
-// or of another shape.
+// Imports the official variables "G/..." and, where present, "D/...", with their TensorFlow
+// layouts. The sizes come from the header's "config" (the official constructors' arguments);
+// without it they are read off the tensors. Throws UserError(kInput) that names `source` and the
+// variable that is missing, unknown or of another shape.
 ModelContent import_official(const TensorFile& file, const std::string& source);
 
-// The way back, without metadata.
+// Turns a model's tensors back into the official variables, without metadata.
 TensorMap export_official(const TensorMap& tensors);
 
 }  // namespace gantrain::pggan

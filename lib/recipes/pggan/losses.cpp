@@ -17,8 +17,9 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const LossOptions& options,
                          int64_t resolution) {
   WganGp how{gp_weight, options.gp_target, options.drift, 1};
-  // The full picture holds each pixel (resolution / r)^2 times and D takes their mean: the gradient
-  // by each is smaller by that square, its norm over all of them by resolution / r.
+  // The full picture holds each pixel (resolution / r)^2 times, and D takes the mean of these
+  // copies. So the gradient by each copy is smaller by that square, and the norm over all copies is
+  // smaller by resolution / r.
   if (options.gp_size == PenaltySize::kFullres)
     how.gradient_scale = static_cast<double>(real.size(3)) / static_cast<double>(resolution);
   return wgan_gp_d(D, real, fake, t, how);

@@ -7,9 +7,10 @@
 
 namespace gantrain::pggan {
 
-// WGAN-GP with drift (Karras et al. 2018a, app. A.1) at a level of a network of `resolution`.
-// real, fake [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) says where between them the
-// gradient is taken; gp_weight is the present value of options.gp_weight.
+// Returns D's loss, WGAN-GP with drift (Karras et al. 2018a, app. A.1), at the level of r pixels of
+// a network of `resolution`. real and fake are [N, C, r, r], fake detached. t [N, 1, 1, 1] in [0,
+// 1) says where between real and fake the gradient is taken. gp_weight is the present value of
+// options.gp_weight.
 DiscriminatorLoss d_loss(const Discriminate& D,
                          const at::Tensor& real,
                          const at::Tensor& fake,
@@ -18,7 +19,7 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const LossOptions& options,
                          int64_t resolution);
 
-// -E[D(G(z))].
+// Returns G's loss -E[D(G(z))].
 at::Tensor g_loss(const at::Tensor& fake_scores);
 
 }  // namespace gantrain::pggan

@@ -14,7 +14,7 @@
 
 namespace gantrain::pggan {
 
-// Sizes of one network; as JSON they are "gantrain.model".
+// Sizes of one network. As JSON they are "gantrain.model".
 struct Shape {
   int64_t resolution = 1024;
   int64_t num_channels = 3;
@@ -30,12 +30,13 @@ void fields(Shape& s, Field&& field) {
   fields(s.net, field);
 }
 
-// z [N, latent_size] -> pictures [N, C, r, r] of a level (Karras et al. 2018a, fig. 2, table 2).
+// The growing generator: z [N, latent_size] -> pictures [N, C, r, r] of a level (Karras et al.
+// 2018a, fig. 2, table 2).
 //
 // Names are the official ones with dots: "4x4.Dense.weight", "16x16.Conv0_up.bias" ("Conv0" where
 // fused_scale is off), "16x16.Conv1.weight", "ToRGB_lod0.weight". Layouts are torch's: [out, in],
-// [O, I, k, k]; an up-sampling convolution is one that follows nearest_up. convert.h has the way
-// from the official layouts.
+// [O, I, k, k]; an up-sampling convolution is stored as the convolution that follows nearest_up.
+// convert.h converts the official layouts.
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
   at::Tensor forward(const at::Tensor& z, const Level& level);
@@ -48,19 +49,20 @@ struct Generator final : torch::nn::Module {
   struct Block final : torch::nn::Module {
     std::shared_ptr<Equalised> first, second;
   };
-  std::vector<std::shared_ptr<Block>> blocks_;   // by doublings from 4 pixels
-  std::vector<std::shared_ptr<Equalised>> rgb_;  // as blocks_
+  std::vector<std::shared_ptr<Block>> blocks_;   // index: doublings(pixels)
+  std::vector<std::shared_ptr<Equalised>> rgb_;  // in the same order
 };
 
-// Its discriminator: [N, C, r, r] -> scores [N].
+// Returns the sizes of the discriminator, [N, C, r, r] -> scores [N].
 DiscriminatorShape discriminator_shape(const Shape& shape);
 
-// Weights ~ N(0, 1), biases 0 (sec. 4.1); they depend on the seed alone.
+// Draws the weights from N(0, 1) and sets biases to 0 (Karras et al. 2018a, sec. 4.1). They depend
+// on the seed alone.
 void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
-// Sizes of the generator whose tensors these are, widths that they leave open (a network says its
-// fmap_base only where it is narrower than fmap_max) as narrow as possible. Throws
-// UserError(kInput) naming `source` and the tensor that does not fit.
+// Returns the sizes of the generator that these tensors belong to. Where the tensors allow several
+// widths, it returns the narrowest: fmap_base shows only where a layer is narrower than fmap_max.
+// Throws UserError(kInput) that names `source` and the tensor that does not fit.
 Shape generator_shape(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 
 }  // namespace gantrain::pggan

@@ -9,8 +9,8 @@
 
 namespace gantrain::pggan {
 
-// Karras, Aila, Laine & Lehtinen, ICLR 2018 (arXiv:1710.10196), table 2. Names are the official
-// constructor's.
+// Sizes of the networks (Karras, Aila, Laine & Lehtinen, ICLR 2018, arXiv:1710.10196, table 2).
+// Names are those of the official constructor.
 struct NetworkOptions {
   int64_t latent_size = 512;
   int64_t fmap_base = 8192;
@@ -30,12 +30,13 @@ void fields(NetworkOptions& o, Field&& field) {
         "resampling as part of the convolution; off: D's activation comes before its 2x2 mean");
 }
 
-// Size of the pictures by which the gradient penalty's gradient is taken: the level's, or the full
-// resolution's as in the official code, where its norm is smaller by resolution / level.
+// The pictures by which the gradient penalty's gradient is taken: those of the level, or, as in the
+// official code, those enlarged to the full resolution. The gradient's norm is then smaller by the
+// factor resolution / level.
 enum class PenaltySize { kNative, kFullres };
 constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
 
-// App. A.1.
+// Options of the losses: Karras et al. 2018a, app. A.1.
 struct LossOptions {
   Scheduled gp_weight = 10;
   double gp_target = 1;
@@ -51,7 +52,7 @@ void fields(LossOptions& o, Field&& field) {
   field("drift", o.drift, between(0, 1e6), "weight of the squared scores of real pictures");
 }
 
-// Adam of sec. 6: betas 0 and 0.99.
+// Adam with betas 0 and 0.99 (Karras et al. 2018a, sec. 6).
 inline PlayerOptions player_options() {
   PlayerOptions o;
   o.adam = {0.001, 0, 0.99, 1e-8};
@@ -75,7 +76,8 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// What is left to choose are the schedule's tables: choose_schedule() (gan/schedule_choice.h).
+// The facts of this recipe. Its automatic values are the schedule's tables, which choose_schedule()
+// fills in (gan/schedule_choice.h).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::pggan

@@ -10,11 +10,12 @@
 
 namespace gantrain::pggan {
 
-// "gantrain.model" of a generator.
+// Returns the "gantrain.model" of a generator.
 Json model_of(const Shape& shape);
 
-// For a RecipeRow: sizes come from `model`, or are read off the tensors where it is empty. The
-// weights are not loaded. Throws UserError(kInput) naming what does not fit.
+// Makes a generator for RecipeRow::make_generator. Its sizes come from `model`; where that is
+// empty, they are read off the tensors. The weights are not loaded. Throws UserError(kInput) that
+// names what does not fit.
 std::unique_ptr<gantrain::Generator> make_generator(
     const Json& model, const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 

@@ -78,7 +78,7 @@ ModelContent import_official(const TensorFile& file, const std::string& source) 
   ModelContent model{model_of(shape), {}};
   for (const auto& [name, value] : state_of(net)) model.tensors[name] = value.detach();
   for (const auto& [name, value] : all) {
-    // "lod" is the official networks' clock.
+    // "lod" is the official networks' growth level, a counter that is no weight.
     if (name == "synthesis.lod" || name == "D.lod") continue;
     if (starts_with(name, "D.")) {
       model.tensors[name] = value;

@@ -16,8 +16,8 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const PenaltyWeights& weights,
                          const LossOptions& o,
                          int64_t resolution) {
-  // By the full picture's pixels, each of which D takes a mean of, the gradient's norm is smaller
-  // by resolution / r.
+  // D averages the full picture's copies of each pixel, so the norm of the gradient by the full
+  // picture is smaller by resolution / r.
   double scale = 1;
   if (o.penalty_size == PenaltySize::kFullres)
     scale = static_cast<double>(real.size(3)) / static_cast<double>(resolution);

@@ -12,8 +12,8 @@ struct PenaltyWeights {
   DeviceNumber r1, r2, gp;
 };
 
-// The discriminator's loss at a level of a network of `resolution`, penalties included. real, fake
-// [N, C, r, r], fake detached; t [N, 1, 1, 1] in [0, 1) is needed by wgan-gp alone.
+// Returns D's loss with its penalties at the level of r pixels of a network of `resolution`. real
+// and fake are [N, C, r, r], fake detached. Only wgan-gp needs t, [N, 1, 1, 1] in [0, 1).
 DiscriminatorLoss d_loss(const Discriminate& D,
                          const at::Tensor& real,
                          const at::Tensor& fake,
@@ -22,6 +22,7 @@ DiscriminatorLoss d_loss(const Discriminate& D,
                          const LossOptions& options,
                          int64_t resolution);
 
+// Returns G's loss, which options.kind names.
 at::Tensor g_loss(const at::Tensor& fake_scores, const LossOptions& options);
 
 }  // namespace gantrain::stylegan1

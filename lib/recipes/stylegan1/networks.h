@@ -15,11 +15,11 @@
 
 namespace gantrain::stylegan1 {
 
-// Sizes of one network; as JSON they are "gantrain.model".
+// Sizes of one network. As JSON they are "gantrain.model".
 struct Shape {
   int64_t resolution = 1024;
   int64_t num_channels = 3;
-  int64_t label_size = 0;  // classes
+  int64_t label_size = 0;  // classes; 0: unconditional
   NetworkOptions net;
 
   FeatureMaps maps() const { return {net.fmap_base, net.fmap_decay, net.fmap_max}; }
@@ -33,15 +33,16 @@ void fields(Shape& s, Field&& field) {
   fields(s.net, field);
 }
 
-// A parameter in a module of its own: "Noise.weight", "LabelConcat.weight".
+// A single parameter in a module of its own, for names such as "Noise.weight" and
+// "LabelConcat.weight".
 struct Weight final : torch::nn::Module {
   explicit Weight(const std::vector<int64_t>& size);
   at::Tensor weight;
 };
 
-// z [N, latent_size] -> w [N, dlatent_size]: an MLP (Karras et al. 2019, fig. 1b). A class has a
-// vector of latent_size that is put beside z before both are normalised; labels may be undefined,
-// which is no class: zeros.
+// The mapping network: z [N, latent_size] -> w [N, dlatent_size] (Karras et al. 2019, fig. 1b).
+// Each class has a vector of length latent_size; it is concatenated with z before both are
+// normalised. Undefined labels stand for no class: the vector is then zero.
 struct Mapping final : torch::nn::Module {
   explicit Mapping(const Shape& shape);
   at::Tensor forward(const at::Tensor& z, const at::Tensor& labels = {});
@@ -50,24 +51,26 @@ struct Mapping final : torch::nn::Module {
   std::shared_ptr<Weight> classes;  // [label_size, latent_size]; null without labels
 };
 
-// What follows a convolution, or the learned constant: noise, bias, leaky ReLU, AdaIN (fig. 1b).
+// The layer that follows a convolution or the learned constant: noise, bias, leaky ReLU, AdaIN
+// (Karras et al. 2019, fig. 1b). It also holds the convolution's weight.
 struct StyledLayer final : torch::nn::Module {
   struct Size {
     int64_t in, out, w_dim;  // in = 0: the constant [1, out, 4, 4]
   };
   explicit StyledLayer(const Size& size);
-  at::Tensor kernel() const;  // of the convolution, scaled
-  // w [N, w_dim]; noise broadcastable to [N, 1, h, h], or undefined.
+  at::Tensor kernel() const;  // the convolution's scaled weight
+  // Applies noise, bias, leaky ReLU and AdaIN to x. w is [N, w_dim]; noise is broadcastable to [N,
+  // 1, h, h], or undefined.
   at::Tensor finish(const at::Tensor& x, const at::Tensor& w, const at::Tensor& noise) const;
 
-  at::Tensor weight, constant, bias;  // one of the first two
+  at::Tensor weight, constant, bias;  // either weight or constant is defined
   double scale = 1;
   std::shared_ptr<Weight> noise_weight;  // [out]
-  std::shared_ptr<Equalised> style;      // w -> 2 out: scale - 1, shift
+  std::shared_ptr<Equalised> style;      // w -> [N, 2 out]: scale - 1, then shift
 };
 
-// Latents of the layers [N, num_ws, w_dim] -> pictures [N, C, r, r] of a level. A level uses the
-// latents of its own layers alone.
+// The synthesis network: latents of the layers [N, num_ws, w_dim] -> pictures [N, C, r, r] of a
+// level. A level uses only the latents of its own layers.
 struct Synthesis final : torch::nn::Module {
   explicit Synthesis(const Shape& shape);
   at::Tensor forward(const at::Tensor& ws, const Level& level, const NoiseInputs& noise = {});
@@ -79,13 +82,14 @@ struct Synthesis final : torch::nn::Module {
       noise_maps;  // stored noise of each layer, [1, 1, h, h]: buffers "noise0", ...
 };
 
-// Names are the official ones with dots: "mapping.Dense0.weight", "synthesis.4x4.Const.const",
-// "synthesis.16x16.Conv0_up.StyleMod.bias", "synthesis.ToRGB_lod0.weight", buffers
-// "synthesis.noise3" and "dlatent_avg". Layouts are torch's; an up-sampling convolution is one that
-// follows nearest_up. convert.h has the way from the official layouts.
+// Mapping and synthesis together. Names are the official ones with dots: "mapping.Dense0.weight",
+// "synthesis.4x4.Const.const", "synthesis.16x16.Conv0_up.StyleMod.bias",
+// "synthesis.ToRGB_lod0.weight", and the buffers "synthesis.noise3" and "dlatent_avg". Layouts are
+// torch's; an up-sampling convolution is stored as the convolution that follows nearest_up.
+// convert.h converts the official layouts.
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
-  // One w for all layers.
+  // Makes pictures [N, C, r, r] of z [N, latent_size], with the same w for all layers.
   at::Tensor forward(const at::Tensor& z,
                      const at::Tensor& labels,
                      const Level& level,
@@ -96,18 +100,19 @@ struct Generator final : torch::nn::Module {
   Shape shape;
   std::shared_ptr<Mapping> mapping;
   std::shared_ptr<Synthesis> synthesis;
-  at::Tensor dlatent_avg;  // [w_dim]: running average of w, moved by training
+  at::Tensor dlatent_avg;  // [w_dim]: running average of w, which training updates
 };
 
-// Its discriminator: [N, C, r, r], labels -> scores [N].
+// Returns the sizes of the discriminator: [N, C, r, r] and labels -> scores [N].
 DiscriminatorShape discriminator_shape(const Shape& shape);
 
-// App. C: weights ~ N(0, 1), the constant 1, biases and noise weights 0; stored noise ~ N(0, 1).
-// All of it depends on the seed alone.
+// Initialises the network as Karras et al. 2019, app. C: weights ~ N(0, 1), the constant 1, biases
+// and noise weights 0; the stored noise is N(0, 1). All of it depends on the seed alone.
 void initialise(Generator& network, const std::string& player, uint64_t seed);
 
-// Sizes of the generator whose tensors these are; mapping_lrmul, which they do not show, is the
-// default. Throws UserError(kInput) naming `source` and the tensor that does not fit.
+// Returns the sizes of the generator that these tensors belong to. The tensors do not show
+// mapping_lrmul, which gets its default. Throws UserError(kInput) that names `source` and the
+// tensor that does not fit.
 Shape generator_shape(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 
 }  // namespace gantrain::stylegan1

@@ -9,8 +9,8 @@
 
 namespace gantrain::stylegan1 {
 
-// Karras, Laine & Aila, CVPR 2019 (arXiv:1812.04948), sec. 2 and app. C. Names are the official
-// constructors'.
+// Sizes of the networks (Karras, Laine & Aila, CVPR 2019, arXiv:1812.04948, sec. 2 and app. C).
+// Names are those of the official constructors.
 struct NetworkOptions {
   int64_t latent_size = 512;
   int64_t dlatent_size = 512;
@@ -34,14 +34,16 @@ void fields(NetworkOptions& o, Field&& field) {
   field("fmap_max", o.fmap_max, between(1, 65536), "most feature maps of any layer");
 }
 
-// kLogistic: non-saturating; kSaturating: the same D, G by eq. 1 of Goodfellow et al. 2014.
+// kLogistic has the non-saturating loss of G. kSaturating has the same loss of D, and G's loss is
+// eq. 1 of Goodfellow et al. 2014.
 enum class Loss { kLogistic, kSaturating, kWganGp, kHinge };
 constexpr std::array<std::string_view, 4> names(Loss) {
   return {"logistic", "saturating", "wgan-gp", "hinge"};
 }
 
-// Size of the pictures by which a penalty's gradient is taken: the level's, or the full
-// resolution's as in the official code, where its norm is smaller by resolution / level.
+// The pictures by which a penalty's gradient is taken: those of the level, or, as in the official
+// code, those enlarged to the full resolution. The gradient's norm is then smaller by the factor
+// resolution / level.
 enum class PenaltySize { kNative, kFullres };
 constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
 
@@ -49,7 +51,7 @@ struct LossOptions {
   Loss kind = Loss::kLogistic;
   Scheduled r1_gamma = 10;  // app. C
   Scheduled r2_gamma = 0;
-  Scheduled gp_weight = 10;  // of wgan-gp, as in PGGAN
+  Scheduled gp_weight = 10;  // for wgan-gp, as in PGGAN
   double gp_target = 1;
   double drift = 0.001;
   PenaltySize penalty_size = PenaltySize::kNative;
@@ -68,14 +70,14 @@ void fields(LossOptions& o, Field&& field) {
         "pictures that penalties' gradients are taken by: the level's or full size");
 }
 
-// App. C: Adam with betas 0 and 0.99.
+// Adam with betas 0 and 0.99: Karras et al. 2019, app. C.
 inline PlayerOptions player_options() {
   PlayerOptions o;
   o.adam = {0.001, 0, 0.99, 1e-8};
   return o;
 }
 
-// App. C: starts at 8 pixels.
+// Growing starts at 8 pixels: Karras et al. 2019, app. C.
 inline ScheduleOptions schedule_options() {
   ScheduleOptions o;
   o.start = 8;
@@ -107,7 +109,8 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// What is left to choose are the schedule's tables: choose_schedule() (gan/schedule_choice.h).
+// The facts of this recipe. Its automatic values are the schedule's tables, which choose_schedule()
+// fills in (gan/schedule_choice.h).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan1

@@ -45,7 +45,8 @@ class StyleGan1 final : public Recipe {
 
  private:
   Level level() const { return {stage_.resolution, alpha_}; }
-  // Pictures of the present level; adds to the sums what mapping z to w gave.
+  // Makes pictures of the present level, and adds the w that the mapping network computed to the
+  // sums.
   Tensor pictures(const PhaseInput& in, const Tensor& labels, Statistics& sums);
   PhaseOutput d_loss(const PhaseInput& in);
   PhaseOutput g_loss(const PhaseInput& in);
@@ -108,8 +109,8 @@ std::vector<AllReducedSum> StyleGan1::sums() {
   return {{"dlatent_avg", move, {G_net_->dlatent_avg}}};
 }
 
-// w of each layer, two styles mixed with probability options.mixing (sec. 3.1). The cut-off lies
-// among the layers of the present stage.
+// The w of each layer; two styles are mixed with probability options.mixing (sec. 3.1). The cut-off
+// lies among the layers of the present stage.
 Tensor StyleGan1::pictures(const PhaseInput& in, const Tensor& labels, Statistics& sums) {
   const Tensor w = mapping_(latents_.z(in), labels);
   sums.emplace_back("dlatent_avg", sum_of_w(w));

@@ -24,13 +24,14 @@ struct SynthesisBlock final : torch::nn::Module {
   int64_t resolution, first_w;
   bool half;
   at::Tensor constant, resample_filter;
-  std::shared_ptr<ModulatedLayer> conv0, conv1;  // conv0 not at 4x4
-  std::shared_ptr<ModulatedToRgb> torgb;         // "skip": always; else in the last block
-  std::shared_ptr<ResamplingConv2d> skip;        // "resnet" above 4x4
+  std::shared_ptr<ModulatedLayer> conv0, conv1;  // at 4x4 there is no conv0
+  std::shared_ptr<ModulatedToRgb> torgb;         // in all blocks with "skip", else only in the last
+  std::shared_ptr<ResamplingConv2d> skip;        // with "resnet", above 4x4
 };
 
-// ws [N, num_ws, w_dim] -> [N, img_channels, R, R], about [-1, 1], the parameters' type. fused: one
-// grouped convolution with weights of each sample; the same numbers, more memory.
+// The synthesis network: ws [N, num_ws, w_dim] -> pictures [N, img_channels, R, R], about in [-1,
+// 1], in the parameters' type. `fused` computes each layer by one grouped convolution with a weight
+// per sample: the same numbers, but more memory.
 struct Synthesis final : torch::nn::Module {
   Synthesis(const StyleBlocks& blocks, int64_t w_dim, int64_t num_ws);
   at::Tensor forward(const at::Tensor& ws, const NoiseInputs& noise = {}, bool fused = false);
@@ -39,8 +40,9 @@ struct Synthesis final : torch::nn::Module {
   std::vector<std::shared_ptr<SynthesisBlock>> blocks;
 };
 
-// z [N, z_dim], labels int64 [N] -> [N, img_channels, R, R]. Children "synthesis" and "mapping",
-// which recipes may call by themselves; names as in the reference: "synthesis.b4.const".
+// Mapping and synthesis together: z [N, z_dim], labels int64 [N] -> pictures [N, img_channels, R,
+// R]. Recipes may call the children "mapping" and "synthesis" one by one. Names are those of the
+// reference: "synthesis.b4.const".
 struct Generator final : torch::nn::Module {
   explicit Generator(const GeneratorShape& shape);
   at::Tensor forward(const at::Tensor& z,

@@ -18,7 +18,7 @@ void check_resolution(int64_t resolution) {
        resolution);
 }
 
-// Sets a key unless the user has; the value that counts is what the key then holds.
+// Sets a key unless the user has set it; the key's value afterwards is the one that counts.
 class Chooser {
  public:
   Chooser(Config& config, std::string why) : config_(config), why_(std::move(why)) {}
@@ -68,7 +68,7 @@ std::string choose_sizes(Config& config, int64_t resolution, int64_t ranks) {
   return auto_values.said();
 }
 
-// Transforms that a pipe switches on or off, unless a preset or the user has.
+// Switches transforms on or off as the pipe says, unless a preset or the user has set them.
 void choose_transforms(Config& config, const std::string& pipe) {
   AugmentOptions of_pipe = augment_pipe(pipe);
   fields(of_pipe, [&](std::string_view name, auto& value, const Check&, std::string_view) {

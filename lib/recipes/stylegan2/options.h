@@ -16,18 +16,18 @@ namespace gantrain::stylegan2 {
 enum class Augmentation { kNone, kAda, kFixed };
 constexpr std::array<std::string_view, 3> names(Augmentation) { return {"none", "ada", "fixed"}; }
 
-// Adam as Karras et al. 2020a, app. B, have it.
+// Adam with betas 0 and 0.99: Karras et al. 2020a, app. B.
 inline PlayerOptions style_player(double lr) {
   PlayerOptions o;
   o.adam = {lr, 0, 0.99, 1e-8};
   return o;
 }
 
-// How the augmentation of D's pictures is steered: Karras et al. 2020b, sec. 3.
+// How the augmentation of D's pictures is controlled: Karras et al. 2020b, sec. 3.
 struct AdaOptions {
   Augmentation mode = Augmentation::kNone;
   std::string pipe = "bgc";  // blit, geometry and colour
-  Scheduled p = 0;           // where it starts; with mode fixed, what it is
+  Scheduled p = 0;           // at the start; with mode fixed, throughout
   AdaptiveOptions adaptive;
 };
 
@@ -42,7 +42,8 @@ void fields(AdaOptions& o, Field&& field) {
   fields(o.adaptive, field);
 }
 
-// Karras et al. 2020a (arXiv:1912.04958), with the later code's names.
+// Options of StyleGAN2 (Karras et al. 2020a, arXiv:1912.04958), with the names of the authors'
+// later code.
 struct Options {
   bool automatic = false;
   bool conditional = false;
@@ -136,9 +137,10 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// The networks are built for powers of two from 8 to 1024 pixels. What is left to choose: gamma;
-// with stylegan2.automatic what Karras et al. 2020b's code calls its `auto` configuration; which
-// transforms the augmentation's pipe has; the micro-batch.
+// The facts of this recipe. Its networks can be built for powers of two from 8 to 1024 pixels. Its
+// automatic values are gamma; with stylegan2.automatic the values that the code of Karras et al.
+// 2020b chooses in its `auto` configuration; the transforms that the augmentation's pipe has; the
+// micro-batch.
 const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan2

@@ -26,8 +26,8 @@ using at::Tensor;
 
 namespace {
 
-// The share of its steps that a network's own losses make, which is regularised at every
-// interval-th turn (Player::step_share).
+// The share of a network's steps that its main loss makes where the network is regularised at every
+// interval-th iteration (Player::step_share).
 double step_share(int64_t interval) {
   return static_cast<double>(interval) / static_cast<double>(interval + 1);
 }
@@ -169,8 +169,9 @@ NamedTensors StyleGan2::state() {
   return all;
 }
 
-// What each phase tells of the whole batch: w of the mapping network moves its running average,
-// path lengths move their running mean, and signs of D's scores steer the augmentation.
+// The sums that phases return over the global batch: w of the mapping network moves its running
+// average, path lengths move their running mean, and the signs of D's scores control the
+// augmentation.
 std::vector<AllReducedSum> StyleGan2::sums() {
   const Tensor w_avg = G_net_->mapping->w_avg;
   const auto move_w = [w_avg, this](const Tensor& sum) {
@@ -185,7 +186,8 @@ std::vector<AllReducedSum> StyleGan2::sums() {
           {"ada", add_signs, {strength_.signs()}}};
 }
 
-// w of each layer, two styles mixed with probability options.mixing: Karras et al. 2019, sec. 3.1.
+// The w of each layer; two styles are mixed with probability options.mixing (Karras et al. 2019,
+// sec. 3.1).
 Tensor StyleGan2::styles(const PhaseInput& in, const Tensor& c, Statistics& sums) {
   const Tensor w = mapping_(latents_.z(in), c);
   sums.emplace_back("w_avg", sum_of_w(w));

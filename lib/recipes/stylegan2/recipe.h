@@ -5,8 +5,8 @@
 
 namespace gantrain::stylegan2 {
 
-// StyleGAN2 (Karras et al. 2020a) with adaptive discriminator augmentation (2020b). Phases of an
-// iteration: Gmain, Greg (path length), Dmain, Dreg (R1).
+// The row of StyleGAN2 (Karras et al. 2020a) with adaptive discriminator augmentation (2020b) for
+// the table of recipes. An iteration has the phases Gmain, Greg (path length), Dmain, Dreg (R1).
 RecipeRow row();
 
 }  // namespace gantrain::stylegan2

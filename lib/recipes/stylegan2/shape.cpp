@@ -102,7 +102,7 @@ StyleBlocks synthesis_of(const Given& given) {
   return s;
 }
 
-// Whatever both tell must be the same.
+// Sizes that both the model and the tensors give must be the same.
 void check_agreement(const GeneratorShape& said,
                      const GeneratorShape& seen,
                      const std::string& source) {

@@ -18,7 +18,8 @@ struct GeneratorShape {
   MappingShape mapping;
   StyleBlocks synthesis;
 
-  // Styles of a picture: one for each convolution and one for the last toRGB; 2 log2(R) - 2.
+  // Returns the number of styles of a picture: one for each convolution and one for the last toRGB,
+  // 2 log2(R) - 2.
   int64_t num_ws() const;
 };
 
@@ -49,22 +50,23 @@ void fields(GeneratorShape& shape, Field&& field) {
   field("synthesis_kwargs.architecture", s.architecture, "of the blocks");
 }
 
-// "gantrain.model" of a model file: {"recipe": "stylegan2", the reference constructor's arguments}.
+// Returns the "gantrain.model" of a model file: {"recipe": "stylegan2", the reference constructor's
+// arguments}.
 Json to_json(const GeneratorShape& shape);
 
-// The other way. What is absent or null stays as in `absent`; unknown keys are passed over. Throws
-// UserError(kInput) naming `source` and the key of a wrong type or value.
+// Reads a "gantrain.model". What is absent or null stays as in `absent`; unknown keys are ignored.
+// Throws UserError(kInput) that names `source` and the key of a wrong type or value.
 GeneratorShape shape_of_model(const Json& model,
                               const std::string& source,
                               const GeneratorShape& absent = {});
 
-// Sizes read off a generator's tensors; what they do not tell has its default. Throws
-// UserError(kInput) naming `source` and the tensor that is missing or does not fit.
+// Reads the sizes off a generator's tensors; sizes that the tensors do not show get their defaults.
+// Throws UserError(kInput) that names `source` and the tensor that is missing or does not fit.
 GeneratorShape shape_of_tensors(const std::map<std::string, at::Tensor>& tensors,
                                 const std::string& source);
 
-// Both together: a key of `model` that contradicts the tensors is a UserError(kInput). `model` may
-// be empty.
+// Reads the sizes from `model`, which may be empty, and the tensors. Throws UserError(kInput) where
+// a key of `model` contradicts the tensors.
 GeneratorShape generator_shape(const Json& model,
                                const std::map<std::string, at::Tensor>& tensors,
                                const std::string& source);

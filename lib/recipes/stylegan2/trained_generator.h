@@ -11,13 +11,13 @@
 
 namespace gantrain::stylegan2 {
 
-// A generator for a model file's tensors, in evaluation mode and float32 throughout. `model` is
-// the file's gantrain.model, or empty: sizes are then read off the tensors. Its load() does without
-// the buffers that can be had otherwise: resampling filters ([1, 3, 3, 1]), constant noise (drawn
-// from a fixed stream), noise strengths (0), w_avg (mean over drawn latents).
-// Random noise is one draw for each (SynthesisOptions::noise_seed, layer), shared by the pictures
-// of a call: a picture depends on its w and the seed alone. Throws UserError(kInput) naming
-// `source` and the key or the tensor that does not fit.
+// Makes a generator for a model file's tensors, in evaluation mode and float32 throughout. `model`
+// is the file's gantrain.model; where it is empty, the sizes are read off the tensors. load()
+// accepts files without these buffers and makes them itself: resampling filters ([1, 3, 3, 1]),
+// constant noise (drawn from a fixed stream), noise strengths (0), w_avg (the mean over drawn
+// latents). Random noise is drawn once for each pair (SynthesisOptions::noise_seed, layer) and
+// shared by the pictures of a call, so a picture depends on its w and the seed alone. Throws
+// UserError(kInput) that names `source` and the key or the tensor that does not fit.
 std::unique_ptr<gantrain::Generator> make_generator(
     const Json& model, const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 
