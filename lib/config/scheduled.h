@@ -52,8 +52,8 @@ struct ScheduledKimg {
   Scheduled images;
 
   ScheduledKimg() = default;
-  ScheduledKimg(Kimg constant)
-      : images(static_cast<double>(constant.images)) {}  // NOLINT: as above
+  ScheduledKimg(Kimg constant)  // NOLINT: as above
+      : images(static_cast<double>(constant.images)) {}
   explicit ScheduledKimg(const Scheduled& of_images) : images(of_images) {}
 
   // Returns the length in images, not rounded to a whole number.

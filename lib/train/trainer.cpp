@@ -73,8 +73,7 @@ Trainer::~Trainer() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-// Called on all ranks when a run begins or resumes and at each change of stage, before the same
-// iteration.
+// Called on all ranks when a run begins or resumes, and before the first iteration of a stage.
 void Trainer::begin_stage(int64_t number) {
   step_->enter(number);
   int64_t resolution = data_.resolution();
@@ -86,8 +85,7 @@ void Trainer::begin_stage(int64_t number) {
   data_.begin(resolution, step_->plan().batch, counters_.images_seen);
 }
 
-// Enters the stage that is due, before an iteration. This is a pure function of the images seen, so
-// no rank needs to ask another.
+// Enters the stage that is due, a pure function of the images seen: no rank needs to ask another.
 void Trainer::enter_due_stage() {
   if (schedule().empty()) return;
   const int64_t due = schedule().stage_at(counters_.images_seen);
@@ -272,8 +270,7 @@ Exit Trainer::leave(Exit code) {
 }
 
 std::string Trainer::name_now() const {
-  // A save between two whole kimg (a stop, SAVE) gets three more digits, so that its name differs
-  // from the last one.
+  // Between two whole kimg (a stop, SAVE) three more digits tell a name from the last one.
   const bool between = counters_.images_seen % 1000 >= step_->plan().batch;
   return kimg_name(counters_.images_seen,
                    between || needs_fractions(options_.train, options_.save));
