@@ -3,34 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "recipes/completed_config.h"
+
 using namespace gantrain;
-
-namespace {
-
-// Keys of the run that the schedule is chosen by.
-struct RunKeys {
-  int64_t batch = 64;
-  std::string lr_scale = "none";
-  int64_t resolution = 1024;
-};
-
-template <class Field>
-void fields(RunKeys& o, Field&& field) {
-  field("train.batch", o.batch, "");
-  field("train.lr_scale", o.lr_scale, "");
-  field("data.resolution", o.resolution, "");
-}
-
-Config completed(int64_t ranks) {
-  Schema schema;
-  add_keys<RunKeys>(schema, "");
-  pggan::facts().add_keys(schema);
-  Config config(schema);
-  pggan::facts().complete(config, ranks);
-  return config;
-}
-
-}  // namespace
 
 TEST_CASE("BatchesAndRatesAreThoseOfTheTableForSoManyRanks") {
   struct Row {
@@ -47,7 +22,7 @@ TEST_CASE("BatchesAndRatesAreThoseOfTheTableForSoManyRanks") {
   };
   for (const Row& row : table) {
     CAPTURE(row.ranks);
-    const Config config = completed(row.ranks);
+    const Config config = completed(pggan::facts(), row.ranks);
     CHECK(config.get("schedule.batch") == row.batch);
     CHECK(config.get("schedule.lr_factor") == row.lr_factor);
     CHECK(config.get("train.batch") == row.first);

@@ -3,34 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "recipes/completed_config.h"
+
 using namespace gantrain;
-
-namespace {
-
-// Keys of the run that the schedule is chosen by.
-struct RunKeys {
-  int64_t batch = 64;
-  std::string lr_scale = "none";
-  int64_t resolution = 1024;
-};
-
-template <class Field>
-void fields(RunKeys& o, Field&& field) {
-  field("train.batch", o.batch, "");
-  field("train.lr_scale", o.lr_scale, "");
-  field("data.resolution", o.resolution, "");
-}
-
-Config completed(int64_t ranks) {
-  Schema schema;
-  add_keys<RunKeys>(schema, "");
-  stylegan1::facts().add_keys(schema);
-  Config config(schema);
-  stylegan1::facts().complete(config, ranks);
-  return config;
-}
-
-}  // namespace
 
 TEST_CASE("BatchesFollowTheRanksAndRatesTheResolutionAlone") {
   struct Row {
@@ -50,7 +25,7 @@ TEST_CASE("BatchesFollowTheRanksAndRatesTheResolutionAlone") {
   };
   for (const Row& row : table) {
     CAPTURE(row.ranks);
-    const Config config = completed(row.ranks);
+    const Config config = completed(stylegan1::facts(), row.ranks);
     CHECK(config.get("schedule.batch") == row.batch);
     CHECK(config.get("schedule.lr_factor") == row.lr_factor);
     CHECK(config.get("train.batch") == row.first);
@@ -58,7 +33,7 @@ TEST_CASE("BatchesFollowTheRanksAndRatesTheResolutionAlone") {
 }
 
 TEST_CASE("LabelsAreUsedWhereTheConfigurationSaysSo") {
-  Config config = completed(1);
+  Config config = completed(stylegan1::facts(), 1);
   CHECK(stylegan1::facts().conditional());
   CHECK_FALSE(stylegan1::facts().wants_labels(config));
   config.set("stylegan1.conditional", true, "test");

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gan/recipe_facts.h"
+
+namespace gantrain {
+
+// Keys of the run that the schedule of a growing recipe is chosen by.
+struct RunKeys {
+  int64_t batch = 64;
+  std::string lr_scale = "none";
+  int64_t resolution = 1024;
+};
+
+template <class Field>
+void fields(RunKeys& o, Field&& field) {
+  field("train.batch", o.batch, "");
+  field("train.lr_scale", o.lr_scale, "");
+  field("data.resolution", o.resolution, "");
+}
+
+// The recipe's defaults with all that it chooses for so many ranks.
+inline Config completed(const RecipeFacts& facts, int64_t ranks) {
+  Schema schema;
+  add_keys<RunKeys>(schema, "");
+  facts.add_keys(schema);
+  Config config(schema);
+  facts.complete(config, ranks);
+  return config;
+}
+
+}  // namespace gantrain
