@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/sliced_wasserstein.h"
 
-#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "core/parallel.h"
 #include "core/random.h"
 #include "metrics/transport.h"
 #include "util/error.h"
@@ -46,7 +46,7 @@ double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
   const float* first_a = a.const_data_ptr<float>();
   const float* first_b = b.const_data_ptr<float>();
   std::vector<double> costs(static_cast<size_t>(a.size(0)));
-  at::parallel_for(0, a.size(0), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, a.size(0), 1, [&](int64_t begin, int64_t end) {
     Transport transport;
     for (auto row = static_cast<size_t>(begin); row < static_cast<size_t>(end); ++row) {
       costs[row] =

@@ -6,6 +6,7 @@
 #include "core/tensors.h"
 #include "ops/autocast.h"
 #include "ops/bias_act.h"
+#include "ops/modulated_act.h"
 
 namespace gantrain {
 
@@ -49,11 +50,32 @@ Tensor conv_without_bias(const Tensor& x, const Equalised& layer) {
 
 Tensor conv(const Tensor& x, const Equalised& layer) { return same_size(x, layer, layer.b()); }
 
-Tensor lrelu(const Tensor& x, const Tensor& bias) {
+namespace {
+
+BiasAct leaky_relu() {
   BiasAct how;
   how.act = Activation::kLrelu;
   how.gain = 1;  // the layer's own gain has it
-  return bias_act(x, bias, how);
+  return how;
+}
+
+}  // namespace
+
+Tensor lrelu(const Tensor& x, const Tensor& bias) { return bias_act(x, bias, leaky_relu()); }
+
+Tensor convolved_lrelu(const Tensor& x,
+                       const Equalised& layer,
+                       const std::function<Tensor(const Tensor&)>& convolve) {
+  if (!scale_is_free(x)) return lrelu(convolve(layer.w()), layer.b());
+  return modulated_act(
+      convolve(layer.weight), {.bias = layer.b(), .scale = layer.scale * layer.lr}, leaky_relu());
+}
+
+Tensor conv_lrelu(const Tensor& x, const Equalised& layer) {
+  const int64_t padding = layer.weight.size(2) / 2;
+  return convolved_lrelu(x, layer, [&](const Tensor& weight) {
+    return autocast_conv2d(x, weight, {}, {.padding = {padding, padding}});
+  });
 }
 
 void initialise_equalised(torch::nn::Module& network, const std::string& player, uint64_t seed) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,14 @@ at::Tensor dense(const at::Tensor& x, const Equalised& layer);
 // A k x k convolution that keeps the picture's size, without and with the layer's bias.
 at::Tensor conv_without_bias(const at::Tensor& x, const Equalised& layer);
 at::Tensor conv(const at::Tensor& x, const Equalised& layer);
+// Returns leaky ReLU (negative slope .2) of convolve(w) + b, where convolve is linear in the weight
+// w. For float32 on a CPU the weight's factor multiplies the convolution's result instead, in the
+// pass that adds the bias. `x` is what is convolved.
+at::Tensor convolved_lrelu(const at::Tensor& x,
+                           const Equalised& layer,
+                           const std::function<at::Tensor(const at::Tensor& weight)>& convolve);
+// The same for a k x k convolution that keeps the picture's size.
+at::Tensor conv_lrelu(const at::Tensor& x, const Equalised& layer);
 // Returns leaky ReLU (negative slope .2) of x + bias; bias is [x.size(1)]. The output is not
 // multiplied by sqrt 2.
 at::Tensor lrelu(const at::Tensor& x, const at::Tensor& bias);

@@ -44,16 +44,17 @@ void ProgressiveDiscriminator::add_block(int64_t pixels) {
 Tensor ProgressiveDiscriminator::from_rgb(int64_t i, const Tensor& x) const {
   const Equalised& layer = *rgb_[static_cast<size_t>(i)];
   const BlockScope named(rgb_name("FromRGB", shape.resolution, int64_t{4} << i));
-  return lrelu(conv_without_bias(x, layer), layer.b());
+  return conv_lrelu(x, layer);
 }
 
 Tensor ProgressiveDiscriminator::halve(int64_t i, const Tensor& features) const {
   const Block& block = *blocks_[static_cast<size_t>(i)];
   const BlockScope named(block_name(int64_t{4} << i));
-  Tensor x = lrelu(conv_without_bias(features, *block.conv0), block.conv0->b());
+  Tensor x = conv_lrelu(features, *block.conv0);
   if (shape.blur) x = blur(x);
-  if (shape.fused_scale) return lrelu(conv2d_down(x, block.conv1->w()), block.conv1->b());
-  return box_down(lrelu(conv_without_bias(x, *block.conv1), block.conv1->b()));
+  if (!shape.fused_scale) return box_down(conv_lrelu(x, *block.conv1));
+  return convolved_lrelu(
+      x, *block.conv1, [&](const Tensor& weight) { return conv2d_down(x, weight); });
 }
 
 Tensor ProgressiveDiscriminator::head(const Tensor& features, const Tensor& labels) const {
@@ -61,7 +62,7 @@ Tensor ProgressiveDiscriminator::head(const Tensor& features, const Tensor& labe
   const BlockScope named(block_name(4));
   const AutocastDisabled exact("the last block: statistics of the batch, and scores");
   Tensor x = minibatch_std(features.to(block.conv0->weight.scalar_type()), shape.mbstd_group_size);
-  x = lrelu(conv_without_bias(x, *block.conv0), block.conv0->b());
+  x = conv_lrelu(x, *block.conv0);
   x = lrelu(autocast_linear(x.flatten(1), block.dense0->w()), block.dense0->b());
   x = dense(x, *block.dense1);
   if (shape.label_size == 0) return x.select(1, 0);

@@ -3,11 +3,15 @@
 
 #include <torch/torch.h>
 
+#include "ops/autograd.h"
+#include "ops/fused_kernels.h"
 #include "ops/precision.h"
 
 namespace gantrain {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -40,6 +44,53 @@ Style split_style(const Tensor& style, int64_t channels) {
   return {both.select(1, 0) + 1, both.select(1, 1)};
 }
 
+// The derivatives by x and the style, out of operators that are differentiable again. With n = (x -
+// mean) / deviation: dx = (1 + s) / deviation (dy - mean(dy) - n mean(dy n)), ds = sum(dy n), db =
+// sum(dy).
+variable_list composed_gradient(const Tensor& dy,
+                                const Tensor& x,
+                                const Tensor& style,
+                                double eps) {
+  const Centred c = centre(x, eps);
+  const Style s = split_style(style, x.size(1));
+  const Tensor n = c.x * c.inverse, along = dy * n;
+  const Tensor dx =
+      c.inverse * s.scale *
+      (dy - dy.mean({2, 3}, /*keepdim=*/true) - n * along.mean({2, 3}, /*keepdim=*/true));
+  return {dx, at::cat({along.sum({2, 3}), dy.sum({2, 3})}, 1)};
+}
+
+struct AdainFunction : torch::autograd::Function<AdainFunction> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& x,
+                        const Tensor& style,
+                        double eps) {
+    const auto [y, mean, inverse] = fused_kernels_of(x).adain(x, style, eps);
+    context->save_for_backward({x, style, mean, inverse});
+    context->set_materialize_grads(false);
+    context->saved_data["eps"] = eps;
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    variable_list result(3);
+    if (!dy[0].defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &style = saved[1];
+    if (at::GradMode::is_enabled()) {
+      const variable_list both =
+          composed_gradient(dy[0], x, style, context->saved_data["eps"].toDouble());
+      result[0] = both[0];
+      result[1] = both[1];
+    } else {
+      std::tie(result[0], result[1]) =
+          fused_kernels_of(x).adain_gradient(dy[0], x, style, saved[2], saved[3]);
+    }
+    return result;
+  }
+};
+
 }  // namespace
 
 Tensor instance_norm(const Tensor& x, double eps) {
@@ -56,6 +107,8 @@ Tensor modulate(const Tensor& x, const Tensor& style) {
 Tensor adain(const Tensor& x, const Tensor& style, double eps) {
   const WithoutAutocast exact;
   const Style s = split_style(wide(style), x.size(1));
+  if (fused_kernels_for(x) != nullptr && style.scalar_type() == at::kFloat)
+    return AdainFunction::apply(x, style, eps);
   const Centred c = centre(wide(x), eps);
   return at::addcmul(s.shift, c.x, c.inverse * s.scale).to(x.scalar_type());
 }

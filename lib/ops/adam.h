@@ -14,13 +14,14 @@ struct AdamSettings {
   at::Tensor lr_on_device = {};  // float32 [], used instead of lr where it is defined (CUDA)
 };
 
-// Makes one step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in place, in one fused
-// kernel. `steps` holds one float32 scalar tensor for each parameter, which counts its steps; the
-// call first raises each by one. `found` is undefined, or one float32 number on the device: 1 where
-// a gradient is not finite, else 0. Where it is 1, parameters, moments and counts stay as they are,
-// and the program does not wait to read it.
+// Makes one step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in place, in one pass over
+// their memory. `steps` holds one float32 scalar tensor for each parameter, which counts its steps;
+// the call first raises each by one. `found` is undefined, or one float32 number on the device: 1
+// where a gradient is not finite, else 0. Where it is 1, parameters, moments and counts stay as
+// they are, and the program does not wait for a device to read it. On a CPU no bit depends on the
+// number of threads.
 void adam_step_(std::vector<at::Tensor>& parameters,
-                std::vector<at::Tensor>& gradients,
+                const std::vector<at::Tensor>& gradients,
                 std::vector<at::Tensor>& first_moments,
                 std::vector<at::Tensor>& second_moments,
                 std::vector<at::Tensor>& steps,
@@ -29,7 +30,7 @@ void adam_step_(std::vector<at::Tensor>& parameters,
 
 // Moves every tensor of `averages` in place towards the one at the same index of `values`: average
 // <- average + (value - average) * weight. Both lists have the same length and shapes. It computes
-// the running average of weights (EMA).
+// the running average of weights (EMA), on a CPU in one pass over their memory.
 void lerp_(std::vector<at::Tensor>& averages,
            const std::vector<at::Tensor>& values,
            const DeviceNumber& weight);

@@ -14,8 +14,8 @@ struct ConvPlace {
 };
 
 // The convolutions and matrix products of layers. x, weight and bias, of any type, are rounded to
-// the type that convolution_type(x) returns, and the result has that type. The bias may be
-// undefined. All of them are twice differentiable.
+// the type that product_types() gives for the operands, and the result has the type that it gives
+// for the result. The bias may be undefined. All of them are twice differentiable.
 //
 // In float16 on a CPU, operands and results are rounded to float16 but the arithmetic is done in
 // float32, because there LibTorch's own float16 backward passes take 30 times (products) to 100

@@ -22,42 +22,58 @@ std::optional<Tensor> present(const Tensor& t) {
   return t.defined() ? std::optional<Tensor>(t) : std::nullopt;
 }
 
-Tensor sum_to_bias(const Tensor& dx, int64_t dim) {
-  std::vector<int64_t> others;
-  for (int64_t d = 0; d < dx.dim(); ++d) {
-    if (d != dim) others.push_back(d);
-  }
-  return others.empty() ? dx : dx.sum(others);
+// A derivative by b, spread over the places of x.
+Tensor spread(const Tensor& db, int64_t dim, at::IntArrayRef sizes) {
+  std::vector<int64_t> shape(sizes.size(), 1);
+  shape[dim] = db.size(0);
+  return db.reshape(shape).expand(sizes);
 }
 
-// (dy, from, b) -> dx. Where `from` is y, the second derivative reaches x through y's own node.
+struct GradientHow {
+  BiasActNumbers numbers;
+  bool sum_to_bias;
+  std::vector<int64_t> sizes;  // of x
+};
+
+// (dy, from, b) -> dx and, where it is asked for, db. Where `from` is y, the second derivative
+// reaches x through y's own node.
 struct BiasActGradient : torch::autograd::Function<BiasActGradient> {
-  static Tensor forward(AutogradContext* context,
-                        const Tensor& dy,
-                        const std::optional<Tensor>& from,
-                        const std::optional<Tensor>& b,
-                        const BiasActNumbers& how) {
+  static variable_list forward(AutogradContext* context,
+                               const Tensor& dy,
+                               const std::optional<Tensor>& from,
+                               const std::optional<Tensor>& b,
+                               const GradientHow& how) {
+    const BiasActNumbers& n = how.numbers;
     const Tensor saved = from.value_or(Tensor()), bias = b.value_or(Tensor());
-    context->save_for_backward({has_second_derivative(how.act) ? dy : Tensor(), saved, bias});
+    context->save_for_backward({has_second_derivative(n.act) ? dy : Tensor(), saved, bias});
     hold(context, "how", how);
     context->set_materialize_grads(false);
-    return device_kernels(dy.device().type()).bias_act_gradient(dy, saved, bias, how);
+    const BiasActGradients found =
+        device_kernels(dy.device().type()).bias_act_gradient(dy, saved, bias, n, how.sum_to_bias);
+    return how.sum_to_bias ? variable_list{found.dx, found.db} : variable_list{found.dx};
   }
 
   static variable_list backward(AutogradContext* context, variable_list v) {
     variable_list result(4);
-    if (!v[0].defined()) return result;
     const WithoutAutocast exact;
+    const auto& how = held<GradientHow>(context, "how");
+    const BiasActNumbers& n = how.numbers;
+    Tensor along = v[0];  // the direction in the space of dx
+    if (how.sum_to_bias && v[1].defined()) {
+      const Tensor everywhere = spread(v[1], n.dim, how.sizes);
+      along = along.defined() ? along + everywhere : everywhere;
+    }
+    if (!along.defined()) return result;
     const variable_list saved = context->get_saved_variables();
-    const auto& how = held<BiasActNumbers>(context, "how");
     const Tensor &dy = saved[0], &from = saved[1], &b = saved[2];
-    if (context->needs_input_grad(0)) result[0] = apply(v[0], present(from), present(b), how);
-    if (!has_second_derivative(how.act)) return result;
+    if (context->needs_input_grad(0))
+      result[0] = apply(along, present(from), present(b), GradientHow{n, false, how.sizes})[0];
+    if (!has_second_derivative(n.act)) return result;
     // Compositions are differentiable again, for derivatives of the third order and above.
     const DeviceKernels& kernels =
         at::GradMode::is_enabled() ? kComposedKernels : device_kernels(dy.device().type());
-    result[1] = kernels.bias_act_double_backward(v[0], dy, from, b, how);
-    if (b.defined()) result[2] = sum_to_bias(result[1], how.dim);
+    result[1] = kernels.bias_act_double_backward(along, dy, from, b, n);
+    if (b.defined()) result[2] = summed_to_bias(result[1], n.dim);
     return result;
   }
 };
@@ -86,9 +102,17 @@ struct BiasActFunction : torch::autograd::Function<BiasActFunction> {
     const WithoutAutocast exact;
     const variable_list saved = context->get_saved_variables();
     const auto& how = held<BiasActNumbers>(context, "how");
-    result[0] = BiasActGradient::apply(dy[0], present(saved[0]), present(saved[1]), how);
-    const bool biased = held<bool>(context, "biased");
-    if (biased && context->needs_input_grad(1)) result[1] = sum_to_bias(result[0], how.dim);
+    const bool sum_to_bias = held<bool>(context, "biased") && context->needs_input_grad(1);
+    // Where the slope is piecewise constant, no derivative goes on to `from`.
+    const Tensor from =
+        has_second_derivative(how.act) || !saved[0].defined() ? saved[0] : saved[0].detach();
+    const variable_list found =
+        BiasActGradient::apply(dy[0],
+                               present(from),
+                               present(saved[1]),
+                               GradientHow{how, sum_to_bias, dy[0].sizes().vec()});
+    result[0] = found[0];
+    if (sum_to_bias) result[1] = found[1];
     return result;
   }
 };
@@ -123,6 +147,14 @@ Saved saved_by(const BiasActNumbers& how) {
   if (how.act == Activation::kSwish) return Saved::kInput;
   const bool constant = how.act == Activation::kLinear && std::isinf(how.clamp);
   return constant ? Saved::kNothing : Saved::kOutput;
+}
+
+Tensor summed_to_bias(const Tensor& dx, int64_t dim) {
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < dx.dim(); ++d) {
+    if (d != dim) others.push_back(d);
+  }
+  return others.empty() ? dx : dx.sum(others);
 }
 
 bool has_second_derivative(Activation act) {

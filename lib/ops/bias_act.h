@@ -7,9 +7,10 @@
 #include <optional>
 #include <string_view>
 
+#include "cpu_kernels/activation.h"
+
 namespace gantrain {
 
-enum class Activation { kLinear, kRelu, kLrelu, kTanh, kSigmoid, kElu, kSelu, kSoftplus, kSwish };
 constexpr std::array<std::string_view, 9> names(Activation) {
   return {"linear", "relu", "lrelu", "tanh", "sigmoid", "elu", "selu", "softplus", "swish"};
 }

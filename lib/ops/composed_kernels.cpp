@@ -39,12 +39,6 @@ Tensor along(const Tensor& b, int64_t dim, int64_t axes) {
   return b.reshape(shape);
 }
 
-// softplus is log(1 + e^u); above a threshold LibTorch's softplus returns u instead.
-constexpr double kSoftplusThreshold = 40;
-// Klambauer et al. 2017, sec. 2.
-constexpr double kSeluScale = 1.0507009873554804934193349852946;
-constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
-
 Tensor activated(const Tensor& u, const BiasActNumbers& how) {
   switch (how.act) {
     case Activation::kLinear:
@@ -117,20 +111,25 @@ Tensor bend_at_output(const Tensor& t, const BiasActNumbers& how) {
 // What the derivatives are computed from, in a type to compute in.
 struct Point {
   Tensor u, t;  // the activation's input, known for kInput only, and its output
+  Tensor y;     // after the gain and, for kOutput, the clamp
 };
 
 Point point_of(const Tensor& from, const Tensor& b, const BiasActNumbers& how) {
   const at::ScalarType type = statistics_type(from.scalar_type());
-  if (saved_by(how) == Saved::kOutput) return {Tensor(), from.to(type) / how.gain};
+  if (saved_by(how) == Saved::kOutput) {
+    const Tensor y = from.to(type);
+    return {Tensor(), y / how.gain, y};
+  }
   const Tensor x = from.to(type);
   const Tensor u = b.defined() ? x + along(b.to(type), how.dim, x.dim()) : x;
-  return {u, activated(u, how)};
+  const Tensor t = activated(u, how);
+  return {u, t, t * how.gain};
 }
 
 // 1 inside the clamp. Equality is outside: a clamped y cannot be told from one just there.
-Tensor inside(const Tensor& dx, const Tensor& t, const BiasActNumbers& how) {
+Tensor inside(const Tensor& dx, const Tensor& y, const BiasActNumbers& how) {
   if (std::isinf(how.clamp)) return dx;
-  return at::where((t * how.gain).abs() < how.clamp, dx, at::scalar_tensor(0, dx.options()));
+  return at::where(y.abs() < how.clamp, dx, at::scalar_tensor(0, dx.options()));
 }
 
 Tensor composed_bias_act(const Tensor& x, const Tensor& b, const BiasActNumbers& how) {
@@ -144,10 +143,10 @@ Tensor composed_bias_act(const Tensor& x, const Tensor& b, const BiasActNumbers&
   return y.is_same(x) ? x.clone() : y;
 }
 
-Tensor composed_gradient(const Tensor& dy,
-                         const Tensor& from,
-                         const Tensor& b,
-                         const BiasActNumbers& how) {
+Tensor composed_dx(const Tensor& dy,
+                   const Tensor& from,
+                   const Tensor& b,
+                   const BiasActNumbers& how) {
   if (saved_by(how) == Saved::kNothing) return dy * how.gain;
   const Point at_point = point_of(from, b, how);
   Tensor slope;
@@ -157,7 +156,16 @@ Tensor composed_gradient(const Tensor& dy,
   } else {
     slope = slope_at_output(at_point.t, how);
   }
-  return inside(dy * slope * how.gain, at_point.t, how).to(dy.scalar_type());
+  return inside(dy * slope * how.gain, at_point.y, how).to(dy.scalar_type());
+}
+
+BiasActGradients composed_gradient(const Tensor& dy,
+                                   const Tensor& from,
+                                   const Tensor& b,
+                                   const BiasActNumbers& how,
+                                   bool sum_to_bias) {
+  const Tensor dx = composed_dx(dy, from, b, how);
+  return {dx, sum_to_bias ? summed_to_bias(dx, how.dim) : Tensor()};
 }
 
 Tensor composed_double_backward(const Tensor& v,
@@ -173,7 +181,7 @@ Tensor composed_double_backward(const Tensor& v,
   } else {
     bend = bend_at_output(at_point.t, how);
   }
-  return inside(v * dy * bend, at_point.t, how).to(v.scalar_type());
+  return inside(v * dy * bend, at_point.y, how).to(v.scalar_type());
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Tensor transposed(
 
 // A convolution with the kernel's pixels `up` apart; the FIR after it does the rest.
 Tensor up_sampled(const Tensor& x,
-                  const Tensor& w,  // as for correlation
+                  const Tensor& w,  // as for a true convolution
                   const Tensor& f,
                   const ConvResample& how,
                   Padding2d p) {
@@ -70,7 +70,7 @@ Tensor up_sampled(const Tensor& x,
   // Crops that both sides share cost least inside the convolution.
   const int64_t tx = std::max<int64_t>(std::min(-p.x0, -p.x1), 0),
                 ty = std::max<int64_t>(std::min(-p.y0, -p.y1), 0);
-  const Tensor y = transposed(x, w.flip({2, 3}), up, {ty, tx}, how.groups);
+  const Tensor y = transposed(x, w, up, {ty, tx}, how.groups);
   UpFirDn fir{{}, {}, {p.x0 + tx, p.x1 + tx, p.y0 + ty, p.y1 + ty}, how.flip_filter};
   fir.gain = static_cast<double>(up * up);
   return upfirdn2d(y, f, fir);
@@ -97,11 +97,18 @@ Tensor conv2d_resample(const Tensor& x_in,
   const at::ScalarType type = convolution_type(x_in);
   const WithoutAutocast exact;
   const Tensor x = x_in.to(type);
-  const Tensor w = (how.flip_weight ? w_in : w_in.flip({2, 3})).to(type);
   const Padding2d p = centred(how.padding, f, how.up, how.down);
+  const bool pointwise = w_in.size(2) == 1 && w_in.size(3) == 1;
+  const bool transposing = kernels_in_use() != KernelSet::kRef && how.up > 1 && !pointwise;
+  // The kernel as a transposed convolution needs it, or else as a correlation needs it.
+  const bool flips = how.flip_weight == transposing && !pointwise;
+  const Tensor w = (flips ? w_in.flip({2, 3}) : w_in).to(type);
+  if (transposing) {
+    const Tensor y = up_sampled(x, w, f, how, p);
+    return how.down > 1 ? upfirdn2d(y, f, down_by(how.down, {}, how.flip_filter)) : y;
+  }
   if (kernels_in_use() == KernelSet::kRef) return plain(x, w, f, how, p);
 
-  const bool pointwise = w.size(2) == 1 && w.size(3) == 1;
   if (pointwise && how.down > 1 && how.up == 1) {
     const Tensor small = upfirdn2d(x, f, down_by(how.down, p, how.flip_filter));
     return correlated(small, w, /*stride=*/1, how.groups);
@@ -113,10 +120,6 @@ Tensor conv2d_resample(const Tensor& x_in,
   if (how.down > 1 && how.up == 1) {
     const Tensor blurred = upfirdn2d(x, f, {{}, {}, p, how.flip_filter});
     return correlated(blurred, w, how.down, how.groups);
-  }
-  if (how.up > 1) {
-    const Tensor y = up_sampled(x, w, f, how, p);
-    return how.down > 1 ? upfirdn2d(y, f, down_by(how.down, {}, how.flip_filter)) : y;
   }
   if (p.x0 == p.x1 && p.y0 == p.y1 && p.x0 >= 0 && p.y0 >= 0)
     return autocast_conv2d(x, w, {}, {1, {p.y0, p.x0}, how.groups});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 
+#include "core/parallel.h"
 #include "core/philox.h"
 #include "ops/device_kernels.h"
 
@@ -29,7 +29,7 @@ void each_block(const DrawNumbers& how, Fill&& fill) {
                                   static_cast<uint64_t>(numbers[1]),
                                   static_cast<uint64_t>(how.phase));
   const int64_t blocks = (how.each + 3) / 4;
-  at::parallel_for(0, how.samples.count * blocks, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, how.samples.count * blocks, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / blocks;
       const auto sample = static_cast<uint64_t>(how.samples.first + row * how.samples.stride);

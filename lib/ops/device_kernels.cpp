@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/device_kernels.h"
 
+#include "ops/fused_kernels.h"
+
 namespace gantrain {
 
 namespace {
 
 using Table = std::array<const DeviceKernels*, c10::COMPILE_TIME_MAX_DEVICE_TYPES>;
 
-// The composed kernels, except that draws have a kernel for the CPU.
 const DeviceKernels& cpu_kernels() {
   static const DeviceKernels kernels = [] {
     DeviceKernels all = kComposedKernels;
+    all.upfirdn2d = cpu_upfirdn2d;
+    all.bias_act = cpu_bias_act;
+    all.bias_act_gradient = cpu_bias_act_gradient;
+    all.bias_act_double_backward = cpu_bias_act_double_backward;
     all.draw = cpu_draw;
+    all.fused = &kCpuFusedKernels;
     return all;
   }();
   return kernels;

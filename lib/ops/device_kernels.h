@@ -10,11 +10,18 @@
 
 namespace gantrain {
 
+struct FusedKernels;
+
 // BiasAct with its defaults filled in. A clamp of infinity means that nothing is clamped.
 struct BiasActNumbers {
   Activation act;
   int64_t dim;
   double alpha, gain, clamp;
+};
+
+// The derivatives of bias_act by x and by b, times dy. db is undefined where nobody asked for it.
+struct BiasActGradients {
+  at::Tensor dx, db;
 };
 
 // Says what to draw. The numbers drawn (ops/draws.h) depend on these members alone, on every device
@@ -41,17 +48,19 @@ struct DeviceKernels {
   // b is [x.size(dim)] of x's type, or undefined.
   at::Tensor (*bias_act)(const at::Tensor& x, const at::Tensor& b, const BiasActNumbers& how);
 
-  // Returns the derivative of bias_act by x, times dy: dy * gain * f', and 0 where |y| reached the
-  // clamp. f' is the activation's derivative, computed from x + b or from t = y / gain. `from` is
-  // the tensor that saved_by(how) names: y, or x (then with b), or undefined.
-  at::Tensor (*bias_act_gradient)(const at::Tensor& dy,
-                                  const at::Tensor& from,
-                                  const at::Tensor& b,
-                                  const BiasActNumbers& how);
+  // Returns dx, the derivative of bias_act by x, times dy: dy * gain * f', and 0 where |y| reached
+  // the clamp. f' is the activation's derivative, computed from x + b or from t = y / gain. `from`
+  // is the tensor that saved_by(how) names: y, or x (then with b), or undefined. Where sum_to_bias,
+  // also db, the sum of dx over all axes but how.dim. dx may be dy itself where they are equal.
+  BiasActGradients (*bias_act_gradient)(const at::Tensor& dy,
+                                        const at::Tensor& from,
+                                        const at::Tensor& b,
+                                        const BiasActNumbers& how,
+                                        bool sum_to_bias);
 
-  // Returns the derivative of sum(v * bias_act_gradient(dy, from, b)) by `from`: v * dy * gain *
-  // df'/dx where x is saved, v * dy * df'/dt where y is saved, and 0 where the value was clamped.
-  // It is called only for activations with has_second_derivative().
+  // Returns the derivative of sum(v * dx) by `from`, dx as bias_act_gradient computes it: v * dy *
+  // gain * df'/dx where x is saved, v * dy * df'/dt where y is saved, and 0 where the value was
+  // clamped. It is called only for activations with has_second_derivative().
   at::Tensor (*bias_act_double_backward)(const at::Tensor& v,
                                          const at::Tensor& dy,
                                          const at::Tensor& from,
@@ -63,13 +72,17 @@ struct DeviceKernels {
   // uniforms are the same on every device; normals agree up to the last bits of log, sin and cos.
   // Draws use this function for KernelSet::kRef too.
   at::Tensor (*draw)(const DrawNumbers& how);
+
+  // Kernels of whole epilogues (ops/fused_kernels.h). Null: those operators are composed.
+  const FusedKernels* fused = nullptr;
 };
 
 // The tensor that the derivative of bias_act is computed from. Saving the output y lets go of the
 // input x, which would otherwise stay in memory until the backward pass.
 enum class Saved { kNothing, kOutput, kInput };
 Saved saved_by(const BiasActNumbers& how);
-bool has_second_derivative(Activation act);  // false if it is zero everywhere
+bool has_second_derivative(Activation act);                    // false if it is zero everywhere
+at::Tensor summed_to_bias(const at::Tensor& dx, int64_t dim);  // over all axes but dim
 
 // Returns the kernels for tensors of that device: those set by set_device_kernels(), else the CPU's
 // own, else kComposedKernels.
@@ -81,6 +94,21 @@ void set_device_kernels(c10::DeviceType device, const DeviceKernels& kernels);
 
 // Kernels composed of LibTorch's operators, which run on any device.
 extern const DeviceKernels kComposedKernels;
+
+// Implementations for the CPU. float32 tensors go to lib/cpu_kernels, others to kComposedKernels.
+// No bit of a result depends on the number of threads.
+at::Tensor cpu_upfirdn2d(const at::Tensor& x, const at::Tensor& f, const UpFirDn& how);
+at::Tensor cpu_bias_act(const at::Tensor& x, const at::Tensor& b, const BiasActNumbers& how);
+BiasActGradients cpu_bias_act_gradient(const at::Tensor& dy,
+                                       const at::Tensor& from,
+                                       const at::Tensor& b,
+                                       const BiasActNumbers& how,
+                                       bool sum_to_bias);
+at::Tensor cpu_bias_act_double_backward(const at::Tensor& v,
+                                        const at::Tensor& dy,
+                                        const at::Tensor& from,
+                                        const at::Tensor& b,
+                                        const BiasActNumbers& how);
 
 // Implementations of DeviceKernels::draw: one composed of LibTorch's operators for any device, and
 // one for the CPU.

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 
+#include "ops/autograd.h"
+#include "ops/fused_kernels.h"
 #include "ops/precision.h"
 
 namespace gantrain {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -19,28 +23,82 @@ int64_t divisor_up_to(int64_t most, int64_t n) {
   return divisor;
 }
 
+constexpr double kEps = 1e-8;
+
+struct Groups {
+  int64_t g, channels;
+};
+
+// [g, N / g, channels, C / channels, H, W].
+Tensor grouped(const Tensor& x, const Groups& how) {
+  const int64_t n = x.size(0), c = x.size(1);
+  return x.reshape({how.g, n / how.g, how.channels, c / how.channels, x.size(2), x.size(3)});
+}
+
+Tensor composed(const Tensor& x, const Groups& how) {
+  const int64_t n = x.size(0), h = x.size(2), w = x.size(3);
+  const Tensor y = grouped(x.to(statistics_type(x.scalar_type())), how);
+  const Tensor variance = (y - y.mean(0)).square().mean(0);
+  const Tensor deviation = (variance + kEps).sqrt().mean({2, 3, 4});  // [N / g, channels]
+  const Tensor maps = deviation.to(x.scalar_type())
+                          .repeat({how.g, 1})
+                          .reshape({n, how.channels, 1, 1})
+                          .expand({n, how.channels, h, w});
+  return at::cat({x, maps}, 1);
+}
+
+// The derivative by x, out of operators that are differentiable again. A deviation's own is
+// (x - mean) / (sqrt(variance + eps) g) of each number, averaged like the deviations.
+Tensor composed_gradient(const Tensor& dout, const Tensor& x, const Groups& how) {
+  const int64_t n = x.size(0), c = x.size(1);
+  const Tensor y = grouped(x, how);
+  // Twice, because where samples are nearly equal a rounded mean is as far off as they are apart.
+  const Tensor once = y - y.mean(0), centred = once - once.mean(0);
+  const Tensor inverse = (centred.square().mean(0) + kEps).rsqrt();
+  const auto averaged = static_cast<double>(c / how.channels * x.size(2) * x.size(3) * how.g);
+  const Tensor of_maps = dout.narrow(1, c, how.channels)
+                             .sum({2, 3})
+                             .reshape({how.g, n / how.g, how.channels, 1, 1, 1})
+                             .sum(0) /
+                         averaged;
+  return dout.narrow(1, 0, c) + (centred * (inverse * of_maps)).reshape(x.sizes());
+}
+
+struct MinibatchStdFunction : torch::autograd::Function<MinibatchStdFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Groups& how) {
+    context->save_for_backward({x});
+    context->set_materialize_grads(false);
+    hold(context, "how", how);
+    return fused_kernels_of(x).minibatch_std(x, how.g, how.channels, kEps);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list dout) {
+    variable_list result(2);
+    if (!dout[0].defined()) return result;
+    const WithoutAutocast exact;
+    const Tensor x = context->get_saved_variables()[0];
+    const auto& how = held<Groups>(context, "how");
+    result[0] = at::GradMode::is_enabled() ? composed_gradient(dout[0], x, how)
+                                           : fused_kernels_of(x).minibatch_std_gradient(
+                                                 dout[0], x, how.g, how.channels, kEps);
+    return result;
+  }
+};
+
 }  // namespace
 
 Tensor minibatch_std(const Tensor& x, int64_t group, int64_t channels) {
-  constexpr double kEps = 1e-8;
-  const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
+  const int64_t n = x.size(0), c = x.size(1);
   TORCH_CHECK(group > 0 && n > 0, "minibatch_std: groups of ", group, " of ", n, " samples");
-  const int64_t g = divisor_up_to(group, n);
   TORCH_CHECK(channels > 0 && c % channels == 0,
               "minibatch_std: ",
               c,
               " channels are not a multiple of ",
               channels);
   const WithoutAutocast exact;
-  const Tensor y =
-      x.to(statistics_type(x.scalar_type())).reshape({g, n / g, channels, c / channels, h, w});
-  const Tensor variance = (y - y.mean(0)).square().mean(0);
-  const Tensor deviation = (variance + kEps).sqrt().mean({2, 3, 4});  // [N / g, channels]
-  const Tensor maps = deviation.to(x.scalar_type())
-                          .repeat({g, 1})
-                          .reshape({n, channels, 1, 1})
-                          .expand({n, channels, h, w});
-  return at::cat({x, maps}, 1);
+  const Groups how{divisor_up_to(group, n), channels};
+  if (fused_kernels_for(x) == nullptr) return composed(x, how);
+  return MinibatchStdFunction::apply(x, how);
 }
 
 }  // namespace gantrain

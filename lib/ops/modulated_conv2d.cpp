@@ -5,6 +5,7 @@
 
 #include "ops/conv2d_resample.h"
 #include "ops/precision.h"
+#include "ops/square_sums.h"
 
 namespace gantrain {
 
@@ -21,7 +22,7 @@ ConvResample resampling(const ModulatedConv& how, int64_t groups) {
 // norm. Styles are the same for all of the kernel's pixels, so the sum over pixels comes first.
 Tensor demodulation(const Tensor& weight, const Tensor& styles) {
   constexpr double kEps = 1e-8;
-  const Tensor energy = weight.square().sum({2, 3});  // [O, I]
+  const Tensor energy = square_sums(weight);  // [O, I]
   return (at::matmul(styles.square(), energy.t()) + kEps).rsqrt();
 }
 
@@ -43,27 +44,27 @@ Tensor fused(const Tensor& x,
   return y.reshape({n, out, y.size(2), y.size(3)});
 }
 
-// The same convolution, but x and the result are scaled and not the weight.
+// The same convolution, but x is scaled and not the weight; the result is yet to be scaled by the
+// demodulation.
 Tensor scaled(const Tensor& x,
               const Tensor& weight,
               const Tensor& styles,
-              const Tensor& d,
               const Tensor& f,
               const ModulatedConv& how) {
   const at::ScalarType type = x.scalar_type();
-  const Tensor y = conv2d_resample(
-      x * styles.to(type).unsqueeze(-1).unsqueeze(-1), weight.to(type), f, resampling(how, 1));
-  return d.defined() ? y * d.to(type).unsqueeze(-1).unsqueeze(-1) : y;
+  return conv2d_resample(
+      channels_scaled(x, styles.to(type)), weight.to(type), f, resampling(how, 1));
 }
 
 }  // namespace
 
-Tensor modulated_conv2d(const Tensor& x_in,
-                        const Tensor& weight_in,
-                        const Tensor& styles_in,
-                        const Tensor& noise,
-                        const Tensor& f,
-                        const ModulatedConv& how) {
+Tensor modulated_layer(const Tensor& x_in,
+                       const Tensor& weight_in,
+                       const Tensor& styles_in,
+                       const Tensor& f,
+                       const ModulatedConv& how,
+                       const ModulatedAct& after_in,
+                       const BiasAct& act) {
   const at::ScalarType type = convolution_type(x_in);
   const WithoutAutocast exact;
   const Tensor x = x_in.to(type);
@@ -77,9 +78,19 @@ Tensor modulated_conv2d(const Tensor& x_in,
     styles = styles / styles.abs().amax(1, /*keepdim=*/true);
   }
   const Tensor d = how.demodulate ? demodulation(weight, styles) : Tensor();
-  const Tensor y =
-      how.fused ? fused(x, weight, styles, d, f, how) : scaled(x, weight, styles, d, f, how);
-  return noise.defined() ? y + noise.to(type) : y;
+  if (how.fused) return modulated_act(fused(x, weight, styles, d, f, how), after_in, act);
+  ModulatedAct after = after_in;
+  after.d = d;
+  return modulated_act(scaled(x, weight, styles, f, how), after, act);
+}
+
+Tensor modulated_conv2d(const Tensor& x,
+                        const Tensor& weight,
+                        const Tensor& styles,
+                        const Tensor& noise,
+                        const Tensor& f,
+                        const ModulatedConv& how) {
+  return modulated_layer(x, weight, styles, f, how, {.noise = noise}, {});
 }
 
 }  // namespace gantrain

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/modulated_act.h"
+
 namespace gantrain {
 
 struct ModulatedConv {
@@ -24,5 +26,15 @@ at::Tensor modulated_conv2d(const at::Tensor& x,
                             const at::Tensor& noise,
                             const at::Tensor& f,
                             const ModulatedConv& how);
+
+// The same and what follows it in a layer: modulated_act() of the convolution's result, with the
+// terms `after`. Their d and scale are for this function to fill in: leave them as they are.
+at::Tensor modulated_layer(const at::Tensor& x,
+                           const at::Tensor& weight,
+                           const at::Tensor& styles,
+                           const at::Tensor& f,
+                           const ModulatedConv& how,
+                           const ModulatedAct& after,
+                           const BiasAct& act);
 
 }  // namespace gantrain

@@ -67,9 +67,8 @@ struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
 
 // f is [h, w].
 Tensor filtered(const Tensor& x, const Tensor& f, const UpFirDn& how) {
-  const Padding2d& p = how.padding;
-  TORCH_CHECK(out_size(x.size(3), how.up.x, p.x0 + p.x1, f.size(1), how.down.x) > 0 &&
-                  out_size(x.size(2), how.up.y, p.y0 + p.y1, f.size(0), how.down.y) > 0,
+  const Size2d size = resampled_size(x.sizes(), f.sizes(), how);
+  TORCH_CHECK(size.x > 0 && size.y > 0,
               "upfirdn2d: nothing is left of an image ",
               x.sizes(),
               " under a filter ",
@@ -87,6 +86,12 @@ Taps taps_of(const Tensor& f) {
 }
 
 }  // namespace
+
+Size2d resampled_size(at::IntArrayRef x, at::IntArrayRef f, const UpFirDn& how) {
+  const Padding2d& p = how.padding;
+  return {out_size(x.back(), how.up.x, p.x0 + p.x1, f.back(), how.down.x),
+          out_size(x[x.size() - 2], how.up.y, p.y0 + p.y1, f[f.size() - 2], how.down.y)};
+}
 
 Tensor setup_filter(const Tensor& taps, const FilterSetup& how) {
   Tensor f = taps.defined() ? taps.to(at::kFloat) : torch::ones({1});

@@ -26,6 +26,12 @@ struct UpFirDn {
   double gain = 1;           // factor of the result
 };
 
+// The size of the result for x [.., H, W] and a filter [.., h, w].
+struct Size2d {
+  int64_t x, y;
+};
+Size2d resampled_size(at::IntArrayRef x, at::IntArrayRef f, const UpFirDn& how);
+
 // Makes a float32 filter with sum 1 out of its taps. With 8 taps or more it stays separable,
 // [taps]; with fewer it is the outer product [taps, taps]. StyleGAN2 has the taps 1, 3, 3, 1.
 at::Tensor setup_filter(const std::vector<double>& taps);

@@ -17,13 +17,17 @@ if(NOT "${version_lines}" MATCHES "MAJOR 2" OR NOT "${version_lines}" MATCHES "M
 endif()
 get_filename_component(GANTRAIN_TORCH_LIB ${GANTRAIN_TORCH_CPU} DIRECTORY)
 
+# The OpenMP runtime that LibTorch itself uses: two of them would have two sets of threads.
+find_library(GANTRAIN_GOMP NAMES libgomp.so.1 HINTS ${GANTRAIN_TORCH_LIB} NO_DEFAULT_PATH)
+find_library(GANTRAIN_GOMP NAMES gomp libgomp.so.1 PATHS /usr/lib/x86_64-linux-gnu)
+
 add_library(LibTorch::cpu INTERFACE IMPORTED)
 # -idirafter: the wheel ships fmt 12's headers, which must not hide the system's fmt 9.
 target_compile_options(LibTorch::cpu INTERFACE
   "SHELL:-idirafter ${GANTRAIN_TORCH_INCLUDE}"
   "SHELL:-idirafter ${GANTRAIN_TORCH_INCLUDE}/torch/csrc/api/include")
 target_compile_definitions(LibTorch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-target_link_libraries(LibTorch::cpu INTERFACE ${GANTRAIN_TORCH_CPU} ${GANTRAIN_C10})
+target_link_libraries(LibTorch::cpu INTERFACE ${GANTRAIN_TORCH_CPU} ${GANTRAIN_C10} ${GANTRAIN_GOMP})
 target_link_options(LibTorch::cpu INTERFACE
   -Wl,-rpath,${GANTRAIN_TORCH_LIB} -Wl,-rpath-link,${GANTRAIN_TORCH_LIB}
   -Wl,--unresolved-symbols=ignore-in-shared-libs)

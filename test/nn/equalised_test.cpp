@@ -5,8 +5,10 @@
 
 #include "core/tensors.h"
 #include "covered_fixture.h"
+#include "float32_checks.h"
 #include "nn/tensorflow_layout.h"
 #include "ops/adain.h"
+#include "ops/kernels.h"
 #include "ops/minibatch_std.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
@@ -153,4 +155,26 @@ TEST_CASE("InitialWeightsDependOnNamesAndSeedAlone") {
   CHECK(digest(1, "G") == digest(1, "G"));
   CHECK(digest(1, "G") != digest(2, "G"));
   CHECK(digest(1, "G") != digest(1, "D"));
+}
+
+TEST_CASE("AConvolutionsFactorInTheActivationChangesNothing") {
+  // In float64 the weight is multiplied, in float32 the convolution's result.
+  for (const double lr : {1.0, 0.5}) {
+    const auto f = [&](const Tensors& in) {
+      Equalised layer({{4, 3, 3, 3}, 4, kHeGain, lr});
+      layer.weight = in[1];
+      layer.bias = in[2];
+      return conv_lrelu(in[0], layer);
+    };
+    torch::manual_seed(9);
+    const Tensors inputs = {torch::randn({2, 3, 6, 5}, at::kDouble),
+                            torch::randn({4, 3, 3, 3}, at::kDouble),
+                            torch::randn({4}, at::kDouble)};
+    CHECK(float32_error(f, inputs, /*order=*/2) < 1e-5);
+    Tensors plain;
+    for (const at::Tensor& x : inputs) plain.push_back(x.to(at::kFloat));
+    const at::Tensor fused = f(plain);
+    const WithKernels ref(KernelSet::kRef);
+    CHECK(scaled_error(fused, f(plain)) < 1e-6);
+  }
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "float32_checks.h"
 #include "tensor_checks.h"
 
 using namespace gantrain;
@@ -45,4 +46,21 @@ TEST_CASE("HalfPrecisionTakesItsStatisticsInFloat") {
 TEST_CASE("AStyleOfTheWrongWidthIsRefused") {
   CHECK_THROWS_WITH(adain(torch::ones({1, 3, 4, 4}), torch::ones({1, 4})),
                     Catch::Contains("[N, 6]"));
+}
+
+TEST_CASE("TheFusedAdainAndItsDerivativesMatchFloat64") {
+  const auto f = [](const Tensors& in) { return adain(in[0], in[1]); };
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{2, 3, 4, 4}, {1, 2, 5, 7}, {2, 2, 70, 70}}) {
+    CAPTURE(shape);
+    torch::manual_seed(4);
+    const Tensors inputs = {torch::randn(shape, at::kDouble) * 2 + 1,
+                            torch::randn({shape[0], 2 * shape[1]}, at::kDouble)};
+    CHECK(float32_error(f, inputs, 3) < 1e-5);
+  }
+}
+
+TEST_CASE("AdainDoesNotDependOnTheNumberOfThreads") {
+  const auto f = [](const Tensors& in) { return adain(in[0], in[1]); };
+  CHECK(threads_agree(f, {torch::randn({3, 40, 33, 31}), torch::randn({3, 80})}));
 }

@@ -26,9 +26,117 @@ TEST_CASE("AdamIsThePapersAlgorithm") {
   CHECK(steps[0].item<float>() == 4);
 }
 
+namespace {
+
+// Parameters, moments and counts of networks of different sizes and layouts.
+struct State {
+  std::vector<at::Tensor> p, m, v, steps;
+
+  explicit State(at::ScalarType type) {
+    torch::manual_seed(3);
+    for (const at::Tensor& t :
+         {torch::randn({40, 33, 3, 3}),
+          torch::randn({1}),
+          torch::randn({24, 16, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast),
+          torch::randn({70001})}) {
+      p.push_back(t.to(type));
+      m.push_back(torch::zeros_like(p.back()));
+      v.push_back(torch::zeros_like(p.back()));
+      steps.push_back(torch::zeros({}));
+    }
+  }
+  void step(const AdamSettings& settings, int64_t number, const at::Tensor& found = {}) {
+    torch::manual_seed(static_cast<uint64_t>(number));
+    std::vector<at::Tensor> g;
+    for (const at::Tensor& t : p) g.push_back((torch::randn(t.sizes()) * 1e-3).to(t.scalar_type()));
+    adam_step_(p, g, m, v, steps, settings, found);
+  }
+  std::vector<at::Tensor> all() const {
+    std::vector<at::Tensor> tensors;
+    for (const auto* list : {&p, &m, &v, &steps})
+      for (const at::Tensor& t : *list) tensors.push_back(t.clone());
+    return tensors;
+  }
+};
+
+const AdamSettings kSettings{0.002, 0.0, 0.99, 1e-8};
+
+bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!torch::equal(a[i], b[i])) return false;
+  return a.size() == b.size();
+}
+
+}  // namespace
+
+TEST_CASE("Float32FollowsFloat64StepByStep") {
+  for (const double beta1 : {0.0, 0.9}) {
+    CAPTURE(beta1);
+    AdamSettings s = kSettings;
+    s.beta1 = beta1;
+    State mine(at::kFloat), exact(at::kDouble);
+    for (int64_t i = 0; i < 20; ++i) {
+      mine.step(s, i);
+      exact.step(s, i);
+    }
+    for (size_t i = 0; i < mine.p.size(); ++i) {
+      CHECK((mine.p[i] - exact.p[i]).abs().max().item<double>() < 2e-6);
+      CHECK(scaled_error(mine.m[i].to(at::kDouble), exact.m[i]) < 1e-6);
+      CHECK(scaled_error(mine.v[i].to(at::kDouble), exact.v[i]) < 1e-6);
+      CHECK(mine.steps[i].item<float>() == 20);
+    }
+  }
+}
+
+TEST_CASE("NoBitOfAStepDependsOnTheNumberOfThreads") {
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> one;
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    State state(at::kFloat);
+    for (int64_t i = 0; i < 3; ++i) state.step(kSettings, i);
+    lerp_(state.m, state.p, 0.3);
+    if (threads == 1) one = state.all();
+    CHECK(equal(state.all(), one));
+  }
+  at::set_num_threads(before);
+}
+
+TEST_CASE("AStepWhoseGradientsAreFoundBadLeavesAllAsItWas") {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    State state(type);
+    state.step(kSettings, 0, torch::zeros({1}));
+    const std::vector<at::Tensor> before = state.all();
+    state.step(kSettings, 1, torch::ones({1}));
+    CHECK(equal(state.all(), before));
+    state.step(kSettings, 2, torch::zeros({}));
+    CHECK(state.steps[0].item<float>() == 2);
+    CHECK_FALSE(torch::equal(state.p[0], before[0]));
+  }
+}
+
+TEST_CASE("AutogradSeesThatAParameterMoved") {
+  State state(at::kFloat);
+  const auto version = state.p[0]._version();
+  state.step(kSettings, 0);
+  CHECK(state.p[0]._version() > version);
+}
+
 TEST_CASE("LerpMovesByTheWeight") {
   std::vector<at::Tensor> a = {torch::zeros({3}), torch::ones({2, 2})};
   lerp_(a, {torch::ones({3}), torch::full({2, 2}, 5.0)}, 0.25);
   CHECK(a[0][0].item<float>() == 0.25f);
   CHECK(a[1][1][1].item<float>() == 2.0f);
+}
+
+TEST_CASE("LerpMovesTensorsOfAnyTypeAndLayout") {
+  const at::Tensor value = torch::randn({4, 6, 3, 3});
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    for (const at::MemoryFormat format :
+         {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      std::vector<at::Tensor> a = {torch::ones({4, 6, 3, 3}, type)};
+      lerp_(a, {value.to(type).contiguous(format)}, 0.75);
+      CHECK(torch::allclose(a[0], (1 + (value - 1) * 0.75).to(type), 1e-6, 1e-6));
+    }
+  }
 }

@@ -90,6 +90,45 @@ TEST_CASE("UnderAutocastWeightsOfFloat32GetGradientsOfFloat32") {
   }
 }
 
+TEST_CASE("AChosenProductRoundsItsOperandsAndReturnsFloat32") {
+  const Operands o = operands(at::kFloat);
+  const ConvPlace place{2, {1, 1}};
+  const Tensor exact = autocast_conv2d(o.x, o.w, o.b, place);
+  const Tensor z = torch::randn({3, 6}), dense = torch::randn({5, 6});
+  ForwardPrecision precision;
+  precision.choice = std::make_shared<ProductChoice>(
+      *choice_from("conv2d 4x6x6 6x4x3x3 s2 p1x1 = bfloat16, linear 6 5x6 = float32"));
+  std::vector<Computed> seen;
+  ProductRecord record;
+  Tensor y, product, island;
+  {
+    const AutocastScope pass(precision, at::kCPU, &seen);
+    const ProductRecording counted(record, 1);
+    y = autocast_conv2d(o.x, o.w, o.b, place);
+    product = autocast_linear(z, dense);
+    const AutocastDisabled within("a reason");
+    island = autocast_conv2d(o.x, o.w, o.b, place);
+  }
+  const auto low = [](const Tensor& t) { return t.to(at::kBFloat16); };
+  const Tensor rounded = at::conv2d(low(o.x), low(o.w), low(o.b), 2, 1);
+  CHECK(y.scalar_type() == at::kFloat);
+  CHECK(torch::equal(y, rounded.to(at::kFloat)));
+  CHECK(torch::equal(product, autocast_linear(z, dense)));
+  CHECK(torch::equal(island, exact));
+  CHECK(seen == std::vector<Computed>{{"", at::kBFloat16, "measured: faster in bfloat16"},
+                                      {"", at::kFloat, "measured: not faster in bfloat16"},
+                                      {"", at::kFloat, "a reason"}});
+  REQUIRE(record.size() == 2);
+  const ProductUses& uses = record.at(*product_from("conv2d 4x6x6 6x4x3x3 s2 p1x1"));
+  CHECK(uses.samples == 2);
+  CHECK(uses.forward == 1);
+  CHECK(uses.input_gradient == 1);
+  CHECK(uses.weight_gradient == 1);
+  CHECK(record.at(*product_from("linear 6 5x6")).weight_gradient == 0);
+  y.sum().backward();
+  CHECK(o.x.grad().scalar_type() == at::kFloat);
+}
+
 TEST_CASE("HalfOverflowsOnACpuAsItDoesElsewhere") {
   const Tensor x = torch::full({1, 1, 1, 1}, 300.0F, at::kHalf);
   CHECK(std::isinf(autocast_conv2d(x, x).item<float>()));

@@ -2,6 +2,7 @@
 #include "ops/bias_act.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "gradient_checks.h"
 #include "ops/cases.h"
@@ -129,6 +130,135 @@ TEST_CASE("BothSetsOfBiasActAgreeOnManyShapes") {
                          reference) < 1e-13);
     }
   }
+}
+
+namespace {
+
+// Layouts of the same numbers: contiguous, channels-last, and with gaps.
+Tensors layouts_of(const at::Tensor& x) {
+  Tensors all = {
+      x, at::stack({x, x}, -1).select(-1, 0), x.transpose(0, -1).clone().transpose(0, -1)};
+  if (x.dim() == 4) all.push_back(x.contiguous(at::MemoryFormat::ChannelsLast));
+  return all;
+}
+
+// y, the first derivatives by x and b, and the derivatives of v * dx + w * db by x, b and dy.
+Tensors two_orders(const at::Tensor& x_in, const at::Tensor& b_in, const BiasAct& how) {
+  const at::Tensor x = x_in.detach().requires_grad_(true), b = b_in.detach().requires_grad_(true);
+  const at::Tensor y = bias_act(x, b, how);
+  const at::Tensor dy = (0.5 + x_in.detach()).requires_grad_(true);
+  const auto first = torch::autograd::grad({y}, {x, b}, {dy}, true, /*create_graph=*/true);
+  const Tensors along = {x_in.cos(), b_in.sin()};
+  Tensors all = {y, first[0], first[1]};
+  for (const at::Tensor& g : torch::autograd::grad(first, {x, b, dy}, along, true, false, true)) {
+    all.push_back(g.defined() ? g : at::zeros({1}, x.options()));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("Float32KernelsHaveTheDerivativesOfFloat64") {
+  for (size_t i = 0; i < kActivations; ++i) {
+    const auto act = static_cast<Activation>(i);
+    for (const BiasAct& how : {BiasAct{act}, BiasAct{act, 1, 0.3, -1.7, 1.3}}) {
+      for (const std::vector<int64_t>& shape : {std::vector<int64_t>{5, 3},
+                                                {1, 1, 1, 1},
+                                                {2, 3, 7, 19},
+                                                {2, 70, 5, 3},
+                                                {1, 2, 80, 90}}) {
+        const at::Tensor x = torch::randn(shape), b = torch::randn({shape[1]});
+        const Tensors reference = two_orders(x.to(at::kDouble), b.to(at::kDouble), how);
+        for (const at::Tensor& laid : layouts_of(x)) {
+          CAPTURE(names(act)[i], shape, laid.strides());
+          const Tensors found = two_orders(laid, b, how);
+          for (size_t k = 0; k < found.size(); ++k) {
+            CAPTURE(k);
+            CHECK(scaled_error(found[k].detach(), reference[k].detach()) < 2e-6);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("BiasActTakesOtherAxesAndNoBias") {
+  const at::Tensor x = torch::randn({3, 4, 5, 6});
+  for (const int64_t dim : {0, 2, 3, -1}) {
+    const at::Tensor b = torch::randn({x.size(dim)});
+    const BiasAct how{Activation::kLrelu, dim};
+    const Tensors reference = two_orders(x.to(at::kDouble), b.to(at::kDouble), how);
+    for (const at::Tensor& laid : layouts_of(x)) {
+      const Tensors found = two_orders(laid, b, how);
+      for (size_t k = 0; k < found.size(); ++k) {
+        CHECK(scaled_error(found[k].detach(), reference[k].detach()) < 1e-6);
+      }
+      CHECK(scaled_error(bias_act(laid, {}, how), bias_act(x.to(at::kDouble), {}, how)) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("BiasActKeepsTheOrderInMemory") {
+  const at::Tensor x = torch::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor leaf = x.clone().requires_grad_(true);
+  const at::Tensor y = bias_act(leaf, torch::randn({3}), {Activation::kLrelu});
+  CHECK(y.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const auto dx = torch::autograd::grad({y}, {leaf}, {torch::randn({2, 3, 4, 5})});
+  CHECK(dx[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+TEST_CASE("NumbersThatAreNotFiniteGoWhereLibTorchLetsThem") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const at::Tensor x = torch::tensor({std::nanf(""), kInfinity, -kInfinity, 0.F, 1e30F, -1e30F});
+  const auto same = [](const at::Tensor& a, const at::Tensor& b) {
+    return at::allclose(a, b, 1e-6, 1e-30, /*equal_nan=*/true);
+  };
+  for (size_t i = 0; i < kActivations; ++i) {
+    for (const std::optional<double> clamp : {std::optional<double>(), std::optional<double>(2)}) {
+      const BiasAct how{static_cast<Activation>(i), 0, {}, {}, clamp};
+      CAPTURE(names(Activation{})[i], clamp.has_value());
+      const at::Tensor fast = x.clone().requires_grad_(true);
+      const at::Tensor y = bias_act(fast, {}, how);
+      y.sum().backward();
+      const at::Tensor exact = x.to(at::kDouble).requires_grad_(true);
+      const at::Tensor reference = bias_act(exact, {}, how);
+      reference.sum().backward();
+      CHECK(same(y.detach(), reference.detach().to(at::kFloat)));
+      CHECK(same(fast.grad(), exact.grad().to(at::kFloat)));
+    }
+  }
+}
+
+TEST_CASE("AnEmptyBatchHasAnEmptyResult") {
+  const at::Tensor x = torch::randn({0, 3, 4, 4}).requires_grad_(true);
+  const at::Tensor b = torch::randn({3}).requires_grad_(true);
+  const at::Tensor y = bias_act(x, b, {Activation::kLrelu});
+  CHECK(y.sizes() == x.sizes());
+  y.sum().backward();
+  CHECK(x.grad().sizes() == x.sizes());
+  CHECK(b.grad().equal(torch::zeros({3})));
+}
+
+TEST_CASE("BiasActHasTheSameBitsOnAnyNumberOfThreads") {
+  const int before = at::get_num_threads();
+  for (const auto& format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor x = torch::randn({3, 70, 37, 41}).contiguous(format), b = torch::randn({70});
+    at::set_num_threads(1);
+    const Tensors one = two_orders(x, b, {Activation::kTanh});
+    at::set_num_threads(3);
+    const Tensors three = two_orders(x, b, {Activation::kTanh});
+    for (size_t k = 0; k < 3; ++k) CHECK(one[k].equal(three[k]));
+  }
+  at::set_num_threads(before);
+}
+
+TEST_CASE("ADerivativeOfOneIsNotComputed") {
+  const at::Tensor x = torch::randn({2, 3}).requires_grad_(true), dy = torch::randn({2, 3});
+  const at::Tensor b = torch::randn({3}).requires_grad_(true), y = bias_act(x, b, {});
+  CHECK(torch::autograd::grad({y}, {x}, {dy}, true)[0].is_alias_of(dy));
+  const auto both = torch::autograd::grad({y}, {x, b}, {dy});
+  CHECK(both[0].is_alias_of(dy));
+  CHECK(scaled_error(both[1], dy.sum(0)) < 1e-6);
 }
 
 TEST_CASE("BiasActKeepsHalfTypes") {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "float32_checks.h"
 #include "gradient_checks.h"
 #include "ops/cases.h"
 
@@ -70,4 +71,24 @@ TEST_CASE("AGroupIsTheLargestPartOfTheBatchUpToItsSize") {
 TEST_CASE("MinibatchStdRefusesChannelsThatAreNoMultipleAndEmptyGroups") {
   CHECK_THROWS(minibatch_std(torch::ones({4, 3, 1, 1}), 4, 2));
   CHECK_THROWS(minibatch_std(torch::ones({4, 2, 1, 1}), 0));
+}
+
+TEST_CASE("TheFusedDeviationsAndTheirDerivativesMatchFloat64") {
+  for (const auto& [n, c, h, w, group, channels] : {std::tuple{6, 4, 3, 1, 3, 1},
+                                                    std::tuple{4, 6, 4, 4, 4, 3},
+                                                    std::tuple{8, 5, 4, 4, 4, 1},
+                                                    std::tuple{1, 2, 3, 5, 4, 1}}) {
+    CAPTURE(n, c, group, channels);
+    torch::manual_seed(2);
+    const auto f = [g = group, m = channels](const Tensors& in) {
+      return minibatch_std(in[0], g, m);
+    };
+    const at::Tensor apart = torch::arange(n, at::kDouble).reshape({n, 1, 1, 1});
+    CHECK(float32_error(f, {torch::randn({n, c, h, w}, at::kDouble) + apart}, 3) < 1e-5);
+  }
+}
+
+TEST_CASE("DeviationsDoNotDependOnTheNumberOfThreads") {
+  const auto f = [](const Tensors& in) { return minibatch_std(in[0], 4, 2); };
+  CHECK(threads_agree(f, {torch::randn({8, 256, 8, 8})}));
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "float32_checks.h"
 #include "gradient_checks.h"
 #include "ops/cases.h"
 
@@ -41,4 +42,19 @@ TEST_CASE("PixelNormLeavesUnitMeanSquare") {
   CHECK(scaled_error(y.square().mean(1), torch::ones({2, 3, 3})) < 1e-5);
   const at::Tensor half = pixel_norm(torch::full({1, 4}, 3e4, at::kHalf));  // squares overflow
   CHECK(scaled_error(half, torch::ones({1, 4})) < 1e-3);
+}
+
+TEST_CASE("TheFusedPixelNormAndItsDerivativesMatchFloat64") {
+  const auto f = [](const Tensors& in) { return pixel_norm(in[0]); };
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{2, 3, 4, 4}, {1, 7, 5, 3}, {2, 5, 33, 41}, {3, 2, 1, 1}}) {
+    CAPTURE(shape);
+    torch::manual_seed(3);
+    CHECK(float32_error(f, {torch::randn(shape, at::kDouble) + 0.5}, 3) < 1e-5);
+  }
+}
+
+TEST_CASE("PixelNormDoesNotDependOnTheNumberOfThreads") {
+  const auto f = [](const Tensors& in) { return pixel_norm(in[0]); };
+  CHECK(threads_agree(f, {torch::randn({3, 40, 33, 31})}));
 }

@@ -100,8 +100,45 @@ TEST_CASE("BothSetsOfUpFirDnAgree") {
       CHECK(scaled_error(upfirdn2d(x.to(at::kFloat), f, how), reference) < 1e-6);
       const at::Tensor strided = x.contiguous(at::MemoryFormat::ChannelsLast);
       CHECK(scaled_error(upfirdn2d(strided, f, how), reference) < 1e-13);
+      const at::Tensor gaps = at::stack({x, x}, -1).select(-1, 1).to(at::kFloat);
+      CHECK(scaled_error(upfirdn2d(gaps, f, how), reference) < 1e-6);
+      const at::Tensor last = upfirdn2d(strided.to(at::kFloat), f, how);
+      CHECK(last.is_contiguous(at::MemoryFormat::ChannelsLast));
+      CHECK(scaled_error(last, reference) < 1e-6);
     }
   }
+}
+
+TEST_CASE("TheKernelsAdjointIsItsTranspose") {
+  for (const auto& [f, how] : odd_cases()) {
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      const at::Tensor x = torch::randn({2, 5, 13, 37}).contiguous(format).requires_grad_(true);
+      const at::Tensor y = upfirdn2d(x, f, how), dy = torch::randn_like(y);
+      const at::Tensor dx = torch::autograd::grad({y}, {x}, {dy})[0];
+      const double one = (y.detach().to(at::kDouble) * dy).sum().item<double>();
+      const double other = (x.detach().to(at::kDouble) * dx).sum().item<double>();
+      const double scale = (y.detach().to(at::kDouble) * dy).abs().sum().item<double>();
+      CAPTURE(f.defined() ? f.sizes() : at::IntArrayRef(), how.up.x, how.down.x);
+      CHECK(std::abs(one - other) < 1e-6 * scale);
+    }
+  }
+}
+
+TEST_CASE("AnEmptyBatchIsResampledToAnEmptyOne") {
+  const at::Tensor f = setup_filter({1, 3, 3, 1});
+  CHECK(upsample2d(torch::randn({0, 3, 4, 5}), f).sizes() == at::IntArrayRef({0, 3, 8, 10}));
+}
+
+TEST_CASE("UpFirDnHasTheSameBitsOnAnyNumberOfThreads") {
+  const int before = at::get_num_threads();
+  const at::Tensor x = torch::randn({3, 20, 33, 35}), f = setup_filter({1, 3, 3, 1});
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    at::set_num_threads(1);
+    const at::Tensor one = upsample2d(x.contiguous(format), f);
+    at::set_num_threads(3);
+    CHECK(upsample2d(x.contiguous(format), f).equal(one));
+  }
+  at::set_num_threads(before);
 }
 
 TEST_CASE("UpSamplingAConstantKeepsItInside") {

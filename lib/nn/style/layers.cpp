@@ -25,16 +25,12 @@ std::optional<double> scaled(const std::optional<double>& clamp, double gain) {
   return clamp ? std::optional<double>(*clamp * gain) : std::nullopt;
 }
 
-Tensor activate(const Tensor& x,
-                const Tensor& bias,
-                Activation act,
-                const std::optional<double>& clamp,
-                double gain) {
+BiasAct activation(Activation act, const std::optional<double>& clamp, double gain) {
   BiasAct how;
   how.act = act;
   how.gain = default_gain(act) * gain;
   how.clamp = scaled(clamp, gain);
-  return bias_act(x, bias.defined() ? bias.to(x.scalar_type()) : bias, how);
+  return how;
 }
 
 }  // namespace
@@ -55,7 +51,9 @@ Tensor FullyConnected::forward(const Tensor& x) {
   const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
   const Tensor y =
       at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);
-  return config.act == Activation::kLinear ? y : activate(y, {}, config.act, std::nullopt, 1);
+  return config.act == Activation::kLinear
+             ? y
+             : bias_act(y, {}, activation(config.act, std::nullopt, 1));
 }
 
 ResamplingConv2d::ResamplingConv2d(const Config& c) : config(c) {
@@ -76,9 +74,13 @@ Tensor ResamplingConv2d::forward(const Tensor& x, double gain) {
   how.padding = {pad, pad, pad, pad};
   // Kernels of upsampling layers are stored for true convolution.
   how.flip_weight = config.up == 1;
-  const Tensor w = (weight * (1 / std::sqrt(fan_in))).to(x.scalar_type());
-  return activate(
-      conv2d_resample(x, w, resample_filter, how), bias, config.act, config.clamp, gain);
+  const double scale = 1 / std::sqrt(fan_in);
+  const BiasAct act = activation(config.act, config.clamp, gain);
+  if (scale_is_free(x))
+    return modulated_act(
+        conv2d_resample(x, weight, resample_filter, how), {.bias = bias, .scale = scale}, act);
+  const Tensor w = (weight * scale).to(x.scalar_type());
+  return modulated_act(conv2d_resample(x, w, resample_filter, how), {.bias = bias}, act);
 }
 
 ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
@@ -92,11 +94,6 @@ ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
                                FullyConnected::Config{.in = c.w_dim, .out = c.in, .bias = 1}));
 }
 
-Tensor ModulatedLayer::scaled_noise(const NoiseInputs& noise) const {
-  const Tensor value = noise ? noise(config.layer, config.resolution) : noise_const;
-  return value.defined() ? value.to(noise_strength.options()) * noise_strength : value;
-}
-
 Tensor ModulatedLayer::forward(
     const Tensor& x, const Tensor& w, const NoiseInputs& noise, bool fused, double gain) {
   ModulatedConv how;
@@ -104,9 +101,14 @@ Tensor ModulatedLayer::forward(
   how.padding = 1;
   how.flip_weight = config.up == 1;
   how.fused = fused;
-  const Tensor y =
-      modulated_conv2d(x, weight, affine->forward(w), scaled_noise(noise), resample_filter, how);
-  return activate(y, bias, Activation::kLrelu, config.clamp, gain);
+  const Tensor added = noise ? noise(config.layer, config.resolution) : noise_const;
+  return modulated_layer(x,
+                         weight,
+                         affine->forward(w),
+                         resample_filter,
+                         how,
+                         {.noise = added, .strength = noise_strength, .bias = bias},
+                         activation(Activation::kLrelu, config.clamp, gain));
 }
 
 ModulatedToRgb::ModulatedToRgb(const Config& c) : config(c) {
@@ -124,8 +126,8 @@ Tensor ModulatedToRgb::forward(const Tensor& x, const Tensor& w, bool fused) {
   // Without demodulation the equalised learning rate needs its factor; the styles are multiplied by
   // it.
   const Tensor styles = affine->forward(w) * (1 / std::sqrt(static_cast<double>(config.in)));
-  const Tensor y = modulated_conv2d(x, weight, styles, {}, {}, how);
-  return activate(y, bias, Activation::kLinear, config.clamp, 1);
+  return modulated_layer(
+      x, weight, styles, {}, how, {.bias = bias}, activation(Activation::kLinear, config.clamp, 1));
 }
 
 void initialise_style_layers(torch::nn::Module& network, const std::string& player, uint64_t seed) {

@@ -79,9 +79,6 @@ struct ModulatedLayer final : torch::nn::Module {
   Config config;
   at::Tensor weight, noise_strength, bias, resample_filter, noise_const;
   std::shared_ptr<FullyConnected> affine;  // w -> styles, bias 1
-
- private:
-  at::Tensor scaled_noise(const NoiseInputs& noise) const;
 };
 
 // 1x1 convolution modulated by w, without demodulation: x [N, in, H, W] -> [N, channels, H, W].

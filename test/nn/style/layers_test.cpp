@@ -7,6 +7,7 @@
 #include "core/forward_precision.h"
 #include "core/tensors.h"
 #include "nn/style/shape.h"
+#include "ops/kernels.h"
 #include "tensor_checks.h"
 
 using namespace gantrain;
@@ -128,4 +129,75 @@ TEST_CASE("AHalfPrecisionBlockOfFloat32TakesHalf") {
   CHECK(in_block_type(wide, true, wide).scalar_type() == at::kDouble);
   const AutocastDisabled exact("a reason");
   CHECK(in_block_type(x.to(at::kHalf), true, x).scalar_type() == at::kFloat);
+}
+
+namespace {
+
+// y of a layer and the derivatives of sum(y^3) by its input and parameters, then those of the sum
+// of the first ones' squares, which needs second derivatives.
+std::vector<Tensor> with_derivatives(torch::nn::Module& layer,
+                                     const Tensor& x,
+                                     const std::function<Tensor(const Tensor&)>& forward) {
+  std::vector<Tensor> leaves = {x.detach().requires_grad_(true)};
+  for (const Tensor& parameter : layer.parameters()) leaves.push_back(parameter);
+  const Tensor y = forward(leaves[0]);
+  std::vector<Tensor> all = {y.detach()};
+  const auto first =
+      torch::autograd::grad({y.pow(3).sum()}, leaves, {}, {}, /*create_graph=*/true, true);
+  Tensor sum = torch::zeros({});
+  for (const Tensor& g : first) {
+    if (!g.defined()) continue;
+    all.push_back(g.detach());
+    sum = sum + g.square().sum();
+  }
+  for (const Tensor& g : torch::autograd::grad({sum}, leaves, {}, {}, false, true)) {
+    if (g.defined()) all.push_back(g);
+  }
+  return all;
+}
+
+void check_kernels_agree(torch::nn::Module& layer,
+                         const Tensor& x,
+                         const std::function<Tensor(const Tensor&)>& forward) {
+  initialise_style_layers(layer, "G", 3);
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& item : layer.named_parameters()) {
+      if (item.key().find("bias") != std::string::npos || item.key() == "noise_strength")
+        item.value().add_(normal(Stream(4, item.key()), {0, 1, 1}, item.value().numel())
+                              .reshape(item.value().sizes()));
+    }
+  }
+  const std::vector<Tensor> fused = with_derivatives(layer, x, forward);
+  const WithKernels ref(KernelSet::kRef);
+  const std::vector<Tensor> composed = with_derivatives(layer, x, forward);
+  REQUIRE(fused.size() == composed.size());
+  for (size_t i = 0; i < fused.size(); ++i) {
+    CAPTURE(i);
+    CHECK(scaled_error(fused[i], composed[i]) < 2e-5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("FusedLayersAndTheirDerivativesAreTheComposedOnes") {
+  const Tensor x = normal(Stream(1, "x"), {0, 1, 2}, {6, 8, 8});
+  const Tensor w = normal(Stream(1, "w"), {0, 1, 2}, {4});
+  for (const int64_t up : {1, 2}) {
+    ModulatedLayer layer(
+        {.in = 6, .out = 5, .w_dim = 4, .resolution = 8 * up, .layer = 0, .up = up, .clamp = 2});
+    check_kernels_agree(layer, x, [&](const Tensor& in) {
+      return layer.forward(in, w, stored_noise(), /*fused=*/false, 0.7);
+    });
+  }
+  ModulatedToRgb rgb({.in = 6, .channels = 3, .w_dim = 4, .clamp = 2});
+  check_kernels_agree(
+      rgb, x, [&](const Tensor& in) { return rgb.forward(in, w, /*fused=*/false); });
+  for (const int64_t down : {1, 2}) {
+    ResamplingConv2d conv(
+        {.in = 6, .out = 5, .kernel = 3, .act = Activation::kLrelu, .down = down, .clamp = 2});
+    check_kernels_agree(conv, x, [&](const Tensor& in) { return conv.forward(in, 0.7); });
+  }
+  ResamplingConv2d skip({.in = 6, .out = 5, .kernel = 1, .bias = false, .down = 2});
+  check_kernels_agree(skip, x, [&](const Tensor& in) { return skip.forward(in, 0.7); });
 }

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_kernels/fir.h"
+
+#include "cpu_kernels/vector.h"
+
+namespace gantrain::GANTRAIN_ISA {
+
+namespace {
+
+// The sum over j < count of weights[j] * (from + places[j])[i], for i < n.
+struct Sum {
+  const float* from;
+  const int64_t* places;
+  const float* weights;
+  int64_t count;
+};
+
+// What becomes of two vectors of sums, of which the first `n` are wanted.
+struct Put {
+  float* to;
+  void one(int64_t i, float a) const { to[i] = a; }
+  void whole(int64_t i, Vec a, Vec b) const {
+    store(to + i, a);
+    store(to + i + kLanes, b);
+  }
+  void part(int64_t i, Vec a, Vec b, int64_t n) const {
+    store_some(to + i, a, n < kLanes ? n : kLanes);
+    if (n > kLanes) store_some(to + i + kLanes, b, n - kLanes);
+  }
+};
+
+struct Add {
+  float* to;
+  void one(int64_t i, float a) const { to[i] += a; }
+  void whole(int64_t i, Vec a, Vec b) const {
+    Put{to}.whole(i, load(to + i) + a, load(to + i + kLanes) + b);
+  }
+  void part(int64_t i, Vec a, Vec b, int64_t n) const {
+    a += load_some(to + i, n < kLanes ? n : kLanes);
+    if (n > kLanes) b += load_some(to + i + kLanes, n - kLanes);
+    Put{to}.part(i, a, b, n);
+  }
+};
+
+// To scratch memory, where zeros may be written behind the end.
+struct PutInScratch {
+  float* to;
+  void whole(int64_t i, Vec a, Vec b) const { Put{to}.whole(i, a, b); }
+  void part(int64_t i, Vec a, Vec b, int64_t) const { Put{to}.whole(i, a, b); }
+};
+
+// Places of lanes in two vectors put one after another.
+struct Lanes {
+  int32_t at[kLanes];
+  IntVec vector() const {
+    IntVec v;
+    std::memcpy(&v, at, sizeof v);
+    return v;
+  }
+};
+
+constexpr Lanes every_second(int32_t first) {
+  Lanes lanes{};
+  for (int32_t i = 0; i < kLanes; ++i) lanes.at[i] = first + 2 * i;
+  return lanes;
+}
+
+// Those that take lanes from the one and from the other by turns, from `first` on.
+constexpr Lanes by_turns(int32_t first) {
+  Lanes lanes{};
+  for (int32_t i = 0; i < kLanes; ++i) {
+    lanes.at[i] = first + i / 2 + i % 2 * static_cast<int32_t>(kLanes);
+  }
+  return lanes;
+}
+
+constexpr Lanes kEven = every_second(0), kOdd = every_second(1);
+constexpr Lanes kLow = by_turns(0), kHigh = by_turns(static_cast<int32_t>(kLanes / 2));
+
+// To the two parts of a split line.
+struct Split {
+  float *even, *odd;
+  void whole(int64_t i, Vec a, Vec b) const {
+    store(even + i / 2, __builtin_shuffle(a, b, kEven.vector()));
+    store(odd + i / 2, __builtin_shuffle(a, b, kOdd.vector()));
+  }
+  void part(int64_t i, Vec a, Vec b, int64_t) const { whole(i, a, b); }
+};
+
+// A Sum of kCount terms, or of any number if that is 0, with all that does not depend on the place
+// read beforehand.
+template <int kCount>
+class Weighted {
+ public:
+  explicit Weighted(const Sum& sum) {
+    for (int j = 0; j < kCount; ++j) {
+      from_[j] = sum.from + sum.places[j];
+      weight_[j] = all(sum.weights[j]);
+    }
+  }
+
+  void pair(int64_t i, Vec* a, Vec* b) const {
+    *a = (*this)(i, load);
+    *b = (*this)(i + kLanes, load);
+  }
+
+  // The sums of kLanes places from i on, each array read by take(address).
+  template <class Take>
+  Vec operator()(int64_t i, const Take& take) const {
+    Vec v = weight_[0] * take(from_[0] + i);
+    for (int j = 1; j < kCount; ++j) v += weight_[j] * take(from_[j] + i);
+    return v;
+  }
+
+ private:
+  const float* from_[kCount];
+  Vec weight_[kCount];
+};
+template <>
+class Weighted<0> {
+ public:
+  explicit Weighted(const Sum& sum) : sum_(sum) {}
+
+  void pair(int64_t i, Vec* a, Vec* b) const {
+    Vec first{}, second{};
+    for (int64_t j = 0; j < sum_.count; ++j) {
+      const float* from = sum_.from + sum_.places[j] + i;
+      const Vec weight = all(sum_.weights[j]);
+      first += weight * load(from);
+      second += weight * load(from + kLanes);
+    }
+    *a = first;
+    *b = second;
+  }
+
+  template <class Take>
+  Vec operator()(int64_t i, const Take& take) const {
+    Vec v{};
+    for (int64_t j = 0; j < sum_.count; ++j) {
+      v += all(sum_.weights[j]) * take(sum_.from + sum_.places[j] + i);
+    }
+    return v;
+  }
+
+ private:
+  const Sum sum_;
+};
+
+// kSlack: whole vectors may be read behind the end.
+template <int kCount, bool kSlack, class Sink>
+void weighted(const Sum& sum, int64_t n, const Sink& sink) {
+  const Weighted<kCount> at(sum);
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    Vec a, b;
+    at.pair(i, &a, &b);
+    sink.whole(i, a, b);
+  }
+  if (i >= n) return;
+  const int64_t rest = n - i;
+  const auto some = [&](int64_t from, int64_t count) {
+    if (kSlack || count >= kLanes) return at(from, load);
+    return at(from, [&](const float* array) { return load_some(array, count); });
+  };
+  sink.part(i, some(i, rest), rest > kLanes ? some(i + kLanes, rest - kLanes) : Vec{}, rest);
+}
+
+template <bool kSlack, class Sink>
+void weighted(const Sum& sum, int64_t n, const Sink& sink) {
+  switch (sum.count) {
+    case 1:
+      return weighted<1, kSlack>(sum, n, sink);
+    case 2:
+      return weighted<2, kSlack>(sum, n, sink);
+    case 3:
+      return weighted<3, kSlack>(sum, n, sink);
+    case 4:
+      return weighted<4, kSlack>(sum, n, sink);
+    default:
+      return weighted<0, kSlack>(sum, n, sink);
+  }
+}
+
+// n numbers by turns from the one sum and from the other, both over scratch memory.
+template <int kCount, class Sink>
+void interleaved(const Sum& first, const Sum& second, int64_t n, const Sink& sink) {
+  const Weighted<kCount> at(first), other(second);
+  for (int64_t i = 0; i < n; i += 2 * kLanes) {
+    const Vec a = at(i / 2, load), b = other(i / 2, load);
+    const Vec low = __builtin_shuffle(a, b, kLow.vector());
+    const Vec high = __builtin_shuffle(a, b, kHigh.vector());
+    if (i + 2 * kLanes <= n)
+      sink.whole(i, low, high);
+    else
+      sink.part(i, low, high, n - i);
+  }
+}
+
+// A row of the result: of which plane, where in it, and where it goes.
+struct Row {
+  const float* plane;
+  int64_t at;
+  float* out;
+  bool written;  // a term is in it already
+  bool any;      // the current term's vertical filter meets the plane
+};
+
+// Computes rows of one task in one thread.
+class Resampler {
+ public:
+  Resampler(const FirTask& task, float* scratch) : t_(task), scratch_(scratch) {}
+
+  // Up to task.lines rows. A line is read some time after it was written, when it has reached the
+  // first cache: short rows would wait for it otherwise.
+  void compute(Row* rows, int64_t count) const {
+    for (int64_t i = 0; i < t_.term_count; ++i) {
+      for (int64_t r = 0; r < count; ++r) vertical(t_.terms[i], &rows[r], line(r));
+      for (int64_t r = 0; r < count; ++r) {
+        if (!rows[r].any) continue;
+        if (!t_.vertical_only) {
+          if (rows[r].written)
+            horizontal(t_.terms[i], line(r), Add{rows[r].out});
+          else
+            horizontal(t_.terms[i], line(r), Put{rows[r].out});
+        }
+        rows[r].written = true;
+      }
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      if (!rows[r].written) std::memset(rows[r].out, 0, sizeof(float) * t_.out_w * t_.inner);
+    }
+  }
+
+ private:
+  float* line(int64_t r) const { return scratch_ + r * t_.line_size; }
+  bool split() const { return t_.inner == 1 && t_.x_stride > 1; }
+
+  void vertical(const FirTerm& term, Row* row, float* line) const {
+    const int64_t m = t_.y_phases == 1 ? row->at : row->at / t_.y_phases;
+    const FirPhase& phase = term.y[row->at - m * t_.y_phases];
+    const int64_t first = phase.first + m * t_.y_stride;
+    const int64_t begin = first < 0 ? -first : 0;
+    const int64_t end = first + phase.count > t_.in_h ? t_.in_h - first : phase.count;
+    row->any = begin < end && t_.x_begin < t_.x_end;
+    if (!row->any) return;
+    const Sum sum{row->plane + ((first + begin) * t_.in_w + t_.x_begin) * t_.inner,
+                  t_.y_places,
+                  phase.weights + begin,
+                  end - begin};
+    const int64_t n = (t_.x_end - t_.x_begin) * t_.inner;
+    const int64_t before = t_.x_begin - t_.line_first;
+    if (t_.vertical_only)
+      weighted<false>(sum, n, Put{row->out});
+    else if (!split())
+      weighted<false>(sum, n, PutInScratch{line + before * t_.inner});
+    else if (t_.x_stride == 2)
+      weighted<false>(sum, n, Split{line + before / 2, line + before / 2 + t_.line_pitch});
+    else
+      split_in_many(sum, n, line + before / t_.x_stride);
+  }
+
+  void split_in_many(const Sum& sum, int64_t n, float* line) const {
+    float* whole = scratch_ + t_.whole_place;
+    weighted<false>(sum, n, PutInScratch{whole});
+    for (int64_t p = 0; p < t_.x_stride; ++p, line += t_.line_pitch) {
+      for (int64_t i = p, to = 0; i < n; i += t_.x_stride, ++to) line[to] = whole[i];
+    }
+  }
+
+  Sum sum_of_phase(const FirTerm& term, const float* line, int64_t phase) const {
+    const FirPhase& p = term.x[phase];
+    return {line, term.x_places[phase], p.weights, p.count};
+  }
+
+  template <class Sink>
+  void horizontal(const FirTerm& term, const float* line, const Sink& sink) const {
+    if (t_.x_phases == 1 && (t_.inner == 1 || t_.x_stride == 1))
+      weighted<true>(sum_of_phase(term, line, 0), t_.out_w * t_.inner, sink);
+    else if (t_.inner > 1)
+      pixel_by_pixel(term, line, sink);
+    else if (t_.x_phases == 2)
+      from_two_phases(term, line, sink);
+    else
+      from_many_phases(term, line, sink);
+  }
+
+  // Channels are the innermost axis.
+  template <class Sink>
+  void pixel_by_pixel(const FirTerm& term, const float* line, const Sink& sink) const {
+    for (int64_t o = 0; o < t_.out_w; ++o) {
+      const int64_t m = o / t_.x_phases;
+      Sum sum = sum_of_phase(term, line, o - m * t_.x_phases);
+      sum.from += m * t_.x_stride * t_.inner;
+      weighted<true>(sum, t_.inner, Sink{sink.to + o * t_.inner});
+    }
+  }
+
+  template <class Sink>
+  void from_two_phases(const FirTerm& term, const float* line, const Sink& sink) const {
+    const Sum first = sum_of_phase(term, line, 0), second = sum_of_phase(term, line, 1);
+    if (first.count == 2 && second.count == 2)
+      interleaved<2>(first, second, t_.out_w, sink);
+    else
+      interleaved<0>(first, second, t_.out_w, sink);
+  }
+
+  template <class Sink>
+  void from_many_phases(const FirTerm& term, const float* line, const Sink& sink) const {
+    float* results = scratch_ + t_.whole_place;
+    for (int64_t a = 0; a < t_.x_phases && a < t_.out_w; ++a) {
+      const int64_t n = (t_.out_w - a + t_.x_phases - 1) / t_.x_phases;
+      weighted<true>(sum_of_phase(term, line, a), n, PutInScratch{results});
+      for (int64_t i = 0; i < n; ++i) sink.one(a + i * t_.x_phases, results[i]);
+    }
+  }
+
+  const FirTask& t_;
+  float* scratch_;
+};
+
+void rows(
+    const FirTask& task, const float* x, float* y, float* scratch, int64_t first, int64_t last) {
+  const Resampler resampler(task, scratch);
+  const int64_t plane = task.in_h * task.in_w * task.inner, row = task.out_w * task.inner;
+  x += first / task.out_h * plane;
+  y += first * row;
+  int64_t at = first % task.out_h;
+  while (first < last) {
+    Row group[kFirLines];
+    int64_t count = 0;
+    for (; count < task.lines && first < last; ++count, ++first) {
+      group[count] = {x, at, y, false, false};
+      y += row;
+      if (++at == task.out_h) {
+        at = 0;
+        x += plane;
+      }
+    }
+    resampler.compute(group, count);
+  }
+}
+
+}  // namespace
+
+FirKernels fir_kernels() { return {rows}; }
+
+}  // namespace gantrain::GANTRAIN_ISA

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+// Convolutions by minimal filtering (Winograd 1980; Lavin & Gray, CVPR 2016). Along each axis a
+// tile of four results of a correlation with 3, 2 or 1 taps is computed from 6, 5 or 4 input values
+// with as many products, instead of 12, 8 or 4. The steps are: gather (tiles of the input,
+// transformed), multiply (a matrix product for each point of the transform, transformed back) and
+// write. The interpolation points are chosen for float32's sake: 0, +-5/8, +-3/2 and infinity for 3
+// taps,
+// +-3/8, +-5/4 and infinity for 2 taps.
+//
+// Transformed arrays lie in panels of 32 channels: [channels / 32][point][row][32], where a row is
+// a tile, or the other channel of a weight. Channels beyond the last are zero.
+namespace gantrain {
+
+constexpr int64_t kPanel = 32;      // channels side by side in transformed arrays
+constexpr int64_t kTileSide = 4;    // results of a tile along each axis
+constexpr int64_t kTileBlock = 64;  // tiles that are multiplied together
+
+// The taps of a correlation along each axis, 3 and 3, or 1 or 2 for each.
+struct TapCounts {
+  int64_t y, x;
+  constexpr int64_t points() const { return (kTileSide + y - 1) * (kTileSide + x - 1); }
+  bool operator==(const TapCounts&) const = default;
+};
+
+constexpr int64_t panels_of(int64_t channels) { return (channels + kPanel - 1) / kPanel; }
+// Floats from one point of a panel to the next. It is no power of two, because then the points of a
+// tile would compete for the same lines of a cache.
+constexpr int64_t point_stride(int64_t rows) { return (rows + 1) * kPanel; }
+
+// Pictures [images, channels, height, width] in memory: (n, c, y, x) lies at data[n * image + c *
+// channel + y * row + x * column]. channel or column is 1.
+struct PictureView {
+  float* data;
+  int64_t images, channels, height, width;
+  int64_t image, channel, row, column;  // strides in floats
+};
+
+// The tiles of a result, counted through all images row by row.
+struct TileGrid {
+  int64_t tiles_y, tiles_x;
+  int64_t tiles;  // of all images
+};
+
+// Where a grid's pixels lie in a picture: pixel (i, j) at row step * i + y, column step * j + x.
+// Outside of the picture there are zeros.
+struct Lattice {
+  int64_t step, y, x;
+};
+
+// A range of work.
+struct Span {
+  int64_t begin, end;
+};
+
+// A kernel in memory: tap (ky, kx) from row channel r to column channel c lies at data[r * row + c
+// * column + ky * y + kx * x] for ky, kx < size.
+struct KernelView {
+  float* data;
+  int64_t rows, columns;
+  int64_t row, column, y, x;  // strides in floats
+};
+
+// Which taps of a kernel take part: tap t of the correlation is tap step * t + first of the kernel,
+// and with `flipped` tap step * (taps - 1 - t) + first.
+struct TapChoice {
+  int64_t step, first_y, first_x;
+  bool flipped;
+};
+
+struct WinogradKernels {
+  // Transforms the input tiles of one panel of channels of x into v [point][tile -
+  // tiles.begin][32]. `scratch` holds gather_scratch() floats.
+  void (*gather)(const PictureView& x,
+                 const Lattice& at,
+                 TapCounts taps,
+                 const TileGrid& grid,
+                 Span tiles,
+                 int64_t panel,
+                 float* v,
+                 float* scratch);
+
+  // The same for tiles of a result's gradient: the adjoint of multiply()'s transform back.
+  void (*gather_gradient)(const PictureView& dy,
+                          const Lattice& at,
+                          TapCounts taps,
+                          const TileGrid& grid,
+                          Span tiles,
+                          int64_t panel,
+                          float* m,
+                          float* scratch);
+
+  // Multiplies tiles with one panel of a transformed kernel, u [point][panels * 32][32], and
+  // transforms the products back into `pixels` (kPixelScratch floats), to which it adds with `add`.
+  // v [panels][point][rows][32] has tile `first` in its first row. `scratch` holds
+  // multiply_scratch() floats.
+  void (*multiply)(const float* v,
+                   int64_t panels,
+                   int64_t rows,
+                   int64_t first,
+                   const float* u,
+                   TapCounts taps,
+                   const TileGrid& grid,
+                   Span tiles,
+                   bool add,
+                   float* pixels,
+                   float* scratch);
+
+  // Writes the pixels of a block of tiles into one panel of y's channels, where they lie inside it.
+  void (*write)(const float* pixels,
+                const PictureView& y,
+                const Lattice& at,
+                const TileGrid& grid,
+                Span tiles,
+                int64_t panel);
+
+  // du [point][all_rows][32] += sum over tiles of m[.][tile][row] v[.][tile][32], for one panel of
+  // columns (v's), one of rows (m's) and one point; `rows` is the number of tiles.
+  void (*accumulate)(const float* m,
+                     const float* v,
+                     int64_t rows,
+                     int64_t point,
+                     int64_t panel_of_rows,
+                     int64_t all_rows,
+                     float* du);
+
+  // Transforms 32 rows of a kernel, those of `panel_of_rows`, to one panel of columns: u
+  // [point][all_rows][32], of which it writes the rows from first_row on.
+  void (*transform_kernel)(const KernelView& w,
+                           const TapChoice& choice,
+                           TapCounts taps,
+                           int64_t panel_of_rows,
+                           int64_t panel,
+                           int64_t first_row,
+                           int64_t all_rows,
+                           float* u);
+
+  // The adjoint of transform_kernel() for the kernel's own rows: writes the gradient of the chosen
+  // taps into w.
+  void (*kernel_gradient)(const float* du,
+                          const TapChoice& choice,
+                          TapCounts taps,
+                          int64_t panel_of_rows,
+                          int64_t panel,
+                          int64_t all_rows,
+                          const KernelView& w);
+};
+
+// Sizes of scratch memory in floats.
+constexpr int64_t gather_scratch(const TileGrid& grid) {
+  return 6 * (kTileSide * grid.tiles_x + 2) * kPanel;
+}
+constexpr int64_t multiply_scratch(TapCounts taps) {
+  return taps.points() * point_stride(kTileBlock);
+}
+constexpr int64_t kPixelScratch = kTileBlock * kTileSide * kTileSide * kPanel;
+
+}  // namespace gantrain

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/convolution.h"
+
+#include <torch/torch.h>
+
+#include "ops/autograd.h"
+#include "ops/kernels.h"
+#include "ops/precision.h"
+#include "ops/winograd_conv.h"
+
+namespace gantrain {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+// A convolution y(x, w) is linear in both of its arguments, so its derivatives are three functions
+// that are each other's: y(x, w); dx(dy, w), which is also the transposed convolution; dw(x, dy).
+enum class Direction { kForward, kInputGradient, kWeightGradient };
+
+struct Convolution {
+  Direction direction;
+  ConvGeometry how;
+  std::vector<int64_t> sizes;  // of the result; of no use for kForward
+};
+
+Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
+  // Profilers see it as an operator; app/bench_convolution.cpp reads these arguments.
+  RECORD_FUNCTION("gantrain::convolution",
+                  std::vector<c10::IValue>({a,
+                                            b,
+                                            static_cast<int64_t>(c.direction),
+                                            c.how.stride,
+                                            c.how.padding,
+                                            c.sizes}));
+  switch (c.direction) {
+    case Direction::kForward:
+      return winograd_forward(a, b, c.how);
+    case Direction::kInputGradient:
+      return winograd_input_gradient(a, b, c.sizes, c.how);
+    case Direction::kWeightGradient:
+      return winograd_weight_gradient(a, b, c.sizes, c.how);
+  }
+  TORCH_CHECK(false, "no such direction");
+}
+
+struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& a,
+                        const Tensor& b,
+                        const Convolution& c) {
+    context->save_for_backward({a, b});
+    hold(context, "convolution", c);
+    context->set_materialize_grads(false);
+    return computed(a, b, c);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradient) {
+    variable_list result(3);
+    const Tensor& g = gradient[0];
+    if (!g.defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &a = saved[0], &b = saved[1];
+    const auto& c = held<Convolution>(context, "convolution");
+    const auto y = [&](const Tensor& x, const Tensor& w) {
+      return apply(x, w, Convolution{Direction::kForward, c.how, {}});
+    };
+    const auto dx = [&](const Tensor& dy, const Tensor& w, at::IntArrayRef x) {
+      return apply(dy, w, Convolution{Direction::kInputGradient, c.how, x.vec()});
+    };
+    const auto dw = [&](const Tensor& x, const Tensor& dy, at::IntArrayRef w) {
+      return apply(x, dy, Convolution{Direction::kWeightGradient, c.how, w.vec()});
+    };
+    const bool first = context->needs_input_grad(0), second = context->needs_input_grad(1);
+    switch (c.direction) {
+      case Direction::kForward:  // a: x, b: w, g: dy
+        if (first) result[0] = dx(g, b, a.sizes());
+        if (second) result[1] = dw(a, g, b.sizes());
+        break;
+      case Direction::kInputGradient:  // a: dy, b: w, g: like x
+        if (first) result[0] = y(g, b);
+        if (second) result[1] = dw(g, a, b.sizes());
+        break;
+      case Direction::kWeightGradient:  // a: x, b: dy, g: like w
+        if (first) result[0] = dx(b, g, a.sizes());
+        if (second) result[1] = y(a, g);
+        break;
+    }
+    return result;
+  }
+};
+
+bool may_filter(const Tensor& x, const Tensor& weight, const ConvPlace& place) {
+  return kernels_in_use() == KernelSet::kAuto && x.device().is_cpu() && place.groups == 1 &&
+         place.padding[0] == place.padding[1] && x.scalar_type() == at::kFloat &&
+         weight.scalar_type() == at::kFloat;
+}
+
+Tensor with_bias(const Tensor& y, const Tensor& bias) {
+  return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvPlace& place) {
+  const ConvGeometry how{place.stride, place.padding[0]};
+  if (may_filter(x, weight, place) && winograd_pays(x.sizes(), weight.sizes(), how))
+    return with_bias(
+        ConvolutionFunction::apply(x, weight, Convolution{Direction::kForward, how, {}}), bias);
+  return at::conv2d(x, weight, bias, place.stride, place.padding, /*dilation=*/1, place.groups);
+}
+
+Tensor conv_transpose2d(const Tensor& x,
+                        const Tensor& weight,
+                        const Tensor& bias,
+                        const ConvPlace& place) {
+  const ConvGeometry how{place.stride, place.padding[0]};
+  if (may_filter(x, weight, place)) {
+    const auto side = [&](int64_t axis) {
+      return (x.size(axis) - 1) * how.stride - 2 * how.padding + weight.size(axis);
+    };
+    const std::vector<int64_t> sizes{x.size(0), weight.size(1), side(2), side(3)};
+    if (winograd_pays(sizes, weight.sizes(), how))
+      return with_bias(
+          ConvolutionFunction::apply(x, weight, Convolution{Direction::kInputGradient, how, sizes}),
+          bias);
+  }
+  return at::conv_transpose2d(
+      x, weight, bias, place.stride, place.padding, /*output_padding=*/0, place.groups);
+}
+
+}  // namespace gantrain

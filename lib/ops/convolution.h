@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/autocast.h"
+
+namespace gantrain {
+
+// The convolutions behind autocast_conv2d() and autocast_conv_transpose2d(), in the type of their
+// operands. On a CPU, float32 convolutions that winograd_pays() expects to gain are computed by
+// minimal filtering, and all others by LibTorch, as with KernelSet::kRef. Derivatives of any order
+// exist.
+at::Tensor conv2d(const at::Tensor& x,
+                  const at::Tensor& weight,  // [O, I / groups, kh, kw]
+                  const at::Tensor& bias,
+                  const ConvPlace& place);
+at::Tensor conv_transpose2d(const at::Tensor& x,
+                            const at::Tensor& weight,  // [I, O / groups, kh, kw]
+                            const at::Tensor& bias,
+                            const ConvPlace& place);
+
+}  // namespace gantrain

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/fused_kernels.h"
+
+#include <cmath>
+
+#include "ops/cpu_fused.h"
+#include "ops/device_kernels.h"
+#include "ops/kernels.h"
+
+namespace gantrain {
+
+const FusedKernels kCpuFusedKernels{
+    .act = cpu_act,
+    .act_gradient = cpu_act_gradient,
+    .act_second = cpu_act_second,
+    .plane_products = cpu_plane_products,
+    .scaled_planes = cpu_scaled_planes,
+    .minibatch_std = cpu_minibatch_std,
+    .minibatch_std_gradient = cpu_minibatch_std_gradient,
+    .pixel_norm = cpu_pixel_norm,
+    .pixel_norm_gradient = cpu_pixel_norm_gradient,
+    .adain = cpu_adain,
+    .adain_gradient = cpu_adain_gradient,
+};
+
+bool ActNumbers::constant_slope() const { return alpha == 1 && std::isinf(clamp); }
+
+const FusedKernels* fused_kernels_for(const at::Tensor& x, at::ScalarType type) {
+  if (type != at::kFloat || kernels_in_use() == KernelSet::kRef) return nullptr;
+  return device_kernels(x.device().type()).fused;
+}
+
+const FusedKernels& fused_kernels_of(const at::Tensor& x) {
+  const FusedKernels* kernels = device_kernels(x.device().type()).fused;
+  TORCH_CHECK(kernels != nullptr, "no fused kernels for tensors on ", x.device());
+  return *kernels;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu_kernels/bias_act.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "cpu_kernels/kernels.h"
+
+using namespace gantrain;
+
+namespace {
+
+constexpr float kNone = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const std::vector<Activation> kAll = {Activation::kLinear,
+                                      Activation::kRelu,
+                                      Activation::kLrelu,
+                                      Activation::kTanh,
+                                      Activation::kSigmoid,
+                                      Activation::kElu,
+                                      Activation::kSelu,
+                                      Activation::kSoftplus,
+                                      Activation::kSwish};
+
+double sigmoid(double u) { return 1 / (1 + std::exp(-u)); }
+
+double value(Activation act, double u) {
+  switch (act) {
+    case Activation::kLinear:
+      return u;
+    case Activation::kRelu:
+      return u > 0 ? u : 0;
+    case Activation::kLrelu:
+      return u > 0 ? u : 0.25 * u;
+    case Activation::kTanh:
+      return std::tanh(u);
+    case Activation::kSigmoid:
+      return sigmoid(u);
+    case Activation::kElu:
+      return u > 0 ? u : std::expm1(u);
+    case Activation::kSelu:
+      return kSeluScale * (u > 0 ? u : kSeluAlpha * std::expm1(u));
+    case Activation::kSoftplus:
+      return std::max(u, 0.0) + std::log1p(std::exp(-std::abs(u)));
+    case Activation::kSwish:
+      return u * sigmoid(u);
+  }
+  return 0;
+}
+
+// The derivative, as a function of the output `t`, or of the input for swish.
+double slope(Activation act, double t) {
+  switch (act) {
+    case Activation::kLinear:
+      return 1;
+    case Activation::kRelu:
+      return t > 0 ? 1 : 0;
+    case Activation::kLrelu:
+      return t > 0 ? 1 : 0.25;
+    case Activation::kTanh:
+      return 1 - t * t;
+    case Activation::kSigmoid:
+      return t * (1 - t);
+    case Activation::kElu:
+      return t > 0 ? 1 : t + 1;
+    case Activation::kSelu:
+      return t > 0 ? kSeluScale : t + kSeluScale * kSeluAlpha;
+    case Activation::kSoftplus:
+      return -std::expm1(-t);
+    case Activation::kSwish:
+      return sigmoid(t) * (1 + t * sigmoid(-t));
+  }
+  return 0;
+}
+
+struct Arrays {
+  BiasActTask task;
+  std::vector<float> b;      // one number for each channel, as the kernels take them
+  std::vector<double> b_of;  // for each place
+};
+
+class Random {
+ public:
+  std::vector<float> numbers(int64_t count, float scale) {
+    std::vector<float> all(count);
+    for (float& x : all) x = std::normal_distribution<float>(0, scale)(engine_);
+    return all;
+  }
+  Arrays arrays(Activation act, int64_t outer, int64_t channels, int64_t inner) {
+    Arrays a{{act, 0.25F, 1.5F, kNone, outer, channels, inner}, numbers(channels, 1), {}};
+    for (int64_t i = 0; i < outer * channels * inner; ++i) {
+      a.b_of.push_back(a.b[i / inner % channels]);
+    }
+    if (inner == 1) {
+      const int64_t columns = bias_act_units(a.task).columns;
+      for (int64_t i = channels; i < columns; ++i) a.b.push_back(a.b[i - channels]);
+    }
+    return a;
+  }
+
+ private:
+  std::mt19937 engine_{12};
+};
+
+// Calls body(kernels, random, arrays) for every set, activation and kind of shape.
+template <class Body>
+void for_all(const Body& body) {
+  struct Shape {
+    int64_t outer, channels, inner;
+  };
+  const CpuKernelSets sets = available_cpu_kernels();
+  Random random;
+  for (int i = 0; i < sets.count; ++i) {
+    for (const Activation act : kAll) {
+      for (const Shape& s : {Shape{2, 3, 35},
+                             Shape{1, 1, 1},
+                             Shape{3, 5, 16},
+                             Shape{1, 2, 9001},
+                             Shape{700, 3, 1},
+                             Shape{5, 100, 1},
+                             Shape{3, 40000, 1}}) {
+        CAPTURE(sets.set[i]->name, static_cast<int>(act), s.outer, s.channels, s.inner);
+        body(*sets.set[i], random, random.arrays(act, s.outer, s.channels, s.inner));
+      }
+    }
+  }
+}
+
+// |a - b| in units of b's last place as a float32.
+double places(float a, double b) {
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(b), -126) - 23);
+  return std::abs(a - b) / unit;
+}
+
+}  // namespace
+
+TEST_CASE("EverySetComputesActivationsToAFewLastPlaces") {
+  for_all([](const CpuKernels& kernels, Random& random, const Arrays& a) {
+    const auto total = static_cast<int64_t>(a.b_of.size());
+    const std::vector<float> x = random.numbers(total, 4);
+    std::vector<float> y(total + 16, 777.F);
+    kernels.bias_act.forward(
+        a.task, x.data(), a.b.data(), y.data(), 0, bias_act_units(a.task).count);
+    double worst = 0;
+    for (int64_t i = 0; i < total; ++i) {
+      const float u = x[i] + static_cast<float>(a.b_of[i]);
+      worst = std::max(worst, places(y[i], value(a.task.act, u) * 1.5));
+    }
+    CHECK(worst < 5);
+    CHECK(std::count(y.begin() + total, y.end(), 777.F) == 16);
+  });
+}
+
+TEST_CASE("DerivativesAndTheirSumsAreExactToRounding") {
+  for_all([](const CpuKernels& kernels, Random& random, const Arrays& a) {
+    const auto total = static_cast<int64_t>(a.b_of.size());
+    const BiasActUnits units = bias_act_units(a.task);
+    const bool swish = a.task.act == Activation::kSwish;
+    const std::vector<float> x = random.numbers(total, 2), dy = random.numbers(total, 1);
+    std::vector<float> y(total), dx(total), sums(units.count * units.columns);
+    kernels.bias_act.forward(a.task, x.data(), a.b.data(), y.data(), 0, units.count);
+    const float* from = swish ? x.data() : y.data();
+    kernels.bias_act.gradient(
+        a.task, dy.data(), from, a.b.data(), dx.data(), sums.data(), 0, units.count);
+    double worst = 0, sum = 0, absolute = 0, sum_of_units = 0;
+    for (int64_t i = 0; i < total; ++i) {
+      const double at =
+          swish ? x[i] + static_cast<float>(a.b_of[i]) : static_cast<double>(y[i]) / 1.5;
+      const double want = dy[i] * slope(a.task.act, at) * 1.5;
+      // The slopes are up to 1.8; a small one is a difference of numbers of that size.
+      worst = std::max(worst, std::abs(dx[i] - want) / std::abs(dy[i] * 1.5));
+      sum += dx[i];
+      absolute += std::abs(dx[i]);
+    }
+    for (const float s : sums) sum_of_units += s;
+    CHECK(worst < 1e-6);
+    CHECK(std::abs(sum_of_units - sum) <= 1e-6 * absolute);
+  });
+}
+
+TEST_CASE("SecondDerivativesMatchDifferencesOfTheSlope") {
+  for_all([](const CpuKernels& kernels, Random& random, const Arrays& a) {
+    const Activation act = a.task.act;
+    if (act == Activation::kLinear || act == Activation::kRelu || act == Activation::kLrelu) return;
+    const auto total = static_cast<int64_t>(a.b_of.size());
+    const std::vector<float> v = random.numbers(total, 1), dy = random.numbers(total, 1);
+    const std::vector<float> x = random.numbers(total, 2);
+    const int64_t units = bias_act_units(a.task).count;
+    const bool swish = act == Activation::kSwish;
+    std::vector<float> y(total), found(total);
+    kernels.bias_act.forward(a.task, x.data(), a.b.data(), y.data(), 0, units);
+    kernels.bias_act.double_backward(a.task,
+                                     v.data(),
+                                     dy.data(),
+                                     swish ? x.data() : y.data(),
+                                     a.b.data(),
+                                     found.data(),
+                                     0,
+                                     units);
+    constexpr double kStep = 1e-4;
+    double worst = 0;
+    for (int64_t i = 0; i < total; ++i) {
+      const double at =
+          swish ? x[i] + static_cast<float>(a.b_of[i]) : static_cast<double>(y[i]) / 1.5;
+      if (!swish && std::abs(at) < 2 * kStep) continue;  // elu and selu have a kink there
+      const double rise = slope(act, at + kStep) - slope(act, at - kStep);
+      const double want = v[i] * dy[i] * rise / (2 * kStep) * (swish ? 1.5 : 1);
+      worst = std::max(worst, std::abs(found[i] - want) / std::abs(v[i] * dy[i]));
+    }
+    CHECK(worst < 2e-6);
+  });
+}
+
+TEST_CASE("NoCutChangesABit") {
+  for_all([](const CpuKernels& kernels, Random& random, const Arrays& a) {
+    const auto total = static_cast<int64_t>(a.b_of.size());
+    const BiasActUnits units = bias_act_units(a.task);
+    const std::vector<float> x = random.numbers(total, 2), dy = random.numbers(total, 1);
+    const auto run = [&](int64_t cut) {
+      std::vector<float> all(total), dx(total), sums(units.count * units.columns);
+      for (const auto& [first, last] : {std::pair<int64_t, int64_t>{0, cut}, {cut, units.count}}) {
+        kernels.bias_act.forward(a.task, x.data(), a.b.data(), all.data(), first, last);
+        kernels.bias_act.gradient(
+            a.task, dy.data(), x.data(), a.b.data(), dx.data(), sums.data(), first, last);
+      }
+      all.insert(all.end(), dx.begin(), dx.end());
+      all.insert(all.end(), sums.begin(), sums.end());
+      return all;
+    };
+    CHECK(run(0) == run((units.count + 1) / 2));
+  });
+}
+
+TEST_CASE("TheClampKeepsNanAndStopsGradients") {
+  const CpuKernelSets sets = available_cpu_kernels();
+  for (int i = 0; i < sets.count; ++i) {
+    const BiasActKernels& kernels = sets.set[i]->bias_act;
+    BiasActTask task{Activation::kLrelu, 0.25F, 2, 3, 1, 1, 20};
+    std::vector<float> x(20, 1.F), y(20), dx(20);
+    x[0] = kNan;
+    x[1] = kNone;
+    x[2] = -kNone;
+    x[3] = 1.5F;
+    x[4] = -100;
+    x[17] = kNan;
+    kernels.forward(task, x.data(), nullptr, y.data(), 0, 1);
+    CHECK(std::isnan(y[0]));
+    CHECK(std::isnan(y[17]));
+    CHECK(y[1] == 3);
+    CHECK(y[2] == -3);
+    CHECK(y[4] == -3);
+    CHECK(y[5] == 2);
+    const std::vector<float> ones(20, 1.F);
+    kernels.gradient(task, ones.data(), y.data(), nullptr, dx.data(), nullptr, 0, 1);
+    for (const int k : {0, 1, 2, 3, 4, 17}) CHECK(dx[k] == 0);
+    CHECK(dx[5] == 2);
+    task.clamp = kNone;  // an infinite output is then within it
+    kernels.forward(task, x.data(), nullptr, y.data(), 0, 1);
+    CHECK(y[1] == kNone);
+    kernels.gradient(task, ones.data(), y.data(), nullptr, dx.data(), nullptr, 0, 1);
+    CHECK(dx[1] == 2);
+    CHECK(dx[2] == 0.5F);
+  }
+}
+
+TEST_CASE("ActivationsHaveTheirLimits") {
+  const CpuKernelSets sets = available_cpu_kernels();
+  for (int i = 0; i < sets.count; ++i) {
+    for (const Activation act : kAll) {
+      const BiasActTask task{act, 0.25F, 1, kNone, 1, 1, 19};
+      std::vector<float> x(19, 200.F), y(19);
+      x[0] = kNan;
+      x[1] = -200;
+      x[2] = -95;  // e^x is denormal
+      x[3] = kNone;
+      x[18] = kNan;
+      sets.set[i]->bias_act.forward(task, x.data(), nullptr, y.data(), 0, 1);
+      CAPTURE(sets.set[i]->name, static_cast<int>(act), y[1], y[2]);
+      CHECK(std::isnan(y[0]));
+      CHECK(std::isnan(y[18]));
+      for (const int k : {1, 2, 5}) {
+        CHECK(y[k] == Approx(value(act, x[k])).epsilon(1e-6).margin(1e-37));
+      }
+      const float limit = static_cast<float>(value(act, 1e30));
+      CHECK(y[3] == (limit > 2 ? kNone : limit));
+    }
+  }
+}

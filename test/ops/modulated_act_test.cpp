@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/modulated_act.h"
+
+#include <catch2/catch.hpp>
+
+#include "float32_checks.h"
+#include "ops/kernels.h"
+
+using namespace gantrain;
+using at::Tensor;
+
+namespace {
+
+constexpr double kFloat32Tolerance = 5e-6;
+
+enum class Noise { kNone, kShared, kShared4d, kPerSample };
+
+struct Case {
+  std::vector<int64_t> maps;
+  Noise noise = Noise::kNone;
+  bool d = false, bias = false, strength_per_channel = false;
+  double scale = 1;
+  BiasAct act = {};
+};
+
+BiasAct activation(Activation act, std::optional<double> clamp, std::optional<double> gain = {}) {
+  BiasAct how;
+  how.act = act;
+  how.clamp = clamp;
+  how.gain = gain;
+  return how;
+}
+
+std::vector<Case> cases() {
+  const BiasAct lrelu = activation(Activation::kLrelu, 0.9), linear = {};
+  return {
+      {{2, 3, 8, 8}, Noise::kPerSample, true, true, false, 1, lrelu},
+      {{2, 3, 5, 7}, Noise::kShared, true, true, false, 1, activation(Activation::kLrelu, {})},
+      {{3, 2, 1, 3}, Noise::kShared4d, true, false, true, 1, lrelu},
+      {{1, 4, 17, 9}, Noise::kNone, true, true, false, 1, lrelu},
+      {{2, 3, 6, 5}, Noise::kNone, false, true, false, 0.3, lrelu},
+      {{2, 3, 6, 5}, Noise::kNone, false, true, false, 1, activation(Activation::kLinear, 0.5)},
+      {{2, 3, 6, 5}, Noise::kNone, true, false, false, 1, linear},
+      {{2, 3, 4, 4},
+       Noise::kNone,
+       false,
+       false,
+       false,
+       0.7,
+       activation(Activation::kLinear, {}, .5)},
+      {{2, 3, 4, 5}, Noise::kPerSample, true, true, true, 0.7, activation(Activation::kRelu, 2)},
+      {{2, 2, 70, 70}, Noise::kPerSample, true, true, false, 1, lrelu},
+  };
+}
+
+Tensor noise_of(const Case& c) {
+  const int64_t n = c.maps[0], h = c.maps[2], w = c.maps[3];
+  switch (c.noise) {
+    case Noise::kNone:
+      return {};
+    case Noise::kShared:
+      return torch::randn({h, w}, at::kDouble);
+    case Noise::kShared4d:
+      return torch::randn({1, 1, h, w}, at::kDouble);
+    case Noise::kPerSample:
+      return torch::randn({n, 1, h, w}, at::kDouble);
+  }
+  return {};
+}
+
+// The inputs that are differentiated by, x first, and the function of them.
+struct Built {
+  Tensors inputs;
+  TensorFunction f;
+};
+Built built(const Case& c) {
+  torch::manual_seed(5);
+  const int64_t n = c.maps[0], channels = c.maps[1];
+  Built b{{torch::randn(c.maps, at::kDouble)}, {}};
+  const Tensor noise = noise_of(c);
+  if (c.d) b.inputs.push_back(torch::randn({n, channels}, at::kDouble));
+  if (noise.defined())
+    b.inputs.push_back(c.strength_per_channel ? torch::randn({channels}, at::kDouble)
+                                              : torch::randn({}, at::kDouble));
+  if (c.bias) b.inputs.push_back(torch::randn({channels}, at::kDouble));
+  b.f = [c, noise](const Tensors& in) {
+    ModulatedAct terms;
+    terms.scale = c.scale;
+    size_t next = 1;
+    if (c.d) terms.d = in[next++];
+    if (noise.defined()) {
+      terms.noise = noise.to(at::kFloat).to(in[0].scalar_type());
+      terms.strength = in[next++];
+    }
+    if (c.bias) terms.bias = in[next++];
+    return modulated_act(in[0], terms, c.act);
+  };
+  return b;
+}
+
+// Names of the autograd nodes of y: one of ours where the pass is fused.
+bool is_fused(const Tensor& y) {
+  return y.grad_fn()->name().find("::ActFunction") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("TheFusedEpilogueAndItsDerivativesMatchTheComposedOnesInFloat64") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.maps, static_cast<int>(c.noise), c.d, c.bias, c.scale);
+    const Built b = built(c);
+    CHECK(float32_error(b.f, b.inputs, /*order=*/3) < kFloat32Tolerance);
+  }
+}
+
+TEST_CASE("TheEpilogueDoesNotDependOnTheNumberOfThreads") {
+  for (Case c : cases()) {
+    c.maps = {3, 5, 41, 83};  // enough for two threads
+    const Built b = built(c);
+    Tensors inputs;
+    for (const Tensor& x : b.inputs) inputs.push_back(x.to(at::kFloat));
+    CHECK(threads_agree(b.f, inputs));
+  }
+}
+
+TEST_CASE("MapsWhoseChannelsLieSideBySideGiveTheSameAndStaySo") {
+  std::vector<Case> all = cases();
+  all.push_back(all[0]);
+  all.back().maps = {2, 600, 17, 19};  // several parts of pixels, several blocks of channels
+  for (const Case& c : all) {
+    CAPTURE(c.maps, static_cast<int>(c.noise), c.d, c.bias, c.scale);
+    const Built b = built(c);
+    const TensorFunction f = [&b](const Tensors& in) {
+      Tensors arguments = in;
+      arguments[0] = in[0].contiguous(at::MemoryFormat::ChannelsLast);
+      return b.f(arguments);
+    };
+    CHECK(float32_error(f, b.inputs, /*order=*/3) < kFloat32Tolerance);
+    Tensors inputs;
+    for (const Tensor& x : b.inputs) inputs.push_back(x.to(at::kFloat));
+    CHECK(threads_agree(f, inputs));
+    const Tensor x = inputs[0].contiguous(at::MemoryFormat::ChannelsLast);
+    CHECK(f(inputs).suggest_memory_format() == x.suggest_memory_format());
+  }
+}
+
+TEST_CASE("TheFormulaOfTheEpilogueIsThePapers") {
+  const Tensor x = torch::randn({2, 3, 4, 4}), d = torch::rand({2, 3}),
+               noise = torch::randn({4, 4}), strength = torch::randn({}), bias = torch::randn({3});
+  const Tensor u = x * d.reshape({2, 3, 1, 1}) + strength * noise + bias.reshape({3, 1, 1});
+  const Tensor expected = (torch::leaky_relu(u, 0.2) * std::sqrt(2.0)).clamp(-0.6, 0.6);
+  const Tensor y =
+      modulated_act(x, {d, noise, strength, bias}, activation(Activation::kLrelu, 0.6));
+  CHECK(scaled_error(y, expected) < 1e-6);
+  CHECK(y.abs().max().item<float>() == 0.6f);
+}
+
+TEST_CASE("OnlyFloat32OfKernelsAutoIsOnePass") {
+  const auto fused = [](at::ScalarType type) {
+    const Tensor x = torch::randn({2, 3, 4, 4}).to(type).requires_grad_(true);
+    return is_fused(
+        modulated_act(x, {.bias = torch::randn({3})}, activation(Activation::kLrelu, {})));
+  };
+  CHECK(fused(at::kFloat));
+  CHECK_FALSE(fused(at::kDouble));
+  CHECK_FALSE(fused(at::kHalf));
+  const WithKernels ref(KernelSet::kRef);
+  CHECK_FALSE(fused(at::kFloat));
+}
+
+TEST_CASE("NoiseThatIsDifferentiatedByIsComposed") {
+  const Tensor x = torch::randn({2, 3, 4, 4}), noise = torch::randn({4, 4}).requires_grad_(true);
+  const Tensor y = modulated_act(x, {.noise = noise, .strength = torch::ones({})}, {});
+  y.sum().backward();
+  CHECK(torch::allclose(noise.grad(), torch::full({4, 4}, 6.f)));
+}
+
+TEST_CASE("AnEmptyBatchGoesThroughTheEpilogue") {
+  const Tensor x = torch::empty({0, 3, 4, 4}).requires_grad_(true),
+               bias = torch::ones({3}).requires_grad_(true),
+               d = torch::empty({0, 3}).requires_grad_(true);
+  const Tensor y = modulated_act(x, {.d = d, .bias = bias}, activation(Activation::kLrelu, 1));
+  CHECK(y.sizes() == x.sizes());
+  y.sum().backward();
+  CHECK(torch::equal(bias.grad(), torch::zeros({3})));
+  CHECK(d.grad().sizes() == d.sizes());
+}
+
+TEST_CASE("NotANumberStaysNotANumber") {
+  const Tensor x = torch::full({1, 1, 3, 7}, std::nan(""));
+  CHECK(modulated_act(x, {.bias = torch::ones({1})}, activation(Activation::kLrelu, 1))
+            .isnan()
+            .all()
+            .item<bool>());
+}
+
+TEST_CASE("OnlyTheDerivativesAskedForAreMade") {
+  const Tensor x = torch::randn({2, 3, 4, 4}).requires_grad_(true),
+               d = torch::randn({2, 3}).requires_grad_(true),
+               bias = torch::randn({3}).requires_grad_(true);
+  const Tensor y = modulated_act(x, {.d = d, .bias = bias}, activation(Activation::kLrelu, {}));
+  const Tensor alone = torch::autograd::grad({y.sum()}, {d}, {}, /*retain_graph=*/true)[0];
+  y.sum().backward();
+  CHECK(torch::equal(alone, d.grad()));
+  const Tensor frozen = modulated_act(
+      x, {.d = d.detach(), .bias = bias.detach()}, activation(Activation::kLrelu, {}));
+  CHECK(torch::equal(torch::autograd::grad({frozen.sum()}, {x})[0], x.grad()));
+}
+
+TEST_CASE("ScaledChannelsMatchTheirProductInFloat64") {
+  torch::manual_seed(6);
+  const auto f = [](const Tensors& in) { return channels_scaled(in[0], in[1]); };
+  for (const std::vector<int64_t>& maps : {std::vector<int64_t>{2, 3, 4, 4}, {3, 2, 5, 7}}) {
+    const Tensors inputs = {torch::randn(maps, at::kDouble),
+                            torch::randn({maps[0], maps[1]}, at::kDouble)};
+    CHECK(float32_error(f, inputs, 3) < kFloat32Tolerance);
+  }
+  const Tensor shared = torch::randn({1, 3, 4, 4}).expand({2, 3, 4, 4}), s = torch::randn({2, 3});
+  CHECK(torch::equal(channels_scaled(shared, s), shared * s.reshape({2, 3, 1, 1})));
+}
