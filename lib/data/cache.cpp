@@ -1,21 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/cache.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <cstring>
 #include <utility>
-#include <vector>
+
+#include "util/log.h"
 
 namespace gantrain {
 
 namespace {
 
+// Memory of the kernel's that reads as zero and takes no room until it is written to. Anonymous
+// shared memory is not bound by the size of /dev/shm, which is 64 MB in many containers.
+class Pages {
+ public:
+  Pages() = default;
+  Pages(size_t bytes, bool shared) : bytes_(bytes) {
+    const int kind = shared ? MAP_SHARED : MAP_PRIVATE;
+    start_ =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start_ == MAP_FAILED) start_ = nullptr;
+  }
+  ~Pages() {
+    if (start_ != nullptr) ::munmap(start_, bytes_);
+  }
+  Pages(Pages&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  explicit operator bool() const { return start_ != nullptr; }
+  uint8_t* start() const { return static_cast<uint8_t*>(start_); }
+
+ private:
+  void* start_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Which slot has a picture. Of a fresh table all numbers are zero.
+struct Entry {
+  enum : uint32_t { kNone = 0, kBeingWritten = 1, kFirstSlot = 2 };
+  std::atomic<uint32_t> state;
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "processes share these numbers");
+
+struct Table {
+  std::atomic<uint32_t> taken;  // slots that pictures have got, and maybe some more
+};
+
+constexpr size_t kAlignment = 64;  // bytes
+
 class Cache final : public Dataset {
  public:
-  Cache(std::shared_ptr<const Dataset> dataset, int64_t max_bytes)
+  Cache(std::shared_ptr<const Dataset> dataset, int64_t resolution)
       : dataset_(std::move(dataset)),
-        room_(max_bytes),
-        kept_(static_cast<size_t>(dataset_->size())) {}
+        picture_{resolution, resolution, dataset_->channels(), nullptr},
+        picture_bytes_(static_cast<size_t>(resolution * resolution * dataset_->channels())) {}
+
+  // Returns false if the system refuses the memory.
+  bool take_memory(int64_t max_bytes, bool shared) {
+    const auto wanted = static_cast<size_t>(max_bytes) / picture_bytes_;
+    slots_ = static_cast<uint32_t>(std::min(wanted, static_cast<size_t>(size())));
+    const size_t table = sizeof(Table) + static_cast<size_t>(size()) * sizeof(Entry);
+    pixels_at_ = (table + kAlignment - 1) / kAlignment * kAlignment;
+    pages_ = Pages(pixels_at_ + slots_ * picture_bytes_, shared);
+    return static_cast<bool>(pages_);
+  }
 
   int64_t size() const override { return dataset_->size(); }
   int64_t channels() const override { return dataset_->channels(); }
@@ -24,37 +81,71 @@ class Cache final : public Dataset {
   std::string description() const override { return dataset_->description(); }
 
   Image load(int64_t index) const override {
-    std::shared_ptr<const Image>& slot = kept_[static_cast<size_t>(index)];
-    {
-      std::unique_lock lock(mutex_);
-      if (const std::shared_ptr<const Image> image = slot) {
-        lock.unlock();
-        return *image;
-      }
-    }
-    Image image = dataset_->load(index);
-    const auto bytes = static_cast<int64_t>(image.pixels.size());
-    std::shared_ptr<const Image> copy = room_ >= bytes ? std::make_shared<Image>(image) : nullptr;
-    const std::lock_guard lock(mutex_);
-    if (copy && !slot && room_ >= bytes) {
-      slot = std::move(copy);
-      room_ -= bytes;
-    }
+    LoadBuffers buffers;
+    const ImageView found = view(index, buffers);
+    Image image{found.width, found.height, found.channels, {}};
+    image.pixels.assign(found.pixels, found.pixels + picture_bytes_);
     return image;
   }
 
+  ImageView view(int64_t index, LoadBuffers& buffers) const override {
+    std::atomic<uint32_t>& state = entry(index).state;
+    const uint32_t now = state.load(std::memory_order_acquire);
+    if (now >= Entry::kFirstSlot) return in_slot(now - Entry::kFirstSlot);
+    const ImageView loaded = dataset_->view(index, buffers);
+    if (now == Entry::kNone) store(loaded, state);
+    return loaded;
+  }
+
  private:
+  Table& table() const { return *reinterpret_cast<Table*>(pages_.start()); }
+  Entry& entry(int64_t index) const {
+    return reinterpret_cast<Entry*>(pages_.start() + sizeof(Table))[index];
+  }
+  uint8_t* pixels(uint32_t slot) const {
+    return pages_.start() + pixels_at_ + slot * picture_bytes_;
+  }
+  ImageView in_slot(uint32_t slot) const {
+    ImageView view = picture_;
+    view.pixels = pixels(slot);
+    return view;
+  }
+
+  // The state tells of the slot only once all pixels are there. A process that dies before leaves
+  // the state at kBeingWritten: the others then load this picture each time, and nobody waits.
+  void store(const ImageView& loaded, std::atomic<uint32_t>& state) const {
+    if (table().taken.load(std::memory_order_relaxed) >= slots_) return;
+    uint32_t none = Entry::kNone;
+    if (!state.compare_exchange_strong(none, Entry::kBeingWritten)) return;
+    const uint32_t slot = table().taken.fetch_add(1);
+    if (slot >= slots_) return;  // others took the last one meanwhile; the cache is full for good
+    std::memcpy(pixels(slot), loaded.pixels, picture_bytes_);
+    state.store(Entry::kFirstSlot + slot, std::memory_order_release);
+  }
+
   std::shared_ptr<const Dataset> dataset_;
-  mutable std::mutex mutex_;
-  mutable std::atomic<int64_t> room_;  // bytes
-  mutable std::vector<std::shared_ptr<const Image>> kept_;
+  ImageView picture_;
+  size_t picture_bytes_;
+  size_t pixels_at_ = 0;
+  uint32_t slots_ = 0;
+  Pages pages_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset, int64_t max_bytes) {
+std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
+                                      int64_t resolution,
+                                      int64_t max_bytes,
+                                      int64_t sharers) {
   if (max_bytes <= 0) return dataset;
-  return std::make_shared<Cache>(std::move(dataset), max_bytes);
+  const auto cache = std::make_shared<Cache>(dataset, resolution);
+  if (sharers > 1 && cache->take_memory(sharers * max_bytes, true)) return cache;
+  if (sharers > 1)
+    debug("no {} MB of shared memory: each rank keeps its own decoded pictures",
+          sharers * max_bytes / 1000000);
+  if (cache->take_memory(max_bytes, false)) return cache;
+  debug("no {} MB of memory for decoded pictures: none are kept", max_bytes / 1000000);
+  return dataset;
 }
 
 }  // namespace gantrain

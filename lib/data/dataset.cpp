@@ -49,13 +49,20 @@ std::unique_ptr<Source> open_source(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> open_dataset(const DataOptions& options, const StopCheck& stop) {
+ImageView Dataset::view(int64_t index, LoadBuffers& buffers) const {
+  buffers.prepared = load(index);
+  return view_of(buffers.prepared);
+}
+
+std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
+                                            const StopCheck& stop,
+                                            int64_t sharers) {
   if (options.path == "synth:shapes") return make_shapes(options);
   if (starts_with(options.path, "synth:")) {
     fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", options.path);
   }
   auto pictures = make_picture_set(open_source(options.path), options, stop);
-  return cached(std::move(pictures), options.cache_mb * 1000 * 1000);
+  return cached(std::move(pictures), options.resolution, options.cache_mb * 1000 * 1000, sharers);
 }
 
 }  // namespace gantrain

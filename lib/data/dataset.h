@@ -11,6 +11,13 @@
 
 namespace gantrain {
 
+// Memory of one thread that loads pictures, used again from picture to picture.
+struct LoadBuffers {
+  std::string file;  // a file's content
+  Image decoded;     // its picture
+  Image prepared;    // the picture as the data set hands it out
+};
+
 // Real pictures by index. Immutable after opening; every member may be called from any thread.
 class Dataset {
  public:
@@ -26,6 +33,10 @@ class Dataset {
   // next readable picture of the same label instead.
   virtual Image load(int64_t index) const = 0;
 
+  // Does the same without a copy: the result lies in `buffers` or in the data set, and is valid
+  // until the next call with these buffers.
+  virtual ImageView view(int64_t index, LoadBuffers& buffers) const;
+
   // Returns one line for the start of a run: source, number of pictures, classes, channels.
   virtual std::string description() const = 0;
 };
@@ -34,10 +45,14 @@ class Dataset {
 // UserError(kStopped).
 using StopCheck = std::function<bool()>;
 
-// Opens synth:NAME, a folder or a zip. The order, labels, channels and left-out pictures depend on
-// the files and options alone, so all ranks agree. It does not call LibTorch, and all of its
-// threads have ended when it returns: it may run before a fork, and the data set may be used
-// afterwards. Throws UserError(kInput) that names the path or the bad picture.
-std::shared_ptr<const Dataset> open_dataset(const DataOptions& options, const StopCheck& stop = {});
+// Opens synth:NAME, a folder or a zip. `sharers` is the number of processes, this one or its forks,
+// that will load pictures from it: they share the memory for decoded pictures. The order, labels,
+// channels and left-out pictures depend on the files and options alone, so all ranks agree. It does
+// not call LibTorch, and all of its threads have ended when it returns: it may run before a fork,
+// and the data set may be used afterwards. Throws UserError(kInput) that names the path or the bad
+// picture.
+std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
+                                            const StopCheck& stop = {},
+                                            int64_t sharers = 1);
 
 }  // namespace gantrain

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <set>
 
+#include "data/random_access_file.h"
 #include "data/source.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -59,8 +59,13 @@ class Folder final : public Source {
   explicit Folder(const std::string& path) : root_(path), files_(FolderScan(path).files()) {}
 
   const std::vector<std::string>& files() const override { return files_; }
-  std::string read(size_t file) const override { return read_file(root_ / files_[file]); }
   std::string name(size_t file) const override { return (root_ / files_[file]).string(); }
+  void read(size_t file, std::string& bytes) const override {
+    const std::string path = name(file);
+    const RandomAccessFile open(path, path);
+    bytes.resize(static_cast<size_t>(open.size()));
+    bytes.resize(open.read(0, bytes.data(), bytes.size()));
+  }
 
  private:
   fs::path root_;

@@ -16,11 +16,13 @@ enum class OnBad { kFail, kSkip };
 enum class Fit { kCrop, kPad, kStretch };
 enum class Cond { kAuto, kOn, kOff };
 enum class Verify { kAuto, kAll, kNone };
+enum class ScaledJpeg { kAuto, kOff };
 
 constexpr std::array<std::string_view, 2> names(OnBad) { return {"fail", "skip"}; }
 constexpr std::array<std::string_view, 3> names(Fit) { return {"crop", "pad", "stretch"}; }
 constexpr std::array<std::string_view, 3> names(Cond) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 3> names(Verify) { return {"auto", "all", "none"}; }
+constexpr std::array<std::string_view, 2> names(ScaledJpeg) { return {"auto", "off"}; }
 
 // Where the real pictures come from and how they are brought to the size of the networks.
 struct DataOptions {
@@ -29,11 +31,12 @@ struct DataOptions {
   std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3
   bool mirror = false;
   Cond cond = Cond::kAuto;
-  int64_t workers = 1;
+  std::optional<int64_t> workers;  // auto: by choose_workers() of workers.h
   OnBad on_bad = OnBad::kFail;
   Verify verify = Verify::kAuto;
   Fit fit = Fit::kCrop;
   Filter filter = Filter::kLanczos;
+  ScaledJpeg scaled_jpeg = ScaledJpeg::kAuto;
   int64_t synth_size = 65536;
   int64_t cache_mb = 2048;
 };
@@ -48,13 +51,24 @@ void fields(DataOptions& o, Field&& field) {
         "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; auto: 1 if all pictures are grey, else 3");
   field("mirror", o.mirror, "flip each picture left to right half of the time");
   field("cond", o.cond, "use labels: auto where the data has them and the preset is conditional");
-  field("workers", o.workers, between(0, 256), "loading threads a rank; 0: none, load when asked");
+  field("workers",
+        o.workers,
+        between(0, 256),
+        "loading threads a rank; 0: none, load when asked; auto: cores that computing leaves, 1 to "
+        "8");
   field("on_bad", o.on_bad, "a picture that cannot be read: stop, or leave it out and say so");
   field("verify", o.verify, "decode pictures before training: all, none, or at most 2000 of them");
   field("fit", o.fit, "how a picture becomes square: centre crop, white bars, or stretched");
   field("filter", o.filter, "resampling filter (antialiased)");
+  field(
+      "scaled_jpeg",
+      o.scaled_jpeg,
+      "auto: big JPEGs are decoded at 1/2, 1/4 or 1/8, at least twice as large as needed; or off");
   field("synth_size", o.synth_size, at_least(1), "number of pictures of synth:shapes");
-  field("cache_mb", o.cache_mb, at_least(0), "memory a rank may use for decoded pictures, in MB");
+  field("cache_mb",
+        o.cache_mb,
+        at_least(0),
+        "memory for decoded pictures in MB a rank; the ranks of a node share it");
 }
 
 // Returns a short name for run folders: "shapes64", "photos64".

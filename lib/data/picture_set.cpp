@@ -49,7 +49,9 @@ std::optional<size_t> label_file(const Source& source,
 Labels read_labels(const Source& source, size_t file, std::vector<std::string> pictures) {
   const size_t folder = folder_of(source.files()[file]).size();
   for (std::string& picture : pictures) picture.erase(0, folder);
-  return labels_of_json(source.read(file), source.name(file), pictures);
+  std::string json;
+  source.read(file, json);
+  return labels_of_json(json, source.name(file), pictures);
 }
 
 Found find_pictures(const Source& source, const std::string& path) {
@@ -105,12 +107,18 @@ class PictureSet final : public Dataset {
   }
 
   Image load(int64_t index) const override {
-    if (options_.on_bad == OnBad::kFail) return load_or_fail(index);
+    LoadBuffers buffers;
+    const bool decoded_alone = view(index, buffers).pixels == buffers.decoded.pixels.data();
+    return std::move(decoded_alone ? buffers.decoded : buffers.prepared);
+  }
+
+  ImageView view(int64_t index, LoadBuffers& buffers) const override {
+    if (options_.on_bad == OnBad::kFail) return load_or_fail(index, buffers);
     for (int64_t step = 0; step < size(); ++step) {
       const int64_t candidate = (index + step) % size();
       if (label(candidate) != label(index) || turned_bad(candidate)) continue;
       try {
-        return load_or_fail(candidate);
+        return load_or_fail(candidate, buffers);
       } catch (const UserError& error) {
         remember_bad(candidate, error.what());
       }
@@ -125,7 +133,8 @@ class PictureSet final : public Dataset {
     const auto pictures = evenly_spaced(size(), all ? size() : kVerifiedByDefault);
     const double start = monotonic_seconds();
     const auto look = [&](int64_t index) {
-      const std::string bytes = source_->read(file_of(index));
+      std::string bytes;
+      source_->read(file_of(index), bytes);
       const std::string name = source_->name(file_of(index));
       if (!headers_only) verify_image(bytes, name);
       return image_info(bytes, name);
@@ -141,9 +150,14 @@ class PictureSet final : public Dataset {
  private:
   size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
 
-  Image load_or_fail(int64_t index) const {
+  ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
     const size_t file = file_of(index);
-    return prepare(decode_image(source_->read(file), source_->name(file)), channels_, options_);
+    source_->read(file, buffers.file);
+    Image& decoded = buffers.decoded;
+    decode_image(buffers.file, source_->name(file), needed_size(options_), decoded);
+    if (is_prepared(decoded, channels_, options_)) return view_of(decoded);
+    buffers.prepared = prepare(decoded, channels_, options_);
+    return view_of(buffers.prepared);
   }
 
   bool turned_bad(int64_t index) const {

@@ -40,15 +40,30 @@ Image fitted(const Image& image, const DataOptions& options) {
   return padded(resize(image, size, options.filter), side, side);
 }
 
+bool has_size(const Image& image, int64_t side) {
+  return image.width == side && image.height == side;
+}
+
 }  // namespace
 
-Image prepare(Image image, int64_t channels, const DataOptions& options) {
+NeededSize needed_size(const DataOptions& options) {
+  if (options.scaled_jpeg == ScaledJpeg::kOff) return {};
+  const int64_t side = 2 * options.resolution;
+  if (options.fit == Fit::kPad) return {.shorter = 1, .longer = side};
+  return {.shorter = side, .longer = side, .square = options.fit == Fit::kCrop};
+}
+
+bool is_prepared(const Image& image, int64_t channels, const DataOptions& options) {
+  return image.channels == channels && has_size(image, options.resolution);
+}
+
+Image prepare(const Image& image, int64_t channels, const DataOptions& options) {
+  const bool resized = !has_size(image, options.resolution);
   const int64_t common = common_channels(image.channels, channels);
-  image = with_channels(std::move(image), common);
-  if (image.width != options.resolution || image.height != options.resolution) {
-    image = fitted(image, options);
-  }
-  return with_channels(std::move(image), channels);
+  if (image.channels == common && resized) return with_channels(fitted(image, options), channels);
+  Image same = with_channels(image, common);
+  if (resized) same = fitted(same, options);
+  return with_channels(std::move(same), channels);
 }
 
 }  // namespace gantrain

@@ -16,8 +16,9 @@ class Source {
 
   // Returns relative paths with '/', sorted bytewise, without hidden files.
   virtual const std::vector<std::string>& files() const = 0;
-  // Returns the whole content. Throws UserError(kInput) that names the file.
-  virtual std::string read(size_t file) const = 0;
+  // Writes the whole content over `bytes`, whose memory is used again. Throws UserError(kInput)
+  // that names the file.
+  virtual void read(size_t file, std::string& bytes) const = 0;
   // Returns the file's name for messages.
   virtual std::string name(size_t file) const = 0;
 };

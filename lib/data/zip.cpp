@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <tuple>
 
+#include "data/random_access_file.h"
 #include "data/source.h"
+#include "data/zip_directory.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -71,21 +75,42 @@ class ArchivePool {
   std::vector<Archive> free_;
 };
 
+// A file of the archive: its place in libzip's order, and in the archive if it is stored there.
+struct File {
+  std::string name;
+  zip_uint64_t entry = 0;
+  std::optional<ZipEntry> stored;
+};
+
 class Zip final : public Source {
  public:
-  explicit Zip(const std::string& path) : path_(path), pool_(path) {
+  explicit Zip(const std::string& path) : path_(path), pool_(path), bytes_(path, path) {
     Archive archive = pool_.take();
+    std::vector<ZipEntry> directory = read_zip_directory(bytes_);
     const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+    directory.resize(static_cast<size_t>(count));
+    std::vector<File> found;
     for (zip_int64_t i = 0; i < count; ++i) {
-      const char* raw = zip_get_name(archive.get(), static_cast<zip_uint64_t>(i), 0);
+      const auto entry = static_cast<zip_uint64_t>(i);
+      const char* raw = zip_get_name(archive.get(), entry, ZIP_FL_ENC_RAW);
+      ZipEntry& known = directory[static_cast<size_t>(i)];
+      const bool stored = known.stored && raw != nullptr && known.name == raw;
+      raw = zip_get_name(archive.get(), entry, 0);
       if (raw == nullptr) continue;
       std::string name = raw;
       std::replace(name.begin(), name.end(), '\\', '/');
       if (name.empty() || name.back() == '/' || is_hidden(name)) continue;
-      entries_.emplace_back(std::move(name), static_cast<zip_uint64_t>(i));
+      found.push_back({std::move(name), entry, {}});
+      if (stored) found.back().stored = std::move(known);
     }
-    std::sort(entries_.begin(), entries_.end());
-    for (const auto& [name, entry] : entries_) files_.push_back(name);
+    std::sort(found.begin(), found.end(), [](const File& a, const File& b) {
+      return std::tie(a.name, a.entry) < std::tie(b.name, b.entry);
+    });
+    for (File& file : found) {
+      files_.push_back(std::move(file.name));
+      file.name.clear();
+    }
+    entries_ = std::move(found);
     pool_.give_back(std::move(archive));
   }
 
@@ -93,9 +118,21 @@ class Zip final : public Source {
 
   std::string name(size_t file) const override { return path_ + ":" + files_[file]; }
 
-  std::string read(size_t file) const override {
+  // A stored file is read by many threads at once. Where it is not as the directory says, libzip
+  // finds out what is wrong with it.
+  void read(size_t file, std::string& bytes) const override {
+    const std::optional<ZipEntry>& stored = entries_[file].stored;
+    if (stored && stored->size <= static_cast<int64_t>(kMaxEntryBytes) &&
+        read_stored(bytes_, *stored, bytes)) {
+      return;
+    }
+    unpack(file, bytes);
+  }
+
+ private:
+  void unpack(size_t file, std::string& bytes) const {
     Archive archive = pool_.take();
-    const zip_uint64_t entry = entries_[file].second;
+    const zip_uint64_t entry = entries_[file].entry;
     zip_stat_t status;
     zip_stat_init(&status);
     if (zip_stat_index(archive.get(), entry, 0, &status) != 0) fail_read(file, archive.get());
@@ -104,7 +141,7 @@ class Zip final : public Source {
     }
     Entry stream(zip_fopen_index(archive.get(), entry, 0));
     if (!stream) fail_read(file, archive.get());
-    std::string bytes(static_cast<size_t>(status.size), '\0');
+    bytes.resize(static_cast<size_t>(status.size));
     const zip_int64_t count = zip_fread(stream.get(), bytes.data(), bytes.size());
     char behind = 0;  // reading on to the end makes libzip compare the checksum
     if (count != static_cast<zip_int64_t>(bytes.size()) ||
@@ -113,17 +150,16 @@ class Zip final : public Source {
     }
     stream.reset();  // before another thread may have the archive
     pool_.give_back(std::move(archive));
-    return bytes;
   }
 
- private:
   [[noreturn]] void fail_read(size_t file, zip_t* archive) const {
     fail(Exit::kInput, "{}: cannot be unpacked: {}", name(file), zip_strerror(archive));
   }
 
   std::string path_;
   mutable ArchivePool pool_;
-  std::vector<std::pair<std::string, zip_uint64_t>> entries_;
+  RandomAccessFile bytes_;
+  std::vector<File> entries_;
   std::vector<std::string> files_;
 };
 

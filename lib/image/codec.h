@@ -9,16 +9,19 @@
 namespace gantrain {
 
 // Internal to lib/image: the decoders, one for each format. Each takes bytes that begin with its
-// format's signature.
+// format's signature, and writes over a picture whose memory is used again.
 
-Image decode_png(std::string_view bytes, const std::string& name);
+void decode_png(std::string_view bytes, const std::string& name, Image& image);
 ImageInfo png_info(std::string_view bytes, const std::string& name);
 
-Image decode_jpeg(std::string_view bytes, const std::string& name);
+void decode_jpeg(std::string_view bytes,
+                 const std::string& name,
+                 const NeededSize& needed,
+                 Image& image);
 ImageInfo jpeg_info(std::string_view bytes, const std::string& name);
 void verify_jpeg(std::string_view bytes, const std::string& name);
 
-Image decode_webp(std::string_view bytes, const std::string& name);
+void decode_webp(std::string_view bytes, const std::string& name, Image& image);
 ImageInfo webp_info(std::string_view bytes, const std::string& name);
 
 // Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
@@ -27,6 +30,9 @@ int jpeg_orientation(std::string_view bytes);
 // Throws UserError(kInput) where a picture is empty or larger than kMaxImageSide or
 // kMaxImagePixels.
 void check_size(int64_t width, int64_t height, const std::string& name, std::string_view format);
+
+// Gives the picture that size; what the pixels are is not said.
+void set_size(Image& image, const ImageInfo& info);
 
 // Throws std::invalid_argument where the members of `image` contradict each other.
 void check_image(const Image& image);

@@ -26,15 +26,24 @@ Format recognise(std::string_view bytes, const std::string& name) {
 
 }  // namespace
 
-Image decode_image(std::string_view bytes, const std::string& name) {
+void decode_image(std::string_view bytes,
+                  const std::string& name,
+                  const NeededSize& needed,
+                  Image& image) {
   switch (recognise(bytes, name)) {
     case Format::kPng:
-      return decode_png(bytes, name);
+      return decode_png(bytes, name, image);
     case Format::kJpeg:
-      return decode_jpeg(bytes, name);
+      return decode_jpeg(bytes, name, needed, image);
     default:
-      return decode_webp(bytes, name);
+      return decode_webp(bytes, name, image);
   }
+}
+
+Image decode_image(std::string_view bytes, const std::string& name) {
+  Image image;
+  decode_image(bytes, name, {}, image);
+  return image;
 }
 
 void verify_image(std::string_view bytes, const std::string& name) {
@@ -75,6 +84,13 @@ void check_size(int64_t width, int64_t height, const std::string& name, std::str
          kMaxImageSide,
          kMaxImagePixels);
   }
+}
+
+void set_size(Image& image, const ImageInfo& info) {
+  image.width = info.width;
+  image.height = info.height;
+  image.channels = info.channels;
+  image.pixels.resize(static_cast<size_t>(info.width * info.height * info.channels));
 }
 
 void check_image(const Image& image) {

@@ -17,6 +17,19 @@ struct Image {
   std::vector<uint8_t> pixels;  // [height, width, channels], 0..255
 };
 
+// The pixels of a picture that lie in somebody else's memory.
+struct ImageView {
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;
+  const uint8_t* pixels = nullptr;  // [height, width, channels], 0..255
+};
+
+// A look at `image`, which must stay where it is meanwhile.
+inline ImageView view_of(const Image& image) {
+  return {image.width, image.height, image.channels, image.pixels.data()};
+}
+
 // Size and channels that the header of a file states.
 struct ImageInfo {
   int64_t width = 0;
@@ -33,6 +46,22 @@ inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 // applied. `name` is used only in messages. Throws UserError(kInput) "NAME: broken PNG: reason" for
 // truncated or corrupt input; warnings of the JPEG decoder count as corruption.
 Image decode_image(std::string_view bytes, const std::string& name);
+
+// What a decoder may leave away: a JPEG can be decoded at 1/2, 1/4 or 1/8 of its size, which takes
+// less time. It may become so small that its shorter side still has `shorter` pixels and its longer
+// one `longer`. The defaults ask for the whole picture.
+struct NeededSize {
+  int64_t shorter = kMaxImageSide + 1;
+  int64_t longer = kMaxImageSide + 1;
+  bool square = false;  // the largest square in the middle must begin and end between two pixels
+};
+
+// Decodes as the function above does and writes over `image`, whose memory is used again. Only a
+// JPEG is shrunk, and only by what divides both its sides.
+void decode_image(std::string_view bytes,
+                  const std::string& name,
+                  const NeededSize& needed,
+                  Image& image);
 
 // Throws what decode_image() would throw; it is cheaper where the format allows it.
 void verify_image(std::string_view bytes, const std::string& name);

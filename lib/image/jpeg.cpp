@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <turbojpeg.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "image/codec.h"
 #include "image/convert.h"
@@ -57,16 +59,17 @@ Header read_header(const Handle& handle, std::string_view bytes, const std::stri
 
 // Decodes at `scale`. Huffman codes carry no checksum: a truncated or damaged file shows only in
 // warnings, so these count as errors.
-Image decode_scaled(const Handle& handle,
-                    const Header& header,
-                    std::string_view bytes,
-                    const std::string& name,
-                    tjscalingfactor scale) {
+void decode_scaled(const Handle& handle,
+                   const Header& header,
+                   std::string_view bytes,
+                   const std::string& name,
+                   tjscalingfactor scale,
+                   Image& image) {
   const int format = header.grey() ? TJPF_GRAY : header.cmyk() ? TJPF_CMYK : TJPF_RGB;
-  Image image{.width = TJSCALED(header.width, scale),
-              .height = TJSCALED(header.height, scale),
-              .channels = tjPixelSize[format]};
-  image.pixels.resize(static_cast<size_t>(image.width * image.height * image.channels));
+  set_size(image,
+           {.width = TJSCALED(header.width, scale),
+            .height = TJSCALED(header.height, scale),
+            .channels = tjPixelSize[format]});
   if (tjDecompress2(handle.get(),
                     data_of(bytes),
                     bytes.size(),
@@ -78,7 +81,21 @@ Image decode_scaled(const Handle& handle,
                     TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0) {
     fail_broken(handle, name);
   }
-  return image;
+}
+
+// By how much the picture may be shrunk. If its edges, or those of the square, fell into the midst
+// of a pixel, that pixel would also stand for what lies beyond: at 32 pixels this changed edges by
+// up to 19 of 255, while elsewhere nothing changes by more than 5.
+int divisor_for(const Header& header, const NeededSize& needed) {
+  const int64_t shorter = std::min(header.width, header.height);
+  const int64_t longer = std::max(header.width, header.height);
+  for (const int divisor : {8, 4, 2}) {
+    const bool whole = header.width % divisor == 0 && header.height % divisor == 0 &&
+                       (!needed.square || (longer - shorter) % (2 * divisor) == 0);
+    const bool enough = shorter / divisor >= needed.shorter && longer / divisor >= needed.longer;
+    if (whole && enough) return divisor;
+  }
+  return 1;
 }
 
 // Adobe's convention, which all CMYK files in the wild follow: 255 is no ink.
@@ -102,18 +119,24 @@ ImageInfo jpeg_info(std::string_view bytes, const std::string& name) {
   return {.width = header.width, .height = header.height, .channels = header.grey() ? 1 : 3};
 }
 
-Image decode_jpeg(std::string_view bytes, const std::string& name) {
+void decode_jpeg(std::string_view bytes,
+                 const std::string& name,
+                 const NeededSize& needed,
+                 Image& image) {
+  // A handle keeps the tables of the file before, and a broken file without tables would be decoded
+  // with these. So every file has its own handle; to make one takes 0.2 microseconds.
   const Handle handle = open_handle(tjInitDecompress());
   const Header header = read_header(handle, bytes, name);
-  Image image = decode_scaled(handle, header, bytes, name, {1, 1});
+  decode_scaled(handle, header, bytes, name, {1, divisor_for(header, needed)}, image);
   if (header.cmyk()) cmyk_to_rgb(image);
-  return oriented(std::move(image), jpeg_orientation(bytes));
+  image = oriented(std::move(image), jpeg_orientation(bytes));
 }
 
 // Decoding at an eighth of the size reads every code of the file and saves the rest of the work.
 void verify_jpeg(std::string_view bytes, const std::string& name) {
   const Handle handle = open_handle(tjInitDecompress());
-  decode_scaled(handle, read_header(handle, bytes, name), bytes, name, {1, 8});
+  Image image;
+  decode_scaled(handle, read_header(handle, bytes, name), bytes, name, {1, 8}, image);
 }
 
 std::string encode_jpeg(const Image& image, int quality) {

@@ -119,14 +119,11 @@ ImageInfo png_info(std::string_view bytes, const std::string& name) {
   return PngFile(bytes, name).info();
 }
 
-Image decode_png(std::string_view bytes, const std::string& name) {
+void decode_png(std::string_view bytes, const std::string& name, Image& image) {
   check_png_size(bytes, name);
   PngFile file(bytes, name);
-  const ImageInfo info = file.info();
-  Image image{.width = info.width, .height = info.height, .channels = info.channels};
-  image.pixels.resize(static_cast<size_t>(info.width * info.height * info.channels));
+  set_size(image, file.info());
   file.read(image.pixels.data());
-  return image;
 }
 
 std::string encode_png(const Image& image) {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "image/codec.h"
+#include "image/weighted_sums.h"
 
 namespace gantrain {
 
@@ -44,12 +46,6 @@ double filter_at(Filter filter, double x) {
   }
 }
 
-// One output pixel is the sum of weights[k] * input[first + k].
-struct Taps {
-  int64_t first = 0;
-  std::vector<float> weights;
-};
-
 // Part [start, start + length) of an axis, brought to `count` pixels.
 struct Axis {
   double start = 0;
@@ -59,52 +55,61 @@ struct Axis {
 };
 
 // Pillow's precompute_coeffs: the filter widens with the scale, and is cut at the borders.
-std::vector<Taps> taps_of(const Axis& axis, Filter filter) {
+Taps taps_of(const Axis& axis, Filter filter) {
   const double scale = axis.length / static_cast<double>(axis.count);
   const double widen = std::max(scale, 1.0);
   const double support = support_of(filter) * widen;
   const auto lowest = static_cast<int64_t>(std::floor(axis.start));
   const auto highest =
       std::min(static_cast<int64_t>(std::ceil(axis.start + axis.length)), axis.limit);
-  std::vector<Taps> taps(static_cast<size_t>(axis.count));
+  Taps taps;
+  taps.most = static_cast<int64_t>(std::ceil(2 * support)) + 1;
+  taps.weights.resize(static_cast<size_t>(axis.count * taps.most));
+  std::vector<double> weights(static_cast<size_t>(taps.most));
   for (int64_t i = 0; i < axis.count; ++i) {
     const double center = axis.start + (static_cast<double>(i) + 0.5) * scale;
     const int64_t first = std::max(static_cast<int64_t>(center - support + 0.5), lowest);
     const int64_t last = std::min(static_cast<int64_t>(center + support + 0.5), highest);
-    std::vector<double> weights;
+    const int64_t count = std::min(std::max<int64_t>(last - first, 0), taps.most);
     double sum = 0;
-    for (int64_t k = first; k < last; ++k) {
-      weights.push_back(filter_at(filter, (static_cast<double>(k) - center + 0.5) / widen));
-      sum += weights.back();
+    for (int64_t k = 0; k < count; ++k) {
+      double& weight = weights[static_cast<size_t>(k)];
+      weight = filter_at(filter, (static_cast<double>(first + k) - center + 0.5) / widen);
+      sum += weight;
     }
-    Taps& tap = taps[static_cast<size_t>(i)];
-    tap.first = first;
-    for (const double weight : weights) tap.weights.push_back(static_cast<float>(weight / sum));
+    taps.first.push_back(first);
+    taps.count.push_back(count);
+    for (int64_t k = 0; k < count; ++k) {
+      taps.weights[static_cast<size_t>(i * taps.most + k)] =
+          static_cast<float>(weights[static_cast<size_t>(k)] / sum);
+    }
   }
   return taps;
 }
 
-// Rows as float, colours times alpha where there is alpha.
-template <int kChannels>
-void to_float(const uint8_t* in, int64_t count, float* out) {
-  constexpr int kColors = kChannels % 2 == 0 ? kChannels - 1 : kChannels;
-  for (int64_t i = 0; i < count; ++i, in += kChannels, out += kChannels) {
-    const float alpha = kColors < kChannels ? static_cast<float>(in[kChannels - 1]) / 255 : 1;
-    for (int c = 0; c < kColors; ++c) out[c] = static_cast<float>(in[c]) * alpha;
-    if (kColors < kChannels) out[kChannels - 1] = static_cast<float>(in[kChannels - 1]);
+// The pixels from `first` up to `last` that the taps of an axis touch; the taps then count from 0.
+struct Touched {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+Touched move_to_start(Taps& taps) {
+  Touched touched{taps.first.front(), 0};
+  for (const int64_t first : taps.first) touched.first = std::min(touched.first, first);
+  for (size_t i = 0; i < taps.first.size(); ++i) {
+    touched.last = std::max(touched.last, taps.first[i] + taps.count[i]);
+    taps.first[i] -= touched.first;
   }
+  return touched;
 }
 
+// Numbers of [pixels, kChannels] with an alpha channel as float, the colours times alpha.
 template <int kChannels>
-void across(const float* in, const std::vector<Taps>& taps, float* out) {
-  for (const Taps& tap : taps) {
-    float sum[kChannels] = {};
-    const float* from = in + tap.first * kChannels;
-    for (const float weight : tap.weights) {
-      for (int c = 0; c < kChannels; ++c) sum[c] += weight * from[c];
-      from += kChannels;
-    }
-    out = std::copy_n(sum, kChannels, out);
+void premultiply(const uint8_t* in, int64_t pixels, float* out) {
+  for (int64_t i = 0; i < pixels; ++i, in += kChannels, out += kChannels) {
+    const float alpha = static_cast<float>(in[kChannels - 1]) / 255;
+    for (int c = 0; c < kChannels - 1; ++c) out[c] = static_cast<float>(in[c]) * alpha;
+    out[kChannels - 1] = static_cast<float>(in[kChannels - 1]);
   }
 }
 
@@ -126,72 +131,79 @@ void to_bytes(const float* in, int64_t count, uint8_t* out) {
   }
 }
 
-void add_scaled(const float* in, float weight, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] += weight * in[i];
-}
-
 // Down first, then across: sums of whole rows run at the speed of memory, and few rows are left
-// for the slower sums within a row. Each input row is read once and added to the rows it touches.
+// for the slower sums within a row.
 template <int kChannels>
-void resample(const Image& image,
-              const std::vector<Taps>& columns,
-              const std::vector<Taps>& rows,
-              Image& out) {
-  const int64_t width = image.width * kChannels;
-  std::vector<float> line(static_cast<size_t>(width));
-  std::vector<float> sums(static_cast<size_t>(width * out.height));
-  size_t touched = 0;  // rows before it are complete, since taps only move on
-  for (int64_t y = rows.front().first; y < image.height && touched < rows.size(); ++y) {
-    to_float<kChannels>(&image.pixels[static_cast<size_t>(y * width)], image.width, line.data());
-    for (size_t row = touched; row < rows.size() && rows[row].first <= y; ++row) {
-      const auto tap = static_cast<size_t>(y - rows[row].first);
-      if (tap < rows[row].weights.size()) {
-        add_scaled(
-            line.data(), rows[row].weights[tap], width, &sums[row * static_cast<size_t>(width)]);
-      } else if (row == touched) {
-        ++touched;
-      }
+void resample(const ImageView& image, Taps columns, Taps rows, Image& out) {
+  const Touched x = move_to_start(columns);
+  const Touched y = move_to_start(rows);
+  const int64_t width = (x.last - x.first) * kChannels;
+  const int64_t stride = image.width * kChannels;
+  const uint8_t* corner = image.pixels + y.first * stride + x.first * kChannels;
+  std::vector<float> premultiplied;
+  if constexpr (kChannels % 2 == 0) {
+    premultiplied.resize(static_cast<size_t>((y.last - y.first) * width));
+    for (int64_t row = 0; row < y.last - y.first; ++row) {
+      premultiply<kChannels>(
+          corner + row * stride, width / kChannels, premultiplied.data() + row * width);
     }
   }
+  std::vector<float> line(static_cast<size_t>(width) + 4);
   std::vector<float> result(static_cast<size_t>(out.width * kChannels));
-  for (int64_t y = 0; y < out.height; ++y) {
-    across<kChannels>(&sums[static_cast<size_t>(y * width)], columns, result.data());
-    to_bytes<kChannels>(
-        result.data(), out.width, &out.pixels[static_cast<size_t>(y * out.width * kChannels)]);
+  for (int64_t row = 0; row < out.height; ++row) {
+    const int64_t first = rows.first[static_cast<size_t>(row)];
+    const int64_t count = rows.count[static_cast<size_t>(row)];
+    const float* weights = rows.weights_of(row);
+    if constexpr (kChannels % 2 == 0) {
+      sum_rows(premultiplied.data() + first * width, width, weights, count, width, line.data());
+    } else {
+      sum_rows(corner + first * stride, stride, weights, count, width, line.data());
+    }
+    sum_columns(line.data(), kChannels, columns, result.data());
+    to_bytes<kChannels>(result.data(), out.width, out.pixels.data() + row * out.width * kChannels);
   }
 }
 
 }  // namespace
 
-Image resize(const Image& image, const Box& box, Size size, Filter filter) {
-  check_image(image);
+Image resize(const ImageView& image, const Box& box, Size size, Filter filter) {
   const bool inside = box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
                       box.left + box.width <= static_cast<double>(image.width) &&
                       box.top + box.height <= static_cast<double>(image.height);
   if (!inside || size.width < 1 || size.height < 1) throw std::invalid_argument("resize: bad box");
-  const auto columns = taps_of({box.left, box.width, size.width, image.width}, filter);
-  const auto rows = taps_of({box.top, box.height, size.height, image.height}, filter);
-  Image out{.width = size.width, .height = size.height, .channels = image.channels};
-  out.pixels.resize(static_cast<size_t>(size.width * size.height * image.channels));
+  Taps columns = taps_of({box.left, box.width, size.width, image.width}, filter);
+  Taps rows = taps_of({box.top, box.height, size.height, image.height}, filter);
+  Image out;
+  set_size(out, {size.width, size.height, image.channels});
   switch (image.channels) {
     case 1:
-      resample<1>(image, columns, rows, out);
+      resample<1>(image, std::move(columns), std::move(rows), out);
       break;
     case 2:
-      resample<2>(image, columns, rows, out);
+      resample<2>(image, std::move(columns), std::move(rows), out);
       break;
     case 3:
-      resample<3>(image, columns, rows, out);
+      resample<3>(image, std::move(columns), std::move(rows), out);
       break;
     default:
-      resample<4>(image, columns, rows, out);
+      resample<4>(image, std::move(columns), std::move(rows), out);
   }
   return out;
 }
 
-Image resize(const Image& image, Size size, Filter filter) {
+Image resize(const ImageView& image, Size size, Filter filter) {
   const Box whole = {0, 0, static_cast<double>(image.width), static_cast<double>(image.height)};
   return resize(image, whole, size, filter);
+}
+
+Image resize(const Image& image, const Box& box, Size size, Filter filter) {
+  check_image(image);
+  return resize(view_of(image), box, size, filter);
+}
+
+Image resize(const Image& image, Size size, Filter filter) {
+  check_image(image);
+  return resize(view_of(image), size, filter);
 }
 
 }  // namespace gantrain

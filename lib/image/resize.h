@@ -32,6 +32,8 @@ struct Box {
 
 // Resamples the part `box` of `image`, or the whole image, to `size`. Pixels outside the box have
 // no influence. Alpha is premultiplied while resampling.
+Image resize(const ImageView& image, const Box& box, Size size, Filter filter);
+Image resize(const ImageView& image, Size size, Filter filter);
 Image resize(const Image& image, const Box& box, Size size, Filter filter);
 Image resize(const Image& image, Size size, Filter filter);
 

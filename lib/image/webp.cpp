@@ -44,11 +44,9 @@ ImageInfo webp_info(std::string_view bytes, const std::string& name) {
       .width = features.width, .height = features.height, .channels = features.has_alpha ? 4 : 3};
 }
 
-Image decode_webp(std::string_view bytes, const std::string& name) {
+void decode_webp(std::string_view bytes, const std::string& name, Image& image) {
   const ImageInfo info = webp_info(bytes, name);
-  Image image{.width = info.width, .height = info.height, .channels = info.channels};
-  image.pixels.resize(static_cast<size_t>(info.width * info.height * info.channels));
-
+  set_size(image, info);
   WebPDecoderConfig config;
   WebPInitDecoderConfig(&config);
   config.output.colorspace = info.channels == 4 ? MODE_RGBA : MODE_RGB;
@@ -61,7 +59,6 @@ Image decode_webp(std::string_view bytes, const std::string& name) {
   if (status != VP8_STATUS_OK) {
     fail(Exit::kInput, "{}: broken WebP: {}", name, reason_of(status));
   }
-  return image;
 }
 
 std::string encode_webp(const Image& image, int quality) {

@@ -2,12 +2,14 @@
 #include "data/loader.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <set>
 #include <thread>
 
 #include "data/sampler.h"
@@ -29,7 +31,8 @@ class Numbered final : public Dataset {
   int64_t label(int64_t index) const override { return index % 7; }
   std::string description() const override { return "numbered"; }
   Image load(int64_t index) const override {
-    if (index == bad) fail(Exit::kInput, "picture {}", index);
+    if (index == bad || index == worse) fail(Exit::kInput, "picture {}", index);
+    ++begun;
     while (closed) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     sigset_t blocked;
@@ -43,8 +46,10 @@ class Numbered final : public Dataset {
 
   bool with_labels = true;
   int64_t bad = -1;
+  int64_t worse = -1;
   double seconds = 0;
   std::atomic<bool> closed = false;  // no load ends while it is
+  mutable std::atomic<int> begun = 0;
   mutable std::atomic<int> loads = 0;
   mutable std::atomic<bool> signals_open = false;
 };
@@ -206,12 +211,27 @@ TEST_CASE("LoaderTellsHowLongItWaited") {
   const auto dataset = std::make_shared<Numbered>();
   dataset->seconds = 0.05;
   const double start = monotonic_seconds();
-  Loader loader(dataset, with_workers(2), 0, {}, 0, 8);
+  Loader loader(dataset, with_workers(1), 0, {}, 0, 8);
   const double asked = monotonic_seconds();
   CHECK(asked - start + loader.next().waited >= 0.4);
   const double before = monotonic_seconds();
   const double waited = loader.next().waited;
   CHECK(waited <= monotonic_seconds() - before);
+}
+
+TEST_CASE("WorkersShareThePicturesOfABatch") {
+  const auto dataset = std::make_shared<Numbered>();
+  dataset->closed = true;  // four threads wait in four pictures of one batch
+  Loader loader(dataset, with_workers(4), 0, {}, 0, 4);
+  const double end = monotonic_seconds() + 60;
+  while (dataset->begun < 4 && monotonic_seconds() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(dataset->begun == 4);
+  dataset->closed = false;
+  const Sampler sampler(kPrime, 0, false);
+  const auto own = indices(loader.next());
+  for (int64_t i = 0; i < 4; ++i) CHECK(own[static_cast<size_t>(i)] == sampler.index(i));
 }
 
 TEST_CASE("LoaderEndsInTheMiddleOfABatch") {
@@ -222,6 +242,38 @@ TEST_CASE("LoaderEndsInTheMiddleOfABatch") {
     wait_for_loads(*dataset, 2);
   }
   CHECK(dataset->loads < 200);  // of the 800 of two batches
+}
+
+TEST_CASE("TheFirstPictureOfABatchThatFailsIsTheOneThatIsNamed") {
+  const auto dataset = std::make_shared<Numbered>();
+  const Sampler sampler(kPrime, 2, false);
+  dataset->bad = sampler.index(5);
+  dataset->worse = sampler.index(30);
+  Loader loader(dataset, with_workers(4), 2, {}, 0, 40);
+  const std::string named = fmt::format("picture {}", dataset->bad);
+  CHECK_THROWS_WITH(loader.next(), named);
+  CHECK_THROWS_WITH(loader.next(), named);
+}
+
+TEST_CASE("MemoryOfABatchIsUsedAgainOnceNobodyHoldsIt") {
+  const auto dataset = std::make_shared<Numbered>();
+  const int64_t workers = GENERATE(0, 2);
+  Loader loader(dataset, with_workers(workers), 0, {}, 0, 8);
+  std::set<const void*> seen;
+  for (int i = 0; i < 40; ++i) seen.insert(loader.next().images.data_ptr());
+  CHECK(seen.size() <= 5);
+}
+
+TEST_CASE("BatchesThatAreHeldKeepTheirPictures") {
+  const auto dataset = std::make_shared<Numbered>();
+  const Sampler sampler(kPrime, 0, false);
+  Loader loader(dataset, with_workers(GENERATE(0, 3)), 0, {}, 0, 8);
+  std::vector<at::Tensor> views;  // of the same memory, without the batch itself
+  for (int i = 0; i < 20; ++i) views.push_back(loader.next().images.view({8, 4}));
+  for (int64_t i = 0; i < 160; ++i) {
+    const int first = views[static_cast<size_t>(i / 8)][i % 8][0].item<uint8_t>();
+    CHECK(first == sampler.index(i));
+  }
 }
 
 TEST_CASE("BatchSmallerThanTheWorldIsABug") {

@@ -43,6 +43,7 @@ TEST_CASE("EveryDataOptionIsListedOnce") {
                                       "verify",
                                       "fit",
                                       "filter",
+                                      "scaled_jpeg",
                                       "synth_size",
                                       "cache_mb"});
 }

@@ -87,6 +87,62 @@ TEST_CASE("JpegOrientationOutOfRangeIsIgnored") {
   CHECK(jpeg_orientation(with_orientation(bytes, 0, false)) == 1);
 }
 
+TEST_CASE("JpegIsShrunkAsFarAsItIsStillLargeEnough") {
+  const std::string bytes = encode_jpeg(test_picture(192, 128, 3));
+  Image image;
+  const auto width = [&](const NeededSize& needed) {
+    decode_image(bytes, "a.jpg", needed, image);
+    CHECK(image.width * 128 == image.height * 192);
+    return image.width;
+  };
+  CHECK(width({}) == 192);
+  CHECK(width({.shorter = 65, .longer = 1}) == 192);
+  CHECK(width({.shorter = 64, .longer = 1}) == 96);
+  CHECK(width({.shorter = 1, .longer = 49}) == 96);
+  CHECK(width({.shorter = 32, .longer = 48}) == 48);
+  CHECK(width({.shorter = 1, .longer = 1}) == 24);
+  CHECK(width({.shorter = 1, .longer = 1, .square = true}) == 24);  // it begins at pixel 4 of 24
+}
+
+TEST_CASE("JpegIsShrunkOnlyWhereEdgesStayBetweenPixels") {
+  const auto width = [](int64_t wide, int64_t high, bool square) {
+    Image image;
+    const std::string bytes = encode_jpeg(test_picture(wide, high, 3));
+    decode_image(bytes, "a.jpg", {.shorter = 1, .longer = 1, .square = square}, image);
+    return image.width;
+  };
+  CHECK(width(100, 64, false) == 25);
+  CHECK(width(101, 64, false) == 101);
+  CHECK(width(64, 50, false) == 32);
+  CHECK(width(72, 64, false) == 9);
+  CHECK(width(72, 64, true) == 18);  // the square begins 4 pixels from the left
+}
+
+TEST_CASE("JpegThatIsShrunkLooksLikeTheWholeOne") {
+  const std::string bytes = encode_jpeg(quarters());
+  Image image;
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::string turned = with_orientation(bytes, orientation, true);
+    decode_image(turned, "a.jpg", {.shorter = 8, .longer = 16}, image);
+    CHECK(image.width == (orientation < 5 ? 8 : 16));
+    CHECK(arrangement(image) == arrangement(decode_image(turned, "a.jpg")));
+  }
+}
+
+TEST_CASE("MemoryOfADecodedPictureIsUsedAgainAndLeavesNoTrace") {
+  const std::string jpeg = encode_jpeg(test_picture(40, 24, 3));
+  const std::string small = encode_png(test_picture(9, 5, 4));
+  Image image;
+  decode_image(jpeg, "a.jpg", {}, image);
+  const uint8_t* memory = image.pixels.data();
+  CHECK_FALSE(input_error([&] { decode_image(jpeg.substr(0, 400), "a.jpg", {}, image); }).empty());
+  decode_image(small, "a.png", {}, image);
+  CHECK(image.pixels == test_picture(9, 5, 4).pixels);
+  decode_image(jpeg, "a.jpg", {}, image);
+  CHECK(image.pixels.data() == memory);
+  CHECK(image.pixels == decode_image(jpeg, "a.jpg").pixels);
+}
+
 TEST_CASE("JpegCutOffAnywhereIsRefusedByName") {
   const std::string bytes = encode_jpeg(test_picture(24, 24, 3), 80);
   CHECK(accepted_beginnings(bytes, decode_bytes) == 0);
