@@ -18,6 +18,8 @@ struct Present {
   std::vector<Computed>* seen = nullptr;
   std::string block;
   const char* island = nullptr;  // why computing in float32, or null
+  ProductRecord* record = nullptr;
+  double weight = 1;  // of a product in `record`
 };
 
 Present& present() {
@@ -66,8 +68,34 @@ AutocastDisabled::~AutocastDisabled() { present().island = before_; }
 bool in_float32() { return present().island != nullptr; }
 
 bool autocast_is_on() {
-  return at::autocast::is_autocast_enabled(at::kCPU) ||
+  return chooses_products() || at::autocast::is_autocast_enabled(at::kCPU) ||
          at::autocast::is_autocast_enabled(at::kCUDA);
+}
+
+ProductRecording::ProductRecording(ProductRecord& record, double weight) {
+  if (present().record != nullptr) throw std::logic_error("a recording inside another one");
+  present().record = &record;
+  present().weight = weight;
+}
+
+ProductRecording::~ProductRecording() { present().record = nullptr; }
+
+bool chooses_products() {
+  const Present& now = present();
+  return now.precision != nullptr && now.precision->choice != nullptr && now.island == nullptr;
+}
+
+bool lowers_product(const Product& product, const ProductUses& once) {
+  const Present& now = present();
+  if (now.record != nullptr) {
+    ProductUses& uses = (*now.record)[product];
+    uses.samples = std::max(uses.samples, once.samples);
+    uses.forward += now.weight * once.forward;
+    uses.input_gradient += now.weight * once.input_gradient;
+    uses.weight_gradient += now.weight * once.weight_gradient;
+  }
+  const auto chosen = now.precision->choice->find(product);
+  return chosen != now.precision->choice->end() && chosen->second;
 }
 
 BlockScope::BlockScope(std::string_view name) {

@@ -5,10 +5,13 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/product_choice.h"
 
 namespace gantrain {
 
@@ -18,6 +21,10 @@ struct ForwardPrecision {
   std::optional<at::ScalarType> autocast_type;
   // Networks and blocks that stay in float32 with everything inside them: "G", "D.b4".
   std::vector<std::string> keep_float32;
+  // On a CPU, without autocast: which convolutions and matrix products round their operands to
+  // bfloat16. Their results have the type of their inputs, and all other operators compute in the
+  // types that they are given. Null: none is chosen.
+  std::shared_ptr<const ProductChoice> choice = nullptr;
 };
 
 // The type that a block's convolutions and products computed in, and the reason where it is not the
@@ -65,8 +72,26 @@ class AutocastDisabled {
 // Whether this thread is inside such an object.
 bool in_float32();
 
-// Whether autocast is on in this thread, for the CPU or a GPU.
+// Whether something may be lowered here: autocast is on in this thread, for the CPU or a GPU, or
+// products choose their types (chooses_products()).
 bool autocast_is_on();
+
+// While this object lives, each product of this thread that chooses its type is counted in
+// `record`, `weight` times. Objects must not be nested.
+class ProductRecording {
+ public:
+  ProductRecording(ProductRecord& record, double weight);
+  ~ProductRecording();
+  ProductRecording(const ProductRecording&) = delete;
+  ProductRecording& operator=(const ProductRecording&) = delete;
+};
+
+// Whether this forward pass has a choice of types by product (ForwardPrecision::choice), and does
+// not have to compute in float32 here.
+bool chooses_products();
+// Where it has: returns whether that product computes in bfloat16. `once`, what one call needs, is
+// counted by a ProductRecording.
+bool lowers_product(const Product& product, const ProductUses& once);
 
 // While this object lives, this thread's layers belong to the block `name` inside the block around
 // it. A block that ForwardPrecision::keep_float32 names computes in float32. The name "" opens no

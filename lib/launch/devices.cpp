@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/devices.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <set>
 
 #include "launch/foreign.h"
+#include "util/cores.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -37,19 +36,6 @@ int64_t masked(const std::string& mask, int64_t devices) {
     seen.insert(id);
   }
   return static_cast<int64_t>(seen.size());
-}
-
-int64_t cores() {
-  // Machines with more than 1024 cores need a larger mask than cpu_set_t.
-  for (int capacity = CPU_SETSIZE; capacity <= 1 << 20; capacity *= 4) {
-    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
-    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    const int64_t count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return std::max<int64_t>(count, 1);
-  }
-  return 1;
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ int64_t threads_per_rank(const LaunchOptions& options, const Env& env, int64_t l
   const std::string said = split(variable(env, "OMP_NUM_THREADS"), ',').front();
   const int64_t user = parse_int(trim(said)).value_or(0);
   if (user >= 1) return user;
-  return std::max<int64_t>(cores() / std::max<int64_t>(local_world_size, 1), 1);
+  return std::max<int64_t>(usable_cores() / std::max<int64_t>(local_world_size, 1), 1);
 }
 
 }  // namespace gantrain

@@ -33,6 +33,7 @@ struct LaunchOptions {
   Duration hang_timeout{600};
   Duration grace{30};
   std::optional<int64_t> threads;  // none: cores of the affinity mask / ranks of this node
+  std::optional<int64_t> keep_mb;  // none: a quarter more than was in use
   Patience patience;               // not a key
 };
 
@@ -48,6 +49,11 @@ void fields(LaunchOptions& o, Field&& field) {
   field("hang_timeout", o.hang_timeout, at_least(0), "end a run without progress; 0: never");
   field("grace", o.grace, at_least(0), "time to save at Ctrl-C or SIGTERM before ranks are killed");
   field("threads", o.threads, at_least(1), "threads per rank; auto: cores / ranks of this node");
+  field("keep_mb",
+        o.keep_mb,
+        between(0, 1e9),
+        "MB of freed tensors that a rank on a CPU keeps for reuse; auto: a quarter of what was in "
+        "use; 0: none");
 }
 
 }  // namespace gantrain

@@ -98,6 +98,43 @@ TEST_CASE("ABlockNotesOnceWhatItComputesInAndWhy") {
         std::vector<Computed>{{"D.b16", at::kBFloat16, ""}, {"D.b4", at::kFloat, "scores"}});
 }
 
+TEST_CASE("ProductsChooseTheirTypesWhereNothingAsksForFloat32") {
+  const Product one, other{Product::Kind::kLinear};
+  ForwardPrecision precision{std::nullopt, {"D"}};
+  precision.choice = std::make_shared<ProductChoice>(ProductChoice{{one, true}, {other, false}});
+  CHECK_FALSE(chooses_products());
+  const AutocastScope pass(precision, at::kCPU);
+  CHECK(chooses_products());
+  CHECK(autocast_is_on());
+  CHECK(product_type() == at::kFloat);  // LibTorch's autocast is not on
+  CHECK(lowers_product(one, {}));
+  CHECK_FALSE(lowers_product(other, {}));
+  CHECK_FALSE(lowers_product({Product::Kind::kConvTranspose2d}, {}));  // not listed
+  const BlockScope kept("D");
+  CHECK_FALSE(chooses_products());
+}
+
+TEST_CASE("ARecordingCountsUsesByTheirWeight") {
+  const Product product;
+  ForwardPrecision precision;
+  precision.choice = std::make_shared<ProductChoice>();
+  const AutocastScope pass(precision, at::kCPU);
+  ProductRecord record;
+  {
+    const ProductRecording counted(record, 0.5);
+    lowers_product(product, {8, 1, 1, 0});
+    lowers_product(product, {4, 1, 0, 1});
+    CHECK_THROWS(ProductRecording(record, 1));
+  }
+  lowers_product(product, {8, 1, 1, 1});
+  REQUIRE(record.size() == 1);
+  const ProductUses& uses = record.at(product);
+  CHECK(uses.samples == 8);
+  CHECK(uses.forward == 1);
+  CHECK(uses.input_gradient == 0.5);
+  CHECK(uses.weight_gradient == 0.5);
+}
+
 TEST_CASE("WhatIsKeptInFloat32IsSoWithAllThatIsInsideIt") {
   const ForwardPrecision half{at::kBFloat16, {"G.synthesis", "D.b4"}};
   const AutocastScope lowered(half, at::kCPU);
