@@ -6,8 +6,10 @@ namespace gantrain {
 const char* const kAmpHelp =
     R"(Mixed precision: convolutions and matrix products in half precision, weights in float32.
 
---amp                        fp16 on GPUs, bf16 on a CPU, with any preset
---amp=fp16, --amp=bf16       one of them; fp16 on a CPU rounds operands and results to fp16
+--amp                        with any preset: fp16 on GPUs; on a CPU bf16 for those convolutions and
+                             products that it makes faster there, measured once as the run begins
+--amp=fp16, --amp=bf16       one of them, for all; fp16 on a CPU rounds operands and results to fp16, and
+                             a run is warned where bf16 on its CPU is slower than float32
 --amp=off                    float32 (the default)
 --loss-scale dynamic|512     with fp16: of each network by itself; auto is dynamic
 --set precision.KEY=VALUE    initial_scale, growth_factor, backoff_factor, growth_interval: the rule of
@@ -16,6 +18,8 @@ const char* const kAmpHelp =
                              networks or blocks that stay in float32; --dry-run=full lists the blocks
 --set precision.mode=blocks  StyleGAN2's own way: fp16 in its stylegan2.num_fp16_res top resolutions,
                              activations within +-stylegan2.conv_clamp, no loss scale unless one is given
+--set precision.cpu_choice=V what --amp chose on a CPU: float32, bfloat16 (all, by autocast) or the list
+                             in a run's config.json, for another run with the same types
 --set precision.tf32=on      TensorFloat-32 for what is float32 on a GPU
 --set optim.clip_norm=X      and optim.clip_value: after unscaling
 --set train.on_nonfinite=stop

@@ -2,8 +2,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
-#include <fstream>
-
+#include "bench_numbers.h"
 #include "bench_peer.h"
 #include "local_world.h"
 #include "recipes.h"
@@ -31,13 +30,6 @@ constexpr std::array<Way, 4> kWays = {{{"wrapper", "wrapper", "net"},
                                        {"dynamic, whole", "dynamic", "whole"},
                                        {"flat", "flat", "net"}}};
 constexpr const Way& kDefault = kWays[1];
-
-// Processes that want to run, of the last minute: what disturbs the clock.
-double load() {
-  double value = 0;
-  std::ifstream("/proc/loadavg") >> value;
-  return value;
-}
 
 // In children of this process, which must not call LibTorch itself.
 std::vector<StepTimes> measure(const Json& config_json,
@@ -145,11 +137,6 @@ struct Cost {
   double cpu = 0;
 };
 
-Json ratio_json(const std::vector<double>& ratios) {
-  const Interval ratio = mean_ratio(ratios);
-  return {{"ratio", ratio.middle}, {"interval", {ratio.low, ratio.high}}};
-}
-
 // Ours (the default way) and the peer's in pairs, in the order AB BA AB ...
 Json compare(const BenchNet& net,
              const BenchWorld& world,
@@ -182,18 +169,12 @@ Json compare(const BenchNet& net,
     seconds.push_back(ours.seconds / theirs.seconds);
     cpu.push_back(ours.cpu / theirs.cpu);
   }
-  result.update(ratio_json(seconds));
-  result["cpu"] = ratio_json(cpu);
+  result.update(ratio_of(seconds));
+  result["cpu"] = ratio_of(cpu);
   return result;
 }
 
 void print_comparison(const Json& c) {
-  const auto text = [](const Json& ratio) {
-    return fmt::format("{:.3f} ({:.3f} .. {:.3f})",
-                       ratio.at("ratio").get<double>(),
-                       ratio.at("interval")[0].get<double>(),
-                       ratio.at("interval")[1].get<double>());
-  };
   fmt::print(
       "\n{} ranks, batch {}: {} against PyTorch {}'s DistributedDataParallel: {} of its time, "
       "{} of its processor time (95 % intervals, {} pairs)\n",
@@ -201,24 +182,24 @@ void print_comparison(const Json& c) {
       c.at("batch").get<int64_t>(),
       kDefault.name,
       c.at("torch").get<std::string>(),
-      text(c),
-      text(c.at("cpu")),
+      ratio_text(c),
+      ratio_text(c.at("cpu")),
       c.at("pairs").size());
 }
 
 }  // namespace
 
 int bench_ddp(const BenchDdpRequest& request) {
-  const Peer peer{request.python, request.script};
+  const Peer peer{request.python, request.script, request.unset};
   const bool wanted = request.pairs > 0;
   const std::string reason = wanted ? why_not(peer, "2.11") : "--pairs 0";
-  Json result = {{"bench", "ddp"}, {"load", {load()}}, {"nets", Json::array()}};
+  Json result = {{"bench", "ddp"}, {"load", {load_average()}}, {"nets", Json::array()}};
   fmt::print(
       "exposed: share of the step in which nothing computes, because the last rank has launched "
       "its last collective;\nskew: what the other ranks wait for that one besides; cpu: processor "
       "time of a "
       "rank. load {:.1f}\n",
-      load());
+      load_average());
   for (const BenchNet& net : request.nets) {
     fmt::print("\n{}\n", net.about);
     Json row = {{"name", net.name}, {"worlds", Json::array()}, {"peer", Json::array()}};
@@ -239,7 +220,7 @@ int bench_ddp(const BenchDdpRequest& request) {
     fmt::print("\nnot compared with PyTorch: {}\n", reason);
     result["peer_skipped"] = reason;
   }
-  result["load"].push_back(load());
+  result["load"].push_back(load_average());
   if (request.json) fmt::print("{}\n", result.dump());
   return 0;
 }

@@ -5,10 +5,14 @@
 #include <map>
 #include <numeric>
 
+#include "core/cpu_memory.h"
 #include "data/options.h"
 #include "dtype_table.h"
+#include "launch/options.h"
 #include "recipes.h"
 #include "resolve.h"
+#include "train/cpu_precision.h"
+#include "train/mixed_precision.h"
 #include "train/options.h"
 #include "train/stage_plan.h"
 #include "train/training_step.h"
@@ -94,6 +98,27 @@ int64_t probed_batch(int64_t micro_batch, int64_t resolution) {
   return std::min(micro_batch, std::clamp<int64_t>(512 / resolution, 2, 16));
 }
 
+// Decides what a run with --amp on a CPU computes in, as the run itself would, and adds "products"
+// (what was measured) and "amp" (what was decided, in one line).
+void probe_precision(Json& all,
+                     const Config& config,
+                     PrecisionOptions precision,
+                     TrainingStep& step,
+                     int64_t world) {
+  const std::vector<TrainedSize> sizes =
+      trained_sizes(step,
+                    config.read<TrainOptions>("train."),
+                    world,
+                    config.read<DataOptions>("data.").resolution);
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, /*timeout_seconds=*/60);
+  const CpuPrecision decided = decide_cpu_precision(step, precision, sizes, *group, std::nullopt);
+  precision.cpu_choice = decided.choice;
+  const std::string line = describe_precision(precision, at::kCPU);
+  if (!line.empty()) all["amp"] = line + decided.detail;
+  all["products"] = product_table(decided.measured, decided.choice);
+  if (!decided.warning.empty()) warn("{}", decided.warning);
+}
+
 // Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
 void probe_stages(
     Json& all, const Config& config, TrainingStep& step, int64_t world, Prober& prober) {
@@ -135,10 +160,8 @@ Config probe_config(const Config& config, int64_t world, bool cuda) {
   for (const char* key : {"train.micro_batch", "train.accumulate", "G.accumulate", "D.accumulate"})
     probe.set(key, "auto", "probe");
   const auto precision = config.read<PrecisionOptions>("precision.");
-  if (precision.amp == Amp::kAuto) {  // what it is on the device of the run
-    const bool half = compute_type(precision, cuda) == ComputeType::kFloat16;
-    probe.set("precision.amp", half ? "fp16" : "bf16", "probe");
-  }
+  // What it is on the device of the run. On a CPU it is measured.
+  if (precision.amp == Amp::kAuto && cuda) probe.set("precision.amp", "fp16", "probe");
   return probe;
 }
 
@@ -198,6 +221,7 @@ int describe(const DescribeRequest& request) {
   const Config config = config_from_json(request.config);
   const int64_t world = request.world;
   at::set_num_threads(static_cast<int>(request.threads));
+  keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
   const auto data = config.read<DataOptions>("data.");
   const int64_t channels = data.channels.value_or(3);
   const Config probe = probe_config(config, world, request.cuda);
@@ -223,6 +247,7 @@ int describe(const DescribeRequest& request) {
   const bool json = request.json;
   if (!json) print_networks(all);
   info("timing a few iterations on this machine's CPU");
+  probe_precision(all, config, probe.read<PrecisionOptions>("precision."), step, world);
   Prober prober(step, channels);
   probe_stages(all, config, step, world, prober);
   all["compute"] = dtype_table(
@@ -232,6 +257,7 @@ int describe(const DescribeRequest& request) {
     fmt::print("{}\n", all.dump());
   } else {
     print_dtypes(all["compute"]);
+    print_products(all);
     fmt::print("\n");
     print_times(all);
   }

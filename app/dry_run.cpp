@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "launch/devices.h"
+#include "launch/idle_threads.h"
 #include "schema.h"
 #include "train/stage_plan.h"
 #include "util/text.h"
@@ -70,6 +72,14 @@ void print_ramps(const Config& config) {
   }
 }
 
+// What a rank computes with: "2 threads a rank, idle threads ...".
+std::string threads_text(const Launch& launch) {
+  const Env env = current_environment();
+  const int64_t threads = threads_per_rank(launch.options, env, launch.world.ranks.local_world);
+  return fmt::format(
+      "{} thread{} a rank, {}", threads, threads == 1 ? "" : "s", idle_threads(env).text);
+}
+
 }  // namespace
 
 int dry_run(const Launch& launch, bool json) {
@@ -96,6 +106,7 @@ int dry_run(const Launch& launch, bool json) {
                        {"device", device},
                        {"backend", backend},
                        {"environment", launch.world.source},
+                       {"threads", threads_text(launch)},
                        {"chosen", launch.chosen}};
     fmt::print("{}\n", out.dump());
     return 0;
@@ -125,6 +136,7 @@ int dry_run(const Launch& launch, bool json) {
              launch.world.source,
              device,
              plan.world == 1 ? "none" : backend);
+  fmt::print("{}\n", threads_text(launch));
   return 0;
 }
 

@@ -62,4 +62,38 @@ void print_dtypes(const Json& table) {
   }
 }
 
+Json product_table(const std::vector<ProductTimes>& measured, const std::string& choice) {
+  const ProductChoice chosen = choice_from(choice).value_or(ProductChoice());
+  Json table = Json::array();
+  for (const ProductTimes& times : measured) {
+    const auto found = chosen.find(times.product);
+    const bool lowered = found != chosen.end() && found->second;
+    table.push_back({{"product", to_text(times.product)},
+                     {"float32", times.float32},
+                     {"bfloat16", times.bfloat16},
+                     {"computes", lowered ? "bfloat16" : "float32"}});
+  }
+  return table;
+}
+
+void print_products(const Json& report) {
+  if (report.contains("amp")) fmt::print("\namp: {}\n", text_of(report["amp"]));
+  const Json& table = report["products"];
+  if (table.empty()) return;
+  fmt::print("\n{:<58} {:>10} {:>11} {:>6}  computes in\n",
+             "ms of an iteration",
+             "float32",
+             "bfloat16",
+             "ratio");
+  for (const Json& row : table) {
+    const auto full = row["float32"].get<double>(), lowered = row["bfloat16"].get<double>();
+    fmt::print("{:<58} {:>10.2f} {:>11.2f} {:>6.2f}  {}\n",
+               text_of(row["product"]),
+               full * 1e3,
+               lowered * 1e3,
+               lowered / full,
+               text_of(row["computes"]));
+  }
+}
+
 }  // namespace gantrain

@@ -23,6 +23,7 @@ struct TrainRequest {
   int64_t gpus = 0;                          // GPUs that this node's ranks can use
   BackendKind backend = BackendKind::kGloo;  // kGloo or kNccl
   double started = 0;                        // monotonic_seconds() when the command began
+  int64_t sharers = 1;                       // ranks that are forked once the data set is open
   Level level = Level::kInfo;                // of messages on standard error
 };
 
@@ -36,6 +37,7 @@ void fields(TrainRequest& r, Field&& field) {
   field("gpus", r.gpus);
   field("backend", r.backend);
   field("started", r.started);
+  field("sharers", r.sharers);
   field("level", r.level);
 }
 

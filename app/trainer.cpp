@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "config/message.h"
+#include "core/cpu_memory.h"
 #include "launch/devices.h"
 #include "launch/rank.h"
 #include "quiet.h"
@@ -103,6 +104,7 @@ int run(const RankContext& context, const TrainRequest& request) {
   }
   const at::Device device = take_device(context, request);
   at::set_num_threads(static_cast<int>(context.threads));
+  if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
   return static_cast<int>(train({.config = config,
                                  .rendezvous = context.rendezvous,
                                  .backend = request.backend,
@@ -124,7 +126,7 @@ extern "C" void gantrain_prepare(const char* request_json) {
   using namespace gantrain;
   const auto request = message_from<TrainRequest>(Json::parse(request_json));
   const Config config = config_from_json(request.config);
-  prepared_dataset() = open_dataset(config.read<DataOptions>("data."));
+  prepared_dataset() = open_dataset(config.read<DataOptions>("data."), {}, request.sharers);
 }
 
 extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const char* request_json) {
@@ -149,6 +151,10 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "describe") return describe(message_from<DescribeRequest>(request));
     if (name == "doctor") return doctor(message_from<DoctorRequest>(request));
     if (name == "bench ddp") return bench_ddp(message_from<BenchDdpRequest>(request));
+    if (name == "bench step") return bench_step(message_from<BenchStepRequest>(request));
+    if (name == "bench ops") return bench_ops(message_from<BenchOpsRequest>(request));
+    if (name == "bench data") return bench_data(message_from<BenchDataRequest>(request));
+    if (name == "bench save") return bench_save(message_from<BenchSaveRequest>(request));
   } catch (const c10::Error& e) {
     throw std::runtime_error(text_of_error(e));
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "launch/idle_threads.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -36,6 +37,9 @@ void* trainer_handle(bool cuda) {
   static void* handle = [cuda] {
     // c10d logs what it also throws, with stack traces; the user's own setting wins.
     setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
+    // LibTorch's OpenMP reads these once, when it is loaded.
+    for (const auto& [name, value] : idle_threads(current_environment()).variables)
+      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
     const fs::path trainer = find_library(kTrainer);
     if (trainer.empty()) {
       fail(Exit::kEnvironment,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench_requests.h"
 #include "draw/requests.h"
 #include "verb_requests.h"
 
@@ -17,5 +18,9 @@ int import_model(const ImportRequest& request);
 int describe(const DescribeRequest& request);
 int doctor(const DoctorRequest& request);
 int bench_ddp(const BenchDdpRequest& request);
+int bench_step(const BenchStepRequest& request);
+int bench_ops(const BenchOpsRequest& request);
+int bench_data(const BenchDataRequest& request);
+int bench_save(const BenchSaveRequest& request);
 
 }  // namespace gantrain

@@ -1,134 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantrain bench WHAT: one row and one function here for each benchmark, which the trainer library
-// runs.
-#include <CLI/CLI.hpp>
-#include <algorithm>
+// gantrain bench WHAT: one row here and one file for each benchmark.
 #include <cstdlib>
 
+#include "bench_verbs.h"
 #include "cli.h"
-#include "config/message.h"
-#include "resolve.h"
-#include "trainer_library.h"
+#include "launch/idle_threads.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/log.h"
 #include "util/text.h"
-#include "verb_requests.h"
 
 namespace gantrain {
 
 namespace {
 
-// ---- ddp ----
-
-// A pair of networks to time.
-struct Net {
-  const char* name;
-  const char* about;
-  const char* preset;
-  std::vector<std::string> set;
-  int64_t batch;                  // of a rank
-  std::vector<std::string> peer;  // arguments of scripts/peers/ddp.py for the same; empty: none
-};
-
-const std::vector<Net>& nets() {
-  // Regularisation phases would only add arithmetic to the bytes of the main ones.
-  static const std::vector<Net> table = {
-      {"dcgan",
-       "DCGAN, 64 pixels",
-       "dcgan",
-       {"data.resolution=64", "dcgan.channels=512", "dcgan.d_channels=64"},
-       16,
-       {"--channels", "512", "--d-channels", "64"}},
-      {"stylegan2",
-       "StyleGAN2, 16 pixels, main phases",
-       "stylegan2",
-       {"data.resolution=16",
-        "stylegan2.automatic=off",
-        "stylegan2.channel_max=432",
-        "stylegan2.map_depth=2",
-        "stylegan2.pl_weight=0",
-        "stylegan2.gamma=0"},
-       8,
-       {}}};
+const std::vector<Verb>& benchmarks() {
+  static const std::vector<Verb> table = {
+      {"step",
+       "a training step, its phases and operators, beside its floor and PyTorch",
+       bench_step_verb},
+      {"ops", "operators that move memory, beside the machine's copy speed", bench_ops_verb},
+      {"launch",
+       "from nothing to the first all-reduce of N ranks, and torchrun's",
+       bench_launch_verb},
+      {"data", "the loader, beside the decoder alone and Pillow", bench_data_verb},
+      {"save", "writing a state and a model, beside writing as many bytes", bench_save_verb},
+      {"ddp", "gradient synchronisation: ways of it, and PyTorch's", bench_ddp_verb},
+  };
   return table;
 }
 
-std::vector<int64_t> numbers(const std::string& flag, const std::string& text) {
-  std::vector<int64_t> all;
-  for (const std::string& word : split(text, ',')) {
-    const auto number = parse_int(word);
-    if (!number || *number < 2 || *number > 64)
-      fail(Exit::kUsage, "{} {}: numbers from 2 to 64 with commas between", flag, text);
-    if (std::find(all.begin(), all.end(), *number) == all.end()) all.push_back(*number);
-  }
-  return all;
-}
-
-std::vector<const Net*> chosen_nets(const std::string& text) {
-  std::vector<const Net*> chosen;
-  for (const std::string& word : split(text, ',')) {
-    const auto at = std::find_if(
-        nets().begin(), nets().end(), [&](const Net& net) { return net.name == word; });
-    if (at == nets().end()) fail(Exit::kUsage, "--nets {}: there are dcgan, stylegan2", text);
-    chosen.push_back(&*at);
-  }
-  return chosen;
-}
-
-// What each rank trains, without the synchronisation, which the benchmark sets.
-Json config_of(const Net& net, int64_t ranks) {
-  ConfigSources request;
-  request.preset = net.preset;
-  for (const std::string& pair : net.set) request.flags.emplace_back("--set", pair);
-  request.flags.emplace_back("--batch", std::to_string(net.batch * ranks));
-  return resolve(request, {}).to_json();
-}
+}  // namespace
 
 std::string default_python() {
   const char* python = std::getenv("GANTRAIN_PYTHON");
   return python == nullptr || *python == 0 ? "python3" : python;
 }
 
-int bench_ddp(const std::vector<std::string>& arguments) {
-  CLI::App app(
-      "Times iterations in every way of synchronising gradients, on gloo ranks of one thread each, "
-      "and pairs the default with PyTorch's DistributedDataParallel.",
-      "gantrain bench ddp");
-  std::string ranks = "2,4", names = "dcgan,stylegan2";
-  BenchDdpRequest request;
-  request.python = default_python();
-  request.script = (executable_folder() / "../scripts/peers/ddp.py").string();
-  const CLI::Range counts(1, 10000);
-  app.add_option("--ranks", ranks, "numbers of ranks")->take_last();
-  app.add_option("--nets", names, "networks: dcgan, stylegan2")->take_last();
-  app.add_option("--rounds", request.rounds, "measurements of each way, in turns")->check(counts);
-  app.add_option("--steps", request.steps, "timed iterations of a measurement")->check(counts);
-  app.add_option("--pairs", request.pairs, "measurements of ours and the peer's; 0: no peer")
-      ->check(CLI::Range(0, 10000));
-  app.add_option("--python", request.python, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)")
-      ->take_last();
-  app.add_flag("--json", request.json, "one JSON line, last on standard output");
-  if (!parse(app, arguments)) return 0;
-  set_log({Level::kWarning, Level::kInfo, {}, ""});  // not of batches that differ from presets'
-  for (const Net* net : chosen_nets(names)) {
-    BenchNet& timed = request.nets.emplace_back(BenchNet{net->name, net->about, net->peer, {}});
-    for (const int64_t count : numbers("--ranks", ranks))
-      timed.worlds.push_back({count, config_of(*net, count)});
-  }
-  return call_trainer("bench ddp", message_of(request).dump(), /*cuda=*/false);
+std::string peer_scripts() { return (executable_folder() / "../scripts/peers").string(); }
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : idle_threads(current_environment()).variables)
+    names.push_back(name);
+  return names;
 }
-
-// ---- all ----
-
-const std::vector<Verb>& benchmarks() {
-  static const std::vector<Verb> table = {
-      {"ddp", "gradient synchronisation: ways of it, and PyTorch's", bench_ddp},
-  };
-  return table;
-}
-
-}  // namespace
 
 int bench_verb(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "--help" : arguments.front();

@@ -7,8 +7,8 @@
 
 #include "config/value.h"
 
-// What the thin program asks the trainer library for, beside drawing (draw/requests.h) and training
-// (train_request.h). They travel as the JSON text of message_of() (config/message.h). No torch.
+// What the thin program asks the trainer library for, beside drawing (draw/requests.h), training
+// (train_request.h) and benchmarks (bench_requests.h). They travel as the JSON text of message_of() (config/message.h). No torch.
 
 namespace gantrain {
 
@@ -80,57 +80,6 @@ template <class Field>
 void fields(DoctorRequest& o, Field&& field) {
   field("facts", o.facts);
   field("ddp_table", o.ddp_table);
-  field("json", o.json);
-}
-
-// A number of ranks that train a pair of networks. `config` is the Config::to_json() of each rank,
-// without the keys of gradient synchronisation, which the benchmark sets.
-struct BenchWorld {
-  int64_t ranks = 2;
-  Json config;
-};
-
-template <class Field>
-void fields(BenchWorld& o, Field&& field) {
-  field("ranks", o.ranks);
-  field("config", o.config);
-}
-
-// A pair of networks to time.
-struct BenchNet {
-  std::string name;
-  std::string about;
-  std::vector<std::string> peer;  // arguments of the peer's script; empty: no peer
-  std::vector<BenchWorld> worlds;
-};
-
-template <class Field>
-void fields(BenchNet& o, Field&& field) {
-  field("name", o.name);
-  field("about", o.about);
-  field("peer", o.peer);
-  field("worlds", o.worlds);
-}
-
-// `bench ddp`: time iterations in every way of synchronising gradients.
-struct BenchDdpRequest {
-  std::vector<BenchNet> nets;
-  int64_t rounds = 3;  // measurements of each way
-  int64_t steps = 4;   // timed iterations of a measurement
-  int64_t pairs = 6;   // measurements of ours and the peer's; 0: no peer
-  std::string python;  // an interpreter that has torch, for the peer
-  std::string script;  // the peer's script
-  bool json = false;   // one JSON line, last on standard output
-};
-
-template <class Field>
-void fields(BenchDdpRequest& o, Field&& field) {
-  field("nets", o.nets);
-  field("rounds", o.rounds);
-  field("steps", o.steps);
-  field("pairs", o.pairs);
-  field("python", o.python);
-  field("script", o.script);
   field("json", o.json);
 }
 

@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "config/message.h"
 #include "config/presets.h"
-#include "data/options.h"
+#include "data/workers.h"
 #include "distributed/options.h"
 #include "dry_run.h"
 #include "flags.h"
@@ -23,6 +23,7 @@
 #include "train/run_folder.h"
 #include "train_request.h"
 #include "trainer_library.h"
+#include "util/cores.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -114,6 +115,18 @@ void check_forced_keys(const Config& config) {
   }
 }
 
+// Each node chooses for itself, so the configuration keeps "auto".
+void say_workers(Launch& launch, const Env& env) {
+  const int64_t ranks = launch.world.ranks.local_world;
+  const int64_t computing = launch.device == DeviceKind::kCuda
+                                ? kThreadsBesideGpu
+                                : threads_per_rank(launch.options, env, ranks);
+  const std::string line =
+      workers_text(launch.config.read<DataOptions>("data."),
+                   {.cores = usable_cores(), .ranks = ranks, .computing = computing});
+  if (!line.empty()) launch.chosen.push_back(line);
+}
+
 // All that can be refused before a process is started or a file is written.
 Launch prepare(const Config& config, bool flags_given) {
   Launch launch{config, config.read<LaunchOptions>("launch."), {}, {}, {}};
@@ -141,6 +154,7 @@ Launch prepare(const Config& config, bool flags_given) {
   launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
   launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
   launch.chosen = choose_auto_values(launch.config, launch.world.ranks.world);
+  say_workers(launch, env);
   const auto dist = config.read<DistOptions>("dist.");
   launch.backend =
       choose_backend(dist.backend, launch.device == DeviceKind::kCuda, has_cuda_library());
@@ -186,15 +200,17 @@ WorldEnd run(const Launch& launch) {
   const auto run_options = launch.config.read<RunOptions>("run.");
   // Found out now, not after the pictures were read.
   make_writable_folder(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
-  const TrainRequest request{.config = launch.config.to_json(),
-                             .command = command_line(),
-                             .defaults = defaults_chosen(launch),
-                             .chosen = launch.chosen,
-                             .device = launch.device,
-                             .gpus = launch.gpus,
-                             .backend = launch.backend,
-                             .started = monotonic_seconds(),
-                             .level = log_console_level()};
+  const TrainRequest request{
+      .config = launch.config.to_json(),
+      .command = command_line(),
+      .defaults = defaults_chosen(launch),
+      .chosen = launch.chosen,
+      .device = launch.device,
+      .gpus = launch.gpus,
+      .backend = launch.backend,
+      .started = monotonic_seconds(),
+      .sharers = launch.world.role == World::Role::kLauncher ? launch.world.ranks.local_world : 1,
+      .level = log_console_level()};
   const bool cuda = launch.device == DeviceKind::kCuda;
   const std::string text = message_of(request).dump();
   const LoadTrainer load = [cuda, &text] {

@@ -10,13 +10,13 @@
 cd "$GANTRAIN_ROOT"
 program=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "SKIP: no clang-tidy"; exit 77; }
 [ -e build/compile_commands.json ] || die 4 "tidy.sh reads build/compile_commands.json: scripts/build.sh release makes it"
-# g++'s precompiled header is nothing for clang, and tells the sources that use LibTorch from the others.
+# g++'s precompiled header and OpenMP are nothing for clang; the header tells the sources that use LibTorch from the others.
 pch='-Winvalid-pch -include [^ ]*cmake_pch.hxx'
 mkdir -p build/tidy
-sed "s#$pch##" build/compile_commands.json >build/tidy/compile_commands.json
+sed "s#$pch##; s# -fopenmp##" build/compile_commands.json >build/tidy/compile_commands.json
 sources() { # sources FILTER...: those of the build under app and lib whose command passes
   grep '"command": ' build/compile_commands.json | "$@" |
-    sed -n "s# *\"command\": .* -c $GANTRAIN_ROOT/\(\(app\|lib\)/[^ ]*\.cpp\)\",*#\1#p" | sort
+    sed -n "s# *\"command\": .* -c $GANTRAIN_ROOT/\(\(app\|lib\)/[^ ]*\.cpp\)\",*#\1#p" | sort -u
 }
 
 case ${1:-} in

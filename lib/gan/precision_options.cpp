@@ -44,6 +44,11 @@ ComputeType compute_type(const PrecisionOptions& o, bool on_gpu) {
                                                     : ComputeType::kBfloat16;
 }
 
+bool chooses_by_product(const PrecisionOptions& o, bool on_gpu) {
+  return o.amp == Amp::kAuto && compute_type(o, on_gpu) == ComputeType::kBfloat16 &&
+         o.cpu_choice != "bfloat16";
+}
+
 bool scales_dynamically(const PrecisionOptions& o) {
   if (o.loss_scale.kind == LossScale::Kind::kAuto) return o.mode == PrecisionMode::kAutocast;
   return o.loss_scale.kind == LossScale::Kind::kDynamic;

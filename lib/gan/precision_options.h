@@ -46,11 +46,15 @@ struct PrecisionOptions {
   double min_scale = 1;
   std::string keep_float32;
   bool tf32 = false;
+  // "auto"; "float32"; "bfloat16", all of them by autocast, as --amp=bf16; or the text of a
+  // ProductChoice (core/product_choice.h).
+  std::string cpu_choice = "auto";
 };
 
 template <class Field>
 void fields(PrecisionOptions& o, Field&& field) {
-  field("amp", o.amp, "mixed precision; auto: fp16 on GPUs, bf16 on a CPU");
+  field(
+      "amp", o.amp, "mixed precision; auto: fp16 on GPUs; on a CPU bf16 where it is faster there");
   field("mode",
         o.mode,
         "autocast: all layers but those that need float32; blocks: StyleGAN2's own way, fp16 in "
@@ -71,12 +75,18 @@ void fields(PrecisionOptions& o, Field&& field) {
         o.keep_float32,
         "networks or blocks that stay in float32 (comma between): G, D.b8, G.synthesis.b16");
   field("tf32", o.tf32, "TensorFloat-32 for what is float32 on a GPU");
+  field("cpu_choice",
+        o.cpu_choice,
+        "with --amp on a CPU, what each convolution and product computes in; auto: measured once, "
+        "as the run begins; float32, bfloat16: all of them");
 }
 
 enum class ComputeType { kFloat32, kFloat16, kBfloat16 };
 // Returns the type that convolutions and products compute in, apart from layers that stay in
 // float32.
 ComputeType compute_type(const PrecisionOptions& options, bool on_gpu);
+// Whether, on a CPU, each convolution and product has a type of its own, and not all bfloat16.
+bool chooses_by_product(const PrecisionOptions& options, bool on_gpu);
 // Whether the factor of the losses changes during the run.
 bool scales_dynamically(const PrecisionOptions& options);
 

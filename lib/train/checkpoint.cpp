@@ -24,6 +24,8 @@ void append(NamedTensors& all, const std::string& prefix, const NamedTensors& mo
   for (const auto& [name, tensor] : more) all.emplace_back(prefix + name, tensor);
 }
 
+constexpr const char* kCpuChoice = "precision.cpu_choice";
+
 // Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
   for (const char* prefix : {"launch.", "run.", "save.", "samples.", "metrics.", "dist."}) {
@@ -67,6 +69,7 @@ void check_config(const std::string& what,
     const Json before = saved.contains(key.path) ? saved[key.path] : key.value;
     const Json& now = config.get(key.path);
     if (before == now || may_differ(key.path) || is_forced(key.path)) continue;
+    if (key.path == kCpuChoice && now == "auto") continue;  // it is the state's then
     differing.push_back(fmt::format("{} {} -> {}", key.path, text_of(before), text_of(now)));
     keys.push_back(key.path);
   }
@@ -118,6 +121,8 @@ void load_one(const fs::path& path,
   counters.seconds = meta.at("seconds").get<double>();
   counters.stage = meta.value("stage", int64_t{0});
   counters.stage_name = meta.value("stage_name", "");
+  const Json& saved = meta.at("config");
+  counters.cpu_choice = saved.contains(kCpuChoice) ? text_of(saved[kCpuChoice]) : "";
 }
 
 }  // namespace

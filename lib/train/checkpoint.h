@@ -23,6 +23,8 @@ struct Counters {
   // The number of the stage that a growing network was last trained in, and its name for messages.
   int64_t stage = 0;
   std::string stage_name;
+  // precision.cpu_choice of the run that saved the state; "" in states that are older than the key.
+  std::string cpu_choice = "";
 };
 
 // Writes a state file (core/archive.h): tensors, counters and configuration.

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "core/device_reads.h"
+#include "ops/gradient_summary.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -44,15 +45,7 @@ GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
     gradients.push_back(gradient);
   }
   GradientVerdict verdict;
-  if (settings_.scaler) {
-    verdict.scale = scaler_.current().clone();
-    verdict.found = scaler_.unscale_(gradients);
-    scaler_.update(verdict.found);
-  } else {
-    verdict.found = torch::zeros({1}, one_.options());
-    if (!gradients.empty())
-      at::_amp_foreach_non_finite_check_and_unscale_(gradients, verdict.found, one_);
-  }
+  const std::optional<double> norm = look_at(gradients, verdict);
   if (!reads_are_free_) {
     count_on_device(verdict.found, parameters, gradients);
     verdict.norm = clip(gradients);
@@ -61,11 +54,33 @@ GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
   verdict.finite = read_free(verdict.found) == 0;
   if (*verdict.finite) {
     in_a_row_.zero_();
-    verdict.norm = clip(gradients);
+    verdict.norm = norm ? clip_by(*norm, gradients) : clip(gradients);
   } else {
     count_on_host(first_nonfinite(named));
   }
   return verdict;
+}
+
+// Unscales the gradients and sets the verdict's `found` and `scale`. Returns the norm of the
+// gradients where clipping needs it and the one reading that gave the verdict gave it too.
+std::optional<double> GradientGuard::look_at(const std::vector<at::Tensor>& gradients,
+                                             GradientVerdict& verdict) {
+  if (settings_.scaler) {
+    verdict.scale = scaler_.current().clone();
+    verdict.found = scaler_.unscale_(gradients);
+    scaler_.update(verdict.found);
+    return std::nullopt;
+  }
+  verdict.found = torch::zeros({1}, one_.options());
+  if (reads_are_free_) {
+    if (const auto summary = summarise(gradients, /*with_norm=*/clips())) {
+      if (!summary->finite) verdict.found.fill_(1);
+      return summary->norm;
+    }
+  }
+  if (!gradients.empty())
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, verdict.found, one_);
+  return std::nullopt;
 }
 
 void GradientGuard::count_on_host(const std::string& parameter) {
@@ -166,22 +181,41 @@ void GradientGuard::check_floor() const {
       first_);
 }
 
+namespace {
+
+constexpr double kClipEps = 1e-6;  // torch's own
+
+void clamp(std::vector<at::Tensor>& gradients, double largest) {
+  if (largest <= 0) return;
+  for (at::Tensor& g : gradients) g.clamp_(-largest, largest);
+}
+
+}  // namespace
+
+bool GradientGuard::clips() const {
+  return settings_.optim.clip_norm > 0 || settings_.optim.clip_value > 0;
+}
+
 // Clips as torch's clip_grad_norm_ and clip_grad_value_ do. Returns the norm before clipping, or an
 // undefined tensor where no clipping is asked for.
 at::Tensor GradientGuard::clip(std::vector<at::Tensor>& gradients) const {
-  const double clip_norm = settings_.optim.clip_norm, clip_value = settings_.optim.clip_value;
-  if (clip_norm <= 0 && clip_value <= 0) return {};
+  if (!clips()) return {};
   if (gradients.empty()) return torch::zeros({}, one_.options());
   const at::Tensor norm = at::stack(at::_foreach_norm(gradients, 2)).norm();
-  if (clip_norm > 0) {
-    constexpr double kEps = 1e-6;
-    const at::Tensor factor = (clip_norm / (norm + kEps)).clamp_max(1);
+  if (settings_.optim.clip_norm > 0) {
+    const at::Tensor factor = (settings_.optim.clip_norm / (norm + kClipEps)).clamp_max(1);
     for (at::Tensor& g : gradients) g.mul_(factor);
   }
-  if (clip_value > 0) {
-    for (at::Tensor& g : gradients) g.clamp_(-clip_value, clip_value);
-  }
+  clamp(gradients, settings_.optim.clip_value);
   return norm;
+}
+
+// The same where the host knows the norm: gradients that are short enough are not touched.
+at::Tensor GradientGuard::clip_by(double norm, std::vector<at::Tensor>& gradients) const {
+  const double factor = settings_.optim.clip_norm / (norm + kClipEps);
+  if (settings_.optim.clip_norm > 0 && factor < 1) at::_foreach_mul_(gradients, factor);
+  clamp(gradients, settings_.optim.clip_value);
+  return torch::full({}, norm, one_.options());
 }
 
 NamedTensors GradientGuard::state() const {

@@ -54,6 +54,7 @@ class GradientGuard {
   NamedTensors state() const;
 
  private:
+  std::optional<double> look_at(const std::vector<at::Tensor>& gradients, GradientVerdict& verdict);
   void count_on_host(const std::string& parameter);
   void count_on_device(const at::Tensor& found,
                        const NamedTensors& parameters,
@@ -61,7 +62,9 @@ class GradientGuard {
   void draw_consequences(const std::string& parameter, int64_t in_a_row);
   double scale_now() const;
   void check_floor() const;
+  bool clips() const;
   at::Tensor clip(std::vector<at::Tensor>& gradients) const;
+  at::Tensor clip_by(double norm, std::vector<at::Tensor>& gradients) const;
 
   GuardSettings settings_;
   std::string player_;

@@ -29,6 +29,19 @@ std::vector<std::string> blocks_of(const std::vector<PlayerState>& players) {
   return all;
 }
 
+// The choice of precision.cpu_choice; while nothing has been measured, all is float32.
+std::shared_ptr<const ProductChoice> choice_of(const PrecisionOptions& options) {
+  if (options.cpu_choice == "auto") return std::make_shared<ProductChoice>();
+  const std::optional<ProductChoice> choice = choice_from(options.cpu_choice);
+  if (!choice) {
+    fail(Exit::kUsage,
+         "precision.cpu_choice = {}: allowed: auto, float32, bfloat16, or the list of a run's "
+         "config.json, \"conv2d 64x8x8 64x64x3x3 p1x1 = bfloat16, ...\"",
+         options.cpu_choice);
+  }
+  return std::make_shared<ProductChoice>(*choice);
+}
+
 }  // namespace
 
 ForwardPrecision forward_precision(const PrecisionOptions& options,
@@ -36,8 +49,11 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
                                    const std::vector<PlayerState>& players) {
   ForwardPrecision precision;
   const ComputeType type = compute_type(options, device.is_cuda());
-  if (type != ComputeType::kFloat32 && options.mode == PrecisionMode::kAutocast)
+  if (chooses_by_product(options, device.is_cuda())) {
+    precision.choice = choice_of(options);
+  } else if (type != ComputeType::kFloat32 && options.mode == PrecisionMode::kAutocast) {
     precision.autocast_type = type == ComputeType::kFloat16 ? at::kHalf : at::kBFloat16;
+  }
   const std::vector<std::string> known = blocks_of(players);
   for (const std::string& part : split(options.keep_float32, ',')) {
     const std::string name = trim(part);
@@ -79,10 +95,25 @@ void allow_tf32(bool allow) {
   at::globalContext().setAllowTF32CuDNN(allow);
 }
 
+namespace {
+
+std::string describe_choice(const std::string& text) {
+  const ProductChoice choice = choice_from(text).value_or(ProductChoice());
+  const auto lowered =
+      std::count_if(choice.begin(), choice.end(), [](const auto& one) { return one.second; });
+  if (lowered == 0) return "float32 everywhere: bfloat16 makes nothing faster here";
+  return fmt::format("bfloat16 in {} of {} convolutions and products, where it is faster here",
+                     lowered,
+                     choice.size());
+}
+
+}  // namespace
+
 std::string describe_precision(const PrecisionOptions& options, at::Device device) {
   const ComputeType type = compute_type(options, device.is_cuda());
   if (type == ComputeType::kFloat32) return "";
   const bool half = type == ComputeType::kFloat16;
+  if (chooses_by_product(options, device.is_cuda())) return describe_choice(options.cpu_choice);
   std::string text =
       fmt::format("{} {}",
                   half ? "float16" : "bfloat16",

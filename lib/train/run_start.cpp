@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "distributed/shared_text.h"
 #include "train/mixed_precision.h"
 #include "train/run_folder.h"
 #include "util/error.h"
@@ -87,6 +88,7 @@ RunStart load_or_begin(const TrainSetup& setup,
   }
   start.resumed = share_state(group, loaded, state, start.counters);
   if (start.resumed) {
+    start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup.device);
     check_stage(step.recipe().schedule(), start);
   } else {
     group.broadcast_state(state);
@@ -94,21 +96,6 @@ RunStart load_or_begin(const TrainSetup& setup,
   step.begin();
   return start;
 }
-
-namespace {
-
-// Returns rank 0's text on every rank.
-std::string shared_text(const std::string& mine, Group& group, at::Device device) {
-  constexpr int64_t kMost = 4096;
-  at::Tensor text = torch::zeros({kMost}, at::kByte);
-  std::copy(mine.begin(), mine.end(), text.data_ptr<uint8_t>());
-  text = text.to(device);
-  group.broadcast_(text);
-  text = text.cpu();
-  return reinterpret_cast<const char*>(text.data_ptr<uint8_t>());
-}
-
-}  // namespace
 
 void open_run_folder(const TrainSetup& setup,
                      const RunOptions& options,
@@ -142,6 +129,24 @@ void open_run_folder(const TrainSetup& setup,
   }
 }
 
+Config decide_precision(const TrainSetup& setup,
+                        const TrainOptions& train,
+                        TrainingStep& step,
+                        Group& group,
+                        RunStart& start) {
+  const auto options = setup.config.read<PrecisionOptions>("precision.");
+  const auto data = setup.config.read<DataOptions>("data.");
+  const std::vector<TrainedSize> sizes =
+      trained_sizes(step, train, group.world(), data.resolution, start.counters.images_seen);
+  std::optional<std::string> resumed;
+  if (start.resumed) resumed = start.counters.cpu_choice;
+  start.precision = decide_cpu_precision(step, options, sizes, group, resumed);
+  Config config = setup.config;
+  if (start.precision.choice != options.cpu_choice)
+    config.set("precision.cpu_choice", start.precision.choice, "auto: measured as the run began");
+  return config;
+}
+
 void warn_of_split_groups(const TrainingStep& step) {
   const int64_t group = step.recipe().batch_group();
   for (const PlayerState& p : step.players()) {
@@ -170,12 +175,13 @@ std::string sizes_of(const TrainingStep& step) {
 }  // namespace
 
 void write_start(const TrainSetup& setup,
+                 const Config& config,
                  const RunStart& start,
                  const TrainingStep& step,
                  const TrainingData& data) {
   const auto kimg_text = [](int64_t images) { return number(static_cast<double>(images) / 1e3); };
   const BatchPlan& plan = step.plan();
-  write_file(start.folder / "config.json", setup.config.to_json().dump(2) + "\n");
+  write_file(start.folder / "config.json", config.to_json().dump(2) + "\n");
   append_line(start.folder / "command.txt", setup.command);
   write_file(start.folder / "env.json",
              describe_environment(setup.device.str(), plan.world).dump(2) + "\n");
@@ -188,8 +194,9 @@ void write_start(const TrainSetup& setup,
   warn_of_split_groups(step);
   info("model   {}{} parameters", setup.recipe.facts.name, sizes_of(step));
   const std::string precision =
-      describe_precision(setup.config.read<PrecisionOptions>("precision."), setup.device);
-  if (!precision.empty()) info("amp     {}", precision);
+      describe_precision(config.read<PrecisionOptions>("precision."), setup.device);
+  if (!precision.empty()) info("amp     {}{}", precision, start.precision.detail);
+  if (!start.precision.warning.empty()) warn("{}", start.precision.warning);
   for (const std::string& line : setup.chosen) info("{}", line);
   if (start.init) log_table(*start.init);
   info(

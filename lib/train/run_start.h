@@ -7,6 +7,7 @@
 
 #include "train/callbacks.h"
 #include "train/checkpoint.h"
+#include "train/cpu_precision.h"
 #include "train/init_from.h"
 #include "train/training_data.h"
 
@@ -22,6 +23,7 @@ struct RunStart {
   std::filesystem::path resumed_from;  // the state file, on rank 0
   std::optional<InitTable> init;       // of a fresh run with --init-from, on rank 0
   std::filesystem::path folder;        // of the run's files, the same on all ranks
+  CpuPrecision precision;
 };
 
 // Locks a run folder that is used again, until the returned descriptor is closed. Throws
@@ -43,8 +45,17 @@ void open_run_folder(const TrainSetup& setup,
                      Group& group,
                      RunStart& start);
 
+// Decides what a run with --amp on a CPU computes in, and tells the step; the run enters its stage
+// afterwards. Returns the configuration with the decision.
+Config decide_precision(const TrainSetup& setup,
+                        const TrainOptions& train,
+                        TrainingStep& step,
+                        Group& group,
+                        RunStart& start);
+
 // Writes config.json, command.txt, env.json, STATUS and the first lines of the log, on rank 0.
 void write_start(const TrainSetup& setup,
+                 const Config& config,
                  const RunStart& start,
                  const TrainingStep& step,
                  const TrainingData& data);

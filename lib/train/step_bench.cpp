@@ -5,9 +5,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <fstream>
+#include <numeric>
 
 #include "data/options.h"
+#include "train/cpu_precision.h"
 #include "train/training_step.h"
+#include "util/sample.h"
+#include "util/text.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -18,38 +23,146 @@ constexpr double kTimeout = 300;  // seconds
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+// The iteration below the least common multiple of the intervals in which most phases are due.
+int64_t fullest_iteration(const std::vector<Phase>& phases) {
+  int64_t round = 1, fullest = 0, most = 0;
+  for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
+  for (int64_t i = 0; i < round; ++i) {
+    const int64_t due = std::count_if(
+        phases.begin(), phases.end(), [i](const Phase& phase) { return phase.is_due(i); });
+    if (due > most) {
+      most = due;
+      fullest = i;
+    }
+  }
+  return fullest;
+}
+
+// Enters the last stage of networks that grow; returns images seen at its begin.
+int64_t enter_last_stage(TrainingStep& step) {
+  const std::vector<Stage>& stages = step.recipe().schedule().stages();
+  if (stages.empty()) return 0;
+  step.enter(static_cast<int64_t>(stages.size()) - 1);
+  return stages.back().first;
+}
+
+// Splits the seconds of an iteration among its phases, by what the step says that it does next.
+class PhaseClock {
+ public:
+  explicit PhaseClock(const StepBench& bench) : bench_(bench) {}
+
+  void begin(bool timed) {
+    timed_ = timed;
+    phase_.clear();
+    spent_.clear();
+    last_ = monotonic_seconds();
+  }
+  // "Gmain forward", or "shared statistics"
+  void next(const std::string& doing) {
+    const size_t space = doing.find_last_of(' ');
+    const bool shared = doing == "shared statistics";
+    const std::string phase = shared ? "" : doing.substr(0, space);
+    if (phase != phase_) lap(phase);
+    if (timed_) bench_.doing(phase, shared ? doing : doing.substr(space + 1));
+  }
+  void end(StepTimes& times) {
+    lap("");
+    if (!timed_) return;
+    bench_.doing("", "");
+    times.rest.push_back(spent_[""]);
+    for (const auto& [name, seconds] : spent_) {
+      if (!name.empty()) times.phases[name].seconds.push_back(seconds);
+    }
+  }
+
+ private:
+  void lap(const std::string& next) {
+    const double now = monotonic_seconds();
+    spent_[phase_] += now - last_;
+    last_ = now;
+    phase_ = next;
+  }
+
+  const StepBench& bench_;
+  bool timed_ = false;
+  std::string phase_;  // that runs now; "": none
+  double last_ = 0;    // when it began
+  std::map<std::string, double> spent_;
+};
+
+// The most memory that this process has had, in bytes.
+double peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (starts_with(line, "VmHWM:")) return 1024 * std::stod(line.substr(6));
+  }
+  return 0;
+}
+
+void add(StepTimes& times, const PhaseReport& ran) {
+  PhaseTimes& phase = times.phases[ran.phase->name];
+  phase.interval = ran.phase->cadence.interval;
+  phase.bytes += static_cast<double>(ran.spent.traffic.bytes);
+  phase.collectives += static_cast<double>(ran.spent.traffic.collectives);
+  phase.buckets = ran.spent.buckets;
+  phase.waited.push_back(ran.spent.waited);
+}
+
 }  // namespace
 
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   const auto data = bench.config.read<DataOptions>("data.");
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
   const int64_t channels = data.channels.value_or(3);
-  TrainingStep step({bench.config, bench.recipe, group, at::kCPU, data.resolution, channels});
+  PhaseClock clock(bench);
+  TrainingStep step({bench.config,
+                     bench.recipe,
+                     group,
+                     at::kCPU,
+                     data.resolution,
+                     channels,
+                     {},
+                     [&clock](const std::string& doing) { clock.next(doing); }});
+  // With --amp, the types that the run itself would choose.
+  const auto precision = bench.config.read<PrecisionOptions>("precision.");
+  const auto train = bench.config.read<TrainOptions>("train.");
+  decide_cpu_precision(step,
+                       precision,
+                       trained_sizes(step, train, group->world(), data.resolution),
+                       *group,
+                       std::nullopt);
+  const int64_t images_seen = enter_last_stage(step);
   const Samples mine{group->rank(), group->world(), step.plan().batch / group->world()};
   const at::Tensor real =
       torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}));
+  const int64_t fullest = fullest_iteration(step.recipe().phases());
 
   StepTimes times;
   for (int64_t i = 0; i < bench.warm + bench.steps; ++i) {
+    const bool timed = i >= bench.warm;
+    clock.begin(timed);
     const double start = monotonic_seconds(), cpu = cpu_seconds();
-    const StepReport report = step.run({real, {}, i, 0});
-    if (i < bench.warm) continue;
+    const StepReport report = step.run({real, {}, bench.all_phases ? fullest : i, images_seen});
+    clock.end(times);
+    if (!timed) continue;
     times.seconds.push_back(monotonic_seconds() - start);
     times.cpu.push_back(cpu_seconds() - cpu);
-    for (const PhaseReport& ran : report.phases) {
-      PhaseTimes& phase = times.phases[ran.phase->name];
-      phase.bytes += static_cast<double>(ran.spent.traffic.bytes);
-      phase.collectives += static_cast<double>(ran.spent.traffic.collectives);
-      phase.buckets = ran.spent.buckets;
-      phase.waited.push_back(ran.spent.waited);
-    }
+    for (const PhaseReport& ran : report.phases) add(times, ran);
   }
   for (auto& [name, phase] : times.phases) {
     phase.bytes /= static_cast<double>(bench.steps);
     phase.collectives /= static_cast<double>(bench.steps);
   }
+  times.peak_bytes = peak_memory();
   group->barrier();
   return times;
+}
+
+double StepTimes::mean_iteration() const {
+  double sum = median(rest);
+  for (const auto& [name, phase] : phases)
+    sum += median(phase.seconds) / static_cast<double>(phase.interval);
+  return sum;
 }
 
 Communication communication_of(const std::vector<StepTimes>& ranks) {
@@ -72,12 +185,18 @@ Communication communication_of(const std::vector<StepTimes>& ranks) {
 }
 
 Json to_json(const StepTimes& times) {
-  Json json = {{"seconds", times.seconds}, {"cpu", times.cpu}, {"phases", Json::object()}};
+  Json json = {{"seconds", times.seconds},
+               {"cpu", times.cpu},
+               {"phases", Json::object()},
+               {"rest", times.rest},
+               {"peak_bytes", times.peak_bytes}};
   for (const auto& [name, phase] : times.phases) {
     json["phases"][name] = {{"bytes", phase.bytes},
                             {"collectives", phase.collectives},
                             {"buckets", phase.buckets},
-                            {"waited", phase.waited}};
+                            {"waited", phase.waited},
+                            {"interval", phase.interval},
+                            {"seconds", phase.seconds}};
   }
   return json;
 }
@@ -86,11 +205,15 @@ StepTimes step_times_from(const Json& json) {
   StepTimes times;
   times.seconds = json.at("seconds").get<std::vector<double>>();
   times.cpu = json.at("cpu").get<std::vector<double>>();
+  times.rest = json.at("rest").get<std::vector<double>>();
+  times.peak_bytes = json.at("peak_bytes");
   for (const auto& [name, phase] : json.at("phases").items()) {
     times.phases[name] = {phase.at("bytes"),
                           phase.at("collectives"),
                           phase.at("buckets"),
-                          phase.at("waited").get<std::vector<double>>()};
+                          phase.at("waited").get<std::vector<double>>(),
+                          phase.at("interval"),
+                          phase.at("seconds").get<std::vector<double>>()};
   }
   return times;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@ struct PhaseTimes {
   double bytes = 0;        // in an iteration
   double collectives = 0;  // in an iteration
   int64_t buckets = 0;
-  std::vector<double> waited;  // PhaseTraffic::waited of each iteration
+  std::vector<double> waited;   // PhaseTraffic::waited of each iteration
+  int64_t interval = 1;         // it runs in one of so many iterations
+  std::vector<double> seconds;  // of each iteration in which it ran, by the clock
 };
 
 struct StepTimes {
@@ -23,6 +26,12 @@ struct StepTimes {
   std::vector<double>
       cpu;  // the process's processor seconds in it, which other programs hardly change
   std::map<std::string, PhaseTimes> phases;
+  std::vector<double> rest;  // seconds of each iteration outside the phases
+  double peak_bytes = 0;     // the most memory that the process has had so far
+
+  // The mean over many iterations, from medians: the phases' seconds divided by their intervals,
+  // and the rest.
+  double mean_iteration() const;
 };
 
 struct StepBench {
@@ -30,10 +39,15 @@ struct StepBench {
   const RecipeRow& recipe;
   int64_t warm = 1;  // iterations before the timed ones; the very first has all phases
   int64_t steps = 3;
+  bool all_phases = false;  // all phases are due in every iteration (where one has all of them)
+  // Called with what a timed iteration does next: the phase's name and "forward", "backward" or
+  // "step"; "", "" at its end, and "", "shared statistics" after the last phase.
+  std::function<void(const std::string& phase, const std::string& part)> doing =
+      [](const std::string&, const std::string&) {};
 };
 
 // Times iterations of a training step on random pictures, without data and files, as one gloo rank
-// on the CPU with the threads that are set.
+// on the CPU with the threads that are set. Networks that grow are at their last stage.
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous);
 
 // Time that communication costs, over all ranks. During `exposed` no rank computes: the last rank

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "core/cpu_memory.h"
 #include "distributed/self_check.h"
 #include "report/html.h"
 #include "train/mixed_precision.h"
@@ -29,7 +30,8 @@ std::string kimg_text(int64_t images) { return number(static_cast<double>(images
 
 }  // namespace
 
-Trainer::Trainer(const TrainSetup& setup) : setup_(setup), options_(setup.config), data_(setup) {
+Trainer::Trainer(const TrainSetup& setup)
+    : setup_(setup), options_(setup.config), config_(setup.config), data_(setup) {
   const TrainOptions& train = options_.train;
   if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   use_kernels(train.kernels);
@@ -62,11 +64,13 @@ Trainer::Trainer(const TrainSetup& setup) : setup_(setup), options_(setup.config
                                              options_.samples,
                                              options_.metrics,
                                              static_cast<uint64_t>(train.seed));
+  setup_.callbacks.phase("choosing types");
+  config_ = decide_precision(setup, train, *step_, *group_, start);
   begin_stage(counters_.stage);
   start.counters = counters_;
   if (!writes()) return;
   reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
-  write_start(setup, start, *step_, data_);
+  write_start(setup, config_, start, *step_, data_);
 }
 
 Trainer::~Trainer() {
@@ -209,8 +213,7 @@ void Trainer::save_model_now() {
 void Trainer::save() {
   setup_.callbacks.phase("saving");
   if (!writes()) return;
-  save_state(
-      folder_ / ("state-" + name_now() + ".pt"), named(step_->state()), counters_, setup_.config);
+  save_state(folder_ / ("state-" + name_now() + ".pt"), named(step_->state()), counters_, config_);
   save_model_now();
   prune_states(folder_, options_.save.keep_last, options_.save.keep_every.images);
   write_report(folder_);
@@ -240,6 +243,7 @@ Exit Trainer::finish() {
     info("done    {} kimg in {}",
          kimg_text(counters_.images_seen),
          short_duration(counters_.seconds));
+    if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
     info("next    {}", generate_command(folder_.string()));
   }
   return leave(Exit::kDone);

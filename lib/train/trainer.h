@@ -46,6 +46,7 @@ class Trainer {
 
   const TrainSetup& setup_;
   const RunConfig options_;
+  Config config_;  // with what was decided as the run began
   TrainingData data_;
   int lock_ = -1;  // descriptor of the run folder's lock
   std::shared_ptr<Group> group_;

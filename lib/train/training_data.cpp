@@ -3,7 +3,9 @@
 
 #include <torch/torch.h>
 
+#include "data/workers.h"
 #include "train/options.h"
+#include "util/cores.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -39,8 +41,11 @@ void TrainingData::begin(int64_t resolution, int64_t batch, int64_t images_seen)
   DataOptions of_stage = options_;
   of_stage.resolution = resolution;
   loader_.reset();  // its threads end before the next one's begin
-  loader_ = std::make_unique<Loader>(
-      dataset_, of_stage, seed_, setup_.rendezvous.ranks, images_seen, batch);
+  const RankInfo& ranks = setup_.rendezvous.ranks;
+  const int64_t computing = setup_.device.is_cuda() ? kThreadsBesideGpu : at::get_num_threads();
+  const int64_t workers = choose_workers(
+      options_, {.cores = usable_cores(), .ranks = ranks.local_world, .computing = computing});
+  loader_ = std::make_unique<Loader>(dataset_, of_stage, seed_, ranks, images_seen, batch, workers);
 }
 
 RankBatch TrainingData::next() {

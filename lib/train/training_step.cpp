@@ -139,6 +139,35 @@ PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, 
   return report;
 }
 
+void TrainingStep::rehearse(const RankBatch& batch, bool gradients, const AroundPhase& around) {
+  set_iteration_(key_, batch.iteration);
+  for (DeviceNumber* number : recipe_->numbers()) number->move_to(batch.images_seen);
+  for (const Phase& phase : recipe_->phases()) {
+    if (phase.role != Role::kMain) continue;
+    freeze_all_but(phase, nullptr);
+    PhaseInput input;
+    input.real = batch.real;
+    input.labels = batch.labels;
+    input.key = key_.of_phase(&phase - recipe_->phases().data());
+    input.samples = {0, 1, batch.real.size(0)};
+    std::vector<at::Tensor> active;
+    for (const auto& [name, parameter] : state_of(phase.player).active) active.push_back(parameter);
+    around(phase, [&] {
+      const PhaseOutput out = run_micro_batch(phase, input);
+      if (!gradients) return;
+      torch::autograd::grad({out.loss},
+                            active,
+                            /*grad_outputs=*/{},
+                            /*retain_graph=*/false,
+                            /*create_graph=*/false,
+                            /*allow_unused=*/true);
+    });
+  }
+  for (PlayerState& state : players_) {
+    for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(true);
+  }
+}
+
 void TrainingStep::move_average(int64_t images_seen) {
   average_weight_.move_to(images_seen);
   update_ema(*average_->network(), *recipe_->players().front()->network, average_weight_);

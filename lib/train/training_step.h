@@ -94,7 +94,16 @@ class TrainingStep {
   Generator& average() const { return *average_; }  // of the generator's weights (EMA)
   const std::vector<PlayerState>& players() const { return players_; }
   const BatchPlan& plan() const { return plan_; }
+  int64_t channels() const { return setup_.channels; }  // of pictures
+  bool conditional() const { return !setup_.class_counts.empty(); }
   const ForwardPrecision& precision() const { return precision_; }
+  // From now on forward passes compute in these types.
+  void use_precision(const ForwardPrecision& precision) { precision_ = precision; }
+  // Computes the loss of each main phase for the samples of `batch` as one rank would, and its
+  // gradients where that is asked for, to see or time the operators. Leaves nothing behind. Calls
+  // `around` for each phase with the work to do.
+  using AroundPhase = std::function<void(const Phase& phase, const std::function<void()>& work)>;
+  void rehearse(const RankBatch& batch, bool gradients, const AroundPhase& around);
   // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
   std::string describe_reductions() const;
   // From now on each block notes in `computed` what it computes in; null ends this.

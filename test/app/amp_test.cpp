@@ -246,9 +246,34 @@ TEST_CASE("TheDryRunSaysWhatEveryBlockComputesIn") {
              row("D.main.3", "float32", "statistics"),
              row("D.main.5", "float32", "the last 4x4 block: scores")});
   for (const Json& line : table("")) CHECK(line["computes"] == "float32");
-  const Outcome text = gantrain(tiny(kStyle + "--amp --dry-run=full"), {.folder = folder.path()});
+  const Outcome text = gantrain(tiny(kStyle + "--amp=bf16 --dry-run=full"), {.folder = folder.path()});
   CHECK_THAT(text.out, Catch::Contains("block") && Catch::Contains("computes in"));
   CHECK_THAT(text.out, Catch::Contains("bfloat16     autocast"));
+}
+
+// Which types they are depends on the processor.
+TEST_CASE("PlainAmpOnACpuSaysWhatItChoseAndKeepsIt") {
+  const TemporaryFolder folder;
+  const Outcome outcome = gantrain(tiny(kStyle + "--device cpu --amp --dry-run=full --json"),
+                                   {.folder = folder.path()});
+  REQUIRE(outcome.code == 0);
+  const Json all = Json::parse(outcome.out);
+  CHECK_THAT(all["amp"].get<std::string>(), Catch::Contains("bfloat16"));
+  for (const Json& row : all["products"]) {
+    CHECK(row["float32"].get<double>() > 0);
+    const bool faster = row["bfloat16"].get<double>() < row["float32"].get<double>();
+    CHECK((faster || row["computes"] == "float32"));
+  }
+  const std::string same = kStyle + "--device cpu --amp --nproc 2 --kimg ";
+  const fs::path run = train(folder, "run", same + "0.08");
+  CHECK_THAT(read_file(run / "log.txt"), Catch::Contains("amp     "));
+  const auto choice = [&run] {
+    return Json::parse(read_file(run / "config.json"))["values"]["precision.cpu_choice"]["value"];
+  };
+  const Json chosen = choice();
+  CHECK(chosen != "auto");
+  train(folder, "run", same + "0.16");
+  CHECK(choice() == chosen);
 }
 
 TEST_CASE("EveryParameterStandsInTheTableOfTypes") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
+#include "app/stand_in_python.h"
 #include "app/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -19,26 +20,9 @@ Words with(const std::string& more) {
   return all;
 }
 
-Json last_line(const Outcome& outcome) {
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return Json::parse(split(trim(outcome.out), '\n').back());
-}
-
-// Stands for a Python: says that version of torch, and as torchrun what the peer's script would.
 fs::path python(const TemporaryFolder& folder, const std::string& version) {
-  const fs::path path = folder / "python";
-  write_file(path,
-             "#!/bin/sh\n"
-             "V=" +
-                 version + R"(
-case $1 in
--c) echo $V ;;
-*) echo 'a warning'; echo "{\"median\": 2000, \"cpu_median\": 1000, \"torch\": \"$V\"}" ;;
-esac
-)");
-  fs::permissions(path, fs::perms::owner_all);
-  return path;
+  return stand_in_python(
+      folder, {version, R"({"median": 2000, "cpu_median": 1000, "torch": ")" + version + "\"}"});
 }
 
 TEST_CASE("BenchTimesEveryWayOfSynchronising") {
@@ -100,12 +84,12 @@ TEST_CASE("WithoutThePeersTorchBenchSaysSoAndGoesOn") {
 }
 
 TEST_CASE("WhatCannotBeBenchedIsRefused") {
-  for (const auto& [arguments, part] :
-       std::vector<std::pair<std::string, std::string>>{{"bench dpd", "did you mean ddp?"},
-                                                        {"bench everything", "there is ddp"},
-                                                        {"bench ddp --ranks 2,1", "--ranks 2,1"},
-                                                        {"bench ddp --nets pggan", "stylegan2"},
-                                                        {"bench ddp --steps 0", "steps"}}) {
+  for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
+           {"bench dpd", "did you mean ddp?"},
+           {"bench everything", "there is step, ops, launch, data, save, ddp"},
+           {"bench ddp --ranks 2,1", "--ranks 2,1"},
+           {"bench ddp --nets pggan", "stylegan2"},
+           {"bench ddp --steps 0", "steps"}}) {
     CAPTURE(arguments);
     const Outcome outcome = gantrain(words(arguments));
     INFO(outcome.err);
@@ -115,7 +99,8 @@ TEST_CASE("WhatCannotBeBenchedIsRefused") {
   }
   const Outcome list = gantrain({"bench"});
   CHECK(list.code == 0);
-  CHECK_THAT(list.out, Catch::Contains("ddp"));
+  for (const char* what : {"step", "ops", "launch", "data", "save", "ddp"})
+    CHECK_THAT(list.out, Catch::Contains(std::string("\n  ") + what + " "));
 }
 
 }  // namespace

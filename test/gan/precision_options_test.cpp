@@ -34,6 +34,10 @@ TEST_CASE("AutoIsHalfOnAGpuAndBfloat16OnACpu") {
   CHECK(compute_type(with(Amp::kAuto), true) == ComputeType::kFloat16);
   CHECK(compute_type(with(Amp::kAuto), false) == ComputeType::kBfloat16);
   CHECK(compute_type(with(Amp::kAuto, PrecisionMode::kBlocks), false) == ComputeType::kFloat16);
+  CHECK(chooses_by_product(with(Amp::kAuto), /*on_gpu=*/false));
+  CHECK_FALSE(chooses_by_product(with(Amp::kAuto), /*on_gpu=*/true));
+  CHECK_FALSE(chooses_by_product(with(Amp::kAuto, PrecisionMode::kBlocks), /*on_gpu=*/false));
+  CHECK_FALSE(chooses_by_product(with(Amp::kBf16), /*on_gpu=*/false));
   for (const bool on_gpu : {false, true}) {
     CHECK(compute_type(with(Amp::kFp16), on_gpu) == ComputeType::kFloat16);
     CHECK(compute_type(with(Amp::kBf16), on_gpu) == ComputeType::kBfloat16);

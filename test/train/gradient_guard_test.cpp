@@ -228,6 +228,35 @@ TEST_CASE("GradientsAreClippedAfterUnscaling") {
   });
 }
 
+TEST_CASE("WithoutAScaleGradientsAreClippedOfEveryType") {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    with_both_kinds_of_reads([type] {
+      GuardSettings settings;
+      settings.optim.clip_norm = 2.5;
+      const auto parameter = [&](std::vector<float> gradient) {
+        Tensor p = torch::zeros({static_cast<int64_t>(gradient.size())}, type).requires_grad_(true);
+        p.mutable_grad() = torch::tensor(gradient).to(type);
+        return p;
+      };
+      GradientGuard guard(settings, "G", at::kCPU);
+      const Tensor p = parameter({3, 0}), q = parameter({4});
+      CHECK(guard.judge({{"p", p}, {"q", q}}).norm.item<double>() == Approx(5));
+      CHECK(p.grad()[0].item<double>() == Approx(1.5).epsilon(1e-5));
+      CHECK(q.grad()[0].item<double>() == Approx(2).epsilon(1e-5));
+      const Tensor shorter = parameter({1, -2});
+      CHECK(guard.judge({{"p", shorter}}).norm.item<double>() == Approx(std::sqrt(5)));
+      CHECK(torch::equal(shorter.grad(), torch::tensor({1, -2}).to(type)));
+      const Tensor bad = parameter({NAN, 1});
+      CHECK_FALSE(is_finite(guard.judge({{"p", bad}})));
+      settings.optim = {0, 2};
+      GradientGuard by_value(settings, "G", at::kCPU);
+      const Tensor r = parameter({-100, 1, 3});
+      CHECK(by_value.judge({{"r", r}}).norm.item<double>() == Approx(std::sqrt(10010)));
+      CHECK(torch::equal(r.grad(), torch::tensor({-2, 1, 2}).to(type)));
+    });
+  }
+}
+
 TEST_CASE("AVerdictIsKnownAtOnceOnlyWhereReadsAreFree") {
   const NamedTensors good = {{"w", parameter_with({1})}};
   CHECK(GradientGuard({}, "G", at::kCPU).judge(good).finite == true);

@@ -204,10 +204,40 @@ TEST_CASE("ForwardPassesAreLoweredByAutocastAlone") {
   const auto lowered = [&] { return forward_precision(options, at::kCPU, players).autocast_type; };
   CHECK_FALSE(lowered());
   options.amp = Amp::kAuto;
-  CHECK(lowered() == at::kBFloat16);
+  CHECK_FALSE(lowered());  // each product has a type of its own
+  CHECK(forward_precision(options, at::kCPU, players).choice != nullptr);
   CHECK(forward_precision(options, at::Device(at::kCUDA, 0), players).autocast_type == at::kHalf);
+  CHECK(forward_precision(options, at::Device(at::kCUDA, 0), players).choice == nullptr);
+  options.cpu_choice = "bfloat16";
+  CHECK(lowered() == at::kBFloat16);
+  CHECK(forward_precision(options, at::kCPU, players).choice == nullptr);
+  options.cpu_choice = "auto";
+  options.amp = Amp::kBf16;
+  CHECK(lowered() == at::kBFloat16);
+  CHECK(forward_precision(options, at::kCPU, players).choice == nullptr);
+  options.amp = Amp::kAuto;
   options.mode = PrecisionMode::kBlocks;
   CHECK_FALSE(lowered());
+}
+
+TEST_CASE("AChoiceThatCannotBeReadIsRefused") {
+  StepOnCpu step(toy_row(), toy_config());
+  PrecisionOptions options;
+  options.amp = Amp::kAuto;
+  options.cpu_choice = "conv3d 1x1x1 1x1x1x1 = bfloat16";
+  CHECK_THROWS_WITH(forward_precision(options, at::kCPU, step->players()),
+                    Catch::Contains("precision.cpu_choice = conv3d"));
+}
+
+TEST_CASE("TheLogSaysHowMuchIsLowered") {
+  PrecisionOptions options;
+  options.amp = Amp::kAuto;
+  options.cpu_choice = "linear 4 2x4 = bfloat16, linear 5 2x5 = float32";
+  CHECK_THAT(describe_precision(options, at::kCPU), Catch::Contains("1 of 2 convolutions"));
+  options.cpu_choice = "float32";
+  CHECK_THAT(describe_precision(options, at::kCPU), Catch::StartsWith("float32 everywhere"));
+  options.amp = Amp::kBf16;
+  CHECK(describe_precision(options, at::kCPU) == "bfloat16 by autocast");
 }
 
 TEST_CASE("OnlyFloat16IsScaledAndBlocksAreNotUnlessAsked") {

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "gan/options.h"
+#include "ops/autocast.h"
 #include "step_setup.h"
 
 namespace gantrain {
@@ -37,7 +38,7 @@ struct ToyG final : torch::nn::Module, HasRunningStatistics {
       RunningStatistics* noted = noted_running_statistics();
       (noted == nullptr ? count : noted->next(count)).add_(z.mean());
     }
-    return torch::tanh(torch::matmul(z, weight)).reshape({-1, 3, side, side});
+    return torch::tanh(autocast_linear(z, weight.t())).reshape({-1, 3, side, side});
   }
   std::vector<std::string> running_statistics() const override { return {"running_mean"}; }
   int64_t side;
@@ -50,7 +51,7 @@ struct ToyD final : torch::nn::Module {
     bias = register_parameter("bias", torch::zeros({1}));
   }
   at::Tensor forward(const at::Tensor& x) {
-    return (torch::matmul(torch::tanh(x.flatten(1)), weight) + bias).squeeze(1);
+    return (autocast_linear(torch::tanh(x.flatten(1)), weight.t()) + bias).squeeze(1);
   }
   at::Tensor weight, bias;
 };

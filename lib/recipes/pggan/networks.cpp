@@ -38,9 +38,6 @@ Generator::Generator(const Shape& s) : shape(s) {
 
 Tensor Generator::forward(const Tensor& z, const Level& level) {
   check_level(level, shape.resolution);
-  const auto finish = [](const Tensor& x, const Equalised& layer) {
-    return pixel_norm(lrelu(x, layer.b()));
-  };
   // Pictures are float32 whatever the layers compute in.
   const auto picture_of = [&](size_t i, const Tensor& x) {
     const BlockScope named(rgb_name("ToRGB", shape.resolution, int64_t{4} << i));
@@ -50,8 +47,8 @@ Tensor Generator::forward(const Tensor& z, const Level& level) {
   {
     const BlockScope named(block_name(4));
     x = autocast_linear(pixel_norm(z), blocks_[0]->first->w());
-    x = finish(x.reshape({z.size(0), -1, 4, 4}), *blocks_[0]->first);
-    x = finish(conv_without_bias(x, *blocks_[0]->second), *blocks_[0]->second);
+    x = pixel_norm(lrelu(x.reshape({z.size(0), -1, 4, 4}), blocks_[0]->first->b()));
+    x = pixel_norm(conv_lrelu(x, *blocks_[0]->second));
   }
   const auto top = static_cast<size_t>(doublings(level.pixels));
   Tensor below;
@@ -59,8 +56,9 @@ Tensor Generator::forward(const Tensor& z, const Level& level) {
     if (i == top && level.fading()) below = nearest_up(picture_of(i - 1, x));
     const Block& block = *blocks_[i];
     const BlockScope named(block_name(int64_t{4} << i));
-    x = finish(conv2d_up(x, block.first->w()), *block.first);
-    x = finish(conv_without_bias(x, *block.second), *block.second);
+    x = pixel_norm(convolved_lrelu(
+        x, *block.first, [&](const Tensor& weight) { return conv2d_up(x, weight); }));
+    x = pixel_norm(conv_lrelu(x, *block.second));
   }
   const Tensor picture = picture_of(top, x);
   return below.defined() ? level.alpha.lerp(below, picture) : picture;

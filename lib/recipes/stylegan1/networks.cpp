@@ -7,6 +7,7 @@
 #include "nn/style/styles.h"
 #include "ops/adain.h"
 #include "ops/autocast.h"
+#include "ops/modulated_act.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"
 #include "util/error.h"
@@ -95,20 +96,27 @@ StyledLayer::StyledLayer(const Size& size) {
       "StyleMod", std::make_shared<Equalised>(dense_shape(size.w_dim, 2 * size.out, /*gain=*/1)));
 }
 
-Tensor StyledLayer::kernel() const { return weight * scale; }
+StyledLayer::Kernel StyledLayer::kernel(const Tensor& x) const {
+  return scale_is_free(x) ? Kernel{weight, scale} : Kernel{weight * scale, 1};
+}
 
-Tensor StyledLayer::finish(const Tensor& features, const Tensor& w, const Tensor& noise) const {
-  Tensor x = features;
-  if (noise.defined()) {
-    const Tensor strength = noise_weight->weight.reshape({-1, 1, 1});
-    x = at::addcmul(x, noise.to(x.scalar_type()), strength.to(x.scalar_type()));
-  }
+Tensor StyledLayer::finish(const Tensor& features,
+                           double factor,
+                           const Tensor& w,
+                           const Tensor& noise) const {
   const Tensor both = [&] {
     const BlockScope named("StyleMod");
     const AutocastDisabled exact(kStyles);
     return dense(w, *style);
   }();
-  return adain(lrelu(x, bias), both);
+  BiasAct lrelu;
+  lrelu.act = Activation::kLrelu;
+  lrelu.gain = 1;  // the layer's own gain has it
+  const Tensor x = modulated_act(
+      features,
+      {.noise = noise, .strength = noise_weight->weight, .bias = bias, .scale = factor},
+      lrelu);
+  return adain(x, both);
 }
 
 Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
@@ -135,10 +143,10 @@ Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
 Tensor Synthesis::forward(const Tensor& ws, const Level& level, const NoiseInputs& noise) {
   check_level(level, resolution);
   const auto top = static_cast<size_t>(doublings(level.pixels));
-  const auto finish = [&](const Tensor& x, size_t i) {
+  const auto finish = [&](const Tensor& x, double factor, size_t i) {
     const auto layer = static_cast<int64_t>(i);
     const Tensor added = noise ? noise(layer, x.size(2)) : noise_maps[i];
-    return layers[i]->finish(x, ws.select(1, layer), added);
+    return layers[i]->finish(x, factor, ws.select(1, layer), added);
   };
   // Pictures are float32 whatever the layers compute in.
   const auto picture_of = [&](size_t i, const Tensor& x) {
@@ -152,14 +160,16 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const NoiseInput
     if (i == 0) {
       const BlockScope constant("Const");
       note_computed(layers[0]->constant.scalar_type(), "a constant: nothing is multiplied");
-      x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 0);
+      x = finish(layers[0]->constant.expand({ws.size(0), -1, -1, -1}), 1, 0);
     } else {
       const BlockScope doubled("Conv0_up");
-      x = finish(blur(conv2d_up(x, layers[2 * i]->kernel())), 2 * i);
+      const StyledLayer::Kernel kernel = layers[2 * i]->kernel(x);
+      x = finish(blur(conv2d_up(x, kernel.weight)), kernel.factor, 2 * i);
     }
     const BlockScope second(i == 0 ? "Conv" : "Conv1");
-    x = autocast_conv2d(x, layers[2 * i + 1]->kernel(), {}, {.padding = {1, 1}});
-    x = finish(x, 2 * i + 1);
+    const StyledLayer::Kernel kernel = layers[2 * i + 1]->kernel(x);
+    x = autocast_conv2d(x, kernel.weight, {}, {.padding = {1, 1}});
+    x = finish(x, kernel.factor, 2 * i + 1);
   }
   const Tensor picture = picture_of(top, x);
   return below.defined() ? level.alpha.lerp(below, picture) : picture;

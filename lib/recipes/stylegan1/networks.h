@@ -58,10 +58,18 @@ struct StyledLayer final : torch::nn::Module {
     int64_t in, out, w_dim;  // in = 0: the constant [1, out, 4, 4]
   };
   explicit StyledLayer(const Size& size);
-  at::Tensor kernel() const;  // the convolution's scaled weight
-  // Applies noise, bias, leaky ReLU and AdaIN to x. w is [N, w_dim]; noise is broadcastable to [N,
-  // 1, h, h], or undefined.
-  at::Tensor finish(const at::Tensor& x, const at::Tensor& w, const at::Tensor& noise) const;
+  // The weight to convolve x with, and the factor that the result is still to be multiplied by.
+  struct Kernel {
+    at::Tensor weight;
+    double factor;
+  };
+  Kernel kernel(const at::Tensor& x) const;
+  // Applies the factor, noise, bias, leaky ReLU and AdaIN to x. w is [N, w_dim]; noise is [h, h],
+  // [1, 1, h, h] or [N, 1, h, h], or undefined.
+  at::Tensor finish(const at::Tensor& x,
+                    double factor,
+                    const at::Tensor& w,
+                    const at::Tensor& noise) const;
 
   at::Tensor weight, constant, bias;  // either weight or constant is defined
   double scale = 1;

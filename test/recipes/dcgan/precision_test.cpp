@@ -7,6 +7,7 @@
 #include "recipes/dcgan/recipe.h"
 #include "step_setup.h"
 #include "tensor_checks.h"
+#include "train/cpu_precision.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -163,4 +164,19 @@ TEST_CASE("AScaleGrowsBacksOffAndNoInfinityReachesAWeight") {
     CAPTURE(name);
     CHECK(tensor.isfinite().all().item<bool>());
   }
+}
+
+TEST_CASE("ARecordingSeesEveryConvolutionThatMayBeLowered") {
+  Training training("auto");
+  ProductChoice seen;
+  for (const auto& [product, uses] : record_products(*training, {{0, 8, 8, 16}})) {
+    seen[product] = false;
+    CHECK(uses.samples == 8);
+    CHECK(uses.weight_gradient > 0);
+  }
+  CHECK((seen == *choice_from("conv_transpose2d 100x1x1 100x16x4x4 = float32, "
+                              "conv_transpose2d 16x4x4 16x8x4x4 s2 p1x1 = float32, "
+                              "conv_transpose2d 8x8x8 8x3x4x4 s2 p1x1 = float32, "
+                              "conv2d 3x16x16 4x3x4x4 s2 p1x1 = float32, "
+                              "conv2d 4x8x8 8x4x4x4 s2 p1x1 = float32")));
 }

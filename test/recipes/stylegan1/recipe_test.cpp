@@ -7,6 +7,7 @@
 #include "official.h"
 #include "recipes/official_losses.h"
 #include "recipes/stylegan1/options.h"
+#include "train/cpu_precision.h"
 
 using namespace gantrain;
 
@@ -123,4 +124,24 @@ TEST_CASE("TheMeanOfWMovesByEachPhase") {
     hand_back_sums(recipe, out.sums);
     CHECK_FALSE(torch::equal(average, before));
   }
+}
+
+TEST_CASE("ARecordingSeesTheConvolutionsOfEveryStage") {
+  stylegan1::NetworkOptions net;
+  net.fmap_base = 128;
+  net.fmap_max = 8;
+  StepOnCpu step = make(net, {{"precision.amp", "auto"}, {"train.kimg", 10}});
+  TrainOptions train;
+  train.batch = 8;
+  train.kimg = {10'000};
+  const std::vector<TrainedSize> sizes = trained_sizes(*step, train, 1, 16);
+  CHECK(sizes.size() == step->recipe().schedule().stages().size());
+  const ProductRecord record = record_products(*step, sizes);
+  for (const int64_t side : {4, 8, 16}) {
+    const Product inner{Product::Kind::kConv2d, {8, side, side}, {8, 8, 3, 3}, 1, {1, 1}};
+    CAPTURE(to_text(inner));
+    REQUIRE(record.count(inner) == 1);
+    CHECK(record.at(inner).samples == 8);
+  }
+  CHECK(trained_sizes(*step, train, 1, 16, /*images_seen=*/4000).size() < sizes.size());
 }

@@ -6,6 +6,7 @@
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
 #include "step_setup.h"
+#include "train/cpu_precision.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -118,4 +119,22 @@ TEST_CASE("HalfBlocksOfTheReferencesNetworksFollowFloat32") {
   CHECK(scaled_error(half, full) < 5e-3);
   CHECK(scaled_error(half, full) > 1e-6);
   CHECK(scaled_error(D.forward(full), pair.D->forward(full)) < 1e-2);
+}
+
+TEST_CASE("ARecordingSeesTheConvolutionsThatMayBeLoweredAndNoOthers") {
+  StepOnCpu step = tiny({{"precision.amp", "auto"}});
+  const ProductRecord record = record_products(*step, {{0, 4, 4, 16}});
+  for (const char* text : {"conv2d 8x4x4 8x8x3x3 p1x1",    // G.b4.conv1
+                           "conv2d 8x8x8 3x8x1x1",         // G.b8.torgb
+                           "conv2d 8x16x16 8x8x3x3 p1x1",  // G.b16.conv1, D.b16.conv0
+                           "conv2d 3x16x16 8x3x1x1"}) {    // D.b16.fromrgb
+    CAPTURE(text);
+    REQUIRE(record.count(*product_from(text)) == 1);
+    CHECK(record.at(*product_from(text)).samples == 4);
+  }
+  for (const auto& [product, uses] : record) {
+    CAPTURE(to_text(product));
+    CHECK(product.kind != Product::Kind::kLinear);  // styles, scores
+    CHECK(product.input[0] != 9);                   // D.b4: with the deviation of the batch
+  }
 }
