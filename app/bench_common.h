@@ -14,7 +14,7 @@ namespace gantrain {
 Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& measurement);
 
 // Returns the bytes per second at which this process copies 64 MiB from one place in memory to
-// another with LibTorch's threads; read and written bytes count.
+// another with LibTorch's threads, at best; read and written bytes count.
 double copy_speed();
 
 }  // namespace gantrain

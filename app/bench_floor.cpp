@@ -51,6 +51,14 @@ class Floor {
   std::map<std::string, double> phases_;
 };
 
+// Random numbers in a tensor of that form; expanded axes have the stride 0.
+at::Tensor random(const RecordedArgument& form) {
+  int64_t last = 0;
+  for (size_t axis = 0; axis < form.sizes.size(); ++axis)
+    last += std::max<int64_t>(form.sizes[axis] - 1, 0) * form.strides[axis];
+  return torch::rand({last + 1}).to(form.type).as_strided(form.sizes, form.strides);
+}
+
 // Runs any operator on fresh tensors of its arguments' forms.
 Fastest as_called(const ProductCalls& call) {
   const torch::NoGradGuard no_graph;
@@ -59,8 +67,7 @@ Fastest as_called(const ProductCalls& call) {
   torch::jit::Stack arguments;
   for (const RecordedArgument& argument : call.arguments) {
     if (argument.is_tensor) {
-      arguments.emplace_back(
-          torch::empty_strided(argument.sizes, argument.strides, argument.type).uniform_(-1, 1));
+      arguments.emplace_back(random(argument));
     } else {
       arguments.push_back(argument.value);
     }

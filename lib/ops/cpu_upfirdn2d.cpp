@@ -27,7 +27,10 @@ FirFilter filter_of(const Tensor& f, const UpFirDn& how) {
 }  // namespace
 
 Tensor cpu_upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
-  if (x.scalar_type() != at::kFloat) return kComposedKernels.upfirdn2d(x, f, how);
+  const at::ScalarType type = x.scalar_type();
+  if (type == at::kHalf || type == at::kBFloat16)
+    return cpu_upfirdn2d(x.to(at::kFloat), f, how).to(type);
+  if (type != at::kFloat) return kComposedKernels.upfirdn2d(x, f, how);
   const at::MemoryFormat format = x.suggest_memory_format();
   const Tensor in = x.contiguous(format);
   const bool channels_last = format == at::MemoryFormat::ChannelsLast;

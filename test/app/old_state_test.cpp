@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// States that the program wrote before its heart was redesigned: a run that goes on from one of
-// them ends, bit for bit, where the program of that day ended. fixtures/old_states.json has the
-// commands that made them.
+// States that earlier programs wrote: a run that goes on from one of them ends where the program of
+// that day ended, up to the rounding of other kernels. fixtures/old_states.json has the commands that
+// made them, and how far apart two ways of rounding may end. StyleGAN v1's Adam has beta1 = 0, so
+// that a parameter whose gradient is rounding noise moves by its whole learning rate either way.
 #include <catch2/catch.hpp>
 
 #include "app/tensor_file.h"
@@ -16,22 +17,22 @@ using Json = nlohmann::json;
 
 fs::path fixtures() { return GANTRAIN_FIXTURES; }
 
-// [{"recipe": "dcgan", "flags": ["--preset", "dcgan-tiny", ...]}, ...]: the whole command but for
-// the state and the run folder.
+// [{"recipe": "dcgan", "flags": ["--preset", "dcgan-tiny", ...], "within": 1e-5}, ...]: the whole
+// command but for the state and the run folder, and the largest distance of a number.
 Json old_states() { return Json::parse(read_file(fixtures() / "old_states.json")); }
 
-void check_same_tensors(const FileTensors& got, const FileTensors& expected) {
+void check_close_tensors(const FileTensors& got, const FileTensors& expected, double within) {
   CHECK(got.size() == expected.size());
   for (const auto& [name, tensor] : expected) {
     CAPTURE(name);
     REQUIRE(got.count(name) == 1);
     CHECK(got.at(name).dtype == tensor.dtype);
     CHECK(got.at(name).shape == tensor.shape);
-    CHECK((got.at(name).bytes == tensor.bytes));  // in brackets: megabytes are not to be printed
+    CHECK(max_distance(got.at(name), tensor) <= within);
   }
 }
 
-TEST_CASE("RunsGoOnFromOldStatesBitForBit") {
+TEST_CASE("RunsGoOnFromOldStates") {
   const TemporaryFolder folder;
   const Json all = old_states();
   REQUIRE(all.size() >= 4);
@@ -48,8 +49,9 @@ TEST_CASE("RunsGoOnFromOldStatesBitForBit") {
     REQUIRE(outcome.code == 0);
     const std::vector<fs::path> models = files_like(folder / recipe, "model-");
     REQUIRE_FALSE(models.empty());
-    check_same_tensors(read_safetensors(models.back()),
-                       read_safetensors(fixtures() / ("resumed-" + recipe + ".safetensors")));
+    check_close_tensors(read_safetensors(models.back()),
+                        read_safetensors(fixtures() / ("resumed-" + recipe + ".safetensors")),
+                        state["within"].get<double>());
   }
 }
 
