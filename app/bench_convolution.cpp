@@ -255,7 +255,7 @@ std::vector<ConvolutionForm> convolutions_of(const ProductCalls& call) {
   return {};
 }
 
-double seconds_alone(const std::function<void()>& run) {
+double seconds_alone(const std::function<void()>& run, double hopeless) {
   constexpr double kEnough = 0.05;  // seconds
   constexpr size_t kLeast = 4, kMost = 200;
   std::vector<double> seconds;
@@ -265,6 +265,7 @@ double seconds_alone(const std::function<void()>& run) {
     run();
     seconds.push_back(monotonic_seconds() - start);
     sum += seconds.back();
+    if (seconds.front() > hopeless) return seconds.front();
   }
   seconds.erase(seconds.begin());  // it warmed up
   return median(seconds);
@@ -281,7 +282,9 @@ Fastest fastest_of(const ConvolutionForm& form) {
                          random(form.w, form.type, format),
                          random(form.y, form.type, format)};
     for (const Algorithm& algorithm : algorithms(form)) {
-      const double seconds = seconds_alone([&] { algorithm.run(form, of); });
+      // A first run takes longer, but hardly so much longer.
+      const double seconds =
+          seconds_alone([&] { algorithm.run(form, of); }, /*hopeless=*/4 * fastest.seconds);
       if (seconds < fastest.seconds)
         fastest = {seconds,
                    fmt::format("{}, {}", algorithm.name, last ? "channels-last" : "contiguous")};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct Fastest {
 };
 Fastest fastest_of(const ConvolutionForm& form);
 
-// Returns the median seconds of several runs after one that warms up.
-double seconds_alone(const std::function<void()>& run);
+// Returns the median seconds of several runs after one that warms up; or the seconds of the first,
+// if it takes longer than `hopeless`.
+double seconds_alone(const std::function<void()>& run,
+                     double hopeless = std::numeric_limits<double>::infinity());
 
 }  // namespace gantrain

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_kernels/fir.h"
 
+#include <utility>
+
 #include "cpu_kernels/vector.h"
 
 namespace gantrain::GANTRAIN_ISA {
@@ -49,40 +51,27 @@ struct PutInScratch {
   void part(int64_t i, Vec a, Vec b, int64_t) const { Put{to}.whole(i, a, b); }
 };
 
-// Places of lanes in two vectors put one after another.
-struct Lanes {
-  int32_t at[kLanes];
-  IntVec vector() const {
-    IntVec v;
-    std::memcpy(&v, at, sizeof v);
-    return v;
-  }
-};
-
-constexpr Lanes every_second(int32_t first) {
-  Lanes lanes{};
-  for (int32_t i = 0; i < kLanes; ++i) lanes.at[i] = first + 2 * i;
-  return lanes;
+// Every second lane of two vectors put one after another, from lane First on.
+template <int64_t First, size_t... Lane>
+inline Vec every_second(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
+  return __builtin_shufflevector(a, b, (First + 2 * static_cast<int64_t>(Lane))...);
 }
 
-// Those that take lanes from the one and from the other by turns, from `first` on.
-constexpr Lanes by_turns(int32_t first) {
-  Lanes lanes{};
-  for (int32_t i = 0; i < kLanes; ++i) {
-    lanes.at[i] = first + i / 2 + i % 2 * static_cast<int32_t>(kLanes);
-  }
-  return lanes;
+// Lanes from the one and from the other by turns, from lane First of each on.
+template <int64_t First, size_t... Lane>
+inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
+  return __builtin_shufflevector(
+      a, b, (First + static_cast<int64_t>(Lane) / 2 + static_cast<int64_t>(Lane) % 2 * kLanes)...);
 }
 
-constexpr Lanes kEven = every_second(0), kOdd = every_second(1);
-constexpr Lanes kLow = by_turns(0), kHigh = by_turns(static_cast<int32_t>(kLanes / 2));
+constexpr auto kAllLanes = std::make_index_sequence<kLanes>();
 
 // To the two parts of a split line.
 struct Split {
   float *even, *odd;
   void whole(int64_t i, Vec a, Vec b) const {
-    store(even + i / 2, __builtin_shuffle(a, b, kEven.vector()));
-    store(odd + i / 2, __builtin_shuffle(a, b, kOdd.vector()));
+    store(even + i / 2, every_second<0>(a, b, kAllLanes));
+    store(odd + i / 2, every_second<1>(a, b, kAllLanes));
   }
   void part(int64_t i, Vec a, Vec b, int64_t) const { whole(i, a, b); }
 };
@@ -187,8 +176,8 @@ void interleaved(const Sum& first, const Sum& second, int64_t n, const Sink& sin
   const Weighted<kCount> at(first), other(second);
   for (int64_t i = 0; i < n; i += 2 * kLanes) {
     const Vec a = at(i / 2, load), b = other(i / 2, load);
-    const Vec low = __builtin_shuffle(a, b, kLow.vector());
-    const Vec high = __builtin_shuffle(a, b, kHigh.vector());
+    const Vec low = by_turns<0>(a, b, kAllLanes);
+    const Vec high = by_turns<kLanes / 2>(a, b, kAllLanes);
     if (i + 2 * kLanes <= n)
       sink.whole(i, low, high);
     else

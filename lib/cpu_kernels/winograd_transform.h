@@ -17,26 +17,26 @@ struct Transform;
 template <>
 struct Transform<3> {
   static constexpr int64_t kSide = 6;
-  static constexpr float a = 0.625F, b = 1.5F;
-  static constexpr float aa = a * a, bb = b * b;
-  static constexpr float at_a = 1 / (2 * aa * (aa - bb)), at_b = 1 / (2 * bb * (bb - aa));
-  static constexpr float at_0 = 1 / (aa * bb);
+  static constexpr float kA = 0.625F, kB = 1.5F;
+  static constexpr float kAA = kA * kA, kBB = kB * kB;
+  static constexpr float kAtA = 1 / (2 * kAA * (kAA - kBB)), kAtB = 1 / (2 * kBB * (kBB - kAA));
+  static constexpr float kAt0 = 1 / (kAA * kBB);
 
   static void of_input(const Vec* d, Vec* v) {
-    const Vec even_a = d[4] - bb * d[2], odd_a = a * (d[3] - bb * d[1]);
-    const Vec even_b = d[4] - aa * d[2], odd_b = b * (d[3] - aa * d[1]);
-    v[0] = d[4] - (aa + bb) * d[2] + aa * bb * d[0];
+    const Vec even_a = d[4] - kBB * d[2], odd_a = kA * (d[3] - kBB * d[1]);
+    const Vec even_b = d[4] - kAA * d[2], odd_b = kB * (d[3] - kAA * d[1]);
+    v[0] = d[4] - (kAA + kBB) * d[2] + kAA * kBB * d[0];
     v[1] = even_a + odd_a;
     v[2] = even_a - odd_a;
     v[3] = even_b + odd_b;
     v[4] = even_b - odd_b;
-    v[5] = d[5] - (aa + bb) * d[3] + aa * bb * d[1];
+    v[5] = d[5] - (kAA + kBB) * d[3] + kAA * kBB * d[1];
   }
 
   static void of_taps(const Vec* g, Vec* u) {
-    const Vec even_a = at_a * g[0] + (at_a * aa) * g[2], odd_a = (at_a * a) * g[1];
-    const Vec even_b = at_b * g[0] + (at_b * bb) * g[2], odd_b = (at_b * b) * g[1];
-    u[0] = at_0 * g[0];
+    const Vec even_a = kAtA * g[0] + (kAtA * kAA) * g[2], odd_a = (kAtA * kA) * g[1];
+    const Vec even_b = kAtB * g[0] + (kAtB * kBB) * g[2], odd_b = (kAtB * kB) * g[1];
+    u[0] = kAt0 * g[0];
     u[1] = even_a + odd_a;
     u[2] = even_a - odd_a;
     u[3] = even_b + odd_b;
@@ -48,15 +48,15 @@ struct Transform<3> {
     const Vec even_a = m[1] + m[2], odd_a = m[1] - m[2];
     const Vec even_b = m[3] + m[4], odd_b = m[3] - m[4];
     y[0] = m[0] + even_a + even_b;
-    y[1] = a * odd_a + b * odd_b;
-    y[2] = aa * even_a + bb * even_b;
-    y[3] = (a * aa) * odd_a + (b * bb) * odd_b + m[5];
+    y[1] = kA * odd_a + kB * odd_b;
+    y[2] = kAA * even_a + kBB * even_b;
+    y[3] = (kA * kAA) * odd_a + (kB * kBB) * odd_b + m[5];
   }
 
   // The adjoint of to_result().
   static void of_gradient(const Vec* y, Vec* m) {
-    const Vec even_a = y[0] + aa * y[2], odd_a = a * y[1] + (a * aa) * y[3];
-    const Vec even_b = y[0] + bb * y[2], odd_b = b * y[1] + (b * bb) * y[3];
+    const Vec even_a = y[0] + kAA * y[2], odd_a = kA * y[1] + (kA * kAA) * y[3];
+    const Vec even_b = y[0] + kBB * y[2], odd_b = kB * y[1] + (kB * kBB) * y[3];
     m[0] = y[0];
     m[1] = even_a + odd_a;
     m[2] = even_a - odd_a;
@@ -67,11 +67,11 @@ struct Transform<3> {
 
   // The adjoint of of_taps().
   static void to_taps(const Vec* u, Vec* g) {
-    const Vec even_a = at_a * (u[1] + u[2]), odd_a = at_a * (u[1] - u[2]);
-    const Vec even_b = at_b * (u[3] + u[4]), odd_b = at_b * (u[3] - u[4]);
-    g[0] = at_0 * u[0] + even_a + even_b;
-    g[1] = a * odd_a + b * odd_b;
-    g[2] = aa * even_a + bb * even_b + u[5];
+    const Vec even_a = kAtA * (u[1] + u[2]), odd_a = kAtA * (u[1] - u[2]);
+    const Vec even_b = kAtB * (u[3] + u[4]), odd_b = kAtB * (u[3] - u[4]);
+    g[0] = kAt0 * u[0] + even_a + even_b;
+    g[1] = kA * odd_a + kB * odd_b;
+    g[2] = kAA * even_a + kBB * even_b + u[5];
   }
 };
 
@@ -79,23 +79,23 @@ struct Transform<3> {
 template <>
 struct Transform<2> {
   static constexpr int64_t kSide = 5;
-  static constexpr float a = 0.375F, b = 1.25F;
-  static constexpr float aa = a * a, bb = b * b;
-  static constexpr float at_a = 1 / (2 * a * (aa - bb)), at_b = 1 / (2 * b * (bb - aa));
+  static constexpr float kA = 0.375F, kB = 1.25F;
+  static constexpr float kAA = kA * kA, kBB = kB * kB;
+  static constexpr float kAtA = 1 / (2 * kA * (kAA - kBB)), kAtB = 1 / (2 * kB * (kBB - kAA));
 
   static void of_input(const Vec* d, Vec* v) {
-    const Vec even_a = a * (d[2] - bb * d[0]), odd_a = d[3] - bb * d[1];
-    const Vec even_b = b * (d[2] - aa * d[0]), odd_b = d[3] - aa * d[1];
+    const Vec even_a = kA * (d[2] - kBB * d[0]), odd_a = d[3] - kBB * d[1];
+    const Vec even_b = kB * (d[2] - kAA * d[0]), odd_b = d[3] - kAA * d[1];
     v[0] = odd_a + even_a;
     v[1] = odd_a - even_a;
     v[2] = odd_b + even_b;
     v[3] = odd_b - even_b;
-    v[4] = d[4] - (aa + bb) * d[2] + aa * bb * d[0];
+    v[4] = d[4] - (kAA + kBB) * d[2] + kAA * kBB * d[0];
   }
 
   static void of_taps(const Vec* g, Vec* u) {
-    const Vec even_a = at_a * g[0], odd_a = (at_a * a) * g[1];
-    const Vec even_b = at_b * g[0], odd_b = (at_b * b) * g[1];
+    const Vec even_a = kAtA * g[0], odd_a = (kAtA * kA) * g[1];
+    const Vec even_b = kAtB * g[0], odd_b = (kAtB * kB) * g[1];
     u[0] = odd_a + even_a;
     u[1] = odd_a - even_a;
     u[2] = odd_b + even_b;
@@ -107,14 +107,14 @@ struct Transform<2> {
     const Vec even_a = m[0] + m[1], odd_a = m[0] - m[1];
     const Vec even_b = m[2] + m[3], odd_b = m[2] - m[3];
     y[0] = even_a + even_b;
-    y[1] = a * odd_a + b * odd_b;
-    y[2] = aa * even_a + bb * even_b;
-    y[3] = (a * aa) * odd_a + (b * bb) * odd_b + m[4];
+    y[1] = kA * odd_a + kB * odd_b;
+    y[2] = kAA * even_a + kBB * even_b;
+    y[3] = (kA * kAA) * odd_a + (kB * kBB) * odd_b + m[4];
   }
 
   static void of_gradient(const Vec* y, Vec* m) {
-    const Vec even_a = y[0] + aa * y[2], odd_a = a * y[1] + (a * aa) * y[3];
-    const Vec even_b = y[0] + bb * y[2], odd_b = b * y[1] + (b * bb) * y[3];
+    const Vec even_a = y[0] + kAA * y[2], odd_a = kA * y[1] + (kA * kAA) * y[3];
+    const Vec even_b = y[0] + kBB * y[2], odd_b = kB * y[1] + (kB * kBB) * y[3];
     m[0] = even_a + odd_a;
     m[1] = even_a - odd_a;
     m[2] = even_b + odd_b;
@@ -123,8 +123,8 @@ struct Transform<2> {
   }
 
   static void to_taps(const Vec* u, Vec* g) {
-    g[0] = at_a * (u[0] - u[1]) + at_b * (u[2] - u[3]);
-    g[1] = (at_a * a) * (u[0] + u[1]) + (at_b * b) * (u[2] + u[3]) + u[4];
+    g[0] = kAtA * (u[0] - u[1]) + kAtB * (u[2] - u[3]);
+    g[1] = (kAtA * kA) * (u[0] + u[1]) + (kAtB * kB) * (u[2] + u[3]) + u[4];
   }
 };
 
