@@ -45,7 +45,7 @@ GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
     gradients.push_back(gradient);
   }
   GradientVerdict verdict;
-  const std::optional<double> norm = look_at(gradients, verdict);
+  look_at(gradients, verdict);
   if (!reads_are_free_) {
     count_on_device(verdict.found, parameters, gradients);
     verdict.norm = clip(gradients);
@@ -54,33 +54,30 @@ GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
   verdict.finite = read_free(verdict.found) == 0;
   if (*verdict.finite) {
     in_a_row_.zero_();
-    verdict.norm = norm ? clip_by(*norm, gradients) : clip(gradients);
+    verdict.norm = clip(gradients);
   } else {
     count_on_host(first_nonfinite(named));
   }
   return verdict;
 }
 
-// Unscales the gradients and sets the verdict's `found` and `scale`. Returns the norm of the
-// gradients where clipping needs it and the one reading that gave the verdict gave it too.
-std::optional<double> GradientGuard::look_at(const std::vector<at::Tensor>& gradients,
-                                             GradientVerdict& verdict) {
+// Unscales the gradients and sets the verdict's `found` and `scale`.
+void GradientGuard::look_at(const std::vector<at::Tensor>& gradients, GradientVerdict& verdict) {
   if (settings_.scaler) {
     verdict.scale = scaler_.current().clone();
     verdict.found = scaler_.unscale_(gradients);
     scaler_.update(verdict.found);
-    return std::nullopt;
+    return;
   }
   verdict.found = torch::zeros({1}, one_.options());
   if (reads_are_free_) {
-    if (const auto summary = summarise(gradients, /*with_norm=*/clips())) {
+    if (const auto summary = summarise(gradients, /*with_norm=*/false)) {
       if (!summary->finite) verdict.found.fill_(1);
-      return summary->norm;
+      return;
     }
   }
   if (!gradients.empty())
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, verdict.found, one_);
-  return std::nullopt;
 }
 
 void GradientGuard::count_on_host(const std::string& parameter) {
@@ -208,14 +205,6 @@ at::Tensor GradientGuard::clip(std::vector<at::Tensor>& gradients) const {
   }
   clamp(gradients, settings_.optim.clip_value);
   return norm;
-}
-
-// The same where the host knows the norm: gradients that are short enough are not touched.
-at::Tensor GradientGuard::clip_by(double norm, std::vector<at::Tensor>& gradients) const {
-  const double factor = settings_.optim.clip_norm / (norm + kClipEps);
-  if (settings_.optim.clip_norm > 0 && factor < 1) at::_foreach_mul_(gradients, factor);
-  clamp(gradients, settings_.optim.clip_value);
-  return torch::full({}, norm, one_.options());
 }
 
 NamedTensors GradientGuard::state() const {

@@ -54,7 +54,7 @@ class GradientGuard {
   NamedTensors state() const;
 
  private:
-  std::optional<double> look_at(const std::vector<at::Tensor>& gradients, GradientVerdict& verdict);
+  void look_at(const std::vector<at::Tensor>& gradients, GradientVerdict& verdict);
   void count_on_host(const std::string& parameter);
   void count_on_device(const at::Tensor& found,
                        const NamedTensors& parameters,
@@ -64,7 +64,6 @@ class GradientGuard {
   void check_floor() const;
   bool clips() const;
   at::Tensor clip(std::vector<at::Tensor>& gradients) const;
-  at::Tensor clip_by(double norm, std::vector<at::Tensor>& gradients) const;
 
   GuardSettings settings_;
   std::string player_;
