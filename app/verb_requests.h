@@ -8,7 +8,8 @@
 #include "config/value.h"
 
 // What the thin program asks the trainer library for, beside drawing (draw/requests.h), training
-// (train_request.h) and benchmarks (bench_requests.h). They travel as the JSON text of message_of() (config/message.h). No torch.
+// (train_request.h) and benchmarks (bench_requests.h). They travel as the JSON text of message_of()
+// (config/message.h). No torch.
 
 namespace gantrain {
 

@@ -28,13 +28,10 @@ struct Convolution {
 
 Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
   // Profilers see it as an operator; app/bench_convolution.cpp reads these arguments.
-  RECORD_FUNCTION("gantrain::convolution",
-                  std::vector<c10::IValue>({a,
-                                            b,
-                                            static_cast<int64_t>(c.direction),
-                                            c.how.stride,
-                                            c.how.padding,
-                                            c.sizes}));
+  RECORD_FUNCTION(
+      "gantrain::convolution",
+      std::vector<c10::IValue>(
+          {a, b, static_cast<int64_t>(c.direction), c.how.stride, c.how.padding, c.sizes}));
   switch (c.direction) {
     case Direction::kForward:
       return winograd_forward(a, b, c.how);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/flat_pieces.h"
 
-
 #include <algorithm>
 
 #include "core/parallel.h"

@@ -246,7 +246,8 @@ TEST_CASE("TheDryRunSaysWhatEveryBlockComputesIn") {
              row("D.main.3", "float32", "statistics"),
              row("D.main.5", "float32", "the last 4x4 block: scores")});
   for (const Json& line : table("")) CHECK(line["computes"] == "float32");
-  const Outcome text = gantrain(tiny(kStyle + "--amp=bf16 --dry-run=full"), {.folder = folder.path()});
+  const Outcome text =
+      gantrain(tiny(kStyle + "--amp=bf16 --dry-run=full"), {.folder = folder.path()});
   CHECK_THAT(text.out, Catch::Contains("block") && Catch::Contains("computes in"));
   CHECK_THAT(text.out, Catch::Contains("bfloat16     autocast"));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // States that earlier programs wrote: a run that goes on from one of them ends where the program of
-// that day ended, up to the rounding of other kernels. fixtures/old_states.json has the commands that
-// made them, and how far apart two ways of rounding may end. StyleGAN v1's Adam has beta1 = 0, so
-// that a parameter whose gradient is rounding noise moves by its whole learning rate either way.
+// that day ended, up to the rounding of other kernels. fixtures/old_states.json has the commands
+// that made them, and how far apart two ways of rounding may end. StyleGAN v1's Adam has beta1 = 0,
+// so that a parameter whose gradient is rounding noise moves by its whole learning rate either way.
 #include <catch2/catch.hpp>
 
 #include "app/tensor_file.h"
