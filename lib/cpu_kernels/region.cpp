@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels between pictures of either layout and arrays with 32 channels side by side.
-#include <utility>
-
+#include "cpu_kernels/transpose.h"
 #include "cpu_kernels/winograd_transform.h"
 
 namespace gantrain::GANTRAIN_ISA {
 
 namespace {
-
-// Exchanges, in the square of vectors, the blocks of Step lanes off the diagonal.
-template <int64_t Step, size_t... Lane>
-inline void exchange(Vec* r, std::index_sequence<Lane...> /*lanes*/) {
-  for (int64_t i = 0; i < kLanes; ++i) {
-    if ((i & Step) != 0) continue;
-    const Vec low = r[i], high = r[i + Step];
-    r[i] =
-        __builtin_shufflevector(low, high, ((Lane & Step) == 0 ? Lane : kLanes + Lane - Step)...);
-    r[i + Step] =
-        __builtin_shufflevector(low, high, ((Lane & Step) == 0 ? Lane + Step : kLanes + Lane)...);
-  }
-}
-
-// Transposes kLanes vectors.
-inline void transpose(Vec* r) {
-  constexpr auto lanes = std::make_index_sequence<kLanes>();
-  exchange<1>(r, lanes);
-  exchange<2>(r, lanes);
-  if constexpr (kLanes > 4) exchange<4>(r, lanes);
-  if constexpr (kLanes > 8) exchange<8>(r, lanes);
-}
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -54,20 +31,39 @@ void read_channels_last(const float* row, int64_t stride, Span j, int64_t channe
   }
 }
 
-// Pixels of one row whose channels lie `channel` apart and whose columns side by side.
+// Fewer pixels than this are copied one by one.
+constexpr int64_t kFewest = 3;
+
+// Copies pixels from `lanes` planes into `columns` pixels of 32 channels. Counts that are known
+// when this is compiled leave all of it in registers.
+template <int64_t Step>
+inline void read_square(
+    const float* row, int64_t channel, int64_t lanes, int64_t columns, float* to) {
+  Vec r[kLanes] = {};
+  for (int64_t i = 0; i < lanes; ++i) r[i] = load_every<Step>(row + i * channel, columns);
+  transpose(r);
+  for (int64_t i = 0; i < columns; ++i) store(to + i * kPanel, r[i]);
+}
+
+// Pixels of one row whose channels lie `channel` apart and whose columns Step.
+template <int64_t Step>
 void read_planes(const float* row, int64_t channel, Span j, int64_t channels, float* to) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const int64_t lanes = least(kLanes, channels - c);
     int64_t x = j.begin;
-    for (; lanes == kLanes && x + kLanes <= j.end; x += kLanes) {
-      Vec r[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) r[i] = load(row + (c + i) * channel + x - j.begin);
-      transpose(r);
-      for (int64_t i = 0; i < kLanes; ++i) store(to + (x + i) * kPanel + c, r[i]);
+    for (; j.end - x >= kFewest; x += kLanes) {
+      const int64_t columns = least(kLanes, j.end - x);
+      const float* from = row + c * channel + Step * (x - j.begin);
+      float* pixel = to + x * kPanel + c;
+      if (lanes == kLanes && columns == kLanes) {
+        read_square<Step>(from, channel, kLanes, kLanes, pixel);
+      } else {
+        read_square<Step>(from, channel, lanes, columns, pixel);
+      }
     }
-    for (int64_t i = 0; i < lanes; ++i) {
-      const float* plane = row + (c + i) * channel - j.begin;
-      for (int64_t rest = x; rest < j.end; ++rest) to[rest * kPanel + c + i] = plane[rest];
+    for (; x < j.end; ++x) {
+      for (int64_t i = 0; i < lanes; ++i)
+        to[x * kPanel + c + i] = row[(c + i) * channel + Step * (x - j.begin)];
     }
   }
 }
@@ -85,19 +81,34 @@ void write_channels_last(const float* from, Span j, int64_t channels, float* row
   }
 }
 
+// The other way round.
+template <int64_t Step>
+inline void write_square(
+    const float* from, int64_t lanes, int64_t columns, float* row, int64_t channel) {
+  Vec r[kLanes] = {};
+  for (int64_t i = 0; i < columns; ++i) r[i] = load(from + i * kPanel);
+  transpose(r);
+  for (int64_t i = 0; i < lanes; ++i) store_every<Step>(row + i * channel, r[i], columns);
+}
+
+template <int64_t Step>
 void write_planes(const float* from, Span j, int64_t channels, float* row, int64_t channel) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const int64_t lanes = least(kLanes, channels - c);
     int64_t x = j.begin;
-    for (; lanes == kLanes && x + kLanes <= j.end; x += kLanes) {
-      Vec r[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) r[i] = load(from + (x + i) * kPanel + c);
-      transpose(r);
-      for (int64_t i = 0; i < kLanes; ++i) store(row + (c + i) * channel + x - j.begin, r[i]);
+    for (; j.end - x >= kFewest; x += kLanes) {
+      const int64_t columns = least(kLanes, j.end - x);
+      const float* pixel = from + x * kPanel + c;
+      float* to = row + c * channel + Step * (x - j.begin);
+      if (lanes == kLanes && columns == kLanes) {
+        write_square<Step>(pixel, kLanes, kLanes, to, channel);
+      } else {
+        write_square<Step>(pixel, lanes, columns, to, channel);
+      }
     }
-    for (int64_t i = 0; i < lanes; ++i) {
-      float* plane = row + (c + i) * channel - j.begin;
-      for (int64_t rest = x; rest < j.end; ++rest) plane[rest] = from[rest * kPanel + c + i];
+    for (; x < j.end; ++x) {
+      for (int64_t i = 0; i < lanes; ++i)
+        row[(c + i) * channel + Step * (x - j.begin)] = from[x * kPanel + c + i];
     }
   }
 }
@@ -119,7 +130,9 @@ void read_region(const PictureView& x, int64_t image, const Region& region, floa
     if (x.channel == 1) {
       read_channels_last(from, x.column * region.step, j, channels, pixels);
     } else if (x.column == 1 && region.step == 1) {
-      read_planes(from, x.channel, j, channels, pixels);
+      read_planes<1>(from, x.channel, j, channels, pixels);
+    } else if (x.column == 1 && region.step == 2) {
+      read_planes<2>(from, x.channel, j, channels, pixels);
     } else {
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t k = j.begin; k < j.end; ++k)
@@ -141,7 +154,9 @@ void write_region(const float* from, const Region& region, const PictureView& y,
     if (y.channel == 1) {
       write_channels_last(pixels, j, channels, to, y.column * region.step);
     } else if (y.column == 1 && region.step == 1) {
-      write_planes(pixels, j, channels, to, y.channel);
+      write_planes<1>(pixels, j, channels, to, y.channel);
+    } else if (y.column == 1 && region.step == 2) {
+      write_planes<2>(pixels, j, channels, to, y.channel);
     } else {
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t k = j.begin; k < j.end; ++k)

@@ -105,9 +105,11 @@ void multiply(const float* v,
   for (int64_t p = 0; p < taps.points(); ++p)
     product_of_tiles(v + p * point_stride(rows) + (tiles.begin - first) * kPanel,
                      taps.points() * point_stride(rows),
+                     point_stride(rows),
                      panels,
                      tiles.end - tiles.begin,
                      u + p * point_stride(channels),
+                     point_stride(channels),
                      scratch + p * point_stride(kTileBlock));
   with_taps(taps, [&]<int64_t Y, int64_t X>() {
     transform_back<ResultAxis<Y>, ResultAxis<X>>(scratch, grid, tiles, add, pixels);
@@ -134,11 +136,13 @@ void write(const float* pixels,
 void accumulate(const float* m,
                 const float* v,
                 int64_t rows,
+                TapCounts taps,
                 int64_t point,
                 int64_t panel_of_rows,
                 int64_t all_rows,
                 float* du) {
   product_over_tiles(m + point * point_stride(rows),
+                     taps.points() * point_stride(rows),
                      v + point * point_stride(rows),
                      rows,
                      du + point * point_stride(all_rows) + panel_of_rows * kPanel * kPanel);

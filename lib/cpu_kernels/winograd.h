@@ -57,11 +57,12 @@ struct Span {
 };
 
 // A kernel in memory: tap (ky, kx) from row channel r to column channel c lies at data[r * row + c
-// * column + ky * y + kx * x] for ky, kx < size.
+// * column + ky * side + kx] for ky, kx < side, which is at most 4.
 struct KernelView {
   float* data;
   int64_t rows, columns;
-  int64_t row, column, y, x;  // strides in floats
+  int64_t row, column;  // strides in floats
+  int64_t side;
 };
 
 // Which taps of a kernel take part: tap t of the correlation is tap step * t + first of the kernel,
@@ -122,6 +123,7 @@ struct WinogradKernels {
   void (*accumulate)(const float* m,
                      const float* v,
                      int64_t rows,
+                     TapCounts taps,
                      int64_t point,
                      int64_t panel_of_rows,
                      int64_t all_rows,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cpu_kernels/transpose.h"
 #include "cpu_kernels/winograd_kernels.h"
 #include "cpu_kernels/winograd_transform.h"
 
@@ -6,15 +7,18 @@ namespace gantrain::GANTRAIN_ISA {
 
 namespace {
 
-// Calls visit(t, offset) for each tap t = ty * TapsX + tx, which lies `offset` floats into a
-// kernel.
+constexpr int64_t kMostTaps = 16;  // of a kernel, a multiple of kLanes
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Which of the kernel's taps the chosen ones are: calls visit(t, place) for t = ty * TapsX + tx.
 template <int64_t TapsY, int64_t TapsX, class Visit>
 inline void for_each_tap(const KernelView& w, const TapChoice& choice, const Visit& visit) {
   for (int64_t ty = 0; ty < TapsY; ++ty) {
     const int64_t y = choice.step * (choice.flipped ? TapsY - 1 - ty : ty) + choice.first_y;
     for (int64_t tx = 0; tx < TapsX; ++tx) {
       const int64_t x = choice.step * (choice.flipped ? TapsX - 1 - tx : tx) + choice.first_x;
-      visit(ty * TapsX + tx, y * w.y + x * w.x);
+      visit(ty * TapsX + tx, y * w.side + x);
     }
   }
 }
@@ -22,7 +26,28 @@ inline void for_each_tap(const KernelView& w, const TapChoice& choice, const Vis
 // How many lanes hold channels of the kernel, from this one on.
 int64_t lanes_from(int64_t column, int64_t columns) {
   const int64_t left = columns - column;
-  return left < 0 ? 0 : left < kLanes ? left : kLanes;
+  return left < 0 ? 0 : least(left, kLanes);
+}
+
+// Reads all taps of one row and `lanes` columns, from their first one on: values[tap][column].
+inline void read_taps(const KernelView& w, const float* from, int64_t lanes, Vec* values) {
+  const int64_t taps = w.side * w.side;
+  for (int64_t t = 0; t < taps; t += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l)
+      values[t + l] =
+          l < lanes ? load_some(from + l * w.column + t, least(kLanes, taps - t)) : Vec{};
+    transpose(values + t);
+  }
+}
+
+// Writes those of these taps whose bits are set in `chosen`.
+inline void write_taps(
+    const KernelView& w, Vec* values, uint32_t chosen, int64_t lanes, float* to) {
+  for (int64_t t = 0; t < w.side * w.side; t += kLanes) {
+    transpose(values + t);
+    for (int64_t l = 0; l < lanes; ++l)
+      store_masked(to + l * w.column + t, values[t + l], chosen >> t & ((1U << kLanes) - 1));
+  }
 }
 
 }  // namespace
@@ -42,13 +67,9 @@ void transform_kernel(const KernelView& w,
       for (int64_t c = 0; c < kPanel; c += kLanes) {
         const int64_t column = panel * kPanel + c;
         const int64_t lanes = row < w.rows ? lanes_from(column, w.columns) : 0;
-        alignas(64) float values[Y * X][kLanes] = {};
-        const float* from = w.data + row * w.row + column * w.column;
-        for_each_tap<Y, X>(w, choice, [&](int64_t t, int64_t offset) {
-          for (int64_t l = 0; l < lanes; ++l) values[t][l] = from[offset + l * w.column];
-        });
-        Vec g[Y * X], points[kPoints];
-        for (int64_t t = 0; t < Y * X; ++t) g[t] = load(values[t]);
+        Vec values[kMostTaps], g[Y * X], points[kPoints];
+        read_taps(w, w.data + row * w.row + column * w.column, lanes, values);
+        for_each_tap<Y, X>(w, choice, [&](int64_t t, int64_t place) { g[t] = values[place]; });
         both_axes<TapsAxis<Y>, TapsAxis<X>>(g, points);
         float* to = u + (first_row + k) * kPanel + c;
         for (int64_t p = 0; p < kPoints; ++p) store(to + p * point_stride(all_rows), points[p]);
@@ -74,12 +95,13 @@ void kernel_gradient(const float* du,
         Vec points[kPoints], g[Y * X];
         for (int64_t p = 0; p < kPoints; ++p) points[p] = load(from + p * point_stride(all_rows));
         both_axes<TapsGradientAxis<Y>, TapsGradientAxis<X>>(points, g);
-        float* to = w.data + row * w.row + column * w.column;
-        for_each_tap<Y, X>(w, choice, [&](int64_t t, int64_t offset) {
-          alignas(64) float values[kLanes];
-          store(values, g[t]);
-          for (int64_t l = 0; l < lanes; ++l) to[offset + l * w.column] = values[l];
+        Vec values[kMostTaps] = {};
+        uint32_t chosen = 0;
+        for_each_tap<Y, X>(w, choice, [&](int64_t t, int64_t place) {
+          values[place] = g[t];
+          chosen |= 1U << place;
         });
+        write_taps(w, values, chosen, lanes, w.data + row * w.row + column * w.column);
       }
     }
   });

@@ -273,6 +273,7 @@ class KernelGradient {
       kernels().accumulate(m_.data_ptr<float>() + row * each,
                            v_.data_ptr<float>() + column * each,
                            tiles,
+                           group_.taps,
                            point,
                            row,
                            rows_ * kPanel,

@@ -23,24 +23,12 @@ PictureView view(const Tensor& t) {
           t.stride(3)};
 }
 
-// A kernel [O, I, k, k] from x to y, and from dy to dx.
+// A contiguous kernel [O, I, k, k] from x to y, and from dy to dx.
 KernelView from_inputs(const Tensor& w) {
-  return {w.data_ptr<float>(),
-          w.size(1),
-          w.size(0),
-          w.stride(1),
-          w.stride(0),
-          w.stride(2),
-          w.stride(3)};
+  return {w.data_ptr<float>(), w.size(1), w.size(0), w.stride(1), w.stride(0), w.size(2)};
 }
 KernelView from_outputs(const Tensor& w) {
-  return {w.data_ptr<float>(),
-          w.size(0),
-          w.size(1),
-          w.stride(0),
-          w.stride(1),
-          w.stride(2),
-          w.stride(3)};
+  return {w.data_ptr<float>(), w.size(0), w.size(1), w.stride(0), w.stride(1), w.size(2)};
 }
 
 // The form that results are written in: contiguous unless `like` is channels-last.
@@ -99,8 +87,8 @@ bool winograd_pays(at::IntArrayRef x, at::IntArrayRef w, const ConvGeometry& how
          w[1] >= kChannels;
 }
 
-Tensor winograd_forward(const Tensor& x_in, const Tensor& w, const ConvGeometry& how) {
-  const Tensor x = readable(x_in);
+Tensor winograd_forward(const Tensor& x_in, const Tensor& w_in, const ConvGeometry& how) {
+  const Tensor x = readable(x_in), w = w_in.contiguous();
   const auto size = [&](int64_t n) { return (n + 2 * how.padding - w.size(2)) / how.stride + 1; };
   const int64_t height = size(x.size(2)), width = size(x.size(3));
   Tensor y = empty_like_layout({x.size(0), w.size(0), height, width}, x);
@@ -111,10 +99,10 @@ Tensor winograd_forward(const Tensor& x_in, const Tensor& w, const ConvGeometry&
 }
 
 Tensor winograd_input_gradient(const Tensor& dy_in,
-                               const Tensor& w,
+                               const Tensor& w_in,
                                at::IntArrayRef x,
                                const ConvGeometry& how) {
-  const Tensor dy = readable(dy_in);
+  const Tensor dy = readable(dy_in), w = w_in.contiguous();
   Tensor dx = empty_like_layout(x, dy);
   if (how.stride == 1) {
     const int64_t origin = how.padding - 2;

@@ -70,18 +70,18 @@ Solution solve(const WinogradKernels& kernels, const Problem& problem) {
   for (int64_t o = 0; o < panels_of(kOut); ++o)
     kernels.gather_gradient(
         y.view, {1, 0, 0}, taps, grid, all, o, m.data() + o * tiles, region.data());
-  const KernelView gradient{dw.data(), kOut, kIn, kIn * kSide * kSide, kSide * kSide, kSide, 1};
+  const KernelView gradient{dw.data(), kOut, kIn, kIn * kSide * kSide, kSide * kSide, kSide};
   for (int64_t i = 0; i < columns; ++i) {
     float* to = du.data() + i * points * point_stride(out_rows);
     for (int64_t o = 0; o < panels_of(kOut); ++o) {
       for (int64_t p = 0; p < points; ++p)
         kernels.accumulate(
-            m.data() + o * tiles, v.data() + i * tiles, grid.tiles, p, o, out_rows, to);
+            m.data() + o * tiles, v.data() + i * tiles, grid.tiles, taps, p, o, out_rows, to);
     }
     for (int64_t o = 0; o < panels_of(kOut); ++o)
       kernels.kernel_gradient(to, problem.choice, taps, o, i, out_rows, gradient);
   }
-  const KernelView view{w.data(), kIn, kOut, kSide * kSide, kIn * kSide * kSide, kSide, 1};
+  const KernelView view{w.data(), kIn, kOut, kSide * kSide, kIn * kSide * kSide, kSide};
   for (int64_t o = 0; o < panels_of(kOut); ++o) {
     for (int64_t i = 0; i < panels; ++i)
       kernels.transform_kernel(view, problem.choice, taps, i, o, i * kPanel, rows, u.data());
