@@ -72,9 +72,9 @@ Tensor tiles_memory(TapCounts taps, int64_t panels, int64_t most_tiles) {
 }
 
 // Tiles that are transformed before they are multiplied: a multiple of kTileBlock, as many as fill
-// about 16 MiB, which stay in a large cache.
+// about 4 MiB, which stay in the outer cache beside what else is in it.
 int64_t tiles_together(const TileGrid& grid, TapCounts taps, int64_t panels) {
-  constexpr int64_t kBytes = 16 << 20;
+  constexpr int64_t kBytes = 4 << 20;
   const int64_t block = taps.points() * panels * kPanel * kTileBlock * sizeof(float);
   const int64_t blocks = std::max<int64_t>(kBytes / block, at::get_num_threads());
   return std::min(blocks * kTileBlock, divided_up(grid.tiles, kTileBlock) * kTileBlock);
