@@ -129,4 +129,9 @@ Tensor conv_transpose2d(const Tensor& x,
       x, weight, bias, place.stride, place.padding, /*output_padding=*/0, place.groups);
 }
 
+Tensor in_fast_layout(const Tensor& x) {
+  const bool fast = kernels_in_use() == KernelSet::kAuto && x.device().is_cpu();
+  return fast ? x.contiguous(at::MemoryFormat::ChannelsLast) : x;
+}
+
 }  // namespace gantrain

@@ -20,4 +20,8 @@ at::Tensor conv_transpose2d(const at::Tensor& x,
                             const at::Tensor& bias,
                             const ConvPlace& place);
 
+// x [N, C, H, W] in the layout in which convolutions run fastest where it lies, and which they pass
+// on: channels-last on a CPU, unless train.kernels=ref; x itself elsewhere.
+at::Tensor in_fast_layout(const at::Tensor& x);
+
 }  // namespace gantrain

@@ -6,6 +6,7 @@
 #include "core/forward_precision.h"
 #include "core/tensors.h"
 #include "ops/autocast.h"
+#include "ops/convolution.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -72,6 +73,7 @@ Tensor Generator::forward(const Tensor& z) {
       const BlockScope named(layer.block);
       x = autocast_conv_transpose2d(x, layer.weight, layer.bias, {stride, {padding, padding}});
     }
+    if (i == 0) x = in_fast_layout(x);
     if (norms[i]) x = norms[i]->forward(x);
     if (i + 1 < convolutions.size()) x = torch::relu(x);
   }
@@ -100,7 +102,7 @@ Discriminator::Discriminator(const Shape& s) : shape(s) {
 }
 
 Tensor Discriminator::forward(const Tensor& images) {
-  Tensor x = images;
+  Tensor x = in_fast_layout(images);
   for (size_t i = 0; i < convolutions.size(); ++i) {
     const bool hidden = i + 1 < convolutions.size();
     const Convolution& layer = *convolutions[i];
