@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_common.h"
 
-#include <ATen/Parallel.h>
 #include <torch/torch.h>
 
 #include <cstring>
 #include <limits>
 
+#include "core/parallel.h"
 #include "local_world.h"
 #include "util/time.h"
 
@@ -27,7 +27,7 @@ double copy_speed() {
   const auto* read = static_cast<const char*>(from.const_data_ptr());
   auto* written = static_cast<char*>(to.mutable_data_ptr());
   const auto by_library = [&] {
-    at::parallel_for(0, kBytes, 1 << 20, [&](int64_t begin, int64_t end) {
+    parallel_for(0, kBytes, 1 << 20, [&](int64_t begin, int64_t end) {
       std::memcpy(written + begin, read + begin, static_cast<size_t>(end - begin));
     });
   };

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/standard_error.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -84,5 +85,7 @@ int guarded(const std::vector<std::string>& arguments) {
 }  // namespace gantrain
 
 int main(int argc, char** argv) {
-  return gantrain::guarded(std::vector<std::string>(argv + 1, argv + argc));
+  const int status = gantrain::guarded(std::vector<std::string>(argv + 1, argv + argc));
+  gantrain::flush_standard_error(gantrain::kLastWords);
+  return status;
 }

@@ -13,6 +13,7 @@
 #include "recipes.h"
 #include "resolve.h"
 #include "train/callbacks.h"
+#include "train/run_folder.h"
 #include "train_request.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
@@ -98,9 +99,11 @@ at::Device take_device(const RankContext& context, const TrainRequest& request) 
 int run(const RankContext& context, const TrainRequest& request) {
   quieten_libtorch();
   Config config = config_from_json(request.config);
-  if (context.attempt > 0 && !context.board->run_folder().empty()) {
-    config.set("run.run_dir", context.board->run_folder(), "restart after a failure");
-    config.set("run.resume", "auto", "restart after a failure");
+  if (const std::string folder = context.board->run_folder();
+      context.attempt > 0 && !folder.empty()) {
+    config.set("run.run_dir", folder, "restart after a failure");
+    // Before the first save, what the command asks for holds: the run may resume another one.
+    if (!find_states(folder).empty()) config.set("run.resume", "auto", "restart after a failure");
   }
   const at::Device device = take_device(context, request);
   at::set_num_threads(static_cast<int>(context.threads));

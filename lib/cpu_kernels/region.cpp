@@ -7,9 +7,6 @@ namespace gantrain::GANTRAIN_ISA {
 
 namespace {
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // The range of indices j in [0, count) for which step * j + first lies in [0, size).
 Span inside(int64_t count, int64_t first, int64_t step, int64_t size) {
   const int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;

@@ -13,11 +13,6 @@ namespace gantrain::GANTRAIN_ISA {
 
 namespace {
 
-// Half as many numbers, so that their float64 values fill a register.
-constexpr int64_t kHalf = kLanes / 2;
-using Half = float __attribute__((vector_size(4 * kHalf)));
-using Double = double __attribute__((vector_size(8 * kHalf)));
-
 inline Vec root(Vec x) {
   float lanes[kLanes];
   store(lanes, x);
@@ -63,34 +58,6 @@ bool all_finite(const float* numbers, int64_t count) {
   float last[kLanes] = {};
   std::memcpy(last, numbers + vectors * kLanes, sizeof(float) * static_cast<size_t>(rest));
   return vectors_are_finite(last, 1);
-}
-
-inline Double squares(const float* numbers) {
-  Half half;
-  std::memcpy(&half, numbers, sizeof half);
-  const auto wide = __builtin_convertvector(half, Double);
-  return wide * wide;
-}
-
-double square_sum(const float* numbers, int64_t count) {
-  Double sum0 = {}, sum1 = {}, sum2 = {}, sum3 = {};
-  const auto add = [&](const float* four) {
-    sum0 += squares(four);
-    sum1 += squares(four + kHalf);
-    sum2 += squares(four + 2 * kHalf);
-    sum3 += squares(four + 3 * kHalf);
-  };
-  const int64_t rest = count % (4 * kHalf), whole = count - rest;
-  for (int64_t i = 0; i < whole; i += 4 * kHalf) add(numbers + i);
-  if (rest > 0) {
-    float last[4 * kHalf] = {};
-    std::memcpy(last, numbers + whole, sizeof(float) * static_cast<size_t>(rest));
-    add(last);
-  }
-  sum0 += sum1 + (sum2 + sum3);
-  double sum = 0;
-  for (int64_t lane = 0; lane < kHalf; ++lane) sum += sum0[lane];
-  return sum;
 }
 
 [[gnu::noipa]] void adam_vectors(const AdamArrays& at, int64_t vectors, const AdamNumbers& n) {
@@ -142,6 +109,6 @@ void lerp(float* average, const float* value, int64_t count, double weight) {
 
 }  // namespace
 
-UpdateKernels update_kernels() { return {&all_finite, &square_sum, &adam, &lerp}; }
+UpdateKernels update_kernels() { return {&all_finite, &adam, &lerp}; }
 
 }  // namespace gantrain::GANTRAIN_ISA

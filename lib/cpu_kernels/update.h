@@ -24,9 +24,6 @@ struct AdamArrays {
 struct UpdateKernels {
   // Returns whether all numbers are finite.
   bool (*all_finite)(const float* numbers, int64_t count);
-  // Returns the sum of squares, added up in float64. It is not finite if and only if one of the
-  // numbers is not (count below 10^200). The order of the sum depends on where the range begins.
-  double (*square_sum)(const float* numbers, int64_t count);
   // Makes one step of Adam in place (Kingma & Ba 2015, alg. 1, in the form at the end of its
   // sec. 2): m <- m + (1 - beta1) (g - m), v <- v + (1 - beta2) (g^2 - v), p <- p - rate m /
   // (sqrt(v) + eps).

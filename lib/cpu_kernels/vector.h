@@ -20,6 +20,9 @@ constexpr int64_t kLanes = 8;
 constexpr int64_t kLanes = 4;
 #endif
 
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
 using Vec = float __attribute__((vector_size(4 * kLanes)));
 using IntVec = int32_t __attribute__((vector_size(4 * kLanes)));
 

@@ -8,8 +8,7 @@
 // with as many products, instead of 12, 8 or 4. The steps are: gather (tiles of the input,
 // transformed), multiply (a matrix product for each point of the transform, transformed back) and
 // write. The interpolation points are chosen for float32's sake: 0, +-5/8, +-3/2 and infinity for 3
-// taps,
-// +-3/8, +-5/4 and infinity for 2 taps.
+// taps, and +-3/8, +-5/4 and infinity for 2 taps.
 //
 // Transformed arrays lie in panels of 32 channels: [channels / 32][point][row][32], where a row is
 // a tile, or the other channel of a weight. Channels beyond the last are zero.

@@ -9,8 +9,6 @@ namespace {
 
 constexpr int64_t kMostTaps = 16;  // of a kernel, a multiple of kLanes
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // Which of the kernel's taps the chosen ones are: calls visit(t, place) for t = ty * TapsX + tx.
 template <int64_t TapsY, int64_t TapsX, class Visit>
 inline void for_each_tap(const KernelView& w, const TapChoice& choice, const Visit& visit) {

@@ -211,9 +211,7 @@ inline void for_each_run(const TileGrid& grid, Span tiles, const Visit& visit) {
 }
 
 // Copies pixels of one panel of channels between pictures and `region` [rows][columns][32], which
-// lies at (row, column) of a lattice: region pixel (i, j) is the picture's pixel (step * i + y,
-// step
-// * j + x).
+// lies on a lattice: region pixel (i, j) is the picture's pixel (step * i + y, step * j + x).
 struct Region {
   int64_t rows, columns;
   int64_t y, x, step;

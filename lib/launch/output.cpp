@@ -8,6 +8,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "util/standard_error.h"
+
 namespace gantrain {
 
 namespace {
@@ -22,7 +24,7 @@ std::string_view last_drawn(std::string_view line) {
 
 void clear_live_bar() {
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  if (terminal) write_all(STDERR_FILENO, "\r\033[K");
+  if (terminal) write_standard_error("\r\033[K", Unread::kDrop);
 }
 
 void Output::add(int64_t rank, UniqueFd pipe) {
@@ -80,7 +82,7 @@ void Output::print_lines(Stream& stream, bool unfinished_too) {
   stream.pending.erase(0, stream.pending.size() - rest.size());
   if (text.empty()) return;
   clear_live_bar();
-  write_all(STDERR_FILENO, text);
+  write_standard_error(text);
 }
 
 }  // namespace gantrain

@@ -35,7 +35,9 @@ void export_environment(const RankContext& context, bool threads_given) {
 
 int run_rank(const RankContext& context, RankMain main, const std::string& request_json) {
   try {
-    return main(context, request_json.c_str());
+    const int code = main(context, request_json.c_str());
+    context.slot().set_returned();
+    return code;
   } catch (const UserError& e) {
     return report(context, e.code(), e.what());
   } catch (const std::bad_alloc&) {

@@ -49,6 +49,10 @@ class RankSlot {
   void report_failure(Exit code, std::string_view message);
   std::optional<Failure> failure() const;
 
+  // Says that the rank's main function has returned: its process ends in order from now on.
+  void set_returned() { returned_.store(true, std::memory_order_release); }
+  bool returned() const { return returned_.load(std::memory_order_acquire); }
+
   void set_pid(int64_t pid) { pid_.store(pid, std::memory_order_release); }
   int64_t pid() const { return pid_.load(std::memory_order_acquire); }
 
@@ -56,6 +60,7 @@ class RankSlot {
   enum : int { kNone = 0, kBeingWritten = 1, kWritten = 2 };
 
   std::atomic<int64_t> pid_{0};
+  std::atomic<bool> returned_{false};
   std::atomic<int64_t> iteration_{0};
   std::atomic<int64_t> images_seen_{0};
   std::atomic<int64_t> heartbeat_ns_{0};

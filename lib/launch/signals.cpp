@@ -2,6 +2,7 @@
 #include "launch/signals.h"
 
 #include <execinfo.h>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -41,6 +42,12 @@ void put(const char* text) {
   [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
+// A frozen terminal takes nothing, and would keep a process that crashed from ending.
+bool standard_error_takes_text() {
+  pollfd polled{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
+}
+
 const char* crash_name(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -56,13 +63,17 @@ const char* crash_name(int signal) {
   }
 }
 
-void on_crash(int signal) {
-  g_slot->report_failure(Exit::kInternal, "");
+void put_stack(int signal) {
   put("crash: ");
   put(crash_name(signal));
   put("; stack of the thread that crashed:\n");
   std::array<void*, 64> frames{};
   backtrace_symbols_fd(frames.data(), backtrace(frames.data(), frames.size()), STDERR_FILENO);
+}
+
+void on_crash(int signal) {
+  g_slot->report_failure(Exit::kInternal, "");
+  if (standard_error_takes_text()) put_stack(signal);
   ::signal(signal, SIG_DFL);
   sigset_t only;
   sigemptyset(&only);

@@ -10,6 +10,7 @@
 
 #include "launch/signals.h"
 #include "util/error.h"
+#include "util/standard_error.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -85,6 +86,7 @@ void redirect(Plan& plan, int64_t local_rank) {
   sigprocmask(SIG_SETMASK, &plan.attempt.rank_mask, nullptr);
   const int code = run_rank(context, main, plan.attempt.request_json);
   std::fflush(nullptr);
+  flush_standard_error(kLastWords);
   _exit(code);  // no static destructors: they wait for peers that may be dead
 }
 

@@ -11,6 +11,7 @@
 #include "launch/process_tree.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/standard_error.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -49,6 +50,7 @@ Outcome Supervisor::run() {
     while (const auto signal = gate_.next()) on_signal(*signal);
     read_answer();
     output_.relay();
+    flush_standard_error(0);  // what was kept when nobody read
     check_deadlines();
   }
   const std::vector<pid_t> left = kill_process_tree(kSweepSeconds);
@@ -186,10 +188,17 @@ void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
     return;
   }
   rank.code = WEXITSTATUS(status);
-  if (rank.code == 0 || is_stop_code(rank.code)) return;
+  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+  if (rank.code == 0 || is_stop_code(rank.code)) {
+    if (slot.returned() || stop_signal_ != 0 || aborting_) return;
+    RankFailure failure = describe(index, status, usage);
+    failure.message = fmt::format("it left with exit code {} before its work was done", rank.code);
+    on_failure(failure);
+    return;
+  }
   // A rank that ended because all were told to end, and reported nothing, did not fail.
   const bool told = aborting_ && rank.code == code_of(Exit::kRankDied);
-  if (told && !attempt_.board.slot(static_cast<int64_t>(index)).failure()) return;
+  if (told && !slot.failure()) return;
   on_failure(describe(index, status, usage));
 }
 

@@ -129,7 +129,9 @@ std::string generate_command(const std::string& model, const std::string& more) 
 
 std::string resume_command(const std::string& command, const std::string& folder) {
   const bool named = command.find("--run-dir") != std::string::npos;
-  const bool elsewhere = command.find("--resume") != std::string::npos;
+  // Before the first save, what the command asks for holds: the run may resume another one.
+  const bool elsewhere =
+      command.find("--resume") != std::string::npos && !find_states(folder).empty();
   return command + (named ? "" : " --run-dir " + shell_quote(folder)) +
          (elsewhere ? " --resume auto" : "");
 }

@@ -19,13 +19,17 @@ namespace gantrain {
 
 namespace fs = std::filesystem;
 
-int lock_run_folder(const RunOptions& options) {
-  if (options.run_dir.empty()) return -1;
-  make_writable_folder(options.run_dir);
-  const std::string path = options.run_dir + "/.lock";
-  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", options.run_dir);
+int lock_run_folder(const fs::path& folder) {
+  make_writable_folder(folder);
+  const std::string path = folder / ".lock";
+  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
+  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) {
+    ::close(lock);
+    fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", folder.string());
+  }
+  warn("{}: {}: two runs in this folder would not notice each other", path, errno_text());
   return lock;
 }
 

@@ -26,9 +26,10 @@ struct RunStart {
   CpuPrecision precision;
 };
 
-// Locks a run folder that is used again, until the returned descriptor is closed. Throws
-// UserError(kUsage) where another run is at work there.
-int lock_run_folder(const RunOptions& options);
+// Locks a run folder until the returned descriptor is closed. Throws UserError(kUsage) where
+// another run is at work there, UserError(kDisk) where the folder or its file .lock cannot be
+// written. On file systems without locks it warns and returns a descriptor that locks nothing.
+int lock_run_folder(const std::filesystem::path& folder);
 
 // Puts the newest state, or the weights of --init-from, or rank 0's fresh ones into the step of
 // every rank. Throws UserError(kInput) where a state cannot be read or does not fit the schedule,

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "data/options.h"
+#include "ops/kernels.h"
 #include "train/cpu_precision.h"
 #include "train/training_step.h"
 #include "util/sample.h"
@@ -115,6 +116,8 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
   const int64_t channels = data.channels.value_or(3);
   PhaseClock clock(bench);
+  const auto train = bench.config.read<TrainOptions>("train.");
+  const WithKernels kernels(train.kernels);
   TrainingStep step({bench.config,
                      bench.recipe,
                      group,
@@ -125,7 +128,6 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
                      [&clock](const std::string& doing) { clock.next(doing); }});
   // With --amp, the types that the run itself would choose.
   const auto precision = bench.config.read<PrecisionOptions>("precision.");
-  const auto train = bench.config.read<TrainOptions>("train.");
   decide_cpu_precision(step,
                        precision,
                        trained_sizes(step, train, group->world(), data.resolution),

@@ -52,12 +52,13 @@ Trainer::Trainer(const TrainSetup& setup)
                                                    data_.class_counts(),
                                                    setup.callbacks.phase});
   plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
-  if (writes()) lock_ = lock_run_folder(options_.run);
+  if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
   RunStart start = load_or_begin(setup, options_.run, *step_, *group_);
   counters_ = start.counters;
   earlier_seconds_ = counters_.seconds;
   open_run_folder(setup, options_.run, *group_, start);
   folder_ = start.folder;
+  if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
   reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen);
   evaluation_ = std::make_unique<Evaluation>(step_->average(),
                                              data_.dataset(),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/log.h"
 
-#include <unistd.h>
-
 #include <mutex>
 
 #include "util/file.h"
+#include "util/standard_error.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -34,10 +33,6 @@ const char* label(Level level) {
   }
 }
 
-void put(const std::string& text) {
-  [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, text.data(), text.size());
-}
-
 }  // namespace
 
 void set_log(const LogSettings& settings) {
@@ -55,7 +50,8 @@ void log_line(Level level, const std::string& text) {
   const std::lock_guard lock(s.mutex);
   if (level <= s.settings.console) {
     const char* clear = s.live.empty() ? "" : "\r\033[K";
-    put(fmt::format("{}{}{}{}\n{}", clear, s.settings.prefix, label(level), text, s.live));
+    write_standard_error(
+        fmt::format("{}{}{}{}\n{}", clear, s.settings.prefix, label(level), text, s.live));
   }
   if (!s.settings.file.empty() && level <= s.settings.to_file) {
     append_line(s.settings.file, fmt::format("{} {}{}", timestamp(), label(level), text));
@@ -74,7 +70,7 @@ void set_live_line(const std::string& text) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (text == s.live) return;
-  put(text.empty() ? "\r\033[K" : "\r\033[K" + text);
+  write_standard_error("\r\033[K" + text, Unread::kDrop);
   s.live = text;
 }
 

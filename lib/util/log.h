@@ -28,7 +28,8 @@ void set_log(const LogSettings& settings);
 Level log_console_level();
 
 // Writes one whole line to standard error in one write, after clearing the live bar if there is
-// one, and to the file if there is one. Messages above the set level are left out.
+// one, and to the file if there is one. Messages above the set level are left out. It never waits
+// for whoever reads standard error.
 void log_line(Level level, const std::string& text);
 
 // Writes a line to the file alone, whatever the level: text that a terminal shows in the live bar.

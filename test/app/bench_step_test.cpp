@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "app/stand_in_python.h"
 #include "app/tiny.h"
@@ -109,6 +110,17 @@ TEST_CASE("TheProfileSharesOutAllOfTheTime") {
   CHECK(products.at("calls").get<double>() > 0);
   CHECK(products.at("backward").get<double>() > 0);
   CHECK(products.at("shapes").at(0).at("name").get<std::string>().find('x') != std::string::npos);
+}
+
+TEST_CASE("TheProfileOfComposedOperatorsHasNoneOfOurs") {
+  const auto names = [](const std::string& more) {
+    std::set<std::string> found;
+    const Json profile = bench_step(kStyle + "--profile " + more).at("nets").at(0).at("profile");
+    for (const Json& row : profile.at("operators")) found.insert(row.at("name"));
+    return found;
+  };
+  CHECK(names("").count("ActFunction") == 1);
+  CHECK(names("--kernels ref").count("ActFunction") == 0);
 }
 
 TEST_CASE("WhatNoStepCanBeIsRefused") {

@@ -125,27 +125,15 @@ TEST_CASE("OneNumberThatIsNotFiniteIsFoundWhereverItStands") {
     Floats numbers(static_cast<size_t>(count) + 1, -kLargest);
     numbers.back() = NAN;  // just behind the range
     CHECK(kernels().all_finite(numbers.data(), count));
-    CHECK(std::isfinite(kernels().square_sum(numbers.data(), count)));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       for (const float bad : {NAN, -NAN, kInfinity, -kInfinity}) {
         numbers[i] = bad;
         CAPTURE(count, i, bad);
         CHECK_FALSE(kernels().all_finite(numbers.data(), count));
-        CHECK_FALSE(std::isfinite(kernels().square_sum(numbers.data(), count)));
       }
       numbers[i] = 1e-45F;
     }
     CHECK(kernels().all_finite(numbers.data(), count));
   }
   CHECK(kernels().all_finite(nullptr, 0));
-}
-
-TEST_CASE("TheSumOfSquaresIsThatOfFloat64") {
-  for (const size_t count : {1, 16, 47, 5000}) {
-    const Floats numbers = random_numbers(count, 9, 1e-20F);
-    double expected = 0;
-    for (const float number : numbers) expected += static_cast<double>(number) * number;
-    CHECK(kernels().square_sum(numbers.data(), static_cast<int64_t>(count)) ==
-          Approx(expected).epsilon(1e-13));
-  }
 }

@@ -88,6 +88,34 @@ TEST_CASE("ARanksExitCodeBecomesTheWorlds") {
   CHECK(all_gone(3));
 }
 
+TEST_CASE("ARankThatLeavesByItselfHasFailed") {
+  const auto leaving = GENERATE(0, 75, 130);
+  shared_number(6) = leaving;
+  for (const int64_t nproc : {2, 3}) {
+    const auto result = Launcher(rank_one<[](const RankContext& context) {
+                                   context.slot().set_phase("D backward");
+                                   context.slot().beat(100, 12345);
+                                   std::exit(static_cast<int>(shared_number(6)));
+                                 }>,
+                                 nproc,
+                                 patient())
+                            .wait();
+    CHECK(result.code == 6);
+    CHECK_THAT(result.err,
+               Catch::Contains("rank 1 (") &&
+                   Catch::Contains("failed in phase \"D backward\" at 12.3 kimg: it left with exit "
+                                   "code " +
+                                   std::to_string(leaving) + " before its work was done"));
+  }
+}
+
+TEST_CASE("ALonelyRankThatLeavesByItselfHasFailed") {
+  const auto result =
+      Launcher([](const RankContext&, const char*) -> int { std::exit(0); }, 1, patient()).wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err, Catch::Contains("rank 0 (") && Catch::Contains("left with exit code 0"));
+}
+
 TEST_CASE("AKilledRankEndsTheWorldAndIsNamedLast") {
   clear_shared_numbers();
   const auto result = Launcher(rank_one<[](const RankContext& context) {

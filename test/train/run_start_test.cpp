@@ -46,16 +46,20 @@ TensorsByName save_trained(const std::filesystem::path& folder, int64_t iteratio
 
 TEST_CASE("OneRunAtATimeWorksInAFolder") {
   const TemporaryFolder folder;
-  RunOptions options;
-  CHECK(lock_run_folder(options) == -1);  // a folder of its own will be chosen
-  options.run_dir = (folder / "run").string();
-  const int lock = lock_run_folder(options);
+  const int lock = lock_run_folder(folder / "run");
   REQUIRE(lock >= 0);
-  CHECK_THROWS_WITH(lock_run_folder(options), Catch::Contains("another run is at work there"));
+  CHECK_THROWS_WITH(lock_run_folder(folder / "run"),
+                    Catch::Contains("another run is at work there"));
   ::close(lock);
-  const int again = lock_run_folder(options);
+  const int again = lock_run_folder(folder / "run");
   CHECK(again >= 0);
   ::close(again);
+}
+
+TEST_CASE("AFolderThatCannotBeLockedIsNotUsed") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / ".lock");
+  CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: "));
 }
 
 TEST_CASE("TheNewestStateOfTheFolderIsGoneOnWith") {
