@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 
+#include "core/cpu_memory.h"
 #include "core/parallel.h"
+#include "launch/options.h"
 #include "local_world.h"
 #include "util/time.h"
 
@@ -19,6 +21,10 @@ Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& mea
     return measurement(rendezvous).dump();
   });
   return Json::parse(answers.front());
+}
+
+void keep_memory(const Config& config) {
+  keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
 }
 
 double copy_speed() {

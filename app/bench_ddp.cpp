@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include "bench_common.h"
 #include "bench_numbers.h"
 #include "bench_peer.h"
 #include "local_world.h"
@@ -42,6 +43,7 @@ std::vector<StepTimes> measure(const Json& config_json,
          setsid();
          at::set_num_threads(1);
          Config config = config_from_json(config_json);
+         keep_memory(config);
          config.set("dist.ddp_mode", way.mode, "bench");
          config.set("dist.ddp_scope", way.scope, "bench");
          const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));

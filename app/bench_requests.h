@@ -102,7 +102,7 @@ struct BenchStepRequest {
   bool ref = false;      // time train.kernels=ref too
   bool floor = true;     // time the convolutions and products alone
   int64_t pairs = 3;     // measurements of each, in turns
-  int64_t warm = 1;      // iterations before those that are timed
+  int64_t warm = 2;      // iterations before those that are timed
   int64_t steps = 2;     // timed iterations of a measurement
   int64_t threads = 1;
   std::string python;              // an interpreter that has torch, for the peers; empty: no peers

@@ -9,8 +9,6 @@
 #include "bench_numbers.h"
 #include "bench_peer.h"
 #include "bench_profile.h"
-#include "core/cpu_memory.h"
-#include "launch/options.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/step_bench.h"
@@ -31,11 +29,6 @@ KernelUse kernel_use() {
   return {static_cast<double>(usage.ru_stime.tv_sec) +
               1e-6 * static_cast<double>(usage.ru_stime.tv_usec),
           static_cast<double>(usage.ru_minflt)};
-}
-
-// As the trainer's ranks do.
-void keep_memory(const Config& config) {
-  keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
 }
 
 StepBench bench_of(const Config& config, const BenchStepRequest& request) {

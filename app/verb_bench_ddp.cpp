@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "bench_requests.h"
 #include "bench_verbs.h"
@@ -72,11 +73,11 @@ std::vector<const Net*> chosen_nets(const std::string& text) {
 }
 
 // What each rank trains, without the synchronisation, which the benchmark sets.
-Json config_of(const Net& net, int64_t ranks) {
+Json config_of(const Net& net, int64_t ranks, std::optional<int64_t> batch) {
   ConfigSources request;
   request.preset = net.preset;
   for (const std::string& pair : net.set) request.flags.emplace_back("--set", pair);
-  request.flags.emplace_back("--batch", std::to_string(net.batch * ranks));
+  request.flags.emplace_back("--batch", std::to_string(batch.value_or(net.batch) * ranks));
   return resolve(request, {}).to_json();
 }
 
@@ -95,6 +96,8 @@ int bench_ddp_verb(const std::vector<std::string>& arguments) {
   const CLI::Range counts(1, 10000);
   app.add_option("--ranks", ranks, "numbers of ranks")->take_last();
   app.add_option("--nets", names, "networks: dcgan, stylegan2")->take_last();
+  std::optional<int64_t> batch;
+  app.add_option("--batch", batch, "pictures of a rank; 16 and 8 if left out")->check(counts);
   app.add_option("--rounds", request.rounds, "measurements of each way, in turns")->check(counts);
   app.add_option("--steps", request.steps, "timed iterations of a measurement")->check(counts);
   app.add_option("--pairs", request.pairs, "measurements of ours and the peer's; 0: no peer")
@@ -107,7 +110,7 @@ int bench_ddp_verb(const std::vector<std::string>& arguments) {
   for (const Net* net : chosen_nets(names)) {
     BenchNet& timed = request.nets.emplace_back(BenchNet{net->name, net->about, net->peer, {}});
     for (const int64_t count : numbers("--ranks", ranks))
-      timed.worlds.push_back({count, config_of(*net, count)});
+      timed.worlds.push_back({count, config_of(*net, count, batch)});
   }
   return call_trainer("bench ddp", message_of(request).dump(), /*cuda=*/false);
 }

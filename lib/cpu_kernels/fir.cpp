@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu_kernels/fir.h"
 
-#include <utility>
-
-#include "cpu_kernels/vector.h"
+#include "cpu_kernels/fir_sums.h"
 
 namespace gantrain::GANTRAIN_ISA {
 
 namespace {
-
-// The sum over j < count of weights[j] * (from + places[j])[i], for i < n.
-struct Sum {
-  const float* from;
-  const int64_t* places;
-  const float* weights;
-  int64_t count;
-};
 
 // What becomes of two vectors of sums, of which the first `n` are wanted.
 struct Put {
@@ -51,21 +41,6 @@ struct PutInScratch {
   void part(int64_t i, Vec a, Vec b, int64_t) const { Put{to}.whole(i, a, b); }
 };
 
-// Every second lane of two vectors put one after another, from lane First on.
-template <int64_t First, size_t... Lane>
-inline Vec every_second(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(a, b, (First + 2 * static_cast<int64_t>(Lane))...);
-}
-
-// Lanes from the one and from the other by turns, from lane First of each on.
-template <int64_t First, size_t... Lane>
-inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(
-      a, b, (First + static_cast<int64_t>(Lane) / 2 + static_cast<int64_t>(Lane) % 2 * kLanes)...);
-}
-
-constexpr auto kAllLanes = std::make_index_sequence<kLanes>();
-
 // To the two parts of a split line.
 struct Split {
   float *even, *odd;
@@ -74,65 +49,6 @@ struct Split {
     store(odd + i / 2, every_second<1>(a, b, kAllLanes));
   }
   void part(int64_t i, Vec a, Vec b, int64_t) const { whole(i, a, b); }
-};
-
-// A Sum of kCount terms, or of any number if that is 0, with all that does not depend on the place
-// read beforehand.
-template <int kCount>
-class Weighted {
- public:
-  explicit Weighted(const Sum& sum) {
-    for (int j = 0; j < kCount; ++j) {
-      from_[j] = sum.from + sum.places[j];
-      weight_[j] = all(sum.weights[j]);
-    }
-  }
-
-  void pair(int64_t i, Vec* a, Vec* b) const {
-    *a = (*this)(i, load);
-    *b = (*this)(i + kLanes, load);
-  }
-
-  // The sums of kLanes places from i on, each array read by take(address).
-  template <class Take>
-  Vec operator()(int64_t i, const Take& take) const {
-    Vec v = weight_[0] * take(from_[0] + i);
-    for (int j = 1; j < kCount; ++j) v += weight_[j] * take(from_[j] + i);
-    return v;
-  }
-
- private:
-  const float* from_[kCount];
-  Vec weight_[kCount];
-};
-template <>
-class Weighted<0> {
- public:
-  explicit Weighted(const Sum& sum) : sum_(sum) {}
-
-  void pair(int64_t i, Vec* a, Vec* b) const {
-    Vec first{}, second{};
-    for (int64_t j = 0; j < sum_.count; ++j) {
-      const float* from = sum_.from + sum_.places[j] + i;
-      const Vec weight = all(sum_.weights[j]);
-      first += weight * load(from);
-      second += weight * load(from + kLanes);
-    }
-    *a = first;
-    *b = second;
-  }
-
-  template <class Take>
-  Vec operator()(int64_t i, const Take& take) const {
-    Vec v{};
-    for (int64_t j = 0; j < sum_.count; ++j) {
-      v += all(sum_.weights[j]) * take(sum_.from + sum_.places[j] + i);
-    }
-    return v;
-  }
-
- private:
-  const Sum sum_;
 };
 
 // kSlack: whole vectors may be read behind the end.
@@ -309,6 +225,7 @@ class Resampler {
 
 void rows(
     const FirTask& task, const float* x, float* y, float* scratch, int64_t first, int64_t last) {
+  if (rows_of_four_taps(task, x, y, first, last)) return;
   const Resampler resampler(task, scratch);
   const int64_t plane = task.in_h * task.in_w * task.inner, row = task.out_w * task.inner;
   x += first / task.out_h * plane;

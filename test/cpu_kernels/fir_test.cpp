@@ -54,7 +54,10 @@ class Cases {
     return all;
   }
   FirFilter filter(bool outer_product) {
-    FirFilter f{{}, between(1, 6), between(0, 3) == 0 ? 12 : between(1, 5)};
+    return filter(outer_product, between(1, 6), between(0, 3) == 0 ? 12 : between(1, 5));
+  }
+  FirFilter filter(bool outer_product, int64_t taps_y, int64_t taps_x) {
+    FirFilter f{{}, taps_y, taps_x};
     const std::vector<float> y = numbers(f.taps_y), x = numbers(f.taps_x);
     const std::vector<float> any = numbers(f.taps_y * f.taps_x);
     for (int64_t i = 0; i < f.taps_y * f.taps_x; ++i) {
@@ -77,6 +80,16 @@ class Cases {
     const int64_t most = between(0, 4) == 0 ? 90 : 20, most_factor = between(0, 1) == 0 ? 2 : 4;
     c.y = axis(c.filter.taps_y, most, most_factor);
     c.x = axis(c.filter.taps_x, most, most_factor);
+    return c;
+  }
+  // What networks ask for: four taps, the picture as large, half as large or twice as large.
+  Case four_taps() {
+    Case c{filter(true, 4, 4), {}, {}, 1, 3};
+    const int64_t up = between(1, 2), down = up == 1 ? between(1, 2) : 1;
+    for (FirAxis* axis : {&c.y, &c.x}) {
+      *axis = {between(3, axis == &c.x ? 75 : 9), 0, up, down, between(0, 3)};
+      axis->out = (axis->in * up + axis->pad + between(0, 3) - 4) / down + 1;
+    }
     return c;
   }
 
@@ -108,8 +121,8 @@ std::vector<float> resampled(const CpuKernels& kernels,
 TEST_CASE("EverySetResamplesAsDefined") {
   Cases cases;
   const CpuKernelSets sets = available_cpu_kernels();
-  for (int round = 0; round < 600; ++round) {
-    const Case c = cases.next();
+  for (int round = 0; round < 900; ++round) {
+    const Case c = round < 600 ? cases.next() : cases.four_taps();
     const std::vector<float> in = cases.numbers(c.inputs());
     const std::vector<double> want = definition(c, in);
     double scale = 1e-30;

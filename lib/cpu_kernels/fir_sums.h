@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "cpu_kernels/fir.h"
+#include "cpu_kernels/vector.h"
+
+// Weighted sums of places in memory, vector by vector, and the two ways of FirKernels::rows.
+namespace gantrain::GANTRAIN_ISA {
+
+// The sum over j < count of weights[j] * (from + places[j])[i], for i < n.
+struct Sum {
+  const float* from;
+  const int64_t* places;
+  const float* weights;
+  int64_t count;
+};
+
+// Every second lane of two vectors put one after another, from lane First on.
+template <int64_t First, size_t... Lane>
+inline Vec every_second(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
+  return __builtin_shufflevector(a, b, (First + 2 * static_cast<int64_t>(Lane))...);
+}
+
+// Lanes from the one and from the other by turns, from lane First of each on.
+template <int64_t First, size_t... Lane>
+inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
+  return __builtin_shufflevector(
+      a, b, (First + static_cast<int64_t>(Lane) / 2 + static_cast<int64_t>(Lane) % 2 * kLanes)...);
+}
+
+inline constexpr auto kAllLanes = std::make_index_sequence<kLanes>();
+
+// A Sum of kCount terms, or of any number if that is 0, with all that does not depend on the place
+// read beforehand.
+template <int kCount>
+class Weighted {
+ public:
+  explicit Weighted(const Sum& sum) {
+    for (int j = 0; j < kCount; ++j) {
+      from_[j] = sum.from + sum.places[j];
+      weight_[j] = all(sum.weights[j]);
+    }
+  }
+
+  void pair(int64_t i, Vec* a, Vec* b) const {
+    *a = (*this)(i, load);
+    *b = (*this)(i + kLanes, load);
+  }
+
+  // The sums of kLanes places from i on, each array read by take(address).
+  template <class Take>
+  Vec operator()(int64_t i, const Take& take) const {
+    Vec v = weight_[0] * take(from_[0] + i);
+    for (int j = 1; j < kCount; ++j) v += weight_[j] * take(from_[j] + i);
+    return v;
+  }
+
+ private:
+  const float* from_[kCount];
+  Vec weight_[kCount];
+};
+template <>
+class Weighted<0> {
+ public:
+  explicit Weighted(const Sum& sum) : sum_(sum) {}
+
+  void pair(int64_t i, Vec* a, Vec* b) const {
+    Vec first{}, second{};
+    for (int64_t j = 0; j < sum_.count; ++j) {
+      const float* from = sum_.from + sum_.places[j] + i;
+      const Vec weight = all(sum_.weights[j]);
+      first += weight * load(from);
+      second += weight * load(from + kLanes);
+    }
+    *a = first;
+    *b = second;
+  }
+
+  template <class Take>
+  Vec operator()(int64_t i, const Take& take) const {
+    Vec v{};
+    for (int64_t j = 0; j < sum_.count; ++j) {
+      v += all(sum_.weights[j]) * take(sum_.from + sum_.places[j] + i);
+    }
+    return v;
+  }
+
+ private:
+  const Sum sum_;
+};
+
+// FirKernels::rows for one filter of four taps along each axis at a stride of 1, at a stride of 2,
+// or between pixels of an enlargement by 2, channels not innermost: all but the pixels stays in
+// registers. Returns false, and does nothing, for other tasks.
+bool rows_of_four_taps(const FirTask& task, const float* x, float* y, int64_t first, int64_t last);
+
+}  // namespace gantrain::GANTRAIN_ISA
