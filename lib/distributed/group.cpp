@@ -3,6 +3,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -15,6 +19,8 @@ namespace gantrain {
 struct Group::Impl {
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  int64_t session = 0;  // a random number, the same on all ranks: stores outlive restarts
+  int64_t turns = 0;    // calls of on_rank_0()
 };
 
 namespace {
@@ -87,15 +93,19 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
     const BackendSettings settings{r.ranks, milliseconds(timeout_seconds)};
     impl.group = make_process_group(backend, store, settings, device);
   });
-  at::Tensor one = torch::ones({1}, at::TensorOptions().device(device));
-  guarded(group->rank(), "the first all-reduce", [&] { group->sum_(one); });
-  if (one.item<float>() != static_cast<float>(group->world())) {
+  // How many ranks there are, and a number of rank 0's that float32 holds exactly.
+  const int64_t session = group->rank() == 0 ? std::random_device()() % (1 << 24) : 0;
+  at::Tensor sums = torch::tensor({1.0F, static_cast<float>(session)}).to(device);
+  guarded(group->rank(), "the first all-reduce", [&] { group->sum_(sums); });
+  sums = sums.cpu();
+  if (sums[0].item<float>() != static_cast<float>(group->world())) {
     fail(Exit::kEnvironment,
          "rank {}: the first all-reduce counted {} ranks, {} were expected",
          group->rank(),
-         one.item<float>(),
+         sums[0].item<float>(),
          group->world());
   }
+  impl.session = static_cast<int64_t>(sums[1].item<float>());
   return group;
 }
 
@@ -120,6 +130,26 @@ void Group::barrier() {
   at::Tensor one = torch::ones({1}, at::TensorOptions().device(device_));
   sum_(one);
   one.item<float>();  // on a GPU: wait
+}
+
+void Group::on_rank_0(const std::function<void()>& work, const std::function<void()>& waiting) {
+  if (world() == 1) {
+    work();
+    return;
+  }
+  const std::string key = fmt::format("gantrain/alone/{}/{}", impl_->session, ++impl_->turns);
+  if (rank() == 0) {
+    work();
+    guarded(rank(), "telling the others to go on", [&] { impl_->store->set(key, "done"); });
+    return;
+  }
+  guarded(rank(), "waiting for rank 0", [&] {
+    std::chrono::duration<double> pause(0.001);
+    for (; !impl_->store->check({key}); pause = std::min(1.5 * pause, decltype(pause)(0.05))) {
+      waiting();
+      std::this_thread::sleep_for(pause);
+    }
+  });
 }
 
 void Group::broadcast_state(const NamedTensors& tensors) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,10 @@ class Group {
   void sum_(at::Tensor& tensor);        // replaces the values by their sum over all ranks
   void broadcast_(at::Tensor& tensor);  // replaces the values by those of rank 0
   void barrier();                       // returns when all ranks have called it
+
+  // Runs `work` on rank 0 alone and returns when it is done, on all ranks. The others wait outside
+  // of any collective, whose timeout would count, and call `waiting` several times a second.
+  void on_rank_0(const std::function<void()>& work, const std::function<void()>& waiting);
 
   // Replaces the values of all tensors by those of rank 0, with one broadcast for each dtype. The
   // tensors may be on any device.

@@ -84,13 +84,14 @@ at::Tensor ms_ssim_pairs(const at::Tensor& a,
   return product;
 }
 
-double ms_ssim(const at::Tensor& images) {
+double ms_ssim(const at::Tensor& images, const std::function<void()>& between) {
   TORCH_CHECK(images.dim() == 4 && images.size(0) >= 2, "ms_ssim: needs two pictures [N, C, H, W]");
   const at::NoGradGuard no_grad;
   const std::vector<double> weights = ms_ssim_weights(std::min(images.size(2), images.size(3)));
   const int64_t pairs = images.size(0) / 2;
   double sum = 0;
   for (int64_t first = 0; first < pairs; first += kPairsAtOnce) {
+    between();
     const int64_t end = std::min(first + kPairsAtOnce, pairs);
     const at::Tensor a = images.slice(0, 2 * first, 2 * end, 2);
     const at::Tensor b = images.slice(0, 2 * first + 1, 2 * end, 2);

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace gantrain {
@@ -33,7 +34,9 @@ at::Tensor ms_ssim_pairs(const at::Tensor& a,
                          const std::vector<double>& weights);
 
 // Measures the diversity of a set of uint8 pictures: the mean similarity of pictures 2i and 2i + 1;
-// lower is more diverse. Throws c10::Error for fewer than two pictures.
-double ms_ssim(const at::Tensor& images);
+// lower is more diverse. Throws c10::Error for fewer than two pictures. `between` is called between
+// pieces of work of less than a second; what it throws ends the computation.
+double ms_ssim(
+    const at::Tensor& images, const std::function<void()>& between = [] {});
 
 }  // namespace gantrain

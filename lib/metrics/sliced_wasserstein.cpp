@@ -103,9 +103,11 @@ struct Level {
 at::Tensor describe(const at::Tensor& images,
                     const Level& level,
                     const Stream& stream,
-                    int64_t count) {
+                    const SwdOptions& options) {
+  const int64_t count = options.patches_per_image;
   at::Tensor all;
   for (int64_t first = 0; first < images.size(0); first += kImagesAtOnce) {
+    options.between();
     const int64_t end = std::min(first + kImagesAtOnce, images.size(0));
     const at::Tensor some = channels_that_count(images.slice(0, first, end));
     // A band needs the level below it, not those further down.
@@ -184,13 +186,17 @@ at::Tensor normalize_(at::Tensor& patches) {
   return rows;
 }
 
-double wasserstein(const at::Tensor& a, const at::Tensor& b, const at::Tensor& directions) {
+double wasserstein(const at::Tensor& a,
+                   const at::Tensor& b,
+                   const at::Tensor& directions,
+                   const std::function<void()>& between) {
   TORCH_CHECK(a.sizes() == b.sizes(), "wasserstein: sets of equal size");
   const at::Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
   const int64_t at_once = std::max<int64_t>(1, kProjectionsAtOnce / a.size(0));
   const at::Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
   double sum = 0;
   for (const at::Tensor& some : unit.split(at_once)) {
+    between();
     at::Tensor on_a = memory[0].narrow(0, 0, some.size(0));
     at::Tensor on_b = memory[1].narrow(0, 0, some.size(0));
     at::mm_out(on_a, some, a.t());
@@ -217,14 +223,13 @@ std::vector<double> swd(const at::Tensor& reals,
   for (int64_t i = 0; i < levels; ++i) {
     const auto draw = static_cast<uint64_t>(i);
     const Level level = {.index = i, .of = levels};
-    const int64_t patches = options.patches_per_image;
     const at::Tensor a =
-        describe(reals.narrow(0, 0, count), level, Stream(seed, "swd/reals", draw), patches);
+        describe(reals.narrow(0, 0, count), level, Stream(seed, "swd/reals", draw), options);
     const at::Tensor b =
-        describe(fakes.narrow(0, 0, count), level, Stream(seed, "swd/fakes", draw), patches);
+        describe(fakes.narrow(0, 0, count), level, Stream(seed, "swd/fakes", draw), options);
     const Stream stream(seed, "swd/directions", draw);
     const at::Tensor directions = draw_directions(stream, a.size(1), options);
-    distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device())));
+    distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device()), options.between));
   }
   distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
                       static_cast<double>(levels));

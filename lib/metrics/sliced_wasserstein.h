@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace gantrain {
@@ -40,13 +41,20 @@ at::Tensor descriptors(const at::Tensor& level, const Positions& positions);
 at::Tensor normalize_(at::Tensor& patches);
 // Returns the mean absolute difference of the sorted projections of two sets [P, F] on the columns
 // of directions [F, D], which it scales to unit length. The result is not yet multiplied by 1000.
-double wasserstein(const at::Tensor& a, const at::Tensor& b, const at::Tensor& directions);
+// `between` is called as SwdOptions says.
+double wasserstein(
+    const at::Tensor& a,
+    const at::Tensor& b,
+    const at::Tensor& directions,
+    const std::function<void()>& between = [] {});
 
 // How many patches and directions are drawn. The defaults are the paper's.
 struct SwdOptions {
   int64_t patches_per_image = 128;
   int64_t repeats = 4;
   int64_t directions_per_repeat = 128;
+  // Called between pieces of work of less than a second; what it throws ends the computation.
+  std::function<void()> between = [] {};
 };
 
 // Returns the distance of two sets of uint8 pictures, times 1000: one value for each level, finest

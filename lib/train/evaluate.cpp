@@ -17,23 +17,28 @@ namespace gantrain {
 
 namespace {
 constexpr int64_t kAtATime = 64;  // pictures generated together
-}
+void nothing() {}
+struct GivenUp {};  // thrown in the middle of metrics
+}  // namespace
 
 Evaluation::Evaluation(Generator& generator,
                        std::shared_ptr<const Dataset> dataset,
                        const SampleOptions& samples,
                        const MetricsOptions& metrics,
-                       uint64_t seed)
+                       uint64_t seed,
+                       GoesOn goes_on)
     : generator_(generator),
       dataset_(std::move(dataset)),
       samples_(samples),
       metrics_(metrics),
-      seed_(seed) {}
+      seed_(seed),
+      goes_on_(std::move(goes_on)) {}
 
-at::Tensor Evaluation::fakes(const char* purpose, int64_t count) {
+at::Tensor Evaluation::fakes(const char* purpose, int64_t count, const Between& between) {
   const Stream stream(seed_, purpose);
   std::vector<at::Tensor> all;
   for (int64_t first = 0; first < count; first += kAtATime) {
+    between();
     const int64_t n = std::min(kAtATime, count - first);
     const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
     at::Tensor labels;
@@ -48,10 +53,11 @@ at::Tensor Evaluation::fakes(const char* purpose, int64_t count) {
   return torch::cat(all);
 }
 
-at::Tensor Evaluation::reals(int64_t count) const {
+at::Tensor Evaluation::reals(int64_t count, const Between& between) const {
   const std::vector<int64_t> order = Stream(seed_, "reals").permutation(dataset_->size());
   std::vector<at::Tensor> all;
   for (int64_t i = 0; i < count; ++i) {
+    if (i % kAtATime == 0) between();
     const Image image = dataset_->load(order[static_cast<size_t>(i % dataset_->size())]);
     const at::Tensor hwc = torch::from_blob(const_cast<uint8_t*>(image.pixels.data()),
                                             {image.height, image.width, image.channels},
@@ -62,11 +68,11 @@ at::Tensor Evaluation::reals(int64_t count) const {
 }
 
 Image Evaluation::real_grid() const {
-  return tile(reals(samples_.rows * samples_.columns), samples_.columns);
+  return tile(reals(samples_.rows * samples_.columns, nothing), samples_.columns);
 }
 
 Image Evaluation::fake_grid() {
-  return tile(fakes("grid", samples_.rows * samples_.columns), samples_.columns);
+  return tile(fakes("grid", samples_.rows * samples_.columns, nothing), samples_.columns);
 }
 
 void Evaluation::draw_as_in(const Schedule& schedule, const Counters& counters) {
@@ -88,7 +94,12 @@ void Evaluation::write_metrics(Reporter& reporter,
                                const Schedule& schedule,
                                const Counters& counters) {
   draw_as_in(schedule, counters);
-  for (const Json& line : measure()) {
+  const std::optional<std::vector<Json>> lines = measure();
+  if (!lines) {
+    info("metrics given up, because a stop was asked for");
+    return;
+  }
+  for (const Json& line : *lines) {
     std::string text;
     for (const auto& [name, value] : line["results"].items())
       text += fmt::format("  {} {:.4g}", name, value.is_number() ? value.get<double>() : 0.0);
@@ -97,23 +108,35 @@ void Evaluation::write_metrics(Reporter& reporter,
   }
 }
 
-std::vector<Json> Evaluation::measure() {
+std::optional<std::vector<Json>> Evaluation::measure() {
+  try {
+    return measure_all();
+  } catch (const GivenUp&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<Json> Evaluation::measure_all() {
   std::vector<Json> lines;
   const std::vector<std::string> wanted = metric_names(metrics_);
   if (wanted.empty()) return lines;
   const int64_t count = std::min(metrics_.images, dataset_->size());
-  const at::Tensor fake = fakes("metrics", count);
+  const auto between = [this] {
+    if (!goes_on_()) throw GivenUp();
+  };
+  const at::Tensor fake = fakes("metrics", count, between);
   for (const std::string& name : wanted) {
     const double start = monotonic_seconds();
     Json results = Json::object();
     if (name == "swd") {
-      const std::vector<double> levels = swd(reals(count), fake, seed_);
+      const std::vector<double> levels =
+          swd(reals(count, between), fake, seed_, {.between = between});
       int64_t side = fake.size(2);
       results["swd"] = levels.back();
       for (size_t i = 0; i + 1 < levels.size(); ++i, side /= 2)
         results["swd_" + std::to_string(side)] = levels[i];
     } else if (count >= 2) {
-      results["msssim"] = ms_ssim(fake);
+      results["msssim"] = ms_ssim(fake, between);
     }
     lines.push_back(
         {{"metric", name}, {"results", results}, {"total_time", monotonic_seconds() - start}});

@@ -64,7 +64,8 @@ Trainer::Trainer(const TrainSetup& setup)
                                              data_.dataset(),
                                              options_.samples,
                                              options_.metrics,
-                                             static_cast<uint64_t>(train.seed));
+                                             static_cast<uint64_t>(train.seed),
+                                             [this] { return goes_on_measuring(); });
   setup_.callbacks.phase("choosing types");
   config_ = decide_precision(setup, train, *step_, *group_, start);
   begin_stage(counters_.stage);
@@ -120,11 +121,13 @@ void Trainer::count_stage() {
 
 Exit Trainer::run() {
   session_start_ = monotonic_seconds();
-  if (counters_.images_seen == 0 && writes()) {
-    reporter_->grid("reals.png", "Samples/reals", evaluation_->real_grid(), 0);
-    sample("fakes_init.png");
-    save_model_now();
-    if (options_.metrics.at_start) measure();
+  if (counters_.images_seen == 0) {
+    on_rank_0([this] {
+      reporter_->grid("reals.png", "Samples/reals", evaluation_->real_grid(), 0);
+      sample("fakes_init.png");
+      save_model_now();
+      if (options_.metrics.at_start) measure();
+    });
   }
   check_ranks();
   reporter_->start();
@@ -179,11 +182,22 @@ void Trainer::end_of_iteration(int64_t before) {
   reporter_->iteration(counters_);
   const bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
   if (saves || crossed(before, now, options_.train.tick.images)) tick();
-  if (crossed(before, now, options_.samples.every.images) && writes())
-    sample("fakes" + name_now() + ".png");
-  if (crossed(before, now, options_.metrics.every.images) && writes()) measure();
-  if (saves) save();
+  const bool samples = crossed(before, now, options_.samples.every.images);
+  const bool measures = crossed(before, now, options_.metrics.every.images);
+  if (samples || saves || measures) {
+    on_rank_0([&] {
+      if (samples) sample("fakes" + name_now() + ".png");
+      if (saves) save();
+      if (measures) measure();  // late, because it may take long: what was trained is safe by then
+      if (saves || measures) write_report(folder_);
+    });
+  }
   if (granted_.save) asked_.save = false;
+}
+
+// Runs what only rank 0 does while the others give signs of life.
+void Trainer::on_rank_0(const std::function<void()>& work) {
+  group_->on_rank_0(work, [this] { setup_.callbacks.phase("waiting for rank 0"); });
 }
 
 void Trainer::tick() {
@@ -213,17 +227,21 @@ void Trainer::save_model_now() {
 
 void Trainer::save() {
   setup_.callbacks.phase("saving");
-  if (!writes()) return;
   save_state(folder_ / ("state-" + name_now() + ".pt"), named(step_->state()), counters_, config_);
   save_model_now();
   prune_states(folder_, options_.save.keep_last, options_.save.keep_every.images);
-  write_report(folder_);
 }
 
 void Trainer::sample(const std::string& file) {
   setup_.callbacks.phase("samples");
   evaluation_->write_samples(*reporter_, file, schedule(), counters_);
   sampled_at_ = counters_.images_seen;
+}
+
+// A sign of life in the middle of the metrics; they are given up when a stop is asked for.
+bool Trainer::goes_on_measuring() const {
+  setup_.callbacks.phase("metrics");
+  return setup_.callbacks.stop_signal() == 0;
 }
 
 void Trainer::measure() {
@@ -234,10 +252,10 @@ void Trainer::measure() {
 }
 
 Exit Trainer::finish() {
-  if (writes()) {
+  on_rank_0([this] {
     if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    if (measured_at_ != counters_.images_seen) measure();
     if (!std::filesystem::exists(folder_ / ("state-" + name_now() + ".pt"))) save();
+    if (measured_at_ != counters_.images_seen) measure();
     reporter_->finish();
     write_report(folder_);
     write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
@@ -246,13 +264,13 @@ Exit Trainer::finish() {
          short_duration(counters_.seconds));
     if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
     info("next    {}", generate_command(folder_.string()));
-  }
+  });
   return leave(Exit::kDone);
 }
 
 Exit Trainer::stop() {
   const int signal = setup_.callbacks.stop_signal();
-  if (writes()) {
+  on_rank_0([&] {
     if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
     reporter_->finish();
     const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
@@ -263,7 +281,7 @@ Exit Trainer::stop() {
          why,
          (folder_ / ("state-" + name_now() + ".pt")).string());
     info("next    {}", resume_command(setup_.command, folder_.string()));
-  }
+  });
   return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
 }
 

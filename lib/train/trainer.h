@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -36,6 +37,8 @@ class Trainer {
   void save_model_now();
   void sample(const std::string& file);
   void measure();
+  bool goes_on_measuring() const;
+  void on_rank_0(const std::function<void()>& work);
   Exit finish();
   Exit stop();
   Exit leave(Exit code);

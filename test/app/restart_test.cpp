@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -7,11 +8,11 @@
 #include "app/tiny.h"
 #include "util/file.h"
 
-using namespace gantrain;
+namespace gantrain {
+namespace {
+
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
 
 void kill_rank(const fs::path& run) {
   const Json pids = Json::parse(read_file(run / "errors/pids.json"));
@@ -61,3 +62,35 @@ TEST_CASE("TheCommandThatGoesOnAfterADeathBeforeTheFirstSaveKeepsTheStateThatWas
   CHECK(hint.find("--resume a") != std::string::npos);
   CHECK(hint.find("--resume auto") == std::string::npos);
 }
+
+// Rank 0 measures for longer than either timeout.
+TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      gantrain(tiny("--nproc 2 --run-dir run --timeout 2s --hang-timeout 2s --metrics swd "
+                    "--set metrics.images=4000"),
+               {.folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.find("metric  swd") != std::string::npos);
+}
+
+TEST_CASE("AStopDuringMetricsGivesThemUpAndLosesNothing") {
+  const TemporaryFolder folder;
+  Command command(tiny("--run-dir run --kimg 100 --save-every 0.5 --metrics swd --set "
+                       "metrics.every=0.5 --set metrics.at_start=false --set metrics.images=60000"),
+                  {.folder = folder.path()});
+  const auto saved = [&] {
+    return fs::is_directory(folder / "run") && files_like(folder / "run", "state-").size() == 1;
+  };
+  REQUIRE(eventually(saved, 60));
+  ::usleep(300'000);
+  command.signal(SIGTERM);
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
+  CHECK(outcome.err.find("metrics given up, because a stop was asked for") != std::string::npos);
+  CHECK(outcome.err.find("metric  swd") == std::string::npos);
+}
+
+}  // namespace gantrain

@@ -32,6 +32,30 @@ TEST_CASE("CollectivesGiveEveryRankTheSame") {
         }) == 0);
 }
 
+TEST_CASE("WorkOfRankZeroMayTakeLongerThanTheTimeout") {
+  CHECK(failed_ranks(3, [](const Rendezvous& r) {
+          constexpr double kTimeout = 2;
+          const auto group = join(r, kTimeout);
+          int64_t signs = 0;
+          for (const double seconds : {0.0, kTimeout + 0.5}) {
+            signs = 0;
+            bool worked = false;
+            const double start = monotonic_seconds();
+            group->on_rank_0(
+                [&] {
+                  usleep(static_cast<useconds_t>(seconds * 1e6));
+                  worked = true;
+                },
+                [&] { ++signs; });
+            if (worked != (r.ranks.rank == 0) || monotonic_seconds() - start < seconds) return 1;
+            at::Tensor one = torch::ones({1});
+            group->sum_(one);
+            if (one.item<float>() != 3) return 2;
+          }
+          return r.ranks.rank == 0 || signs >= 20 ? 0 : 3;
+        }) == 0);
+}
+
 TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const auto group = join(r);
@@ -43,6 +67,18 @@ TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
                          c.item<int64_t>() == 3
                      ? 0
                      : 1;
+        }) == 0);
+}
+
+TEST_CASE("RanksThatWaitForADeadRankZeroFail") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = join(r);
+          try {
+            group->on_rank_0([] { _exit(0); }, [] {});
+          } catch (const UserError& e) {
+            return std::string(e.what()).find("waiting for rank 0 failed") == std::string::npos;
+          }
+          return true;
         }) == 0);
 }
 

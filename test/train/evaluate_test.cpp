@@ -42,11 +42,27 @@ TEST_CASE("EachMetricGivesItsResults") {
   MetricsOptions metrics;
   metrics.images = 32;
   Evaluation evaluation(*generator, shapes(), {}, metrics, 1);
-  const std::vector<Json> lines = evaluation.measure();
+  const std::vector<Json> lines = evaluation.measure().value();
   REQUIRE(lines.size() == 2);
   CHECK(lines[0]["metric"] == "swd");
   CHECK(lines[0]["results"]["swd"].get<double>() > 0);
   CHECK(lines[1]["results"]["msssim"].get<double>() > 0);
   metrics.names = "none";
-  CHECK(Evaluation(*generator, shapes(), {}, metrics, 1).measure().empty());
+  CHECK(Evaluation(*generator, shapes(), {}, metrics, 1).measure()->empty());
+}
+
+TEST_CASE("MetricsAreGivenUpWhereverTheyAreInterrupted") {
+  const auto generator = toy_generator();
+  MetricsOptions metrics;
+  metrics.images = 200;
+  int64_t asked = 0;
+  const auto count = [&] { return ++asked > 0; };
+  REQUIRE(Evaluation(*generator, shapes(), {}, metrics, 1, count).measure());
+  const int64_t all = asked;
+  CHECK(all >= 6);  // pictures of both kinds, their patches, directions, similarities
+  for (int64_t last = 0; last < all; ++last) {
+    asked = 0;
+    const auto until = [&] { return asked++ < last; };
+    CHECK_FALSE(Evaluation(*generator, shapes(), {}, metrics, 1, until).measure());
+  }
 }

@@ -64,8 +64,12 @@ TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
 TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {
   CHECK(resume_command("gantrain --preset x", "my runs/1") ==
         "gantrain --preset x --run-dir 'my runs/1'");
-  CHECK(resume_command("gantrain --run-dir r --resume none", "r") ==
-        "gantrain --run-dir r --resume none --resume auto");
+  // Before the first save there is nothing in the folder to go on from.
+  const TemporaryFolder run;
+  const std::string command = "gantrain --run-dir r --resume other";
+  CHECK(resume_command(command, run.path().string()) == command);
+  write_file(run / "state-000001.pt", "");
+  CHECK(resume_command(command, run.path().string()) == command + " --resume auto");
 }
 
 TEST_CASE("TheCommandThatDrawsIsQuotedForAShell") {
