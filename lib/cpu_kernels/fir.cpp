@@ -16,8 +16,8 @@ struct Put {
     store(to + i + kLanes, b);
   }
   void part(int64_t i, Vec a, Vec b, int64_t n) const {
-    store_some(to + i, a, n < kLanes ? n : kLanes);
-    if (n > kLanes) store_some(to + i + kLanes, b, n - kLanes);
+    store_within(to + i, a, n);
+    store_within(to + i + kLanes, b, n - kLanes);
   }
 };
 
@@ -28,9 +28,7 @@ struct Add {
     Put{to}.whole(i, load(to + i) + a, load(to + i + kLanes) + b);
   }
   void part(int64_t i, Vec a, Vec b, int64_t n) const {
-    a += load_some(to + i, n < kLanes ? n : kLanes);
-    if (n > kLanes) b += load_some(to + i + kLanes, n - kLanes);
-    Put{to}.part(i, a, b, n);
+    Put{to}.part(i, a + load_within(to + i, n), b + load_within(to + i + kLanes, n - kLanes), n);
   }
 };
 
@@ -53,7 +51,7 @@ struct Split {
 
 // kSlack: whole vectors may be read behind the end.
 template <int kCount, bool kSlack, class Sink>
-void weighted(const Sum& sum, int64_t n, const Sink& sink) {
+void weighted(const WeightedSum& sum, int64_t n, const Sink& sink) {
   const Weighted<kCount> at(sum);
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
@@ -71,7 +69,7 @@ void weighted(const Sum& sum, int64_t n, const Sink& sink) {
 }
 
 template <bool kSlack, class Sink>
-void weighted(const Sum& sum, int64_t n, const Sink& sink) {
+void weighted(const WeightedSum& sum, int64_t n, const Sink& sink) {
   switch (sum.count) {
     case 1:
       return weighted<1, kSlack>(sum, n, sink);
@@ -88,7 +86,7 @@ void weighted(const Sum& sum, int64_t n, const Sink& sink) {
 
 // n numbers by turns from the one sum and from the other, both over scratch memory.
 template <int kCount, class Sink>
-void interleaved(const Sum& first, const Sum& second, int64_t n, const Sink& sink) {
+void interleaved(const WeightedSum& first, const WeightedSum& second, int64_t n, const Sink& sink) {
   const Weighted<kCount> at(first), other(second);
   for (int64_t i = 0; i < n; i += 2 * kLanes) {
     const Vec a = at(i / 2, load), b = other(i / 2, load);
@@ -148,10 +146,10 @@ class Resampler {
     const int64_t end = first + phase.count > t_.in_h ? t_.in_h - first : phase.count;
     row->any = begin < end && t_.x_begin < t_.x_end;
     if (!row->any) return;
-    const Sum sum{row->plane + ((first + begin) * t_.in_w + t_.x_begin) * t_.inner,
-                  t_.y_places,
-                  phase.weights + begin,
-                  end - begin};
+    const WeightedSum sum{row->plane + ((first + begin) * t_.in_w + t_.x_begin) * t_.inner,
+                          t_.y_places,
+                          phase.weights + begin,
+                          end - begin};
     const int64_t n = (t_.x_end - t_.x_begin) * t_.inner;
     const int64_t before = t_.x_begin - t_.line_first;
     if (t_.vertical_only)
@@ -164,7 +162,7 @@ class Resampler {
       split_in_many(sum, n, line + before / t_.x_stride);
   }
 
-  void split_in_many(const Sum& sum, int64_t n, float* line) const {
+  void split_in_many(const WeightedSum& sum, int64_t n, float* line) const {
     float* whole = scratch_ + t_.whole_place;
     weighted<false>(sum, n, PutInScratch{whole});
     for (int64_t p = 0; p < t_.x_stride; ++p, line += t_.line_pitch) {
@@ -172,7 +170,7 @@ class Resampler {
     }
   }
 
-  Sum sum_of_phase(const FirTerm& term, const float* line, int64_t phase) const {
+  WeightedSum sum_of_phase(const FirTerm& term, const float* line, int64_t phase) const {
     const FirPhase& p = term.x[phase];
     return {line, term.x_places[phase], p.weights, p.count};
   }
@@ -194,7 +192,7 @@ class Resampler {
   void pixel_by_pixel(const FirTerm& term, const float* line, const Sink& sink) const {
     for (int64_t o = 0; o < t_.out_w; ++o) {
       const int64_t m = o / t_.x_phases;
-      Sum sum = sum_of_phase(term, line, o - m * t_.x_phases);
+      WeightedSum sum = sum_of_phase(term, line, o - m * t_.x_phases);
       sum.from += m * t_.x_stride * t_.inner;
       weighted<true>(sum, t_.inner, Sink{sink.to + o * t_.inner});
     }
@@ -202,7 +200,7 @@ class Resampler {
 
   template <class Sink>
   void from_two_phases(const FirTerm& term, const float* line, const Sink& sink) const {
-    const Sum first = sum_of_phase(term, line, 0), second = sum_of_phase(term, line, 1);
+    const WeightedSum first = sum_of_phase(term, line, 0), second = sum_of_phase(term, line, 1);
     if (first.count == 2 && second.count == 2)
       interleaved<2>(first, second, t_.out_w, sink);
     else

@@ -34,14 +34,6 @@ struct Neighbours {
   }
 };
 
-inline void put(float* to, Vec v, int64_t room) {
-  if (room >= kLanes) {
-    store(to, v);
-  } else if (room > 0) {
-    store_some(to, v, room);
-  }
-}
-
 // The vertical filter's results of one row of the output, by vectors; zeros right of the picture.
 template <class Sums>
 struct Columns {
@@ -77,7 +69,7 @@ struct Same {
       v += taps.w[1] * n.template shifted<First + 1>();
       v += taps.w[2] * n.template shifted<First + 2>();
       v += taps.w[3] * n.template shifted<First + 3>();
-      put(out + k * kLanes, v, out_w - k * kLanes);
+      store_within(out + k * kLanes, v, out_w - k * kLanes);
     }
   }
 };
@@ -109,7 +101,7 @@ struct Halved {
       v += taps.w[1] * from<First + 1>(even, odd);
       v += taps.w[2] * from<First + 2>(even, odd);
       v += taps.w[3] * from<First + 3>(even, odd);
-      put(out + k * kLanes, v, out_w - k * kLanes);
+      store_within(out + k * kLanes, v, out_w - k * kLanes);
     }
   }
 };
@@ -129,8 +121,9 @@ struct Doubled {
       Vec b = odd.w[0] * n.template shifted<Second>();
       b += odd.w[1] * n.template shifted<Second + 1>();
       const int64_t room = out_w - 2 * k * kLanes;
-      put(out + 2 * k * kLanes, by_turns<0>(a, b, kAllLanes), room);
-      put(out + (2 * k + 1) * kLanes, by_turns<kLanes / 2>(a, b, kAllLanes), room - kLanes);
+      store_within(out + 2 * k * kLanes, by_turns<0>(a, b, kAllLanes), room);
+      store_within(
+          out + (2 * k + 1) * kLanes, by_turns<kLanes / 2>(a, b, kAllLanes), room - kLanes);
     }
   }
 };
@@ -150,7 +143,7 @@ void all_rows(const FirTask& t, const float* x, float* y, int64_t first, int64_t
       std::memset(out, 0, sizeof(float) * static_cast<size_t>(t.out_w));
       continue;
     }
-    const Sum sum{from, t.y_places, phase.weights + begin, end - begin};
+    const WeightedSum sum{from, t.y_places, phase.weights + begin, end - begin};
     if (sum.count == kCount) {
       const Weighted<kCount> sums(sum);
       filter.row(Columns<Weighted<kCount>>{sums, t.in_w}, out, t.out_w);

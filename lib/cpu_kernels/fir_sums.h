@@ -1,43 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "cpu_kernels/fir.h"
+#include "cpu_kernels/shuffles.h"
 #include "cpu_kernels/vector.h"
 
 // Weighted sums of places in memory, vector by vector, and the two ways of FirKernels::rows.
 namespace gantrain::GANTRAIN_ISA {
 
 // The sum over j < count of weights[j] * (from + places[j])[i], for i < n.
-struct Sum {
+struct WeightedSum {
   const float* from;
   const int64_t* places;
   const float* weights;
   int64_t count;
 };
 
-// Every second lane of two vectors put one after another, from lane First on.
-template <int64_t First, size_t... Lane>
-inline Vec every_second(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(a, b, (First + 2 * static_cast<int64_t>(Lane))...);
-}
-
-// Lanes from the one and from the other by turns, from lane First of each on.
-template <int64_t First, size_t... Lane>
-inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(
-      a, b, (First + static_cast<int64_t>(Lane) / 2 + static_cast<int64_t>(Lane) % 2 * kLanes)...);
-}
-
-inline constexpr auto kAllLanes = std::make_index_sequence<kLanes>();
-
-// A Sum of kCount terms, or of any number if that is 0, with all that does not depend on the place
-// read beforehand.
+// A WeightedSum of kCount terms, or of any number if that is 0, with all that does not depend on
+// the place read beforehand.
 template <int kCount>
 class Weighted {
  public:
-  explicit Weighted(const Sum& sum) {
+  explicit Weighted(const WeightedSum& sum) {
     for (int j = 0; j < kCount; ++j) {
       from_[j] = sum.from + sum.places[j];
       weight_[j] = all(sum.weights[j]);
@@ -64,7 +48,7 @@ class Weighted {
 template <>
 class Weighted<0> {
  public:
-  explicit Weighted(const Sum& sum) : sum_(sum) {}
+  explicit Weighted(const WeightedSum& sum) : sum_(sum) {}
 
   void pair(int64_t i, Vec* a, Vec* b) const {
     Vec first{}, second{};
@@ -88,7 +72,7 @@ class Weighted<0> {
   }
 
  private:
-  const Sum sum_;
+  const WeightedSum sum_;
 };
 
 // FirKernels::rows for one filter of four taps along each axis at a stride of 1, at a stride of 2,

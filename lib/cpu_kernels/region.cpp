@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels between pictures of either layout and arrays with 32 channels side by side.
-#include "cpu_kernels/transpose.h"
+#include "cpu_kernels/shuffles.h"
 #include "cpu_kernels/winograd_transform.h"
 
 namespace gantrain::GANTRAIN_ISA {

@@ -63,4 +63,16 @@ inline void store_some(float* to, Vec v, int64_t count) {
 #endif
 }
 
+// The same for any number of lanes that are left of an array, more than there are and none too.
+inline Vec load_within(const float* from, int64_t left) {
+  return left >= kLanes ? load(from) : left > 0 ? load_some(from, left) : Vec{};
+}
+inline void store_within(float* to, Vec v, int64_t left) {
+  if (left >= kLanes) {
+    store(to, v);
+  } else if (left > 0) {
+    store_some(to, v, left);
+  }
+}
+
 }  // namespace gantrain::GANTRAIN_ISA

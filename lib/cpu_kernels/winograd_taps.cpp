@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/transpose.h"
+#include "cpu_kernels/shuffles.h"
 #include "cpu_kernels/winograd_kernels.h"
 #include "cpu_kernels/winograd_transform.h"
 
@@ -32,8 +32,7 @@ inline void read_taps(const KernelView& w, const float* from, int64_t lanes, Vec
   const int64_t taps = w.side * w.side;
   for (int64_t t = 0; t < taps; t += kLanes) {
     for (int64_t l = 0; l < kLanes; ++l)
-      values[t + l] =
-          l < lanes ? load_some(from + l * w.column + t, least(kLanes, taps - t)) : Vec{};
+      values[t + l] = l < lanes ? load_within(from + l * w.column + t, taps - t) : Vec{};
     transpose(values + t);
   }
 }

@@ -2,7 +2,6 @@
 #include "launch/signals.h"
 
 #include <execinfo.h>
-#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <exception>
 
 #include "util/error.h"
+#include "util/standard_error.h"
 
 namespace gantrain {
 
@@ -42,12 +42,6 @@ void put(const char* text) {
   [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-// A frozen terminal takes nothing, and would keep a process that crashed from ending.
-bool standard_error_takes_text() {
-  pollfd polled{STDERR_FILENO, POLLOUT, 0};
-  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
-}
-
 const char* crash_name(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -73,6 +67,7 @@ void put_stack(int signal) {
 
 void on_crash(int signal) {
   g_slot->report_failure(Exit::kInternal, "");
+  // A frozen terminal would keep this process from ending.
   if (standard_error_takes_text()) put_stack(signal);
   ::signal(signal, SIG_DFL);
   sigset_t only;

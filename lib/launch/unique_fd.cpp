@@ -2,7 +2,6 @@
 #include "launch/unique_fd.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,9 +27,6 @@ void write_all(int fd, std::string_view text) {
     const ssize_t done = ::write(fd, text.data(), text.size());
     if (done >= 0) {
       text.remove_prefix(static_cast<size_t>(done));
-    } else if (errno == EAGAIN) {  // a terminal or pipe that somebody made nonblocking
-      pollfd waiting{fd, POLLOUT, 0};
-      ::poll(&waiting, 1, 1000);
     } else if (errno != EINTR) {
       return;
     }

@@ -36,7 +36,8 @@ Pipe make_pipe();
 // From now on no read from the descriptor waits.
 void set_nonblocking(int fd);
 
-// Writes the whole text, or as much of it as the other side reads before it is gone.
+// Writes the whole text, or as much of it as the other side reads before it is gone. The descriptor
+// is one that waits; for standard error there is write_standard_error().
 void write_all(int fd, std::string_view text);
 
 }  // namespace gantrain

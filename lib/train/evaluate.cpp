@@ -17,8 +17,7 @@ namespace gantrain {
 
 namespace {
 constexpr int64_t kAtATime = 64;  // pictures generated together
-void nothing() {}
-struct GivenUp {};  // thrown in the middle of metrics
+struct GivenUp {};                // thrown in the middle of metrics
 }  // namespace
 
 Evaluation::Evaluation(Generator& generator,
@@ -68,11 +67,11 @@ at::Tensor Evaluation::reals(int64_t count, const Between& between) const {
 }
 
 Image Evaluation::real_grid() const {
-  return tile(reals(samples_.rows * samples_.columns, nothing), samples_.columns);
+  return tile(reals(samples_.rows * samples_.columns), samples_.columns);
 }
 
 Image Evaluation::fake_grid() {
-  return tile(fakes("grid", samples_.rows * samples_.columns, nothing), samples_.columns);
+  return tile(fakes("grid", samples_.rows * samples_.columns), samples_.columns);
 }
 
 void Evaluation::draw_as_in(const Schedule& schedule, const Counters& counters) {

@@ -63,8 +63,10 @@ class Evaluation {
   void draw_as_in(const Schedule& schedule, const Counters& counters);
   // uint8 [count, C, R, R]; between() is called between batches.
   using Between = std::function<void()>;
-  at::Tensor fakes(const char* purpose, int64_t count, const Between& between);
-  at::Tensor reals(int64_t count, const Between& between) const;
+  at::Tensor fakes(
+      const char* purpose, int64_t count, const Between& between = [] {});
+  at::Tensor reals(
+      int64_t count, const Between& between = [] {}) const;
 
   Generator& generator_;
   std::shared_ptr<const Dataset> dataset_;

@@ -89,13 +89,11 @@ class StandardError {
         return ::write(own_, text.data(), text.size());
       case Way::kSocket:
         return ::send(STDERR_FILENO, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      case Way::kPolled: {
-        pollfd polled{STDERR_FILENO, POLLOUT, 0};
-        if (::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0)
+      case Way::kPolled:
+        if (standard_error_takes_text())
           return ::write(STDERR_FILENO, text.data(), std::min(text.size(), kFew));
         errno = EAGAIN;
         return -1;
-      }
       case Way::kFile:
         break;
     }
@@ -156,6 +154,11 @@ StandardError& standard_error() {
 
 void write_standard_error(std::string_view text, Unread unread) {
   standard_error().write(text, unread);
+}
+
+bool standard_error_takes_text() {
+  pollfd polled{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
 }
 
 void flush_standard_error(double seconds) { standard_error().flush(seconds); }

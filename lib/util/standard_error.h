@@ -21,6 +21,9 @@ enum class Unread {
 // terminal, pipe or socket. Errors are ignored, because there is no place left to report them.
 void write_standard_error(std::string_view text, Unread unread = Unread::kKeep);
 
+// Whether standard error would take some text now. Signal handlers may call it.
+bool standard_error_takes_text();
+
 // How long the end of a process waits for a slow reader, in seconds.
 constexpr double kLastWords = 2;
 

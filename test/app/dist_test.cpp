@@ -150,7 +150,7 @@ TEST_CASE("ADeathInsideABackwardEndsTheOthersAtOnce") {
     Command command(tiny("--run-dir run --nproc 2 --kimg 500 --batch 64 --resolution 32"),
                     {.folder = folder.path()});
     REQUIRE(command.wait_for("speed  "));
-    const Json pids = Json::parse(read_file(folder / "run/errors/pids.json"));
+    const Json pids = pids_of(folder / "run");
     usleep(static_cast<useconds_t>(20000 + 37000 * attempt));
     REQUIRE(kill(pids.at("1").get<pid_t>(), SIGKILL) == 0);
     CHECK(eventually([&] { return !is_alive(pids.at("0").get<pid_t>()); }, 5));

@@ -11,12 +11,10 @@
 namespace gantrain {
 namespace {
 
-using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 void kill_rank(const fs::path& run) {
-  const Json pids = Json::parse(read_file(run / "errors/pids.json"));
-  REQUIRE(::kill(pids.at("0").get<pid_t>(), SIGKILL) == 0);
+  REQUIRE(::kill(pids_of(run).at("0").get<pid_t>(), SIGKILL) == 0);
 }
 
 int64_t occurrences(const std::string& text, const std::string& part) {

@@ -89,7 +89,7 @@ TEST_CASE("ADeadRankEndsTheRunAndIsNamedLast") {
   Command command(tiny("--run-dir run --nproc 2 --kimg 500 --set save.every=0.2"),
                   {.folder = folder.path()});
   REQUIRE(command.wait_for("tick 1"));
-  const Json pids = Json::parse(read_file(folder / "run/errors/pids.json"));
+  const Json pids = pids_of(folder / "run");
   REQUIRE(kill(pids.at("1").get<pid_t>(), SIGKILL) == 0);
   CHECK(eventually([&] { return !is_alive(pids.at("0").get<pid_t>()); }, 5));
   const Outcome outcome = command.wait();

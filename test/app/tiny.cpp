@@ -50,6 +50,10 @@ std::string model_sha(const fs::path& run) {
   return sha256(read_file(models.back()));
 }
 
+nlohmann::json pids_of(const fs::path& run) {
+  return nlohmann::json::parse(read_file(run / "errors/pids.json"));
+}
+
 bool is_one_error_line(const std::string& text) {
   return starts_with(text, "error") && std::count(text.begin(), text.end(), '\n') == 1 &&
          text.back() == '\n';

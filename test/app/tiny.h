@@ -31,6 +31,9 @@ std::string model_sha(const std::filesystem::path& run);
 std::vector<std::filesystem::path> files_like(const std::filesystem::path& run,
                                               const std::string& prefix);
 
+// Which process is which rank, of a run at work: {"0": 1234, ...}.
+nlohmann::json pids_of(const std::filesystem::path& run);
+
 // One line, starting with "error".
 bool is_one_error_line(const std::string& text);
 
