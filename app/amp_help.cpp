@@ -10,14 +10,16 @@ const char* const kAmpHelp =
                              products that it makes faster there, measured once as the run begins
 --amp=fp16, --amp=bf16       one of them, for all; fp16 on a CPU rounds operands and results to fp16, and
                              a run is warned where bf16 on its CPU is slower than float32
---amp=off                    float32 (the default)
+--amp=off                    float32 (the default, but for StyleGAN2 on a GPU: see precision.mode=blocks)
 --loss-scale dynamic|512     with fp16: of each network by itself; auto is dynamic
 --set precision.KEY=VALUE    initial_scale, growth_factor, backoff_factor, growth_interval: the rule of
                              PyTorch's GradScaler; min_scale: below it the run ends with 5
 --set precision.keep_float32=G,D.b8
                              networks or blocks that stay in float32; --dry-run=full lists the blocks
 --set precision.mode=blocks  StyleGAN2's own way: fp16 in its stylegan2.num_fp16_res top resolutions,
-                             activations within +-stylegan2.conv_clamp, no loss scale unless one is given
+                             activations within +-stylegan2.conv_clamp, no loss scale unless one is given;
+                             on a GPU its presets do so without a flag and with --amp, as the authors'
+                             code does (stylegan2-tiny only with --amp); not with --amp=off, fp16 or bf16
 --set precision.cpu_choice=V what --amp chose on a CPU: float32, bfloat16 (all, by autocast) or the list
                              in a run's config.json, for another run with the same types
 --set precision.tf32=on      TensorFloat-32 for what is float32 on a GPU

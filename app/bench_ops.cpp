@@ -2,196 +2,19 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include <optional>
-
 #include "bench_common.h"
-#include "bench_convolution.h"
+#include "bench_device.h"
 #include "bench_numbers.h"
+#include "bench_ops_cases.h"
 #include "core/cpu_memory.h"
-#include "ops/adam.h"
-#include "ops/bias_act.h"
-#include "ops/device_kernels.h"
-#include "ops/draws.h"
-#include "ops/kernels.h"
-#include "ops/minibatch_std.h"
-#include "ops/modulated_act.h"
-#include "ops/upfirdn2d.h"
 #include "trainer_verbs.h"
-#include "util/hash.h"
 
 namespace gantrain {
 
 namespace {
 
-using at::Tensor;
-using Run = std::function<void()>;
-
-struct Case {
-  std::string name;
-  Run ours;
-  Run composed;      // the same of LibTorch's operators
-  double bytes = 0;  // that must be read and written, each once
-};
-
-double size_of(const Tensor& t) { return static_cast<double>(t.nbytes()); }
-
-Run without_graph(std::function<Tensor()> forward) {
-  return [forward = std::move(forward)] {
-    const torch::NoGradGuard no_graph;
-    forward();
-  };
-}
-
-Run with_reference(Run run) {
-  return [run = std::move(run)] {
-    const WithKernels composed(KernelSet::kRef);
-    run();
-  };
-}
-
-// The arithmetic of an operator that is differentiable.
-struct Differentiable {
-  std::string name;
-  std::vector<Tensor> inputs;  // whose gradients are asked for
-  std::function<Tensor()> forward;
-  double forward_bytes = 0;
-  double backward_bytes = 0;
-};
-
-void add(std::vector<Case>& cases, const Differentiable& op) {
-  const Run forward = without_graph(op.forward);
-  const auto gradient = std::make_shared<Tensor>();
-  const Run both = [op, gradient] {
-    const Tensor y = op.forward();
-    if (!gradient->defined()) *gradient = torch::randn_like(y);
-    torch::autograd::grad({y}, op.inputs, {*gradient});
-  };
-  cases.push_back({op.name + " forward", forward, with_reference(forward), op.forward_bytes});
-  cases.push_back({op.name + " forward + backward",
-                   both,
-                   with_reference(both),
-                   op.forward_bytes + op.backward_bytes});
-}
-
-Tensor parameter(at::IntArrayRef sizes) { return torch::randn(sizes).requires_grad_(); }
-
-void add_activations(std::vector<Case>& cases, const BenchOpsRequest& r) {
-  const Tensor x = parameter({r.batch, r.channels, r.pixels, r.pixels});
-  const Tensor bias = parameter({r.channels});
-  const double bytes = size_of(x);
-  const BiasAct lrelu{.act = Activation::kLrelu};
-  // Backward: the gradient and the saved result are read, the new gradient is written.
-  add(cases,
-      {"bias_act", {x, bias}, [=] { return bias_act(x, bias, lrelu); }, 2 * bytes, 3 * bytes});
-  ModulatedAct terms;
-  terms.d = parameter({r.batch, r.channels});
-  terms.noise = torch::randn({1, 1, r.pixels, r.pixels});
-  terms.strength = parameter({});
-  terms.bias = bias;
-  // Backward: the gradient, the convolution's result and the saved result are read.
-  add(cases,
-      {"modulated epilogue",
-       {x, terms.d, terms.strength, bias},
-       [=] { return modulated_act(x, terms, lrelu); },
-       2 * bytes,
-       4 * bytes});
-  // The result is a copy with one channel more; backward reads gradient and input.
-  add(cases, {"minibatch std", {x}, [=] { return minibatch_std(x, 4); }, 2 * bytes, 3 * bytes});
-}
-
-void add_resampling(std::vector<Case>& cases, const BenchOpsRequest& r) {
-  const Tensor x = parameter({r.batch, r.channels, r.pixels, r.pixels});
-  const Tensor half = parameter({r.batch, r.channels, r.pixels / 2, r.pixels / 2});
-  const Tensor f = setup_filter(std::vector<double>{1, 3, 3, 1});
-  const double large = size_of(x), small = size_of(half);
-  const auto add_one = [&](const char* name, const Tensor& in, auto forward, double bytes) {
-    add(cases, {name, {in}, [=] { return forward(in); }, bytes, bytes});
-  };
-  add_one(
-      "upfirdn2d", x, [f](const Tensor& t) { return filter2d(t, f); }, 2 * large);
-  add_one(
-      "upfirdn2d up 2", half, [f](const Tensor& t) { return upsample2d(t, f); }, large + small);
-  add_one(
-      "upfirdn2d down 2", x, [f](const Tensor& t) { return downsample2d(t, f); }, large + small);
-}
-
-// Tensors of a network's sizes with as many numbers as the activations.
-struct Weights {
-  std::vector<Tensor> values, gradients, first, second, steps, average;
-};
-
-void add_updates(std::vector<Case>& cases, const BenchOpsRequest& r) {
-  constexpr int64_t kTensors = 16;
-  const auto w = std::make_shared<Weights>();
-  double bytes = 0;
-  for (int64_t i = 0; i < kTensors; ++i) {
-    const auto make = [&] {
-      return torch::rand({r.batch, r.channels, r.pixels * r.pixels / kTensors});
-    };
-    for (auto* list : {&w->values, &w->gradients, &w->first, &w->second, &w->average})
-      list->push_back(make());
-    w->steps.push_back(torch::zeros({}));
-    bytes += size_of(w->values.back());
-  }
-  const AdamSettings settings{1e-4, 0.5, 0.99, 1e-8};
-  const DeviceNumber weight = 1e-3;
-  const Run adam = without_graph([w, settings] {
-    adam_step_(w->values, w->gradients, w->first, w->second, w->steps, settings);
-    return Tensor();
-  });
-  const Run average = without_graph([w, weight] {
-    lerp_(w->average, w->values, weight);
-    return Tensor();
-  });
-  const Run fused = without_graph([w, settings] {
-    at::_foreach_add_(w->steps, 1);
-    at::_fused_adam_(w->values,
-                     w->gradients,
-                     w->first,
-                     w->second,
-                     /*max_exp_avg_sqs=*/{},
-                     w->steps,
-                     settings.lr,
-                     settings.beta1,
-                     settings.beta2,
-                     /*weight_decay=*/0,
-                     settings.eps,
-                     /*amsgrad=*/false,
-                     /*maximize=*/false,
-                     /*grad_scale=*/{},
-                     /*found_inf=*/{});
-    return Tensor();
-  });
-  const Run each = without_graph([w] {
-    for (size_t i = 0; i < w->values.size(); ++i) w->average[i].lerp_(w->values[i], 1e-3);
-    return Tensor();
-  });
-  cases.push_back({"Adam", adam, fused, 7 * bytes});
-  cases.push_back({"average of weights", average, each, 3 * bytes});
-}
-
-void add_draws(std::vector<Case>& cases, const BenchOpsRequest& r) {
-  const DrawKey key = make_draw_key(/*seed=*/1, /*iteration=*/2, /*phase=*/0, at::kCPU);
-  const int64_t each = r.channels * r.pixels * r.pixels;
-  const Samples samples{0, 1, r.batch};
-  const auto composed = [=](Distribution distribution) {
-    return without_graph([=] {
-      return composed_draw({key.numbers, key.phase, hash64("bench"), samples, each, distribution});
-    });
-  };
-  const double bytes = 4.0 * static_cast<double>(r.batch * each);
-  cases.push_back({"normal draws",
-                   without_graph([=] { return normal(key, "bench", samples, {each}); }),
-                   composed(Distribution::kNormal),
-                   bytes});
-  cases.push_back({"uniform draws",
-                   without_graph([=] { return uniform(key, "bench", samples, {each}); }),
-                   composed(Distribution::kUniform),
-                   bytes});
-}
-
 struct Measured {
-  Case op;
+  OpCase op;
   std::vector<double> ours, composed;  // seconds
 };
 
@@ -211,21 +34,18 @@ Json row_of(const Measured& one, const std::vector<double>& speeds) {
 }
 
 Json measure(const BenchOpsRequest& request) {
-  std::vector<Case> cases;
-  add_activations(cases, request);
-  add_resampling(cases, request);
-  add_updates(cases, request);
-  add_draws(cases, request);
+  const BenchDevice where(request.cuda);
   std::vector<Measured> all;
-  for (const Case& op : cases) all.push_back({op, {}, {}});
+  for (const OpCase& op : op_cases(request, where.device())) all.push_back({op, {}, {}});
   std::vector<double> speeds;
-  std::vector<std::function<void()>> turns = {[&] { speeds.push_back(copy_speed()); }};
+  std::vector<std::function<void()>> turns = {[&] { speeds.push_back(where.copy_speed()); }};
   for (Measured& one : all) {
-    turns.emplace_back([&one] { one.ours.push_back(seconds_alone(one.op.ours)); });
-    turns.emplace_back([&one] { one.composed.push_back(seconds_alone(one.op.composed)); });
+    turns.emplace_back([&] { one.ours.push_back(where.seconds(one.op.ours)); });
+    turns.emplace_back([&] { one.composed.push_back(where.seconds(one.op.composed)); });
   }
   in_turns(request.rounds, turns);
   Json answer = {{"copy_speed", spread_of(speeds)}, {"ops", Json::array()}};
+  if (request.cuda) answer["gpu"] = where.name();
   for (const Measured& one : all) answer["ops"].push_back(row_of(one, speeds));
   return answer;
 }
@@ -260,21 +80,28 @@ void print_ops(const Json& answer) {
 }  // namespace
 
 int bench_ops(const BenchOpsRequest& request) {
-  Json result = {{"bench", "ops"}, {"threads", request.threads}, {"load", {load_average()}}};
+  Json result = {{"bench", "ops"},
+                 {"threads", request.threads},
+                 {"dtype", request.dtype},
+                 {"layout", request.layout},
+                 {"load", {load_average()}}};
   result.update(in_child(request.threads, [&](const Rendezvous&) {
-    keep_cpu_memory();
+    if (!request.cuda) keep_cpu_memory();
     torch::manual_seed(0);
     return measure(request);
   }));
   result["load"].push_back(load_average());
   fmt::print(
-      "tensors [{}, {}, {}, {}], float32, {} threads; this machine copies {:.1f} GB/s (read and "
-      "written), load {:.1f}\nfloor: the bytes that must be read and written once, at that speed\n",
+      "tensors [{}, {}, {}, {}], {}, {}, {}, which copies {:.1f} GB/s (read and written), load "
+      "{:.1f}\nfloor: the bytes that must be read and written once, at that speed\n",
       request.batch,
       request.channels,
       request.pixels,
       request.pixels,
-      request.threads,
+      request.dtype,
+      request.layout,
+      request.cuda ? result.at("gpu").get<std::string>()
+                   : fmt::format("{} threads of this machine", request.threads),
       1e-9 * result.at("copy_speed").at("median").get<double>(),
       load_average());
   print_ops(result);

@@ -108,6 +108,7 @@ struct BenchStepRequest {
   std::string python;              // an interpreter that has torch, for the peers; empty: no peers
   std::string scripts;             // the folder of the peers' scripts
   std::vector<std::string> unset;  // Peer::unset
+  bool cuda = false;               // compute on the first visible GPU
   bool json = false;               // one JSON line, last on standard output
 };
 
@@ -124,6 +125,7 @@ void fields(BenchStepRequest& o, Field&& field) {
   field("python", o.python);
   field("scripts", o.scripts);
   field("unset", o.unset);
+  field("cuda", o.cuda);
   field("json", o.json);
 }
 
@@ -134,7 +136,10 @@ struct BenchOpsRequest {
   int64_t batch = 8;
   int64_t channels = 256;
   int64_t pixels = 64;
-  bool json = false;  // one JSON line, last on standard output
+  bool cuda = false;                  // on the first visible GPU
+  std::string dtype = "float32";      // of the tensors; float16 and bfloat16 only on a GPU
+  std::string layout = "contiguous";  // or channels-last
+  bool json = false;                  // one JSON line, last on standard output
 };
 
 template <class Field>
@@ -144,6 +149,9 @@ void fields(BenchOpsRequest& o, Field&& field) {
   field("batch", o.batch);
   field("channels", o.channels);
   field("pixels", o.pixels);
+  field("cuda", o.cuda);
+  field("dtype", o.dtype);
+  field("layout", o.layout);
   field("json", o.json);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bench_common.h"
+#include "bench_device.h"
 #include "bench_floor.h"
 #include "bench_numbers.h"
 #include "bench_peer.h"
@@ -85,15 +86,26 @@ Json measure_floor(const BenchStepNet& net, const BenchStepRequest& request) {
   });
 }
 
-// {"phases": {name: [seconds]}, "peak_bytes": n}, as the peers answer; "rest" is what is outside
-// phases.
+// {"phases": {name: [seconds]}, "peak_bytes": n}, as the peers answer, and on a GPU "iterations":
+// [mean seconds]; "rest" is what is outside phases.
 Json measure_ours(const BenchStepNet& net, const BenchStepRequest& request, bool ref) {
   Config config = config_from_json(net.config);
   if (ref) config.set("train.kernels", "ref", "bench");
   return in_child(request.threads, [&](const Rendezvous& rendezvous) {
-    keep_memory(config);
-    const StepTimes times = time_steps(bench_of(config, request), rendezvous);
-    Json answer = {{"phases", {{"rest", times.rest}}}, {"peak_bytes", times.peak_bytes}};
+    const BenchDevice where(request.cuda);
+    if (!request.cuda) keep_memory(config);
+    StepBench bench = bench_of(config, request);
+    bench.device = where.device();
+    const StepTimes times = time_steps(bench, rendezvous);
+    Json answer = {{"phases", {{"rest", times.rest}}},
+                   {"peak_bytes", times.peak_bytes},
+                   {"batch", times.batch},
+                   {"micro_batch", times.micro_batch}};
+    if (request.cuda) {
+      answer["iterations"] = times.unwatched;
+      answer["reserved_bytes"] = times.reserved_bytes;
+      answer["gpu"] = where.name();
+    }
     for (const auto& [name, phase] : times.phases) {
       answer["phases"][name] = phase.seconds;
       answer["intervals"][name] = phase.interval;
@@ -111,6 +123,7 @@ struct Measured {
   std::vector<double> iterations;  // mean seconds, one for each measurement
   std::map<std::string, std::vector<double>> phases;
   double peak_bytes = 0;
+  Json facts = Json::object();  // what else was answered: batch, memory kept, which GPU
 
   void add(const Json& answer, const Intervals& intervals) {
     double sum = 0;
@@ -120,13 +133,23 @@ struct Measured {
       sum += median(seconds) / (interval == intervals.end() ? 1 : interval->second);
       phases[phase].insert(phases[phase].end(), seconds.begin(), seconds.end());
     }
-    iterations.push_back(sum);
+    if (answer.contains("iterations")) {
+      for (const Json& seconds : answer.at("iterations")) iterations.push_back(seconds);
+    } else {
+      iterations.push_back(sum);
+    }
     peak_bytes = std::max(peak_bytes, answer.at("peak_bytes").get<double>());
+    for (const char* fact : {"batch", "micro_batch", "reserved_bytes", "gpu", "operators"}) {
+      if (answer.contains(fact)) facts[fact] = answer.at(fact);
+    }
   }
 
   Json to_json(const Measured& ours) const {
     Json row = {{"name", name}, {"peak_bytes", peak_bytes}};
+    row.update(facts);
     row.update(spread_of(iterations));
+    if (facts.contains("batch"))
+      row["sec_per_kimg"] = median(iterations) * 1000 / facts.at("batch").get<double>();
     for (const auto& [phase, seconds] : phases) row["phases"][phase] = spread_of(seconds);
     if (this != &ours) row["ours"] = ratio_of(quotients(ours.iterations, iterations));
     return row;
@@ -163,6 +186,17 @@ void print_row(const Json& row, const Intervals& intervals) {
     }
   }
   fmt::print("\n");
+}
+
+// What only GPUs have, of our own row.
+void print_gpu(const Json& row) {
+  fmt::print("  {:.2f} s/kimg, {:.0f} pictures/s, batch {} by {}, memory kept {:.0f} MB, on {}\n",
+             row.at("sec_per_kimg").get<double>(),
+             1000 / row.at("sec_per_kimg").get<double>(),
+             row.at("batch").get<int64_t>(),
+             row.at("micro_batch").get<int64_t>(),
+             row.at("reserved_bytes").get<double>() / 1e6,
+             row.at("gpu").get<std::string>());
 }
 
 // Adds a "floor" to the row, and what our time is of it.
@@ -235,6 +269,7 @@ Json compare(const BenchStepNet& net, const BenchStepRequest& request, bool peer
     row["rows"].push_back(one.to_json(all.front()));
     print_row(row["rows"].back(), intervals);
   }
+  if (request.cuda) print_gpu(row["rows"].front());
   row["intervals"] = intervals;
   if (!request.floor) return row;
   add_floor(row, floor, all.front(), intervals);
@@ -256,7 +291,11 @@ int bench_step(const BenchStepRequest& request) {
                  {"load", {load_average()}},
                  {"nets", Json::array()}};
   const std::string reason = request.profile ? "" : why_no_peers(request);
-  if (!request.profile) {
+  if (request.cuda) {
+    fmt::print(
+        "iteration: the mean of rows of iterations as in training, in which nothing waits; phases: "
+        "each to its end on the GPU,\nin iterations that have all of them; memory: of tensors\n");
+  } else if (!request.profile) {
     fmt::print(
         "iteration: phases divided by their intervals, and what is outside phases; floor: the "
         "convolutions and matrix\nproducts of the step, each alone in the best layout found. {} "

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "config/message.h"
 #include "ddp_table/ddp_table.h"
 #include "distributed/options.h"
+#include "doctor_facts.h"
 #include "local_world.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
@@ -41,16 +41,12 @@ int ddp_table(bool json) {
 }  // namespace
 
 int doctor(const DoctorRequest& request) {
-  const bool json = request.json;
-  if (request.ddp_table) return ddp_table(json);
-  Json facts = message_of(request.facts);
+  if (request.ddp_table) return ddp_table(request.json);
+  Json facts = request.facts;
   facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
-  if (json) {
-    fmt::print("{}\n", facts.dump());
-    return 0;
-  }
-  for (const auto& [name, value] : facts.items()) fmt::print("{:<14} {}\n", name, text_of(value));
-  fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
+  print_facts(facts, request.json);
+  if (!request.json)
+    fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
   return 0;
 }
 

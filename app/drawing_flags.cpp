@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "launch/devices.h"
-#include "trainer_library.h"
+#include "device_choice.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -35,15 +34,6 @@ void DrawingFlags::add_to(CLI::App& app) {
   app.add_option("--device", device_, "auto, cpu or cuda");
 }
 
-bool DrawingFlags::wants_cuda() const {
-  check_word("--device", device_, {"auto", "cpu", "cuda"});
-  const int64_t gpus = device_ == "cpu" ? 0 : visible_gpus(current_environment());
-  if (device_ == "cuda" && gpus == 0) fail(Exit::kEnvironment, "--device cuda: no GPU is visible");
-  if (device_ == "cuda" && !has_cuda_library())
-    fail(Exit::kEnvironment, "--device cuda: this build has no CUDA library; use --device cpu");
-  return gpus > 0 && has_cuda_library();
-}
-
 ModelRequest DrawingFlags::request(const std::string& verb) const {
   const std::string& model = model_.empty() ? positional_ : model_;
   if (model.empty()) fail(Exit::kUsage, "{}: which model? --model FILE or a run folder", verb);
@@ -69,7 +59,7 @@ ModelRequest DrawingFlags::request(const std::string& verb) const {
   if (!level_.empty())
     request.level = parse_integer("--level", level_, {1, kCount, "pixels of a stage, like 32"});
   if (!alpha_.empty()) request.alpha = parse_number("--alpha", alpha_, {0, 1, "0 to 1"});
-  request.cuda = wants_cuda();
+  request.cuda = computes_on_gpu(device_);
   return request;
 }
 

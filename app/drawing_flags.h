@@ -24,8 +24,6 @@ class DrawingFlags {
   ModelRequest request(const std::string& verb) const;
 
  private:
-  bool wants_cuda() const;
-
   std::string model_, positional_, device_ = "auto";
   std::string class_, trunc_, trunc_cutoff_, noise_mode_, level_, alpha_;
 };

@@ -17,7 +17,6 @@ struct Launch {
   BackendKind backend = BackendKind::kGloo;
   bool device_was_auto = false;
   int64_t gpus = 0;                 // visible and usable
-  int64_t unused_gpus = 0;          // visible, but this build has no CUDA library
   std::vector<std::string> chosen;  // lines: what the recipe chose, and why
 };
 

@@ -32,6 +32,7 @@ const std::vector<Flag>& flag_table() {
       {"How", "--ddp-mode", "dist.ddp_mode", false},
       {"How", "--ddp-scope", "dist.ddp_scope", false},
       {"How", "--find-unused", "dist.find_unused", false},
+      {"How", "--graphs", "train.graphs", false},
       {"How", "--amp", "precision.amp", true, "auto"},
       {"How", "--loss-scale", "precision.loss_scale", false},
       {"Results", "--out", "run.out", false},

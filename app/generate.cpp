@@ -3,6 +3,7 @@
 #include "core/tensors.h"
 #include "draw/draw.h"
 #include "exchange/model_file.h"
+#include "ops/cuda_library.h"
 #include "recipes.h"
 #include "train/run_folder.h"
 #include "trainer_verbs.h"
@@ -17,7 +18,7 @@ namespace {
 // another one was asked for.
 std::unique_ptr<Generator> load(ModelRequest& request) {
   ModelFile model = load_generator(find_model(request.model), recipe_rows());
-  if (request.cuda) move_to(*model.generator->network(), at::kCUDA, at::kFloat);
+  if (request.cuda) move_to(*model.generator->network(), begin_on_gpu(0), at::kFloat);
   if (!request.level && !request.alpha) {
     request.level = model.level;
     request.alpha = model.alpha;

@@ -5,18 +5,24 @@
 
 #include <filesystem>
 
+#include "bench_ddp_plan.h"
 #include "config/message.h"
 #include "core/cpu_memory.h"
+#include "distributed/ending.h"
+#include "gan/precision_options.h"
 #include "launch/devices.h"
 #include "launch/rank.h"
+#include "ops/cuda_library.h"
 #include "quiet.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/callbacks.h"
+#include "train/memory_shortage.h"
 #include "train/run_folder.h"
 #include "train_request.h"
 #include "trainer_verbs.h"
 #include "util/error.h"
+#include "util/failure_text.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -31,22 +37,50 @@ std::shared_ptr<const Dataset>& prepared_dataset() {
   return dataset;
 }
 
-// "NAME: reason" of a c10 error, without its backtrace.
-std::string text_of_error(const c10::Error& e) {
-  return split(e.what_without_backtrace(), '\n')[0];
+// The line of a c10 error that names the cause.
+std::string text_of_error(const c10::Error& e) { return cause_line(e.what_without_backtrace()); }
+
+// The whole text of an exception, without a backtrace.
+std::string whole_text(const std::exception& e) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&e);
+  return of_torch != nullptr ? of_torch->what_without_backtrace() : e.what();
 }
 
-[[noreturn]] void rethrow_readably(const RankContext& context) {
+// Throws kOutOfMemory with sizes and ways out if the exception tells of a lack of memory. An error
+// of a collective may tell of one too.
+void throw_if_short_of_memory(const std::exception& e, const MemoryUser& user) {
+  const auto* known = dynamic_cast<const UserError*>(&e);
+  if (known != nullptr && known->code() != Exit::kEnvironment) return;
+  if (const auto shortage = shortage_in(whole_text(e)))
+    throw UserError(Exit::kOutOfMemory, shortage_text(*shortage, user, host_memory()));
+}
+
+[[noreturn]] void rethrow_readably(const RankContext& context, MemoryUser user) {
+  user.phase = context.slot().phase();
   try {
     throw;
-  } catch (const c10::OutOfMemoryError& e) {
-    throw UserError(Exit::kOutOfMemory, text_of_error(e));
   } catch (const c10::Error& e) {
-    const std::string text = text_of_error(e);
-    // The CPU allocator throws a plain error.
-    if (text.find("DefaultCPUAllocator") != std::string::npos)
-      throw UserError(Exit::kOutOfMemory, text);
-    throw std::runtime_error(fmt::format("phase \"{}\": {}", context.slot().phase(), text));
+    throw_if_short_of_memory(e, user);
+    throw std::runtime_error(
+        fmt::format("phase \"{}\": {}", context.slot().phase(), text_of_error(e)));
+  } catch (const std::exception& e) {
+    throw_if_short_of_memory(e, user);
+    throw;
+  }
+}
+
+// How long a failed rank stays to wake its peers. The launcher waits for it.
+constexpr double kAbortSeconds = 0.5;
+
+// The reason is reported before anything is done that wakes the peers, whose failures follow from
+// this one.
+[[noreturn]] void end_after_failure(const RankContext& context, const MemoryUser& user) {
+  try {
+    rethrow_readably(context, user);
+  } catch (const std::exception&) {
+    report_exception(context);
+    abort_abandoned_groups(kAbortSeconds);
+    throw;
   }
 }
 
@@ -63,8 +97,9 @@ void write_pids(const RankContext& context, const std::string& folder) {
 
 // What the trainer reports goes to the rank's slot and the rank status board, which the launcher
 // reads.
-TrainCallbacks callbacks_of(const RankContext& context, double started) {
+TrainCallbacks callbacks_of(const RankContext& context, double started, MemoryUser& user) {
   TrainCallbacks callbacks;
+  callbacks.micro_batch = [&user](int64_t images) { user.micro_batch = images; };
   callbacks.started = started;
   // The launcher sends SIGTERM for every reason; the rank status board has the signal that the
   // launcher itself got.
@@ -80,6 +115,7 @@ TrainCallbacks callbacks_of(const RankContext& context, double started) {
   callbacks.progress = [&context](int64_t images, int64_t iteration) {
     context.slot().beat(iteration, images);
   };
+  callbacks.collectives = &context.slot().collectives();
   callbacks.run_folder = [&context](const std::string& folder) {
     if (context.board_index == 0) context.board->set_run_folder(folder);
     if (context.rank() == 0) write_pids(context, folder);
@@ -87,16 +123,14 @@ TrainCallbacks callbacks_of(const RankContext& context, double started) {
   return callbacks;
 }
 
-// The device of this rank. A GPU becomes LibTorch's current device.
+// The device of this rank.
 at::Device take_device(const RankContext& context, const TrainRequest& request) {
   if (request.device != DeviceKind::kCuda) return at::kCPU;
-  const int64_t index = choose_device(request.gpus, context.ranks());
-  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
-  c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
-  return device;
+  return begin_on_gpu(choose_device(request.gpus, context.ranks()));
 }
 
-int run(const RankContext& context, const TrainRequest& request) {
+// Notes in `user` what needs memory.
+int run(const RankContext& context, const TrainRequest& request, MemoryUser& user) {
   quieten_libtorch();
   Config config = config_from_json(request.config);
   if (const std::string folder = context.board->run_folder();
@@ -106,6 +140,8 @@ int run(const RankContext& context, const TrainRequest& request) {
     if (!find_states(folder).empty()) config.set("run.resume", "auto", "restart after a failure");
   }
   const at::Device device = take_device(context, request);
+  user.device = device.str();
+  user.amp = config.read<PrecisionOptions>("precision.").amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
   return static_cast<int>(train({.config = config,
@@ -116,7 +152,7 @@ int run(const RankContext& context, const TrainRequest& request) {
                                  .command = request.command,
                                  .defaults = request.defaults,
                                  .chosen = request.chosen,
-                                 .callbacks = callbacks_of(context, request.started),
+                                 .callbacks = callbacks_of(context, request.started, user),
                                  .dataset = prepared_dataset()}));
 }
 
@@ -136,10 +172,12 @@ extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const ch
   using namespace gantrain;
   const auto request = message_from<TrainRequest>(Json::parse(request_json));
   set_log({request.level, Level::kInfo, {}, ""});
+  MemoryUser user;
+  user.ranks_here = context.ranks().local_world;
   try {
-    return run(context, request);
+    return run(context, request, user);
   } catch (const std::exception&) {
-    rethrow_readably(context);
+    end_after_failure(context, user);
   }
 }
 
@@ -154,12 +192,17 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "describe") return describe(message_from<DescribeRequest>(request));
     if (name == "doctor") return doctor(message_from<DoctorRequest>(request));
     if (name == "bench ddp") return bench_ddp(message_from<BenchDdpRequest>(request));
+    if (name == "bench ddp plan") return bench_ddp_plan(message_from<BenchDdpPlanRequest>(request));
     if (name == "bench step") return bench_step(message_from<BenchStepRequest>(request));
     if (name == "bench ops") return bench_ops(message_from<BenchOpsRequest>(request));
     if (name == "bench data") return bench_data(message_from<BenchDataRequest>(request));
     if (name == "bench save") return bench_save(message_from<BenchSaveRequest>(request));
   } catch (const c10::Error& e) {
+    throw_if_short_of_memory(e, {.phase = name});
     throw std::runtime_error(text_of_error(e));
+  } catch (const std::exception& e) {
+    throw_if_short_of_memory(e, {.phase = name});
+    throw;
   }
   throw std::logic_error("no such verb in the trainer library: " + name);
 }

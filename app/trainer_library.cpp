@@ -27,9 +27,10 @@ fs::path find_library(const char* name) {
   return {};
 }
 
-void* open_library(const fs::path& path, const char* what) {
+void* open_library(const fs::path& path, const char* what, const char* way_out) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (handle == nullptr) fail(Exit::kEnvironment, "{} cannot be loaded: {}", what, dlerror());
+  if (handle == nullptr)
+    fail(Exit::kEnvironment, "{} cannot be loaded: {}{}", what, dlerror(), way_out);
   return handle;
 }
 
@@ -53,9 +54,12 @@ void* trainer_handle(bool cuda) {
         fail(Exit::kEnvironment,
              "this build has no CUDA library; build with GANTRAIN_CUDA=ON, or use --device cpu");
       }
-      open_library(library, "the CUDA library");
+      open_library(library,
+                   "the CUDA library",
+                   "; gantrain doctor shows which libraries are missing, ./scripts/run.sh installs "
+                   "them, --device cpu goes without");
     }
-    return open_library(trainer, "the trainer library");
+    return open_library(trainer, "the trainer library", "");
   }();
   return handle;
 }
@@ -69,7 +73,9 @@ void* trainer_function(const char* name, bool cuda) {
   return function;
 }
 
-bool has_cuda_library() { return !find_library(kCuda).empty(); }
+fs::path cuda_library() { return find_library(kCuda); }
+
+bool has_cuda_library() { return !cuda_library().empty(); }
 
 int call_trainer(const char* verb, const std::string& json, bool cuda) {
   using VerbMain = int (*)(const char*, const char*);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace gantrain {
@@ -13,6 +14,9 @@ void* trainer_function(const char* name, bool cuda);
 
 // Whether the CUDA library was built and lies beside the trainer library.
 bool has_cuda_library();
+
+// Where it lies; empty where it was not built.
+std::filesystem::path cuda_library();
 
 // Names of the trainer library's functions.
 inline constexpr const char* kPrepare = "gantrain_prepare";     // void(const char* config_json)

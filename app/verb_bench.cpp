@@ -24,7 +24,7 @@ const std::vector<Verb>& benchmarks() {
        bench_launch_verb},
       {"data", "the loader, beside the decoder alone and Pillow", bench_data_verb},
       {"save", "writing a state and a model, beside writing as many bytes", bench_save_verb},
-      {"ddp", "gradient synchronisation: ways of it, and PyTorch's", bench_ddp_verb},
+      {"ddp", "gradient synchronisation: ways of it, PyTorch's, and of more ranks", bench_ddp_verb},
   };
   return table;
 }

@@ -3,52 +3,20 @@
 #include <algorithm>
 #include <optional>
 
+#include "bench_ddp_nets.h"
 #include "bench_requests.h"
 #include "bench_verbs.h"
 #include "cli.h"
 #include "config/message.h"
-#include "resolve.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "verb_bench_ddp_plan.h"
 
 namespace gantrain {
 
 namespace {
-
-// A pair of networks to time.
-struct Net {
-  const char* name;
-  const char* about;
-  const char* preset;
-  std::vector<std::string> set;
-  int64_t batch;                  // of a rank
-  std::vector<std::string> peer;  // arguments of scripts/peers/ddp.py for the same; empty: none
-};
-
-const std::vector<Net>& nets() {
-  // Regularisation phases would only add arithmetic to the bytes of the main ones.
-  static const std::vector<Net> table = {
-      {"dcgan",
-       "DCGAN, 64 pixels",
-       "dcgan",
-       {"data.resolution=64", "dcgan.channels=512", "dcgan.d_channels=64"},
-       16,
-       {"--channels", "512", "--d-channels", "64"}},
-      {"stylegan2",
-       "StyleGAN2, 16 pixels, main phases",
-       "stylegan2",
-       {"data.resolution=16",
-        "stylegan2.automatic=off",
-        "stylegan2.channel_max=432",
-        "stylegan2.map_depth=2",
-        "stylegan2.pl_weight=0",
-        "stylegan2.gamma=0"},
-       8,
-       {}}};
-  return table;
-}
 
 std::vector<int64_t> numbers(const std::string& flag, const std::string& text) {
   std::vector<int64_t> all;
@@ -61,32 +29,13 @@ std::vector<int64_t> numbers(const std::string& flag, const std::string& text) {
   return all;
 }
 
-std::vector<const Net*> chosen_nets(const std::string& text) {
-  std::vector<const Net*> chosen;
-  for (const std::string& word : split(text, ',')) {
-    const auto at = std::find_if(
-        nets().begin(), nets().end(), [&](const Net& net) { return net.name == word; });
-    if (at == nets().end()) fail(Exit::kUsage, "--nets {}: there are dcgan, stylegan2", text);
-    chosen.push_back(&*at);
-  }
-  return chosen;
-}
-
-// What each rank trains, without the synchronisation, which the benchmark sets.
-Json config_of(const Net& net, int64_t ranks, std::optional<int64_t> batch) {
-  ConfigSources request;
-  request.preset = net.preset;
-  for (const std::string& pair : net.set) request.flags.emplace_back("--set", pair);
-  request.flags.emplace_back("--batch", std::to_string(batch.value_or(net.batch) * ranks));
-  return resolve(request, {}).to_json();
-}
-
 }  // namespace
 
 int bench_ddp_verb(const std::vector<std::string>& arguments) {
   CLI::App app(
       "Times iterations in every way of synchronising gradients, on gloo ranks of one thread each, "
-      "and pairs the default with PyTorch's DistributedDataParallel.",
+      "and pairs the default with PyTorch's DistributedDataParallel; or predicts the step time of "
+      "more ranks (--simulate).",
       "gantrain bench ddp");
   std::string ranks = "2,4", names = "dcgan,stylegan2";
   BenchDdpRequest request;
@@ -105,12 +54,15 @@ int bench_ddp_verb(const std::vector<std::string>& arguments) {
   app.add_option("--python", request.python, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)")
       ->take_last();
   app.add_flag("--json", request.json, "one JSON line, last on standard output");
+  PlanFlags plan;
+  add_plan_flags(app, plan);
   if (!parse(app, arguments)) return 0;
   set_log({Level::kWarning, Level::kInfo, {}, ""});  // not of batches that differ from presets'
-  for (const Net* net : chosen_nets(names)) {
-    BenchNet& timed = request.nets.emplace_back(BenchNet{net->name, net->about, net->peer, {}});
+  if (wants_plan(app, plan)) return plan_ddp(plan, {names, batch, request.steps, request.json});
+  for (const DdpNet& net : ddp_nets(names)) {
+    BenchNet& timed = request.nets.emplace_back(BenchNet{net.name, net.about, net.peer, {}});
     for (const int64_t count : numbers("--ranks", ranks))
-      timed.worlds.push_back({count, config_of(*net, count, batch)});
+      timed.worlds.push_back({count, ddp_config(net, count, batch)});
   }
   return call_trainer("bench ddp", message_of(request).dump(), /*cuda=*/false);
 }

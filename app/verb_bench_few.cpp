@@ -7,10 +7,13 @@
 #include "bench_verbs.h"
 #include "cli.h"
 #include "config/message.h"
+#include "device_choice.h"
+#include "drawing_flags.h"
 #include "launch/devices.h"
 #include "launch/environment.h"
 #include "resolve.h"
 #include "trainer_library.h"
+#include "util/error.h"
 #include "util/log.h"
 
 namespace gantrain {
@@ -23,6 +26,19 @@ constexpr const char* kRounds = "measurements of each, in turns";
 
 int64_t default_threads() { return threads_per_rank({}, current_environment(), 1); }
 
+// A GPU needs more work at a time to be busy, and more bytes than its cache holds.
+constexpr int64_t kGpuBatch = 32, kGpuChannels = 128, kGpuPixels = 128;
+
+void check_ops(const BenchOpsRequest& request) {
+  check_word("--dtype", request.dtype, {"float32", "float16", "bfloat16"});
+  check_word("--layout", request.layout, {"contiguous", "channels-last"});
+  if (!request.cuda && request.dtype != "float32") {
+    fail(Exit::kUsage,
+         "--dtype {}: on a CPU the operators have kernels for float32 alone; give --device cuda",
+         request.dtype);
+  }
+}
+
 }  // namespace
 
 int bench_ops_verb(const std::vector<std::string>& arguments) {
@@ -31,16 +47,29 @@ int bench_ops_verb(const std::vector<std::string>& arguments) {
       "machine needs to copy as many bytes.",
       "gantrain bench ops");
   BenchOpsRequest request;
+  std::string device = "cpu";
   request.threads = default_threads();
   app.add_option("--rounds", request.rounds, kRounds)->check(kCounts);
   app.add_option("--threads", request.threads, "threads that compute")->check(CLI::Range(1, 1024));
-  app.add_option("--batch", request.batch, "pictures of a tensor")->check(kCounts);
-  app.add_option("--channels", request.channels, "its channels")->check(kCounts);
-  app.add_option("--pixels", request.pixels, "its height and width, even")
-      ->check(CLI::Range(4, 4096));
+  const CLI::Option* batch =
+      app.add_option("--batch", request.batch, "pictures of a tensor (GPU: 32)")->check(kCounts);
+  const CLI::Option* channels =
+      app.add_option("--channels", request.channels, "its channels (GPU: 128)")->check(kCounts);
+  const CLI::Option* pixels =
+      app.add_option("--pixels", request.pixels, "its height and width, even (GPU: 128)")
+          ->check(CLI::Range(4, 4096));
+  app.add_option("--device", device, "cpu, cuda, or auto: a GPU where one is")->take_last();
+  app.add_option("--dtype", request.dtype, "float32; on a GPU float16 and bfloat16 too")
+      ->take_last();
+  app.add_option("--layout", request.layout, "contiguous or channels-last")->take_last();
   app.add_flag("--json", request.json, kJson);
   if (!parse(app, arguments)) return 0;
-  return call_trainer("bench ops", message_of(request).dump(), /*cuda=*/false);
+  request.cuda = computes_on_gpu(device);
+  check_ops(request);
+  if (request.cuda && batch->count() == 0) request.batch = kGpuBatch;
+  if (request.cuda && channels->count() == 0) request.channels = kGpuChannels;
+  if (request.cuda && pixels->count() == 0) request.pixels = kGpuPixels;
+  return call_trainer("bench ops", message_of(request).dump(), request.cuda);
 }
 
 int bench_data_verb(const std::vector<std::string>& arguments) {
@@ -92,7 +121,7 @@ int bench_save_verb(const std::vector<std::string>& arguments) {
   }
   for (const std::string& pair : set) sources.flags.emplace_back("--set", pair);
   Config config = resolve(sources, {});
-  choose_auto_values(config, /*ranks=*/1);
+  choose_auto_values(config, Site{});
   request.config = config.to_json();
   return call_trainer("bench save", message_of(request).dump(), /*cuda=*/false);
 }

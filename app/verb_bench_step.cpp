@@ -9,11 +9,13 @@
 #include "bench_verbs.h"
 #include "cli.h"
 #include "config/message.h"
+#include "device_choice.h"
 #include "flags.h"
 #include "launch/devices.h"
 #include "launch/environment.h"
 #include "resolve.h"
 #include "schema.h"
+#include "train/options.h"
 #include "trainer_library.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -66,8 +68,21 @@ bool is_about_the_step(const Flag& flag) {
   return group == "How" || (group == "What" && key != "data.path" && key != "data.cond");
 }
 
+// What all networks of a measurement share.
+struct Where {
+  std::string official;  // folder of StyleGAN2's official code, or ""
+  bool cuda = false;
+};
+
+// How many of the highest resolutions compute in float16.
+std::string fp16_resolutions(const Config& config) {
+  const bool blocks =
+      config.get("precision.amp") == "fp16" && config.get("precision.mode") == "blocks";
+  return blocks ? text_of(config.get("stylegan2.num_fp16_res")) : "0";
+}
+
 // Arguments of the scripts that do the same under PyTorch.
-std::vector<BenchPeer> peers_of(const Config& config, const std::string& official) {
+std::vector<BenchPeer> peers_of(const Config& config, const Where& where) {
   const std::string recipe = text_of(config.get("recipe"));
   const auto arguments = [&](const std::vector<std::pair<const char*, const char*>>& keys) {
     std::vector<std::string> all;
@@ -88,7 +103,7 @@ std::vector<BenchPeer> peers_of(const Config& config, const std::string& officia
       peers.push_back({std::string("PyTorch, ") + layout, "dcgan.py", all});
     }
   }
-  if (recipe == "stylegan2" && !official.empty()) {
+  if (recipe == "stylegan2" && !where.official.empty()) {
     auto all = arguments({{"--resolution", "data.resolution"},
                           {"--batch", "train.batch"},
                           {"--channel-base", "stylegan2.channel_base"},
@@ -96,22 +111,31 @@ std::vector<BenchPeer> peers_of(const Config& config, const std::string& officia
                           {"--map-depth", "stylegan2.map_depth"},
                           {"--z-dim", "stylegan2.z_dim"},
                           {"--w-dim", "stylegan2.w_dim"}});
-    all.insert(all.end(), {"--official", official});
+    all.insert(all.end(), {"--official", where.official});
+    if (where.cuda) {
+      all.insert(all.end(), {"--fp16-res", fp16_resolutions(config)});
+      for (const auto& more : arguments({{"--mbstd-group", "stylegan2.mbstd_group"}}))
+        all.push_back(more);
+    }
     peers.push_back({"official code", "stylegan2.py", all});
+  }
+  for (BenchPeer& peer : peers) {
+    if (where.cuda) peer.arguments.insert(peer.arguments.end(), {"--device", "cuda"});
   }
   return peers;
 }
 
-BenchStepNet net_of(const Row& row, const Pairs& flags, const std::string& official) {
+BenchStepNet net_of(const Row& row, const Pairs& flags, const Where& where) {
   ConfigSources sources;
   sources.preset = row.preset;
   for (const std::string& pair : row.set) sources.flags.emplace_back("--set", pair);
   sources.flags.insert(sources.flags.end(), flags.begin(), flags.end());
   Config config = resolve(sources, {});
-  choose_auto_values(config, /*ranks=*/1);
+  choose_auto_values(config, Site{.ranks = 1, .on_gpu = where.cuda});
+  check_graphs(config.read<TrainOptions>("train."), where.cuda);
   std::string about = row.about;
   for (const auto& [flag, value] : flags) about += fmt::format(" {} {}", flag, value);
-  return {row.name, about, config.to_json(), peers_of(config, official)};
+  return {row.name, about, config.to_json(), peers_of(config, where)};
 }
 
 std::vector<Row> chosen_rows(const std::string& names, const std::string& preset) {
@@ -128,6 +152,18 @@ std::vector<Row> chosen_rows(const std::string& names, const std::string& preset
     chosen.push_back(*at);
   }
   return chosen;
+}
+
+// The two official repositories have other names for the file of the networks.
+void check_official(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (folder.empty()) return;
+  for (const char* file : {"training/networks.py", "training/networks_stylegan2.py"}) {
+    if (fs::exists(fs::path(folder) / file)) return;
+  }
+  fail(Exit::kUsage,
+       "--official {}: there is no training/networks.py, and no training/networks_stylegan2.py",
+       folder);
 }
 
 // The options of the training step, as flags of the command line.
@@ -175,7 +211,8 @@ int bench_step_verb(const std::vector<std::string>& arguments) {
       "Times one iteration of training on random pictures, each phase of it, beside its floor: "
       "its convolutions and matrix products alone.",
       "gantrain bench step");
-  std::string names = "stylegan2,dcgan,pggan,stylegan1", preset, official;
+  std::string names = "stylegan2,dcgan,pggan,stylegan1", preset, device = "cpu";
+  Where where;
   bool no_floor = false;
   BenchStepRequest request;
   request.python = default_python();
@@ -198,19 +235,25 @@ int bench_step_verb(const std::vector<std::string>& arguments) {
                  request.python,
                  "that has torch 2.11, for the peers (GANTRAIN_PYTHON); \"\": no peers")
       ->take_last();
-  app.add_option("--official", official, "folder of StyleGAN2's official PyTorch code, to run it")
+  app.add_option("--device", device, "cpu, cuda, or auto: a GPU where one is")->take_last();
+  app.add_option(
+         "--official", where.official, "folder of StyleGAN2's official PyTorch code, to run it")
       ->take_last();
   app.add_flag("--json", request.json, "one JSON line, last on standard output");
   const StepFlags flags(app);
   if (!parse(app, arguments)) return 0;
-  if (!official.empty() &&
-      !std::filesystem::exists(std::filesystem::path(official) / "training/networks.py"))
-    fail(Exit::kUsage, "--official {}: there is no training/networks.py", official);
-  request.floor = !no_floor;
+  check_official(where.official);
+  request.cuda = where.cuda = computes_on_gpu(device);
+  if (where.cuda && request.profile) {
+    fail(Exit::kUsage,
+         "--profile reads the host's clock at each operator, which says nothing of a GPU; profile "
+         "a short run with nsys instead");
+  }
+  request.floor = !no_floor && !where.cuda;
   set_log({Level::kWarning, Level::kInfo, {}, ""});  // not of batches that differ from presets'
   for (const Row& row : chosen_rows(names, preset))
-    request.nets.push_back(net_of(row, flags.given(), official));
-  return call_trainer("bench step", message_of(request).dump(), /*cuda=*/false);
+    request.nets.push_back(net_of(row, flags.given(), where));
+  return call_trainer("bench step", message_of(request).dump(), request.cuda);
 }
 
 }  // namespace gantrain

@@ -45,34 +45,10 @@ void fields(DescribeRequest& o, Field&& field) {
   field("threads", o.threads);
 }
 
-// Facts that the thin program finds out about this machine and build, each as `gantrain doctor`
-// prints it.
-struct DoctorFacts {
-  std::string gantrain, cpu;
-  int64_t threads = 1;  // threads of a rank
-  std::string memory, memory_free;
-  int64_t gpus = 0;  // visible ones
-  std::string cuda_library, ranks, ddp_modes, python;
-};
-
-template <class Field>
-void fields(DoctorFacts& o, Field&& field) {
-  field("gantrain", o.gantrain);
-  field("cpu", o.cpu);
-  field("threads", o.threads);
-  field("memory", o.memory);
-  field("memory free", o.memory_free);
-  field("gpus", o.gpus);
-  field("cuda library", o.cuda_library);
-  field("ranks", o.ranks);
-  field("ddp modes", o.ddp_modes);
-  field("python", o.python);
-}
-
 // `doctor`: print facts of this machine, or the table of ways to use DistributedDataParallel, to
 // standard output.
 struct DoctorRequest {
-  DoctorFacts facts;
+  Json facts;  // name -> text, number or array: what the thin program found out, in this order
   bool ddp_table = false;
   bool json = false;  // one JSON line
 };

@@ -10,7 +10,9 @@
 #include "config/message.h"
 #include "config/presets.h"
 #include "data/workers.h"
+#include "device_choice.h"
 #include "distributed/options.h"
+#include "distributed/timeouts.h"
 #include "dry_run.h"
 #include "flags.h"
 #include "gan/precision_options.h"
@@ -127,37 +129,64 @@ void say_workers(Launch& launch, const Env& env) {
   if (!line.empty()) launch.chosen.push_back(line);
 }
 
-// All that can be refused before a process is started or a file is written.
-Launch prepare(const Config& config, bool flags_given) {
+// What a GPU run lacks here, which --dry-run plans for another machine then; "" if nothing.
+std::string lacking_for_gpus(const World& world, const GpuOutlook& outlook) {
+  const int64_t gpus = outlook.visible.count;
+  if (gpus == 0) return "no GPU is visible here";
+  if (is_too_old(outlook.driver) && outlook.compatibility < kNeededCuda)
+    return fmt::format("the NVIDIA driver {} here is too old", outlook.driver);
+  if (!outlook.cuda_library) return "this build has no CUDA library";
+  if (world.role == World::Role::kLauncher && world.ranks.local_world > gpus)
+    return fmt::format("{} visible GPU{} here", gpus, gpus == 1 ? "" : "s");
+  return "";
+}
+
+// Collectives give up later than the launcher's watch for hanging, which can say more.
+void outlast_hang_watch(Launch& launch) {
+  if (launch.world.ranks.world == 1) return;
+  const double timeout = launch.config.read<DistOptions>("dist.").timeout.seconds;
+  std::optional<double> given;
+  if (launch.config.given("dist.timeout")) given = timeout;
+  const bool watched = launch.world.role == World::Role::kLauncher;
+  const double watch = watched ? launch.options.hang_timeout.seconds : 0;
+  const double chosen = collective_timeout(given, timeout, watch);
+  if (chosen == timeout) return;
+  launch.config.set(
+      "dist.timeout", Value<Duration>::to_json({chosen}), "above launch.hang_timeout");
+}
+
+// All that can be refused before a process is started or a file is written. If `planned`, nothing
+// will be started here, and --device cuda is a plan for any machine.
+Launch prepare(const Config& config, bool flags_given, bool planned) {
   Launch launch{config, config.read<LaunchOptions>("launch."), {}, {}, {}};
   const Env env = current_environment();
+  const GpuOutlook outlook = gpu_outlook(launch.options.device, env);
+  const bool elsewhere = planned && launch.options.device == DeviceKind::kCuda;
   const bool lowered = config.read<PrecisionOptions>("precision.").amp != Amp::kOff;
-  if (lowered && launch.options.device == DeviceKind::kCuda && !has_cuda_library()) {
+  if (lowered && !elsewhere && launch.options.device == DeviceKind::kCuda &&
+      outlook.visible.count == 0 && !outlook.cuda_library) {
     fail(
         Exit::kUsage,
         "--amp with --device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or "
         "use --device cpu");
   }
-  int64_t gpus = launch.options.device == DeviceKind::kCpu ? 0 : visible_gpus(env);
-  if (gpus > 0 && !has_cuda_library()) {
-    if (launch.options.device == DeviceKind::kCuda) {
-      fail(Exit::kEnvironment,
-           "--device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or use "
-           "--device cpu");
-    }
-    launch.unused_gpus = gpus;
-    gpus = 0;
-  }
-  launch.gpus = gpus;
-  launch.world = detect_world(launch.options, flags_given, env, gpus);
-  launch.device = resolve_device(launch.options.device, launch.world, gpus);
+  launch.device = elsewhere ? DeviceKind::kCuda : decide_device(launch.options.device, outlook);
+  launch.gpus = launch.device == DeviceKind::kCuda ? outlook.visible.count : 0;
+  launch.world = detect_world(launch.options, flags_given, env, launch.gpus);
+  const bool on_gpu = launch.device == DeviceKind::kCuda;
+  if (on_gpu && !elsewhere) check_ranks_have_gpus(launch.world, outlook.visible);
   launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
   launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
-  launch.chosen = choose_auto_values(launch.config, launch.world.ranks.world);
+  launch.chosen =
+      choose_auto_values(launch.config, {.ranks = launch.world.ranks.world, .on_gpu = on_gpu});
   say_workers(launch, env);
+  const std::string lacking = elsewhere ? lacking_for_gpus(launch.world, outlook) : "";
+  if (!lacking.empty())
+    launch.chosen.push_back("device  cuda, planned for another machine: " + lacking);
+  outlast_hang_watch(launch);
   const auto dist = config.read<DistOptions>("dist.");
   launch.backend =
-      choose_backend(dist.backend, launch.device == DeviceKind::kCuda, has_cuda_library());
+      choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || has_cuda_library());
   const BatchPlan plan =
       plan_batch(launch.config.read<TrainOptions>("train."), launch.world.ranks.world);
   for (const char* player : {"G", "D"}) {
@@ -172,7 +201,8 @@ Launch prepare(const Config& config, bool flags_given) {
   if (config.read<DataOptions>("data.").cond == Cond::kOn && !recipe.conditional()) {
     fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
   }
-  check_options(config.read<PrecisionOptions>("precision."),
+  check_graphs(config.read<TrainOptions>("train."), on_gpu);
+  check_options(launch.config.read<PrecisionOptions>("precision."),
                 recipe,
                 config.read<TrainOptions>("train.").dtype == Dtype::kFloat64);
   recipe.check_resolution(config.read<DataOptions>("data.").resolution);
@@ -190,8 +220,7 @@ std::string defaults_chosen(const Launch& launch) {
   }
   if (launch.device_was_auto && launch.device == DeviceKind::kCpu) {
     const int64_t ranks = launch.world.ranks.world;
-    const char* why = launch.unused_gpus > 0 ? "this build has no CUDA library" : "no GPU visible";
-    parts.push_back(fmt::format("{}: {} CPU rank{}", why, ranks, ranks == 1 ? "" : "s"));
+    parts.push_back(fmt::format("no GPU visible: {} CPU rank{}", ranks, ranks == 1 ? "" : "s"));
   }
   return join(parts, "; ");
 }
@@ -265,7 +294,7 @@ int train_verb(const std::vector<std::string>& arguments) {
            {},
            ""});
   const Config config = resolve(args.request, current_environment());
-  const Launch launch = prepare(config, any_given(config));
+  const Launch launch = prepare(config, any_given(config), args.dry_run == "short");
   if (args.dry_run == "short") return dry_run(launch, args.json);
   if (args.dry_run == "full") {
     if (!args.json) dry_run(launch, false);

@@ -3,8 +3,10 @@
 # Installs what is missing and builds:  scripts/build.sh release|debug|asan|tsan [target...]
 # into build/, build-debug/, build-asan/, build-tsan/. A folder that was configured by hand is built
 # as it is.
-#   GANTRAIN_CUDA=AUTO|ON|OFF  the CUDA library; AUTO builds it where a CUDA Toolkit is. KEEP: as the
-#                              folder has it, OFF in a new one (what run.sh asks for without a GPU).
+#   GANTRAIN_CUDA=AUTO|ON|OFF  the CUDA library. AUTO: ON where a GPU is, else built where a CUDA Toolkit
+#                              is. ON fetches all that it takes, and ends where something is not to be
+#                              had. KEEP: as the folder has it, OFF in a new one (what run.sh asks for
+#                              without a GPU).
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are that large
@@ -24,7 +26,7 @@ configure() { # configure FOLDER CMAKE_OPTION...
 }
 
 build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
-  local folder=$1 cuda=$2 extra=$3 targets=("${@:4}") started
+  local folder=$1 cuda=$2 extra=$3 targets=("${@:4}") started options=()
   if [ "$cuda" = KEEP ]; then
     cuda=$(sed -n 's/.*-DGANTRAIN_CUDA=\([A-Z]*\).*/\1/p' "$folder/.options" 2>/dev/null || true)
   fi
@@ -37,13 +39,22 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
     LIBTORCH=
   else
     setup_build
+    if [ "$cuda" = ON ]; then
+      trap 'say "without this no GPU can be used; GANTRAIN_CUDA=OFF builds for CPUs alone"' EXIT
+      setup_cuda
+      trap - EXIT
+    fi
+    [ "$cuda" = OFF ] || mapfile -t options < <(cuda_options)
     # shellcheck disable=SC2086 # several options
-    configure "$folder" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" $extra
+    configure "$folder" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" "${options[@]}" $extra
   fi
-  if [ "$cuda" = ON ] || { [ "$cuda" != OFF ] && has_gpu; }; then
-    [ -z "$LIBTORCH" ] || setup_cuda_libraries
+  if [ "$cuda" = ON ] && ((${#targets[@]})); then
     known=$(cmake --build "$folder" --target help) # not through a pipe: grep -q would end it early
-    if ((${#targets[@]})) && grep -q '^gantrain_cuda:' <<<"$known"; then targets+=(gantrain_cuda); fi
+    if grep -q '^gantrain_cuda:' <<<"$known"; then
+      targets+=(gantrain_cuda)
+    else
+      say "$folder has no CUDA library: it runs on CPUs alone"
+    fi
   fi
   cmake --build "$folder" -j "$(jobs)" ${targets:+--target "${targets[@]}"}
   # run.sh compares the sources with this stamp, which has the time before the build.
@@ -54,6 +65,10 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
   fi
 }
 
+case ${GANTRAIN_CUDA:-AUTO} in
+  AUTO | ON | OFF | KEEP) ;;
+  *) die 2 "GANTRAIN_CUDA=$GANTRAIN_CUDA: one of AUTO, ON, OFF" ;;
+esac
 kind=${1:-}
 case $kind in
   release) folder=$GANTRAIN_ROOT/build extra="-DCMAKE_BUILD_TYPE=Release" ;;
@@ -65,5 +80,5 @@ esac
 mkdir -p "$folder"
 (
   flock 8 # two starts in one checkout
-  build "$folder" "${GANTRAIN_CUDA:-AUTO}" "$extra" "${@:2}"
+  build "$folder" "$(cuda_wanted AUTO)" "$extra" "${@:2}"
 ) 8>"$folder/.lock"

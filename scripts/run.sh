@@ -6,11 +6,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-cuda=${GANTRAIN_CUDA:-}
-if [ -z "$cuda" ]; then
-  cuda=KEEP
-  if compgen -G '/dev/nvidia[0-9]*' >/dev/null || [ -e /dev/dxg ]; then cuda=AUTO; fi
-fi
+. "$root/scripts/setup_cuda.sh"
+if has_gpu; then cuda=$(cuda_wanted AUTO); else cuda=$(cuda_wanted KEEP); fi
 
 up_to_date() {
   local built=$root/build/.built built_cuda libtorch
@@ -18,9 +15,10 @@ up_to_date() {
   { read -r built_cuda && read -r libtorch; } <"$built" || return
   [ "$cuda" = KEEP ] || [ "$cuda" = "$built_cuda" ] || return
   [ -z "$libtorch" ] || [ -e "$libtorch/lib/libtorch_cpu.so" ] || return
+  [ "$built_cuda" != ON ] || [ -z "$libtorch" ] || [ -e "$root/build/libgantrain_cuda.so" ] || return
   # Folders too, whose times tell of files that went away.
   [ -z "$(cd "$root" && find CMakeLists.txt app lib presets scripts/cmake scripts/build.sh \
-    scripts/setup.sh -newer "$built" -print -quit 2>/dev/null)" ]
+    scripts/setup.sh scripts/setup_cuda.sh scripts/wheels.txt -newer "$built" -print -quit 2>/dev/null)" ]
 }
 
 up_to_date || GANTRAIN_CUDA=$cuda "$root/scripts/build.sh" release gantrain_program >&2

@@ -22,33 +22,13 @@ TEST_PACKAGES=(clang-format clang-tidy shellcheck)
 SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 MPI_PACKAGES=(openmpi-bin)
 
-# The wheels that hold what LibTorch's libraries need: soname -> name, version, sha256. The first
-# two serve libtorch_cpu.so, the others libtorch_cuda.so. The versions are those of torch's metadata.
-declare -A WHEEL_OF=(
-  [libcudart.so.13]="nvidia-cuda-runtime 13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
-  [libcupti.so.13]="nvidia-cuda-cupti 13.0.85 4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8"
-  [libcufile.so.0]="nvidia-cufile 1.15.1.6 08a3ecefae5a01c7f5117351c64f17c7c62efa5fffdbe24fc7d298da19cd0b44"
-  [libcusparseLt.so.0]="nvidia-cusparselt-cu13 0.8.0 25e30a8a7323935d4ad0340b95a0b69926eee755767e8e0b1cf8dd85b197d3fd"
-  [libnvshmem_host.so.3]="nvidia-nvshmem-cu13 3.4.5 290f0a2ee94c9f3687a02502f3b9299a9f9fe826e6d0287ee18482e78d495b80"
-  [libcudnn.so.9]="nvidia-cudnn-cu13 9.19.0.56 d20e1734305e9d68889a96e3f35094d733ff1f83932ebe462753973e53a572bf"
-  [libnccl.so.2]="nvidia-nccl-cu13 2.28.9 e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42"
-)
-
 say() { printf 'gantrain: %s\n' "$*" >&2; }
 die() { # die EXIT_CODE MESSAGE
   say "${@:2}"
   exit "$1"
 }
 
-has_gpu() { compgen -G '/dev/nvidia[0-9]*' >/dev/null || { [ -e /dev/dxg ] && nvidia-smi -L >/dev/null 2>&1; }; }
-toolkit_dir() { # prints the CUDA Toolkit's folder; fails where there is none with a compiler
-  local dir nvcc
-  nvcc=$(command -v nvcc || true)
-  for dir in "${CUDA_HOME:-}" "${nvcc%/bin/nvcc}" /usr/local/cuda; do
-    [ -n "$dir" ] && [ -x "$dir/bin/nvcc" ] && echo "$dir" && return
-  done
-  return 1
-}
+. "$(dirname "${BASH_SOURCE[0]}")/setup_cuda.sh"
 
 # with_lock COMMAND...: one at a time over all checkouts that share the cache.
 with_lock() {
@@ -138,17 +118,16 @@ missing_libraries() { ldd "$1" 2>/dev/null | sed -n 's/^[[:space:]]*\([^ ]*\) =>
 
 unpack_libtorch() {
   [ -e "$LIBTORCH/lib/libtorch_cpu.so" ] && return
-  local wheel library temporary
+  local wheel name library temporary
   fetch_wheel torch "$TORCH_VERSION" "$TORCH_SHA256"
   rm -rf "$GANTRAIN_CACHE_DIR"/.unpack-*
   temporary=$(mktemp -d "$GANTRAIN_CACHE_DIR/.unpack-XXXXXX")
   say "unpacking LibTorch $TORCH_VERSION into $LIBTORCH"
   unpack "$wheel" "$temporary" 1 'torch/include/*' 'torch/lib/*' 'torch/share/*'
   # Always from the wheels, so that the CPU side does not depend on a toolkit being there.
-  for library in libcudart.so.13 libcupti.so.13; do
-    # shellcheck disable=SC2086 # three words
-    fetch_wheel ${WHEEL_OF[$library]}
-    unpack "$wheel" "$temporary" 2 "*/lib/$library"
+  for name in nvidia-cuda-runtime nvidia-cuda-cupti; do
+    fetch_cuda_wheel "$name"
+    unpack "$wheel" "$temporary" 2 '*/lib/libcudart.so.13' '*/lib/libcupti.so.13'
   done
   library=$(missing_libraries "$temporary/lib/libtorch_cpu.so")
   [ -z "$library" ] || die 4 "LibTorch needs libraries that this system does not have: ${library//$'\n'/ }"
@@ -160,29 +139,6 @@ setup_libtorch() {
   [ -e "$LIBTORCH/lib/libtorch_cpu.so" ] && return
   [ -z "${GANTRAIN_LIBTORCH:-}" ] || die 4 "GANTRAIN_LIBTORCH=$GANTRAIN_LIBTORCH has no lib/libtorch_cpu.so"
   with_lock unpack_libtorch
-}
-
-place_cuda_libraries() {
-  local wheel library toolkit round
-  toolkit=$(toolkit_dir) || return 0
-  for round in 1 2 3; do # what is placed has needs of its own
-    for library in $(missing_libraries "$LIBTORCH/lib/libtorch_cuda.so"); do
-      if [ -e "$toolkit/lib64/$library" ]; then
-        ln -sf "$toolkit/lib64/$library" "$LIBTORCH/lib/$library"
-      elif [ -n "${WHEEL_OF[$library]:-}" ]; then
-        # shellcheck disable=SC2086 # three words
-        fetch_wheel ${WHEEL_OF[$library]}
-        unpack "$wheel" "$LIBTORCH" 2 '*/lib/*.so*'
-      elif [ "$round" = 3 ]; then
-        say "libtorch_cuda.so needs $library, which neither the CUDA Toolkit in $toolkit nor a wheel has"
-      fi
-    done
-  done
-}
-
-# What libtorch_cuda.so needs beyond the CUDA Toolkit: needed to run on a GPU, not to build for one.
-setup_cuda_libraries() {
-  [ -n "${GANTRAIN_LIBTORCH:-}" ] || with_lock place_cuda_libraries
 }
 
 setup_build() {

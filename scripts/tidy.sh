@@ -20,7 +20,7 @@ sources() { # sources FILTER...: those of the build under app and lib whose comm
 }
 
 case ${1:-} in
-  '') mapfile -t files < <(sources grep -v -e "$pch") ;;
+  '') mapfile -t files < <(sources grep -v -e "$pch" -e gantrain_cuda_EXPORTS) ;; # the CUDA library has no such header
   --all) mapfile -t files < <(sources cat) ;;
   *) files=("$@") ;;
 esac

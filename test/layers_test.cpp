@@ -22,9 +22,11 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"image", {"util"}},
       {"cpu_kernels", {}},
       {"core", {"util"}},
+      {"cuda_kernels", {"core", "cpu_kernels"}},
       {"data", {"util", "config", "core", "image"}},
       {"ops", {"util", "core", "cpu_kernels"}},
       {"distributed", {"util", "config", "core"}},
+      {"cuda", {"core", "cpu_kernels", "cuda_kernels", "ops", "distributed"}},
       {"ddp_table", {"util", "config", "core", "distributed"}},
       {"nn", {"core", "ops"}},
       {"augment", {"util", "config", "core", "ops"}},
@@ -111,7 +113,8 @@ TEST_CASE("ARecipeIncludesNoOtherRecipe") {
 }
 
 TEST_CASE("TorchStaysOutOfTheThinProgram") {
-  const std::set<std::string> without_torch = {"util", "config", "launch", "image", "cpu_kernels"};
+  const std::set<std::string> without_torch = {
+      "util", "config", "launch", "image", "cpu_kernels", "cuda_kernels"};
   for (const Source& source : sources()) {
     const std::string stem = source.path.stem();
     const bool thin = without_torch.count(first_folder(source.path.string())) == 1 ||

@@ -48,9 +48,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
   const auto type =
       nccl ? c10d::ProcessGroup::BackendType::NCCL : c10d::ProcessGroup::BackendType::GLOO;
   const auto made = nccl ? make_nccl(store, settings) : make_gloo(store, settings);
+  if (device.has_index()) made->setBoundDeviceId(device);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(
       store, static_cast<int>(settings.ranks.rank), static_cast<int>(settings.ranks.world));
-  group->setBackend(device.type(), type, c10::make_intrusive<CountingBackend>(made));
+  group->setBackend(device.type(), type, c10::make_intrusive<CountingBackend>(made, device));
   group->setDefaultBackend(type);
   return group;
 }

@@ -36,15 +36,20 @@ class FlatSync final : public GradientSync {
       if (!p.grad().defined()) p.mutable_grad() = torch::zeros_like(p);
       flat.push_back(p.grad().reshape(-1));
     }
-    at::Tensor all = torch::cat(flat);
+    // Kept, so that a recorded optimizer step finds the gradients at the same addresses.
+    if (all_.defined()) {
+      torch::cat_out(all_, flat);
+    } else {
+      all_ = torch::cat(flat);
+    }
     // The gradients are divided before they are added up, as the Reducer does it, so that every
     // mode gives the same bits.
-    at::Tensor sent = compressed_share(all, compress_, group_->world());
+    at::Tensor sent = compressed_share(all_, compress_, group_->world());
     group_->sum_(sent);
-    all = sent.to(all.scalar_type());
+    all_.copy_(sent);
     int64_t at = 0;
     for (at::Tensor& p : parameters_) {
-      const at::Tensor mean = all.narrow(0, at, p.numel()).view(p.sizes());
+      const at::Tensor mean = all_.narrow(0, at, p.numel()).view(p.sizes());
       if (views_) {
         p.mutable_grad() = mean;
       } else {
@@ -62,6 +67,7 @@ class FlatSync final : public GradientSync {
   Compress compress_;
   bool views_;
   std::vector<at::Tensor> parameters_;
+  at::Tensor all_;  // the gradients, one after the other
 };
 
 void check_parameters(const std::string& player, const std::vector<SyncPart>& parts) {

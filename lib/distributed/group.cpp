@@ -5,14 +5,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "distributed/backend.h"
+#include "distributed/deadline.h"
+#include "distributed/device_identity.h"
+#include "distributed/ending.h"
+#include "distributed/group_backend.h"
 #include "util/error.h"
+#include "util/failure_text.h"
+#include "util/log.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -29,11 +40,12 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
 }
 
-// First line of a c10 message: what a person can read.
-std::string first_line(const std::exception& e) {
+// For the end of a group whose work is done, which all ranks reach together.
+constexpr double kShutdownSeconds = 10;
+
+std::string text_of(const std::exception& e) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&e);
-  std::string text = c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
-  return text.substr(0, text.find('\n'));
+  return c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_seconds) {
@@ -53,22 +65,58 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_s
         r.ranks.rank,
         r.master.host,
         r.master.port,
-        first_line(e));
+        cause_line(text_of(e)));
   }
 }
 
-// Runs a collective and turns its failure into one readable line.
+[[noreturn]] void explain(int64_t rank, const char* what, const std::string& text) {
+  const bool peers = tells_of_lost_peer(text) || tells_of_vain_wait(text);
+  fail(Exit::kEnvironment,
+       "rank {}: {} failed: {}{}",
+       rank,
+       what,
+       cause_line(text),
+       peers ? " (a peer died, or the network between ranks is cut)" : "");
+}
+
+// Runs a collective and turns its failure into one readable line. What has its own words already
+// and what is a mistake of this program stay as they are.
 template <class Call>
 void guarded(int64_t rank, const char* what, Call&& call) {
   try {
     call();
+  } catch (const UserError&) {
+    throw;
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const std::exception& e) {
-    fail(Exit::kEnvironment,
-         "rank {}: {} failed: {} (a peer died, or the network between ranks is cut)",
-         rank,
-         what,
-         first_line(e));
+    explain(rank, what, text_of(e));
   }
+}
+
+void all_reduce(c10d::ProcessGroup& group, const at::Tensor& tensor) {
+  std::vector<at::Tensor> tensors = {tensor};
+  group.allreduce(tensors)->wait();
+}
+
+// A key prefix of our own: under torchrun the store is shared with its agent, and it outlives a
+// restart, whose ranks must not read the addresses of those before them.
+c10::intrusive_ptr<c10d::Store> own_keys(const c10::intrusive_ptr<c10d::Store>& store) {
+  const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  const std::string prefix = fmt::format("gantrain/{}", restarts == nullptr ? "0" : restarts);
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+}
+
+std::string unconnected_text(int64_t rank, double seconds) {
+  const char* interface = std::getenv("NCCL_SOCKET_IFNAME");
+  return fmt::format(
+      "rank {}: NCCL has not connected the ranks within {}: is the network interface right "
+      "(NCCL_SOCKET_IFNAME {}), and are ports open between the nodes? NCCL_DEBUG=INFO says more",
+      rank,
+      short_duration(seconds),
+      interface == nullptr ? "is not set" : "= " + std::string(interface));
 }
 
 }  // namespace
@@ -76,7 +124,16 @@ void guarded(int64_t rank, const char* what, Call&& call) {
 Group::Group(const RankInfo& ranks, at::Device device)
     : ranks_(ranks), device_(device), impl_(std::make_unique<Impl>()) {}
 
-Group::~Group() = default;
+// While an exception passes through, this rank has failed and others may be dead.
+Group::~Group() {
+  if (!impl_->group) return;
+  if (std::uncaught_exceptions() > 0) {
+    abandon(std::move(impl_->group), device_);
+  } else if (!shut_down(impl_->group, device_, kShutdownSeconds)) {
+    warn("rank {}: the process group did not shut down in order", rank());
+    abandon(std::move(impl_->group), device_);
+  }
+}
 
 std::shared_ptr<Group> Group::join(const Rendezvous& r,
                                    BackendKind backend,
@@ -87,8 +144,14 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
   Impl& impl = *group->impl_;
   impl.store = open_store(r, timeout_seconds);
-  // A key prefix of our own: under torchrun the store is shared with its agent.
-  const auto store = c10::make_intrusive<c10d::PrefixStore>("gantrain", impl.store);
+  const auto store = own_keys(impl.store);
+  std::optional<Deadline> deadline;
+  if (backend == BackendKind::kNccl) {
+    // All ranks are here when this returns, so what follows waits for the network alone.
+    check_one_rank_per_device(*store, r.ranks, read_device_identity(device.index()));
+    deadline.emplace(
+        timeout_seconds, Exit::kEnvironment, unconnected_text(r.ranks.rank, timeout_seconds));
+  }
   guarded(group->rank(), "forming the process group", [&] {
     const BackendSettings settings{r.ranks, milliseconds(timeout_seconds)};
     impl.group = make_process_group(backend, store, settings, device);
@@ -96,8 +159,10 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   // How many ranks there are, and a number of rank 0's that float32 holds exactly.
   const int64_t session = group->rank() == 0 ? std::random_device()() % (1 << 24) : 0;
   at::Tensor sums = torch::tensor({1.0F, static_cast<float>(session)}).to(device);
-  guarded(group->rank(), "the first all-reduce", [&] { group->sum_(sums); });
-  sums = sums.cpu();
+  guarded(group->rank(), "the first all-reduce", [&] {
+    all_reduce(*impl.group, sums);
+    sums = sums.cpu();
+  });
   if (sums[0].item<float>() != static_cast<float>(group->world())) {
     fail(Exit::kEnvironment,
          "rank {}: the first all-reduce counted {} ranks, {} were expected",
@@ -111,14 +176,13 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
 
 void Group::sum_(at::Tensor& tensor) {
   if (world() == 1) return;
-  guarded(rank(), "all-reduce", [&] {
-    std::vector<at::Tensor> tensors = {tensor};
-    impl_->group->allreduce(tensors)->wait();
-  });
+  check_on_group_device("all-reduce", tensor.device(), device_);
+  guarded(rank(), "all-reduce", [&] { all_reduce(*impl_->group, tensor); });
 }
 
 void Group::broadcast_(at::Tensor& tensor) {
   if (world() == 1) return;
+  check_on_group_device("broadcast", tensor.device(), device_);
   guarded(rank(), "broadcast", [&] {
     std::vector<at::Tensor> tensors = {tensor};
     impl_->group->broadcast(tensors)->wait();

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include "distributed/group_backend.h"
 #include "util/error.h"
 #include "util/hash.h"
 
@@ -74,7 +75,7 @@ void check_equal(Group& group, const StateTensors& tensors, bool with_running_st
     if (item.tensor.numel() > 0 && !left_out) compared.push_back(item);
   }
   if (compared.empty()) return;
-  const at::Device device = compared.front().tensor.device();
+  const at::Device device = device_of(group);
   at::Tensor sums = checksums(compared).to(device);
   group.sum_(sums);
   sums = sums.cpu();

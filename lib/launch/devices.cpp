@@ -2,6 +2,8 @@
 #include "launch/devices.h"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 #include <set>
 
 #include "launch/foreign.h"
@@ -13,56 +15,190 @@ namespace gantrain {
 
 namespace {
 
-int64_t driver_devices(const std::filesystem::path& dev) {
-  std::error_code none;
-  if (!std::filesystem::exists(dev / "nvidiactl", none)) return 0;
-  int64_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(dev, none)) {
-    const std::string name = entry.path().filename().string();
-    if (starts_with(name, "nvidia") && parse_int(name.substr(6)).value_or(-1) >= 0) ++count;
-  }
-  return count;
+constexpr const char* kMask = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kOneInstance = "CUDA shows a process one MIG instance";
+
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// Counts the devices that the mask names, as CUDA does: the first entry that names no device ends
-// the list.
-int64_t masked(const std::string& mask, int64_t devices) {
+bool is_mig_name(const std::string& id) { return starts_with(id, "MIG-"); }
+bool is_uuid(const std::string& id) { return starts_with(id, "GPU-"); }
+
+// The number that an entry begins with: CUDA reads "1st" as 1.
+std::optional<int64_t> leading_number(const std::string& id) {
+  size_t digits = 0;
+  while (digits < id.size() && std::isdigit(static_cast<unsigned char>(id[digits])) != 0) ++digits;
+  return parse_int(id.substr(0, digits));
+}
+
+// A list that is meant to hide every GPU: "", "-1", "NoDevFiles" (Slurm), "none".
+bool hides_all(const std::string& mask) {
+  const std::string first = trim(split(mask, ',').front());
+  if (trim(mask).empty() || starts_with(first, "-")) return true;
+  return !first.empty() && std::isalpha(static_cast<unsigned char>(first[0])) != 0 &&
+         !is_uuid(first) && !is_mig_name(first);
+}
+
+// What one entry of the list names: `identity` is equal for two entries that name one device.
+struct Named {
+  std::string identity;
+  int64_t mig_instances = 0;
+};
+
+std::optional<Named> named_by_number(const std::string& id, const GpuDriver& driver) {
+  const auto index = leading_number(id);
+  if (!index) return {};
+  if (driver.wsl) return Named{std::to_string(*index)};  // nobody knows how many there are
+  if (*index >= static_cast<int64_t>(driver.devices.size())) return {};
+  const GpuDevice& device = driver.devices[static_cast<size_t>(*index)];
+  return Named{std::to_string(device.minor), device.mig_instances};
+}
+
+// Any beginning of a UUID that fits one GPU alone names it. Where the driver does not tell all
+// UUIDs, what is written is believed.
+std::optional<Named> named_by_uuid(const std::string& id, const GpuDriver& driver) {
+  std::optional<Named> found;
+  for (const GpuDevice& device : driver.devices) {
+    if (device.uuid.empty()) return Named{lower(id)};
+    if (!starts_with(lower(device.uuid), lower(id))) continue;
+    if (found) return {};
+    found = Named{std::to_string(device.minor), device.mig_instances};
+  }
+  return found;
+}
+
+struct Mask {
+  int64_t devices = 0;
+  int64_t mig_instances = 0;  // of all devices that are named
+  bool twice = false;
+  std::string end;  // the entry that names no device, if any
+};
+
+// The first entry decides whether the list holds numbers, UUIDs or MIG instances; one of another
+// kind ends it.
+Mask read_mask(const std::string& mask, const GpuDriver& driver) {
+  Mask result;
   std::set<std::string> seen;
+  const std::string first = trim(split(mask, ',').front());
   for (const std::string& part : split(mask, ',')) {
     const std::string id = trim(part);
-    const auto index = parse_int(id);
-    const bool named = starts_with(id, "GPU-") || starts_with(id, "MIG-");
-    if (!named && (!index || *index < 0 || *index >= devices)) break;
-    seen.insert(id);
+    std::optional<Named> named;
+    if (is_mig_name(first)) {
+      if (is_mig_name(id)) named = Named{lower(id), 1};
+    } else if (is_uuid(first)) {
+      if (is_uuid(id)) named = named_by_uuid(id, driver);
+    } else {
+      named = named_by_number(id, driver);
+    }
+    if (!named) {
+      result.end = id.empty() ? "an empty entry" : id;
+      break;
+    }
+    if (!seen.insert(named->identity).second) result.twice = true;
+    result.mig_instances += named->mig_instances;
+    ++result.devices;
   }
-  return static_cast<int64_t>(seen.size());
+  return result;
+}
+
+// How CUDA counts `gpus` devices that hold that many MIG instances.
+VisibleGpus shown(int64_t gpus, int64_t mig_instances, const std::string& note) {
+  if (mig_instances == 0) return {gpus, note, false};
+  if (gpus == 1 && mig_instances == 1) return {1, note, false};
+  return {1, fmt::format("{}, of {} here", kOneInstance, mig_instances), false};
+}
+
+VisibleGpus masked(const std::string& mask, const GpuDriver& driver) {
+  const auto machine = static_cast<int64_t>(driver.devices.size());
+  const std::string text = fmt::format("{}={}", kMask, mask);
+  if (hides_all(mask)) return {0, text + " hides every GPU", false};
+  const Mask read = read_mask(mask, driver);
+  if (read.twice)
+    return {0, text + " names a device twice, for which CUDA shows none at all", true};
+  if (read.devices == 0) {
+    return {0,
+            fmt::format("{}: {} names none of this machine's {} (numbers start at 0)",
+                        text,
+                        read.end,
+                        counted(machine, "GPU")),
+            true};
+  }
+  std::string note;
+  if (!read.end.empty())
+    note = fmt::format("{}: {} names no device, which ends the list", text, read.end);
+  else if (read.devices < machine)
+    note = fmt::format("{} hides {} of {}", text, machine - read.devices, counted(machine, "GPU"));
+  // UUIDs may have been believed; only under WSL does nobody know how many GPUs there are.
+  const int64_t gpus = driver.wsl ? read.devices : std::min(read.devices, machine);
+  return shown(gpus, read.mig_instances, note);
+}
+
+// What follows "GPUs are visible" where they are too few: " (reason)".
+std::string in_brackets(const std::string& note) { return note.empty() ? "" : " (" + note + ")"; }
+
+[[noreturn]] void refuse_old_driver(const GpuOutlook& outlook) {
+  fail(Exit::kEnvironment,
+       "{} here, but the NVIDIA driver {} supports CUDA up to {}, and this program is made for "
+       "CUDA {}, which needs driver {} or newer: install that, or run where it is, or use --device "
+       "cpu",
+       counted(outlook.visible.count, "GPU"),
+       outlook.driver,
+       newest_cuda(outlook.driver).text(),
+       kNeededCuda.text(),
+       kNeededDriver);
 }
 
 }  // namespace
 
-int64_t visible_gpus(const Env& env, const std::filesystem::path& dev) {
-  const int64_t devices = driver_devices(dev);
-  const auto mask = env.find("CUDA_VISIBLE_DEVICES");
-  return devices == 0 || mask == env.end() ? devices : masked(mask->second, devices);
+VisibleGpus visible_gpus(const Env& env, const GpuDriver& driver) {
+  if (driver.devices.empty()) {
+    if (driver.forbidden == 0) return {};
+    return {0,
+            fmt::format("{} here, but this user may not open /dev/nvidia*: join the group that may",
+                        counted(driver.forbidden, "GPU")),
+            true};
+  }
+  const auto mask = env.find(kMask);
+  if (mask != env.end()) return masked(mask->second, driver);
+  int64_t instances = 0;
+  for (const GpuDevice& device : driver.devices) instances += device.mig_instances;
+  return shown(static_cast<int64_t>(driver.devices.size()), instances, "");
 }
 
-DeviceKind resolve_device(DeviceKind wanted, const World& world, int64_t visible) {
+DeviceKind decide_device(DeviceKind wanted, const GpuOutlook& outlook) {
+  const VisibleGpus& visible = outlook.visible;
   if (wanted == DeviceKind::kCpu) return DeviceKind::kCpu;
-  if (visible == 0) {
-    if (wanted == DeviceKind::kAuto) return DeviceKind::kCpu;
+  if (visible.count == 0) {
+    if (wanted == DeviceKind::kAuto && !visible.mistaken) return DeviceKind::kCpu;
     fail(Exit::kEnvironment,
-         "--device cuda, but no GPU is visible (NVIDIA driver, CUDA_VISIBLE_DEVICES): use --device "
-         "cpu, or run where a GPU is");
+         "{}no GPU is visible{}: {}, or use --device cpu",
+         wanted == DeviceKind::kCuda ? "--device cuda, but " : "",
+         in_brackets(visible.note.empty() ? "no NVIDIA driver with a GPU" : visible.note),
+         visible.note.empty() ? "run where a GPU is" : "change that");
   }
-  if (world.role == World::Role::kLauncher && world.ranks.local_world > visible) {
+  if (is_too_old(outlook.driver) && outlook.compatibility < kNeededCuda) refuse_old_driver(outlook);
+  if (!outlook.cuda_library) {
     fail(Exit::kEnvironment,
-         "{} ranks on this node, but {} visible GPU{}: use --nproc {}, or --device cpu",
-         world.ranks.local_world,
-         visible,
-         visible == 1 ? "" : "s",
-         visible);
+         "{} visible, but this build has no CUDA library (libgantrain_cuda.so): build it with "
+         "GANTRAIN_CUDA=ON ./scripts/build.sh release, or use --device cpu",
+         visible.count == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.count));
   }
   return DeviceKind::kCuda;
+}
+
+void check_ranks_have_gpus(const World& world, const VisibleGpus& visible) {
+  if (world.role == World::Role::kWorker) {
+    choose_device(visible.count, world.ranks);
+    return;
+  }
+  if (world.ranks.local_world <= visible.count) return;
+  fail(Exit::kEnvironment,
+       "{} on this node, but {}{}: use --nproc {}, or --device cpu",
+       counted(world.ranks.local_world, "rank"),
+       counted(visible.count, "visible GPU"),
+       in_brackets(visible.note),
+       visible.count);
 }
 
 int64_t choose_device(int64_t visible, const RankInfo& ranks) {

@@ -2,21 +2,44 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string>
 
 #include "launch/environment.h"
+#include "launch/gpu_driver.h"
 #include "launch/options.h"
 
 namespace gantrain {
 
-// The number of GPUs that CUDA would show this process. It is found without a CUDA library: from
-// the driver's device files, less what CUDA_VISIBLE_DEVICES hides. That variable may hold numbers,
-// UUIDs or MIG names; it is read and never rewritten.
-int64_t visible_gpus(const Env& env, const std::filesystem::path& dev = "/dev");
+// The GPUs that CUDA would show this process.
+struct VisibleGpus {
+  int64_t count = 0;
+  std::string note;       // why they are fewer than the machine has, or than were asked for; or ""
+  bool mistaken = false;  // none is visible, though GPUs are here and nobody chose to hide them
+};
 
-// Decides between kCpu and kCuda. Throws UserError(kEnvironment) if cuda is asked for and no GPU is
-// visible, or if a launcher would start more ranks on this node than there are visible GPUs.
-DeviceKind resolve_device(DeviceKind wanted, const World& world, int64_t visible);
+// Finds them without a CUDA library: the driver's GPUs, less what CUDA_VISIBLE_DEVICES hides. That
+// variable is read as CUDA reads it and never rewritten: numbers from 0, or UUIDs or their
+// beginnings, or names of MIG instances; the first entry that names no device ends the list, and
+// CUDA shows no device where one is named twice. Of MIG instances CUDA shows a process one, and no
+// whole GPU beside it.
+VisibleGpus visible_gpus(const Env& env, const GpuDriver& driver);
+
+// What decides between a CPU and the GPUs.
+struct GpuOutlook {
+  VisibleGpus visible;
+  std::string driver;         // its version; "" where it is not known
+  CudaVersion compatibility;  // cuda_of_driver_library(), asked for where the driver is too old
+  bool cuda_library = true;   // whether libgantrain_cuda.so was built
+};
+
+// Decides between kCpu and kCuda; a pure function. Throws UserError(kEnvironment), with the reason
+// and the way out, if cuda is asked for and no GPU is visible, and if GPUs are visible which cannot
+// be used: then only a user who asks for it gets a CPU.
+DeviceKind decide_device(DeviceKind wanted, const GpuOutlook& outlook);
+
+// Throws UserError(kEnvironment) if a launcher would start more ranks on this node than there are
+// visible GPUs, or if this worker has none to compute on.
+void check_ranks_have_gpus(const World& world, const VisibleGpus& visible);
 
 // The index, among the visible GPUs, of the one that a rank computes on: the only one, or else the
 // one whose index is the local rank. Throws UserError(kEnvironment) with both numbers if there is

@@ -33,11 +33,9 @@ void export_environment(const RankContext& context, bool threads_given) {
   if (threads_given || user == nullptr || *user == '\0') set("OMP_NUM_THREADS", context.threads);
 }
 
-int run_rank(const RankContext& context, RankMain main, const std::string& request_json) {
+int report_exception(const RankContext& context) {
   try {
-    const int code = main(context, request_json.c_str());
-    context.slot().set_returned();
-    return code;
+    throw;
   } catch (const UserError& e) {
     return report(context, e.code(), e.what());
   } catch (const std::bad_alloc&) {
@@ -46,6 +44,16 @@ int run_rank(const RankContext& context, RankMain main, const std::string& reque
     return report(context, Exit::kInternal, e.what());
   } catch (...) {
     return report(context, Exit::kInternal, "an exception of unknown type");
+  }
+}
+
+int run_rank(const RankContext& context, RankMain main, const std::string& request_json) {
+  try {
+    const int code = main(context, request_json.c_str());
+    context.slot().set_returned();
+    return code;
+  } catch (...) {
+    return report_exception(context);
   }
 }
 

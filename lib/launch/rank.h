@@ -35,6 +35,10 @@ using RankMain = int (*)(const RankContext& context, const char* request_json);
 // unless the user set that variable and `threads_given` (--threads) is false.
 void export_environment(const RankContext& context, bool threads_given);
 
+// Reports the exception that is being handled on the rank status board, and returns its exit code.
+// Only the first report of a rank counts.
+int report_exception(const RankContext& context);
+
 // Calls `main` and turns what it throws into a report on the rank status board and an exit code.
 int run_rank(const RankContext& context, RankMain main, const std::string& request_json);
 

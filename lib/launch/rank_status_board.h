@@ -18,8 +18,8 @@ int64_t monotonic_ns();
 
 // What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
 // the launcher can still read it after the rank died, however it died. Only its own rank writes to
-// it, and from one thread, except report_failure(); every process may read it. No function here
-// locks anything or allocates memory, except that the readers return strings.
+// it, and from one thread, except report_failure() and collectives(); every process may read it. No
+// function here locks anything or allocates memory, except that the readers return strings.
 class RankSlot {
  public:
   static constexpr size_t kPhaseBytes = 32;
@@ -44,6 +44,11 @@ class RankSlot {
   // monotonic_ns() of the last sign of life; 0 if there was none yet.
   int64_t heartbeat_ns() const { return heartbeat_ns_.load(std::memory_order_acquire); }
 
+  // The number of collectives that the rank has entered. The process group counts them here itself,
+  // from whatever thread enters one.
+  std::atomic<int64_t>& collectives() { return collectives_; }
+  int64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
+
   // Says why this rank is about to end. The first report is kept and later ones are dropped. This
   // may be called from any thread and from a signal handler.
   void report_failure(Exit code, std::string_view message);
@@ -64,6 +69,7 @@ class RankSlot {
   std::atomic<int64_t> iteration_{0};
   std::atomic<int64_t> images_seen_{0};
   std::atomic<int64_t> heartbeat_ns_{0};
+  std::atomic<int64_t> collectives_{0};
   std::array<std::atomic<uint64_t>, kPhaseBytes / 8> phase_{};
   std::atomic<int> failure_state_{kNone};
   std::atomic<int> failure_code_{0};

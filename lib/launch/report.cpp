@@ -8,10 +8,10 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 #include "launch/signals.h"
 #include "util/error.h"
+#include "util/failure_text.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -21,25 +21,9 @@ namespace {
 constexpr int64_t kVictimYieldsNs = 1'000'000'000;
 constexpr size_t kMessageLines = 3;
 
-// What gloo, NCCL, the TCP store and the kernel say when the other side is gone.
-constexpr std::array<std::string_view, 14> kVictimWords{"closed by peer",
-                                                        "connection reset",
-                                                        "broken pipe",
-                                                        "connection refused",
-                                                        "remote process exited",
-                                                        "socket closed",
-                                                        "socket timeout",
-                                                        "timed out waiting",
-                                                        "remoteerror",
-                                                        "read error",
-                                                        "write error",
-                                                        "got 0 bytes",
-                                                        "connection was likely closed",
-                                                        "pair closure"};
-
-// "<message>" with at most three lines of it, the later ones indented.
+// At most three lines of the message, those that name the cause first, the later ones indented.
 std::string shortened(const std::string& message) {
-  std::vector<std::string> lines = split(trim(message), '\n');
+  std::vector<std::string> lines = telling_lines(message);
   if (lines.size() > kMessageLines) lines.resize(kMessageLines);
   return join(lines, "\n        ");
 }
@@ -55,12 +39,21 @@ bool user_can_fix(int code) {
          code == static_cast<int>(Exit::kEnvironment) || code == static_cast<int>(Exit::kDisk);
 }
 
+// What is wrong with the user's input, a disk or the training is no peer's doing, whatever words
+// the message has.
+bool has_own_cause(int code) {
+  return code == static_cast<int>(Exit::kUsage) || code == static_cast<int>(Exit::kInput) ||
+         code == static_cast<int>(Exit::kDiverged) ||
+         code == static_cast<int>(Exit::kOutOfMemory) || code == static_cast<int>(Exit::kDisk);
+}
+
 std::string kill_text(const RankFailure& f) {
   const double gib = static_cast<double>(f.peak_kib) / (1024.0 * 1024.0);
   if (f.host_was_short) {
     return fmt::format(
         "\n        the kernel's out-of-memory killer was at work meanwhile: host memory, "
-        "not the GPU's; the rank's peak was {:.1f} GiB",
+        "not the GPU's; the rank's peak was {:.1f} GiB; give a smaller --micro-batch or "
+        "--resolution, or fewer ranks here (--nproc)",
         gib);
   }
   return fmt::format(
@@ -82,11 +75,14 @@ int64_t counter_in(const std::string& path) {
 }  // namespace
 
 bool is_victim(const RankFailure& failure) {
-  if (failure.signal != 0) return false;
-  const std::string message = lower(failure.message);
-  return std::any_of(kVictimWords.begin(), kVictimWords.end(), [&](std::string_view word) {
-    return message.find(word) != std::string::npos;
-  });
+  const bool watchdog = failure.signal == SIGABRT && tells_of_nccl(failure.message);
+  if (failure.signal != 0 && !watchdog) return false;
+  if (has_own_cause(failure.code)) return false;
+  return tells_of_lost_peer(failure.message) || tells_of_vain_wait(failure.message);
+}
+
+bool waited_in_vain(const RankFailure& failure) {
+  return is_victim(failure) && tells_of_vain_wait(failure.message);
 }
 
 const RankFailure& first_failure(const std::vector<RankFailure>& failures) {
@@ -102,6 +98,7 @@ const RankFailure& first_failure(const std::vector<RankFailure>& failures) {
 }
 
 int exit_code(const RankFailure& failure) {
+  if (failure.host_was_short) return static_cast<int>(Exit::kOutOfMemory);
   const bool named = failure.code >= static_cast<int>(Exit::kUsage) &&
                      failure.code <= static_cast<int>(Exit::kDisk);
   return named ? failure.code : static_cast<int>(Exit::kRankDied);
@@ -131,6 +128,24 @@ std::string failure_text(const RankFailure& f, const std::string& host, int64_t 
     text += "\n        a rank of another node may have died first: see that node's last lines";
   }
   return text;
+}
+
+std::string behind_text(const RankFailure& behind, const std::string& host) {
+  return fmt::format("rank {} ({}, pid {}) is behind, in phase \"{}\" at iteration {}",
+                     behind.rank,
+                     host,
+                     behind.pid,
+                     behind.phase,
+                     behind.iteration);
+}
+
+std::string vain_wait_text(const RankFailure& behind,
+                           const RankFailure& waiting,
+                           const std::string& host) {
+  return fmt::format("{}; rank {} waited for it in vain: {}",
+                     behind_text(behind, host),
+                     waiting.rank,
+                     shortened(waiting.message));
 }
 
 std::string progress_table(const RankStatusBoard& board, int64_t first_rank) {

@@ -27,16 +27,21 @@ struct RankFailure {
   bool host_was_short = false;  // the kernel's out-of-memory killer was at work during the run
 };
 
-// True if the failure is one that a rank has because another rank died, such as "connection closed
-// by peer".
+// True if the failure is one that a rank has because another rank died or did not come, such as
+// "connection closed by peer" or a collective's timeout. A rank may die of it by SIGABRT: NCCL's
+// watchdog thread ends the process so.
 bool is_victim(const RankFailure& failure);
+
+// True if the rank is a victim that waited for others until its time was over.
+bool waited_in_vain(const RankFailure& failure);
 
 // The failure that caused the others. That is the earliest one. If the earliest looks like a
 // victim's, it is the first that does not and came at most a second later, if there is such a one.
 // `failures` must not be empty.
 const RankFailure& first_failure(const std::vector<RankFailure>& failures);
 
-// The exit code of the whole run: the failed rank's code if that is 2 to 8, otherwise 6.
+// The exit code of the whole run: the failed rank's code if that is 2 to 8; 7 if the kernel killed
+// it for want of host memory; otherwise 6.
 int exit_code(const RankFailure& failure);
 
 // True if starting the ranks again may help. It does not help where the user has to change
@@ -44,9 +49,18 @@ int exit_code(const RankFailure& failure);
 bool is_restartable(const RankFailure& failure);
 
 // Describes the failure in one to five lines, without a newline at the end: the rank, its host and
-// pid, how it ended, in which phase and how far the training was, and the rank's message. For a bad
+// pid, how it ended, in which phase and how far the training was, and the rank's message, of which
+// the lines that name the cause come first. For a bad
 // configuration or bad data that was found before the first iteration, it is the message alone.
 std::string failure_text(const RankFailure& failure, const std::string& host, int64_t nnodes);
+
+// Says in one line which rank is behind and what it was doing.
+std::string behind_text(const RankFailure& behind, const std::string& host);
+
+// The same, and which rank waited for it until its time was over, with that rank's message.
+std::string vain_wait_text(const RankFailure& behind,
+                           const RankFailure& waiting,
+                           const std::string& host);
 
 // A table with one line per rank: its number, phase, iteration, kimg and the seconds since its last
 // sign of life. `first_rank` is the rank of the board's first slot.

@@ -92,7 +92,6 @@ WorldEnd launch(const World& world,
                 const std::string& request_json,
                 const LoadTrainer& load,
                 const ResumeHint& resume_hint) {
-  resolve_device(options.device, world, visible_gpus(current_environment()));
   check_restarts(world, options);
   open_standard_streams();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -136,7 +135,6 @@ WorldEnd run_worker(const World& world,
                     const std::string& request_json,
                     const LoadTrainer& load,
                     const ResumeHint& resume_hint) {
-  resolve_device(options.device, world, visible_gpus(current_environment()));
   Listener listener;
   listener.port = world.master.port;
   if (world.ranks.rank == 0 && !world.store_is_served)

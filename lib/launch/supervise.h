@@ -27,7 +27,7 @@ struct WorldEnd {
 // returns the exit code of the run. `request_json` is handed to the ranks as it is. The report of a
 // failure is the last thing that is written to standard error. When the function returns, no
 // process below this one is left; and if this process dies, however it dies, the ranks die too.
-// Throws UserError for what is wrong before anything is started: a port in use, too few GPUs.
+// Throws UserError for what is wrong before anything is started: a port in use.
 // It must be called from the main thread of a process that has no other threads and no children.
 WorldEnd launch(const World& world,
                 const LaunchOptions& options,

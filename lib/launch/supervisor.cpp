@@ -228,10 +228,30 @@ void Supervisor::on_failure(const RankFailure& failure) {
   failures_.push_back(failure);
   if (aborting_) return;
   if (is_victim(failure)) {
+    if (!behind_ && waited_in_vain(failure)) behind_ = rank_behind(failure);
     if (abort_at_ == 0) abort_at_ = monotonic_seconds() + kCauseWait;
   } else {
     abort_all();
   }
+}
+
+RankProgress Supervisor::progress_of(size_t index) const {
+  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+  return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
+          .collectives = slot.collectives(),
+          .iteration = slot.iteration(),
+          .heartbeat_ns = slot.heartbeat_ns()};
+}
+
+// The rank of this node that has certainly not come where another one waited, if there is one. It
+// may be a rank of another node, or the network.
+std::optional<RankFailure> Supervisor::rank_behind(const RankFailure& waiting) const {
+  std::vector<RankProgress> all;
+  for (size_t i = 0; i < ranks_.size(); ++i) all.push_back(progress_of(i));
+  const size_t last = furthest_behind(all);
+  const auto waits = static_cast<size_t>(waiting.rank - first_rank(attempt_.world));
+  if (!is_behind(all[last], all[waits])) return std::nullopt;
+  return describe(last, 0, rusage{});
 }
 
 void Supervisor::abort_all() {
@@ -279,25 +299,20 @@ void Supervisor::check_heartbeats(double now) {
   const double allowed = attempt_.options.hang_timeout.seconds;
   if (allowed <= 0 || now - watch_from_ < allowed) return;
   bool silent = false;
-  const RankSlot* behind = nullptr;
-  size_t index = 0;
+  std::vector<RankProgress> watched;
+  std::vector<size_t> indices;
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(i));
-    if (!ranks_[i].alive || slot.heartbeat_ns() == 0) continue;
-    const double since = std::max(static_cast<double>(slot.heartbeat_ns()) / 1e9, watch_from_);
+    const RankProgress progress = progress_of(i);
+    if (!ranks_[i].alive || progress.heartbeat_ns == 0) continue;
+    const double since = std::max(static_cast<double>(progress.heartbeat_ns) / 1e9, watch_from_);
     silent = silent || now - since > allowed;
-    const bool earlier =
-        behind == nullptr || slot.iteration() < behind->iteration() ||
-        (slot.iteration() == behind->iteration() && slot.heartbeat_ns() < behind->heartbeat_ns());
-    if (earlier) {
-      behind = &slot;
-      index = i;
-    }
+    watched.push_back(progress);
+    indices.push_back(i);
   }
   if (!silent) return;
   clear_live_bar();
   info("{}", progress_table(attempt_.board, first_rank(attempt_.world)));
-  hang_ = describe(index, 0, rusage{});
+  hang_ = describe(indices[furthest_behind(watched)], 0, rusage{});
   abort_all();
 }
 
@@ -322,15 +337,14 @@ Outcome Supervisor::outcome() const {
     result.error = started_.error;
   } else if (hang_) {
     result.code = code_of(Exit::kRankDied);
-    result.error = fmt::format(
-        "no progress for {} (--hang-timeout): rank {} ({}, pid {}) is behind, in phase \"{}\" at "
-        "iteration {}",
-        short_duration(attempt_.options.hang_timeout.seconds),
-        hang_->rank,
-        host_name(),
-        hang_->pid,
-        hang_->phase,
-        hang_->iteration);
+    result.error = fmt::format("no progress for {} (--hang-timeout): {}",
+                               short_duration(attempt_.options.hang_timeout.seconds),
+                               behind_text(*hang_, host_name()));
+    result.restartable = true;
+    result.resumable = true;
+  } else if (behind_ && waited_in_vain(first_failure(failures_))) {
+    result.code = code_of(Exit::kRankDied);
+    result.error = vain_wait_text(*behind_, first_failure(failures_), host_name());
     result.restartable = true;
     result.resumable = true;
   } else if (!failures_.empty()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/laggard.h"
 #include "launch/report.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
@@ -52,6 +53,8 @@ class Supervisor {
   void on_rank_end(size_t index, int status, const rusage& usage);
   RankFailure describe(size_t index, int status, const rusage& usage) const;
   void on_failure(const RankFailure& failure);
+  RankProgress progress_of(size_t index) const;
+  std::optional<RankFailure> rank_behind(const RankFailure& waiting) const;
   void check_deadlines();
   void check_heartbeats(double now);
   void abort_all();
@@ -70,6 +73,7 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::vector<RankFailure> failures_;
   std::optional<RankFailure> hang_;
+  std::optional<RankFailure> behind_;  // the rank for which the first victim waited in vain
   int stop_signal_ = 0;
   int interrupts_ = 0;
   bool killed_at_stop_ = false;

@@ -47,17 +47,19 @@ Style split_style(const Tensor& style, int64_t channels) {
 // The derivatives by x and the style, out of operators that are differentiable again. With n = (x -
 // mean) / deviation: dx = (1 + s) / deviation (dy - mean(dy) - n mean(dy n)), ds = sum(dy n), db =
 // sum(dy).
-variable_list composed_gradient(const Tensor& dy,
+variable_list composed_gradient(const Tensor& dy_in,
                                 const Tensor& x,
                                 const Tensor& style,
                                 double eps) {
-  const Centred c = centre(x, eps);
-  const Style s = split_style(style, x.size(1));
+  const Tensor dy = wide(dy_in);
+  const Centred c = centre(wide(x), eps);
+  const Style s = split_style(wide(style), x.size(1));
   const Tensor n = c.x * c.inverse, along = dy * n;
   const Tensor dx =
       c.inverse * s.scale *
       (dy - dy.mean({2, 3}, /*keepdim=*/true) - n * along.mean({2, 3}, /*keepdim=*/true));
-  return {dx, at::cat({along.sum({2, 3}), dy.sum({2, 3})}, 1)};
+  const Tensor dstyle = at::cat({along.sum({2, 3}), dy.sum({2, 3})}, 1);
+  return {dx.to(x.scalar_type()), dstyle.to(style.scalar_type())};
 }
 
 struct AdainFunction : torch::autograd::Function<AdainFunction> {
@@ -107,7 +109,7 @@ Tensor modulate(const Tensor& x, const Tensor& style) {
 Tensor adain(const Tensor& x, const Tensor& style, double eps) {
   const WithoutAutocast exact;
   const Style s = split_style(wide(style), x.size(1));
-  if (fused_kernels_for(x) != nullptr && style.scalar_type() == at::kFloat)
+  if (has_fused_kernel(&FusedKernels::adain, x) && style.scalar_type() == at::kFloat)
     return AdainFunction::apply(x, style, eps);
   const Centred c = centre(wide(x), eps);
   return at::addcmul(s.shift, c.x, c.inverse * s.scale).to(x.scalar_type());

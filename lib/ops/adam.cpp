@@ -89,8 +89,9 @@ void adam_step_(std::vector<at::Tensor>& parameters,
                 const at::Tensor& found) {
   if (parameters.empty()) return;
   const std::vector<at::Tensor> gradients = laid_out_like(parameters, given_gradients);
-  if (are_flat(parameters) && are_flat(gradients) && are_flat(first_moments) &&
-      are_flat(second_moments) && have_equal_layout(parameters, first_moments) &&
+  if (!s.lr_on_device.defined() && are_flat(parameters) && are_flat(gradients) &&
+      are_flat(first_moments) && are_flat(second_moments) &&
+      have_equal_layout(parameters, first_moments) &&
       have_equal_layout(parameters, second_moments)) {
     const bool left_out = found.defined() && read_free(found) != 0;
     if (left_out) return;

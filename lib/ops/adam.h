@@ -11,7 +11,7 @@ namespace gantrain {
 
 struct AdamSettings {
   double lr, beta1, beta2, eps;
-  at::Tensor lr_on_device = {};  // float32 [], used instead of lr where it is defined (CUDA)
+  at::Tensor lr_on_device = {};  // float32 [], used instead of lr where it is defined
 };
 
 // Makes one step of Adam (Kingma & Ba 2015, alg. 1) on all parameters in place, in one pass over

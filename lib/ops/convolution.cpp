@@ -100,6 +100,14 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
 }
 
+// Tensor cores read half-precision pictures channels-last; cuDNN would reorder others at every
+// call. The result is channels-last again, so that only the first layer's input is copied.
+Tensor for_tensor_cores(const Tensor& t, const ConvPlace& place) {
+  const bool half = t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16;
+  if (!half || !t.is_cuda() || place.groups != 1 || kernels_in_use() == KernelSet::kRef) return t;
+  return t.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvPlace& place) {
@@ -107,7 +115,13 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (may_filter(x, weight, place) && winograd_pays(x.sizes(), weight.sizes(), how))
     return with_bias(
         ConvolutionFunction::apply(x, weight, Convolution{Direction::kForward, how, {}}), bias);
-  return at::conv2d(x, weight, bias, place.stride, place.padding, /*dilation=*/1, place.groups);
+  return at::conv2d(for_tensor_cores(x, place),
+                    for_tensor_cores(weight, place),
+                    bias,
+                    place.stride,
+                    place.padding,
+                    /*dilation=*/1,
+                    place.groups);
 }
 
 Tensor conv_transpose2d(const Tensor& x,
@@ -125,8 +139,13 @@ Tensor conv_transpose2d(const Tensor& x,
           ConvolutionFunction::apply(x, weight, Convolution{Direction::kInputGradient, how, sizes}),
           bias);
   }
-  return at::conv_transpose2d(
-      x, weight, bias, place.stride, place.padding, /*output_padding=*/0, place.groups);
+  return at::conv_transpose2d(for_tensor_cores(x, place),
+                              for_tensor_cores(weight, place),
+                              bias,
+                              place.stride,
+                              place.padding,
+                              /*output_padding=*/0,
+                              place.groups);
 }
 
 Tensor in_fast_layout(const Tensor& x) {

@@ -26,8 +26,10 @@ const FusedKernels kCpuFusedKernels{
 bool ActNumbers::constant_slope() const { return alpha == 1 && std::isinf(clamp); }
 
 const FusedKernels* fused_kernels_for(const at::Tensor& x, at::ScalarType type) {
-  if (type != at::kFloat || kernels_in_use() == KernelSet::kRef) return nullptr;
-  return device_kernels(x.device().type()).fused;
+  const FusedKernels* kernels = device_kernels(x.device().type()).fused;
+  if (kernels == nullptr || kernels_in_use() == KernelSet::kRef) return nullptr;
+  const bool half = type == at::kHalf || type == at::kBFloat16;
+  return type == at::kFloat || (half && kernels->half_types) ? kernels : nullptr;
 }
 
 const FusedKernels& fused_kernels_of(const at::Tensor& x) {

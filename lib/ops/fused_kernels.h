@@ -37,15 +37,20 @@ struct ActPoint {
   at::Tensor grad, y, out;
 };
 
-// Kernels that do in one pass what takes several of LibTorch's operators, for float32 tensors with
-// any strides. Results are new contiguous tensors and do not depend on the number of threads.
-// Autograd is built on top of them.
+// Kernels that do in one pass what takes several of LibTorch's operators, for tensors with any
+// strides. Feature maps and whatever has their shape are float32 or, where half_types says so,
+// float16 or bfloat16, all those of a call alike. d, noise, strength, bias and the derivatives by
+// them are float32. Results are new tensors and do not depend on the number of threads; maps lie in
+// memory as those that they are computed from. Autograd is built on top of these kernels. Null
+// members have no kernel: the operator is composed.
 struct FusedKernels {
-  at::Tensor (*act)(const at::Tensor& y, const ActTensors& t, const ActNumbers& how);
+  bool half_types = false;
+
+  at::Tensor (*act)(const at::Tensor& y, const ActTensors& t, const ActNumbers& how) = nullptr;
   ActDerivatives (*act_gradient)(const ActPoint& at,
                                  const ActTensors& t,
                                  const ActNumbers& how,
-                                 const ActWanted& wanted);
+                                 const ActWanted& wanted) = nullptr;
   // The derivatives by grad, y and d of the sum of the products of `along` with the first
   // derivatives. Members of `along` may be undefined. Of y and d only what is wanted is computed.
   struct SecondWanted {
@@ -55,42 +60,60 @@ struct FusedKernels {
                                                                const ActTensors& t,
                                                                const ActNumbers& how,
                                                                const ActDerivatives& along,
-                                                               const SecondWanted& wanted);
+                                                               const SecondWanted& wanted) =
+      nullptr;
 
-  // Over the last two axes of a and b [O, I, h, w]: the sums of a * b, [O, I].
-  at::Tensor (*plane_products)(const at::Tensor& a, const at::Tensor& b);
+  // Over the last two axes of a and b [O, I, h, w]: the sums of a * b, [O, I], of a's type.
+  at::Tensor (*plane_products)(const at::Tensor& a, const at::Tensor& b) = nullptr;
   // factor * w * by[..., None, None] for w [O, I, h, w] and by [O, I].
-  at::Tensor (*scaled_planes)(const at::Tensor& w, const at::Tensor& by, double factor);
+  at::Tensor (*scaled_planes)(const at::Tensor& w, const at::Tensor& by, double factor) = nullptr;
 
   // minibatch_std() with groups of g samples; g divides N, `channels` divides C.
-  at::Tensor (*minibatch_std)(const at::Tensor& x, int64_t g, int64_t channels, double eps);
-  at::Tensor (*minibatch_std_gradient)(
-      const at::Tensor& dout, const at::Tensor& x, int64_t g, int64_t channels, double eps);
+  at::Tensor (*minibatch_std)(const at::Tensor& x,
+                              int64_t g,
+                              int64_t channels,
+                              double eps) = nullptr;
+  at::Tensor (*minibatch_std_gradient)(const at::Tensor& dout,
+                                       const at::Tensor& x,
+                                       int64_t g,
+                                       int64_t channels,
+                                       double eps) = nullptr;
 
   // pixel_norm() along axis 1 of x [N, C, H, W].
-  at::Tensor (*pixel_norm)(const at::Tensor& x, double eps);
-  at::Tensor (*pixel_norm_gradient)(const at::Tensor& dout, const at::Tensor& x, double eps);
+  at::Tensor (*pixel_norm)(const at::Tensor& x, double eps) = nullptr;
+  at::Tensor (*pixel_norm_gradient)(const at::Tensor& dout,
+                                    const at::Tensor& x,
+                                    double eps) = nullptr;
 
   // adain(): the result, and each plane's mean and 1 / standard deviation, [N, C], from which the
   // derivatives by x and the style are computed.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> (*adain)(const at::Tensor& x,
                                                           const at::Tensor& style,
-                                                          double eps);
+                                                          double eps) = nullptr;
   std::tuple<at::Tensor, at::Tensor> (*adain_gradient)(const at::Tensor& dout,
                                                        const at::Tensor& x,
                                                        const at::Tensor& style,
                                                        const at::Tensor& mean,
-                                                       const at::Tensor& inverse);
+                                                       const at::Tensor& inverse) = nullptr;
 };
 
 extern const FusedKernels kCpuFusedKernels;
 
-// Returns the fused kernels that compute with x in `type`: those of x's device where the type is
-// float32 and KernelSet::kAuto is in use. Null: operators are to be composed.
+// Returns the fused kernels that compute with x in `type`: those of x's device where they take that
+// type and KernelSet::kAuto is in use. Null: operators are to be composed.
 const FusedKernels* fused_kernels_for(const at::Tensor& x, at::ScalarType type);
-inline const FusedKernels* fused_kernels_for(const at::Tensor& x) {
-  return fused_kernels_for(x, x.scalar_type());
+
+// Returns whether this one of them is there: has_fused_kernel(&FusedKernels::act, x).
+template <class Kernel>
+bool has_fused_kernel(Kernel FusedKernels::*kernel, const at::Tensor& x, at::ScalarType type) {
+  const FusedKernels* kernels = fused_kernels_for(x, type);
+  return kernels != nullptr && kernels->*kernel != nullptr;
 }
+template <class Kernel>
+bool has_fused_kernel(Kernel FusedKernels::*kernel, const at::Tensor& x) {
+  return has_fused_kernel(kernel, x, x.scalar_type());
+}
+
 // Returns the fused kernels of x's device, which has some, whatever is in use by now: a backward
 // pass stays with its forward pass's kernels.
 const FusedKernels& fused_kernels_of(const at::Tensor& x);

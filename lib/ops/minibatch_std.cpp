@@ -51,17 +51,19 @@ Tensor composed(const Tensor& x, const Groups& how) {
 // (x - mean) / (sqrt(variance + eps) g) of each number, averaged like the deviations.
 Tensor composed_gradient(const Tensor& dout, const Tensor& x, const Groups& how) {
   const int64_t n = x.size(0), c = x.size(1);
-  const Tensor y = grouped(x, how);
+  const at::ScalarType type = statistics_type(x.scalar_type());
+  const Tensor y = grouped(x.to(type), how), slopes = dout.to(type);
   // Twice, because where samples are nearly equal a rounded mean is as far off as they are apart.
   const Tensor once = y - y.mean(0), centred = once - once.mean(0);
   const Tensor inverse = (centred.square().mean(0) + kEps).rsqrt();
   const auto averaged = static_cast<double>(c / how.channels * x.size(2) * x.size(3) * how.g);
-  const Tensor of_maps = dout.narrow(1, c, how.channels)
+  const Tensor of_maps = slopes.narrow(1, c, how.channels)
                              .sum({2, 3})
                              .reshape({how.g, n / how.g, how.channels, 1, 1, 1})
                              .sum(0) /
                          averaged;
-  return dout.narrow(1, 0, c) + (centred * (inverse * of_maps)).reshape(x.sizes());
+  const Tensor dx = slopes.narrow(1, 0, c) + (centred * (inverse * of_maps)).reshape(x.sizes());
+  return dx.to(x.scalar_type());
 }
 
 struct MinibatchStdFunction : torch::autograd::Function<MinibatchStdFunction> {
@@ -97,7 +99,7 @@ Tensor minibatch_std(const Tensor& x, int64_t group, int64_t channels) {
               channels);
   const WithoutAutocast exact;
   const Groups how{divisor_up_to(group, n), channels};
-  if (fused_kernels_for(x) == nullptr) return composed(x, how);
+  if (!has_fused_kernel(&FusedKernels::minibatch_std, x)) return composed(x, how);
   return MinibatchStdFunction::apply(x, how);
 }
 

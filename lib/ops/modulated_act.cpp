@@ -33,7 +33,7 @@ struct GradientHow {
 struct Composed {
   Composed(const ActPoint& point, const ActTensors& tensors, const ActNumbers& numbers)
       : at(point), t(tensors), how(numbers) {
-    const auto options = at.grad.options();
+    const auto options = at.grad.options().dtype(at::kFloat);
     slope = at::scalar_tensor(how.gain, options);
     if (at.out.defined()) {
       slope = at::where(at.out > 0, slope, at::scalar_tensor(how.gain * how.alpha, options));
@@ -51,13 +51,13 @@ struct Composed {
     if (along.strength.defined())
       sum = sum + t.noise.unsqueeze(1) * along.strength.reshape({-1, 1, 1});
     if (along.bias.defined()) sum = sum + along.bias.reshape({-1, 1, 1});
-    return slope * sum;
+    return (slope * sum).to(at.grad.scalar_type());
   }
   Tensor by_y(const ActDerivatives& along) const {
-    return at.grad * slope * for_pixels(along.d * how.scale);
+    return (at.grad * slope * for_pixels(along.d * how.scale)).to(at.grad.scalar_type());
   }
   Tensor by_d(const ActDerivatives& along) const {
-    return (at.grad * slope * along.y).sum({2, 3}) * how.scale;
+    return (at.grad.to(at::kFloat) * slope * along.y).sum({2, 3}) * how.scale;
   }
 
   const ActPoint& at;
@@ -233,12 +233,12 @@ Tensor modulated_act(const Tensor& x, const ModulatedAct& terms, const BiasAct& 
   const std::optional<double> alpha = lower_slope(how);
   const double gain = how.gain.value_or(default_gain(how.act));
   const Tensor noise = terms.noise.defined() ? noise_maps(terms.noise, x) : terms.noise;
-  const bool one_pass = fused_kernels_for(x) != nullptr && alpha.has_value() && *alpha >= 0 &&
-                        gain > 0 && noise.defined() == terms.noise.defined() &&
+  const bool one_pass = has_fused_kernel(&FusedKernels::act, x) && alpha.has_value() &&
+                        *alpha >= 0 && gain > 0 && noise.defined() == terms.noise.defined() &&
                         (!noise.defined() || no_derivative(noise));
   if (!one_pass) return composed(x, terms, how);
   const auto in_type = [&](const Tensor& t) {
-    return t.defined() ? std::optional<Tensor>(t.to(x.scalar_type())) : std::nullopt;
+    return t.defined() ? std::optional<Tensor>(t.to(at::kFloat)) : std::nullopt;
   };
   const ActNumbers numbers{
       terms.scale, *alpha, gain, how.clamp.value_or(std::numeric_limits<double>::infinity())};
@@ -250,7 +250,11 @@ Tensor modulated_act(const Tensor& x, const ModulatedAct& terms, const BiasAct& 
                             numbers);
 }
 
-bool scale_is_free(const Tensor& x) { return fused_kernels_for(x, convolution_type(x)) != nullptr; }
+bool scale_is_free(const Tensor& x) {
+  // Sums of products that are not scaled yet may leave float16's range.
+  const at::ScalarType type = convolution_type(x);
+  return type != at::kHalf && has_fused_kernel(&FusedKernels::act, x, type);
+}
 
 Tensor channels_scaled(const Tensor& x, const Tensor& s) {
   BiasAct linear;

@@ -18,12 +18,13 @@ struct ModulatedAct {
 
 // Returns clamp(gain * act(x * scale * d + strength * noise + bias)): the epilogue of a modulated
 // convolution (Karras et al. 2020a, fig. 2c) or, with a scale and a bias alone, of a layer with
-// equalised learning rate. Where the device has a kernel for it (float32 on a CPU; linear, relu or
-// lrelu), it is one pass forward and one backward; so is its second derivative. Otherwise it is
-// composed.
+// equalised learning rate. Where the device has a kernel for x's type (linear, relu or lrelu;
+// float32 on a CPU, half types too on a GPU), it is one pass forward and one backward; so is its
+// second derivative. Otherwise it is composed.
 at::Tensor modulated_act(const at::Tensor& x, const ModulatedAct& terms, const BiasAct& how);
 
-// Whether modulated_act() of a convolution of x is one pass, so that `scale` costs nothing.
+// Whether modulated_act() of a convolution of x is one pass, so that `scale` costs nothing, and the
+// convolution's sums without the scale stay in the type's range.
 bool scale_is_free(const at::Tensor& x);
 
 // Returns x [N, C, H, W] times s [N, C]: the modulation before the convolution. Derivatives of both

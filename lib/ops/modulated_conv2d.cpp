@@ -52,8 +52,7 @@ Tensor scaled(const Tensor& x,
               const Tensor& f,
               const ModulatedConv& how) {
   const at::ScalarType type = x.scalar_type();
-  return conv2d_resample(
-      channels_scaled(x, styles.to(type)), weight.to(type), f, resampling(how, 1));
+  return conv2d_resample(channels_scaled(x, styles), weight.to(type), f, resampling(how, 1));
 }
 
 }  // namespace

@@ -17,9 +17,12 @@ namespace {
 
 // With r = 1 / sqrt(mean(x^2) + eps): dx = r dy - x r^3 mean(dy x), out of operators that are
 // differentiable again.
-Tensor composed_gradient(const Tensor& dy, const Tensor& x, double eps) {
+Tensor composed_gradient(const Tensor& dy_in, const Tensor& x_in, double eps) {
+  const at::ScalarType type = statistics_type(x_in.scalar_type());
+  const Tensor dy = dy_in.to(type), x = x_in.to(type);
   const Tensor r = (x.square().mean(1, /*keepdim=*/true) + eps).rsqrt();
-  return r * (dy - x * r.square() * (dy * x).mean(1, /*keepdim=*/true));
+  const Tensor dx = r * (dy - x * r.square() * (dy * x).mean(1, /*keepdim=*/true));
+  return dx.to(x_in.scalar_type());
 }
 
 struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
@@ -46,7 +49,7 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
 
 Tensor pixel_norm(const Tensor& x, double eps, int64_t dim) {
   const WithoutAutocast exact;
-  if (x.dim() == 4 && dim == 1 && fused_kernels_for(x) != nullptr)
+  if (x.dim() == 4 && dim == 1 && has_fused_kernel(&FusedKernels::pixel_norm, x))
     return PixelNormFunction::apply(x, eps);
   const Tensor wide = x.to(statistics_type(x.scalar_type()));
   const Tensor square = wide.square().mean(dim, /*keepdim=*/true);

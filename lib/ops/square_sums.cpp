@@ -77,7 +77,7 @@ struct SquareSums : torch::autograd::Function<SquareSums> {
 }  // namespace
 
 Tensor square_sums(const Tensor& w) {
-  if (fused_kernels_for(w) == nullptr) return w.square().sum({2, 3});
+  if (!has_fused_kernel(&FusedKernels::plane_products, w)) return w.square().sum({2, 3});
   return SquareSums::apply(w);
 }
 

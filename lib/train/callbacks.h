@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,10 +19,15 @@ struct TrainCallbacks {
   std::function<int()> stop_signal = [] { return 0; };
   // Called when the trainer begins something else, with its name, for example "saving".
   std::function<void(const std::string& name)> phase = [](const std::string&) {};
+  // Called when a stage begins, with the images of a rank that are computed with at a time.
+  std::function<void(int64_t images)> micro_batch = [](int64_t) {};
   // Called after each iteration.
   std::function<void(int64_t images_seen, int64_t iteration)> progress = [](int64_t, int64_t) {};
   // Called once, when the folder of the run's files is known.
   std::function<void(const std::string& folder)> run_folder = [](const std::string&) {};
+  // Where the number of collectives that this rank has entered is kept, for the launcher to compare
+  // ranks that hang. Null: nowhere.
+  std::atomic<int64_t>* collectives = nullptr;
   // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
   double started = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/archive.h"
+#include "distributed/group_backend.h"
 #include "gan/synthesis_options.h"
 #include "train/run_folder.h"
 #include "train/training_step.h"
@@ -35,7 +36,9 @@ bool may_differ(const std::string& key) {
                           "train.micro_batch",
                           "train.accumulate",
                           "train.tick",
+                          "train.graphs",
                           "train.perturb_ranks",
+                          "train.sync_debug",
                           "data.path",
                           "data.workers",
                           "data.cache_mb",
@@ -121,6 +124,7 @@ void load_one(const fs::path& path,
   counters.seconds = meta.at("seconds").get<double>();
   counters.stage = meta.value("stage", int64_t{0});
   counters.stage_name = meta.value("stage_name", "");
+  counters.micro_batch = meta.value("micro_batch", int64_t{0});
   const Json& saved = meta.at("config");
   counters.cpu_choice = saved.contains(kCpuChoice) ? text_of(saved[kCpuChoice]) : "";
 }
@@ -140,6 +144,7 @@ void save_state(const fs::path& path,
                      {"seconds", c.seconds},
                      {"stage", c.stage},
                      {"stage_name", c.stage_name},
+                     {"micro_batch", c.micro_batch},
                      {"config", plain_values(config)}};
   archive.meta = meta.dump();
   int64_t bytes = 0;
@@ -217,9 +222,10 @@ bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters&
                                       static_cast<double>(c.iteration),
                                       static_cast<double>(c.tick),
                                       c.seconds,
-                                      static_cast<double>(c.stage)},
+                                      static_cast<double>(c.stage),
+                                      static_cast<double>(c.micro_batch)},
                                      at::kDouble)
-                           .to(state.front().second.device());
+                           .to(device_of(group));
   group.broadcast_(numbers);
   const at::Tensor host = numbers.cpu();
   if (host[0].item<double>() == 0) return false;
@@ -228,6 +234,7 @@ bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters&
   c.tick = static_cast<int64_t>(host[3].item<double>());
   c.seconds = host[4].item<double>();
   c.stage = static_cast<int64_t>(host[5].item<double>());
+  c.micro_batch = static_cast<int64_t>(host[6].item<double>());
   group.broadcast_state(state);
   return true;
 }

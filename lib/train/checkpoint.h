@@ -25,6 +25,8 @@ struct Counters {
   std::string stage_name;
   // precision.cpu_choice of the run that saved the state; "" in states that are older than the key.
   std::string cpu_choice = "";
+  // The micro-batch that was chosen by the memory of a device for the stage; 0: none was.
+  int64_t micro_batch = 0;
 };
 
 // Writes a state file (core/archive.h): tensors, counters and configuration.

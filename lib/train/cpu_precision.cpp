@@ -163,7 +163,7 @@ CpuPrecision decide_cpu_precision(TrainingStep& step,
   }
   if (decided.choice == "auto" && trains) {
     const ProductRecord record = record_products(step, sizes);
-    if (group.rank() == 0) measure(record, meter, decided);
+    group.on_rank_0([&] { measure(record, meter, decided); }, [] {});
     decided.choice = shared_text(decided.choice, group, device);
   }
   PrecisionOptions now = options;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/device_graphs.h"
 #include "ops/adam.h"
 
 namespace gantrain {
@@ -88,8 +89,10 @@ class Adam final : public Optimizer {
       : Optimizer(std::move(parameters)), o_(o), step_share_(step_share) {
     first_ = zeros();
     second_ = zeros();
-    if (!parameters_.empty() && parameters_.front().is_cuda())
-      lr_ = torch::empty({}, parameters_.front().options().dtype(at::kFloat).requires_grad(false));
+    if (!parameters_.empty() && records_graphs(parameters_.front().device().type()))
+      lr_ = torch::full({},
+                        rate(o_.lr) * step_share_,
+                        parameters_.front().options().dtype(at::kFloat).requires_grad(false));
     for (const at::Tensor& p : parameters_) {
       steps_.push_back(torch::zeros({}, at::TensorOptions().dtype(at::kFloat).device(p.device())));
     }
@@ -113,16 +116,25 @@ class Adam final : public Optimizer {
                         std::pow(o_.beta1.at(images_seen_), step_share_),
                         std::pow(o_.beta2.at(images_seen_), step_share_),
                         o_.eps};
-    if (lr_.defined()) now.lr_on_device = lr_.fill_(now.lr);
+    now.lr_on_device = lr_;
     adam_step_(parameters, gradients, first, second, steps, now, found);
   }
   bool looks_at_verdicts() const override { return true; }
 
+ public:
+  void move_to(int64_t images_seen) override {
+    Optimizer::move_to(images_seen);
+    if (lr_.defined()) lr_.fill_(rate(o_.lr) * step_share_);
+  }
+  bool replayable() const override {
+    return lr_.defined() && o_.beta1.is_constant() && o_.beta2.is_constant();
+  }
+
  private:
   AdamOptions o_;
   double step_share_;
-  at::Tensor
-      lr_;  // float32 [] on a GPU, where the host's number would be frozen by a captured step
+  // float32 [] where steps can be recorded, which would freeze the host's number.
+  at::Tensor lr_;
   std::vector<at::Tensor> first_, second_, steps_;
 };
 

@@ -32,7 +32,10 @@ class Optimizer {
   // Sets the factor of the learning rate, which a stage of growth chooses.
   void scale_rate(double factor) { rate_ = factor; }
   // Sets the hyperparameters for an iteration before which so many images were seen.
-  void move_to(int64_t images_seen) { images_seen_ = images_seen; }
+  virtual void move_to(int64_t images_seen) { images_seen_ = images_seen; }
+  // Whether a step can be recorded and replayed (train/phase_graphs.h): nothing that changes from
+  // step to step is a number of the host.
+  virtual bool replayable() const { return false; }
   // Sets moments and step counts to zero, as in a new optimizer.
   void reset();
   // Sets every gradient to undefined (Optimizer::zero_grad of LibTorch throws on bucket views).

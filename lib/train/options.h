@@ -17,6 +17,8 @@ namespace gantrain {
 enum class LrScale { kNone, kLinear, kSqrt };
 enum class Dtype { kFloat32, kFloat64 };
 enum class OnNonfinite { kSkip, kStop };
+enum class Graphs { kAuto, kOn, kOff };
+constexpr std::array<std::string_view, 3> names(Graphs) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 2> names(OnNonfinite) { return {"skip", "stop"}; }
 constexpr std::array<std::string_view, 3> names(LrScale) { return {"none", "linear", "sqrt"}; }
 constexpr std::array<std::string_view, 2> names(Dtype) { return {"float32", "float64"}; }
@@ -50,7 +52,9 @@ struct TrainOptions {
   bool deterministic = false;
   Dtype dtype = Dtype::kFloat32;
   KernelSet kernels = KernelSet::kAuto;
+  Graphs graphs = Graphs::kAuto;
   bool perturb_ranks = false;
+  bool sync_debug = false;
   NonfiniteOptions nonfinite;
 };
 
@@ -64,7 +68,8 @@ void fields(TrainOptions& o, Field&& field) {
   field("micro_batch",
         o.micro_batch,
         at_least(1),
-        "images of a rank at a time; auto: batch / ranks / accumulate");
+        "images of a rank at a time; auto: batch / ranks / accumulate, on a GPU at most what "
+        "fits");
   field("accumulate",
         o.accumulate,
         at_least(1),
@@ -75,9 +80,18 @@ void fields(TrainOptions& o, Field&& field) {
   field("deterministic", o.deterministic, "only kernels that give the same bits at every call");
   field("dtype", o.dtype, "of weights and arithmetic; float64 for parity checks");
   field("kernels", o.kernels, "operators: the fastest there are, or plain compositions (ref)");
+  field(
+      "graphs",
+      o.graphs,
+      "CUDA graphs of whole phases: auto uses them on a GPU, for each phase that can be captured; "
+      "on fails where one cannot be");
   field("perturb_ranks",
         o.perturb_ranks,
         "for tests: other initial weights on each rank, before the first broadcast");
+  field("sync_debug",
+        o.sync_debug,
+        "for tests on a GPU: an iteration in which the host waits for the GPU ends the run, with "
+        "the phase; ticks, saves and the first iteration of a session or stage may wait");
   fields(o.nonfinite, field);
 }
 
@@ -178,6 +192,9 @@ void fields(RunOptions& o, Field&& field) {
         "keys that may differ from the state's when resuming (comma between), or all");
   field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
 }
+
+// Throws UserError(kUsage) for train.graphs=on and train.sync_debug=on without GPUs.
+void check_graphs(const TrainOptions& options, bool on_gpu);
 
 // Returns each of `names` by itself. Throws UserError(kUsage) that names one that is no metric.
 std::vector<std::string> metric_names(const MetricsOptions& options);

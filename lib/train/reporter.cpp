@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "distributed/group_backend.h"
 #include "image/image.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -28,10 +29,16 @@ double memory_gb(const char* field) {
 
 double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
 
+constexpr const char* kPeakMemory = "Resources/peak_gpu_mem_gb";
+
 }  // namespace
 
-Reporter::Reporter(std::shared_ptr<Group> group, int64_t total_images, int64_t start_images)
+Reporter::Reporter(std::shared_ptr<Group> group,
+                   int64_t total_images,
+                   int64_t start_images,
+                   std::shared_ptr<DeviceMemory> memory)
     : group_(std::move(group)),
+      memory_(std::move(memory)),
       total_images_(total_images),
       tick_images_(start_images),
       started_(monotonic_seconds()),
@@ -46,7 +53,10 @@ void Reporter::open(const std::filesystem::path& folder, int64_t resumed_at) {
   console_ = std::make_unique<Console>(live_ ? detect_terminal() : Terminal{});
 }
 
-void Reporter::start() { started_ = tick_started_ = monotonic_seconds(); }
+void Reporter::start() {
+  started_ = tick_started_ = monotonic_seconds();
+  if (memory_) memory_->restart();
+}
 
 namespace {
 
@@ -144,6 +154,7 @@ Progress Reporter::progress(const Counters& c) const {
       p.losses.emplace_back(player, *loss);
   }
   p.cpu_mem_gb = memory_gb("VmRSS");
+  p.gpu_mem_gb = last_.mean(kPeakMemory).value_or(0);
   return p;
 }
 
@@ -159,7 +170,18 @@ void Reporter::fill_resources(const Counters& c) {
   tick_started_ = now;
 }
 
+// The peaks of this tick, in GiB as the official code has them.
+void Reporter::count_device_memory() {
+  if (!memory_) return;
+  constexpr double kGiB = 1 << 30;
+  const MemoryPeaks peaks = memory_->peaks();
+  count(kPeakMemory, static_cast<double>(peaks.allocated) / kGiB);
+  count("Resources/peak_gpu_mem_reserved_gb", static_cast<double>(peaks.reserved) / kGiB);
+  memory_->restart();
+}
+
 void Reporter::tick(const Counters& c) {
+  count_device_memory();
   Stats mine = numbers_;
   numbers_.clear();
   for (const auto& [name, moments] : values_) {
@@ -169,12 +191,11 @@ void Reporter::tick(const Counters& c) {
   for (const auto& [name, total] : totals_) sums_[name] += total.cpu().item<double>();
   totals_.clear();
   for (const auto& [name, sum] : sums_) mine.add(name, sum);
-  const at::Device device =
-      values_.empty() ? at::Device(at::kCPU) : values_.begin()->second.device();
   values_.clear();
   sums_.clear();
   const std::vector<std::string> names = mine.names();
-  at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device);
+  // On the group's device even where nothing was computed on it since the last tick.
+  at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device_of(*group_));
   group_->sum_(packed);
   packed = packed.cpu();
   last_.clear();

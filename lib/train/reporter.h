@@ -15,6 +15,7 @@
 #include "report/stats.h"
 #include "report/tensorboard.h"
 #include "train/checkpoint.h"
+#include "train/device_memory.h"
 #include "train/training_step.h"
 
 namespace gantrain {
@@ -23,7 +24,11 @@ namespace gantrain {
 // the console, sample grids, metrics. Values stay on their device until tick().
 class Reporter {
  public:
-  Reporter(std::shared_ptr<Group> group, int64_t total_images, int64_t start_images);
+  // `memory` is that of the device of this rank, whose peaks each tick reports; null: of none.
+  Reporter(std::shared_ptr<Group> group,
+           int64_t total_images,
+           int64_t start_images,
+           std::shared_ptr<DeviceMemory> memory = nullptr);
 
   // Opens the files in `folder`, on rank 0. `resumed_at` counts images: TensorBoard then forgets
   // later points.
@@ -61,8 +66,10 @@ class Reporter {
   void record_losses(const PhaseReport& phase);
   void record_verdict(const PhaseReport& phase);
   void fill_resources(const Counters& counters);
+  void count_device_memory();
 
   std::shared_ptr<Group> group_;
+  std::shared_ptr<DeviceMemory> memory_;
   int64_t total_images_;
   int64_t tick_images_;  // images seen at the last tick
   double started_;       // monotonic

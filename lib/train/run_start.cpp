@@ -85,11 +85,14 @@ RunStart load_or_begin(const TrainSetup& setup,
   RunStart start;
   const NamedTensors state = named(step.state());
   bool loaded = false;
-  if (group.rank() == 0) {
-    loaded = load_state(setup, options, state, start);
-    if (!loaded && !options.init_from.empty())
-      start.init = init_from(options.init_from, step.recipe(), *step.average().network());
-  }
+  // Reading a large state from a slow disk may take longer than a collective waits.
+  group.on_rank_0(
+      [&] {
+        loaded = load_state(setup, options, state, start);
+        if (!loaded && !options.init_from.empty())
+          start.init = init_from(options.init_from, step.recipe(), *step.average().network());
+      },
+      [&] { setup.callbacks.phase("waiting for rank 0"); });
   start.resumed = share_state(group, loaded, state, start.counters);
   if (start.resumed) {
     start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup.device);
@@ -210,6 +213,8 @@ void write_start(const TrainSetup& setup,
   if (plan.world > 1) {
     info("ranks   {} over {}, ddp-mode {}", plan.world, backend, step.describe_reductions());
   }
+  if (const std::string graphs = step.describe_graphs(); !graphs.empty())
+    info("graphs  {}", graphs);
   info("run     {}          1 kimg = 1000 real images shown to D", start.folder.string());
   if (start.resumed) {
     info("resume  at {} kimg ({})",

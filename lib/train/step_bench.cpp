@@ -8,9 +8,11 @@
 #include <fstream>
 #include <numeric>
 
+#include "core/device_waits.h"
 #include "data/options.h"
 #include "ops/kernels.h"
 #include "train/cpu_precision.h"
+#include "train/step_bench_gpu.h"
 #include "train/training_step.h"
 #include "util/sample.h"
 #include "util/text.h"
@@ -24,10 +26,17 @@ constexpr double kTimeout = 300;  // seconds
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+// After so many iterations the same phases are due again.
+int64_t round_of(const std::vector<Phase>& phases) {
+  int64_t round = 1;
+  for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
+  return round;
+}
+
 // The iteration below the least common multiple of the intervals in which most phases are due.
 int64_t fullest_iteration(const std::vector<Phase>& phases) {
-  int64_t round = 1, fullest = 0, most = 0;
-  for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
+  const int64_t round = round_of(phases);
+  int64_t fullest = 0, most = 0;
   for (int64_t i = 0; i < round; ++i) {
     const int64_t due = std::count_if(
         phases.begin(), phases.end(), [i](const Phase& phase) { return phase.is_due(i); });
@@ -56,11 +65,13 @@ class PhaseClock {
     timed_ = timed;
     phase_.clear();
     spent_.clear();
+    if (timed_) wait_for(bench_.device);
     last_ = monotonic_seconds();
   }
-  // "Gmain forward", or "shared statistics"
+  // "Gmain forward", or "shared statistics". A phase that is recorded as a graph says more while
+  // nothing may wait, but always the same phase.
   void next(const std::string& doing) {
-    const size_t space = doing.find_last_of(' ');
+    const size_t space = doing.find(' ');
     const bool shared = doing == "shared statistics";
     const std::string phase = shared ? "" : doing.substr(0, space);
     if (phase != phase_) lap(phase);
@@ -78,6 +89,7 @@ class PhaseClock {
 
  private:
   void lap(const std::string& next) {
+    if (timed_) wait_for(bench_.device);
     const double now = monotonic_seconds();
     spent_[phase_] += now - last_;
     last_ = now;
@@ -109,11 +121,26 @@ void add(StepTimes& times, const PhaseReport& ran) {
   phase.waited.push_back(ran.spent.waited);
 }
 
+// With --amp, the types that the run itself would choose on a CPU.
+void decide_types(const Config& config,
+                  const TrainOptions& train,
+                  int64_t resolution,
+                  TrainingStep& step,
+                  Group& group) {
+  decide_cpu_precision(step,
+                       config.read<PrecisionOptions>("precision."),
+                       trained_sizes(step, train, group.world(), resolution),
+                       group,
+                       std::nullopt);
+}
+
 }  // namespace
 
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   const auto data = bench.config.read<DataOptions>("data.");
-  const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
+  const bool on_cpu = bench.device.is_cpu();
+  if (!on_cpu) choose_gpu_arithmetic(bench.config);
+  const auto group = Group::join(rendezvous, BackendKind::kGloo, bench.device, kTimeout);
   const int64_t channels = data.channels.value_or(3);
   PhaseClock clock(bench);
   const auto train = bench.config.read<TrainOptions>("train.");
@@ -121,27 +148,25 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   TrainingStep step({bench.config,
                      bench.recipe,
                      group,
-                     at::kCPU,
+                     bench.device,
                      data.resolution,
                      channels,
                      {},
                      [&clock](const std::string& doing) { clock.next(doing); }});
-  // With --amp, the types that the run itself would choose.
-  const auto precision = bench.config.read<PrecisionOptions>("precision.");
-  decide_cpu_precision(step,
-                       precision,
-                       trained_sizes(step, train, group->world(), data.resolution),
-                       *group,
-                       std::nullopt);
+  if (on_cpu) decide_types(bench.config, train, data.resolution, step, *group);
   const int64_t images_seen = enter_last_stage(step);
+  if (!on_cpu) cut_for_gpu(step, *group, bench.device, train, {data.resolution, images_seen, 0});
+  bench.built(step);
   const Samples mine{group->rank(), group->world(), step.plan().batch / group->world()};
   const at::Tensor real =
-      torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}));
+      torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}))
+          .to(bench.device);
   const int64_t fullest = fullest_iteration(step.recipe().phases());
+  const int64_t warm = on_cpu ? bench.warm : std::max(bench.warm, kRunsUntilReplay);
 
   StepTimes times;
-  for (int64_t i = 0; i < bench.warm + bench.steps; ++i) {
-    const bool timed = i >= bench.warm;
+  for (int64_t i = 0; i < warm + bench.steps; ++i) {
+    const bool timed = i >= warm;
     clock.begin(timed);
     const double start = monotonic_seconds(), cpu = cpu_seconds();
     const StepReport report = step.run({real, {}, bench.all_phases ? fullest : i, images_seen});
@@ -156,11 +181,19 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
     phase.collectives /= static_cast<double>(bench.steps);
   }
   times.peak_bytes = peak_memory();
+  times.batch = step.plan().batch;
+  times.micro_batch = step.plan().micro_batch;
+  if (!on_cpu) {
+    const auto iterate = [&](int64_t i) { step.run({real, {}, i, images_seen}); };
+    clock.begin(false);
+    time_unwatched(times, iterate, round_of(step.recipe().phases()), bench.device);
+  }
   group->barrier();
   return times;
 }
 
 double StepTimes::mean_iteration() const {
+  if (!unwatched.empty()) return median(unwatched);
   double sum = median(rest);
   for (const auto& [name, phase] : phases)
     sum += median(phase.seconds) / static_cast<double>(phase.interval);
@@ -191,7 +224,11 @@ Json to_json(const StepTimes& times) {
                {"cpu", times.cpu},
                {"phases", Json::object()},
                {"rest", times.rest},
-               {"peak_bytes", times.peak_bytes}};
+               {"peak_bytes", times.peak_bytes},
+               {"unwatched", times.unwatched},
+               {"reserved_bytes", times.reserved_bytes},
+               {"batch", times.batch},
+               {"micro_batch", times.micro_batch}};
   for (const auto& [name, phase] : times.phases) {
     json["phases"][name] = {{"bytes", phase.bytes},
                             {"collectives", phase.collectives},
@@ -209,6 +246,10 @@ StepTimes step_times_from(const Json& json) {
   times.cpu = json.at("cpu").get<std::vector<double>>();
   times.rest = json.at("rest").get<std::vector<double>>();
   times.peak_bytes = json.at("peak_bytes");
+  times.unwatched = json.at("unwatched").get<std::vector<double>>();
+  times.reserved_bytes = json.at("reserved_bytes");
+  times.batch = json.at("batch");
+  times.micro_batch = json.at("micro_batch");
   for (const auto& [name, phase] : json.at("phases").items()) {
     times.phases[name] = {phase.at("bytes"),
                           phase.at("collectives"),

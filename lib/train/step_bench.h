@@ -11,6 +11,8 @@
 
 namespace gantrain {
 
+class TrainingStep;
+
 // What a rank measured in one phase.
 struct PhaseTimes {
   double bytes = 0;        // in an iteration
@@ -27,10 +29,16 @@ struct StepTimes {
       cpu;  // the process's processor seconds in it, which other programs hardly change
   std::map<std::string, PhaseTimes> phases;
   std::vector<double> rest;  // seconds of each iteration outside the phases
-  double peak_bytes = 0;     // the most memory that the process has had so far
+  // The most memory that the process has had so far; on a GPU that its tensors have had there.
+  double peak_bytes = 0;
+  // On a GPU: mean seconds of an iteration, of several rows of iterations as they are due in
+  // training, between which nothing waits; and the most memory that was kept for tensors.
+  std::vector<double> unwatched;
+  double reserved_bytes = 0;
+  int64_t batch = 0, micro_batch = 0;  // of all ranks; of a rank at a time
 
-  // The mean over many iterations, from medians: the phases' seconds divided by their intervals,
-  // and the rest.
+  // The mean over many iterations: the median of `unwatched`, or from medians the phases' seconds
+  // divided by their intervals, and the rest.
   double mean_iteration() const;
 };
 
@@ -44,10 +52,16 @@ struct StepBench {
   // "step"; "", "" at its end, and "", "shared statistics" after the last phase.
   std::function<void(const std::string& phase, const std::string& part)> doing =
       [](const std::string&, const std::string&) {};
+  // Called once with the step, before its first iteration.
+  std::function<void(const TrainingStep& step)> built = [](const TrainingStep&) {};
+  // A GPU must be LibTorch's current device already (begin_on_gpu), and one rank's.
+  at::Device device = at::kCPU;
 };
 
 // Times iterations of a training step on random pictures, without data and files, as one gloo rank
-// on the CPU with the threads that are set. Networks that grow are at their last stage.
+// on the CPU with the threads that are set, or on a GPU. Networks that grow are at their last
+// stage. On a GPU the batch is cut as in training, phases are timed after enough iterations for
+// graphs to be recorded, and the host waits for the GPU only where a phase ends.
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous);
 
 // Time that communication costs, over all ranks. During `exposed` no rank computes: the last rank

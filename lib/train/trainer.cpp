@@ -7,8 +7,12 @@
 #include <csignal>
 
 #include "core/cpu_memory.h"
+#include "core/device_waits.h"
+#include "distributed/group_backend.h"
 #include "distributed/self_check.h"
 #include "report/html.h"
+#include "train/algorithms.h"
+#include "train/micro_batch_fit.h"
 #include "train/mixed_precision.h"
 #include "train/run_folder.h"
 #include "train/stage_plan.h"
@@ -36,10 +40,12 @@ Trainer::Trainer(const TrainSetup& setup)
   if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   use_kernels(train.kernels);
   allow_tf32(setup.config.read<PrecisionOptions>("precision.").tf32);
-  at::globalContext().setDeterministicAlgorithms(train.deterministic, /*warn_only=*/false);
+  choose_algorithms(train.deterministic);
   setup_.callbacks.phase("rendezvous");
   group_ =
       Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+  if (setup.callbacks.collectives != nullptr)
+    publish_collectives(*group_, *setup.callbacks.collectives);
   debug("first all-reduce {:.3f} s after the start",
         monotonic_seconds() - setup_.callbacks.started);
   setup_.callbacks.phase("set-up");
@@ -59,7 +65,8 @@ Trainer::Trainer(const TrainSetup& setup)
   open_run_folder(setup, options_.run, *group_, start);
   folder_ = start.folder;
   if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
-  reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen);
+  memory_ = memory_of(setup.device);
+  reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
   evaluation_ = std::make_unique<Evaluation>(step_->average(),
                                              data_.dataset(),
                                              options_.samples,
@@ -85,10 +92,26 @@ void Trainer::begin_stage(int64_t number) {
   int64_t resolution = data_.resolution();
   if (!schedule().empty()) {
     resolution = schedule().stages()[static_cast<size_t>(number)].resolution;
+    if (number != counters_.stage) counters_.micro_batch = 0;
     counters_.stage = number;
     counters_.stage_name = schedule().name_of(number);
   }
+  fit_batch(resolution);
   data_.begin(resolution, step_->plan().batch, counters_.images_seen);
+  is_first_iteration_ = true;
+}
+
+// Cuts the batch of the stage by the memory of the device, where nobody has said how.
+void Trainer::fit_batch(int64_t resolution) {
+  const bool given = options_.train.micro_batch || options_.train.accumulate;
+  if (memory_ && !given) {
+    setup_.callbacks.phase("fitting the micro-batch");
+    const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch};
+    const std::string line = fit_micro_batch(*step_, *group_, *memory_, request);
+    counters_.micro_batch = step_->plan().micro_batch;
+    info("memory  {}", line);
+  }
+  setup_.callbacks.micro_batch(step_->plan().micro_batch);
 }
 
 // Enters the stage that is due, a pure function of the images seen: no rank needs to ask another.
@@ -135,9 +158,12 @@ Exit Trainer::run() {
   return granted_.stop ? stop() : finish();
 }
 
-void Trainer::iterate() {
-  enter_due_stage();
-  count_stage();
+// Loads a batch and trains on it. Nothing of this waits for a GPU but the first iteration of a
+// session or stage, in which what is made only once may come from the host.
+void Trainer::train_on_a_batch() {
+  const WaitsAreErrors watched(setup_.device.type(),
+                               options_.train.sync_debug && !is_first_iteration_);
+  is_first_iteration_ = false;
   RankBatch batch = data_.next();
   reporter_->time("Timing/data_wait", data_.waited());
   batch.iteration = counters_.iteration;
@@ -145,12 +171,19 @@ void Trainer::iterate() {
   const StepReport report = step_->run(batch, poll_requests());
   reporter_->record(report);
   granted_ = report.asked;
+}
+
+void Trainer::iterate() {
+  enter_due_stage();
+  count_stage();
+  const int64_t before = counters_.images_seen;
+  train_on_a_batch();
   counters_.images_seen += step_->plan().batch;
   counters_.iteration += 1;
   counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
   setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
   predict_time();
-  end_of_iteration(batch.images_seen);
+  end_of_iteration(before);
 }
 
 // Says once, after a few iterations of the session, how long the run will take.

@@ -25,9 +25,11 @@ class Trainer {
 
  private:
   void begin_stage(int64_t number);
+  void fit_batch(int64_t resolution);
   void enter_due_stage();
   void count_stage();
   void iterate();
+  void train_on_a_batch();
   void predict_time();
   RankRequests poll_requests();
   void end_of_iteration(int64_t images_before);
@@ -53,6 +55,7 @@ class Trainer {
   TrainingData data_;
   int lock_ = -1;  // descriptor of the run folder's lock
   std::shared_ptr<Group> group_;
+  std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
   std::unique_ptr<Evaluation> evaluation_;
@@ -62,7 +65,8 @@ class Trainer {
   RankRequests asked_;    // this rank's, until all ranks know of them
   RankRequests granted_;  // of any rank, known to all since the last iteration
   std::string stop_reason_ = "another rank asked";
-  int64_t sampled_at_ = -1;  // images seen at the last sample grid
+  bool is_first_iteration_ = true;  // of the session or stage
+  int64_t sampled_at_ = -1;         // images seen at the last sample grid
   int64_t measured_at_ = -1;
   double session_start_ = 0;    // monotonic seconds
   double earlier_seconds_ = 0;  // trained in sessions before this one

@@ -46,20 +46,22 @@ void TrainingData::begin(int64_t resolution, int64_t batch, int64_t images_seen)
   const int64_t workers = choose_workers(
       options_, {.cores = usable_cores(), .ranks = ranks.local_world, .computing = computing});
   loader_ = std::make_unique<Loader>(dataset_, of_stage, seed_, ranks, images_seen, batch, workers);
+  if (!input_ && !setup_.device.is_cpu())
+    input_ = std::make_unique<DeviceInput>(streams_of(setup_.device, DeviceInput::kEvents), dtype_);
 }
 
 RankBatch TrainingData::next() {
   setup_.callbacks.phase("loading data");
   const RealBatch loaded = loader_->next();
   waited_ = loaded.waited;
+  const at::Tensor labels = labels_used_ ? loaded.labels : at::Tensor();
+  if (input_) {
+    DeviceBatch on_device = input_->bring(loaded.images, labels);
+    return {std::move(on_device.real), std::move(on_device.labels)};
+  }
   RankBatch batch;
-  // Out of page-locked memory the copy to a GPU is waited for by nobody.
-  const auto on_device = [this](const at::Tensor& host) {
-    return setup_.device.is_cuda() ? host.pin_memory().to(setup_.device, /*non_blocking=*/true)
-                                   : host.to(setup_.device);
-  };
-  batch.real = on_device(loaded.images).to(dtype_).div_(127.5).sub_(1);
-  if (labels_used_) batch.labels = on_device(loaded.labels);
+  batch.real = loaded.images.to(dtype_).div_(127.5).sub_(1);
+  batch.labels = labels;
   return batch;
 }
 

@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "train/callbacks.h"
+#include "train/device_input.h"
 #include "train/training_step.h"
 
 namespace gantrain {
@@ -21,8 +22,9 @@ class TrainingData {
   // From now on hands out batches of that size with pictures of `resolution` pixels a side,
   // beginning with the image after `images_seen`.
   void begin(int64_t resolution, int64_t batch, int64_t images_seen);
-  // Returns this rank's share of the next global batch. The caller fills in iteration and
-  // images_seen.
+  // Returns this rank's share of the next global batch. On a GPU the pictures are still on their
+  // way then; what is computed with them waits for them, and the host does not. The caller fills in
+  // iteration and images_seen.
   RankBatch next();
   double waited() const { return waited_; }  // seconds that the last next() waited for its pictures
 
@@ -40,6 +42,7 @@ class TrainingData {
   std::shared_ptr<const Dataset> dataset_;
   bool labels_used_ = false;
   std::unique_ptr<Loader> loader_;
+  std::unique_ptr<DeviceInput> input_;  // null on a CPU
   double waited_ = 0;
 };
 

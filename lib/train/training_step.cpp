@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "train/ema.h"
 #include "train/mixed_precision.h"
@@ -99,15 +100,14 @@ void TrainingStep::hand_over(Carry carry, const Phase* receiver) {
   carried_to_ = receiver;
 }
 
-PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, PhaseSums& sums) {
+// Forward and backward passes of all micro-batches.
+PhaseComputed TrainingStep::compute(const Phase& phase,
+                                    const RankBatch& batch,
+                                    const Phase* receiver) {
   PlayerState& state = state_of(phase.player);
-  const Phase* receiver = receiver_of(phase, batch.iteration);
-  freeze_all_but(phase, receiver == nullptr ? nullptr : phase.hands_to);
-  const Traffic before = setup_.group->traffic();
   const int64_t count = state.plan.accumulate;
-  PhaseReport report{&phase};
+  PhaseComputed computed;
   state.optimizer->clear_gradients();
-  state.player->sync = state.sync.get();
   for (int64_t part = 0; part < count; ++part) {
     state.sync->begin(/*last=*/part + 1 == count);
     setup_.doing(phase.name + " forward");
@@ -118,13 +118,80 @@ PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, 
     setup_.doing(phase.name + " backward");
     loss.backward();
     out.running.apply();
-    add(sums.sums, out.sums, batch.real.options());
-    report.losses.push_back(out.loss.detach());
+    add(computed.sums, out.sums, batch.real.options());
+    computed.losses.push_back(out.loss.detach());
     for (const auto& [name, values] : out.statistics)
-      report.statistics.emplace_back(name, values.detach());
+      computed.statistics.emplace_back(name, values.detach());
     if (carried_to_ == &phase) hand_over({}, nullptr);  // it has been taken
     if (receiver != nullptr) hand_over(std::move(out.carried), receiver);
   }
+  return computed;
+}
+
+// Makes what the last phase handed over once more, with tensors of its own.
+void TrainingStep::hand_over_again(const Phase& to, const RankBatch& batch) {
+  hand_over({}, nullptr);
+  freeze_all_but(*giver_, &to.player);
+  hand_over(std::move(run_micro_batch(*giver_, input_of(*giver_, batch, 0)).carried), &to);
+  freeze_all_but(to, nullptr);
+}
+
+PhaseComputed TrainingStep::compute_by_graph(const std::string& name,
+                                             const Phase& phase,
+                                             const RankBatch& batch,
+                                             const Phase* receiver) {
+  using Way = PhaseGraphs::Way;
+  const PhaseGraphs::Inputs inputs{batch.real, batch.labels};
+  const bool takes = carried_to_ == &phase;
+  // Giver and receiver are recorded together, or both run as they are.
+  const auto give_up_pair = [&] {
+    graphs_->refuse(giver_name_, phase.name + ", to which it hands over, has no graph");
+    if (giver_way_ != Way::kPlain) hand_over_again(phase, batch);
+  };
+  Way how = graphs_->way(name, inputs);
+  if (takes && how != giver_way_) {
+    graphs_->refuse(name, giver_->name + ", from which it takes over, runs another way");
+    give_up_pair();
+    how = Way::kPlain;
+  }
+  PhaseGraphs::Call call{
+      name, takes || receiver != nullptr ? "handed over" : "", state_of(phase.player).active};
+  call.plain_again = [&] {
+    how = Way::kPlain;
+    if (takes) give_up_pair();
+  };
+  setup_.doing(phase.name + " forward and backward");
+  PhaseComputed computed = graphs_->compute(call, inputs, [&](const PhaseGraphs::Inputs& given) {
+    RankBatch same = batch;
+    same.real = given.real;
+    same.labels = given.labels;
+    return compute(phase, same, receiver);
+  });
+  if (receiver != nullptr) {
+    if (how == Way::kReplay) hand_over({}, receiver);
+    giver_ = &phase;
+    giver_name_ = name;
+    giver_way_ = how;
+  } else if (takes) {
+    hand_over({}, nullptr);
+  }
+  return computed;
+}
+
+PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, PhaseSums& sums) {
+  PlayerState& state = state_of(phase.player);
+  const Phase* receiver = receiver_of(phase, batch.iteration);
+  freeze_all_but(phase, receiver == nullptr ? nullptr : phase.hands_to);
+  const Traffic before = setup_.group->traffic();
+  const std::string name = phase.name + (carried_to_ == &phase ? " taking over" : "") +
+                           (receiver != nullptr ? " handing over" : "");
+  PhaseReport report{&phase};
+  state.player->sync = state.sync.get();
+  PhaseComputed computed = graphs_ != nullptr ? compute_by_graph(name, phase, batch, receiver)
+                                              : compute(phase, batch, receiver);
+  sums.sums = std::move(computed.sums);
+  report.losses = std::move(computed.losses);
+  report.statistics = std::move(computed.statistics);
   state.sync->finish();
   const Traffic spent = difference(before, setup_.group->traffic());
   report.spent = {spent,
@@ -132,40 +199,17 @@ PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, 
                   spent.collectives > 0 ? monotonic_seconds() - spent.launched : 0};
   state.player->sync = nullptr;
   setup_.doing(phase.name + " step");
-  report.verdict = state.guard->judge(state.active);
   state.optimizer->move_to(batch.images_seen);
-  state.optimizer->step(report.verdict);
+  const auto step = [&state] {
+    GradientVerdict verdict = state.guard->judge(state.active);
+    state.optimizer->step(verdict);
+    return verdict;
+  };
+  report.verdict = graphs_ != nullptr && state.optimizer->replayable()
+                       ? graphs_->step(name, state.active, step)
+                       : step();
   state.optimizer->clear_gradients();
   return report;
-}
-
-void TrainingStep::rehearse(const RankBatch& batch, bool gradients, const AroundPhase& around) {
-  set_iteration_(key_, batch.iteration);
-  for (DeviceNumber* number : recipe_->numbers()) number->move_to(batch.images_seen);
-  for (const Phase& phase : recipe_->phases()) {
-    if (phase.role != Role::kMain) continue;
-    freeze_all_but(phase, nullptr);
-    PhaseInput input;
-    input.real = batch.real;
-    input.labels = batch.labels;
-    input.key = key_.of_phase(&phase - recipe_->phases().data());
-    input.samples = {0, 1, batch.real.size(0)};
-    std::vector<at::Tensor> active;
-    for (const auto& [name, parameter] : state_of(phase.player).active) active.push_back(parameter);
-    around(phase, [&] {
-      const PhaseOutput out = run_micro_batch(phase, input);
-      if (!gradients) return;
-      torch::autograd::grad({out.loss},
-                            active,
-                            /*grad_outputs=*/{},
-                            /*retain_graph=*/false,
-                            /*create_graph=*/false,
-                            /*allow_unused=*/true);
-    });
-  }
-  for (PlayerState& state : players_) {
-    for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(true);
-  }
 }
 
 void TrainingStep::move_average(int64_t images_seen) {
@@ -190,6 +234,11 @@ StepReport TrainingStep::run(const RankBatch& batch, const RankRequests& mine) {
   report.reducing = monotonic_seconds() - start;
   move_average(batch.images_seen);  // it copies the running statistics that were averaged just now
   return report;
+}
+
+void TrainingStep::use_precision(const ForwardPrecision& precision) {
+  precision_ = precision;
+  if (graphs_ != nullptr) graphs_->clear();
 }
 
 void TrainingStep::begin() {

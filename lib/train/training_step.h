@@ -8,6 +8,7 @@
 
 #include "core/forward_precision.h"
 #include "train/iteration_reduction.h"
+#include "train/phase_graphs.h"
 #include "train/players.h"
 
 namespace gantrain {
@@ -98,23 +99,41 @@ class TrainingStep {
   bool conditional() const { return !setup_.class_counts.empty(); }
   const ForwardPrecision& precision() const { return precision_; }
   // From now on forward passes compute in these types.
-  void use_precision(const ForwardPrecision& precision) { precision_ = precision; }
+  void use_precision(const ForwardPrecision& precision);
   // Computes the loss of each main phase for the samples of `batch` as one rank would, and its
   // gradients where that is asked for, to see or time the operators. Leaves nothing behind. Calls
   // `around` for each phase with the work to do.
   using AroundPhase = std::function<void(const Phase& phase, const std::function<void()>& work)>;
   void rehearse(const RankBatch& batch, bool gradients, const AroundPhase& around);
+  // Computes losses and gradients of all phases of an iteration, penalties too, for the samples of
+  // `batch` as one rank's only micro-batch: to see how much memory they take. Leaves nothing
+  // behind.
+  void rehearse_all(const RankBatch& batch);
+  // From now on cuts a rank's share of the batch into micro-batches of so many images, but for
+  // players with an accumulation of their own, until a stage is entered. It must divide the share.
+  void cut_into(int64_t micro_batch);
   // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
   std::string describe_reductions() const;
+  // Says whether phases are recorded and replayed; empty where no device could or nobody asked.
+  std::string describe_graphs() const;
   // From now on each block notes in `computed` what it computes in; null ends this.
   void note_computed_into(std::vector<Computed>* computed) { computed_ = computed; }
 
  private:
   PhaseReport run_phase(const Phase& phase, const RankBatch& batch, PhaseSums& sums);
+  PhaseComputed compute(const Phase& phase, const RankBatch& batch, const Phase* receiver);
+  PhaseComputed compute_by_graph(const std::string& name,
+                                 const Phase& phase,
+                                 const RankBatch& batch,
+                                 const Phase* receiver);
+  void hand_over_again(const Phase& to, const RankBatch& batch);
   PhaseOutput run_micro_batch(const Phase& phase, const PhaseInput& input) const;
   PhaseInput input_of(const Phase& phase, const RankBatch& batch, int64_t part) const;
   const Phase* receiver_of(const Phase& phase, int64_t iteration) const;
   void freeze_all_but(const Phase& phase, const Player* recorded);
+  PhaseInput rehearsal_input(const Phase& phase, const RankBatch& batch) const;
+  void drop_gradients(const Phase& phase, const PhaseOutput& out);
+  void thaw_all();
   void hand_over(Carry carry, const Phase* receiver);
   void move_average(int64_t images_seen);
   PlayerState& state_of(const Player& player);
@@ -131,9 +150,16 @@ class TrainingStep {
   ForwardPrecision precision_;
   std::unique_ptr<IterationReduction> reduction_;
   DrawKey key_;
-  DeviceNumber average_weight_;        // weight of the present weights in the average
-  Carry carried_;                      // handed over in this iteration
-  const Phase* carried_to_ = nullptr;  // the phase that takes carried_
+  DeviceNumber average_weight_;          // weight of the present weights in the average
+  Carry carried_;                        // handed over in this iteration
+  const Phase* carried_to_ = nullptr;    // the phase that takes carried_
+  std::unique_ptr<PhaseGraphs> graphs_;  // null: phases run as they are
+  std::string why_no_graphs_;
+  // The phase that handed over last in this iteration, the name of its graph, and how it ran. A
+  // phase that is replayed hands over memory that the receiver's graph reads, and no tensors.
+  const Phase* giver_ = nullptr;
+  std::string giver_name_;
+  PhaseGraphs::Way giver_way_ = PhaseGraphs::Way::kPlain;
   std::vector<Computed>* computed_ = nullptr;
 };
 

@@ -69,6 +69,17 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       recipe_(make_recipe(setup, train_)),
       key_(make_draw_key(static_cast<uint64_t>(train_.seed), 0, 0, setup.device)) {
   const auto precision = setup.config.read<PrecisionOptions>("precision.");
+  const GraphChoice graphs = choose_graphs({train_.graphs,
+                                            records_graphs(setup.device.type()),
+                                            dist_,
+                                            setup.config.given("dist.ddp_mode"),
+                                            setup.group->ranks()});
+  why_no_graphs_ = graphs.why_not;
+  if (graphs.used) {
+    graphs_ = std::make_unique<PhaseGraphs>(setup.device.type(), train_.graphs);
+    dist_.ddp_mode = DdpMode::kFlat;  // a reducer's hooks cannot be replayed
+    dist_.static_graph = false;
+  }
   if (train_.perturb_ranks) perturb(*recipe_, setup.group->rank());
   average_ = make_average(setup, *recipe_);
   const GuardSettings guards =
@@ -94,6 +105,7 @@ void TrainingStep::enter(int64_t number, int64_t batch) {
   const Stage& stage = schedule.stages()[static_cast<size_t>(number)];
   plan_ = plan_stage(
       train_, batch == 0 ? stage.batch : batch, setup_.group->world(), schedule.name_of(number));
+  if (graphs_ != nullptr) graphs_->clear();
   settle();  // guards name parameters by their numbers among those that were active
   recipe_->enter(stage);
   for (PlayerState& state : players_) {
@@ -101,6 +113,15 @@ void TrainingStep::enter(int64_t number, int64_t batch) {
     state.optimizer->scale_rate(stage.lr_factor);
   }
   rebuild_syncs(players_, dist_, setup_.group);
+}
+
+void TrainingStep::cut_into(int64_t micro_batch) {
+  const int64_t share = plan_.batch / plan_.world;
+  TORCH_CHECK(micro_batch > 0 && share % micro_batch == 0, micro_batch, " of ", share);
+  plan_ = {plan_.batch, plan_.world, micro_batch, share / micro_batch};
+  for (PlayerState& state : players_)
+    state.plan = plan_player(plan_, state.player->name, state.player->options.accumulate);
+  if (graphs_ != nullptr) graphs_->clear();
 }
 
 void TrainingStep::reset_optimizers() {
@@ -120,6 +141,12 @@ StateTensors TrainingStep::state() const {
     all.push_back({"G_ema/" + item.name, item.tensor, item.kind});
   append(all, "recipe/", recipe_->state(), StateKind::kRecipe);
   return all;
+}
+
+std::string TrainingStep::describe_graphs() const {
+  if (graphs_ == nullptr) return why_no_graphs_.empty() ? "" : "none: " + why_no_graphs_;
+  const char* reduced = setup_.group->world() > 1 ? ", gradients reduced in between, flat" : "";
+  return std::string("each phase is recorded after three runs and then replayed") + reduced;
 }
 
 std::string TrainingStep::describe_reductions() const { return describe_syncs(players_, dist_); }

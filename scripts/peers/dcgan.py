@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from measuring import add_arguments, answer, time_phases
+from measuring import add_arguments, answer, begin, measure, memory
 
 
 def up(inputs, outputs, stride=2, padding=1):
@@ -50,7 +50,7 @@ class Training:
 
     def d(self):
         self.D.requires_grad_(True)
-        self.fake = self.G(torch.randn(len(self.real), self.latent, 1, 1))
+        self.fake = self.G(torch.randn(len(self.real), self.latent, 1, 1, device=self.real.device))
         loss = softplus(-self.D(self.real)).mean() + softplus(self.D(self.fake.detach())).mean()
         loss.backward()
         self.adam_d.step()
@@ -80,14 +80,14 @@ def main():
     add_arguments(parser, warm=2, steps=10)
     parser.add_argument("--layout", choices=["contiguous", "channels-last"], default="contiguous")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    begin(args)
     layout = {"contiguous": torch.contiguous_format, "channels-last": torch.channels_last}[args.layout]
-    G = generator(args.latent, args.channels).to(memory_format=layout)
-    D = discriminator(args.d_channels).to(memory_format=layout)
-    real = random_pictures(args.batch).contiguous(memory_format=layout)
+    G = generator(args.latent, args.channels).to(args.device, memory_format=layout)
+    D = discriminator(args.d_channels).to(args.device, memory_format=layout)
+    real = random_pictures(args.batch).to(args.device, memory_format=layout)
     training = Training(G, D, args.latent, real)
-    answer(phases=time_phases({"D": training.d, "G": training.g}, args))
+    times = measure({"D": training.d, "G": training.g}, {}, args)
+    answer(**times, **memory(args))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,18 @@
 """StyleGAN2's official PyTorch code: seconds of Gmain, path length (Greg), Dmain and R1 (Dreg).
 
     python scripts/peers/stylegan2.py --official FOLDER --resolution 64 --batch 8
+    python scripts/peers/stylegan2.py --official FOLDER --device cuda --resolution 256 --batch 64 --fp16-res 4
 
-FOLDER is a checkout of the official repository. Its networks and its loss run from there, on the
-CPU with their reference operators, on random pictures. Prints one JSON line.
+FOLDER is a checkout of an official repository: StyleGAN2-ADA's, or StyleGAN3's, whose `stylegan2`
+configuration is the same network. Its networks and its loss run from there on random pictures, without
+augmentation. On a CPU they use their reference operators; on a GPU the best set-up that runs with this
+torch, which the answer names. Prints one JSON line.
 """
 import argparse
 import contextlib
 import copy
 import importlib
+import inspect
 import os
 import sys
 import types
@@ -17,7 +21,9 @@ import warnings
 
 import torch
 
-from measuring import add_arguments, answer, time_phases
+from measuring import add_arguments, answer, begin, measure, memory
+
+INTERVALS = {"Greg": 4, "Dreg": 16}
 
 
 def stand_in_for_missing_modules():
@@ -29,29 +35,52 @@ def stand_in_for_missing_modules():
             sys.modules[name] = types.ModuleType(name)
 
 
-def networks_of(args):
-    from training.networks import Discriminator, Generator
+def is_newer(args):
+    """Whether the checkout is StyleGAN3's."""
+    return os.path.isfile(os.path.join(args.official, "training", "networks_stylegan2.py"))
 
-    widths = {"channel_base": args.channel_base, "channel_max": args.channel_max}
-    G = Generator(args.z_dim, 0, args.w_dim, args.resolution, 3,
-                  mapping_kwargs={"num_layers": args.map_depth}, synthesis_kwargs=dict(widths))
-    D = Discriminator(0, args.resolution, 3, **widths,
-                      epilogue_kwargs={"mbstd_group_size": min(4, args.batch)})
-    return G.train().requires_grad_(False), D.train().requires_grad_(False)
+
+def networks_of(args):
+    networks = importlib.import_module(
+        "training.networks_stylegan2" if is_newer(args) else "training.networks")
+    shared = {"channel_base": args.channel_base, "channel_max": args.channel_max}
+    if args.fp16_res > 0:
+        shared.update(num_fp16_res=args.fp16_res, conv_clamp=256)
+    synthesis = dict(shared)
+    if is_newer(args):
+        # Their set-up for this network: grouped convolutions in training are slower.
+        synthesis["fused_modconv_default"] = "inference_only"
+    else:
+        synthesis = {"synthesis_kwargs": synthesis}
+    G = networks.Generator(args.z_dim, 0, args.w_dim, args.resolution, 3,
+                           mapping_kwargs={"num_layers": args.map_depth}, **synthesis)
+    group = min(args.mbstd_group, args.batch)
+    D = networks.Discriminator(0, args.resolution, 3, **shared, epilogue_kwargs={"mbstd_group_size": group})
+    return [network.train().requires_grad_(False).to(args.device) for network in (G, D)]
+
+
+def loss_of(args, G, D):
+    from training.loss import StyleGAN2Loss
+
+    known = inspect.signature(StyleGAN2Loss).parameters
+    wanted = {"r1_gamma": args.gamma, "style_mixing_prob": 0.9, "pl_weight": 2, "pl_no_weight_grad": True}
+    settings = {name: value for name, value in wanted.items() if name in known}
+    if is_newer(args):
+        return StyleGAN2Loss(args.device, G, D, **settings)
+    return StyleGAN2Loss(args.device, G.mapping, G.synthesis, D, **settings)
 
 
 class Training:
     def __init__(self, args):
-        from training.loss import StyleGAN2Loss
-
+        self.newer = is_newer(args)
         self.G, self.D = networks_of(args)
         self.average = copy.deepcopy(self.G).eval()
-        self.loss = StyleGAN2Loss("cpu", self.G.mapping, self.G.synthesis, self.D, r1_gamma=args.gamma)
+        self.loss = loss_of(args, self.G, self.D)
         self.adam = {network: torch.optim.Adam(network.parameters(), 2.5e-3, (0.0, 0.99), 1e-8)
                      for network in (self.G, self.D)}
-        self.real = torch.rand(args.batch, 3, args.resolution, args.resolution) * 2 - 1
+        self.real = torch.rand(args.batch, 3, args.resolution, args.resolution, device=args.device) * 2 - 1
         self.latents = (args.batch, args.z_dim)
-        self.labels = torch.zeros(args.batch, 0)
+        self.labels = torch.zeros(args.batch, 0, device=args.device)
 
     def phase(self, name, network, gain=1):
         """One phase as their training loop runs it."""
@@ -59,8 +88,10 @@ class Training:
             adam = self.adam[network]
             adam.zero_grad(set_to_none=True)
             network.requires_grad_(True)
-            self.loss.accumulate_gradients(name, self.real, self.labels, torch.randn(self.latents),
-                                           self.labels, True, gain)
+            z = torch.randn(self.latents, device=self.real.device)
+            # Theirs: whether gradients are synchronised, then the gain; or the gain, then the images seen.
+            rest = (gain, 0) if self.newer else (True, gain)
+            self.loss.accumulate_gradients(name, self.real, self.labels, z, self.labels, *rest)
             network.requires_grad_(False)
             for parameter in network.parameters():
                 if parameter.grad is not None:
@@ -81,9 +112,55 @@ class Training:
                 "rest": self.move_average}
 
 
+def use_gradient_fixes(used):
+    """Their own backward passes of convolutions, which only some versions of torch can run."""
+    importlib.import_module("torch_utils.ops.conv2d_gradfix").enabled = used
+
+
+def use_reference_operators():
+    """As on a CPU: where their kernels cannot be compiled."""
+    for name in ("bias_act", "upfirdn2d"):
+        importlib.import_module("torch_utils.ops." + name)._init = lambda: False
+
+
+def with_fixes():
+    use_gradient_fixes(True)
+
+
+def without_fixes():
+    use_gradient_fixes(False)
+
+
+def without_kernels():
+    use_gradient_fixes(False)
+    use_reference_operators()
+
+
+SETUPS = {"kernels, gradient fixes": with_fixes, "kernels": without_fixes, "reference operators": without_kernels}
+
+
+def choose_setup(args):
+    """Takes the first set-up with which every phase runs, and returns its name."""
+    if args.device == "cpu":
+        return "reference operators"
+    small = copy.copy(args)
+    small.batch, small.resolution = 8, min(args.resolution, 64)
+    failures = []
+    for name, choose in SETUPS.items():
+        try:
+            choose()
+            for run in Training(small).phases().values():
+                run()
+            torch.cuda.synchronize()
+            return name
+        except Exception as error:  # their kernels fail to compile in many ways
+            failures.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    sys.exit("the official code does not run: " + "; ".join(failures))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--official", required=True, help="checkout of the official repository")
+    parser.add_argument("--official", required=True, help="checkout of an official repository")
     parser.add_argument("--resolution", type=int, default=64)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--channel-base", type=int, default=16384)
@@ -92,18 +169,25 @@ def main():
     parser.add_argument("--z-dim", type=int, default=512)
     parser.add_argument("--w-dim", type=int, default=512)
     parser.add_argument("--gamma", type=float, default=1)
+    parser.add_argument("--mbstd-group", type=int, default=4)
+    parser.add_argument("--fp16-res", type=int, default=0, help="of the highest resolutions, with clamp 256")
     add_arguments(parser, warm=1, steps=2)
     args = parser.parse_args()
-    if not os.path.isfile(os.path.join(args.official, "training", "networks.py")):
-        sys.exit(f"--official {args.official}: no training/networks.py there")
+    files = ("networks.py", "networks_stylegan2.py")
+    if not any(os.path.isfile(os.path.join(args.official, "training", file)) for file in files):
+        sys.exit(f"--official {args.official}: none of training/{', training/'.join(files)} there")
     sys.path.insert(0, args.official)
     stand_in_for_missing_modules()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
+    begin(args)
     with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
-        seconds = time_phases(Training(args).phases(), args)
-    answer(phases=seconds)
+        setup = choose_setup(args)
+        if args.device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        training = Training(args)
+        times = measure(training.phases(), INTERVALS, args)
+    answer(operators=setup, **times, **memory(args))
 
 
 if __name__ == "__main__":

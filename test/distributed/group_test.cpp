@@ -5,10 +5,12 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdlib>
 
 #include "spawn_ranks.h"
 #include "tensor_checks.h"
 #include "util/error.h"
+#include "util/failure_text.h"
 #include "util/time.h"
 
 using namespace gantrain;
@@ -116,6 +118,40 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
         }) == 1);  // the killed one
   ::close(met[0]);
   ::close(met[1]);
+}
+
+TEST_CASE("ARankThatDoesNotComeIsAWaitInVainAndNoOtherFailure") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = join(r, 2);
+          if (r.ranks.rank == 1) {
+            usleep(4'000'000);
+            return 0;
+          }
+          at::Tensor x = torch::ones({2});
+          try {
+            group->sum_(x);
+          } catch (const UserError& e) {
+            return tells_of_vain_wait(e.what()) ? 0 : 1;
+          }
+          return 2;
+        }) == 0);
+}
+
+// Ranks that torchrun starts again meet at the store of those before them.
+TEST_CASE("RestartedRanksReadNoAddressesOfTheRanksBefore") {
+  CHECK(failed_ranks(2, [](const Rendezvous& first) {
+          setenv("TORCHELASTIC_RESTART_COUNT", "0", 1);
+          const auto before = join(first);
+          Rendezvous again = first;
+          again.listen_fd = -1;
+          again.store_is_served = true;  // by rank 0 of the first meeting, as by an agent
+          setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
+          const auto after = join(again);
+          at::Tensor x = torch::ones({2});
+          after->sum_(x);
+          before->barrier();
+          return x[0].item<float>() == 2 ? 0 : 1;
+        }) == 0);
 }
 
 TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {

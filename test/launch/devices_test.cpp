@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
+#include <string>
+#include <vector>
 
 #include "util/error.h"
 
@@ -13,23 +14,27 @@ namespace gantrain {
 
 namespace {
 
-// A folder that looks like /dev of a machine with a driver and `gpus` cards.
-class FakeDev {
- public:
-  explicit FakeDev(int gpus, bool driver = true) {
-    std::string name = (std::filesystem::temp_directory_path() / "gantrain-dev-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-    if (driver) touch("nvidiactl");
-    for (const char* other : {"nvidia-uvm", "nvidia-modeset", "null"}) touch(other);
-    for (int i = 0; i < gpus; ++i) touch("nvidia" + std::to_string(i));
-  }
-  ~FakeDev() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
+// A driver with that many whole GPUs, whose UUIDs it does not tell.
+GpuDriver driver_of(int64_t gpus) {
+  GpuDriver driver{.version = "580.65.06"};
+  for (int64_t i = 0; i < gpus; ++i) driver.devices.push_back({.minor = i});
+  return driver;
+}
 
- private:
-  void touch(const std::string& name) const { std::ofstream(path_ / name).put('x'); }
-  std::filesystem::path path_;
-};
+// Four GPUs in a container that was given the second half of a machine's eight.
+GpuDriver driver_with_uuids() {
+  GpuDriver driver = driver_of(4);
+  const std::vector<std::string> uuids{"GPU-1a2b-0", "GPU-1a2b-1", "GPU-77aa", "GPU-9f00"};
+  for (size_t i = 0; i < uuids.size(); ++i) {
+    driver.devices[i].minor = static_cast<int64_t>(i) + 4;
+    driver.devices[i].uuid = uuids[i];
+  }
+  return driver;
+}
+
+VisibleGpus with_mask(const std::string& mask, const GpuDriver& driver) {
+  return visible_gpus({{"CUDA_VISIBLE_DEVICES", mask}}, driver);
+}
 
 World launcher_of(int64_t ranks) {
   World world;
@@ -37,37 +42,133 @@ World launcher_of(int64_t ranks) {
   return world;
 }
 
+World worker_of(int64_t local_rank, int64_t local_world) {
+  World world = launcher_of(local_world);
+  world.role = World::Role::kWorker;
+  world.ranks.rank = world.ranks.local_rank = local_rank;
+  return world;
+}
+
 RankInfo local(int64_t rank, int64_t world) { return {.local_rank = rank, .local_world = world}; }
+
+GpuOutlook outlook_of(int64_t gpus) { return {.visible = {.count = gpus}, .driver = "580.65.06"}; }
 
 }  // namespace
 
 TEST_CASE("VisibleGpusAreTheDriversLessTheMask") {
-  const FakeDev dev(4);
-  CHECK(visible_gpus({}, dev.path()) == 4);
-  const std::vector<std::pair<std::string, int64_t>> table{{"", 0},
-                                                           {"-1", 0},
-                                                           {"0", 1},
+  CHECK(visible_gpus({}, driver_of(4)).count == 4);
+  CHECK(visible_gpus({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"ROCR_VISIBLE_DEVICES", "0"}}, driver_of(4))
+            .count == 4);
+  const std::vector<std::pair<std::string, int64_t>> table{{"0", 1},
                                                            {"3,1", 2},
                                                            {"0,1,2,3", 4},
                                                            {"0,9,1", 1},
-                                                           {"0,-1,1", 1},
+                                                           {"0,2,-1,1", 2},
                                                            {" 1 , 2 ", 2},
-                                                           {"GPU-4711", 1},
-                                                           {"GPU-a,GPU-b", 2},
-                                                           {"MIG-GPU-a/1/0", 1},
-                                                           {"NoDevFiles", 0},
-                                                           {"1,1", 1}};
+                                                           {"1st,2nd", 2},
+                                                           {"0,GPU-77aa", 1},
+                                                           {"0,,1", 1}};
   for (const auto& [mask, count] : table) {
     INFO(mask);
-    CHECK(visible_gpus({{"CUDA_VISIBLE_DEVICES", mask}}, dev.path()) == count);
+    for (const GpuDriver& driver : {driver_of(4), driver_with_uuids()}) {
+      CHECK(with_mask(mask, driver).count == count);
+      CHECK_FALSE(with_mask(mask, driver).mistaken);
+    }
   }
 }
 
+TEST_CASE("UuidsMayBeShortenedToWhatNamesOneGpuAlone") {
+  const std::vector<std::pair<std::string, int64_t>> table{{"GPU-77aa", 1},
+                                                           {"GPU-7", 1},
+                                                           {"gpu-7", 0},  // a word: hides all
+                                                           {"GPU-77AA,GPU-9", 2},
+                                                           {"GPU-1a2b-0,GPU-1a2b-1", 2},
+                                                           {"GPU-9,GPU-1a2b", 1},
+                                                           {"GPU-9,0", 1},
+                                                           {"GPU-9,GPU-5,GPU-7", 1}};
+  for (const auto& [mask, count] : table) {
+    INFO(mask);
+    CHECK(with_mask(mask, driver_with_uuids()).count == count);
+  }
+  // What the driver does not tell is believed, up to the number of GPUs.
+  CHECK(with_mask("GPU-a", driver_of(2)).count == 1);
+  CHECK(with_mask("GPU-a,GPU-b,GPU-c", driver_of(2)).count == 2);
+}
+
+TEST_CASE("AMaskThatHidesAllGpusIsNoMistake") {
+  for (const char* mask : {"", " ", "-1", "-1,0", "NoDevFiles", "none", "void"}) {
+    INFO(mask);
+    const VisibleGpus visible = with_mask(mask, driver_of(2));
+    CHECK(visible.count == 0);
+    CHECK_FALSE(visible.mistaken);
+    CHECK(decide_device(DeviceKind::kAuto, {.visible = visible}) == DeviceKind::kCpu);
+  }
+}
+
+TEST_CASE("AMaskThatNamesNoGpuIsAMistakeAndNotAReasonForACpuRun") {
+  GpuDriver driver = driver_with_uuids();
+  driver.devices.resize(2);
+  for (const char* mask :
+       {"1,1", "0,1,0", "2", "7,0", ",0", "GPU-1a2b", "GPU-5", "GPU-1a2b-0,GPU-1A2B-0"}) {
+    INFO(mask);
+    const VisibleGpus visible = with_mask(mask, driver);
+    CHECK(visible.count == 0);
+    CHECK(visible.mistaken);
+    CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, {.visible = visible}),
+                      Catch::Contains(std::string("CUDA_VISIBLE_DEVICES=") + mask) &&
+                          Catch::Contains("--device cpu"));
+  }
+}
+
+TEST_CASE("OfMigInstancesAProcessSeesOne") {
+  GpuDriver driver = driver_of(2);
+  driver.devices[0].mig_instances = 3;
+  CHECK(visible_gpus({}, driver).count == 1);
+  const std::vector<std::pair<std::string, int64_t>> table{
+      {"MIG-a", 1},
+      {"MIG-a,MIG-b", 1},
+      {"MIG-GPU-4711/1/0,MIG-GPU-4711/2/0", 1},
+      {"MIG-a,MIG-a", 0},
+      {"0", 1},
+      {"0,1", 1},  // no whole GPU is shown beside an instance
+      {"1", 1},
+      {"1,0", 1}};
+  for (const auto& [mask, count] : table) {
+    INFO(mask);
+    CHECK(with_mask(mask, driver).count == count);
+  }
+  driver.devices[0].mig_instances = 0;
+  CHECK(with_mask("0,1", driver).count == 2);
+}
+
+TEST_CASE("TwoRanksOnAListOfMigInstancesAreRefusedWithTheReason") {
+  const VisibleGpus two = with_mask("MIG-a,MIG-b", driver_of(1));
+  CHECK_THROWS_WITH(check_ranks_have_gpus(launcher_of(2), two),
+                    Catch::Contains("2 ranks") && Catch::Contains("one MIG instance, of 2") &&
+                        Catch::Contains("--nproc 1"));
+  CHECK_NOTHROW(check_ranks_have_gpus(launcher_of(1), two));
+  CHECK_NOTHROW(check_ranks_have_gpus(worker_of(1, 2), with_mask("MIG-b", driver_of(1))));
+}
+
 TEST_CASE("WithoutADriverNoGpuIsVisible") {
-  const FakeDev dev(2, false);
-  CHECK(visible_gpus({}, dev.path()) == 0);
-  CHECK(visible_gpus({{"CUDA_VISIBLE_DEVICES", "0,1"}}, dev.path()) == 0);
-  CHECK(visible_gpus({}, "/does/not/exist") == 0);
+  CHECK(visible_gpus({}, {}).count == 0);
+  CHECK(with_mask("0,1", {}).count == 0);
+  CHECK_FALSE(with_mask("0,1", {}).mistaken);
+}
+
+TEST_CASE("GpusThatThisUserMayNotOpenAreNotSilentlyLeftOut") {
+  const VisibleGpus visible = visible_gpus({}, {.version = "580.65.06", .forbidden = 2});
+  CHECK(visible.count == 0);
+  CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, {.visible = visible}),
+                    Catch::Contains("2 GPUs here") && Catch::Contains("/dev/nvidia"));
+}
+
+TEST_CASE("UnderWslTheMaskSaysHowManyGpusThereAre") {
+  const GpuDriver driver{.devices = {{}}, .wsl = true};
+  CHECK(visible_gpus({}, driver).count == 1);
+  CHECK(with_mask("1", driver).count == 1);
+  CHECK(with_mask("0,1", driver).count == 2);
+  CHECK(with_mask("-1", driver).count == 0);
 }
 
 TEST_CASE("ARankTakesTheOnlyGpuOrTheOneOfItsLocalRank") {
@@ -82,16 +183,83 @@ TEST_CASE("ARankTakesTheOnlyGpuOrTheOneOfItsLocalRank") {
                     Catch::Contains("local rank 3 of 4") && Catch::Contains("2 visible"));
 }
 
+TEST_CASE("TheDeviceFollowsFromWishGpusDriverAndLibrary") {
+  enum End { kCpu, kCuda, kExit4 };
+  struct Row {
+    DeviceKind wanted;
+    int64_t gpus;
+    const char* driver;
+    bool library;
+    End end;
+  };
+  const DeviceKind automatic = DeviceKind::kAuto, cpu = DeviceKind::kCpu, cuda = DeviceKind::kCuda;
+  const std::vector<Row> table{{automatic, 0, "", true, kCpu},
+                               {automatic, 0, "", false, kCpu},
+                               {automatic, 0, "550.54.15", true, kCpu},
+                               {automatic, 2, "580.65.06", true, kCuda},
+                               {automatic, 2, "", true, kCuda},  // WSL
+                               {automatic, 2, "580.65.06", false, kExit4},
+                               {automatic, 2, "550.54.15", true, kExit4},
+                               {automatic, 2, "550.54.15", false, kExit4},
+                               {cuda, 0, "", true, kExit4},
+                               {cuda, 0, "580.65.06", false, kExit4},
+                               {cuda, 1, "580.65.06", true, kCuda},
+                               {cuda, 1, "580.65.06", false, kExit4},
+                               {cuda, 1, "575.57.08", true, kExit4},
+                               {cpu, 0, "", false, kCpu},
+                               {cpu, 2, "580.65.06", false, kCpu},
+                               {cpu, 2, "550.54.15", true, kCpu},
+                               {cpu, 2, "580.65.06", true, kCpu}};
+  for (const Row& row : table) {
+    INFO(static_cast<int>(row.wanted) << " " << row.gpus << " " << row.driver << row.library);
+    GpuOutlook outlook = outlook_of(row.gpus);
+    outlook.driver = row.driver;
+    outlook.cuda_library = row.library;
+    if (row.end != kExit4) {
+      CHECK(decide_device(row.wanted, outlook) == (row.end == kCuda ? cuda : cpu));
+      continue;
+    }
+    try {
+      decide_device(row.wanted, outlook);
+      FAIL("not refused");
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kEnvironment);
+      CHECK_THAT(e.what(), Catch::Contains("--device cpu"));
+    }
+  }
+}
+
+TEST_CASE("ARefusalNamesTheNumberOfGpusAndWhatToDo") {
+  GpuOutlook outlook = outlook_of(2);
+  outlook.cuda_library = false;
+  CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, outlook),
+                    Catch::Contains("2 GPUs are visible") && Catch::Contains("GANTRAIN_CUDA=ON"));
+  outlook = outlook_of(1);
+  outlook.driver = "550.54.15";
+  CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, outlook),
+                    Catch::Contains("driver 550.54.15") && Catch::Contains("12.4") &&
+                        Catch::Contains("13.0") && Catch::Contains("580.65"));
+}
+
+TEST_CASE("AnOldDriverWithTheForwardCompatibilityPackageWillDo") {
+  GpuOutlook outlook = outlook_of(1);
+  outlook.driver = "550.54.15";
+  outlook.compatibility = {12, 9};
+  CHECK_THROWS_AS(decide_device(DeviceKind::kAuto, outlook), UserError);
+  outlook.compatibility = {13, 0};
+  CHECK(decide_device(DeviceKind::kAuto, outlook) == DeviceKind::kCuda);
+}
+
 TEST_CASE("MoreRanksThanGpusAreRefusedBeforeTheyStart") {
-  CHECK(resolve_device(DeviceKind::kAuto, launcher_of(8), 0) == DeviceKind::kCpu);
-  CHECK(resolve_device(DeviceKind::kAuto, launcher_of(2), 2) == DeviceKind::kCuda);
-  CHECK(resolve_device(DeviceKind::kCpu, launcher_of(8), 2) == DeviceKind::kCpu);
-  CHECK_THROWS_AS(resolve_device(DeviceKind::kCuda, launcher_of(1), 0), UserError);
-  CHECK_THROWS_WITH(resolve_device(DeviceKind::kCuda, launcher_of(3), 2),
-                    Catch::Contains("3 ranks") && Catch::Contains("2 visible"));
-  World worker = launcher_of(4);
-  worker.role = World::Role::kWorker;
-  CHECK(resolve_device(DeviceKind::kAuto, worker, 1) == DeviceKind::kCuda);
+  const VisibleGpus two{.count = 2};
+  CHECK_NOTHROW(check_ranks_have_gpus(launcher_of(2), two));
+  CHECK_THROWS_WITH(
+      check_ranks_have_gpus(launcher_of(3), two),
+      Catch::Contains("3 ranks") && Catch::Contains("2 visible") && Catch::Contains("--nproc 2"));
+  CHECK_NOTHROW(check_ranks_have_gpus(worker_of(1, 4), two));
+  CHECK_NOTHROW(check_ranks_have_gpus(worker_of(3, 4), {.count = 1}));
+  CHECK_THROWS_WITH(check_ranks_have_gpus(worker_of(2, 4), two),
+                    Catch::Contains("local rank 2 of 4") && Catch::Contains("2 visible"));
 }
 
 TEST_CASE("ThreadsAreTheFlagThenTheUsersVariableThenAShareOfTheCores") {

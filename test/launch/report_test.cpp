@@ -22,6 +22,17 @@ RankFailure killed(int64_t rank, int64_t ms, int signal) {
 
 const char* kGloo = "[gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4242";
 
+const char* kWatchdog =
+    "[PG ID 0 PG GUID 0 Rank 0] Process group watchdog thread terminated with exception: [Rank 0] "
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
+    "NumelOut=1, Timeout(ms)=600000) ran for 600021 milliseconds before timing out.";
+
+RankFailure aborted(int64_t rank, int64_t ms, const std::string& message) {
+  RankFailure failure = failed(rank, ms, 1, message);
+  failure.signal = SIGABRT;
+  return failure;
+}
+
 }  // namespace
 
 TEST_CASE("TheEarliestFailureIsTheCause") {
@@ -37,11 +48,75 @@ TEST_CASE("AVictimYieldsToACauseSeenLater") {
   CHECK(first_failure({failed(2, 20, 1, kGloo), failed(0, 10, 1, kGloo)}).rank == 0);
 }
 
+TEST_CASE("ARankThatNcclsWatchdogAbortsIsAVictim") {
+  CHECK(is_victim(aborted(0, 20, kWatchdog)));
+  CHECK(waited_in_vain(aborted(0, 20, kWatchdog)));
+  CHECK(first_failure({aborted(0, 20, kWatchdog), failed(1, 900, 3, "bad file")}).rank == 1);
+  const char* lost =
+      "[Rank 0] Process group watchdog thread terminated with exception: NCCL error in: "
+      "NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.28.9";
+  CHECK(is_victim(aborted(0, 20, lost)));
+  CHECK_FALSE(waited_in_vain(aborted(0, 20, lost)));
+}
+
+TEST_CASE("AnAbortThatNoPeerCausedIsACause") {
+  // A CUDA error that the watchdog finds is the rank's own.
+  CHECK_FALSE(is_victim(aborted(0,
+                                20,
+                                "[Rank 0] Process group watchdog thread terminated with exception: "
+                                "CUDA error: an illegal memory access was encountered")));
+  CHECK_FALSE(is_victim(aborted(0, 20, "a bug in a thread: connection reset")));
+  CHECK_FALSE(is_victim(killed(0, 20, SIGABRT)));
+  RankFailure segfault = aborted(0, 20, kWatchdog);
+  segfault.signal = SIGSEGV;
+  CHECK_FALSE(is_victim(segfault));
+}
+
+TEST_CASE("TroubleWithFilesOrMemoryIsNoVictimsWhateverItsWords") {
+  for (const int code : {2, 3, 5, 7, 8}) {
+    CHECK_FALSE(is_victim(failed(0, 0, code, "state.pt: write error: no space left on device")));
+  }
+  CHECK(is_victim(failed(0, 0, 4, "all-reduce failed: write error")));
+}
+
+TEST_CASE("TheReportKeepsTheLineThatNamesNcclsCause") {
+  const RankFailure failure = aborted(
+      1,
+      0,
+      "[Rank 1] Process group watchdog thread terminated with exception: NCCL error in: "
+      "NCCLUtils.cpp:77, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL "
+      "version 2.28.9\nncclSystemError: System call (e.g. socket, malloc) or external library call "
+      "failed or device error. \nLast error:\nNo space left on device (28): /dev/shm/nccl-AbCdEf\n"
+      "Exception raised from checkForNCCLErrorsInternal at ProcessGroupNCCL.cpp:2363 (most recent "
+      "call first):\nframe #0: c10::Error::Error");
+  const std::string text = failure_text(failure, "host", 1);
+  CHECK_THAT(
+      text,
+      Catch::StartsWith("rank 1 (host, pid 4711) died of signal 6 (SIGABRT) before the first "
+                        "iteration: No space left on device (28): /dev/shm/nccl-AbCdEf\n"));
+  CHECK_THAT(text, Catch::Contains("NCCL 2.28.9: unhandled system error"));
+  CHECK_THAT(text, !Catch::Contains("frame") && !Catch::Contains("Exception raised"));
+}
+
+TEST_CASE("ARankThatDidNotComeIsNamedBeforeTheOneThatWaited") {
+  RankFailure behind = failed(1, 0, 0, "");
+  behind.phase = "reading data";
+  behind.iteration = 7;
+  CHECK(
+      vain_wait_text(behind, failed(0, 0, 1, "Timed out waiting 2000ms"), "host") ==
+      "rank 1 (host, pid 4711) is behind, in phase \"reading data\" at iteration 7; rank 0 waited "
+      "for it in vain: Timed out waiting 2000ms");
+}
+
 TEST_CASE("TheWorldsExitCodeIsTheRanksIfItMeansSomething") {
   for (int code = 2; code <= 8; ++code) CHECK(exit_code(failed(0, 0, code, "")) == code);
   CHECK(exit_code(failed(0, 0, 1, "")) == 6);
   CHECK(exit_code(failed(0, 0, 99, "")) == 6);
   CHECK(exit_code(killed(0, 0, SIGSEGV)) == 6);
+  RankFailure by_kernel = killed(0, 0, SIGKILL);
+  CHECK(exit_code(by_kernel) == 6);
+  by_kernel.host_was_short = true;
+  CHECK(exit_code(by_kernel) == 7);
   CHECK(is_restartable(killed(0, 0, SIGSEGV)));
   CHECK(is_restartable(failed(0, 0, 1, "")));
   CHECK_FALSE(is_restartable(failed(0, 0, 3, "")));

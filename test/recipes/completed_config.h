@@ -25,7 +25,7 @@ inline Config completed(const RecipeFacts& facts, int64_t ranks) {
   add_keys<RunKeys>(schema, "");
   facts.add_keys(schema);
   Config config(schema);
-  facts.complete(config, ranks);
+  facts.complete(config, Site{.ranks = ranks});
   return config;
 }
 

@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <optional>
 
+#include "composed_on_cpu.h"
 #include "core/device_reads.h"
 #include "data/options.h"
 #include "spawn_ranks.h"
+#include "tape_graphs.h"
 #include "util/error.h"
 #include "wait_counter.h"
 
@@ -145,6 +147,93 @@ void check_waiting_changes_nothing(const RecipeRow& row, const StepCase& one, do
     const double allowed = is_average ? std::max(tolerance, 1e-6) : tolerance;
     CHECK((a - b).abs().max().item<double>() <= allowed * largest);
   }
+}
+
+namespace {
+
+// The state after training, and everything that was reported.
+struct Trained {
+  NamedTensors state;
+  std::vector<at::Tensor> reported;
+};
+
+Trained trained(Training& training, int64_t iterations) {
+  Trained all;
+  for (int64_t i = 0; i < iterations; ++i) {
+    const StepReport report = training.iterate(i);
+    for (const PhaseReport& phase : report.phases) {
+      for (const at::Tensor& loss : phase.losses) all.reported.push_back(loss);
+      for (const auto& [name, values] : phase.statistics) all.reported.push_back(values);
+      all.reported.push_back(phase.verdict.found);
+    }
+    for (const auto& [name, values] : report.statistics) all.reported.push_back(values.clone());
+  }
+  training.step()->settle();
+  all.state = training.step().state();
+  return all;
+}
+
+bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && at::allclose(a, b, 0, 0, /*equal_nan=*/true);
+}
+
+// What differs between the two, in words; empty: nothing.
+std::string difference(const Trained& a, const Trained& b) {
+  if (a.state.size() != b.state.size() || a.reported.size() != b.reported.size())
+    return "numbers of tensors";
+  std::string all;
+  for (size_t i = 0; i < a.state.size(); ++i) {
+    if (!equal_bits(a.state[i].second, b.state[i].second)) all += " " + a.state[i].first;
+  }
+  for (size_t i = 0; i < a.reported.size(); ++i) {
+    if (!equal_bits(a.reported[i], b.reported[i])) return all + fmt::format(" report {}", i);
+  }
+  return all;
+}
+
+int ranks_with_differences(const RecipeRow& row,
+                           const StepCase& one,
+                           const std::vector<Changes>& precisions,
+                           const Rendezvous& rendezvous,
+                           int64_t iterations) {
+  const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, 60);
+  const AssumeReadsWait on_a_device;
+  const ComposedOnCpu composed;
+  int code = 0;
+  for (Changes extra : precisions) {
+    extra["dist.ddp_mode"] = "flat";
+    const TapeGraphs tapes;
+    extra["train.graphs"] = "off";
+    Training plain(group, row, one, extra);
+    const Trained expected = trained(plain, iterations);
+    extra["train.graphs"] = "on";
+    Training recorded(group, row, one, extra);
+    const std::string differing = difference(expected, trained(recorded, iterations));
+    const bool replayed = TapeGraphs::replayed() > TapeGraphs::recorded();
+    if (differing.empty() && replayed) continue;
+    std::fprintf(stderr,
+                 "%s, %s: %s, %s differ\n",
+                 one.name.c_str(),
+                 extra.at("precision.amp").get<std::string>().c_str(),
+                 replayed ? "replayed" : "nothing was replayed",
+                 differing.c_str());
+    code = 1;
+  }
+  return code;
+}
+
+}  // namespace
+
+void check_graphs_change_nothing(const RecipeRow& row,
+                                 const StepCase& one,
+                                 const std::vector<Changes>& precisions,
+                                 int64_t ranks,
+                                 int64_t iterations) {
+  CAPTURE(one.name, ranks);
+  const auto check = [&](const Rendezvous& rendezvous) {
+    return ranks_with_differences(row, one, precisions, rendezvous, iterations);
+  };
+  CHECK((ranks == 1 ? check({}) : failed_ranks(ranks, check)) == 0);
 }
 
 }  // namespace gantrain

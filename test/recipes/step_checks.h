@@ -33,4 +33,14 @@ std::vector<std::map<std::string, Json>> all_amp();
 // smaller.
 void check_waiting_changes_nothing(const RecipeRow& row, const StepCase& one, double tolerance);
 
+// Trains `iterations` under AssumeReadsWait, once as phases are and once with phases that are
+// recorded and replayed (TapeGraphs, train.graphs=on), in each of these settings of precision.*.
+// Fails where a bit of the state or of what an iteration reports differs, or where nothing was
+// replayed. On 2 ranks it is to be called before LibTorch is.
+void check_graphs_change_nothing(const RecipeRow& row,
+                                 const StepCase& one,
+                                 const std::vector<std::map<std::string, Json>>& precisions,
+                                 int64_t ranks,
+                                 int64_t iterations);
+
 }  // namespace gantrain

@@ -4,10 +4,17 @@
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 unset GANTRAIN_CUDA
 mkdir -p "$tmp/project/scripts" "$tmp/torch/lib" && cd "$tmp/project"
-cp "$root"/scripts/{setup,build,run}.sh scripts/
+cp "$root"/scripts/{setup,setup_cuda,build,run}.sh "$root/scripts/wheels.txt" scripts/
+# A GPU, and a network to fetch its libraries by, are files here.
+cat >>scripts/setup_cuda.sh <<'END'
+has_gpu() { [ -e "${BASH_SOURCE[0]%/*}/../gpu" ]; }
+setup_cuda() { [ ! -e "$GANTRAIN_ROOT/offline" ] || die 4 "a wheel could not be downloaded"; }
+cuda_options() { :; }
+END
 export GANTRAIN_LIBTORCH=$tmp/torch
 : >"$tmp/torch/lib/libtorch_cpu.so"
-mkdir app lib presets
+mkdir -p app/cuda lib presets
+echo 'int cuda() { return 0; }' >app/cuda/cuda.cpp
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(dummy LANGUAGES CXX)
@@ -15,6 +22,9 @@ set(GANTRAIN_CUDA OFF CACHE STRING "")
 file(GLOB sources CONFIGURE_DEPENDS app/*.cpp)
 add_executable(gantrain ${sources})
 add_custom_target(gantrain_program DEPENDS gantrain)
+if(GANTRAIN_CUDA STREQUAL "ON")
+  add_library(gantrain_cuda SHARED app/cuda/cuda.cpp)
+endif()
 END
 cat >app/main.cpp <<'END'
 #include <cstdio>
@@ -45,10 +55,27 @@ sed -i '$d' app/main.cpp
 expect "mended" "two 1" "$(run)"
 
 expect "CUDA was not asked for" OFF "$(head -n 1 build/.built)"
-[ -e /dev/nvidia0 ] || {
-  GANTRAIN_CUDA=AUTO scripts/build.sh release >/dev/null
-  expect "configured with CUDA, it stays so" AUTO "$(run >/dev/null; head -n 1 build/.built)"
-}
+GANTRAIN_CUDA=AUTO scripts/build.sh release >/dev/null
+expect "configured with CUDA, it stays so" AUTO "$(run >/dev/null; head -n 1 build/.built)"
+
+touch gpu
+expect "a GPU has appeared: the CUDA library is built" "two 1 ON" \
+  "$(run | tr '\n' ' ' && [ -e build/libgantrain_cuda.so ] && head -n 1 build/.built)"
+expect "the second start with a GPU is silent" "two 1" "$(run)$(cat "$tmp/said")"
+rm build/libgantrain_cuda.so
+expect "without its CUDA library it is not up to date" yes "$(run >/dev/null; [ -e build/libgantrain_cuda.so ] && echo yes)"
+rm gpu
+expect "the GPU is gone: what is built serves" "two 1" "$(run)$(cat "$tmp/said")"
+touch gpu offline
+rm -r build
+code=0; said=$(run) || code=$?
+expect "a GPU and no CUDA library to be had: nothing runs on the CPU in its place" " 4" "$said $code"
+expect "it says what to do" "gantrain: without this no GPU can be used; GANTRAIN_CUDA=OFF builds for CPUs alone" \
+  "$(tail -n 1 "$tmp/said")"
+expect "told so, it builds for CPUs" "two 1 OFF" "$(GANTRAIN_CUDA=OFF run | tr '\n' ' ' && head -n 1 build/.built)"
+rm gpu offline
+code=0; GANTRAIN_CUDA=yes run || code=$?
+expect "another word than AUTO, ON, OFF: exit code" 2 "$code"
 
 milliseconds() { # the fastest of five
   local start

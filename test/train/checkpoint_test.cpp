@@ -25,10 +25,13 @@ TEST_CASE("TheNewestStateComesBackWithItsCounters") {
   const TemporaryFolder run;
   const Config config = toy_config();
   save_state(run / "state-000001.pt", some_state(1), at_images(1000), config);
-  save_state(run / "state-000002.pt", some_state(2), at_images(2000), config);
+  Counters last = at_images(2000);
+  last.micro_batch = 16;
+  save_state(run / "state-000002.pt", some_state(2), last, config);
   const NamedTensors state = some_state(0);
   Counters counters;
   CHECK(load_newest(run.path(), state, counters, config, "") == run / "state-000002.pt");
+  CHECK(counters.micro_batch == 16);
   CHECK(counters.images_seen == 2000);
   CHECK(counters.iteration == 250);
   CHECK(counters.seconds == 2.5);
@@ -58,7 +61,8 @@ TEST_CASE("AnotherConfigurationIsRefusedByKeyUnlessForced") {
   save_state(run / "state-000001.pt", some_state(1), at_images(1000), toy_config());
   const NamedTensors state = some_state(0);
   Counters counters;
-  const Config other = toy_config({{"G.sgd.lr", 0.5}, {"train.kimg", 7}, {"data.workers", 3}});
+  const Config other = toy_config(
+      {{"G.sgd.lr", 0.5}, {"train.kimg", 7}, {"train.graphs", "off"}, {"data.workers", 3}});
   CHECK_THROWS_WITH(load_newest(run.path(), state, counters, other, ""),
                     Catch::Contains("G.sgd.lr 0.01 -> 0.5") &&
                         Catch::Contains("--force G.sgd.lr") && !Catch::Contains("kimg 0.08"));

@@ -11,6 +11,7 @@
 #include "toy_recipe.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/text.h"
 
 using namespace gantrain;
 
@@ -88,4 +89,46 @@ TEST_CASE("StepsThatAreLeftOutAreCountedAndTheirLossesNotReportedWhereverTheVerd
   CHECK(row["Loss/G/loss"]["num"] == 3);
   CHECK(row["Gradients/D/norm"]["num"] == 4);
   CHECK(row_of_a_run_with_a_bad_step(true).dump(1) == row.dump(1));
+}
+
+namespace {
+
+// A device's memory whose peak is the sum of what a test has added since restart().
+class ToldMemory final : public DeviceMemory {
+ public:
+  MemoryPeaks peaks() const override { return {gib << 30, (gib + 2) << 30}; }
+  void restart() override { gib = 0; }
+  int64_t usable() const override { return 0; }
+  void give_back() override {}
+  int64_t gib = 0;
+};
+
+}  // namespace
+
+TEST_CASE("EachTickReportsThePeaksOfItsOwnDeviceMemory") {
+  const TemporaryFolder folder;
+  const auto memory = std::make_shared<ToldMemory>();
+  Reporter reporter(join_on_cpu(), 1000, 0, memory);
+  reporter.open(folder.path(), 0);
+  memory->gib = 50;  // of the set-up
+  reporter.start();
+  for (const int64_t gib : {3, 1}) {
+    memory->gib = gib;
+    reporter.tick({64, 1, 1, 0.5});
+  }
+  reporter.finish();
+  const std::vector<std::string> rows = split(trim(read_file(folder / "stats.jsonl")), '\n');
+  REQUIRE(rows.size() == 2);
+  CHECK(Json::parse(rows[0])["Resources/peak_gpu_mem_gb"]["mean"] == 3);
+  CHECK(Json::parse(rows[0])["Resources/peak_gpu_mem_reserved_gb"]["mean"] == 5);
+  CHECK(Json::parse(rows[1])["Resources/peak_gpu_mem_gb"]["mean"] == 1);
+}
+
+TEST_CASE("OnACpuNoDeviceMemoryIsReported") {
+  const TemporaryFolder folder;
+  CHECK(memory_of(at::kCPU) == nullptr);
+  Reporter reporter(join_on_cpu(), 1000, 0, memory_of(at::kCPU));
+  reporter.open(folder.path(), 0);
+  reporter.tick({64, 1, 1, 0.5});
+  CHECK_FALSE(Json::parse(read_file(folder / "stats.jsonl")).contains("Resources/peak_gpu_mem_gb"));
 }

@@ -2,10 +2,13 @@
 #include "train/step_bench.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "spawn_ranks.h"
 #include "temporary_folder.h"
 #include "toy_recipe.h"
+#include "train/step_bench_gpu.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -53,4 +56,28 @@ TEST_CASE("ExposedIsWhatTheRankThatCameLastWaits") {
   const Communication c = communication_of({first, second});
   CHECK(c.exposed == Approx((0.1 + 0.1 + 0.2) / 2));
   CHECK(c.skew == Approx((0.2 + 0.1 + 0.0) / 2));
+}
+
+// A row is a sample of a long run, so it holds every phase as often as that does.
+TEST_CASE("RowsOfIterationsAreWholeRoundsFromTheFirstOn") {
+  constexpr int64_t kRound = 4;
+  std::vector<std::vector<int64_t>> rows;
+  StepTimes times;
+  const auto iterate = [&](int64_t i) {
+    if (i == 0) rows.emplace_back();
+    rows.back().push_back(i);
+    if (rows.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  time_unwatched(times, iterate, kRound, at::kCPU, {.rows = 2, .seconds = 0.015});
+  REQUIRE(rows.size() == 2 + 2);
+  for (const auto& row : rows) {
+    CHECK(row.size() % kRound == 0);
+    for (size_t i = 0; i < row.size(); ++i) CHECK(row[i] == static_cast<int64_t>(i));
+  }
+  CHECK(rows[0].size() == kRound);
+  CHECK(rows[1].size() == kRound);
+  CHECK(rows[2].size() == rows[3].size());
+  REQUIRE(times.unwatched.size() == 2);
+  for (const double seconds : times.unwatched) CHECK(seconds >= 0.001);
+  CHECK(times.mean_iteration() == Approx((times.unwatched[0] + times.unwatched[1]) / 2));
 }

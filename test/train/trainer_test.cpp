@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <map>
 
+#include "core/device_waits.h"
 #include "core/tensors.h"
 #include "temporary_folder.h"
 #include "tensor_checks.h"
@@ -93,4 +95,54 @@ TEST_CASE("TheSeedChangesTheResult") {
   run(folder / "a");
   run(folder / "b", {{"train.seed", 1}});
   CHECK(weights_of(folder / "a") != weights_of(folder / "b"));
+}
+
+namespace {
+
+bool waits_are_errors = false;
+
+// What the trainer says that it does, and whether a wait would be an error then. The CPU plays a
+// device that the host can wait for.
+std::vector<std::pair<std::string, bool>> watched(const fs::path& folder, bool sync_debug) {
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  set_wait_errors(c10::DeviceType::CPU, [](bool on) { waits_are_errors = on; });
+  const Config config = toy_config({{"run.run_dir", folder.string()},
+                                    {"samples.every", 0.024},
+                                    {"train.sync_debug", sync_debug}});
+  TrainSetup setup{
+      config, {}, BackendKind::kGloo, at::kCPU, toy_row(), "test", "", {}, {}, nullptr};
+  std::vector<std::pair<std::string, bool>> seen;
+  setup.callbacks.phase = [&](const std::string& name) {
+    seen.emplace_back(name, waits_are_errors);
+  };
+  const Exit end = train(setup);
+  set_wait_errors(c10::DeviceType::CPU, nullptr);
+  CHECK(end == Exit::kDone);
+  CHECK_FALSE(waits_are_errors);
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("UnderSyncDebugIterationsMayNotWaitAndTicksSavesAndSamplesMay") {
+  const TemporaryFolder folder;
+  std::map<std::string, std::vector<bool>> on;
+  for (const auto& [name, error] : watched(folder / "watched", true)) on[name].push_back(error);
+  REQUIRE(on.count("D backward") == 1);
+  for (const char* inside : {"loading data", "D forward", "D backward"}) {
+    std::vector<bool>& all = on.at(inside);
+    CAPTURE(inside);
+    REQUIRE(all.size() == 10);
+    CHECK_FALSE(all.front());
+    CHECK(std::count(all.begin() + 1, all.end(), true) == 9);
+  }
+  for (const char* outside : {"tick", "saving", "samples", "comparing ranks"}) {
+    CAPTURE(outside);
+    REQUIRE_FALSE(on.at(outside).empty());
+    CHECK(std::count(on.at(outside).begin(), on.at(outside).end(), true) == 0);
+  }
+  for (const auto& [name, error] : watched(folder / "not watched", false)) {
+    CAPTURE(name);
+    CHECK_FALSE(error);
+  }
 }

@@ -21,8 +21,8 @@ const std::vector<ScheduleRow>& schedules() {
   return table;
 }
 
-std::vector<std::string> complete(Config& config, int64_t ranks) {
-  return choose_schedule(config, ranks, schedules());
+std::vector<std::string> complete(Config& config, const Site& site) {
+  return choose_schedule(config, site.ranks, schedules());
 }
 
 bool wants_labels(const Config& config) { return config.get("stylegan1.conditional").get<bool>(); }

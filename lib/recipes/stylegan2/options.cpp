@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gan/precision_options.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -18,19 +19,27 @@ void check_resolution(int64_t resolution) {
        resolution);
 }
 
-// Sets a key unless the user has set it; the key's value afterwards is the one that counts.
+// Sets keys; a key's value afterwards is the one that counts.
 class Chooser {
  public:
   Chooser(Config& config, std::string why) : config_(config), why_(std::move(why)) {}
 
+  // Unless the user has set it.
   void choose(const std::string& key, const Json& value) {
-    if (config_.given(key) || starts_with(config_.origin(key), "auto")) return;
-    config_.set(key, value, why_);
-    said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
+    if (!config_.given(key)) set(key, value);
+  }
+  // Unless a preset or the user has set it.
+  void choose_default(const std::string& key, const Json& value) {
+    if (config_.origin(key) == "default") set(key, value);
   }
   const std::string& said() const { return said_; }
 
  private:
+  void set(const std::string& key, const Json& value) {
+    config_.set(key, value, why_);
+    said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
+  }
+
   Config& config_;
   std::string why_;
   std::string said_;
@@ -80,14 +89,53 @@ void choose_transforms(Config& config, const std::string& pipe) {
   });
 }
 
-std::vector<std::string> complete(Config& config, int64_t ranks) {
+// What the reference code does on GPUs and only there: fp16 in the highest resolutions. --amp alone
+// means that too, since the recipe has such blocks; --amp=fp16 and bf16 ask for autocast.
+void choose_half_blocks(Config& config, Chooser& on_gpu) {
+  if (config.get("stylegan2.num_fp16_res") == 0 || config.get("train.dtype") == "float64") return;
+  const auto precision = config.read<PrecisionOptions>("precision.");
+  const bool amp_is_free = config.origin("precision.amp") == "default";
+  const bool mode_is_free = config.origin("precision.mode") == "default";
+  if (mode_is_free && (amp_is_free || precision.amp == Amp::kAuto))
+    on_gpu.choose_default("precision.mode", "blocks");
+  if (amp_is_free && (mode_is_free || precision.mode == PrecisionMode::kBlocks))
+    on_gpu.choose_default("precision.amp", "fp16");
+}
+
+// The values of the reference code that depend on the device.
+std::string choose_for_gpu(Config& config) {
+  Chooser on_gpu(config, "auto (GPU)");
+  choose_half_blocks(config, on_gpu);
+  on_gpu.choose_default("data.workers", 3);
+  return on_gpu.said();
+}
+
+// Cuts a rank's batch into parts of at most stylegan2.max_micro_batch. A GPU takes all of it at
+// once where that fits, unless the user has set this limit.
+void choose_micro_batch(Config& config, const Site& site, int64_t batch) {
+  const auto options = config.read<Options>("");
+  const bool asked = config.given("train.micro_batch") || config.given("train.accumulate");
+  const int64_t of_rank = batch / site.ranks;
+  const bool small = !options.max_micro_batch || of_rank <= *options.max_micro_batch;
+  if (asked || small || batch % site.ranks != 0) return;
+  if (site.on_gpu && !config.given("stylegan2.max_micro_batch")) {
+    config.set("train.micro_batch",
+               "auto",
+               fmt::format("auto (GPU: all {} images of a rank, where they fit)", of_rank));
+    return;
+  }
+  const int64_t part = largest_part(of_rank, *options.max_micro_batch, options.mbstd_group);
+  config.set("train.micro_batch", part, fmt::format("auto ({} images of a rank)", of_rank));
+}
+
+std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const auto resolution = integer(config, "data.resolution");
   if (config.get("stylegan2.automatic").get<bool>()) {
-    const std::string said = choose_sizes(config, resolution, ranks);
+    const std::string said = choose_sizes(config, resolution, site.ranks);
     if (!said.empty())
       lines.push_back(
-          fmt::format("auto    for {} pixels and {} ranks: {}", resolution, ranks, said));
+          fmt::format("auto    for {} pixels and {} ranks: {}", resolution, site.ranks, said));
   }
   const int64_t batch = integer(config, "train.batch");
   if (config.get("stylegan2.gamma") == "auto") {
@@ -98,14 +146,10 @@ std::vector<std::string> complete(Config& config, int64_t ranks) {
     lines.push_back(fmt::format(
         "auto    stylegan2.gamma {} = {}: try twice and half of it too", number(gamma), rule));
   }
-  const auto options = config.read<Options>("");
-  choose_transforms(config, options.ada.pipe);
-  const bool free = !config.given("train.micro_batch") && !config.given("train.accumulate");
-  if (options.max_micro_batch && free && batch % ranks == 0 &&
-      batch / ranks > *options.max_micro_batch) {
-    const int64_t part = largest_part(batch / ranks, *options.max_micro_batch, options.mbstd_group);
-    config.set("train.micro_batch", part, fmt::format("auto ({} images of a rank)", batch / ranks));
-  }
+  choose_transforms(config, text_of(config.get("ada.pipe")));
+  choose_micro_batch(config, site, batch);
+  const std::string said = site.on_gpu ? choose_for_gpu(config) : "";
+  if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
   return lines;
 }
 

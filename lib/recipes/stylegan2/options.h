@@ -130,7 +130,8 @@ void fields(Options& o, Field&& field) {
   field("stylegan2.max_micro_batch",
         o.max_micro_batch,
         at_least(1),
-        "more images of a rank than these are accumulated, unless train.micro_batch is given");
+        "on a CPU more images of a rank than these are accumulated, unless train.micro_batch is "
+        "given");
   field("ada", o.ada, "adaptive discriminator augmentation");
   field("augment", o.augment, "its transforms");
   field("G", o.G, "generator");
@@ -140,7 +141,8 @@ void fields(Options& o, Field&& field) {
 // The facts of this recipe. Its networks can be built for powers of two from 8 to 1024 pixels. Its
 // automatic values are gamma; with stylegan2.automatic the values that the code of Karras et al.
 // 2020b chooses in its `auto` configuration; the transforms that the augmentation's pipe has; the
-// micro-batch.
+// micro-batch; and on GPUs, as in that code, half-precision blocks (precision.amp, precision.mode)
+// and the loading threads (data.workers).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan2

@@ -59,3 +59,26 @@ TEST_CASE("WaitingChangesNothingWhereStepsAreLeftOut") {
     check_waiting_changes_nothing(dcgan::row(), high, 0);
   }
 }
+
+namespace {
+
+// A learning rate and a half-life that change in every iteration, accumulation, both optimizers.
+std::vector<StepCase> moving_cases() {
+  const Json ramp = {{"from", 0.001}, {"to", 0.0001}, {"kimg", 0.05}};
+  std::vector<StepCase> all = cases();
+  all.push_back(one("accumulated", {{"train.micro_batch", 4}, {"G.adam.lr", ramp}}));
+  all.push_back(one("rmsprop", {{"G.optimizer", "rmsprop"}, {"ema.half_life", 1}}));
+  all.push_back(one("betas", {{"D.adam.beta1", {{"from", 0.1}, {"to", 0.5}, {"kimg", 0.05}}}}));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("GraphsChangeNothingOnTwoRanks") {
+  check_graphs_change_nothing(dcgan::row(), cases().front(), all_amp(), 2, 8);
+}
+
+TEST_CASE("GraphsChangeNothing") {
+  for (const StepCase& each : moving_cases())
+    check_graphs_change_nothing(dcgan::row(), each, all_amp(), 1, 8);
+}

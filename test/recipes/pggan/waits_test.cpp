@@ -59,3 +59,12 @@ TEST_CASE("WaitingChangesNoMoreThanRoundingInAFade") {
   fading.changes["G.optimizer"] = fading.changes["D.optimizer"] = "sgd";
   check_waiting_changes_nothing(pggan::row(), fading, 1e-5);
 }
+
+TEST_CASE("GraphsChangeNothingOnTwoRanks") {
+  check_graphs_change_nothing(pggan::row(), cases().front(), all_amp(), 2, 8);
+}
+
+TEST_CASE("GraphsChangeNothing") {
+  for (const StepCase& each : cases())
+    check_graphs_change_nothing(pggan::row(), each, all_amp(), 1, 8);
+}

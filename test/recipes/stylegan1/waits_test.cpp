@@ -72,3 +72,12 @@ TEST_CASE("WaitingChangesNoMoreThanRoundingInFadesAndWhereStylesAreMixed") {
     check_waiting_changes_nothing(stylegan1::row(), each, 1e-5);
   }
 }
+
+TEST_CASE("GraphsChangeNothingOnTwoRanks") {
+  check_graphs_change_nothing(stylegan1::row(), cases().front(), all_amp(), 2, 8);
+}
+
+TEST_CASE("GraphsChangeNothing") {
+  for (const StepCase& each : cases())
+    check_graphs_change_nothing(stylegan1::row(), each, all_amp(), 1, 8);
+}

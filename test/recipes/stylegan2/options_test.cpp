@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "data/options.h"
+#include "gan/precision_options.h"
 #include "train/options.h"
 #include "util/error.h"
 
@@ -16,15 +17,20 @@ Config config_of(const std::map<std::string, Json>& values, const std::string& o
   add_keys<TrainOptions>(schema, "train.");
   add_keys<DataOptions>(schema, "data.");
   add_keys<EmaOptions>(schema, "ema.");
+  add_keys<PrecisionOptions>(schema, "precision.");
   stylegan2::facts().add_keys(schema);
   Config config(schema);
   for (const auto& [key, value] : values) config.set(key, value, origin);
   return config;
 }
 
+std::vector<std::string> complete(Config& config, const Site& site) {
+  return stylegan2::facts().complete(config, site);
+}
+
 Config automatic(int64_t resolution, int64_t ranks) {
   Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", resolution}});
-  stylegan2::facts().complete(config, ranks);
+  complete(config, {.ranks = ranks});
   return config;
 }
 
@@ -74,7 +80,7 @@ TEST_CASE("WhatTheUserGaveIsNotChosen") {
   Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 64}});
   config.set("train.batch", 24, "flag --batch");
   config.set("G.adam.lr", 0.001, "flag --set");
-  const std::vector<std::string> said = stylegan2::facts().complete(config, 2);
+  const std::vector<std::string> said = complete(config, {.ranks = 2});
   CHECK(value(config, "train.batch") == 24);
   CHECK(value(config, "G.adam.lr") == 0.001);
   CHECK(value(config, "D.adam.lr") == 0.0025);
@@ -93,14 +99,97 @@ TEST_CASE("FewerRanksAccumulateThePapersBatch") {
                                {"stylegan2.gamma", 1},
                                {"stylegan2.mbstd_group", 8},
                                {"stylegan2.max_micro_batch", 8}});
-    stylegan2::facts().complete(config, ranks);
+    complete(config, {.ranks = ranks});
     CAPTURE(ranks);
     const Json chosen = config.get("train.micro_batch");
     CHECK((chosen == "auto" ? 64 / ranks : chosen.get<int64_t>()) == expected);
   }
   Config three = config_of({{"train.batch", 36}, {"stylegan2.max_micro_batch", 8}});
-  stylegan2::facts().complete(three, 3);
+  complete(three, {.ranks = 3});
   CHECK(three.get("train.micro_batch") == 4);
+}
+
+// The reference code: --cfg=paper256 with the options that its users leave alone.
+TEST_CASE("OnAGpuTheRecipeComputesAsTheReferenceDoes") {
+  for (const int64_t ranks : {1, 8}) {
+    CAPTURE(ranks);
+    Config config = config_of({{"train.batch", 64},
+                               {"stylegan2.gamma", 1},
+                               {"stylegan2.mbstd_group", 8},
+                               {"stylegan2.max_micro_batch", 8}},
+                              "preset p");
+    const Config before = config;
+    const std::vector<std::string> said = complete(config, {.ranks = ranks, .on_gpu = true});
+    const auto precision = config.read<PrecisionOptions>("precision.");
+    CHECK(compute_type(precision, /*on_gpu=*/true) == ComputeType::kFloat16);
+    CHECK(precision.mode == PrecisionMode::kBlocks);
+    CHECK_FALSE(scales_dynamically(precision));
+    CHECK_FALSE(precision.tf32);
+    const auto options = config.read<stylegan2::Options>("");
+    CHECK(options.num_fp16_res == 4);
+    CHECK(options.conv_clamp == 256);
+    CHECK(config.get("data.workers") == 3);
+    CHECK(config.get("train.micro_batch") == "auto");
+    for (const char* key : {"precision.amp", "precision.mode", "data.workers"})
+      CHECK(config.origin(key) == "auto (GPU)");
+    REQUIRE(said.size() == 1);
+    CHECK(said[0] == "auto    on a GPU: precision.mode blocks, precision.amp fp16, data.workers 3");
+
+    Config on_cpu = before;
+    CHECK(complete(on_cpu, {.ranks = ranks}).empty());
+    const std::vector<Difference> chosen = differences(before, on_cpu);
+    CHECK(chosen.size() == (ranks == 1 ? 1 : 0));
+    for (const Difference& one : chosen) CHECK(one.key == "train.micro_batch");
+    for (const char* key : {"precision.amp", "precision.mode", "data.workers"})
+      CHECK(on_cpu.origin(key) == "default");
+  }
+}
+
+TEST_CASE("AGpuTakesARanksWholeBatchUnlessTheUserLimitsIt") {
+  const auto micro_batch = [](const std::map<std::string, Json>& given) {
+    Config config = config_of({{"train.batch", 64}, {"stylegan2.max_micro_batch", 8}}, "preset p");
+    for (const auto& [key, value] : given) config.set(key, value, "flag --set");
+    complete(config, {.ranks = 2, .on_gpu = true});
+    return std::pair(config.get("train.micro_batch"), config.origin("train.micro_batch"));
+  };
+  using Pair = std::pair<Json, std::string>;
+  CHECK(micro_batch({}) == Pair("auto", "auto (GPU: all 32 images of a rank, where they fit)"));
+  CHECK(micro_batch({{"train.micro_batch", 16}}) == Pair(16, "flag --set"));
+  CHECK(micro_batch({{"train.accumulate", 2}}) == Pair("auto", "default"));
+  CHECK(micro_batch({{"stylegan2.max_micro_batch", 16}}) == Pair(16, "auto (32 images of a rank)"));
+}
+
+TEST_CASE("HalfBlocksOnAGpuFollowWhatTheUserAskedFor") {
+  struct Row {
+    std::map<std::string, Json> given;
+    std::string amp, mode;
+  };
+  const std::vector<Row> table = {
+      {{}, "fp16", "blocks"},
+      {{{"precision.amp", "off"}}, "off", "autocast"},
+      {{{"precision.amp", "auto"}}, "auto", "blocks"},
+      {{{"precision.amp", "fp16"}}, "fp16", "autocast"},
+      {{{"precision.amp", "bf16"}}, "bf16", "autocast"},
+      {{{"precision.mode", "blocks"}}, "fp16", "blocks"},
+      {{{"precision.mode", "autocast"}}, "off", "autocast"},
+      {{{"precision.amp", "auto"}, {"precision.mode", "autocast"}}, "auto", "autocast"},
+      {{{"stylegan2.num_fp16_res", 0}}, "off", "autocast"},
+      {{{"train.dtype", "float64"}}, "off", "autocast"},
+  };
+  for (const Row& row : table) {
+    Config config = config_of(row.given, "flag --set");
+    complete(config, {.on_gpu = true});
+    CAPTURE(Json(row.given).dump());
+    CHECK(config.get("precision.amp") == row.amp);
+    CHECK(config.get("precision.mode") == row.mode);
+    CHECK_NOTHROW(check_options(config.read<PrecisionOptions>("precision."),
+                                stylegan2::facts(),
+                                config.get("train.dtype") == "float64"));
+  }
+  Config by_preset = config_of({{"precision.amp", "off"}}, "preset stylegan2-tiny");
+  complete(by_preset, {.on_gpu = true});
+  CHECK(by_preset.get("precision.amp") == "off");
+  CHECK(by_preset.get("precision.mode") == "autocast");
 }
 
 TEST_CASE("SizesThatNoNetworkHasAreRefused") {
@@ -108,5 +197,5 @@ TEST_CASE("SizesThatNoNetworkHasAreRefused") {
   for (const int64_t bad : {4, 48, 2048})
     CHECK_THROWS_AS(stylegan2::facts().check_resolution(bad), UserError);
   Config config = config_of({{"ada.pipe", "bgx"}});
-  CHECK_THROWS_WITH(stylegan2::facts().complete(config, 1), Catch::Contains("bgx"));
+  CHECK_THROWS_WITH(complete(config, {.ranks = 1}), Catch::Contains("bgx"));
 }

@@ -71,3 +71,27 @@ TEST_CASE("WaitingChangesNoMoreThanRoundingWithMixingAndAugmentation") {
     check_waiting_changes_nothing(stylegan2::row(), each, 1e-5);
   }
 }
+
+namespace {
+
+// Every phase is due often enough to be replayed, and what can move in a run moves.
+std::vector<StepCase> moving_cases() {
+  std::vector<StepCase> all = cases();
+  for (StepCase& each : all) {
+    each.changes["stylegan2.g_interval"] = each.changes["stylegan2.d_interval"] = 2;
+    each.changes["stylegan2.gamma"] = {{"from", 2}, {"to", 1}, {"kimg", 0.1}};
+    each.changes["stylegan2.mixing"] = 0.5;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("GraphsChangeNothingOnTwoRanks") {
+  check_graphs_change_nothing(stylegan2::row(), moving_cases().back(), precisions(), 2, 12);
+}
+
+TEST_CASE("GraphsChangeNothing") {
+  for (const StepCase& each : moving_cases())
+    check_graphs_change_nothing(stylegan2::row(), each, precisions(), 1, 12);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench_ops_cases.h"
+
+#include <torch/torch.h>
+
+#include "ops/adam.h"
+#include "ops/bias_act.h"
+#include "ops/device_kernels.h"
+#include "ops/draws.h"
+#include "ops/kernels.h"
+#include "ops/minibatch_std.h"
+#include "ops/modulated_act.h"
+#include "ops/upfirdn2d.h"
+#include "util/hash.h"
+
+namespace gantrain {
+
+namespace {
+
+using at::Tensor;
+using Run = std::function<void()>;
+
+// Tensors as the request has them.
+class Makes {
+ public:
+  Makes(const BenchOpsRequest& request, at::Device device)
+      : options_(at::TensorOptions().dtype(at::kFloat).device(device)),
+        type_(type_of(request.dtype)),
+        layout_(request.layout == "channels-last" ? at::MemoryFormat::ChannelsLast
+                                                  : at::MemoryFormat::Contiguous) {}
+
+  // A feature map whose gradient is asked for.
+  Tensor maps(at::IntArrayRef sizes) const {
+    return torch::randn(sizes, options_).to(type_).contiguous(layout_).requires_grad_();
+  }
+  // Weights are float32, whatever the feature maps are.
+  Tensor weights(at::IntArrayRef sizes) const {
+    return torch::randn(sizes, options_).requires_grad_();
+  }
+  const at::TensorOptions& options() const { return options_; }  // of float32 tensors
+
+ private:
+  static at::ScalarType type_of(const std::string& name) {
+    return name == "float16" ? at::kHalf : name == "bfloat16" ? at::kBFloat16 : at::kFloat;
+  }
+
+  at::TensorOptions options_;
+  at::ScalarType type_;
+  at::MemoryFormat layout_;
+};
+
+double size_of(const Tensor& t) { return static_cast<double>(t.nbytes()); }
+
+Run without_graph(std::function<Tensor()> forward) {
+  return [forward = std::move(forward)] {
+    const torch::NoGradGuard no_graph;
+    forward();
+  };
+}
+
+Run with_reference(Run run) {
+  return [run = std::move(run)] {
+    const WithKernels composed(KernelSet::kRef);
+    run();
+  };
+}
+
+// The arithmetic of an operator that is differentiable.
+struct Differentiable {
+  std::string name;
+  std::vector<Tensor> inputs;  // whose gradients are asked for
+  std::function<Tensor()> forward;
+  double forward_bytes = 0;
+  double backward_bytes = 0;
+};
+
+void add(std::vector<OpCase>& cases, const Differentiable& op) {
+  const Run forward = without_graph(op.forward);
+  const auto gradient = std::make_shared<Tensor>();
+  const Run both = [op, gradient] {
+    const Tensor y = op.forward();
+    if (!gradient->defined()) *gradient = torch::randn_like(y);
+    torch::autograd::grad({y}, op.inputs, {*gradient});
+  };
+  cases.push_back({op.name + " forward", forward, with_reference(forward), op.forward_bytes});
+  cases.push_back({op.name + " forward + backward",
+                   both,
+                   with_reference(both),
+                   op.forward_bytes + op.backward_bytes});
+}
+
+void add_activations(std::vector<OpCase>& cases, const BenchOpsRequest& r, const Makes& make) {
+  const Tensor x = make.maps({r.batch, r.channels, r.pixels, r.pixels});
+  const Tensor bias = make.weights({r.channels});
+  const double bytes = size_of(x);
+  const BiasAct lrelu{.act = Activation::kLrelu};
+  // Backward: the gradient and the saved result are read, the new gradient is written.
+  add(cases,
+      {"bias_act", {x, bias}, [=] { return bias_act(x, bias, lrelu); }, 2 * bytes, 3 * bytes});
+  ModulatedAct terms;
+  terms.d = make.weights({r.batch, r.channels});
+  terms.noise = torch::randn({1, 1, r.pixels, r.pixels}, make.options());
+  terms.strength = make.weights({});
+  terms.bias = bias;
+  // Backward: the gradient, the convolution's result and the saved result are read.
+  add(cases,
+      {"modulated epilogue",
+       {x, terms.d, terms.strength, bias},
+       [=] { return modulated_act(x, terms, lrelu); },
+       2 * bytes,
+       4 * bytes});
+  // The result is a copy with one channel more; backward reads gradient and input.
+  add(cases, {"minibatch std", {x}, [=] { return minibatch_std(x, 4); }, 2 * bytes, 3 * bytes});
+}
+
+void add_resampling(std::vector<OpCase>& cases, const BenchOpsRequest& r, const Makes& make) {
+  const Tensor x = make.maps({r.batch, r.channels, r.pixels, r.pixels});
+  const Tensor half = make.maps({r.batch, r.channels, r.pixels / 2, r.pixels / 2});
+  const Tensor f = setup_filter(std::vector<double>{1, 3, 3, 1}).to(make.options().device());
+  const double large = size_of(x), small = size_of(half);
+  const auto add_one = [&](const char* name, const Tensor& in, auto forward, double bytes) {
+    add(cases, {name, {in}, [=] { return forward(in); }, bytes, bytes});
+  };
+  add_one(
+      "upfirdn2d", x, [f](const Tensor& t) { return filter2d(t, f); }, 2 * large);
+  add_one(
+      "upfirdn2d up 2", half, [f](const Tensor& t) { return upsample2d(t, f); }, large + small);
+  add_one(
+      "upfirdn2d down 2", x, [f](const Tensor& t) { return downsample2d(t, f); }, large + small);
+}
+
+// Tensors of a network's sizes with as many numbers as the activations.
+struct Weights {
+  std::vector<Tensor> values, gradients, first, second, steps, average;
+};
+
+void add_updates(std::vector<OpCase>& cases, const BenchOpsRequest& r, const Makes& made) {
+  constexpr int64_t kTensors = 16;
+  const auto w = std::make_shared<Weights>();
+  double bytes = 0;
+  for (int64_t i = 0; i < kTensors; ++i) {
+    const auto make = [&] {
+      return torch::rand({r.batch, r.channels, r.pixels * r.pixels / kTensors}, made.options());
+    };
+    for (auto* list : {&w->values, &w->gradients, &w->first, &w->second, &w->average})
+      list->push_back(make());
+    w->steps.push_back(torch::zeros({}, made.options()));
+    bytes += size_of(w->values.back());
+  }
+  const AdamSettings settings{1e-4, 0.5, 0.99, 1e-8};
+  const DeviceNumber weight = 1e-3;
+  const Run adam = without_graph([w, settings] {
+    adam_step_(w->values, w->gradients, w->first, w->second, w->steps, settings);
+    return Tensor();
+  });
+  const Run average = without_graph([w, weight] {
+    lerp_(w->average, w->values, weight);
+    return Tensor();
+  });
+  const Run fused = without_graph([w, settings] {
+    at::_foreach_add_(w->steps, 1);
+    at::_fused_adam_(w->values,
+                     w->gradients,
+                     w->first,
+                     w->second,
+                     /*max_exp_avg_sqs=*/{},
+                     w->steps,
+                     settings.lr,
+                     settings.beta1,
+                     settings.beta2,
+                     /*weight_decay=*/0,
+                     settings.eps,
+                     /*amsgrad=*/false,
+                     /*maximize=*/false,
+                     /*grad_scale=*/{},
+                     /*found_inf=*/{});
+    return Tensor();
+  });
+  const Run each = without_graph([w] {
+    for (size_t i = 0; i < w->values.size(); ++i) w->average[i].lerp_(w->values[i], 1e-3);
+    return Tensor();
+  });
+  cases.push_back({"Adam", adam, fused, 7 * bytes});
+  cases.push_back({"average of weights", average, each, 3 * bytes});
+}
+
+void add_draws(std::vector<OpCase>& cases, const BenchOpsRequest& r, at::Device device) {
+  const DrawKey key = make_draw_key(/*seed=*/1, /*iteration=*/2, /*phase=*/0, device);
+  const int64_t each = r.channels * r.pixels * r.pixels;
+  const Samples samples{0, 1, r.batch};
+  const auto composed = [=](Distribution distribution) {
+    return without_graph([=] {
+      return composed_draw({key.numbers, key.phase, hash64("bench"), samples, each, distribution});
+    });
+  };
+  const double bytes = 4.0 * static_cast<double>(r.batch * each);
+  cases.push_back({"normal draws",
+                   without_graph([=] { return normal(key, "bench", samples, {each}); }),
+                   composed(Distribution::kNormal),
+                   bytes});
+  cases.push_back({"uniform draws",
+                   without_graph([=] { return uniform(key, "bench", samples, {each}); }),
+                   composed(Distribution::kUniform),
+                   bytes});
+}
+
+}  // namespace
+
+std::vector<OpCase> op_cases(const BenchOpsRequest& request, c10::Device device) {
+  const Makes make(request, device);
+  std::vector<OpCase> cases;
+  add_activations(cases, request, make);
+  add_resampling(cases, request, make);
+  add_updates(cases, request, make);
+  add_draws(cases, request, device);
+  return cases;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ddp_profile.h"
+
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+
+#include "distributed/options.h"
+#include "recipes.h"
+#include "train/step_bench.h"
+#include "train/training_step.h"
+#include "util/sample.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+// When, in the last backward pass of each phase, each gradient was added to its parameter.
+class GradientClock {
+ public:
+  // Keeps the parameters of `step` under watch. Their order is the one in which they are reduced.
+  void watch(const TrainingStep& step) {
+    for (const PlayerState& state : step.players()) watch(state);
+    for (const Phase& phase : step.recipe().phases()) player_of_[phase.name] = phase.player.name;
+    shared_bytes_ = 0;
+    for (const StateTensor& item : step.state()) {
+      const bool average = starts_with(item.name, "G_ema/");
+      if (item.kind == StateKind::kRunningStatistic && !average)
+        shared_bytes_ += static_cast<double>(item.tensor.nbytes());
+    }
+  }
+
+  // StepBench::doing.
+  void next(const std::string& phase, const std::string& part) {
+    const double now = monotonic_seconds();
+    if (phase != phase_) {
+      if (!phase_.empty()) end_phase(now);
+      phase_ = phase;
+      began_ = now;
+    }
+    if (part == "backward") {
+      backward_ = now;
+      for (auto& [player, parameters] : parameters_) {
+        for (Watched& each : parameters) each.ready = now;  // it may take no part
+      }
+    }
+    if (part == "step") update_ = now;
+  }
+
+  // Without intervals, which StepTimes knows.
+  std::vector<PhaseWork> phases() const {
+    std::vector<PhaseWork> all;
+    for (const std::string& name : order_) {
+      const Measured& measured = measured_.at(name);
+      PhaseWork phase{name,
+                      1,
+                      median(measured.forward),
+                      median(measured.backward),
+                      median(measured.update),
+                      {}};
+      const std::vector<Watched>& parameters = parameters_.at(player_of_.at(name));
+      for (size_t i = 0; i < parameters.size(); ++i)
+        phase.gradients.push_back({parameters[i].bytes, median(measured.ready[i])});
+      all.push_back(phase);
+    }
+    return all;
+  }
+  double shared_bytes() const { return shared_bytes_; }  // of running statistics
+
+ private:
+  struct Watched {
+    double bytes = 0;
+    double ready = 0;                                    // monotonic_seconds()
+    std::shared_ptr<torch::autograd::Node> accumulator;  // a parameter does not keep it alive
+  };
+  struct Measured {
+    std::vector<double> forward, backward, update;  // of each iteration
+    std::vector<std::vector<double>> ready;         // of each parameter: shares of backward
+  };
+
+  void watch(const PlayerState& state) {
+    std::vector<Watched>& all = parameters_[state.player->name];
+    for (const std::string& part : state.player->parts) {
+      for (const auto& [name, parameter] : state.active) {
+        if (!part.empty() && !starts_with(name, part + ".")) continue;
+        at::Tensor leaf = parameter;
+        leaf.requires_grad_(true);
+        all.push_back(
+            {static_cast<double>(leaf.nbytes()), 0, torch::autograd::impl::grad_accumulator(leaf)});
+      }
+    }
+    std::reverse(all.begin(), all.end());
+    for (Watched& each : all) {
+      each.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+          [&each](const auto& outputs, const auto& /*inputs*/) {
+            each.ready = monotonic_seconds();
+            return outputs;
+          }));
+    }
+  }
+
+  void end_phase(double now) {
+    if (measured_.count(phase_) == 0) order_.push_back(phase_);
+    Measured& measured = measured_[phase_];
+    const double backward = update_ - backward_;
+    measured.forward.push_back(backward_ - began_);
+    measured.backward.push_back(backward);
+    measured.update.push_back(now - update_);
+    const std::vector<Watched>& parameters = parameters_.at(player_of_.at(phase_));
+    measured.ready.resize(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const double share = (parameters[i].ready - backward_) / backward;
+      measured.ready[i].push_back(std::clamp(share, 0.0, 1.0));
+    }
+  }
+
+  std::map<std::string, std::vector<Watched>> parameters_;  // by player
+  std::map<std::string, std::string> player_of_;            // by phase
+  std::map<std::string, Measured> measured_;                // by phase
+  std::vector<std::string> order_;                          // of phases
+  double shared_bytes_ = 0;
+  std::string phase_;  // that runs now
+  double began_ = 0, backward_ = 0, update_ = 0;
+};
+
+// Median seconds of an all-reduce of so many bytes.
+double all_reduce_time(Group& group, int64_t bytes, int64_t times) {
+  at::Tensor numbers = torch::zeros({bytes / 4});
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < times + 2; ++i) {
+    group.barrier();
+    const double start = monotonic_seconds();
+    group.sum_(numbers);
+    if (i >= 2) seconds.push_back(monotonic_seconds() - start);
+  }
+  return median(seconds);
+}
+
+}  // namespace
+
+Workload profile_workload(const Config& config, const ProfileSteps& steps) {
+  constexpr double kRequests = 64;  // bytes that go with the running statistics
+  const auto dist = config.read<DistOptions>("dist.");
+  GradientClock clock;
+  const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));
+  StepBench bench{config, recipe, steps.warm, steps.timed, /*all_phases=*/true};
+  bench.doing = [&](const std::string& phase, const std::string& part) { clock.next(phase, part); };
+  bench.built = [&](const TrainingStep& step) { clock.watch(step); };
+  const StepTimes times = time_steps(bench, Rendezvous{});
+  Workload work;
+  work.batch = config.get("train.batch");
+  work.bucket_mb = dist.bucket_mb;
+  work.first_bucket_mb = dist.first_bucket_mb;
+  work.wire = dist.compress == Compress::kNone ? 1 : 0.5;
+  work.rest = median(times.rest);
+  work.shared_bytes =
+      kRequests + (dist.broadcast_buffers == BufferSync::kOff ? 0 : clock.shared_bytes());
+  work.phases = clock.phases();
+  for (PhaseWork& phase : work.phases) phase.interval = times.phases.at(phase.name).interval;
+  return work;
+}
+
+Link fit_link(const Rendezvous& rendezvous) {
+  constexpr int64_t kFew = 1 << 10, kMany = 16 << 20;
+  constexpr double kTimeout = 60;  // seconds
+  const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
+  const double few = all_reduce_time(*group, kFew, 50);
+  const double many = all_reduce_time(*group, kMany, 6);
+  // A ring: 2 (n - 1) latencies, and 2 (n - 1) / n of the bytes.
+  const auto n = static_cast<double>(group->world());
+  group->barrier();
+  const double transfer = std::max(many - few, 1e-9);
+  return {2 * (n - 1) / n * static_cast<double>(kMany - kFew) / transfer, few / (2 * (n - 1))};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/kernel_table.h"
+#include "cuda/minibatch_std_arguments.h"
+
+namespace gantrain {
+
+at::Tensor cuda_minibatch_std(const at::Tensor& x, int64_t g, int64_t channels, double eps) {
+  const MinibatchStdCall call({}, x, {g, channels, eps});
+  cuda_kernels::minibatch_std(call.arguments, current_stream(call.out));
+  check_launch();
+  return call.out;
+}
+
+at::Tensor cuda_minibatch_std_gradient(
+    const at::Tensor& dout, const at::Tensor& x, int64_t g, int64_t channels, double eps) {
+  const MinibatchStdCall call(dout, x, {g, channels, eps});
+  cuda_kernels::minibatch_std(call.arguments, current_stream(call.out));
+  check_launch();
+  return call.out;
+}
+
+}  // namespace gantrain

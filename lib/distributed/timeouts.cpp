@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/timeouts.h"
+
+#include <algorithm>
+
+namespace gantrain {
+
+double collective_timeout(std::optional<double> given, double default_timeout, double watch) {
+  if (given) return *given;
+  return watch > 0 ? std::max(default_timeout, watch + kTimeoutMargin) : default_timeout;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "distributed/group.h"
+#include "train/device_memory.h"
+#include "train/micro_batch.h"
+#include "train/training_step.h"
+
+namespace gantrain {
+
+// How much of the memory that tensors could have a micro-batch may need. The rest is for samples,
+// metrics and gaps between blocks of memory.
+constexpr double kUsedShare = 0.9;
+
+// What is fitted into a device's memory.
+struct FitRequest {
+  int64_t resolution = 4;   // of the pictures of the present stage
+  int64_t images_seen = 0;  // at its begin
+  int64_t kept = 0;         // the micro-batch that the run had in this stage before; 0: none
+};
+
+// Cuts the step's batch into the largest micro-batches that fit the memory of all ranks' devices,
+// or keeps `kept` where that fits, and returns a line for the log. The need is measured: forward
+// and backward passes of all phases for a few images and for up to twice as many (or half as many,
+// where that is all that fits), a line through both, and once more at the size that it promises.
+// Where that needs more, the next line is above what was measured: it may miss a size by little.
+// All ranks call it together, between iterations. Throws UserError(kOutOfMemory) with the sizes
+// where not even one image fits.
+std::string fit_micro_batch(TrainingStep& step,
+                            Group& group,
+                            DeviceMemory& memory,
+                            const FitRequest& request);
+
+}  // namespace gantrain

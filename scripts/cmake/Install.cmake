@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake --install BUILD --prefix DIR: bin/gantrain, lib/libgantrain_*.so and, in lib/gantrain, LibTorch
+# with all that it needs beyond Debian's own libraries, as files. The tree runs from anywhere, without
+# the build folder, the cache or a CUDA Toolkit. Its two components: cpu, and cuda (3 GB) where the CUDA
+# library is built.
+
+# gantrain_install_libraries(COMPONENT LIBRARY...): copied at install time, when all have been placed.
+function(gantrain_install_libraries component)
+  # Where torch's wheels put them beside its own, and the toolkit.
+  set(folders ${GANTRAIN_TORCH_LIB})
+  foreach(part cu13 cudnn nccl cusparselt nvshmem)
+    list(APPEND folders ${GANTRAIN_TORCH_LIB}/../../nvidia/${part}/lib)
+  endforeach()
+  list(APPEND folders ${CUDAToolkit_LIBRARY_DIR})
+  install(CODE "set(folders \"${folders}\")\nset(libraries \"${ARGN}\")" COMPONENT ${component})
+  install(SCRIPT ${CMAKE_SOURCE_DIR}/scripts/cmake/InstallLibraries.cmake COMPONENT ${component})
+endfunction()
+
+install(TARGETS gantrain DESTINATION bin COMPONENT cpu)
+set_target_properties(gantrain_trainer PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
+install(TARGETS gantrain_trainer DESTINATION lib COMPONENT cpu)
+set(libraries libtorch_cpu.so libc10.so)
+if(EXISTS ${GANTRAIN_TORCH_LIB}/libgomp.so.1)
+  list(APPEND libraries libgomp.so.1)
+endif()
+if(EXISTS ${GANTRAIN_TORCH_LIB}/libtorch_cuda.so) # then libtorch_cpu.so needs these, too
+  list(APPEND libraries libcudart.so.13 libcupti.so.13)
+endif()
+gantrain_install_libraries(cpu ${libraries})
+
+if(TARGET gantrain_cuda)
+  set_target_properties(gantrain_cuda PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
+  install(TARGETS gantrain_cuda DESTINATION lib COMPONENT cuda)
+  set(libraries libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libc10_cuda.so libcaffe2_nvrtc.so)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/wheels.txt wheels REGEX "^[^#]")
+  foreach(wheel ${wheels})
+    string(REPLACE " " ";" wheel ${wheel})
+    list(REMOVE_AT wheel 0 1 2) # name, version, sha256
+    list(APPEND libraries ${wheel})
+  endforeach()
+  list(REMOVE_ITEM libraries libcudart.so.13 libcupti.so.13)
+  gantrain_install_libraries(cuda ${libraries})
+endif()

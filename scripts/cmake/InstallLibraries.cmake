@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs at install time: copies `libraries` into lib/gantrain, each from the first of `folders` that has
+# it, as a file under that very name (in the cache some are links into a toolkit).
+set(target "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/gantrain")
+file(MAKE_DIRECTORY ${target})
+foreach(library ${libraries})
+  set(from "")
+  foreach(folder ${folders})
+    if(NOT from AND EXISTS ${folder}/${library})
+      file(REAL_PATH ${folder}/${library} from)
+    endif()
+  endforeach()
+  if(NOT from)
+    list(JOIN folders ", " looked)
+    message(FATAL_ERROR "${library} is in none of ${looked}: GANTRAIN_CUDA=ON scripts/build.sh release fetches it")
+  endif()
+  message(STATUS "Installing: ${target}/${library}")
+  file(COPY_FILE ${from} ${target}/${library} ONLY_IF_DIFFERENT)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${CMAKE_INSTALL_PREFIX}/lib/gantrain/${library})
+endforeach()

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public operators on the device, with their derivatives, against what they mean in float64.
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+
+#include "device.h"
+#include "device_checks.h"
+#include "ops/adain.h"
+#include "ops/bias_act.h"
+#include "ops/minibatch_std.h"
+#include "ops/modulated_act.h"
+#include "ops/pixel_norm.h"
+#include "ops/upfirdn2d.h"
+
+using namespace gantrain;
+using at::Tensor;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// A handful of roundings: of the inputs' products, of what is saved, and of first derivatives that
+// second ones are computed from. Sums in float32 have more.
+constexpr double kRoundings = 8, kFloat32Roundings = 256;
+
+double allowed(const Form& form) {
+  return allowed_error(form.type, form.type == at::kFloat ? kFloat32Roundings : kRoundings);
+}
+
+// Values that reach this clamp in float32 are so few that none lies within a rounding of it; in a
+// half type some would.
+std::optional<double> clamp_for(const Form& form) {
+  return form.type == at::kFloat ? std::optional<double>(0.9) : std::nullopt;
+}
+
+Tensor maps(at::IntArrayRef sizes) { return torch::randn(sizes, at::kDouble); }
+
+// Filters and noise: float32, but float64 in the reference.
+Tensor beside(const Tensor& t, const Tensor& x) {
+  return t.defined() ? t.to(x.device(), x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat)
+                     : t;
+}
+
+// Tries `count` random calls in all types and layouts.
+void check(int count,
+           const std::function<OperatorCall(Shapes& shapes, const Form& form, int number)>& make) {
+  const auto device = device_or_skip();
+  if (!device) return;
+  for (const Form& form : all_forms()) {
+    torch::manual_seed(7);
+    Shapes shapes(11);
+    for (int i = 0; i < count; ++i) {
+      const OperatorCall call = make(shapes, form, i);
+      CAPTURE(text_of(form), i, call.inputs.front().sizes());
+      CHECK(largest_error(call, form, *device) < allowed(form));
+    }
+  }
+}
+
+// Moves x so that |u| >= 0.1 everywhere, where u = factor * x + what x does not change: at a kink a
+// rounding would choose the slope.
+Tensor away_from_the_kink(const Tensor& x, const Tensor& u, const Tensor& factor) {
+  return torch::where(u.abs() < 0.1, x + torch::copysign(torch::full_like(u, 0.2), u) / factor, x);
+}
+
+}  // namespace
+
+TEST_CASE("KernelUpFirDnIsWhatItMeansInFloat64") {
+  check(16, [](Shapes& shapes, const Form&, int number) {
+    const bool usual = number % 2 == 0;  // four taps, up or down by two, or neither
+    const std::vector<int64_t> size = shapes.maps();
+    UpFirDn how;
+    Tensor f = setup_filter(std::vector<double>{1, 3, 3, 1});
+    if (usual) {
+      if (number % 3 == 0) how.up = {2, 2};
+      if (number % 3 == 1) how.down = {2, 2};
+      how.padding = {2, 1, 2, 1};
+    } else {
+      how.up = {shapes.between(1, 3), shapes.between(1, 3)};
+      how.down = {shapes.between(1, 3), shapes.between(1, 3)};
+      how.padding = {shapes.between(9, 11), shapes.between(-1, 5), 9, shapes.between(-1, 3)};
+      f = number % 4 == 1 ? torch::randn({shapes.between(1, 9)})
+                          : torch::randn({shapes.between(1, 7), shapes.between(1, 7)});
+    }
+    how.flip_filter = shapes.between(0, 1) == 1;
+    how.gain = 1.5;
+    const auto run = [f, how](const Tensors& in) {
+      return upfirdn2d(in[0], beside(f, in[0]), how);
+    };
+    return OperatorCall{{maps(size)}, 1, run};
+  });
+}
+
+TEST_CASE("KernelBiasActIsWhatItMeansInFloat64") {
+  const auto count = static_cast<int>(names(Activation{}).size());
+  check(2 * count, [count](Shapes& shapes, const Form& form, int number) {
+    const std::vector<int64_t> size = shapes.maps();
+    BiasAct how;
+    how.act = static_cast<Activation>(number % count);
+    if (number >= count) how.clamp = clamp_for(form);
+    if (number % 3 == 1) how.gain = 0.7;
+    return OperatorCall{{maps(size), maps({size[1]})}, 2, [how](const Tensors& in) {
+                          return bias_act(in[0], in[1], how);
+                        }};
+  });
+}
+
+TEST_CASE("KernelModulatedActIsWhatItMeansInFloat64") {
+  check(16, [](Shapes& shapes, const Form& form, int number) {
+    const std::vector<int64_t> size = shapes.maps();
+    const bool d = number % 2 == 0, bias = number % 3 != 0, noisy = number % 4 < 2;
+    const double scale = number % 2 == 0 ? 1 : 0.7;
+    const Tensor noise =
+        noisy ? torch::randn({number % 8 < 4 ? 1 : size[0], 1, size[2], size[3]}) : Tensor();
+    OperatorCall call{{maps(size)}, 1, {}};
+    if (d) call.inputs.push_back(maps({size[0], size[1]}).abs() + 0.3);
+    if (noisy) call.inputs.push_back(number % 5 == 0 ? maps({size[1]}) : maps({}));
+    if (bias) call.inputs.push_back(maps({size[1]}));
+    const auto with = [=](const Tensors& in, const BiasAct& how) {
+      ModulatedAct terms;
+      size_t next = 1;
+      terms.scale = scale;
+      if (d) terms.d = in[next++];
+      if (noisy) terms.noise = beside(noise, in[0]);
+      if (noisy) terms.strength = in[next++];
+      if (bias) terms.bias = in[next++];
+      return modulated_act(in[0], terms, how);
+    };
+    const Tensor u = with(call.inputs, {.gain = 1});
+    const Tensor factor =
+        d ? scale * call.inputs[1].unsqueeze(-1).unsqueeze(-1) : torch::full_like(u, scale);
+    call.inputs[0] = away_from_the_kink(call.inputs[0], u, factor);
+    BiasAct how;
+    how.act = number % 7 == 0 ? Activation::kLinear : Activation::kLrelu;
+    how.clamp = clamp_for(form);
+    call.f = [=](const Tensors& in) { return with(in, how); };
+    return call;
+  });
+}
+
+TEST_CASE("KernelMinibatchStdIsWhatItMeansInFloat64") {
+  check(10, [](Shapes& shapes, const Form&, int number) {
+    std::vector<int64_t> size = shapes.maps();
+    const int64_t group = shapes.between(2, 4), channels = number % 3 == 0 ? 2 : 1;
+    size[0] = group * shapes.between(1, 3);
+    size[1] = (size[1] + 1) / 2 * 2;
+    return OperatorCall{
+        {maps(size)}, 1, [=](const Tensors& in) { return minibatch_std(in[0], group, channels); }};
+  });
+}
+
+TEST_CASE("KernelPixelNormIsWhatItMeansInFloat64") {
+  check(10, [](Shapes& shapes, const Form&, int) {
+    return OperatorCall{
+        {maps(shapes.maps())}, 1, [](const Tensors& in) { return pixel_norm(in[0]); }};
+  });
+}
+
+TEST_CASE("KernelAdainIsWhatItMeansInFloat64") {
+  check(10, [](Shapes& shapes, const Form&, int) {
+    std::vector<int64_t> size = shapes.maps();
+    size[2] += 3;  // a plane of one pixel has no deviation
+    return OperatorCall{{maps(size), maps({size[0], 2 * size[1]})}, 2, [](const Tensors& in) {
+                          return adain(in[0], in[1]);
+                        }};
+  });
+}

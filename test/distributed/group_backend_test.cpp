@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/group_backend.h"
+
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+#include "spawn_ranks.h"
+#include "util/error.h"
+
+using namespace gantrain;
+
+TEST_CASE("OnlyTheGroupsOwnDeviceWillDo") {
+  const c10::Device first(at::kCUDA, 0), second(at::kCUDA, 1), any(at::kCUDA);
+  CHECK_NOTHROW(check_on_group_device("all-reduce", first, first));
+  CHECK_NOTHROW(check_on_group_device("all-reduce", first, any));
+  CHECK_NOTHROW(check_on_group_device("all-reduce", at::kCPU, at::kCPU));
+  CHECK_THROWS_AS(check_on_group_device("all-reduce", second, first), std::logic_error);
+  CHECK_THROWS_WITH(check_on_group_device("broadcast", at::kCPU, first),
+                    "broadcast: a tensor on cpu in a group on cuda:0");
+}
+
+// c10d would have said that it has no backend for the device, as if a peer had died.
+TEST_CASE("ATensorOfAnotherDeviceIsAMistakeOfTheProgramAndIsNamed") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          at::Tensor wrong = torch::ones({2}, at::kMeta), right = torch::ones({2});
+          int refused = 0;
+          for (const bool sums : {true, false}) {
+            try {
+              sums ? group->sum_(wrong) : group->broadcast_(wrong);
+            } catch (const std::logic_error& e) {
+              const std::string text = e.what();
+              refused += text.find("a tensor on meta in a group on cpu") != std::string::npos;
+            }
+          }
+          group->sum_(right);  // nothing was sent of what was refused
+          return refused == 2 && right[0].item<float>() == 2 ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("TheLauncherReadsHowManyCollectivesARankHasEntered") {
+  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          std::atomic<int64_t> entered{-1};
+          publish_collectives(*group, entered);
+          if (entered != group->traffic().collectives) return 1;
+          const int64_t before = entered;
+          at::Tensor x = torch::ones({2});
+          group->sum_(x);
+          group->broadcast_(x);
+          return entered == before + 2 && device_of(*group) == at::kCPU ? 0 : 2;
+        }) == 0);
+}
+
+TEST_CASE("OneRankSendsNothingAndCountsNothing") {
+  const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 5);
+  std::atomic<int64_t> entered{-1};
+  publish_collectives(*group, entered);
+  CHECK(entered == -1);
+  CHECK(device_of(*group) == at::kCPU);
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What the compiler made of the kernels, read from the machine code of the CUDA library: those that move
+# memory use 16-byte loads and stores, none keeps registers in memory.
+#   disassembly_test.sh LIBRARY
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+so=${1:?}
+[ -e "$so" ] || skip "this build has no CUDA library"
+
+# The tools of a toolkit, or their wheels, which the toolkit's own wheels do not have.
+find_tools() {
+  command -v cuobjdump >/dev/null && command -v nvdisasm >/dev/null && return
+  (
+    . "$root/scripts/setup.sh"
+    fetch_wheel nvidia-cuda-cuobjdump 13.2.51 95c69d3ddf0c2c1f535ec44c3433a66aeee19f588d9d22f73356e20b25f12b50
+    unpack "$wheel" "$tmp" 2 '*/bin/cuobjdump'
+    fetch_wheel nvidia-cuda-nvdisasm 13.5.37 d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca
+    unpack "$wheel" "$tmp" 2 '*/bin/nvdisasm'
+  ) >"$tmp/fetched" 2>&1 || return
+  chmod +x "$tmp"/bin/*
+  PATH=$tmp/bin:$PATH
+}
+find_tools || skip "no cuobjdump and nvdisasm: $(tail -n 1 "$tmp/fetched")"
+
+# One line for each kernel of each architecture: sm_90 NAME, then how often each kind of access is in it.
+cuobjdump -sass "$so" | c++filt | sed 's/gantrain::cuda_kernels:://g; s/(anonymous namespace):://g' | awk '
+  function show() { if (name != "") print arch "\t" name "\t" load16 "\t" store16 "\t" local }
+  /arch = / {arch = $NF}
+  /Function : / {
+    show()
+    name = $0; sub(/.*run_body</, "", name); sub(/>\(.*/, "", name)
+    load16 = store16 = local = 0
+  }
+  /LDG\.[A-Z0-9.]*128/ {++load16}
+  /STG\.[A-Z0-9.]*128/ {++store16}
+  /(LDL|STL)[ .]/ {++local}
+  END {show()}' >"$tmp/kernels"
+
+# wide LOADS STORES PATTERN: every kernel of that name has so many 16-byte loads and stores, at least.
+wide() {
+  local found narrow
+  found=$(grep -Ec -- "$3" <(cut -f2 "$tmp/kernels") || true)
+  ((found > 0)) || { echo "FAILED: no kernel is $3" >&2; exit 1; }
+  narrow=$(awk -F '\t' -v p="$3" -v l="$1" -v s="$2" '$2 ~ p && ($3 < l || $4 < s)' "$tmp/kernels")
+  expect "16-byte accesses ($1 loads, $2 stores) of $3, $found kernels" "" "$narrow"
+}
+for architecture in sm_80 sm_90 sm_100; do
+  grep -q "^$architecture" "$tmp/kernels" || { echo "FAILED: nothing is compiled for $architecture" >&2; exit 1; }
+done
+wide 0 1 '^DrawBody'
+full='<(float, 4|Half, 8|BFloat16, 8)'
+wide 1 1 "BiasActWork$full"
+wide 1 1 "[^d]GradientWork$full"
+wide 2 1 "[^d]SecondWork$full"
+wide 1 1 "ModulatedWork$full"
+wide 1 1 "ModulatedGradientWork$full"
+wide 1 1 "ModulatedSecondWork$full"
+wide 1 1 '^PlanesBody<(float|Half|BFloat16),'
+wide 1 1 '^PixelsBody<(float|Half|BFloat16),'
+wide 1 1 "^PixelNormBody$full"
+wide 1 1 "^AdainWriteBody$full"
+wide 1 0 "^AdainSumsBody$full"
+wide 1 0 "^MeasureBody$full"
+wide 1 1 "^SlopeBody$full"
+
+expect "kernels that keep registers in local memory" "" "$(awk -F '\t' '$5 > 0 {print $1, $2, $5}' "$tmp/kernels")"
+echo "$(wc -l <"$tmp/kernels") kernels"
