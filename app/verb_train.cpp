@@ -149,6 +149,12 @@ void outlast_hang_watch(Launch& launch) {
   if (launch.config.given("dist.timeout")) given = timeout;
   const bool watched = launch.world.role == World::Role::kLauncher;
   const double watch = watched ? launch.options.hang_timeout.seconds : 0;
+  const double earlier = hang_watch(watch, launch.config.given("launch.hang_timeout"), timeout);
+  if (given && earlier != watch) {
+    launch.options.hang_timeout.seconds = earlier;
+    launch.config.set(
+        "launch.hang_timeout", Value<Duration>::to_json({earlier}), "below dist.timeout");
+  }
   const double chosen = collective_timeout(given, timeout, watch);
   if (chosen == timeout) return;
   launch.config.set(

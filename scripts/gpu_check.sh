@@ -11,7 +11,8 @@
 # Exit: 0 nothing failed, 1 something did. Without a GPU its parts are skipped and the others run.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-out=gpu_check gantrain='' tests='' official='' python=${GANTRAIN_PYTHON:-} minutes=30
+command_line="$0 $*"
+out=gpu_check gpus=0 gantrain='' tests='' official='' python=${GANTRAIN_PYTHON:-} minutes=30
 usage() { sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while (($#)); do
   case $1 in
@@ -23,20 +24,21 @@ while (($#)); do
     *) usage ;;
   esac
 done
-[[ $minutes =~ ^[0-9]+$ ]] || usage
+[[ $minutes =~ ^[0-9]{1,4}$ ]] || usage
 
 . "$root/scripts/gpu_check/report.sh"
 . "$root/scripts/gpu_check/parts.sh"
 mkdir -p "$out" || exit 8
 out=$(cd "$out" && pwd)
 : >"$out/log.txt"
-deadline=$((minutes * 60))
+deadline=$((10#$minutes * 60))
 
 if [ -z "$gantrain" ]; then
-  GANTRAIN_CUDA=${GANTRAIN_CUDA:-AUTO} "$root/scripts/build.sh" release gantrain_program test_cuda_device >&2 || exit
-  gantrain=$root/build/gantrain
+  gantrain=$root/build/gantrain section=build
+  check "the build" 1700 env GANTRAIN_CUDA="${GANTRAIN_CUDA:-AUTO}" "$root/scripts/build.sh" release gantrain_program test_cuda_device
+  [ -x "$gantrain" ] || { print_table | tee "$out/table.txt"; write_json "$out/gpu_check.json"; exit 1; }
 fi
-[ -x "$gantrain" ] || { echo "gpu_check: $gantrain is no program" >&2; exit 2; }
+if [ ! -f "$gantrain" ] || [ ! -x "$gantrain" ]; then echo "gpu_check: $gantrain is no program" >&2; exit 2; fi
 gantrain=$(cd "$(dirname "$gantrain")" && pwd)/$(basename "$gantrain")
 tests=${tests:-$(dirname "$gantrain")}
 
@@ -48,6 +50,7 @@ run_limited 60 "$gantrain" doctor --json
 gpus=$(number "$(last_line)" 'int(j["gpus"])')
 gpus=${gpus:-0}
 gpu_name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 || true)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
 why_no_gpu="no GPU is visible"
 
 for part in machine same_as_cpu ranks kernels waits operators steps failures; do

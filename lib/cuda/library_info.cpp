@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -114,9 +116,43 @@ std::string devices_json() {
       R"({{"devices":[{}],"peer access":"{}"}})", fmt::join(all, ","), peer_access(devices));
 }
 
+// The oldest architecture that kernels are compiled for, 80 for 8.0.
+int oldest_architecture() {
+  int oldest = 1000;
+  std::istringstream words(GANTRAIN_CUDA_ARCHITECTURES_TEXT);
+  for (std::string word; words >> word;) oldest = std::min(oldest, std::atoi(word.c_str()));
+  return oldest;
+}
+
+std::string objection_to(int index) {
+  cudaDeviceProp device{};
+  if (const cudaError_t status = cudaGetDeviceProperties(&device, index); status != cudaSuccess)
+    return fmt::format("GPU {} cannot be used: {}", index, cudaGetErrorString(status));
+  const int oldest = oldest_architecture();
+  if (10 * device.major + device.minor >= oldest) return "";
+  return fmt::format(
+      "GPU {}, {}, has compute capability {}.{}, and the CUDA library is built for {}.{} and "
+      "newer: "
+      "use --device cpu, or build with -DGANTRAIN_CUDA_ARCHITECTURES=\"{}{};...\"",
+      index,
+      device.name,
+      device.major,
+      device.minor,
+      oldest / 10,
+      oldest % 10,
+      device.major,
+      device.minor);
+}
+
 }  // namespace
 
 }  // namespace gantrain
+
+extern "C" const char* gantrain_cuda_objection(int index) {
+  static std::string text;
+  text = gantrain::objection_to(index);
+  return text.c_str();
+}
 
 extern "C" const char* gantrain_cuda_architectures() {
   static const std::string text = gantrain::architectures(GANTRAIN_CUDA_ARCHITECTURES_TEXT);

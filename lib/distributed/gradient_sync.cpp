@@ -32,8 +32,10 @@ class FlatSync final : public GradientSync {
   void finish() override {
     const torch::NoGradGuard no_grad;
     std::vector<at::Tensor> flat;
+    std::vector<bool> took_part;
     for (at::Tensor& p : parameters_) {
-      if (!p.grad().defined()) p.mutable_grad() = torch::zeros_like(p);
+      took_part.push_back(p.grad().defined());
+      if (!took_part.back()) p.mutable_grad() = torch::zeros_like(p);
       flat.push_back(p.grad().reshape(-1));
     }
     // Kept, so that a recorded optimizer step finds the gradients at the same addresses.
@@ -48,9 +50,10 @@ class FlatSync final : public GradientSync {
     group_->sum_(sent);
     all_.copy_(sent);
     int64_t at = 0;
-    for (at::Tensor& p : parameters_) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor& p = parameters_[i];
       const at::Tensor mean = all_.narrow(0, at, p.numel()).view(p.sizes());
-      if (views_) {
+      if (views_ || !took_part[i]) {
         p.mutable_grad() = mean;
       } else {
         p.mutable_grad().copy_(mean);

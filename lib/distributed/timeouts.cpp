@@ -10,4 +10,10 @@ double collective_timeout(std::optional<double> given, double default_timeout, d
   return watch > 0 ? std::max(default_timeout, watch + kTimeoutMargin) : default_timeout;
 }
 
+double hang_watch(double watch, bool watch_given, double timeout) {
+  constexpr double kShareOfTimeout = 0.8;
+  const bool late = watch > 0 && watch >= timeout;
+  return late && !watch_given ? kShareOfTimeout * timeout : watch;
+}
+
 }  // namespace gantrain

@@ -15,4 +15,9 @@ inline constexpr double kTimeoutMargin = 60;
 // `watch` is launch.hang_timeout in seconds; 0: there is no watch. A pure function.
 double collective_timeout(std::optional<double> given, double default_timeout, double watch);
 
+// The seconds after which the launcher takes a silent rank as hanging, where collectives give up
+// after `timeout` seconds: `watch`, or, if nobody gave it and it would come too late to say which
+// rank is behind, four fifths of the timeout. 0: there is no watch. A pure function.
+double hang_watch(double watch, bool watch_given, double timeout);
+
 }  // namespace gantrain

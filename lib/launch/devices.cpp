@@ -32,12 +32,12 @@ std::optional<int64_t> leading_number(const std::string& id) {
   return parse_int(id.substr(0, digits));
 }
 
-// A list that is meant to hide every GPU: "", "-1", "NoDevFiles" (Slurm), "none".
+// A list that is meant to hide every GPU: "", "-1", "NoDevFiles" (Slurm), "none", "void" (container
+// runtimes).
 bool hides_all(const std::string& mask) {
   const std::string first = trim(split(mask, ',').front());
-  if (trim(mask).empty() || starts_with(first, "-")) return true;
-  return !first.empty() && std::isalpha(static_cast<unsigned char>(first[0])) != 0 &&
-         !is_uuid(first) && !is_mig_name(first);
+  return trim(mask).empty() || starts_with(first, "-") || first == "NoDevFiles" ||
+         first == "none" || first == "void";
 }
 
 // What one entry of the list names: `identity` is equal for two entries that name one device.

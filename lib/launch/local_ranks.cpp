@@ -32,6 +32,9 @@ struct Child {
   int code = 0;
   try {
     text = body(meeting);
+  } catch (const UserError& e) {
+    text = e.what();
+    code = static_cast<int>(e.code());
   } catch (const std::exception& e) {
     text = e.what();
     code = static_cast<int>(Exit::kInternal);
@@ -39,6 +42,15 @@ struct Child {
   write_all(answer, text);
   std::fflush(nullptr);
   _exit(code);  // static destructors would wait for peers that may be gone
+}
+
+// A rank's own reason, such as a lack of memory, is the world's; else the world ends because a rank
+// died.
+Exit code_of(int status) {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  const bool reason =
+      code >= static_cast<int>(Exit::kUsage) && code <= static_cast<int>(Exit::kDisk);
+  return reason ? static_cast<Exit>(code) : Exit::kRankDied;
 }
 
 std::string read_to_end(int descriptor) {
@@ -76,6 +88,7 @@ std::vector<std::string> run_local_ranks(
   listener.socket.close();
   std::vector<std::string> answers;
   std::string failure;
+  Exit code = Exit::kDone;
   for (Child& child : children) {
     answers.push_back(read_to_end(child.answer.get()));
     int status = 0;
@@ -84,8 +97,9 @@ std::vector<std::string> run_local_ranks(
     const std::string why =
         WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : answers.back();
     failure = fmt::format("rank {}: {}", answers.size() - 1, why);
+    code = code_of(status);
   }
-  if (!failure.empty()) fail(Exit::kRankDied, "{}", failure);
+  if (!failure.empty()) fail(code, "{}", failure);
   return answers;
 }
 

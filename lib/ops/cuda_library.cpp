@@ -42,6 +42,8 @@ void use_cuda_library() {
 
 at::Device begin_on_gpu(int64_t index) {
   use_cuda_library();
+  const std::string objection = exported<CudaObjection>(kCudaObjection)(static_cast<int>(index));
+  if (!objection.empty()) fail(Exit::kEnvironment, "{}", objection);
   at::globalContext().lazyInitDevice(at::kCUDA);
   const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);

@@ -15,6 +15,9 @@ inline constexpr const char* kCudaKernels = "gantrain_cuda_kernels";
 // A MakeGraphPool for GPUs. Work is recorded from the calling thread's current stream, which must
 // not be the default stream.
 inline constexpr const char* kCudaGraphPool = "gantrain_cuda_graph_pool";
+// Why the visible GPU of an index cannot run the kernels, or "".
+using CudaObjection = const char* (*)(int index);
+inline constexpr const char* kCudaObjection = "gantrain_cuda_objection";
 // A SetWaitErrors for GPUs.
 inline constexpr const char* kCudaSyncDebug = "gantrain_cuda_sync_debug";
 
@@ -25,7 +28,8 @@ void use_cuda_library();
 
 // Makes the visible GPU of that index LibTorch's current device and calls use_cuda_library(). From
 // now on the calling thread gives its work to a stream of its own, because work on the default
-// stream cannot be recorded as a graph.
+// stream cannot be recorded as a graph. Throws UserError(kEnvironment) if the kernels are not made
+// for that GPU.
 at::Device begin_on_gpu(int64_t index);
 
 // Returns `some` with the composed kernels in the place of those that are null.

@@ -22,6 +22,11 @@ class Fit {
               std::max<int64_t>(step.recipe().batch_group(), 1)};
     memory_.give_back();
     budget_ = kUsedShare * static_cast<double>(memory_.usable()) - resident();
+    if (!step.records_graphs()) return;
+    // A recorded phase keeps what it needs to itself, and until all are recorded the others run
+    // beside it: all but what is there anyway counts twice.
+    memory_.restart();
+    budget_ = (budget_ + static_cast<double>(memory_.peaks().allocated)) / 2;
   }
 
   std::string run() {
@@ -64,7 +69,10 @@ class Fit {
         torch::zeros({images, step_.channels(), request_.resolution, request_.resolution}, like_);
     if (step_.conditional()) batch.labels = torch::zeros({images}, like_.dtype(at::kLong));
     batch.images_seen = request_.images_seen;
-    step_.rehearse_all(batch);
+    step_.rehearse_all(batch);  // cuDNN tries its algorithms, with all the memory that there is
+    memory_.give_back();
+    memory_.restart();
+    step_.rehearse_all(batch);  // what later runs need
     return {images, memory_.peaks().allocated};
   }
 

@@ -114,6 +114,8 @@ class TrainingStep {
   void cut_into(int64_t micro_batch);
   // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
   std::string describe_reductions() const;
+  // Whether phases are recorded as graphs, which keep their memory.
+  bool records_graphs() const { return graphs_ != nullptr; }
   // Says whether phases are recorded and replayed; empty where no device could or nobody asked.
   std::string describe_graphs() const;
   // From now on each block notes in `computed` what it computes in; null ends this.

@@ -70,7 +70,7 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       key_(make_draw_key(static_cast<uint64_t>(train_.seed), 0, 0, setup.device)) {
   const auto precision = setup.config.read<PrecisionOptions>("precision.");
   const GraphChoice graphs = choose_graphs({train_.graphs,
-                                            records_graphs(setup.device.type()),
+                                            gantrain::records_graphs(setup.device.type()),
                                             dist_,
                                             setup.config.given("dist.ddp_mode"),
                                             setup.group->ranks()});

@@ -12,7 +12,8 @@ row() { # row NAME VERDICT SECONDS TEXT
   printf '%-7s %-44s %s\n' "$2" "$1" "${text:0:160}" >&2
 }
 skip_check() { row "$1" SKIP 0 "$2"; }
-figure() { row "$1" FIGURE 0 "$2"; }
+# A figure that could not be measured is a failure.
+figure() { if [ -n "$2" ]; then row "$1" FIGURE 0 "$2"; else row "$1" FAIL 0 "not measured: $(last_line)"; fi; }
 
 # run_limited SECONDS COMMAND...: sets output, status and spent. No command outlives its limit.
 run_limited() {
@@ -41,6 +42,10 @@ last_line() { printf '%s' "$output" | grep -v '^$' | tail -n 1; }
 check() {
   local name=$1
   run_limited "${@:2}"
+  if ((gpus > 0)) && grep -q 'skipped: no GPU' <<<"$output"; then
+    row "$name" FAIL "$spent" "skipped although there is a GPU: $(grep -m 1 'skipped: no GPU' <<<"$output")"
+    return 1
+  fi
   case $status in
     0) row "$name" PASS "$spent" "" ;;
     77) row "$name" SKIP "$spent" "$(last_line)" ;;
@@ -102,8 +107,10 @@ json_text() { # a JSON string
 write_json() { # write_json FILE
   local line comma=
   {
-    printf '{"date": %s, "gpu": %s, "seconds": %s, "failed": %s, "checks": [' \
-      "$(json_text "$(date -u +%FT%TZ)")" "$(json_text "${gpu_name:-none}")" "$SECONDS" "$(count_of FAIL)"
+    printf '{"date": %s, "gpu": %s, "driver": %s, "commit": %s, "program": %s, "command": %s, "seconds": %s, "failed": %s, "checks": [' \
+      "$(json_text "$(date -u +%FT%TZ)")" "$(json_text "${gpu_name:-none}")" "$(json_text "${driver:-none}")" \
+      "$(json_text "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)")" "$(json_text "$gantrain")" \
+      "$(json_text "$command_line")" "$SECONDS" "$(count_of FAIL)"
     for line in "${rows[@]}"; do
       IFS=$'\t' read -r part name verdict seconds text <<<"$line"
       printf '%s\n  {"part": %s, "check": %s, "verdict": %s, "seconds": %s, "text": %s}' "$comma" \

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "auto_values.h"
+#include "core/device_graphs.h"
 #include "core/device_waits.h"
 #include "device.h"
 #include "recipes.h"
@@ -116,6 +117,22 @@ TEST_CASE("NoIterationOfATinyPresetWaitsForTheGpu") {
       const WaitsAreErrors watched(c10::DeviceType::CUDA, true);
       CHECK_NOTHROW(training.run(20));
     }
+  }
+}
+
+TEST_CASE("ARecordingThatFailsLeavesItsPoolUsable") {
+  const auto device = gpu_or_skip();
+  if (!device) return;
+  const std::unique_ptr<GraphPool> pool = make_graph_pool(c10::DeviceType::CUDA);
+  const Tensor x = torch::ones({1000}, at::TensorOptions().device(*device));
+  CHECK_THROWS_AS(pool->record([&] { (x + 1).sum().item<float>(); }), c10::Error);
+  CHECK_THROWS_AS(pool->record([&] { TORCH_CHECK(false, "given up"); }), c10::Error);
+  Tensor sum;
+  const std::unique_ptr<DeviceGraph> graph = pool->record([&] { sum = (2 * x).sum(); });
+  for (const double value : {1.0, 3.0}) {
+    x.fill_(value);
+    graph->replay();
+    CHECK(sum.item<double>() == 2000 * value);
   }
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("KernelsDrawTheCpusNumbers") {
   const DrawKey key = make_draw_key(7, 11, 0, at::kCPU);
   int64_t cases = 0;
   for (const auto kind : {Distribution::kNormal, Distribution::kUniform, Distribution::kBits}) {
-    for (const int64_t each : {1, 2, 3, 4, 5, 16, 63, 1024, 1027}) {
+    for (int64_t each = 1; each < 1100; each += 1 + each / 12) {
       for (const Samples samples : {Samples{0, 1, 1}, Samples{3, 2, 5}, Samples{1LL << 40, 7, 3}}) {
         for (const int64_t phase : {0, 3}) {
           const DrawNumbers how{
@@ -44,5 +44,5 @@ TEST_CASE("KernelsDrawTheCpusNumbers") {
       }
     }
   }
-  CHECK(cases == 3 * 9 * 3 * 2);
+  CHECK(cases >= 3 * 200);
 }

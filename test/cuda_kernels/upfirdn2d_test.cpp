@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "cuda/kernel_table.h"
@@ -86,10 +87,12 @@ FirBody body_of(const at::Tensor& x, const Resampling& r) {
 TEST_CASE("FilterKernelsSumWhatTheComposedOperatorSums") {
   Dice dice(1);
   int64_t of_body[4] = {};
-  for (int64_t i = 0; i < 700; ++i) {
+  // Until each body has had 200 draws.
+  const auto fewest = [&] { return *std::min_element(std::begin(of_body), std::end(of_body)); };
+  for (int64_t i = 0; i < 8000 && fewest() < 200; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble});
     const int64_t channels = dice.one_of({1, 3, 4, 8, 16, 24, 40});
-    const int64_t height = 1 + dice.up_to(39), width = 1 + dice.up_to(dice.coin() ? 20 : 200);
+    const int64_t height = 1 + dice.up_to(29), width = 1 + dice.up_to(dice.coin() ? 20 : 120);
     const at::Tensor x =
         random_strides(dice, at::randn({1 + dice.up_to(2), channels, height, width}).to(type));
     const Resampling r = resampling(dice, x);
@@ -104,7 +107,7 @@ TEST_CASE("FilterKernelsSumWhatTheComposedOperatorSums") {
     REQUIRE(error_of(y, x, r) < tolerance(type));
     ++of_body[static_cast<int>(body_of(x, r))];
   }
-  for (const int64_t cases : of_body) CHECK(cases >= 40);
+  CHECK(fewest() == 200);
 }
 
 TEST_CASE("FilterKernelsSeeFloat64AsItIs") {

@@ -26,3 +26,11 @@ TEST_CASE("CollectivesOutlastTheLaunchersWatch") {
     if (!row.given && row.watch > 0) CHECK(timeout > row.watch);
   }
 }
+
+TEST_CASE("TheLaunchersWatchComesBeforeATimeoutThatSomebodyGave") {
+  CHECK(hang_watch(600, false, 60) == 48);
+  CHECK(hang_watch(600, false, 600) == 480);
+  CHECK(hang_watch(600, false, 660) == 600);
+  CHECK(hang_watch(300, true, 300) == 300);  // as somebody wants it
+  CHECK(hang_watch(0, false, 60) == 0);
+}

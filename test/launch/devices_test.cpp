@@ -80,7 +80,7 @@ TEST_CASE("VisibleGpusAreTheDriversLessTheMask") {
 TEST_CASE("UuidsMayBeShortenedToWhatNamesOneGpuAlone") {
   const std::vector<std::pair<std::string, int64_t>> table{{"GPU-77aa", 1},
                                                            {"GPU-7", 1},
-                                                           {"gpu-7", 0},  // a word: hides all
+                                                           {"gpu-7", 0},  // a word names no GPU
                                                            {"GPU-77AA,GPU-9", 2},
                                                            {"GPU-1a2b-0,GPU-1a2b-1", 2},
                                                            {"GPU-9,GPU-1a2b", 1},
@@ -93,6 +93,14 @@ TEST_CASE("UuidsMayBeShortenedToWhatNamesOneGpuAlone") {
   // What the driver does not tell is believed, up to the number of GPUs.
   CHECK(with_mask("GPU-a", driver_of(2)).count == 1);
   CHECK(with_mask("GPU-a,GPU-b,GPU-c", driver_of(2)).count == 2);
+}
+
+TEST_CASE("AWordThatNamesNoGpuIsAMistake") {
+  for (const char* mask : {"all", "gpu-0", "cuda:0", "auto"}) {
+    INFO(mask);
+    CHECK(with_mask(mask, driver_of(2)).count == 0);
+    CHECK(with_mask(mask, driver_of(2)).mistaken);
+  }
 }
 
 TEST_CASE("AMaskThatHidesAllGpusIsNoMistake") {

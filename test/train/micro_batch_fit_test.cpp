@@ -7,6 +7,7 @@
 
 #include "counted_memory.h"
 #include "run_ranks.h"
+#include "tape_graphs.h"
 #include "tensor_checks.h"
 #include "toys.h"
 #include "util/error.h"
@@ -89,6 +90,31 @@ TEST_CASE("TheLargestMicroBatchWhoseMeasuredPeakFitsIsChosen") {
             return wrong_choices(toy, memory);
           }) == 0);
   }
+}
+
+// A recorded phase keeps its memory while one that is not recorded yet runs.
+TEST_CASE("WithGraphsTwoPeaksMustFitSideBySide") {
+  const ToyCase toy = all_toys().front();
+  const auto body = [&](const Rendezvous&, CountedMemory& memory) {
+    const TapeGraphs tapes;
+    const auto chosen = [&](const char* graphs) {
+      StepOnCpu step(toy.row,
+                     toy.config_with({{"train.batch", kBatch}, {"train.graphs", graphs}}),
+                     Rendezvous{});
+      rehearsed_peak(step, memory, 2);
+      memory.restart();
+      const auto there = static_cast<double>(memory.peaks().allocated);
+      const auto peak = static_cast<double>(rehearsed_peak(step, memory, kBatch / 2));
+      // Enough for one peak of half the batch, and not for two beside each other.
+      memory.usable_bytes = memory_for(1.9 * (peak - there) + there, kBatch);
+      fit_micro_batch(*step, *step.group(), memory, kRequest);
+      return step->plan().micro_batch;
+    };
+    const int64_t plain = chosen("off"), recorded = chosen("on");
+    return expect(plain >= kBatch / 2, toy.name, "without graphs", plain) +
+           expect(recorded < kBatch / 2, toy.name, "with graphs", recorded);
+  };
+  CHECK(counted(1, body) == 0);
 }
 
 TEST_CASE("AnIterationNeedsNoMoreThanWasRehearsed") {
