@@ -127,7 +127,11 @@ int oldest_architecture() {
 std::string objection_to(int index) {
   cudaDeviceProp device{};
   if (const cudaError_t status = cudaGetDeviceProperties(&device, index); status != cudaSuccess)
-    return fmt::format("GPU {} cannot be used: {}", index, cudaGetErrorString(status));
+    return fmt::format(
+        "GPU {} cannot be used: {}. Is the driver's libcuda.so.1 here, in a container too "
+        "(gantrain doctor)? Else use --device cpu",
+        index,
+        cudaGetErrorString(status));
   const int oldest = oldest_architecture();
   if (10 * device.major + device.minor >= oldest) return "";
   return fmt::format(
