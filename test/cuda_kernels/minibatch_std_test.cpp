@@ -14,22 +14,10 @@ using namespace gantrain;
 
 namespace {
 
-// The CPU's table with these kernels in it.
-class WithMinibatchStd {
- public:
-  WithMinibatchStd() : kernels_(device_kernels(at::kCPU)), fused_(*kernels_.fused) {
-    fused_.half_types = true;
-    fused_.minibatch_std = cuda_minibatch_std;
-    fused_.minibatch_std_gradient = cuda_minibatch_std_gradient;
-    kernels_.fused = &fused_;
-    table_.emplace(kernels_);
-  }
-
- private:
-  DeviceKernels kernels_;
-  FusedKernels fused_;
-  std::optional<WithTable> table_;
-};
+void set_minibatch_std(FusedKernels& fused) {
+  fused.minibatch_std = cuda_minibatch_std;
+  fused.minibatch_std_gradient = cuda_minibatch_std_gradient;
+}
 
 struct Groups {
   int64_t group, channels;
@@ -57,7 +45,7 @@ Case random_case(Dice& dice, at::ScalarType type) {
 }  // namespace
 
 TEST_CASE("MinibatchStdKernelsMeasureWhatTheComposedOperatorMeasures") {
-  const WithMinibatchStd table;
+  const WithFused table(set_minibatch_std);
   Dice dice(4);
   for (int64_t i = 0; i < 300; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});
@@ -76,7 +64,7 @@ TEST_CASE("MinibatchStdKernelsMeasureWhatTheComposedOperatorMeasures") {
 }
 
 TEST_CASE("MinibatchStdKernelsDerivativesAreThoseOfTheComposedOperator") {
-  const WithMinibatchStd table;
+  const WithFused table(set_minibatch_std);
   Dice dice(5);
   for (int64_t i = 0; i < 200; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});

@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <random>
 
 #include "gradient_checks.h"
 #include "ops/device_kernels.h"
+#include "ops/fused_kernels.h"
 #include "ops/kernels.h"
 
 // Random cases for the kernels, and the comparison of an operator's derivatives with those of the
@@ -83,6 +85,23 @@ class WithTable {
 
  private:
   const DeviceKernels& before_;
+};
+
+// The same with the CPU's table of fused kernels, changed by `set`, which then takes half types.
+class WithFused {
+ public:
+  explicit WithFused(const std::function<void(FusedKernels&)>& set)
+      : kernels_(device_kernels(at::kCPU)), fused_(*kernels_.fused) {
+    fused_.half_types = true;
+    set(fused_);
+    kernels_.fused = &fused_;
+    table_.emplace(kernels_);
+  }
+
+ private:
+  DeviceKernels kernels_;
+  FusedKernels fused_;
+  std::optional<WithTable> table_;
 };
 
 // The largest difference of two tensors as a share of the largest number of the second.
