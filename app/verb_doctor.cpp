@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 
 #include "cli.h"
 #include "config/config.h"
@@ -14,6 +13,7 @@
 #include "launch/interfaces.h"
 #include "trainer_library.h"
 #include "util/error.h"
+#include "util/proc.h"
 #include "util/text.h"
 #include "verb_requests.h"
 
@@ -21,22 +21,10 @@ namespace gantrain {
 
 namespace {
 
-// What follows "KEY:" in a file of /proc, or "".
-std::string proc_value(const char* file, const std::string& key) {
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t colon = line.find(':');
-    if (colon != std::string::npos && trim(line.substr(0, colon)) == key)
-      return trim(line.substr(colon + 1));
-  }
-  return "";
-}
-
-// "8053064 kB" -> "7.7 GB".
-std::string gigabytes(const std::string& text) {
-  const auto kilobytes = parse_int(text.substr(0, text.find(' ')));
-  if (!kilobytes) return "unknown";
-  return fmt::format("{:.1f} GB", static_cast<double>(*kilobytes) * 1024 / 1e9);
+// "7.7 GB" of an entry of /proc/meminfo.
+std::string gigabytes(const char* key) {
+  const int64_t bytes = proc_bytes("/proc/meminfo", key);
+  return bytes == 0 ? "unknown" : fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
 }
 
 void add_machine(Json& facts, const Env& env) {
@@ -48,8 +36,8 @@ void add_machine(Json& facts, const Env& env) {
   facts["gantrain"] = fmt::format("{} ({}, {})", kVersion, __VERSION__, kind);
   facts["cpu"] = proc_value("/proc/cpuinfo", "model name");
   facts["threads"] = threads_per_rank({}, env, 1);
-  facts["memory"] = gigabytes(proc_value("/proc/meminfo", "MemTotal"));
-  facts["memory free"] = gigabytes(proc_value("/proc/meminfo", "MemAvailable"));
+  facts["memory"] = gigabytes("MemTotal");
+  facts["memory free"] = gigabytes("MemAvailable");
 }
 
 // What `--device auto` would do. A refusal is a fact here, and what the user came to read.

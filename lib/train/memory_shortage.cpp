@@ -8,10 +8,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <vector>
 
 #include "train/micro_batch.h"
+#include "util/proc.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -79,15 +79,6 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
-// "VmRSS:  12345 kB" -> bytes.
-int64_t field_of(const char* file, std::string_view field) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (starts_with(line, field)) return 1024 * std::atoll(line.c_str() + field.size());
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::optional<MemoryShortage> shortage_in(std::string_view message) {
@@ -110,9 +101,9 @@ std::optional<MemoryShortage> shortage_in(std::string_view message) {
 
 HostMemory host_memory() {
   HostMemory host;
-  host.resident = field_of("/proc/self/status", "VmRSS:");
-  host.available = field_of("/proc/meminfo", "MemAvailable:");
-  host.total = field_of("/proc/meminfo", "MemTotal:");
+  host.resident = proc_bytes("/proc/self/status", "VmRSS");
+  host.available = proc_bytes("/proc/meminfo", "MemAvailable");
+  host.total = proc_bytes("/proc/meminfo", "MemTotal");
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     host.limit = static_cast<int64_t>(limit.rlim_cur);

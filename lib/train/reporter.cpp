@@ -3,13 +3,12 @@
 
 #include <torch/torch.h>
 
-#include <fstream>
-
 #include "distributed/group_backend.h"
 #include "image/image.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/proc.h"
 #include "util/text.h"
 #include "util/time.h"
 
@@ -17,14 +16,9 @@ namespace gantrain {
 
 namespace {
 
-// "VmRSS:  12345 kB" of /proc/self/status, in GB.
-double memory_gb(const char* field) {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);) {
-    if (starts_with(line, field))
-      return std::strtod(line.c_str() + std::string(field).size() + 1, nullptr) / 1048576;
-  }
-  return 0;
+// An entry of /proc/self/status, in GB.
+double memory_gb(const char* key) {
+  return static_cast<double>(proc_bytes("/proc/self/status", key)) / (1 << 30);
 }
 
 double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <numeric>
 
 #include "core/device_waits.h"
@@ -14,6 +13,7 @@
 #include "train/cpu_precision.h"
 #include "train/step_bench_gpu.h"
 #include "train/training_step.h"
+#include "util/proc.h"
 #include "util/sample.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -103,15 +103,6 @@ class PhaseClock {
   std::map<std::string, double> spent_;
 };
 
-// The most memory that this process has had, in bytes.
-double peak_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, "VmHWM:")) return 1024 * std::stod(line.substr(6));
-  }
-  return 0;
-}
-
 void add(StepTimes& times, const PhaseReport& ran) {
   PhaseTimes& phase = times.phases[ran.phase->name];
   phase.interval = ran.phase->cadence.interval;
@@ -180,7 +171,7 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
     phase.bytes /= static_cast<double>(bench.steps);
     phase.collectives /= static_cast<double>(bench.steps);
   }
-  times.peak_bytes = peak_memory();
+  times.peak_bytes = static_cast<double>(proc_bytes("/proc/self/status", "VmHWM"));
   times.batch = step.plan().batch;
   times.micro_batch = step.plan().micro_batch;
   if (!on_cpu) {
