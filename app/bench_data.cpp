@@ -29,7 +29,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;  // name and con
 Files make_files(const BenchDataRequest& request, const std::string& format) {
   constexpr int kGrain = 12;  // the largest difference, of 255
   DataOptions options;
-  options.resolution = request.size;
+  options.resolution = square_of(request.size);
   const auto shapes = open_dataset(options);
   Files files;
   for (int64_t i = 0; i < request.pictures; ++i) {
@@ -69,7 +69,7 @@ double loader_rate(const fs::path& path, const BenchDataRequest& request) {
   constexpr int64_t kBatch = 16;
   DataOptions options;
   options.path = path.string();
-  options.resolution = request.resolution;
+  options.resolution = square_of(request.resolution);
   options.workers = 1;
   options.verify = Verify::kNone;
   options.cache_mb = 0;

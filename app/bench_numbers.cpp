@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "util/sample.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -34,6 +35,12 @@ std::string ratio_text(const Json& ratio) {
   const Json& interval = ratio.at("interval");
   return fmt::format(
       "{:.3f} ({:.3f} .. {:.3f})", middle, interval[0].get<double>(), interval[1].get<double>());
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const double start = monotonic_seconds();
+  work();
+  return monotonic_seconds() - start;
 }
 
 void in_turns(int64_t rounds, const std::vector<std::function<void()>>& measurements) {

@@ -22,6 +22,8 @@ std::vector<double> quotients(const std::vector<double>& a, const std::vector<do
 // Returns "0.612 (0.598 .. 0.626)" for ratio_of(); "0.612" where there was one measurement.
 std::string ratio_text(const Json& ratio);
 
+// Returns the seconds that the work takes.
+double seconds_of(const std::function<void()>& work);
 // Calls all measurements `rounds` times, in the order AB BA AB ...
 void in_turns(int64_t rounds, const std::vector<std::function<void()>>& measurements);
 

@@ -6,6 +6,7 @@
 
 #include "bench_common.h"
 #include "bench_numbers.h"
+#include "bench_save_pause.h"
 #include "bench_scratch.h"
 #include "data/options.h"
 #include "recipes.h"
@@ -14,19 +15,12 @@
 #include "train/training_step.h"
 #include "trainer_verbs.h"
 #include "util/file.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const double start = monotonic_seconds();
-  work();
-  return monotonic_seconds() - start;
-}
 
 // Seconds and bytes of writing a file, and of writing as many bytes without more ado.
 struct Written {
@@ -50,12 +44,12 @@ Json measure(const BenchSaveRequest& request, const Rendezvous& rendezvous) {
   const Config config = config_from_json(request.config);
   const auto data = config.read<DataOptions>("data.");
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
-  const TrainingStep step({config,
-                           find_recipe(text_of(config.get("recipe"))),
-                           group,
-                           at::kCPU,
-                           data.resolution,
-                           data.channels.value_or(3)});
+  TrainingStep step({config,
+                     find_recipe(text_of(config.get("recipe"))),
+                     group,
+                     at::kCPU,
+                     data.resolution,
+                     data.channels.value_or(3)});
   const ScratchFolder folder(request.folder);
   const fs::path state = folder.path() / "state.pt", model = folder.path() / "model.safetensors",
                  plain = folder.path() / "plain";
@@ -74,11 +68,8 @@ Json measure(const BenchSaveRequest& request, const Rendezvous& rendezvous) {
     write(models, model, [&] { save_model(model, step, Counters{}); });
     write_plain(models, model);
   }
-  std::vector<double> blocked;
-  for (size_t i = 0; i < states.seconds.size(); ++i)
-    blocked.push_back(states.seconds[i] + models.seconds[i]);
   return {{"files", {states.to_json("state"), models.to_json("model")}},
-          {"blocked", spread_of(blocked)}};
+          {"training", measure_pause({step, config, request.rounds, folder.path()})}};
 }
 
 void print_files(const Json& answer) {
@@ -102,8 +93,7 @@ void print_files(const Json& answer) {
                file.at("floor").at("median").get<double>(),
                ratio_text(file.at("of_floor")));
   }
-  fmt::print("  a save stops the training step for {:.3f} s (both files)\n",
-             answer.at("blocked").at("median").get<double>());
+  print_pause(answer.at("training"));
 }
 
 }  // namespace

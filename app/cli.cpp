@@ -9,6 +9,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "verb_description.h"
 
 namespace gantrain {
 
@@ -18,17 +19,23 @@ const std::vector<Verb>& verbs() {
       {"generate", "pictures from a trained generator", generate_verb},
       {"import", "a model file of foreign weights (network pickles)", import_verb},
       {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
+      {"metrics", "FID and others of a model, of pictures or of features", metrics_verb},
+      {"nn", "the real pictures nearest to generated ones: is it copying?", nn_verb},
+      {"project", "the latents whose pictures are nearest to given pictures", project_verb},
+      {"slurm", "a batch script that trains, saves, requeues and resumes", slurm_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
+      {"data",
+       "what is in a data set; pack one into a zip: gantrain data inspect|pack",
+       data_verb,
+       data_verbs},
       {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
-      {"bench", "what this machine takes for what: gantrain bench ddp", bench_verb},
+      {"bench", "what this machine takes for what: gantrain bench ddp", bench_verb, benchmarks},
       {"help",
        "flags, keys, exit codes, mixed precision: gantrain help flags|keys|exit|amp",
        help_verb},
   };
   return table;
 }
-
-namespace {
 
 std::vector<std::string> flag_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -37,6 +44,8 @@ std::vector<std::string> flag_names(const CLI::App& app) {
   }
   return names;
 }
+
+namespace {
 
 [[noreturn]] void fail_unknown(const CLI::App& app, const std::string& argument) {
   const std::string word = argument.substr(0, argument.find('='));
@@ -51,7 +60,11 @@ std::vector<std::string> flag_names(const CLI::App& app) {
 
 }  // namespace
 
-bool parse(CLI::App& app, std::vector<std::string> arguments) {
+bool parse_known(CLI::App& app,
+                 std::vector<std::string> arguments,
+                 std::vector<std::string>& unknown) {
+  if (arguments == std::vector<std::string>{kDescribeFlag})
+    throw FlagsDescribed{{app.get_name(), app.get_description(), describe_flags(app)}};
   app.allow_extras();
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
@@ -69,8 +82,14 @@ bool parse(CLI::App& app, std::vector<std::string> arguments) {
     std::replace(reason.begin(), reason.end(), '\n', ' ');
     fail(Exit::kUsage, "{}", reason);
   }
-  const std::vector<std::string> extra = app.remaining();
-  if (!extra.empty()) fail_unknown(app, extra.front());
+  unknown = app.remaining();
+  return true;
+}
+
+bool parse(CLI::App& app, std::vector<std::string> arguments) {
+  std::vector<std::string> unknown;
+  if (!parse_known(app, std::move(arguments), unknown)) return false;
+  if (!unknown.empty()) fail_unknown(app, unknown.front());
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "launch/options.h"
 #include "recipes.h"
 #include "resolve.h"
+#include "train/checkpoint_writer.h"
 #include "train/cpu_precision.h"
 #include "train/mixed_precision.h"
 #include "train/options.h"
@@ -31,7 +32,7 @@ class Prober {
   explicit Prober(TrainingStep& step, int64_t channels) : step_(step), channels_(channels) {}
 
   // Images per second of one rank in the long run, at the stage that the step is in.
-  double images_per_second(int64_t resolution);
+  double images_per_second(const Size& resolution);
   const std::vector<Computed>& computed() const { return computed_; }
 
  private:
@@ -69,10 +70,10 @@ double Prober::seconds_of(int64_t iteration, const at::Tensor& pictures) {
   return monotonic_seconds() - start;
 }
 
-double Prober::images_per_second(int64_t resolution) {
+double Prober::images_per_second(const Size& resolution) {
   const int64_t images = step_.plan().batch;
   const at::Tensor parameter = step_.players().front().parameters.front().second;
-  const at::Tensor pictures = torch::zeros({images, channels_, resolution, resolution},
+  const at::Tensor pictures = torch::zeros({images, channels_, resolution.height, resolution.width},
                                            parameter.options().requires_grad(false));
   double seconds = 0;
   int64_t count = 0;
@@ -94,8 +95,8 @@ double Prober::images_per_second(int64_t resolution) {
 }
 
 // Images of an iteration that is timed: large pictures are slow enough to be timed by few.
-int64_t probed_batch(int64_t micro_batch, int64_t resolution) {
-  return std::min(micro_batch, std::clamp<int64_t>(512 / resolution, 2, 16));
+int64_t probed_batch(int64_t micro_batch, const Size& resolution) {
+  return std::min(micro_batch, std::clamp<int64_t>(512 / resolution.longer(), 2, 16));
 }
 
 // Decides what a run with --amp on a CPU computes in, as the run itself would, and adds "products"
@@ -136,8 +137,8 @@ void probe_stages(
   all["stages"] = Json::array();
   for (const auto& [stage, plan, count, iterations] : plan_stages(train, schedule, world)) {
     if (count == 0) break;
-    step.enter(number++, probed_batch(plan.micro_batch, stage.resolution));
-    const double speed = prober.images_per_second(stage.resolution);
+    step.enter(number++, probed_batch(plan.micro_batch, square_of(stage.resolution)));
+    const double speed = prober.images_per_second(square_of(stage.resolution));
     const auto images = static_cast<double>(count);
     seconds += images / speed;
     all["stages"].push_back({{"resolution", stage.resolution},
@@ -179,6 +180,17 @@ Json describe_player(const Player& player) {
   return {{"player", player.name}, {"parameters", parameters}, {"tensors", tensors}};
 }
 
+// What the run would write, and in words.
+Json describe_disk(const Config& config, const TrainingStep& step) {
+  const CheckpointWriter::Save save{
+      {}, {}, state_archive(named(step.state()), Counters{}, config), model_file(step, Counters{})};
+  const DiskNeed need = disk_need(bytes_of(save),
+                                  config.read<SaveOptions>("save."),
+                                  config.read<TrainOptions>("train.").kimg.images,
+                                  0);
+  return {{"bytes", need.bytes()}, {"text", to_text(need)}};
+}
+
 void print_networks(const Json& all) {
   fmt::print("\nnetwork  tensor                                  shape                dtype\n");
   for (const Json& player : all["players"]) {
@@ -194,6 +206,7 @@ void print_networks(const Json& all) {
   }
   fmt::print("\nweights, gradients, optimizers and average: {:.0f} MB a rank, activations apart\n",
              all["state_bytes"].get<double>() / 1e6);
+  fmt::print("{}\n", text_of(all["disk"]["text"]));
   std::fflush(stdout);  // what follows takes a while
 }
 
@@ -243,6 +256,7 @@ int describe(const DescribeRequest& request) {
         parameters * tensors * static_cast<double>(state.parameters.front().second.element_size());
   }
   all["state_bytes"] = bytes;
+  all["disk"] = describe_disk(config, step);
   all["kimg"] = config.get("train.kimg");
   const bool json = request.json;
   if (!json) print_networks(all);

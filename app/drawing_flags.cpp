@@ -8,6 +8,7 @@
 
 #include "device_choice.h"
 #include "util/error.h"
+#include "util/program.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -20,9 +21,11 @@ constexpr double kCount = 1e6;
 }  // namespace
 
 void DrawingFlags::add_to(CLI::App& app) {
-  app.add_option("MODEL", positional_, "model file or run folder");
+  if (model_named_ == Model::kArgument)
+    app.add_option("MODEL", positional_, "model file or run folder");
   app.add_option("--model", model_, "model file or run folder");
-  app.add_option("--class", class_, "conditional models: the label, 0, 1, ...");
+  app.add_option(
+      "--class", class_, "conditional models: names, numbers, ranges or all: circle,3-5 (all)");
   app.add_option("--trunc,--psi",
                  trunc_,
                  "style-based models: truncation psi; 1 none, 0.7 usual, 0 the mean picture");
@@ -41,8 +44,7 @@ ModelRequest DrawingFlags::request(const std::string& verb) const {
     fail(Exit::kUsage, "{}: two models, {} and --model {}; give one", verb, positional_, model_);
   ModelRequest request;
   request.model = model;
-  if (!class_.empty())
-    request.label = parse_integer("--class", class_, {0, kCount, "a class number from 0 on"});
+  request.classes = class_;
   if (!trunc_.empty())
     request.trunc = parse_number("--trunc", trunc_, {-kAny, kAny, "a number, usually 0 to 1"});
   if (!trunc_cutoff_.empty()) {
@@ -90,6 +92,21 @@ double parse_number(const std::string& flag, const std::string& text, const Allo
   if (!value || !std::isfinite(*value) || *value < allowed.min || *value > allowed.max)
     fail(Exit::kUsage, "{} {}: allowed: {}", flag, text, allowed.text);
   return *value;
+}
+
+void check_film(const std::string& flag, const std::string& file) {
+  const bool mp4 = ends_with(lower(file), ".mp4");
+  if (!mp4 && !ends_with(lower(file), ".webp"))
+    fail(Exit::kUsage, "{} {}: give a name ending in .webp or .mp4", flag, file);
+  if (mp4 && find_program("ffmpeg").empty()) {
+    fail(Exit::kEnvironment,
+         "{} {}: MP4 needs ffmpeg, which is not on PATH; {} {}.webp needs nothing",
+         flag,
+         file,
+         flag,
+         file.substr(0, file.size() - 4));
+  }
+  check_folder_of(flag, file);
 }
 
 void check_folder_of(const std::string& flag, const std::string& file) {

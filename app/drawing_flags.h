@@ -18,12 +18,18 @@ namespace gantrain {
 // model (whether it has a w space, how many classes) are checked where the model is loaded.
 class DrawingFlags {
  public:
+  // Where the model is named: as an argument or by --model, or by --model alone where a verb's
+  // arguments are something else.
+  enum class Model { kArgument, kFlag };
+  explicit DrawingFlags(Model model = Model::kArgument) : model_named_(model) {}
+
   void add_to(CLI::App& app);
 
   // Returns the part of the request that these flags set. Throws UserError in one line.
   ModelRequest request(const std::string& verb) const;
 
  private:
+  Model model_named_;
   std::string model_, positional_, device_ = "auto";
   std::string class_, trunc_, trunc_cutoff_, noise_mode_, level_, alpha_;
 };
@@ -55,5 +61,9 @@ double parse_number(const std::string& flag, const std::string& text, const Allo
 // Throws UserError(kDisk) if the folder for a new file does not exist, so that the error comes
 // before the work and not after it.
 void check_folder_of(const std::string& flag, const std::string& file);
+
+// Checks the name of a new animation: NAME.webp, or NAME.mp4 where ffmpeg is. Throws UserError that
+// names the flag.
+void check_film(const std::string& flag, const std::string& file);
 
 }  // namespace gantrain

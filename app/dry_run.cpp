@@ -60,6 +60,19 @@ void print(const std::vector<StagePlan>& rows, const Config& config) {
   }
 }
 
+void print_keys(const Config& config, bool all) {
+  size_t left_out = 0;
+  for (const Key& key : config.schema()) {
+    if (!all && config.origin(key.path) == "default") {
+      ++left_out;
+      continue;
+    }
+    fmt::print(
+        "{:<30} {:<16} {}\n", key.path, text_of(config.get(key.path)), config.origin(key.path));
+  }
+  if (left_out > 0) fmt::print("{} more keys have their defaults: -v shows them\n", left_out);
+}
+
 // What each hyperparameter that moves does; `ema.half_life` counts kimg.
 void print_ramps(const Config& config) {
   bool first = true;
@@ -82,7 +95,7 @@ std::string threads_text(const Launch& launch) {
 
 }  // namespace
 
-int dry_run(const Launch& launch, bool json) {
+int dry_run(const Launch& launch, Shown shown) {
   const auto train = launch.config.read<TrainOptions>("train.");
   const auto save = launch.config.read<SaveOptions>("save.");
   const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
@@ -94,7 +107,7 @@ int dry_run(const Launch& launch, bool json) {
   const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;
   const std::string device(names(launch.device)[static_cast<size_t>(launch.device)]);
   const std::string backend(names(launch.backend)[static_cast<size_t>(launch.backend)]);
-  if (json) {
+  if (shown == Shown::kJson) {
     Json out = launch.config.to_json();
     out["schedule"] = {{"ranks", plan.world},
                        {"batch", plan.batch},
@@ -111,12 +124,7 @@ int dry_run(const Launch& launch, bool json) {
     fmt::print("{}\n", out.dump());
     return 0;
   }
-  for (const Key& key : launch.config.schema()) {
-    fmt::print("{:<30} {:<16} {}\n",
-               key.path,
-               text_of(launch.config.get(key.path)),
-               launch.config.origin(key.path));
-  }
+  print_keys(launch.config, shown == Shown::kAll);
   print_ramps(launch.config);
   for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
   if (schedule.empty()) {

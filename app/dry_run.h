@@ -5,6 +5,7 @@
 #include "distributed/options.h"
 #include "launch/environment.h"
 #include "launch/options.h"
+#include "util/error.h"
 
 namespace gantrain {
 
@@ -16,11 +17,22 @@ struct Launch {
   DeviceKind device = DeviceKind::kCpu;  // cpu or cuda
   BackendKind backend = BackendKind::kGloo;
   bool device_was_auto = false;
-  int64_t gpus = 0;                 // visible and usable
-  std::vector<std::string> chosen;  // lines: what the recipe chose, and why
+  int64_t gpus = 0;                                     // visible and usable
+  std::vector<std::string> chosen;                      // lines: what the recipe chose, and why
+  int stopped_code = static_cast<int>(Exit::kStopped);  // --stopped-code
+
+  // The exit code of this process where the run ended with `code`.
+  int code_of(int code) const {
+    return code == static_cast<int>(Exit::kStopped) ? stopped_code : code;
+  }
 };
 
-// Prints every key with its value and origin, and the schedule, to standard output. Returns 0.
-int dry_run(const Launch& launch, bool json);
+// How much a dry run prints: the keys that something other than a default set, or every key, or one
+// JSON line with every key.
+enum class Shown { kSet, kAll, kJson };
+
+// Prints keys with their values and origins, and the schedule that follows from them, to standard
+// output. Returns 0.
+int dry_run(const Launch& launch, Shown shown);
 
 }  // namespace gantrain

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flags.h"
 
+#include "util/text.h"
+
 namespace gantrain {
 
 const std::vector<Flag>& flag_table() {
   static const std::vector<Flag> table = {
       {"What", "--data", "data.path", false},
       {"What", "--resolution", "data.resolution", false},
+      {"What", "--fit", "data.fit", false},
+      {"What", "--filter", "data.filter", false},
       {"What", "--cond", "data.cond", false},
       {"What", "--mirror", "data.mirror", true},
       {"What", "--kimg", "train.kimg", false},
@@ -43,10 +47,36 @@ const std::vector<Flag>& flag_table() {
       {"Results", "--save-every", "save.every", false},
       {"Results", "--keep-last", "save.keep_last", false},
       {"Results", "--keep-every", "save.keep_every", false},
+      {"Results", "--keep-best", "save.keep_best", false},
       {"Results", "--metrics", "metrics.names", false},
+      {"Results", "--metrics-every", "metrics.every", false},
+      {"Results", "--detector", "metrics.detector", false},
+      {"Results", "--stop-on", "metrics.stop_on", false},
       {"Results", "--stop-after", "run.stop_after", false},
+      {"Results", "--time-margin", "launch.time_margin", false},
   };
   return table;
+}
+
+std::vector<std::string> training_flag_names() {
+  std::vector<std::string> names = {"--preset",
+                                    "--config",
+                                    "--config-file",
+                                    "--set",
+                                    "--cfg-options",
+                                    "--smoke",
+                                    "--local_rank",
+                                    "--local-rank",
+                                    "--stopped-code",
+                                    "--dry-run",
+                                    "--json",
+                                    "--quiet",
+                                    "--verbose",
+                                    "--help"};
+  for (const Flag& flag : flag_table()) {
+    for (const std::string& name : split(flag.names, ',')) names.push_back(name);
+  }
+  return names;
 }
 
 std::string flag_of(const std::string& key) {

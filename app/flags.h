@@ -18,6 +18,9 @@ struct Flag {
 
 const std::vector<Flag>& flag_table();
 
+// Returns the names of all flags of `gantrain train`, those without a key too: "--preset".
+std::vector<std::string> training_flag_names();
+
 // Returns the flag of a key: "--batch" for "train.batch", or "--set data.fit" where it has none.
 std::string flag_of(const std::string& key);
 

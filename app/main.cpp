@@ -8,10 +8,13 @@
 
 #include "cli.h"
 #include "config/config.h"
+#include "error_files.h"
+#include "launch/early_stop.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/standard_error.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -62,6 +65,24 @@ int dispatch(std::vector<std::string> arguments) {
   fail(Exit::kUsage, "unknown command {}{}", arguments[0], hint);
 }
 
+// Prints why the program ends, also for torchrun if this is one of its workers. Returns the exit
+// code.
+int end_with(Exit code, const std::string& message) {
+  error("{}", message);
+  const int status = static_cast<int>(code);
+  try {
+    write_elastic_file(error_file(message, status, unix_seconds()));
+  } catch (const UserError& e) {
+    warn("{}", e.what());
+  }
+  return status;
+}
+
+// `train` is the command where none is named.
+bool asks_for_training(const std::vector<std::string>& arguments) {
+  return !arguments.empty() && (arguments[0] == "train" || starts_with(arguments[0], "-"));
+}
+
 int guarded(const std::vector<std::string>& arguments) {
   try {
     check_text(arguments);
@@ -69,14 +90,11 @@ int guarded(const std::vector<std::string>& arguments) {
     if (std::fflush(stdout) != 0) fail(Exit::kDisk, "standard output: {}", errno_text());
     return status;
   } catch (const UserError& e) {
-    error("{}", e.what());
-    return static_cast<int>(e.code());
+    return end_with(e.code(), e.what());
   } catch (const std::bad_alloc&) {
-    error("out of memory");
-    return static_cast<int>(Exit::kOutOfMemory);
+    return end_with(Exit::kOutOfMemory, "out of memory");
   } catch (const std::exception& e) {
-    error("internal error: {}", e.what());
-    return static_cast<int>(Exit::kInternal);
+    return end_with(Exit::kInternal, fmt::format("internal error: {}", e.what()));
   }
 }
 
@@ -85,7 +103,10 @@ int guarded(const std::vector<std::string>& arguments) {
 }  // namespace gantrain
 
 int main(int argc, char** argv) {
-  const int status = gantrain::guarded(std::vector<std::string>(argv + 1, argv + argc));
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long is an error of write(2) then
+  gantrain::end_on_early_signals(gantrain::asks_for_training(arguments));
+  const int status = gantrain::guarded(arguments);
   gantrain::flush_standard_error(gantrain::kLastWords);
   return status;
 }

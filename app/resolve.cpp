@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "config/presets.h"
+#include "config_files.h"
 #include "flags.h"
+#include "key_spelling.h"
 #include "schema.h"
 #include "train/options.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -57,9 +58,18 @@ struct Header {
   std::string recipe;
 };
 
-// The first that names one: --preset, --set, the environment, the file.
+// The first layer from the top that names it.
+std::string text_in(const ConfigFile& file, const char* key) {
+  for (auto layer = file.layers.rbegin(); layer != file.layers.rend(); ++layer) {
+    const std::string text = text_in(layer->values, key);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+// The first that names one: --preset, --set, the environment, the file, the preset that it extends.
 void find_preset(const ConfigSources& request,
-                 const Json& file,
+                 const ConfigFile& file,
                  const std::map<std::string, std::string>& environment,
                  Header& header) {
   const auto take = [&](const std::string& preset, const std::string& origin) {
@@ -75,10 +85,19 @@ void find_preset(const ConfigSources& request,
   const auto variable = environment.find("GANTRAIN_PRESET");
   if (variable != environment.end()) take(variable->second, "environment GANTRAIN_PRESET");
   take(text_in(file, "preset"), "file " + request.config_file);
+  take(file.preset, file.preset_origin);
+  if (!file.preset.empty() && header.preset != file.preset) {
+    fail(Exit::kUsage,
+         "preset = {} ({}), but {} is preset {}; leave one out",
+         header.preset,
+         header.preset_origin,
+         file.preset_origin,
+         file.preset);
+  }
 }
 
 Header find_header(const ConfigSources& request,
-                   const Json& file,
+                   const ConfigFile& file,
                    const std::map<std::string, std::string>& environment) {
   Header header;
   find_preset(request, file, environment, header);
@@ -104,11 +123,20 @@ Header find_header(const ConfigSources& request,
   return header;
 }
 
-void set_from_flag(Config& config, const std::string& flag, const std::string& value) {
-  if (flag != "--set") return config.set(key_of_flag(flag), value, "flag " + flag);
-  const size_t equals = value.find('=');
-  if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
-  config.set(value.substr(0, equals), value.substr(equals + 1), "flag --set");
+void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags) {
+  for (const auto& [flag, value] : flags) {
+    if (flag != "--set") {
+      config.set(key_of_flag(flag), value, "flag " + flag);
+      continue;
+    }
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
+    const std::string said = value.substr(0, equals);
+    const std::string key = full_key(config, said, flags);
+    if (key != said) info("taken   --set {} for --set {}", said, key);
+    check_key(config, key, "flag --set");
+    config.set(key, value.substr(equals + 1), "flag --set");
+  }
 }
 
 // --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
@@ -140,16 +168,7 @@ void scale_rates(Config& config, double preset_batch) {
 
 Config resolve(const ConfigSources& request,
                const std::map<std::string, std::string>& environment) {
-  Json file = Json::object();
-  if (!request.config_file.empty()) {
-    std::string text;
-    try {
-      text = read_file(request.config_file);
-    } catch (const UserError& e) {
-      fail(Exit::kUsage, "--config {}", e.what());
-    }
-    file = parse_json(text, request.config_file, Exit::kUsage);
-  }
+  const ConfigFile file = read_config_file(request.config_file);
   const Header header = find_header(request, file, environment);
   Config config(full_schema(header.recipe));
   if (!header.preset.empty()) {
@@ -157,11 +176,16 @@ Config resolve(const ConfigSources& request,
       config.set_tree(layer.values, "preset " + layer.name);
   }
   config.set("recipe", header.recipe, "preset " + header.preset);
-  const double preset_batch = config.get("train.batch").get<double>();
-  if (!request.config_file.empty()) config.set_tree(file, "file " + request.config_file);
+  double preset_batch = config.get("train.batch").get<double>();
+  for (const ConfigLayer& layer : file.layers) {
+    check_keys(config, layer.values, layer.origin);
+    config.set_tree(layer.values, layer.origin);
+    if (layer.is_preset) preset_batch = config.get("train.batch").get<double>();
+  }
+  check_keys(config, environment);
   set_from_environment(config, environment);
   if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
-  for (const auto& [flag, value] : request.flags) set_from_flag(config, flag, value);
+  set_from_flags(config, request.flags);
   config.set("preset", header.preset, header.preset_origin);
   scale_rates(config, preset_batch);
   return config;

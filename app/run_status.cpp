@@ -1,12 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_status.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <functional>
+#include <optional>
+
+#include "error_files.h"
+#include "launch/early_stop.h"
+#include "launch/unique_fd.h"
 #include "train/run_folder.h"
 #include "util/error.h"
+#include "util/file.h"
+#include "util/host_name.h"
+#include "util/kept_log.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The rank that names this process's files: a worker's own, or the first one of the node. With rank
+// 0 they are log.txt, STATUS and errors/pids.json.
+int64_t naming_rank(const World& world) {
+  return world.role == World::Role::kWorker ? world.ranks.rank : first_rank(world);
+}
+
+// The lock of a folder in which no run is at work, or nothing where one is. Of a folder without a
+// lock it is an empty one.
+std::optional<UniqueFd> lock_if_free(const fs::path& folder) {
+  UniqueFd lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return lock;
+}
+
+// The folder to write to; empty: there is none.
+fs::path folder_of(const AttemptEnd& end, const CommandPlace& place) {
+  std::error_code error;
+  if (!end.run_folder.empty()) return end.run_folder;
+  const fs::path named = place.run_dir;
+  if (named.empty() || !fs::is_directory(named, error) || !lock_if_free(named)) return {};
+  return named;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// What STATUS has to say; "" if it stays as it is.
+std::string status_after(const AttemptEnd& end, const fs::path& folder) {
+  const std::string before = read_status(folder);
+  if (end.code == 0 || starts_with(before, "done ") || starts_with(before, "ended ")) return "";
+  if (end.died && !before.empty() && before != "running") return "";  // it had come to its end
+  if (!is_stop_code(end.code)) {
+    if (end.error.empty()) return fmt::format("failed with exit code {}", end.code);
+    return fmt::format("failed with exit code {}: {}", end.code, first_line(end.error));
+  }
+  if (!before.empty() && before != "running") return "";
+  return find_states(folder).empty() ? "stopped before the first save; nothing was lost"
+                                     : "stopped before it could save; the last state is resumable";
+}
+
+// A full disk may have no room for a new file, but still has that of the old one.
+void replace_status(const fs::path& folder, const std::string& line) {
+  try {
+    write_status(folder, line);
+  } catch (const UserError&) {
+    const std::string text = line + "\n";
+    const UniqueFd file(::open((folder / "STATUS").c_str(), O_WRONLY | O_CLOEXEC));
+    const auto size = static_cast<ssize_t>(text.size());
+    if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) != size ||
+        ::ftruncate(file.get(), size) != 0) {
+      throw;
+    }
+  }
+}
+
+std::vector<Json> error_files_of(const AttemptEnd& end,
+                                 const fs::path& folder,
+                                 const CommandPlace& place) {
+  const RankInfo& ranks = end.world.ranks;
+  // With several nodes, the error begins with the node that failed first.
+  const bool ours =
+      ranks.nodes == 1 || starts_with(end.error, fmt::format("node {}: ", ranks.node_rank));
+  ErrorFileContext context;
+  context.host = host_name();
+  if (!folder.empty()) {
+    const std::vector<NumberedFile> states = find_states(folder);
+    if (!states.empty()) context.last_state = fs::absolute(states.front().path).string();
+    context.resume = resume_command(place.command, folder.string());
+  }
+  std::vector<Json> files;
+  for (const RankFailure& failure : end.failures) {
+    const bool worker = end.world.role == World::Role::kWorker;
+    context.local_rank = worker ? ranks.local_rank : failure.rank - first_rank(end.world);
+    context.first_cause = files.empty() && (worker ? !is_victim(failure) : ours);
+    files.push_back(error_file(failure, context, unix_seconds()));
+  }
+  return files;
+}
+
+// The launcher's lines. A worker's log writes into the file itself, as soon as there is one.
+std::vector<std::string> lines_of(const AttemptEnd& end) {
+  std::vector<std::string> lines = take_kept_lines();
+  if (lines.empty() && end.run_folder.empty() && !end.error.empty())
+    lines.push_back(fmt::format("{} error   {}", timestamp(), end.error));
+  return lines;
+}
+
+void append_lines(const fs::path& folder, int64_t rank, const std::vector<std::string>& lines) {
+  const std::string name = rank == 0 ? "log.txt" : fmt::format("log-rank{}.txt", rank);
+  for (const std::string& line : lines) append_line(folder / name, line);
+}
+
+// Does all of the work that it can. Warns once if some of it failed.
+void try_all(const std::vector<std::function<void()>>& work) {
+  std::string reason;
+  for (const auto& part : work) {
+    try {
+      part();
+    } catch (const std::exception& e) {
+      if (reason.empty()) reason = e.what();
+    }
+  }
+  if (!reason.empty()) warn("how the run ended is not all on disk: {}", reason);
+}
+
+}  // namespace
 
 bool already_done(const Config& config) {
   const std::string folder = text_of(config.get("run.run_dir"));
@@ -22,18 +146,45 @@ bool already_done(const Config& config) {
   return true;
 }
 
-void note_end(const std::string& folder, int status) {
-  if (folder.empty()) return;
-  std::error_code error;
-  std::filesystem::remove(std::filesystem::path(folder) / "errors" / "pids.json", error);
-  std::filesystem::remove(std::filesystem::path(folder) / "errors", error);  // if it is empty
-  if (status == 0 || read_status(folder) != "running") return;
-  if (status == static_cast<int>(Exit::kStopped) ||
-      status == static_cast<int>(Exit::kInterrupted)) {
-    write_status(folder, "stopped before it could save; the last state is resumable");
-    return;
+void record_end(const AttemptEnd& end, const CommandPlace& place) {
+  const std::vector<std::string> lines = lines_of(end);
+  const fs::path folder = folder_of(end, place);
+  // The folder of a launcher that died may be another session's by now. One that begins meanwhile
+  // waits for the lock.
+  std::optional<UniqueFd> lock;
+  const bool speaks_for_dead = end.died && naming_rank(end.world) == 0 && !folder.empty();
+  if (speaks_for_dead && !(lock = lock_if_free(folder))) return;
+  const bool failed = end.code != 0 && !is_stop_code(end.code);
+  const std::vector<Json> files = error_files_of(end, folder, place);
+  std::vector<std::function<void()>> work;
+  if (failed) {
+    work.emplace_back([&] {
+      write_elastic_file(files.empty() ? error_file(end.error, end.code, unix_seconds())
+                                       : files.front());
+    });
   }
-  write_status(folder, fmt::format("failed with exit code {}; standard error said why", status));
+  std::error_code error;
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    work.emplace_back([&] { fail(Exit::kDisk, "{}: the run folder is gone", folder.string()); });
+  } else if (!folder.empty()) {
+    work.emplace_back([&] { append_lines(folder, naming_rank(end.world), lines); });
+    for (size_t i = 0; i < files.size(); ++i) {
+      work.emplace_back([&, i] { write_error_file(folder, end.failures[i].rank, files[i]); });
+    }
+    if (naming_rank(end.world) == 0) {
+      work.emplace_back([&] {
+        const std::string status = status_after(end, folder);
+        if (!status.empty()) replace_status(folder, status);
+      });
+    }
+    work.emplace_back([&] { remove_pids(folder, naming_rank(end.world)); });
+  }
+  try_all(work);
+}
+
+void record_refusal(const World& world, const UserError& error, const CommandPlace& place) {
+  const int code = static_cast<int>(error.code());
+  record_end({world, "", code, error.what(), "", {}}, place);
 }
 
 }  // namespace gantrain

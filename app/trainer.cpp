@@ -2,14 +2,15 @@
 // The trainer library's two functions. Nothing in it may call LibTorch while it is being loaded:
 // the fork server forks after that.
 #include <torch/torch.h>
-
-#include <filesystem>
+#include <unistd.h>
 
 #include "bench_ddp_plan.h"
 #include "config/message.h"
 #include "core/cpu_memory.h"
 #include "distributed/ending.h"
+#include "error_files.h"
 #include "gan/precision_options.h"
+#include "launch/allocation.h"
 #include "launch/devices.h"
 #include "launch/rank.h"
 #include "ops/cuda_library.h"
@@ -23,9 +24,10 @@
 #include "trainer_verbs.h"
 #include "util/error.h"
 #include "util/failure_text.h"
-#include "util/file.h"
+#include "util/host_name.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -84,15 +86,12 @@ constexpr double kAbortSeconds = 0.5;
   }
 }
 
-// errors/pids.json: which process is which rank, while it runs.
-void write_pids(const RankContext& context, const std::string& folder) {
-  Json pids = Json::object();
-  for (int64_t i = 0; i < context.board->ranks(); ++i) {
-    const int64_t rank = context.rank() - context.board_index + i;
-    pids[std::to_string(rank)] = context.board->slot(i).pid();
-  }
-  make_writable_folder(std::filesystem::path(folder) / "errors");
-  write_file(std::filesystem::path(folder) / "errors" / "pids.json", pids.dump(2) + "\n");
+// The processes of this rank's launcher, of which it is the first rank.
+RankPids pids_here(const RankContext& context) {
+  RankPids pids{.host = host_name(), .launcher = ::getppid(), .pids = {}};
+  for (int64_t i = 0; i < context.board->ranks(); ++i)
+    pids.pids[context.rank() + i] = context.board->slot(i).pid();
+  return pids;
 }
 
 // What the trainer reports goes to the rank's slot and the rank status board, which the launcher
@@ -117,8 +116,10 @@ TrainCallbacks callbacks_of(const RankContext& context, double started, MemoryUs
   };
   callbacks.collectives = &context.slot().collectives();
   callbacks.run_folder = [&context](const std::string& folder) {
-    if (context.board_index == 0) context.board->set_run_folder(folder);
-    if (context.rank() == 0) write_pids(context, folder);
+    if (context.rank() == 0) set_errors_aside(folder);
+    if (context.board_index != 0) return;
+    context.board->set_run_folder(folder);
+    write_pids(folder, pids_here(context));
   };
   return callbacks;
 }
@@ -127,6 +128,13 @@ TrainCallbacks callbacks_of(const RankContext& context, double started, MemoryUs
 at::Device take_device(const RankContext& context, const TrainRequest& request) {
   if (request.device != DeviceKind::kCuda) return at::kCPU;
   return begin_on_gpu(choose_device(request.gpus, context.ranks()));
+}
+
+// TrainCallbacks::stop_at.
+double stop_time(const Config& config) {
+  const AllocationStop stop =
+      allocation_stop(config.read<LaunchOptions>("launch."), current_environment(), unix_seconds());
+  return stop.after ? monotonic_seconds() + *stop.after : 0;
 }
 
 // Notes in `user` what needs memory.
@@ -144,6 +152,8 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
   user.amp = config.read<PrecisionOptions>("precision.").amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
+  TrainCallbacks callbacks = callbacks_of(context, request.started, user);
+  callbacks.stop_at = stop_time(config);
   return static_cast<int>(train({.config = config,
                                  .rendezvous = context.rendezvous,
                                  .backend = request.backend,
@@ -152,7 +162,7 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
                                  .command = request.command,
                                  .defaults = request.defaults,
                                  .chosen = request.chosen,
-                                 .callbacks = callbacks_of(context, request.started, user),
+                                 .callbacks = std::move(callbacks),
                                  .dataset = prepared_dataset()}));
 }
 
@@ -189,7 +199,12 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
     if (name == "generate") return generate(message_from<GenerateRequest>(request));
     if (name == "import") return import_model(message_from<ImportRequest>(request));
     if (name == "interpolate") return interpolate(message_from<InterpolateRequest>(request));
+    if (name == "metrics") return metrics(message_from<MetricsRequest>(request));
+    if (name == "nn") return nearest(message_from<NearestRequest>(request));
+    if (name == "project") return project(message_from<ProjectRequest>(request));
     if (name == "describe") return describe(message_from<DescribeRequest>(request));
+    if (name == "data inspect") return data_inspect(message_from<InspectRequest>(request));
+    if (name == "data pack") return data_pack(message_from<PackRequest>(request));
     if (name == "doctor") return doctor(message_from<DoctorRequest>(request));
     if (name == "bench ddp") return bench_ddp(message_from<BenchDdpRequest>(request));
     if (name == "bench ddp plan") return bench_ddp_plan(message_from<BenchDdpPlanRequest>(request));

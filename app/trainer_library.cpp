@@ -34,6 +34,25 @@ void* open_library(const fs::path& path, const char* what, const char* way_out) 
   return handle;
 }
 
+// PyTorch's own libraries, where GANTRAIN_TORCH_LIB says that they lie: gantrain's that need them
+// find them loaded then. Else their own run path leads to them.
+void open_torch(bool cuda) {
+  const char* given = std::getenv("GANTRAIN_TORCH_LIB");
+  if (given == nullptr || *given == 0) return;
+  const fs::path folder = given;
+  for (const char* name : {"libc10.so", "libtorch_cpu.so", "libtorch_cuda.so"}) {
+    if (!cuda && name == std::string_view("libtorch_cuda.so")) break;
+    if (!fs::exists(folder / name)) {
+      fail(Exit::kEnvironment,
+           "GANTRAIN_TORCH_LIB={}: there is no {}; it is the folder torch/lib of PyTorch 2.11.0{}",
+           given,
+           name,
+           cuda ? " with CUDA: pip install torch==2.11.0" : ": pip install torch==2.11.0");
+    }
+    open_library(folder / name, "PyTorch's library", "; pip install torch==2.11.0 brings it");
+  }
+}
+
 void* trainer_handle(bool cuda) {
   static void* handle = [cuda] {
     // c10d logs what it also throws, with stack traces; the user's own setting wins.
@@ -48,6 +67,7 @@ void* trainer_handle(bool cuda) {
            kTrainer,
            executable_folder().string());
     }
+    open_torch(cuda);
     if (cuda) {
       const fs::path library = find_library(kCuda);
       if (library.empty()) {
@@ -59,7 +79,9 @@ void* trainer_handle(bool cuda) {
                    "; gantrain doctor shows which libraries are missing, ./scripts/run.sh installs "
                    "them, --device cpu goes without");
     }
-    return open_library(trainer, "the trainer library", "");
+    return open_library(trainer,
+                        "the trainer library",
+                        "; GANTRAIN_TORCH_LIB=FOLDER names the libraries of PyTorch 2.11.0");
   }();
   return handle;
 }

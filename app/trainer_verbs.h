@@ -2,7 +2,10 @@
 #pragma once
 
 #include "bench_requests.h"
+#include "curation/requests.h"
 #include "draw/requests.h"
+#include "explore/requests.h"
+#include "metrics_request.h"
 #include "verb_requests.h"
 
 namespace gantrain {
@@ -13,10 +16,18 @@ namespace gantrain {
 // Pictures from a trained generator, and an animation.
 int generate(GenerateRequest request);
 int interpolate(InterpolateRequest request);
+// The real pictures nearest to generated ones, and the latents of given pictures.
+int nearest(NearestRequest request);
+int project(ProjectRequest request);
+// Numbers for how near generated pictures come to real ones.
+int metrics(const MetricsRequest& request);
 // import_model() makes a model file of foreign weights.
 int import_model(const ImportRequest& request);
 int describe(const DescribeRequest& request);
 int doctor(const DoctorRequest& request);
+// A look at a data set, and a data set of prepared pictures.
+int data_inspect(const InspectRequest& request);
+int data_pack(const PackRequest& request);
 int bench_ddp(const BenchDdpRequest& request);
 int bench_step(const BenchStepRequest& request);
 int bench_ops(const BenchOpsRequest& request);

@@ -11,8 +11,6 @@
 
 namespace gantrain {
 
-namespace {
-
 const std::vector<Verb>& benchmarks() {
   static const std::vector<Verb> table = {
       {"step",
@@ -28,8 +26,6 @@ const std::vector<Verb>& benchmarks() {
   };
   return table;
 }
-
-}  // namespace
 
 std::string default_python() {
   const char* python = std::getenv("GANTRAIN_PYTHON");

@@ -96,8 +96,9 @@ int bench_data_verb(const std::vector<std::string>& arguments) {
 
 int bench_save_verb(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Times the state and the model that a run writes, during which the step waits, beside "
-      "writing and flushing as many bytes to the same disk. StyleGAN2 of 64 pixels, or a preset.",
+      "Times the state and the model that a run writes, beside writing and flushing as many bytes "
+      "to the same disk, and what training sees of it: the pause for a copy, beside a memcpy, and "
+      "iterations beside the writing. StyleGAN2 of 64 pixels, or a preset.",
       "gantrain bench save");
   BenchSaveRequest request;
   request.threads = default_threads();

@@ -103,7 +103,9 @@ std::vector<BenchPeer> peers_of(const Config& config, const Where& where) {
       peers.push_back({std::string("PyTorch, ") + layout, "dcgan.py", all});
     }
   }
-  if (recipe == "stylegan2" && !where.official.empty()) {
+  // The official code makes squares alone.
+  const bool square = config.get("data.resolution").is_number();
+  if (recipe == "stylegan2" && square && !where.official.empty()) {
     auto all = arguments({{"--resolution", "data.resolution"},
                           {"--batch", "train.batch"},
                           {"--channel-base", "stylegan2.channel_base"},

@@ -21,10 +21,13 @@ struct GenerateFlags {
 
 void add_flags(CLI::App& app, GenerateFlags& flags, GenerateRequest& request) {
   app.add_option("--seeds,--seed", flags.seeds, "numbers and ranges: 0-63,85 (default 0-15)");
-  app.add_option("--z", flags.z, "latents instead of seeds: .npy, [N, z_dim] float32");
-  app.add_option("--w",
-                 flags.w,
-                 "style-based models: latents of layers, .npy, [N, num_ws, w_dim] or [N, w_dim]");
+  app.add_option(
+      "--z", flags.z, "latents instead of seeds: .npy, [N, z_dim] float32, or .npz with z");
+  app.add_option(
+      "--w",
+      flags.w,
+      "style-based models: latents of layers, .npy, [N, num_ws, w_dim] or [N, w_dim], or "
+      "projected_w.npz with w");
   app.add_option("--mix",
                  flags.mix,
                  "style-based models: ROWS:COLUMNS:LAYERS, as 85,100:55-60:0-6; each row's seed "

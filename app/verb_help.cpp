@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 
 #include "amp_help.h"
 #include "cli.h"
+#include "completion.h"
+#include "exit_codes.h"
 #include "flags.h"
+#include "install_help.h"
+#include "man_page.h"
 #include "schema.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -12,26 +17,6 @@
 namespace gantrain {
 
 namespace {
-
-struct ExitCode {
-  const char* code;
-  const char* meaning;
-};
-
-constexpr ExitCode kExitCodes[] = {
-    {"0", "done"},
-    {"1", "internal error"},
-    {"2", "usage or configuration"},
-    {"3", "input that cannot be read (data, models, states)"},
-    {"4", "environment (no GPU, rendezvous, port)"},
-    {"5", "diverged"},
-    {"6", "a rank died or hung (its reason is printed last)"},
-    {"7", "out of memory"},
-    {"8", "disk full or not writable"},
-    {"75", "stopped early, resumable (signal, time limit, STOP)"},
-    {"130", "Ctrl-C, saved, resumable"},
-    {"128+n", "killed by signal n"},
-};
 
 void print_exit_codes(bool json) {
   Json rows = Json::array();
@@ -78,17 +63,17 @@ void print_flags(bool json) {
   }
 }
 
-// Each key once, with the recipes that have it.
-void print_keys(bool json) {
+// Each key once, with the recipes that have it; or the keys of one recipe alone.
+Json key_rows(const std::string& only) {
   Json rows = Json::array();
   std::map<std::string, size_t> row_of;
   for (const RecipeFacts& recipe : recipe_facts()) {
+    if (!only.empty() && recipe.name != only) continue;
     for (const Key& key : full_schema(recipe.name)) {
-      const std::string line = fmt::format(
-          "{:<32} {:<12} {} [{}]", key.path, text_of(key.value), key.help, key.allowed());
-      const auto [at, fresh] = row_of.emplace(line, rows.size());
+      const std::string same =
+          fmt::format("{} {} {} {}", key.path, text_of(key.value), key.help, key.allowed());
+      const auto [at, fresh] = row_of.emplace(same, rows.size());
       if (fresh) {
-        if (!json) fmt::print("{}\n", line);
         rows.push_back({{"key", key.path},
                         {"default", key.value},
                         {"help", key.help},
@@ -98,22 +83,76 @@ void print_keys(bool json) {
       rows[at->second]["recipes"].push_back(recipe.name);
     }
   }
-  if (json) fmt::print("{}\n", rows.dump());
+  return rows;
+}
+
+// Keys that the same recipes have stand together under these recipes' names.
+void print_keys(const std::string& only, bool json) {
+  if (!only.empty()) find_recipe_facts(only);  // refuses an unknown one
+  const Json rows = key_rows(only);
+  if (json) {
+    fmt::print("{}\n", rows.dump());
+    return;
+  }
+  std::vector<std::vector<std::string>> groups;
+  for (const Json& row : rows) {
+    const auto recipes = row["recipes"].get<std::vector<std::string>>();
+    if (std::find(groups.begin(), groups.end(), recipes) == groups.end()) groups.push_back(recipes);
+  }
+  for (const auto& group : groups) {
+    if (only.empty()) {
+      const bool every = group.size() == recipe_facts().size();
+      const std::string names = every ? "every recipe" : "recipe " + join(group, ", ");
+      fmt::print("{}Keys of {}:\n", group == groups.front() ? "" : "\n", names);
+    }
+    for (const Json& row : rows) {
+      if (row["recipes"] != group) continue;
+      fmt::print("{:<32} {:<12} {} [{}]\n",
+                 text_of(row["key"]),
+                 text_of(row["default"]),
+                 text_of(row["help"]),
+                 text_of(row["allowed"]));
+    }
+  }
 }
 
 }  // namespace
 
+std::vector<std::string> help_topics() { return {"flags", "keys", "exit", "amp"}; }
+
 int help_verb(const std::vector<std::string>& arguments) {
+  // These words are another command's, so that nothing may be read into them.
+  if (!arguments.empty() && arguments[0] == "--complete")
+    return print_completion({arguments.begin() + 1, arguments.end()});
   CLI::App app("flags | keys | exit | amp | COMMAND", "gantrain help");
   std::string topic;
   bool json = false;
   app.add_option("topic", topic, "flags | keys | exit | amp | COMMAND");
+  std::string recipe;
+  app.add_option("recipe", recipe, "keys: those of this recipe alone");
   app.add_flag("--json", json, "one JSON line");
+  std::string shell, page, prefix;
+  app.add_option("--completion", shell, "the completion script of bash, zsh or fish");
+  const CLI::Option* man =
+      app.add_option("--man", page, "the manual page of a command, else of gantrain")
+          ->expected(0, 1)
+          ->type_name("[COMMAND]");
+  app.add_option("--install",
+                 prefix,
+                 "writes completions and manual pages under this folder's share: ~/.local");
   if (!parse(app, arguments)) return 0;
-  if (topic == "flags") {
+  if (!recipe.empty() && topic != "keys")
+    fail(Exit::kUsage, "unexpected argument {}; a recipe follows keys alone", recipe);
+  if (!shell.empty()) {
+    fmt::print("{}", completion_script(shell));
+  } else if (man->count() > 0) {
+    fmt::print("{}", man_page(page));
+  } else if (!prefix.empty()) {
+    install_help(prefix);
+  } else if (topic == "flags") {
     print_flags(json);
   } else if (topic == "keys") {
-    print_keys(json);
+    print_keys(recipe, json);
   } else if (topic == "exit") {
     print_exit_codes(json);
   } else if (topic == "amp") {
@@ -124,7 +163,7 @@ int help_verb(const std::vector<std::string>& arguments) {
     for (const Verb& verb : verbs()) {
       if (topic == verb.name && topic != "help") return verb.run({"--help"});
     }
-    std::vector<std::string> topics = {"flags", "keys", "exit", "amp"};
+    std::vector<std::string> topics = help_topics();
     for (const Verb& verb : verbs()) {
       if (std::string(verb.name) != "help") topics.emplace_back(verb.name);
     }

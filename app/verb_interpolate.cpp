@@ -8,7 +8,6 @@
 #include "drawing_flags.h"
 #include "trainer_library.h"
 #include "util/error.h"
-#include "util/program.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -42,26 +41,16 @@ void check_output(const InterpolateRequest& request, const std::string& quality)
   const std::string& file = request.file;
   if (file.empty() && request.outdir.empty())
     fail(Exit::kUsage, "interpolate: where to? -o NAME.webp, -o NAME.mp4 or --outdir FOLDER");
-  const bool webp = ends_with(lower(file), ".webp");
-  const bool mp4 = ends_with(lower(file), ".mp4");
-  if (!file.empty() && !webp && !mp4)
-    fail(Exit::kUsage, "-o {}: give a name ending in .webp or .mp4", file);
-  if (!quality.empty() && !webp)
+  if (!quality.empty() && !ends_with(lower(file), ".webp"))
     fail(Exit::kUsage, "--quality {}: is for -o NAME.webp alone", quality);
-  if (mp4 && find_program("ffmpeg").empty()) {
-    fail(Exit::kEnvironment,
-         "-o {}: MP4 needs ffmpeg, which is not on PATH; -o {}.webp needs nothing",
-         file,
-         file.substr(0, file.size() - 4));
-  }
-  if (!file.empty()) check_folder_of("-o", file);
+  if (!file.empty()) check_film("-o", file);
 }
 
 // Which latents, and how many frames through them.
 void add_path(InterpolateRequest& request, const InterpolateFlags& flags) {
-  const std::vector<int64_t> seeds = parse_seeds("--seeds", flags.seeds);
+  const SeedList seeds = parse_seeds("--seeds", flags.seeds);
   request.tracks = parse_grid(flags.grid);
-  const auto tracks = static_cast<size_t>(request.tracks.columns * request.tracks.rows);
+  const int64_t tracks = request.tracks.columns * request.tracks.rows;
   if (seeds.size() % tracks != 0 || seeds.size() / tracks < 2) {
     fail(Exit::kUsage,
          "--seeds {}: {} seed{} on {} track{}; each track needs as many, at least 2",

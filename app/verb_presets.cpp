@@ -38,11 +38,14 @@ void show(const std::string& name, bool json) {
   for (const Preset& preset : presets()) {
     if (preset.name == name) fmt::print("{}\n", preset.text);
   }
-  fmt::print("resolved:\n");
+  // Comments, so that all that is printed is a valid file for --config.
+  fmt::print("// resolved:\n");
   for (const Key& key : config.schema()) {
     if (config.origin(key.path) == "default") continue;
-    fmt::print(
-        "  {:<28} {:<14} {}\n", key.path, text_of(config.get(key.path)), config.origin(key.path));
+    fmt::print("//   {:<28} {:<14} {}\n",
+               key.path,
+               text_of(config.get(key.path)),
+               config.origin(key.path));
   }
 }
 

@@ -16,7 +16,10 @@
 #include "dry_run.h"
 #include "flags.h"
 #include "gan/precision_options.h"
+#include "habits.h"
+#include "launch/allocation.h"
 #include "launch/devices.h"
+#include "launch/early_stop.h"
 #include "launch/supervise.h"
 #include "resolve.h"
 #include "run_status.h"
@@ -25,10 +28,12 @@
 #include "train/run_folder.h"
 #include "train_request.h"
 #include "trainer_library.h"
+#include "training_plan.h"
 #include "util/cores.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
+#include "util/kept_log.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -41,9 +46,11 @@ namespace {
 struct Arguments {
   ConfigSources request;
   std::string dry_run;  // "", "short" or "full"
+  int stopped_code = static_cast<int>(Exit::kStopped);
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  std::vector<std::string> taken;  // what flags of other trainers were taken for
 };
 
 bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) {
@@ -85,14 +92,23 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
   app.add_option(
          "--local_rank,--local-rank", ignored, "accepted from old launchers; LOCAL_RANK counts")
       ->group("Where");
+  app.add_option("--stopped-code",
+                 out.stopped_code,
+                 "exit code instead of 75 of a run that has saved and can go on; Kubeflow's policy "
+                 "ExitCode restarts from 128 on")
+      ->group("Where")
+      ->check(CLI::Range(1, 255));
   app.add_flag("--dry-run{short}",
                out.dry_run,
-               "print the configuration and schedule, train nothing; =full: sizes, time, too")
+               "print what was set and the schedule, train nothing; -v: all keys; =full: sizes, "
+               "time, too")
       ->group("Talk");
   app.add_flag("--json", out.json, "--dry-run as one JSON line")->group("Talk");
   app.add_flag("-q,--quiet", out.quiet, "warnings and errors only")->group("Talk");
   app.add_flag("-v,--verbose", out.verbose, "more messages")->group("Talk");
-  if (!parse(app, arguments)) return false;
+  Translation own = translate_habits(arguments, training_flag_names());
+  out.taken = std::move(own.lines);
+  if (!parse(app, std::move(own.arguments))) return false;
   if (preset->count() > 0 && request.preset.empty())
     fail(Exit::kUsage, "--preset needs a name; gantrain presets list shows them");
   auto pair = pairs.begin();
@@ -107,9 +123,9 @@ bool parse_arguments(const std::vector<std::string>& arguments, Arguments& out) 
   return true;
 }
 
-// --force names keys, or all.
+// --force names keys, "data" or "all".
 void check_forced_keys(const Config& config) {
-  std::vector<std::string> known = {"all"};
+  std::vector<std::string> known = {"all", "data"};
   for (const Key& key : config.schema()) known.push_back(key.path);
   for (const std::string& part : split(config.read<RunOptions>("run.").force, ',')) {
     if (part.empty() || std::find(known.begin(), known.end(), part) != known.end()) continue;
@@ -186,10 +202,13 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   launch.chosen =
       choose_auto_values(launch.config, {.ranks = launch.world.ranks.world, .on_gpu = on_gpu});
   say_workers(launch, env);
+  const std::string stop = allocation_stop(launch.options, env, unix_seconds()).line;
+  if (!stop.empty() && !planned) launch.chosen.push_back(stop);
   const std::string lacking = elsewhere ? lacking_for_gpus(launch.world, outlook) : "";
   if (!lacking.empty())
     launch.chosen.push_back("device  cuda, planned for another machine: " + lacking);
   outlast_hang_watch(launch);
+  launch.options.patience.meeting = launch.config.read<DistOptions>("dist.").timeout.seconds;
   const auto dist = config.read<DistOptions>("dist.");
   launch.backend =
       choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || has_cuda_library());
@@ -200,7 +219,9 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
     plan_player(
         plan, player, Value<std::optional<int64_t>>::from_text(text_of(config.get(key))).value());
   }
-  metric_names(config.read<MetricsOptions>("metrics."));
+  check_metric_options(config.read<MetricsOptions>("metrics."),
+                       config.read<SaveOptions>("save."),
+                       config.read<DataOptions>("data.").path);
   check_forced_keys(config);
   check_options(dist, launch.world.ranks.world);
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
@@ -254,22 +275,29 @@ WorldEnd run(const Launch& launch) {
     return reinterpret_cast<RankMain>(trainer_function(kRankMain, cuda));
   };
   const ResumeHint hint = [](const std::string& run_folder) {
-    return run_folder.empty() ? "" : "next    " + resume_command(command_line(), run_folder);
+    return "next    " +
+           (run_folder.empty() ? command_line() : resume_command(command_line(), run_folder));
   };
-  if (launch.world.role == World::Role::kWorker) {
-    const WorldEnd end = run_worker(launch.world, launch.options, text, load, hint);
-    if (launch.world.ranks.rank == 0) note_end(end.run_folder, end.code);
+  const CommandPlace place{command_line(), run_options.run_dir};
+  const RecordEnd record = [&place](const AttemptEnd& end) { record_end(end, place); };
+  keep_log_lines();
+  try {
+    const bool worker = launch.world.role == World::Role::kWorker;
+    const WorldEnd end = (worker ? run_worker : gantrain::launch)(
+        launch.world, launch.options, text, load, hint, record);
+    ignore_late_signals();
+    if (!worker) return end;
     std::fflush(nullptr);
-    _exit(end.code);  // static destructors would wait for peers that may be dead
+    _exit(launch.code_of(end.code));  // static destructors would wait for peers that may be dead
+  } catch (const UserError& e) {
+    record_refusal(launch.world, e, place);
+    throw;
   }
-  const WorldEnd end = gantrain::launch(launch.world, launch.options, text, load, hint);
-  note_end(end.run_folder, end.code);
-  return end;
 }
 
 int smoke(const Launch& launch) {
   const WorldEnd end = run(launch);
-  if (end.code != 0) return end.code;
+  if (end.code != 0) return launch.code_of(end.code);
   const std::string model = read_file(find_models(end.run_folder).front().path);
   uint64_t header = 0;  // a safetensors file: length, header, tensors
   std::memcpy(&header, model.data(), sizeof(header));
@@ -290,6 +318,28 @@ bool any_given(const Config& config) {
 
 }  // namespace
 
+std::optional<Config> planned_config(const std::vector<std::string>& words) {
+  Arguments args;
+  if (!parse_arguments(words, args)) return std::nullopt;
+  if (!args.dry_run.empty() || args.json || args.request.smoke)
+    fail(Exit::kUsage, "--dry-run, --json and --smoke are no training that can be planned");
+  if (args.stopped_code != static_cast<int>(Exit::kStopped))
+    fail(Exit::kUsage, "--stopped-code: a batch script needs 75 to know a run that goes on");
+  return resolve(args.request, current_environment());
+}
+
+void check_training(Config config, const TrainingSite& site) {
+  const char* origin = "planned";
+  config.set("launch.nnodes", Json(site.nodes), origin);
+  config.set("launch.nproc", Json(site.ranks_per_node), origin);
+  config.set("launch.device", Json(site.on_gpu ? "cuda" : "cpu"), origin);
+  if (site.nodes > 1) {
+    config.set("launch.master_addr", Json("the-first-node"), origin);
+    config.set("launch.master_port", Json(29500), origin);
+  }
+  prepare(config, /*flags_given=*/true, /*planned=*/true);
+}
+
 int train_verb(const std::vector<std::string>& arguments) {
   Arguments args;
   if (!parse_arguments(arguments, args)) return 0;
@@ -300,10 +350,12 @@ int train_verb(const std::vector<std::string>& arguments) {
            {},
            ""});
   const Config config = resolve(args.request, current_environment());
-  const Launch launch = prepare(config, any_given(config), args.dry_run == "short");
-  if (args.dry_run == "short") return dry_run(launch, args.json);
+  Launch launch = prepare(config, any_given(config), args.dry_run == "short");
+  launch.chosen.insert(launch.chosen.begin(), args.taken.begin(), args.taken.end());
+  const Shown shown = args.verbose ? Shown::kAll : Shown::kSet;
+  if (args.dry_run == "short") return dry_run(launch, args.json ? Shown::kJson : shown);
   if (args.dry_run == "full") {
-    if (!args.json) dry_run(launch, false);
+    if (!args.json) dry_run(launch, shown);
     const DescribeRequest request{
         .config = launch.config.to_json(),
         .json = args.json,
@@ -313,7 +365,8 @@ int train_verb(const std::vector<std::string>& arguments) {
     return call_trainer("describe", message_of(request).dump(), /*cuda=*/false);
   }
   if (already_done(config)) return 0;
-  return args.request.smoke ? smoke(launch) : run(launch).code;
+  launch.stopped_code = args.stopped_code;
+  return args.request.smoke ? smoke(launch) : launch.code_of(run(launch).code);
 }
 
 }  // namespace gantrain

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing and builds:  scripts/build.sh release|debug|asan|tsan [target...]
-# into build/, build-debug/, build-asan/, build-tsan/. A folder that was configured by hand is built
-# as it is.
+# Installs what is missing and builds:  scripts/build.sh release|debug|asan|ubsan|tsan|fuzz [target...]
+# into build/, build-debug/, build-asan/, build-ubsan/, build-tsan/, build-fuzz/. A folder that was
+# configured by hand is built as it is. fuzz builds the fuzz targets alone, with clang and libFuzzer; then
+#   ctest --test-dir build-fuzz -L fuzz
+# runs each for a minute, and scripts/fuzz_nightly.sh each for an hour.
 #   GANTRAIN_CUDA=AUTO|ON|OFF  the CUDA library. AUTO: ON where a GPU is, else built where a CUDA Toolkit
 #                              is. ON fetches all that it takes, and ends where something is not to be
 #                              had. KEEP: as the folder has it, OFF in a new one (what run.sh asks for
@@ -70,15 +72,24 @@ case ${GANTRAIN_CUDA:-AUTO} in
   *) die 2 "GANTRAIN_CUDA=$GANTRAIN_CUDA: one of AUTO, ON, OFF" ;;
 esac
 kind=${1:-}
+targets=()
 case $kind in
   release) folder=$GANTRAIN_ROOT/build extra="-DCMAKE_BUILD_TYPE=Release" ;;
   debug) folder=$GANTRAIN_ROOT/build-debug extra="-DCMAKE_BUILD_TYPE=Debug" ;;
-  asan) folder=$GANTRAIN_ROOT/build-asan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=address" ;;
+  asan) folder=$GANTRAIN_ROOT/build-asan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=address,undefined" ;;
+  ubsan) folder=$GANTRAIN_ROOT/build-ubsan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=undefined" ;;
   tsan) folder=$GANTRAIN_ROOT/build-tsan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=thread" ;;
-  *) die 2 "usage: scripts/build.sh release|debug|asan|tsan [target...]" ;;
+  fuzz)
+    folder=$GANTRAIN_ROOT/build-fuzz targets=(fuzz)
+    extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++-14"
+    need_packages "${FUZZ_PACKAGES[@]}"
+    GANTRAIN_CUDA=OFF
+    ;;
+  *) die 2 "usage: scripts/build.sh release|debug|asan|ubsan|tsan|fuzz [target...]" ;;
 esac
+(($# < 2)) || targets=("${@:2}")
 mkdir -p "$folder"
 (
   flock 8 # two starts in one checkout
-  build "$folder" "$(cuda_wanted AUTO)" "$extra" "${@:2}"
+  build "$folder" "$(cuda_wanted AUTO)" "$extra" "${targets[@]}"
 ) 8>"$folder/.lock"

@@ -16,9 +16,11 @@ TORCH_SHA256=7aa2f9bbc6d4595ba72138026b2074be1233186150e9292865e04b7a63b8c67a
 LIBTORCH=${GANTRAIN_LIBTORCH:-$GANTRAIN_CACHE_DIR/libtorch-$TORCH_VERSION}
 
 BUILD_PACKAGES=(g++ cmake ninja-build ccache mold pkg-config libcli11-dev nlohmann-json3-dev
-  libfmt-dev catch2 libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev zlib1g-dev libxxhash-dev
-  libgloo-dev)
-TEST_PACKAGES=(clang-format clang-tidy shellcheck)
+  libfmt-dev catch2 libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev libarchive-dev liblmdb-dev
+  zlib1g-dev libxxhash-dev libgloo-dev)
+TEST_PACKAGES=(clang-format clang-tidy shellcheck patchelf binutils dpkg-dev groff zsh fish)
+# shellcheck disable=SC2034 # for build.sh
+FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 MPI_PACKAGES=(openmpi-bin)
 

@@ -26,7 +26,7 @@ at::Tensor augment(const at::Tensor& images,
     TORCH_CHECK(read_free(p) >= 0, "augment: p ", read_free(p));
     if (read_free(p) == 0) return images;
   }
-  check_augment(options, std::min(images.size(2), images.size(3)), images.size(1));
+  check_augment(options, {images.size(3), images.size(2)}, images.size(1));
   const WithoutAutocast exact;
   at::Tensor x = images;
   for (const auto stage :

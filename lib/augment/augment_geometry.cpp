@@ -9,6 +9,7 @@
 #include "augment/sample_values.h"
 #include "augment/sym6_resample.h"
 #include "ops/grid_sample.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -16,10 +17,6 @@ namespace {
 
 template <class Number>
 using Plane = SampleMatrix<Number, 3>;
-
-struct Size {
-  int64_t height = 0, width = 0;
-};
 
 template <class Number>
 Plane<Number> translation(const Number& x, const Number& y) {
@@ -213,7 +210,7 @@ at::Tensor transformed(const at::Tensor& images,
                        const AugmentOptions& options,
                        const Number& p,
                        AugmentDraws& draws) {
-  const Size size{images.size(2), images.size(3)};
+  const Size size{images.size(3), images.size(2)};
   const auto G = inverse_transforms(options, p, size, draws);
   if (G.empty()) return images;
   TORCH_CHECK(G.samples() == images.size(0), "draws for ", G.samples(), " samples");
@@ -223,7 +220,7 @@ at::Tensor transformed(const at::Tensor& images,
   }
   const FinePicture fine =
       fine_picture(images, margins_of(G, size), margins_of(whole_batch, size), size);
-  const Size out{2 * (size.height + 2 * kSym6Cropped), 2 * (size.width + 2 * kSym6Cropped)};
+  const Size out{2 * (size.width + 2 * kSym6Cropped), 2 * (size.height + 2 * kSym6Cropped)};
   const at::Tensor matrices = sampling_matrices(G, fine, out).to(images.scalar_type());
   return sym6_halved(grid_sample(fine.pixels, grid_of(matrices, out)), fine.route);
 }

@@ -52,18 +52,18 @@ AugmentOptions augment_pipe(std::string_view name) {
   return o;
 }
 
-void check_augment(const AugmentOptions& options, int64_t resolution, int64_t channels) {
+void check_augment(const AugmentOptions& options, const Size& resolution, int64_t channels) {
   if (channels < 1 || channels > kMaxChannels) {
     fail(Exit::kUsage,
          "data.channels = {}: augmentation knows pictures of 1 to {} channels",
          channels,
          kMaxChannels);
   }
-  if (options.imgfilter > 0 && resolution < kFilterPixels) {
+  if (options.imgfilter > 0 && resolution.shorter() < kFilterPixels) {
     fail(Exit::kUsage,
          "data.resolution = {}: augmentation's image filter (imgfilter; pipes filter, bgcf, bgcfn, "
-         "bgcfnc) needs {} pixels or more",
-         resolution,
+         "bgcfnc) needs {} pixels or more on the shorter side",
+         to_text(resolution),
          kFilterPixels);
   }
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "util/field.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -91,6 +92,6 @@ AugmentOptions augment_pipe(std::string_view name);
 
 // Throws UserError(kUsage) unless these transforms work on pictures of that many pixels and
 // channels: up to 4 channels; the image filter needs 22 pixels, as it mirrors 21 at each border.
-void check_augment(const AugmentOptions& options, int64_t resolution, int64_t channels);
+void check_augment(const AugmentOptions& options, const Size& resolution, int64_t channels);
 
 }  // namespace gantrain

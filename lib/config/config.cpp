@@ -157,6 +157,10 @@ Json parse_json(const std::string& text, const std::string& name, Exit code) {
     if (const size_t at = reason.find("] "); at != std::string::npos)
       reason = reason.substr(at + 2);
     fail(code, "{}: line {}: not JSON: {}", name, line, reason);
+  } catch (const Json::out_of_range& e) {  // numbers as 1e999, of which the reason names the text
+    const std::string reason = e.what();
+    const size_t at = reason.find("] ");
+    fail(code, "{}: not JSON: {}", name, at == std::string::npos ? reason : reason.substr(at + 2));
   }
 }
 

@@ -52,6 +52,9 @@ bool passes(const Check& check, const T& value) {
     return in_range(check, static_cast<double>(value.images) / 1e3);
   } else if constexpr (std::is_same_v<T, Duration>) {
     return in_range(check, value.seconds);
+  } else if constexpr (std::is_same_v<T, Size>) {
+    return in_range(check, static_cast<double>(value.width)) &&
+           in_range(check, static_cast<double>(value.height));
   } else if constexpr (std::is_same_v<T, Scheduled>) {
     return in_range(check, value.from) && in_range(check, value.to);
   } else if constexpr (std::is_same_v<T, std::optional<Scheduled>>) {

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "util/field.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -63,6 +64,16 @@ struct Value<Duration> {
   static std::string type() { return "duration (90s, 23h30m)"; }
   static std::optional<Duration> from_text(std::string_view text);
   static Json to_json(Duration value);
+};
+
+template <>
+struct Value<Size> {
+  static std::string type() { return "pixels (64) or WIDTHxHEIGHT (256x128)"; }
+  static std::optional<Size> from_text(std::string_view text) { return parse_size(text); }
+  // A number where the picture is square, else text.
+  static Json to_json(const Size& value) {
+    return value.is_square() ? Json(value.width) : Json(to_text(value));
+  }
 };
 
 // Enums: their names stand beside them, as constexpr std::array<std::string_view, N> names(Enum).

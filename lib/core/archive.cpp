@@ -4,12 +4,12 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/jit/serialization/pickler.h>
-#include <torch/csrc/jit/serialization/unpickler.h>
 #include <torch/torch.h>
 
 #include <cstring>
-#include <sstream>
+#include <memory>
 
+#include "core/torch_pickle.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -28,10 +28,17 @@ constexpr size_t kEndRecordBytes = 22;  // zip's end-of-central-directory record
 // length in it.
 class Sink {
  public:
-  explicit Sink(AtomicFile& file) : file_(file) {}
+  Sink(AtomicFile& file, const BetweenWrites& between) : file_(file), between_(between) {}
 
   void write(const void* data, size_t bytes) {
-    held_.append(static_cast<const char*>(data), bytes);
+    const char* from = static_cast<const char*>(data);
+    if (bytes >= kEndRecordBytes) {
+      pass(held_.data(), held_.size());
+      pass(from, bytes - kEndRecordBytes);
+      held_.assign(from + bytes - kEndRecordBytes, kEndRecordBytes);
+      return;
+    }
+    held_.append(from, bytes);
     if (held_.size() <= kEndRecordBytes) return;
     const size_t ready = held_.size() - kEndRecordBytes;
     pass(held_.data(), ready);
@@ -51,10 +58,11 @@ class Sink {
  private:
   void pass(const char* data, size_t bytes) {
     digest_.update(data, bytes);
-    file_.write(data, bytes);
+    write_paced(file_, data, bytes, between_);
   }
 
   AtomicFile& file_;
+  const BetweenWrites& between_;
   Digest digest_;
   std::string held_;
 };
@@ -83,31 +91,89 @@ void check_digest(const std::string& file, const std::string& content) {
   }
 }
 
-// Reads the pickle of an archive that was just checked.
-c10::IValue unpickle(const std::string& content) {
-  std::istringstream stream(content);
-  caffe2::serialize::PyTorchStreamReader reader(&stream);
-  auto [data, bytes] = reader.getRecord("data.pkl");
-  size_t at = 0;
-  const auto read = [&, data = data.get(), bytes = bytes](char* out, size_t count) -> size_t {
-    count = std::min(count, bytes - at);
-    std::memcpy(out, static_cast<const char*>(data) + at, count);
-    at += count;
-    return count;
-  };
-  const auto record = [&](const std::string& name) {
-    auto [pointer, size] = reader.getRecord("data/" + name);
-    return std::move(pointer);
-  };
-  jit::Unpickler unpickler(read, nullptr, nullptr, record, std::nullopt);
-  return unpickler.parse_ivalue();
+// A file in memory, as LibTorch's reader of zip files wants it.
+class MemoryReader : public caffe2::serialize::ReadAdapterInterface {
+ public:
+  explicit MemoryReader(std::string_view content) : content_(content) {}
+  size_t size() const override { return content_.size(); }
+  size_t read(uint64_t at, void* out, size_t bytes, const char* /*what*/) const override {
+    if (at > content_.size()) return 0;
+    bytes = std::min(bytes, content_.size() - at);
+    std::memcpy(out, content_.data() + at, bytes);
+    return bytes;
+  }
+
+ private:
+  std::string_view content_;
+};
+
+// The records of a zip. A record that would be longer than the file, compressed or not, is refused
+// before any memory is taken for it.
+class Records {
+ public:
+  Records(std::string file, std::string_view content)
+      : file_(std::move(file)), reader_(std::make_shared<MemoryReader>(content)) {
+    uint64_t left = content.size();
+    for (const std::string& name : reader_.getAllRecords()) {
+      const uint64_t bytes = reader_.getRecordSize(name);
+      if (bytes > left) fail(Exit::kInput, "{}: record {} is longer than the file", file_, name);
+      left -= bytes;
+    }
+  }
+
+  // Returns the bytes: uint8 [n].
+  at::Tensor read(const std::string& name) {
+    if (!reader_.hasRecord(name)) fail(Exit::kInput, "{}: record {} is missing", file_, name);
+    auto [data, bytes] = reader_.getRecord(name);
+    const auto owner = std::make_shared<at::DataPtr>(std::move(data));
+    return at::from_blob(
+        owner->get(), {static_cast<int64_t>(bytes)}, [owner](void*) {}, at::kByte);
+  }
+
+ private:
+  std::string file_;
+  caffe2::serialize::PyTorchStreamReader reader_;
+};
+
+// Reads what the file's checksum has shown to be whole, and what may be hostile all the same.
+Archive read_archive(const std::string& file, std::string_view content) {
+  Records records(file, content);
+  const at::Tensor program = records.read("data.pkl");
+  PickleRules rules;
+  rules.source = file;
+  rules.globals = torch_globals();
+  rules.hint = "; tensors and plain values alone are";
+  rules.persistent_ids = true;
+  const Pickle pickle = parse_pickle(
+      {static_cast<const char*>(program.data_ptr()), static_cast<size_t>(program.numel())}, rules);
+  const PickleValue* meta = pickle.root->find("meta");
+  const PickleValue* tensors = pickle.root->find("tensors");
+  if (meta == nullptr || meta->kind != PickleKind::kString || tensors == nullptr ||
+      tensors->kind != PickleKind::kDict) {
+    fail(Exit::kInput, "{}: not a gantrain state: its text or its tensors are missing", file);
+  }
+  TorchTensors reader(file, static_cast<int64_t>(content.size()), [&](const std::string& key) {
+    return records.read("data/" + key);
+  });
+  Archive archive;
+  archive.meta = meta->text;
+  for (size_t i = 0; i + 1 < tensors->items.size(); i += 2) {
+    const PickleValue& name = *tensors->items[i];
+    if (name.kind != PickleKind::kString)
+      fail(Exit::kInput, "{}: a tensor is named by {}, no text", file, name.describe());
+    archive.tensors[std::string(name.text)] =
+        reader.read(*tensors->items[i + 1], std::string(name.text));
+  }
+  return archive;
 }
 
 }  // namespace
 
-void save_archive(const std::filesystem::path& path, const Archive& archive) {
+void save_archive(const std::filesystem::path& path,
+                  const Archive& archive,
+                  const BetweenWrites& between) {
   AtomicFile file(path);
-  Sink sink(file);
+  Sink sink(file, between);
   {
     caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, size_t bytes) {
       sink.write(data, bytes);
@@ -140,14 +206,7 @@ Archive load_archive(const std::filesystem::path& path) {
   const std::string content = read_file(path);
   check_digest(path.string(), content);
   try {
-    Archive archive;
-    const c10::IValue all = unpickle(content);
-    const auto dict = all.toGenericDict();
-    archive.meta = dict.at("meta").toStringRef();
-    for (const auto& item : dict.at("tensors").toGenericDict()) {
-      archive.tensors[item.key().toStringRef()] = item.value().toTensor();
-    }
-    return archive;
+    return read_archive(path.string(), content);
   } catch (const c10::Error& e) {
     fail(Exit::kInput, "{}: not a gantrain state: {}", path.string(), e.what_without_backtrace());
   }

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "core/paced_write.h"
+
 namespace gantrain {
 
 // A state file: named tensors and one JSON text, in the zip format that Python's torch.load(path)
@@ -21,7 +23,10 @@ struct Archive {
 };
 
 // Writes the file atomically: after a crash there is the old file or the new one, never a part.
-void save_archive(const std::filesystem::path& path, const Archive& archive);
+// `between` is as in write_paced().
+void save_archive(const std::filesystem::path& path,
+                  const Archive& archive,
+                  const BetweenWrites& between = {});
 
 // Reads a state file. Throws UserError(kInput) that names the file and what is wrong with it.
 Archive load_archive(const std::filesystem::path& path);

@@ -36,6 +36,9 @@ const char* type_name(at::ScalarType type) {
   throw std::logic_error(std::string("no safetensors type for ") + c10::toString(type));
 }
 
+constexpr int kDeepestHeader = 16;                   // levels of JSON
+constexpr uint64_t kMostValues = uint64_t{1} << 44;  // of a tensor
+
 struct Entry {
   std::string name;
   uint64_t begin, end;
@@ -62,14 +65,16 @@ at::Tensor read_tensor(const std::string& file,
   if (type == at::ScalarType::Undefined) bad("dtype " + info["dtype"].dump() + " is not known");
   std::vector<int64_t> shape;
   uint64_t bytes = c10::elementSize(type);
+  uint64_t extents = 1;  // their product, where 0 counts as 1
   for (const Json& extent : info["shape"]) {
     if (!extent.is_number_unsigned())
       bad("shape " + info["shape"].dump() + " is not a list of sizes");
-    shape.push_back(extent.get<int64_t>());
-    if (shape.back() != 0 && bytes > (uint64_t{1} << 48) / static_cast<uint64_t>(shape.back())) {
+    const auto size = extent.get<uint64_t>();
+    if (extents > kMostValues / std::max<uint64_t>(size, 1))
       bad("shape " + info["shape"].dump() + " is too large");
-    }
-    bytes *= static_cast<uint64_t>(shape.back());
+    extents *= std::max<uint64_t>(size, 1);
+    bytes *= size;
+    shape.push_back(static_cast<int64_t>(size));
   }
   const Json& offsets = info["data_offsets"];
   if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
@@ -107,11 +112,13 @@ Json read_header(const std::string& file, std::string_view content, uint64_t& le
          length,
          pickle ? "; of a network pickle gantrain import makes one" : "");
   }
-  try {
-    Json header = Json::parse(content.substr(8, length));
-    if (header.is_object()) return header;
-  } catch (const Json::parse_error&) {
-  }
+  bool deep = false;  // a value that is nested deeper than any here would overflow the stack later
+  const auto watch = [&deep](int depth, Json::parse_event_t, const Json&) {
+    deep = deep || depth > kDeepestHeader;
+    return !deep;
+  };
+  Json header = Json::parse(content.substr(8, length), watch, /*allow_exceptions=*/false);
+  if (header.is_object() && !deep) return header;
   fail(Exit::kInput, "{}: not a safetensors file: the header is not a JSON object", file);
 }
 
@@ -157,7 +164,8 @@ TensorFile load_safetensors(const std::filesystem::path& path) {
 
 void save_safetensors(const std::filesystem::path& path,
                       const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+                      const std::map<std::string, std::string>& metadata,
+                      const BetweenWrites& between) {
   Json header = Json::object();
   header["__metadata__"] = metadata;
   uint64_t at = 0;
@@ -178,7 +186,7 @@ void save_safetensors(const std::filesystem::path& path,
   file.write(text);
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor flat = tensor.detach().cpu().contiguous();
-    file.write(flat.data_ptr(), flat.numel() * flat.element_size());
+    write_paced(file, flat.data_ptr(), flat.numel() * flat.element_size(), between);
   }
   file.commit();
 }

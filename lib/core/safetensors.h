@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/paced_write.h"
+
 namespace gantrain {
 
 // Tensors with their names, in a fixed order.
@@ -26,9 +28,11 @@ struct TensorFile {
 // file, overlap or have the wrong size.
 TensorFile load_safetensors(const std::filesystem::path& path);
 
-// Writes a file atomically. Tensors may have any device and layout; names must differ.
+// Writes a file atomically. Tensors may have any device and layout; names must differ. `between` is
+// as in write_paced().
 void save_safetensors(const std::filesystem::path& path,
                       const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata);
+                      const std::map<std::string, std::string>& metadata,
+                      const BetweenWrites& between = {});
 
 }  // namespace gantrain

@@ -194,7 +194,7 @@ at::Tensor TorchTensors::view(const PickleValue& rebuilt, const std::string& nam
       items[3]->kind != Kind::kTuple) {
     fail(Exit::kInput, "{}: {}: a tensor without storage, sizes and strides", source_, name);
   }
-  const at::Tensor& flat = storage(*items[0], name);
+  const at::Tensor flat = storage(*items[0], name);
   const int64_t first = items[1]->integer;
   const std::vector<int64_t> sizes = sizes_of(*items[2]);
   const std::vector<int64_t> strides = sizes_of(*items[3]);
@@ -211,14 +211,38 @@ at::Tensor TorchTensors::view(const PickleValue& rebuilt, const std::string& nam
          first,
          flat.numel());
   }
+  const at::Tensor seen = at::as_strided(flat, sizes, strides, first);
+  // A view of a record as a whole takes no memory of its own.
+  if (records_ && seen.is_contiguous()) return seen;
   const auto width = static_cast<int64_t>(flat.element_size());
   if (count > left_ / width)
     fail(Exit::kInput, "{}: {}: the tensors are larger than the file", source_, name);
   left_ -= count * width;
-  return at::as_strided(flat, sizes, strides, first).contiguous();
+  return seen.contiguous();
 }
 
-const at::Tensor& TorchTensors::storage(const PickleValue& value, const std::string& name) {
+// A storage that lies in a record, which must have the length that the pickle tells.
+at::Tensor TorchTensors::record(const PickleValue& value, const std::string& name) {
+  const StorageId id = read_id(value, fmt::format("{}: {}", source_, name));
+  const std::string key(id.key);
+  at::Tensor& bytes = in_records_[key];
+  if (!bytes.defined()) bytes = records_(key);
+  const auto width = static_cast<int64_t>(c10::elementSize(id.type));
+  if (bytes.numel() % width != 0 || bytes.numel() / width != id.elements) {
+    fail(Exit::kInput,
+         "{}: {}: {} elements of {} bytes are announced, its record has {} bytes",
+         source_,
+         name,
+         id.elements,
+         width,
+         bytes.numel());
+  }
+  if (id.type == at::kBool) return bytes.ne(0);  // any byte, but a bool is 0 or 1
+  return id.elements == 0 ? at::empty({0}, id.type) : bytes.view(id.type);
+}
+
+at::Tensor TorchTensors::storage(const PickleValue& value, const std::string& name) {
+  if (records_ && value.kind == Kind::kPersistent) return record(value, name);
   if (value.kind != Kind::kObject || value.text != "torch.storage._load_from_bytes" ||
       value.arguments->items.size() != 1 || value.arguments->items[0]->kind != Kind::kBytes) {
     fail(Exit::kInput, "{}: {}: its storage is {}, no bytes", source_, name, value.describe());

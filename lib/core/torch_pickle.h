@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,13 +21,18 @@ std::set<std::string, std::less<>> torch_globals();
 bool is_torch_tensor(const PickleValue& value);
 
 // Reads the tensors of a pickle. Their storages are torch.save streams in the format from before
-// zip files (magic number, protocol 1001, keys, little-endian data). Each storage is copied once.
+// zip files (magic number, protocol 1001, keys, little-endian data), or records beside the pickle.
+// Each storage is copied once.
 class TorchTensors {
  public:
+  // Returns the bytes of the record that a storage names by its key: uint8 [n] on the CPU. Throws
+  // UserError(kInput) if there is none.
+  using Records = std::function<at::Tensor(const std::string& key)>;
+
   // `most_bytes` bounds the memory of all tensors together; without a bound, views of one storage
-  // could grow without end.
-  TorchTensors(std::string source, int64_t most_bytes)
-      : source_(std::move(source)), left_(most_bytes) {}
+  // could grow without end. Without `records`, a storage outside the pickle is refused.
+  TorchTensors(std::string source, int64_t most_bytes, Records records = nullptr)
+      : source_(std::move(source)), left_(most_bytes), records_(std::move(records)) {}
 
   // Returns a contiguous tensor on the CPU, in memory of its own or shared with its storage. Throws
   // UserError(kInput) that names the source and `name` where the value is no tensor, its storage is
@@ -35,11 +41,14 @@ class TorchTensors {
 
  private:
   at::Tensor view(const PickleValue& rebuilt, const std::string& name);
-  const at::Tensor& storage(const PickleValue& value, const std::string& name);
+  at::Tensor storage(const PickleValue& value, const std::string& name);
+  at::Tensor record(const PickleValue& value, const std::string& name);
 
   std::string source_;
   int64_t left_;
-  std::map<const char*, at::Tensor> storages_;  // keyed by the start of their stream
+  Records records_;
+  std::map<const char*, at::Tensor> storages_;    // keyed by the start of their stream
+  std::map<std::string, at::Tensor> in_records_;  // the bytes of records, by key
 };
 
 // Returns the storage in such a stream: one dimension, of the storage's type. Throws

@@ -59,10 +59,10 @@ constexpr size_t kAlignment = 64;  // bytes
 
 class Cache final : public Dataset {
  public:
-  Cache(std::shared_ptr<const Dataset> dataset, int64_t resolution)
+  Cache(std::shared_ptr<const Dataset> dataset, const Size& resolution)
       : dataset_(std::move(dataset)),
-        picture_{resolution, resolution, dataset_->channels(), nullptr},
-        picture_bytes_(static_cast<size_t>(resolution * resolution * dataset_->channels())) {}
+        picture_{resolution.width, resolution.height, dataset_->channels(), nullptr},
+        picture_bytes_(static_cast<size_t>(resolution.pixels() * dataset_->channels())) {}
 
   // Returns false if the system refuses the memory.
   bool take_memory(int64_t max_bytes, bool shared) {
@@ -78,7 +78,11 @@ class Cache final : public Dataset {
   int64_t channels() const override { return dataset_->channels(); }
   int64_t classes() const override { return dataset_->classes(); }
   int64_t label(int64_t index) const override { return dataset_->label(index); }
+  std::string class_name(int64_t label) const override { return dataset_->class_name(label); }
   std::string description() const override { return dataset_->description(); }
+  std::optional<PictureFile> picture_file(int64_t index) const override {
+    return dataset_->picture_file(index);
+  }
 
   Image load(int64_t index) const override {
     LoadBuffers buffers;
@@ -134,7 +138,7 @@ class Cache final : public Dataset {
 }  // namespace
 
 std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
-                                      int64_t resolution,
+                                      const Size& resolution,
                                       int64_t max_bytes,
                                       int64_t sharers) {
   if (max_bytes <= 0) return dataset;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/options.h"
@@ -18,6 +19,14 @@ struct LoadBuffers {
   Image prepared;    // the picture as the data set hands it out
 };
 
+class Source;
+
+// Which file of a source a picture comes from. The source belongs to the data set.
+struct PictureFile {
+  const Source* source = nullptr;
+  size_t file = 0;
+};
+
 // Real pictures by index. Immutable after opening; every member may be called from any thread.
 class Dataset {
  public:
@@ -27,8 +36,15 @@ class Dataset {
   virtual int64_t channels() const = 0;            // of every loaded picture, 1 to 4
   virtual int64_t classes() const = 0;             // 0 without labels
   virtual int64_t label(int64_t index) const = 0;  // 0..classes-1; 0 without labels
+  // Returns what users call a class, 0..classes-1: its folder's name, or its number where the data
+  // gives it no name.
+  virtual std::string class_name(int64_t label) const { return std::to_string(label); }
 
-  // Returns picture `index`, resolution x resolution x channels(). Throws UserError(kInput) that
+  // Returns the file of a picture, from which data/manifest.h makes the identity of the data;
+  // nothing where pictures are computed.
+  virtual std::optional<PictureFile> picture_file(int64_t) const { return std::nullopt; }
+
+  // Returns picture `index`, options.resolution and channels() of it. Throws UserError(kInput) that
   // names a file that has become unreadable since it was opened; with on_bad=skip it returns the
   // next readable picture of the same label instead.
   virtual Image load(int64_t index) const = 0;
@@ -45,12 +61,12 @@ class Dataset {
 // UserError(kStopped).
 using StopCheck = std::function<bool()>;
 
-// Opens synth:NAME, a folder or a zip. `sharers` is the number of processes, this one or its forks,
-// that will load pictures from it: they share the memory for decoded pictures. The order, labels,
-// channels and left-out pictures depend on the files and options alone, so all ranks agree. It does
-// not call LibTorch, and all of its threads have ended when it returns: it may run before a fork,
-// and the data set may be used afterwards. Throws UserError(kInput) that names the path or the bad
-// picture.
+// Opens synth:NAME, or what open_source() in data/source.h takes. `sharers` is the number of
+// processes, this one or its forks, that will load pictures from it: they share the memory for
+// decoded pictures. The order, labels, channels and left-out pictures depend on the files and
+// options alone, so all ranks agree. It does not call LibTorch, and all of its threads have ended
+// when it returns: it may run before a fork, and the data set may be used afterwards. Throws
+// UserError(kInput) that names the path or the bad picture.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
                                             const StopCheck& stop = {},
                                             int64_t sharers = 1);

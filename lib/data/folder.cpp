@@ -6,6 +6,7 @@
 #include "data/random_access_file.h"
 #include "data/source.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -13,6 +14,12 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Whether a folder is one that a run has written: its samples are no data, least of all its own.
+bool is_run(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "STATUS", ignored) && fs::exists(folder / "config.json", ignored);
+}
 
 // Collects files below a folder. Folders reached twice through links are entered once, in the
 // order of their names, so that a loop ends and the outcome does not depend on the file system.
@@ -22,6 +29,11 @@ class FolderScan {
 
   std::vector<std::string> files() {
     enter("");
+    if (!runs_.empty()) {
+      info("{}: left out, the folder of a run{}",
+           runs_.front(),
+           runs_.size() > 1 ? fmt::format(", and {} more", runs_.size() - 1) : "");
+    }
     std::sort(files_.begin(), files_.end());
     return std::move(files_);
   }
@@ -30,6 +42,10 @@ class FolderScan {
   void enter(const std::string& folder) {
     std::error_code error;
     const fs::path path = root_ / folder;
+    if (!folder.empty() && is_run(path)) {
+      runs_.push_back(path.string());
+      return;
+    }
     if (!seen_.insert(fs::canonical(path, error).string()).second) return;
     std::vector<std::string> folders;
     fs::directory_iterator entry(path, error);
@@ -52,6 +68,7 @@ class FolderScan {
   fs::path root_;
   std::set<std::string> seen_;
   std::vector<std::string> files_;
+  std::vector<std::string> runs_;
 };
 
 class Folder final : public Source {
@@ -61,11 +78,10 @@ class Folder final : public Source {
   const std::vector<std::string>& files() const override { return files_; }
   std::string name(size_t file) const override { return (root_ / files_[file]).string(); }
   void read(size_t file, std::string& bytes) const override {
-    const std::string path = name(file);
-    const RandomAccessFile open(path, path);
-    bytes.resize(static_cast<size_t>(open.size()));
-    bytes.resize(open.read(0, bytes.data(), bytes.size()));
+    read_part(whole_file(name(file)), bytes);
   }
+  std::optional<FilePart> part(size_t file) const override { return whole_file(name(file)); }
+  std::string stamp(size_t file) const override { return stamp_of(name(file)); }
 
  private:
   fs::path root_;

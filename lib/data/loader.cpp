@@ -161,14 +161,14 @@ class Loader::Impl {
     const int64_t index = sampler_.index(image);
     ImageView picture = dataset_->view(index, buffers);
     Image smaller;
-    if (picture.width != resolution_) {
-      smaller = resize(picture, {resolution_, resolution_}, Filter::kBox);
+    if (picture.width != resolution_.width || picture.height != resolution_.height) {
+      smaller = resize(picture, resolution_, Filter::kBox);
       picture = view_of(smaller);
     }
-    TORCH_CHECK(picture.width == resolution_ && picture.height == resolution_ &&
+    TORCH_CHECK(picture.width == resolution_.width && picture.height == resolution_.height &&
                     picture.channels == dataset_->channels(),
                 "picture of wrong size");
-    const int64_t bytes = picture.channels * resolution_ * resolution_;
+    const int64_t bytes = picture.channels * resolution_.pixels();
     copy_planes(
         picture, sampler_.flipped(image), batch.images.mutable_data_ptr<uint8_t>() + i * bytes);
     if (batch.labels.defined())
@@ -189,14 +189,14 @@ class Loader::Impl {
       if (images.use_count() == 1 && images.storage().use_count() == 1) return images;
     }
     at::Tensor images =
-        at::empty({count_, dataset_->channels(), resolution_, resolution_}, at::kByte);
+        at::empty({count_, dataset_->channels(), resolution_.height, resolution_.width}, at::kByte);
     if (memory_.size() < ahead_ + 1) memory_.push_back(images);
     return images;
   }
 
   const std::shared_ptr<const Dataset> dataset_;
   const Sampler sampler_;
-  const int64_t resolution_;
+  const Size resolution_;
   const RankInfo ranks_;
   const int64_t first_image_;
   const int64_t global_batch_;

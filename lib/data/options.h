@@ -9,6 +9,7 @@
 
 #include "image/resize.h"
 #include "util/field.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -27,10 +28,11 @@ constexpr std::array<std::string_view, 2> names(ScaledJpeg) { return {"auto", "o
 // Where the real pictures come from and how they are brought to the size of the networks.
 struct DataOptions {
   std::string path = "synth:shapes";
-  int64_t resolution = 64;
+  Size resolution = {64, 64};
   std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3
   bool mirror = false;
   Cond cond = Cond::kAuto;
+  std::string labels = "auto";     // what the data itself holds, or a CSV or JSON file
   std::optional<int64_t> workers;  // auto: by choose_workers() of workers.h
   OnBad on_bad = OnBad::kFail;
   Verify verify = Verify::kAuto;
@@ -43,14 +45,25 @@ struct DataOptions {
 
 template <class Field>
 void fields(DataOptions& o, Field&& field) {
-  field("path", o.path, "synth:shapes, or a folder or zip of PNG, JPEG and WebP pictures");
-  field("resolution", o.resolution, between(4, 4096), "pixels a side that pictures are brought to");
+  field("path",
+        o.path,
+        "synth:shapes, or PNG, JPEG and WebP pictures in a folder, zip, tar (shards-{000..010}.tar "
+        "too, plain or compressed) or LMDB, or CIFAR's or MNIST's files");
+  field("resolution",
+        o.resolution,
+        between(4, 4096),
+        "size that pictures are brought to: 64, or width x height");
   field("channels",
         o.channels,
         between(1, 4),
         "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; auto: 1 if all pictures are grey, else 3");
   field("mirror", o.mirror, "flip each picture left to right half of the time");
   field("cond", o.cond, "use labels: auto where the data has them and the preset is conditional");
+  field(
+      "labels",
+      o.labels,
+      "a CSV or JSON file with the class of each picture; auto: what the data holds (dataset.json,"
+      " labels.csv, .cls files, sub-folders)");
   field("workers",
         o.workers,
         between(0, 256),
@@ -58,7 +71,7 @@ void fields(DataOptions& o, Field&& field) {
         "8");
   field("on_bad", o.on_bad, "a picture that cannot be read: stop, or leave it out and say so");
   field("verify", o.verify, "decode pictures before training: all, none, or at most 2000 of them");
-  field("fit", o.fit, "how a picture becomes square: centre crop, white bars, or stretched");
+  field("fit", o.fit, "how a picture gets that shape: centre crop, white bars, or stretched");
   field("filter", o.filter, "resampling filter (antialiased)");
   field(
       "scaled_jpeg",
@@ -71,7 +84,7 @@ void fields(DataOptions& o, Field&& field) {
         "memory for decoded pictures in MB a rank; the ranks of a node share it");
 }
 
-// Returns a short name for run folders: "shapes64", "photos64".
+// Returns a short name for run folders: "shapes64", "photos256x128".
 std::string short_name(const DataOptions& options);
 
 }  // namespace gantrain

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "image/central_part.h"
 #include "image/convert.h"
 
 namespace gantrain {
@@ -19,38 +20,37 @@ int64_t common_channels(int64_t a, int64_t b) {
 }
 
 Image fitted(const Image& image, const DataOptions& options) {
-  const int64_t side = options.resolution;
-  if (options.fit == Fit::kStretch) return resize(image, {side, side}, options.filter);
+  const Size& wanted = options.resolution;
+  if (options.fit == Fit::kStretch) return resize(image, wanted, options.filter);
   if (options.fit == Fit::kCrop) {
-    const int64_t part = std::min(image.width, image.height);
-    const int64_t left = (image.width - part) / 2;
-    const int64_t top = (image.height - part) / 2;
-    const Box box = {.left = static_cast<double>(left),
-                     .top = static_cast<double>(top),
-                     .width = static_cast<double>(part),
-                     .height = static_cast<double>(part)};
-    return resize(image, box, {side, side}, options.filter);
+    const Part part = central_part({image.width, image.height}, wanted);
+    const Box box = {.left = static_cast<double>(part.left),
+                     .top = static_cast<double>(part.top),
+                     .width = static_cast<double>(part.size.width),
+                     .height = static_cast<double>(part.size.height)};
+    return resize(image, box, wanted, options.filter);
   }
   const double scale =
-      static_cast<double>(side) / static_cast<double>(std::max(image.width, image.height));
-  const auto scaled = [&](int64_t length) {
-    return std::clamp<int64_t>(std::llround(scale * static_cast<double>(length)), 1, side);
+      std::min(static_cast<double>(wanted.width) / static_cast<double>(image.width),
+               static_cast<double>(wanted.height) / static_cast<double>(image.height));
+  const auto scaled = [&](int64_t length, int64_t most) {
+    return std::clamp<int64_t>(std::llround(scale * static_cast<double>(length)), 1, most);
   };
-  const Size size = {scaled(image.width), scaled(image.height)};
-  return padded(resize(image, size, options.filter), side, side);
+  const Size size = {scaled(image.width, wanted.width), scaled(image.height, wanted.height)};
+  return padded(resize(image, size, options.filter), wanted.width, wanted.height);
 }
 
-bool has_size(const Image& image, int64_t side) {
-  return image.width == side && image.height == side;
+bool has_size(const Image& image, const Size& size) {
+  return image.width == size.width && image.height == size.height;
 }
 
 }  // namespace
 
 NeededSize needed_size(const DataOptions& options) {
   if (options.scaled_jpeg == ScaledJpeg::kOff) return {};
-  const int64_t side = 2 * options.resolution;
-  if (options.fit == Fit::kPad) return {.shorter = 1, .longer = side};
-  return {.shorter = side, .longer = side, .square = options.fit == Fit::kCrop};
+  const Size twice{2 * options.resolution.width, 2 * options.resolution.height};
+  if (options.fit == Fit::kPad) return {.least = twice, .both = false};
+  return {.least = twice, .crop = options.fit == Fit::kCrop ? options.resolution : Size{}};
 }
 
 bool is_prepared(const Image& image, int64_t channels, const DataOptions& options) {

@@ -15,7 +15,7 @@ NeededSize needed_size(const DataOptions& options);
 // Whether prepare() would keep the pixels of a picture as they are.
 bool is_prepared(const Image& image, int64_t channels, const DataOptions& options);
 
-// Makes a picture fit for the networks: options.resolution pixels a side by options.fit and
+// Makes a picture fit for the networks: of options.resolution by options.fit and
 // options.filter, with the given number of channels. A picture that has this size already keeps its
 // pixels.
 Image prepare(const Image& image, int64_t channels, const DataOptions& options);

@@ -16,6 +16,16 @@ namespace gantrain {
 namespace {
 
 constexpr int64_t kClasses = 10;
+constexpr std::array<const char*, kClasses> kNames = {"disc",
+                                                      "ring",
+                                                      "square",
+                                                      "triangle",
+                                                      "star",
+                                                      "cross",
+                                                      "heart",
+                                                      "crescent",
+                                                      "hexagon",
+                                                      "diamond"};
 
 // Signed distances to outlines of about radius 1 around the origin, negative inside; y points
 // down. Exact near edges, which is all that antialiasing needs.
@@ -93,7 +103,8 @@ Color at_most(Color color, float luma) {
 
 enum class Texture { kPlain, kStripes, kDots, kShaded };
 
-// Everything that is drawn by lot, in units of the picture's side.
+// Everything that is drawn by lot, in units of the picture's shorter side. Squares are drawn from
+// (0, 0) to (1, 1); a longer side reaches beyond both ends.
 struct Scene {
   int shape;
   float center_x, center_y, radius, cosine, sine;
@@ -104,16 +115,21 @@ struct Scene {
   float frequency, wave_x, wave_y;
 };
 
+// How far a side of a picture reaches beyond each end of the square in its middle.
+float beyond_square(int64_t side, int64_t shorter) {
+  return 0.5f * (static_cast<float>(side) / static_cast<float>(shorter) - 1);
+}
+
 // Saturated and rather dark shapes on pale ground: contrast that survives 16 pixels.
-Scene scene_of(int64_t index) {
+Scene scene_of(int64_t index, const Size& size) {
   std::array<float, 20> u;
   Stream(0, "synth/shapes").uniform(u.data(), u.size(), static_cast<uint64_t>(index));
   Scene s;
   s.shape = static_cast<int>(index % kClasses);
   s.radius = 0.28f + 0.13f * u[0];
   const float play = std::min(0.48f - 1.08f * s.radius, 0.1f);
-  s.center_x = 0.5f + play * (2 * u[1] - 1);
-  s.center_y = 0.5f + play * (2 * u[2] - 1);
+  s.center_x = 0.5f + (play + beyond_square(size.width, size.shorter())) * (2 * u[1] - 1);
+  s.center_y = 0.5f + (play + beyond_square(size.height, size.shorter())) * (2 * u[2] - 1);
   const float turn = 0.5f * (u[3] - 0.5f);
   s.cosine = std::cos(turn);
   s.sine = std::sin(turn);
@@ -178,13 +194,16 @@ uint8_t* put(const Scene& s, float ground, float cover, float accent, uint8_t* o
 
 template <class Distance>
 void draw(const Scene& s, Image& image, const Distance& distance) {
-  const float pixel = 1 / static_cast<float>(image.width);
+  const int64_t shorter = std::min(image.width, image.height);
+  const float pixel = 1 / static_cast<float>(shorter);
+  const float left = beyond_square(image.width, shorter),
+              above = beyond_square(image.height, shorter);
   const float pixels = s.radius / pixel;
   uint8_t* out = image.pixels.data();
   for (int64_t row = 0; row < image.height; ++row) {
-    const float py = (static_cast<float>(row) + 0.5f) * pixel;
+    const float py = (static_cast<float>(row) + 0.5f) * pixel - above;
     for (int64_t column = 0; column < image.width; ++column) {
-      const float px = (static_cast<float>(column) + 0.5f) * pixel;
+      const float px = (static_cast<float>(column) + 0.5f) * pixel - left;
       const float dx = (px - s.center_x) / s.radius;
       const float dy = (py - s.center_y) / s.radius;
       const float x = s.cosine * dx + s.sine * dy;
@@ -247,26 +266,29 @@ class Shapes final : public Dataset {
   int64_t channels() const override { return channels_; }
   int64_t classes() const override { return kClasses; }
   int64_t label(int64_t index) const override { return index % kClasses; }
+  std::string class_name(int64_t label) const override {
+    return kNames.at(static_cast<size_t>(label));
+  }
 
   Image load(int64_t index) const override {
-    Image image{.width = resolution_, .height = resolution_, .channels = 3};
-    image.pixels.resize(static_cast<size_t>(resolution_ * resolution_ * 3));
-    draw_shape(scene_of(index), image);
+    Image image{.width = resolution_.width, .height = resolution_.height, .channels = 3};
+    image.pixels.resize(static_cast<size_t>(resolution_.pixels() * 3));
+    draw_shape(scene_of(index, resolution_), image);
     return with_channels(std::move(image), channels_);
   }
 
   std::string description() const override {
     return fmt::format("synth:shapes, {} built-in pictures, {}x{}x{}, {} classes",
                        size_,
-                       resolution_,
-                       resolution_,
+                       resolution_.width,
+                       resolution_.height,
                        channels_,
                        kClasses);
   }
 
  private:
   int64_t size_;
-  int64_t resolution_;
+  Size resolution_;
   int64_t channels_;
 };
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "data/little_endian.h"
+
 namespace gantrain {
 
 namespace {
@@ -19,29 +21,17 @@ constexpr size_t kEntryBytes = 46;        // of an entry before its name
 constexpr size_t kLocalHeaderBytes = 30;  // of the header before a content, before its name
 constexpr uint64_t kIn64 = 0xffffffff;    // the number stands in the Zip64 field
 
-// Little-endian numbers; 0 behind the end.
-class Fields {
+// Numbers and texts of the archive's records.
+class Fields : public LittleEndian {
  public:
-  explicit Fields(std::string_view bytes) : bytes_(bytes) {}
+  using LittleEndian::LittleEndian;
 
-  uint64_t number(size_t at, size_t count) const {
-    if (bytes_.size() < count || at > bytes_.size() - count) return 0;
-    uint64_t value = 0;
-    for (size_t i = count; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes_[at + i]);
-    return value;
-  }
-  uint64_t u16(size_t at) const { return number(at, 2); }
-  uint64_t u32(size_t at) const { return number(at, 4); }
-  uint64_t u64(size_t at) const { return number(at, 8); }
   bool begins(size_t at, std::string_view signature) const {
-    return at <= bytes_.size() && bytes_.substr(at, signature.size()) == signature;
+    return at <= bytes().size() && bytes().substr(at, signature.size()) == signature;
   }
   std::string_view part(size_t at, size_t count) const {
-    return at <= bytes_.size() ? bytes_.substr(at, count) : std::string_view();
+    return at <= bytes().size() ? bytes().substr(at, count) : std::string_view();
   }
-
- private:
-  std::string_view bytes_;
 };
 
 std::string read_part(const RandomAccessFile& file, uint64_t offset, size_t count) {
@@ -131,17 +121,21 @@ std::vector<ZipEntry> read_zip_directory(const RandomAccessFile& file) {
   return at == bytes.size() && entries.size() == place->entries ? entries : std::vector<ZipEntry>();
 }
 
-bool read_stored(const RandomAccessFile& file, const ZipEntry& entry, std::string& content) {
+std::optional<int64_t> content_offset(const RandomAccessFile& file, const ZipEntry& entry) {
   // The local header has an extra field of its own, whose length stands only there.
   char header[kLocalHeaderBytes];
-  if (file.read(entry.header, header, sizeof(header)) != sizeof(header)) return false;
+  if (file.read(entry.header, header, sizeof(header)) != sizeof(header)) return std::nullopt;
   const Fields fields(std::string_view(header, sizeof(header)));
-  if (!fields.begins(0, "PK\3\4")) return false;
+  if (!fields.begins(0, "PK\3\4")) return std::nullopt;
   const auto behind = static_cast<int64_t>(kLocalHeaderBytes + fields.u16(26) + fields.u16(28));
+  return entry.header + behind;
+}
+
+bool read_stored(const RandomAccessFile& file, const ZipEntry& entry, std::string& content) {
+  const std::optional<int64_t> offset = content_offset(file, entry);
+  if (!offset) return false;
   content.resize(static_cast<size_t>(entry.size));
-  if (file.read(entry.header + behind, content.data(), content.size()) != content.size()) {
-    return false;
-  }
+  if (file.read(*offset, content.data(), content.size()) != content.size()) return false;
   const auto* bytes = reinterpret_cast<const Bytef*>(content.data());
   return crc32_z(0, bytes, content.size()) == entry.checksum;
 }

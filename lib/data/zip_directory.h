@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct ZipEntry {
 // nothing where it is not of the plain kind that zip programs write, in one piece from the start of
 // the file; libzip must look at the archive then. Throws UserError(kInput) if it cannot be read.
 std::vector<ZipEntry> read_zip_directory(const RandomAccessFile& file);
+
+// Returns how many bytes lie before the content of a stored entry; nothing where the local header
+// is not there.
+std::optional<int64_t> content_offset(const RandomAccessFile& file, const ZipEntry& entry);
 
 // Reads the content of a stored entry. Returns false where the archive is not as its directory
 // says: cut off, overwritten, or of another checksum. Throws UserError(kInput) as read() does.

@@ -23,6 +23,8 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
   } else if (s.ranks.nodes == 1) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  } else if (!s.address.empty()) {
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(s.address));
   } else {
     options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
   }

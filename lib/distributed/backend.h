@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "distributed/options.h"
 #include "distributed/traffic.h"
@@ -22,6 +23,9 @@ namespace gantrain {
 struct BackendSettings {
   RankInfo ranks;                     // if ranks.nodes is 1, gloo uses the loopback interface
   std::chrono::milliseconds timeout;  // the longest that a collective may take
+  // Of several nodes: the address at which gloo lets the others connect; "": it chooses. The
+  // environment's GLOO_SOCKET_IFNAME goes before it.
+  std::string address;
 };
 
 // Makes a process group with one backend, for tensors on `device`. gloo is part of libtorch_cpu;

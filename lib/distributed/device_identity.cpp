@@ -10,17 +10,12 @@
 
 #include "util/error.h"
 #include "util/failure_text.h"
+#include "util/host_name.h"
 #include "util/text.h"
 
 namespace gantrain {
 
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");

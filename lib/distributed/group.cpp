@@ -20,8 +20,11 @@
 #include "distributed/device_identity.h"
 #include "distributed/ending.h"
 #include "distributed/group_backend.h"
+#include "distributed/local_address.h"
+#include "distributed/meeting.h"
 #include "util/error.h"
 #include "util/failure_text.h"
+#include "util/host_name.h"
 #include "util/log.h"
 #include "util/time.h"
 
@@ -145,6 +148,10 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   Impl& impl = *group->impl_;
   impl.store = open_store(r, timeout_seconds);
   const auto store = own_keys(impl.store);
+  meet(*store, r.ranks, timeout_seconds);
+  const std::string address = r.one_node() ? "" : local_address(r.master);
+  if (backend == BackendKind::kGloo && !address.empty() && r.ranks.local_rank == 0)
+    info("network other nodes reach this one ({}) at {}", host_name(), address);
   std::optional<Deadline> deadline;
   if (backend == BackendKind::kNccl) {
     // All ranks are here when this returns, so what follows waits for the network alone.
@@ -153,7 +160,7 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
         timeout_seconds, Exit::kEnvironment, unconnected_text(r.ranks.rank, timeout_seconds));
   }
   guarded(group->rank(), "forming the process group", [&] {
-    const BackendSettings settings{r.ranks, milliseconds(timeout_seconds)};
+    const BackendSettings settings{r.ranks, milliseconds(timeout_seconds), address};
     impl.group = make_process_group(backend, store, settings, device);
   });
   // How many ranks there are, and a number of rank 0's that float32 holds exactly.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "draw/classes.h"
 #include "draw/draw.h"
 #include "draw/job.h"
 #include "draw/latents.h"
@@ -18,6 +19,8 @@ namespace gantrain {
 
 namespace {
 
+constexpr int64_t kMostUnasked = 16;  // classes, where none was asked for
+
 void check_layers(const std::vector<int64_t>& layers, const Painter& painter, int64_t num_ws) {
   for (const int64_t layer : layers) {
     if (layer < num_ws) continue;
@@ -30,11 +33,11 @@ void check_layers(const std::vector<int64_t>& layers, const Painter& painter, in
   }
 }
 
-// The seeds' own latents and pictures, and what comes of mixing them.
+// The seeds' own latents and pictures in one class, and what comes of mixing them.
 class Mixer {
  public:
-  Mixer(Painter& painter, const std::vector<int64_t>& layers)
-      : painter_(painter), layers_(torch::tensor(layers, at::kLong)) {}
+  Mixer(Painter& painter, const std::vector<int64_t>& layers, std::optional<int64_t> label)
+      : painter_(painter), layers_(torch::tensor(layers, at::kLong)), label_(label) {}
 
   // [C, H, W]: seed's own picture.
   at::Tensor own(int64_t seed) { return of(seed).picture; }
@@ -55,7 +58,7 @@ class Mixer {
     Own& own = own_[seed];
     if (!own.ws.defined()) {
       const int64_t z_dim = painter_.generator().z_dim();
-      own.ws = painter_.map(latents_of_seeds({seed}, z_dim)[0]);
+      own.ws = painter_.map(latents_of_seeds({seed}, z_dim)[0], label_);
       own.picture = painter_.picture_of_styles(own.ws, static_cast<uint64_t>(seed));
     }
     return own;
@@ -63,39 +66,53 @@ class Mixer {
 
   Painter& painter_;
   at::Tensor layers_;
+  std::optional<int64_t> label_;
   std::map<int64_t, Own> own_;
 };
 
 }  // namespace
 
-void draw_mix(Generator& generator, const GenerateRequest& request) {
+void draw_mix(Generator& generator, const GenerateRequest& request, const ClassTable& table) {
   const auto& [rows, columns, layers] = request.mix.value();
   Painter painter(generator, request.how);
   require_styles(generator, "--mix", painter.model());
   check_layers(layers, painter, generator.num_ws());
-  Mixer mixer(painter, layers);
+  const ClassChoice choice = choose_classes(generator, request.how, table);
+  const LabelledRows blocks(1, choice, kMostUnasked);
   std::optional<PictureFolder> folder;
   if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
 
-  Job job(static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1, "pictures");
+  const auto cells = static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1;
+  Job job(cells * blocks.size(), "pictures");
   std::vector<at::Tensor> grid;
-  const auto draw = [&](int64_t row, int64_t column) {
-    const at::Tensor picture = row == column ? mixer.own(row) : mixer.mixed(row, column);
-    if (folder) folder->write(fmt::format("{}-{}", row, column), picture);
-    grid.push_back(to_bytes(picture));
-    job.step();
-  };
-  for (const int64_t column : columns) draw(column, column);
-  grid.insert(grid.begin(), torch::zeros_like(grid.front()));
-  for (const int64_t row : rows) {
-    draw(row, row);
-    for (const int64_t column : columns) draw(row, column);
+  for (int64_t i = 0; i < blocks.size(); ++i) {
+    const LabelledRow block = blocks[i];
+    Mixer mixer(painter, layers, block.label);
+    const auto draw = [&](int64_t row, int64_t column) {
+      const at::Tensor picture = row == column ? mixer.own(row) : mixer.mixed(row, column);
+      const std::string suffix = class_suffix(block.label, choice);
+      if (folder) folder->write(fmt::format("{}-{}{}", row, column, suffix), picture);
+      job.step();
+      return to_bytes(picture);
+    };
+    const size_t corner = grid.size();
+    for (const int64_t column : columns) grid.push_back(draw(column, column));
+    grid.insert(grid.begin() + static_cast<int64_t>(corner), torch::zeros_like(grid[corner]));
+    for (const int64_t row : rows) {
+      grid.push_back(draw(row, row));
+      for (const int64_t column : columns) grid.push_back(draw(row, column));
+    }
   }
   const std::string file = !request.grid.empty()
                                ? request.grid
                                : (std::filesystem::path(request.outdir) / "grid.png").string();
   write_file(file, encode_png(tile(torch::stack(grid), static_cast<int64_t>(columns.size()) + 1)));
-  info("{} rows and {} columns in {}", rows.size(), columns.size(), file);
+  const std::string classes = class_line(blocks, table);
+  info("{} rows and {} columns{} in {}",
+       rows.size(),
+       columns.size(),
+       classes.empty() ? "" : fmt::format(" ({})", classes),
+       file);
 }
 
 }  // namespace gantrain

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 
+#include <map>
+#include <utility>
+
+#include "draw/classes.h"
 #include "draw/draw.h"
 #include "draw/frame_sink.h"
 #include "draw/job.h"
@@ -14,23 +18,25 @@ namespace gantrain {
 
 namespace {
 
-// Tracks side by side, each through its own keys, all in step.
+constexpr int64_t kMostUnasked = 64;  // tracks, where no class was asked for
+
+// Tracks side by side, each through its own keys and in its own class, all in step.
 class Tracks {
  public:
-  Tracks(Painter& painter, const InterpolateRequest& request)
+  Tracks(Painter& painter, const InterpolateRequest& request, const ClassChoice& choice)
       : painter_(painter),
+        seeds_(request.seeds),
         columns_(request.tracks.columns),
         styles_(request.space == WalkSpace::kW ||
-                (request.space == WalkSpace::kAuto && painter.generator().num_ws() > 0)) {
-    const at::Tensor z = latents_of_seeds(request.seeds, painter.generator().z_dim());
-    walk_.keys = z.size(0) / (columns_ * request.tracks.rows);
+                (request.space == WalkSpace::kAuto && painter.generator().num_ws() > 0)),
+        rows_(columns_ * request.tracks.rows, choice, kMostUnasked) {
+    walk_.keys = seeds_.size() / (columns_ * request.tracks.rows);
     walk_.frames = request.frames;
     walk_.loop = request.loop;
-    std::vector<at::Tensor> keys;
-    for (int64_t i = 0; i < z.size(0); ++i) keys.push_back(styles_ ? painter.map(z[i]) : z[i]);
-    const at::Tensor all = torch::stack(keys);
-    keys_ = all.split(walk_.keys);
   }
+
+  // The row and the class of each track.
+  const LabelledRows& rows() const { return rows_; }
 
   const Walk& walk() const { return walk_; }
 
@@ -39,29 +45,51 @@ class Tracks {
     // New noise in each frame where noise is random.
     const auto noise_seed = static_cast<uint64_t>(number);
     std::vector<at::Tensor> pictures;
-    for (const at::Tensor& keys : keys_) {
-      const at::Tensor &a = keys[step.from], &b = keys[step.to];
-      pictures.push_back(to_bytes(styles_
-                                      ? painter_.picture_of_styles(linear(a, b, step.t), noise_seed)
-                                      : painter_.picture(spherical(a, b, step.t), noise_seed)));
+    forget_keys_but(step);
+    for (int64_t i = 0; i < rows_.size(); ++i) {
+      const at::Tensor a = key(i, step.from), b = key(i, step.to);
+      const at::Tensor picture =
+          styles_ ? painter_.picture_of_styles(linear(a, b, step.t), noise_seed)
+                  : painter_.picture(spherical(a, b, step.t), noise_seed, rows_[i].label);
+      pictures.push_back(to_bytes(picture));
     }
     return tile(torch::stack(pictures), columns_);
   }
 
  private:
+  // The latent of track i at a key.
+  at::Tensor key(int64_t i, int64_t number) {
+    at::Tensor& known = keys_[{i, number}];
+    if (known.defined()) return known;
+    const auto [row, label] = rows_[i];
+    const int64_t seed = seeds_[row * walk_.keys + number];
+    known = latents_of_seeds({seed}, painter_.generator().z_dim())[0];
+    if (styles_) known = painter_.map(known, label);
+    return known;
+  }
+
+  // However many keys there are, only those of the present step are in memory.
+  void forget_keys_but(const Step& step) {
+    std::erase_if(keys_, [&](const auto& key) {
+      return key.first.second != step.from && key.first.second != step.to;
+    });
+  }
+
   Painter& painter_;
+  SeedList seeds_;
   int64_t columns_;
   bool styles_;  // in w, in straight lines; else in z, on great circles
   Walk walk_;
-  std::vector<at::Tensor> keys_;  // of each track: [keys, ...]
+  LabelledRows rows_;
+  std::map<std::pair<int64_t, int64_t>, at::Tensor> keys_;  // by track and number of the key
 };
 
 }  // namespace
 
-void draw_walk(Generator& generator, const InterpolateRequest& request) {
+void draw_walk(Generator& generator, const InterpolateRequest& request, const ClassTable& table) {
   Painter painter(generator, request.how);
   if (request.space == WalkSpace::kW) require_styles(generator, "--space w", painter.model());
-  Tracks tracks(painter, request);
+  Tracks tracks(painter, request, choose_classes(generator, request.how, table));
   const int64_t count = frame_count(tracks.walk());
   const std::string &file = request.file, &outdir = request.outdir;
   std::vector<std::unique_ptr<FrameSink>> sinks;
@@ -75,7 +103,12 @@ void draw_walk(Generator& generator, const InterpolateRequest& request) {
     job.step();
   }
   for (const auto& sink : sinks) sink->finish();
-  info("{} frame{} in {}", count, count == 1 ? "" : "s", file.empty() ? outdir : file);
+  const std::string classes = class_line(tracks.rows(), table);
+  info("{} frame{}{} in {}",
+       count,
+       count == 1 ? "" : "s",
+       classes.empty() ? "" : fmt::format(" ({})", classes),
+       file.empty() ? outdir : file);
 }
 
 }  // namespace gantrain

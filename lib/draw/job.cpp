@@ -40,14 +40,22 @@ Job::~Job() {
   if (arrived != 0) raise(arrived);
 }
 
-void Job::step() {
-  ++done_;
+void Job::step() { step_to(done_ + 1); }
+
+void Job::step_to(int64_t done) {
+  done_ = done;
   let_signals_in();
   constexpr double kSeconds = 0.1;  // between two redraws
   const double now = monotonic_seconds();
   if (!live_ || now - drawn_at_ < kSeconds) return;
   drawn_at_ = now;
   set_live_line(fmt::format(" {}/{} {}", done_, count_, what_));
+}
+
+int Job::take_signal() {
+  const int signal = arrived;
+  arrived = 0;
+  return signal;
 }
 
 void Job::let_signals_in() {

@@ -21,6 +21,11 @@ class Job {
 
   // One picture is done.
   void step();
+  // So many pictures are done.
+  void step_to(int64_t done);
+  // Returns the signal that waits, or 0, and takes it from those that end the process: the caller
+  // saves its work and ends by itself.
+  int take_signal();
 
  private:
   void let_signals_in();

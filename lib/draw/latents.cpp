@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/npy.h"
+#include "core/npz.h"
 #include "core/numpy_random.h"
-#include "draw/npy.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -18,9 +19,9 @@ std::string shape_text(at::IntArrayRef shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// A .npy file, all of it finite.
-at::Tensor load_finite(const std::filesystem::path& path) {
-  at::Tensor values = load_npy(path);
+// A .npy file, or the array `key` of a .npz file, all of it finite.
+at::Tensor load_finite(const std::filesystem::path& path, const std::string& key) {
+  at::Tensor values = is_npz(path) ? load_npz(path, key) : load_npy(path);
   if (!values.isfinite().all().item<bool>())
     fail(Exit::kInput, "{}: holds values that are not finite", path.string());
   return values;
@@ -42,7 +43,7 @@ at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim) {
 }
 
 at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
-  const at::Tensor z = load_finite(path);
+  const at::Tensor z = load_finite(path, "z");
   if (z.dim() != 2 || z.size(1) != z_dim) {
     fail(Exit::kInput,
          "{}: shape {}; [N, {}] is needed",
@@ -54,7 +55,7 @@ at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
 }
 
 at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim) {
-  const at::Tensor w = load_finite(path);
+  const at::Tensor w = load_finite(path, "w");
   if (w.dim() == 2 && w.size(1) == w_dim)
     return w.unsqueeze(1).expand({w.size(0), num_ws, w_dim}).contiguous();
   if (w.dim() != 3 || w.size(1) != num_ws || w.size(2) != w_dim) {

@@ -15,11 +15,13 @@ namespace gantrain {
 // Seeds are from 0 to 2^32 - 1.
 at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim);
 
-// [N, z_dim] of a .npy file. Throws UserError(kInput) naming file and both shapes.
+// [N, z_dim] of a .npy file, or of the array "z" of a .npz file. Throws UserError(kInput) naming
+// file and both shapes.
 at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim);
 
-// [N, num_ws, w_dim] of a .npy file of that shape, or of [N, w_dim], one row for all layers.
-// Throws UserError(kInput) naming file and both shapes.
+// [N, num_ws, w_dim] of a .npy file of that shape, or of [N, w_dim], one row for all layers; or of
+// the array "w" of a .npz file, as the reference's projector writes it. Throws UserError(kInput)
+// naming file and both shapes.
 at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim);
 
 // Interpolates between a (t = 0) and b (t = 1), exact at both ends. Spherical interpolation

@@ -12,15 +12,11 @@ namespace gantrain {
 
 namespace {
 
-void refuse_class(const ModelRequest& request, const char* reason) {
-  if (!request.label) return;
-  fail(Exit::kUsage,
-       "--class {}: {}; leave it out",
-       *request.label,
-       fmt::format(fmt::runtime(reason), request.model));
-}
-
 at::Tensor to_cpu(const at::Tensor& tensor) { return tensor.detach().to(at::kFloat).cpu(); }
+
+at::Tensor labels_of(std::optional<int64_t> label) {
+  return label ? torch::full({1}, *label, at::kLong) : at::Tensor();
+}
 
 }  // namespace
 
@@ -34,41 +30,15 @@ void require_styles(const Generator& generator, const std::string& flag, const s
 
 Painter::Painter(Generator& generator, const ModelRequest& request, bool styles_given)
     : generator_(generator), model_(request.model) {
-  read_class(request, styles_given);
   read_truncation(request, styles_given);
   read_noise(request);
   read_level(request);
 }
 
-void Painter::read_class(const ModelRequest& request, bool styles_given) {
-  const int64_t classes = generator_.classes();
-  if (styles_given)
-    return refuse_class(request, "latents of layers (--w) have their class in them");
-  if (classes == 0) {
-    return refuse_class(request,
-                        "{} is unconditional; models that were trained with labels have classes");
-  }
-  if (!request.label) {
-    fail(Exit::kUsage,
-         "{} has {} classes: say which one is to be drawn, --class 0 to --class {}",
-         model_,
-         classes,
-         classes - 1);
-  }
-  const int64_t label = *request.label;
-  if (label < 0 || label >= classes) {
-    fail(Exit::kUsage,
-         "--class {}: {} has {} classes, 0 to {}",
-         label,
-         model_,
-         classes,
-         classes - 1);
-  }
-  labels_ = torch::full({1}, label, at::kLong);
-}
-
 void Painter::read_truncation(const ModelRequest& request, bool styles_given) {
   if (!request.trunc) return;
+  // Psi 1 leaves every latent as it is, so that models without a w space take it, too.
+  if (*request.trunc == 1 && !request.trunc_cutoff) return;
   synthesis_.trunc = *request.trunc;
   const std::string flag = fmt::format("--trunc {}", synthesis_.trunc);
   require_styles(generator_, flag, model_);
@@ -116,14 +86,16 @@ void Painter::read_level(const ModelRequest& request) {
   }
 }
 
-at::Tensor Painter::picture(const at::Tensor& z, uint64_t noise_seed) {
+at::Tensor Painter::picture(const at::Tensor& z,
+                            uint64_t noise_seed,
+                            std::optional<int64_t> label) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  return to_cpu(generator_.images(z.unsqueeze(0), labels_, options)[0]);
+  return to_cpu(generator_.images(z.unsqueeze(0), labels_of(label), options)[0]);
 }
 
-at::Tensor Painter::map(const at::Tensor& z) {
-  return to_cpu(generator_.map(z.unsqueeze(0), labels_, synthesis_)[0]);
+at::Tensor Painter::map(const at::Tensor& z, std::optional<int64_t> label) {
+  return to_cpu(generator_.map(z.unsqueeze(0), labels_of(label), synthesis_)[0]);
 }
 
 at::Tensor Painter::picture_of_styles(const at::Tensor& ws, uint64_t noise_seed) {

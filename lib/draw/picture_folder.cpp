@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/picture_folder.h"
 
-#include "draw/npy.h"
+#include "core/npy.h"
 #include "report/grid.h"
 #include "util/file.h"
 

@@ -20,8 +20,8 @@ struct Expected {
   int64_t max;
 };
 
-std::vector<int64_t> parse_ranges(const std::string& text, const Expected& expected) {
-  std::vector<int64_t> numbers;
+SeedList parse_ranges(const std::string& text, const Expected& expected) {
+  SeedList numbers;
   for (const std::string& part : split(text, ',')) {
     const size_t dash = part.find('-', 1);
     const auto first = parse_int(trim(part.substr(0, dash)));
@@ -35,14 +35,14 @@ std::vector<int64_t> parse_ranges(const std::string& text, const Expected& expec
            expected.example,
            expected.max);
     }
-    for (int64_t n = *first; n <= *last; ++n) numbers.push_back(n);
+    numbers.add(*first, *last);
   }
   return numbers;
 }
 
 }  // namespace
 
-std::vector<int64_t> parse_seeds(const std::string& flag, const std::string& text) {
+SeedList parse_seeds(const std::string& flag, const std::string& text) {
   return parse_ranges(text, {flag, text, "0-63,85", kMaxSeed});
 }
 
@@ -57,8 +57,9 @@ Mix parse_mix(const std::string& text) {
   }
   const Expected seeds = {flag, text, "85,100:55-60:0-6", kMaxSeed};
   const Expected layers = {flag, text, "85,100:55-60:0-6 (layers last)", kMaxLayer};
-  return {
-      parse_ranges(parts[0], seeds), parse_ranges(parts[1], seeds), parse_ranges(parts[2], layers)};
+  return {parse_ranges(parts[0], seeds).numbers(),
+          parse_ranges(parts[1], seeds).numbers(),
+          parse_ranges(parts[2], layers).numbers()};
 }
 
 GridShape parse_grid(const std::string& text) {

@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "draw/seed_list.h"
+
 namespace gantrain {
 
 // Numbers as command lines have them. `flag` is only for messages. No torch: both halves of the
 // program use it. All throw UserError(kUsage) in one line with what is expected.
 
 // "0-3,7" -> 0 1 2 3 7, in that order, each from 0 to 2^32 - 1 as numpy's RandomState takes it.
-std::vector<int64_t> parse_seeds(const std::string& flag, const std::string& text);
+SeedList parse_seeds(const std::string& flag, const std::string& text);
 
 // `generate --mix ROWS:COLUMNS:LAYERS`: seeds, seeds, and the layers that come from the columns.
 struct Mix {

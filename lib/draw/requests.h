@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "draw/ranges.h"
+#include "draw/seed_list.h"
 #include "gan/synthesis_options.h"
 
 // What the verbs that draw are asked for: made of the command line by the thin program, sent to the
@@ -18,9 +19,9 @@ namespace gantrain {
 
 // Which generator draws, and how. What is not given is left to the model.
 struct ModelRequest {
-  std::string model;  // a model file or a run folder
-  bool cuda = false;  // on the first GPU; else on the CPU
-  std::optional<int64_t> label;
+  std::string model;    // a model file or a run folder
+  bool cuda = false;    // on the first GPU; else on the CPU
+  std::string classes;  // what --class was given (gan/class_table.h), or ""
   std::optional<double> trunc;
   std::optional<int64_t> trunc_cutoff;  // layers that `trunc` holds for; only given with it
   std::optional<NoiseMode> noise_mode;
@@ -32,7 +33,7 @@ template <class Field>
 void fields(ModelRequest& o, Field&& field) {
   field("model", o.model);
   field("cuda", o.cuda);
-  field("class", o.label);
+  field("class", o.classes);
   field("trunc", o.trunc);
   field("trunc_cutoff", o.trunc_cutoff);
   field("noise_mode", o.noise_mode);
@@ -47,9 +48,9 @@ constexpr std::array<std::string_view, 2> names(PictureFormat) { return {"png", 
 // both are.
 struct GenerateRequest {
   ModelRequest how;
-  std::vector<int64_t> seeds;
-  std::string z;           // .npy of latents [N, z_dim], or ""
-  std::string w;           // .npy of latents of layers [N, num_ws, w_dim] or [N, w_dim], or ""
+  SeedList seeds;
+  std::string z;           // .npy or .npz of latents [N, z_dim], or ""
+  std::string w;           // .npy or .npz of w [N, num_ws, w_dim] or [N, w_dim], or ""
   std::optional<Mix> mix;  // of two seeds for each picture
   std::string outdir;      // folder of one file for each picture, or ""
   PictureFormat format = PictureFormat::kPng;  // of these files
@@ -76,7 +77,7 @@ constexpr std::array<std::string_view, 3> names(WalkSpace) { return {"z", "w", "
 // Paths through latents, side by side, as an animation. A file, an outdir or both are given.
 struct InterpolateRequest {
   ModelRequest how;
-  std::vector<int64_t> seeds;  // their number is a multiple of the tracks in the grid
+  SeedList seeds;  // their number is a multiple of the tracks in the grid
   GridShape tracks;
   int64_t frames = 60;  // from one seed to the next
   bool loop = false;    // back to the first seed at the end

@@ -51,10 +51,14 @@ ModelFile load_generator(const fs::path& path, const RecipeTable& recipes) {
     model = parse_json(at->second, path.string() + " (gantrain.model)", Exit::kInput);
   }
   const RecipeRow& recipe = recipe_of(path, file, model, recipes);
-  ModelFile loaded{recipe.make_generator(model, file.tensors, path.string()), {}, {}};
+  ModelFile loaded{recipe.make_generator(model, file.tensors, path.string()), {}, {}, {}};
   loaded.generator->load(file.tensors, path.string());
   loaded.level = read_number<int64_t>(path, file, "gantrain.level");
   loaded.alpha = read_number<double>(path, file, "gantrain.alpha");
+  if (const auto at = file.metadata.find("gantrain.classes"); at != file.metadata.end()) {
+    const std::string source = path.string() + " (gantrain.classes)";
+    loaded.classes = classes_from_json(parse_json(at->second, source, Exit::kInput), source);
+  }
   return loaded;
 }
 

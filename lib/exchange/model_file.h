@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "gan/class_table.h"
 #include "gan/generator.h"
 #include "gan/model_json.h"
 #include "gan/recipe_table.h"
@@ -18,6 +19,7 @@ struct ModelFile {
   // the weight of that stage's newest layers.
   std::optional<int64_t> level;
   std::optional<double> alpha;
+  ClassTable classes;  // "gantrain.classes"; empty where the file does not have it
 };
 
 // The generator in a model file (.safetensors). Its recipe is what "gantrain.model" in the file

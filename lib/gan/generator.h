@@ -17,8 +17,8 @@ class Module;
 namespace gantrain {
 
 // A trained generator, used for sample grids, metrics and `gantrain generate`. It computes in
-// evaluation mode, without gradients and in float32. Inputs may lie on any device; results lie on
-// the network's device.
+// evaluation mode, in float32, and without gradients unless the options ask for them. Inputs may
+// lie on any device; results lie on the network's device.
 class Generator {
  public:
   virtual ~Generator() = default;

@@ -49,9 +49,10 @@ struct OptionalOf<std::optional<T>> {
 template <class T>
 std::optional<T> model_value(const Json& json) {
   constexpr bool number = std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
-  const bool fits = std::is_same_v<T, bool> ? json.is_boolean()
-                    : number                ? json.is_number()
-                                            : json.is_string();
+  const bool fits = std::is_same_v<T, bool>   ? json.is_boolean()
+                    : number                  ? json.is_number()
+                    : std::is_same_v<T, Size> ? json.is_number_integer() || json.is_string()
+                                              : json.is_string();
   return fits ? Value<T>::from_text(text_of(json)) : std::nullopt;
 }
 

@@ -23,7 +23,7 @@ namespace gantrain {
 struct RecipeContext {
   const Config& config;
   uint64_t seed = 0;
-  int64_t resolution = 64;
+  Size resolution = {64, 64};
   int64_t channels = 3;
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   at::Device device;

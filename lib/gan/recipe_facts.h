@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "gan/schedule.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -23,9 +24,8 @@ struct RecipeFacts {
   std::string name;
   // Adds all configuration keys of the recipe with their defaults.
   void (*add_keys)(Schema& schema) = nullptr;
-  // Throws UserError(kUsage) unless networks can be built for pictures of `resolution` pixels a
-  // side.
-  void (*check_resolution)(int64_t resolution) = nullptr;
+  // Throws UserError(kUsage) unless networks can be built for pictures of that size.
+  void (*check_resolution)(const Size& resolution) = nullptr;
   // Whether data.cond=auto uses the labels that the data has; null: the recipe is unconditional.
   bool (*wants_labels)(const Config& config) = nullptr;
   // Fills in automatic values for a run at `site`, and returns lines that say what was chosen and

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gan/picture_size.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -107,17 +108,25 @@ std::vector<std::string> choose_schedule(Config& config,
 }
 
 Schedule schedule_of(const Config& config) {
-  return make_schedule(config.read<ScheduleOptions>("schedule."),
-                       config.get("data.resolution").get<int64_t>());
+  const Size resolution = resolution_of(config);
+  check_growing_resolution(resolution);
+  return make_schedule(config.read<ScheduleOptions>("schedule."), resolution.width);
 }
 
-void check_growing_resolution(int64_t resolution) {
-  const bool power_of_two = (resolution & (resolution - 1)) == 0;
-  if (power_of_two && resolution >= 4 && resolution <= 1024) return;
+void check_growing_resolution(const Size& resolution) {
+  if (!resolution.is_square()) {
+    fail(Exit::kUsage,
+         "data.resolution = {}: networks that grow (pggan, stylegan1) are built for squares alone; "
+         "the presets stylegan2..., dcgan, dcgan-tiny, lsgan and wgan-gp take rectangles",
+         to_text(resolution));
+  }
+  const int64_t side = resolution.width;
+  const bool power_of_two = (side & (side - 1)) == 0;
+  if (power_of_two && side >= 4 && side <= 1024) return;
   fail(Exit::kUsage,
        "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
        "1024",
-       resolution);
+       side);
 }
 
 }  // namespace gantrain

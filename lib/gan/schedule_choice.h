@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "gan/schedule.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -30,8 +31,8 @@ std::vector<std::string> choose_schedule(Config& config,
 // that does not fit.
 Schedule schedule_of(const Config& config);
 
-// Throws UserError(kUsage) unless networks that double their size can end at `resolution` pixels: a
-// power of two from 4 to 1024.
-void check_growing_resolution(int64_t resolution);
+// Throws UserError(kUsage) unless networks that double their size can end at `resolution`: a square
+// whose side is a power of two from 4 to 1024.
+void check_growing_resolution(const Size& resolution);
 
 }  // namespace gantrain

@@ -23,6 +23,9 @@ struct SynthesisOptions {
   uint64_t noise_seed = 0;  // seed of random noise
   int64_t level = 0;        // pixels of a progressive network's stage; 0: full size
   double alpha = 1;         // weight of that stage's newest layers, in [0, 1]
+  // Whether autograd records the computation, so that pictures can be differentiated with respect
+  // to their latents.
+  bool gradients = false;
 };
 
 // Returns the sizes in pixels of a progressive network's stages: 4, 8, ... resolution.

@@ -13,6 +13,7 @@ namespace gantrain {
 
 void decode_png(std::string_view bytes, const std::string& name, Image& image);
 ImageInfo png_info(std::string_view bytes, const std::string& name);
+void verify_png(std::string_view bytes, const std::string& name);  // memory for one row alone
 
 void decode_jpeg(std::string_view bytes,
                  const std::string& name,
@@ -27,9 +28,20 @@ ImageInfo webp_info(std::string_view bytes, const std::string& name);
 // Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
 int jpeg_orientation(std::string_view bytes);
 
-// Throws UserError(kInput) where a picture is empty or larger than kMaxImageSide or
-// kMaxImagePixels.
-void check_size(int64_t width, int64_t height, const std::string& name, std::string_view format);
+// Throws UserError(kInput) where a picture is empty or larger than kMaxImageSide or kMaxImageBytes.
+void check_size(const ImageInfo& info, const std::string& name, std::string_view format);
+
+// Throws UserError(kInput) where a file of `bytes` bytes is too short for the picture that its
+// header announces, if its format packs at best `pixels_per_byte`. So a few bytes never take the
+// memory of a large picture. Pictures below 2^20 pixels are small enough not to be looked at.
+struct Packing {
+  size_t bytes = 0;
+  int64_t pixels_per_byte = 0;
+};
+void check_packing(const ImageInfo& info,
+                   const Packing& packing,
+                   const std::string& name,
+                   std::string_view format);
 
 // Gives the picture that size; what the pixels are is not said.
 void set_size(Image& image, const ImageInfo& info);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/image.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -47,10 +48,13 @@ Image decode_image(std::string_view bytes, const std::string& name) {
 }
 
 void verify_image(std::string_view bytes, const std::string& name) {
-  if (recognise(bytes, name) == Format::kJpeg) {
-    verify_jpeg(bytes, name);
-  } else {
-    decode_image(bytes, name);
+  switch (recognise(bytes, name)) {
+    case Format::kPng:
+      return verify_png(bytes, name);
+    case Format::kJpeg:
+      return verify_jpeg(bytes, name);
+    default:
+      decode_image(bytes, name);
   }
 }
 
@@ -72,18 +76,37 @@ bool is_image_name(std::string_view name) {
   return ending == "png" || ending == "jpg" || ending == "jpeg" || ending == "webp";
 }
 
-void check_size(int64_t width, int64_t height, const std::string& name, std::string_view format) {
+void check_size(const ImageInfo& info, const std::string& name, std::string_view format) {
+  const auto [width, height, channels] = info;
   if (width < 1 || height < 1) fail(Exit::kInput, "{}: broken {}: no pixels", name, format);
-  if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
+  const bool fits = width <= kMaxImageSide && height <= kMaxImageSide &&
+                    width * height * channels <= kMaxImageBytes;
+  if (!fits) {
     fail(Exit::kInput,
-         "{}: {} of {}x{} pixels is too large (at most {} a side, {} in all)",
+         "{}: {} of {}x{} pixels is too large (at most {} a side, and {} MB decoded)",
          name,
          format,
          width,
          height,
          kMaxImageSide,
-         kMaxImagePixels);
+         kMaxImageBytes / 1'000'000);
   }
+}
+
+void check_packing(const ImageInfo& info,
+                   const Packing& packing,
+                   const std::string& name,
+                   std::string_view format) {
+  constexpr int64_t kSmall = int64_t{1} << 20;
+  const int64_t most = static_cast<int64_t>(packing.bytes) * packing.pixels_per_byte;
+  if (info.width * info.height <= std::max(most, kSmall)) return;
+  fail(Exit::kInput,
+       "{}: broken {}: {} bytes cannot hold the {}x{} pixels that its header announces",
+       name,
+       format,
+       packing.bytes,
+       info.width,
+       info.height);
 }
 
 void set_size(Image& image, const ImageInfo& info) {

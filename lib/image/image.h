@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "util/size.h"
+
 namespace gantrain {
 
 // A picture in memory. Channels: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha (not
@@ -39,7 +41,7 @@ struct ImageInfo {
 
 // Larger pictures are refused before any memory is taken for them.
 inline constexpr int64_t kMaxImageSide = 32768;
-inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
+inline constexpr int64_t kMaxImageBytes = 400'000'000;  // decoded: 133 million pixels of RGB
 
 // Decodes PNG, JPEG or WebP, which it recognises by the content. 16 bits are rounded to 8, palettes
 // become RGB (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation of a JPEG is
@@ -48,12 +50,14 @@ inline constexpr int64_t kMaxImagePixels = int64_t{1} << 28;
 Image decode_image(std::string_view bytes, const std::string& name);
 
 // What a decoder may leave away: a JPEG can be decoded at 1/2, 1/4 or 1/8 of its size, which takes
-// less time. It may become so small that its shorter side still has `shorter` pixels and its longer
-// one `longer`. The defaults ask for the whole picture.
+// less time. The picture, turned as its EXIF orientation says, may become so small that its sides
+// still have the pixels of `least`. The defaults ask for the whole picture.
 struct NeededSize {
-  int64_t shorter = kMaxImageSide + 1;
-  int64_t longer = kMaxImageSide + 1;
-  bool square = false;  // the largest square in the middle must begin and end between two pixels
+  Size least = {kMaxImageSide + 1, kMaxImageSide + 1};
+  bool both = true;  // false: it is enough that one side has them
+  // The largest part of these proportions (central_part.h) must begin and end between two pixels;
+  // 0x0: no part is taken.
+  Size crop = {};
 };
 
 // Decodes as the function above does and writes over `image`, whose memory is used again. Only a
@@ -76,6 +80,8 @@ bool is_image_name(std::string_view name);
 // Whole files in memory. PNG and WebP take 1 to 4 channels, JPEG 1 or 3 (alpha is laid over white).
 // Quality 1 to 100; WebP is lossless at 100.
 std::string encode_png(const Image& image);
+// The same with a level of zlib from 0, stored as it is, to 9, smallest. The same bytes each time.
+std::string encode_png(const Image& image, int level);
 std::string encode_jpeg(const Image& image, int quality = 95);
 std::string encode_webp(const Image& image, int quality = 90);
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "image/central_part.h"
 #include "image/codec.h"
 #include "image/convert.h"
 #include "util/error.h"
@@ -53,7 +54,10 @@ Header read_header(const Handle& handle, std::string_view bytes, const std::stri
   if (result != 0 && (tjGetErrorCode(handle.get()) == TJERR_FATAL || header.width < 1)) {
     fail_broken(handle, name);
   }
-  check_size(header.width, header.height, name, "JPEG");
+  const int channels = header.grey() ? 1 : header.cmyk() ? 4 : 3;
+  const ImageInfo info = {.width = header.width, .height = header.height, .channels = channels};
+  check_size(info, name, "JPEG");
+  check_packing(info, {bytes.size(), 8 * 64}, name, "JPEG");  // a bit for each block of 8x8 pixels
   return header;
 }
 
@@ -83,19 +87,36 @@ void decode_scaled(const Handle& handle,
   }
 }
 
-// By how much the picture may be shrunk. If its edges, or those of the square, fell into the midst
-// of a pixel, that pixel would also stand for what lies beyond: at 32 pixels this changed edges by
-// up to 19 of 255, while elsewhere nothing changes by more than 5.
-int divisor_for(const Header& header, const NeededSize& needed) {
-  const int64_t shorter = std::min(header.width, header.height);
-  const int64_t longer = std::max(header.width, header.height);
+// Whether the part that is taken of the shrunk picture shows what that of the whole one would.
+bool part_stays(const Size& whole, const Size& shrunk, const Size& crop) {
+  if (crop == Size{}) return true;
+  const int64_t divisor = whole.width / shrunk.width;
+  const Part part = central_part(shrunk, crop);
+  return central_part(whole, crop) == Part{part.left * divisor,
+                                           part.top * divisor,
+                                           {part.size.width * divisor, part.size.height * divisor}};
+}
+
+// By how much a picture that is seen in that size may be shrunk. If its edges, or those of the part
+// that is taken of it, fell into the midst of a pixel, that pixel would also stand for what lies
+// beyond: at 32 pixels this changed edges by up to 19 of 255, while elsewhere nothing changes by
+// more than 5.
+int divisor_for(const Size& seen, const NeededSize& needed) {
   for (const int divisor : {8, 4, 2}) {
-    const bool whole = header.width % divisor == 0 && header.height % divisor == 0 &&
-                       (!needed.square || (longer - shorter) % (2 * divisor) == 0);
-    const bool enough = shorter / divisor >= needed.shorter && longer / divisor >= needed.longer;
-    if (whole && enough) return divisor;
+    if (seen.width % divisor != 0 || seen.height % divisor != 0) continue;
+    const Size shrunk{seen.width / divisor, seen.height / divisor};
+    const bool wide = shrunk.width >= needed.least.width;
+    const bool high = shrunk.height >= needed.least.height;
+    const bool enough = needed.both ? wide && high : wide || high;
+    if (enough && part_stays(seen, shrunk, needed.crop)) return divisor;
   }
   return 1;
+}
+
+// EXIF's orientations from 5 on turn the picture by a quarter.
+Size seen_size(const Header& header, int orientation) {
+  if (orientation >= 5 && orientation <= 8) return {header.height, header.width};
+  return {header.width, header.height};
 }
 
 // Adobe's convention, which all CMYK files in the wild follow: 255 is no ink.
@@ -127,9 +148,11 @@ void decode_jpeg(std::string_view bytes,
   // with these. So every file has its own handle; to make one takes 0.2 microseconds.
   const Handle handle = open_handle(tjInitDecompress());
   const Header header = read_header(handle, bytes, name);
-  decode_scaled(handle, header, bytes, name, {1, divisor_for(header, needed)}, image);
+  const int orientation = jpeg_orientation(bytes);
+  const int divisor = divisor_for(seen_size(header, orientation), needed);
+  decode_scaled(handle, header, bytes, name, {1, divisor}, image);
   if (header.cmyk()) cmyk_to_rgb(image);
-  image = oriented(std::move(image), jpeg_orientation(bytes));
+  image = oriented(std::move(image), orientation);
 }
 
 // Decoding at an eighth of the size reads every code of the file and saves the rest of the work.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
+#include <vector>
 
 #include "image/codec.h"
 #include "util/error.h"
@@ -47,6 +49,9 @@ bool read_header(Reader& reader) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_set_read_fn(reader.png, &reader, on_read);
   png_set_user_limits(reader.png, kMaxImageSide, kMaxImageSide);
+  // Of the chunks beside the pixels only PLTE and tRNS matter. libpng would take as much memory for
+  // the others as they announce.
+  png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(reader.png, reader.info);
   png_set_expand(reader.png);    // palette to RGB, 1, 2 and 4 bits to 8, tRNS to alpha
   png_set_scale_16(reader.png);  // rounds to the nearest; strip_16 would cut
@@ -59,12 +64,16 @@ bool read_header(Reader& reader) {
   return true;
 }
 
-bool read_pixels(Reader& reader, uint8_t* pixels) {
+size_t row_bytes(const Reader& reader) {
+  return size_t{reader.width} * static_cast<size_t>(reader.channels);
+}
+
+// Writes row k behind k times `stride` bytes; 0 writes all over one another.
+bool read_pixels(Reader& reader, uint8_t* pixels, size_t stride) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
-  const size_t row_bytes = size_t{reader.width} * static_cast<size_t>(reader.channels);
   for (int pass = 0; pass < reader.passes; ++pass) {
     for (png_uint_32 row = 0; row < reader.height; ++row) {
-      png_read_row(reader.png, pixels + row * row_bytes, nullptr);
+      png_read_row(reader.png, pixels + row * stride, nullptr);
     }
   }
   png_read_end(reader.png, nullptr);  // a file cut off behind its pixels is broken too
@@ -94,36 +103,139 @@ class PngFile {
     return {.width = reader_.width, .height = reader_.height, .channels = reader_.channels};
   }
 
-  void read(uint8_t* pixels) {
-    if (!read_pixels(reader_, pixels)) {
+  void read(uint8_t* pixels) { read_rows(pixels, row_bytes(reader_)); }
+
+  void verify() {
+    std::vector<uint8_t> row(row_bytes(reader_));
+    read_rows(row.data(), 0);
+  }
+
+ private:
+  void read_rows(uint8_t* pixels, size_t stride) {
+    if (!read_pixels(reader_, pixels, stride)) {
       fail(Exit::kInput, "{}: broken PNG: {}", name_, reader_.reason);
     }
   }
 
- private:
   const std::string& name_;
   Reader reader_;
 };
 
+// The values of a pixel in the file, by its color type (PNG specification, table 11.1).
+int64_t values_of(int color_type) {
+  switch (color_type) {
+    case PNG_COLOR_TYPE_RGB:
+      return 3;
+    case PNG_COLOR_TYPE_GRAY_ALPHA:
+      return 2;
+    case PNG_COLOR_TYPE_RGB_ALPHA:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
 // IHDR comes first, so that a picture too large is called that and not "broken".
 void check_png_size(std::string_view bytes, const std::string& name) {
-  if (bytes.size() < 24) fail(Exit::kInput, "{}: broken PNG: the file ends too early", name);
+  if (bytes.size() < 26) fail(Exit::kInput, "{}: broken PNG: the file ends too early", name);
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
-  check_size(png_get_uint_32(data + 16), png_get_uint_32(data + 20), name, "PNG");
+  const ImageInfo info = {.width = png_get_uint_32(data + 16),
+                          .height = png_get_uint_32(data + 20),
+                          .channels = values_of(data[25])};
+  check_size(info, name, "PNG");
+  // Deflate packs at most 258 bytes into two bits.
+  const int64_t bits = std::clamp<int64_t>(data[24], 1, 16) * info.channels;
+  check_packing(info, {bytes.size(), 258 * 4 * 8 / bits}, name, "PNG");
 }
 
 }  // namespace
 
 ImageInfo png_info(std::string_view bytes, const std::string& name) {
   check_png_size(bytes, name);
-  return PngFile(bytes, name).info();
+  const ImageInfo info = PngFile(bytes, name).info();
+  check_size(info, name, "PNG");  // again: a palette has more channels when it is decoded
+  return info;
 }
 
 void decode_png(std::string_view bytes, const std::string& name, Image& image) {
   check_png_size(bytes, name);
   PngFile file(bytes, name);
+  check_size(file.info(), name, "PNG");
   set_size(image, file.info());
   file.read(image.pixels.data());
+}
+
+namespace {
+
+// What libpng's callbacks need while a picture is written; plain C in style, as Reader is.
+struct Writer {
+  std::string* bytes = nullptr;
+  char reason[128] = "";
+};
+
+void on_write_error(png_structp png, png_const_charp message) {
+  auto* writer = static_cast<Writer*>(png_get_error_ptr(png));
+  std::strncpy(writer->reason, message, sizeof(writer->reason) - 1);
+  png_longjmp(png, 1);
+}
+
+void on_write(png_structp png, png_bytep data, size_t count) {
+  static_cast<Writer*>(png_get_io_ptr(png))->bytes->append(reinterpret_cast<char*>(data), count);
+}
+
+void on_flush(png_structp) {}
+
+bool write_png(png_structp png, png_infop info, const Image& image, int level) {
+  constexpr int kColors[] = {
+      PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
+  if (setjmp(png_jmpbuf(png))) return false;
+  png_set_IHDR(png,
+               info,
+               static_cast<png_uint_32>(image.width),
+               static_cast<png_uint_32>(image.height),
+               8,
+               kColors[image.channels - 1],
+               PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_set_compression_level(png, level);
+  // Stored bytes gain nothing from a filter, and decoders are faster without.
+  if (level == 0) png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+  png_set_compression_buffer_size(png, size_t{1} << 20);  // few chunks
+  png_write_info(png, info);
+  const auto row_bytes = static_cast<size_t>(image.width * image.channels);
+  for (int64_t row = 0; row < image.height; ++row)
+    png_write_row(png, image.pixels.data() + static_cast<size_t>(row) * row_bytes);
+  png_write_end(png, info);
+  return true;
+}
+
+}  // namespace
+
+void verify_png(std::string_view bytes, const std::string& name) {
+  check_png_size(bytes, name);
+  PngFile file(bytes, name);
+  check_size(file.info(), name, "PNG");
+  file.verify();
+}
+
+std::string encode_png(const Image& image, int level) {
+  check_image(image);
+  std::string bytes;
+  bytes.reserve(image.pixels.size() / (level == 0 ? 1 : 2) + 4096);
+  Writer writer{.bytes = &bytes};
+  png_structp png =
+      png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error, on_warning);
+  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
+  if (info == nullptr) {
+    png_destroy_write_struct(&png, nullptr);
+    throw std::bad_alloc();
+  }
+  png_set_write_fn(png, &writer, on_write, on_flush);
+  const bool written = write_png(png, info, image, level);
+  png_destroy_write_struct(&png, &info);
+  if (!written) throw std::runtime_error(fmt::format("encode_png: {}", writer.reason));
+  return bytes;
 }
 
 std::string encode_png(const Image& image) {

@@ -80,8 +80,9 @@ Taps taps_of(const Axis& axis, Filter filter) {
     taps.first.push_back(first);
     taps.count.push_back(count);
     for (int64_t k = 0; k < count; ++k) {
+      const double weight = sum == 0 ? 0 : weights[static_cast<size_t>(k)] / sum;
       taps.weights[static_cast<size_t>(i * taps.most + k)] =
-          static_cast<float>(weights[static_cast<size_t>(k)] / sum);
+          static_cast<int32_t>(std::lround(weight * (1 << kWeightBits)));
     }
   }
   return taps;
@@ -103,65 +104,123 @@ Touched move_to_start(Taps& taps) {
   return touched;
 }
 
-// Numbers of [pixels, kChannels] with an alpha channel as float, the colours times alpha.
-template <int kChannels>
-void premultiply(const uint8_t* in, int64_t pixels, float* out) {
-  for (int64_t i = 0; i < pixels; ++i, in += kChannels, out += kChannels) {
-    const float alpha = static_cast<float>(in[kChannels - 1]) / 255;
-    for (int c = 0; c < kChannels - 1; ++c) out[c] = static_cast<float>(in[c]) * alpha;
-    out[kChannels - 1] = static_cast<float>(in[kChannels - 1]);
-  }
+// Pillow's MULDIV255: a * b / 255, rounded.
+uint8_t product(uint8_t a, uint8_t b) {
+  const int value = a * b + 128;
+  return static_cast<uint8_t>(((value >> 8) + value) >> 8);
 }
 
-uint8_t to_byte(float value) {
-  return static_cast<uint8_t>(std::min(std::max(value, 0.0f), 255.0f) + 0.5f);
-}
+// A part of a picture in somebody else's memory.
+struct Patch {
+  const uint8_t* pixels = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;
+};
 
-template <int kChannels>
-void to_bytes(const float* in, int64_t count, uint8_t* out) {
-  constexpr int kColors = kChannels % 2 == 0 ? kChannels - 1 : kChannels;
-  for (int64_t i = 0; i < count; ++i, in += kChannels, out += kChannels) {
-    float factor = 1;
-    if (kColors < kChannels) {
-      const float alpha = in[kChannels - 1];
-      factor = alpha > 0 ? 255 / alpha : 0;
-      out[kChannels - 1] = to_byte(alpha);
+// Copies a patch whose pixels end in alpha; the colours are multiplied by it.
+std::vector<uint8_t> premultiplied(const Patch& patch) {
+  std::vector<uint8_t> all(static_cast<size_t>(patch.width * patch.height * patch.channels));
+  uint8_t* out = all.data();
+  for (int64_t row = 0; row < patch.height; ++row) {
+    const uint8_t* in = patch.pixels + row * patch.stride;
+    for (int64_t i = 0; i < patch.width; ++i, in += patch.channels, out += patch.channels) {
+      const uint8_t alpha = in[patch.channels - 1];
+      for (int64_t c = 0; c + 1 < patch.channels; ++c) out[c] = product(in[c], alpha);
+      out[patch.channels - 1] = alpha;
     }
-    for (int c = 0; c < kColors; ++c) out[c] = to_byte(in[c] * factor);
+  }
+  return all;
+}
+
+// Divides the colours by alpha again. Where it is 0 they stay as they are, as Pillow leaves them.
+void divide_by_alpha(Image& image) {
+  uint8_t* pixel = image.pixels.data();
+  for (int64_t i = 0; i < image.width * image.height; ++i, pixel += image.channels) {
+    const int alpha = pixel[image.channels - 1];
+    if (alpha == 0 || alpha == 255) continue;
+    for (int64_t c = 0; c + 1 < image.channels; ++c)
+      pixel[c] = static_cast<uint8_t>(std::min(255 * pixel[c] / alpha, 255));
   }
 }
 
-// Down first, then across: sums of whole rows run at the speed of memory, and few rows are left
-// for the slower sums within a row.
-template <int kChannels>
-void resample(const ImageView& image, Taps columns, Taps rows, Image& out) {
+// Sums along each row, rounded to bytes: [rows, taps, channels], and rows of no meaning behind
+// them.
+std::vector<uint8_t> summed_across(const Patch& patch, const Taps& columns) {
+  const int64_t width = patch.width * patch.channels;
+  const int64_t out_width = static_cast<int64_t>(columns.first.size()) * patch.channels;
+  const int64_t groups = (patch.height + kRowsAtOnce - 1) / kRowsAtOnce;
+  std::vector<int32_t> in(static_cast<size_t>(width * kRowsAtOnce));
+  std::vector<int32_t> sums(static_cast<size_t>(out_width * kRowsAtOnce));
+  std::vector<uint8_t> out(static_cast<size_t>(groups * kRowsAtOnce * out_width));
+  for (int64_t group = 0; group < groups; ++group) {
+    EightRows rows;
+    for (int64_t r = 0; r < kRowsAtOnce; ++r) {  // behind the last row it is repeated
+      const int64_t row = std::min(group * kRowsAtOnce + r, patch.height - 1);
+      rows[static_cast<size_t>(r)] = patch.pixels + row * patch.stride;
+    }
+    interleave(rows, width, in.data());
+    sum_columns(in.data(), patch.channels, columns, sums.data());
+    separate(sums.data(), out_width, out_width, out.data() + group * kRowsAtOnce * out_width);
+  }
+  return out;
+}
+
+// Sums along each column, rounded to bytes: [taps, columns, channels].
+std::vector<uint8_t> summed_down(const Patch& patch, const Taps& rows) {
+  const int64_t width = patch.width * patch.channels;
+  const auto out_height = static_cast<int64_t>(rows.first.size());
+  std::vector<int32_t> sums(static_cast<size_t>(width));
+  std::vector<uint8_t> out(static_cast<size_t>(out_height * width));
+  for (int64_t row = 0; row < out_height; ++row) {
+    const auto i = static_cast<size_t>(row);
+    const uint8_t* from = patch.pixels + rows.first[i] * patch.stride;
+    sum_rows(from, patch.stride, rows.weights_of(row), rows.count[i], width, sums.data());
+    to_bytes(sums.data(), width, out.data() + row * width);
+  }
+  return out;
+}
+
+// Which pass comes first matters, for at edges sharpening filters overshoot, and what is cut off
+// between the passes moves one value in twenty of white noise by more than 1. This is Pillow 13's
+// choice, found by trying 1,800 pairs of sizes.
+bool down_comes_first(const Box& box, Size size) {
+  const double narrower = box.width - static_cast<double>(size.width);
+  const double lower = box.height - static_cast<double>(size.height);
+  return lower > 0 && lower > 2 * narrower;
+}
+
+void resample(const ImageView& image, Taps columns, Taps rows, bool down_first, Image& out) {
   const Touched x = move_to_start(columns);
   const Touched y = move_to_start(rows);
-  const int64_t width = (x.last - x.first) * kChannels;
-  const int64_t stride = image.width * kChannels;
-  const uint8_t* corner = image.pixels + y.first * stride + x.first * kChannels;
-  std::vector<float> premultiplied;
-  if constexpr (kChannels % 2 == 0) {
-    premultiplied.resize(static_cast<size_t>((y.last - y.first) * width));
-    for (int64_t row = 0; row < y.last - y.first; ++row) {
-      premultiply<kChannels>(
-          corner + row * stride, width / kChannels, premultiplied.data() + row * width);
-    }
+  const int64_t channels = image.channels;
+  Patch patch{.pixels = image.pixels + (y.first * image.width + x.first) * channels,
+              .stride = image.width * channels,
+              .width = x.last - x.first,
+              .height = y.last - y.first,
+              .channels = channels};
+  const auto patch_of = [channels](
+                            const std::vector<uint8_t>& pixels, int64_t width, int64_t height) {
+    return Patch{pixels.data(), width * channels, width, height, channels};
+  };
+  const bool alpha = channels % 2 == 0;
+  const std::vector<uint8_t> multiplied = alpha ? premultiplied(patch) : std::vector<uint8_t>();
+  if (alpha) patch = patch_of(multiplied, patch.width, patch.height);
+  if (down_first) {
+    const std::vector<uint8_t> low = summed_down(patch, rows);
+    out.pixels = summed_across(patch_of(low, patch.width, out.height), columns);
+  } else {
+    const std::vector<uint8_t> narrow = summed_across(patch, columns);
+    out.pixels = summed_down(patch_of(narrow, out.width, patch.height), rows);
   }
-  std::vector<float> line(static_cast<size_t>(width) + 4);
-  std::vector<float> result(static_cast<size_t>(out.width * kChannels));
-  for (int64_t row = 0; row < out.height; ++row) {
-    const int64_t first = rows.first[static_cast<size_t>(row)];
-    const int64_t count = rows.count[static_cast<size_t>(row)];
-    const float* weights = rows.weights_of(row);
-    if constexpr (kChannels % 2 == 0) {
-      sum_rows(premultiplied.data() + first * width, width, weights, count, width, line.data());
-    } else {
-      sum_rows(corner + first * stride, stride, weights, count, width, line.data());
-    }
-    sum_columns(line.data(), kChannels, columns, result.data());
-    to_bytes<kChannels>(result.data(), out.width, out.pixels.data() + row * out.width * kChannels);
-  }
+  out.pixels.resize(static_cast<size_t>(out.width * out.height * channels));
+  if (alpha) divide_by_alpha(out);
+}
+
+Image copy_of(const ImageView& image) {
+  const int64_t count = image.width * image.height * image.channels;
+  return {image.width, image.height, image.channels, {image.pixels, image.pixels + count}};
 }
 
 }  // namespace
@@ -171,23 +230,14 @@ Image resize(const ImageView& image, const Box& box, Size size, Filter filter) {
                       box.left + box.width <= static_cast<double>(image.width) &&
                       box.top + box.height <= static_cast<double>(image.height);
   if (!inside || size.width < 1 || size.height < 1) throw std::invalid_argument("resize: bad box");
+  const bool whole = box.width == static_cast<double>(image.width) &&
+                     box.height == static_cast<double>(image.height);
+  if (whole && size == Size{image.width, image.height}) return copy_of(image);
   Taps columns = taps_of({box.left, box.width, size.width, image.width}, filter);
   Taps rows = taps_of({box.top, box.height, size.height, image.height}, filter);
   Image out;
   set_size(out, {size.width, size.height, image.channels});
-  switch (image.channels) {
-    case 1:
-      resample<1>(image, std::move(columns), std::move(rows), out);
-      break;
-    case 2:
-      resample<2>(image, std::move(columns), std::move(rows), out);
-      break;
-    case 3:
-      resample<3>(image, std::move(columns), std::move(rows), out);
-      break;
-    default:
-      resample<4>(image, std::move(columns), std::move(rows), out);
-  }
+  resample(image, std::move(columns), std::move(rows), down_comes_first(box, size), out);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "image/image.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -15,12 +16,6 @@ enum class Filter { kLanczos, kBicubic, kBilinear, kBox };
 constexpr std::array<std::string_view, 4> names(Filter) {
   return {"lanczos", "bicubic", "bilinear", "box"};
 }
-
-// Width and height in pixels.
-struct Size {
-  int64_t width = 0;
-  int64_t height = 0;
-};
 
 // A part of a picture; its edges may lie between pixels.
 struct Box {

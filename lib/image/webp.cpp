@@ -39,9 +39,13 @@ ImageInfo webp_info(std::string_view bytes, const std::string& name) {
   if (features.has_animation) {
     fail(Exit::kInput, "{}: an animated WebP; extract its frames first", name);
   }
-  check_size(features.width, features.height, name, "WebP");
-  return {
+  const ImageInfo info = {
       .width = features.width, .height = features.height, .channels = features.has_alpha ? 4 : 3};
+  check_size(info, name, "WebP");
+  // The format itself has no such bound: one colour takes a few bytes at any size. Pictures of
+  // anything else stay far from this one.
+  check_packing(info, {bytes.size() + 4096, 4096}, name, "WebP");
+  return info;
 }
 
 void decode_webp(std::string_view bytes, const std::string& name, Image& image) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "launch/foreign.h"
+#include "launch/pod.h"
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -39,6 +41,9 @@ void take_master(World& world, const LaunchOptions& o, const Env& env) {
   if (!o.master_addr.empty()) world.master.host = o.master_addr;
   world.master.port = number_in(env, "MASTER_PORT").value_or(world.master.port);
   if (o.master_port != 0) world.master.port = o.master_port;
+  if (world.master.port < 0 || world.master.port > 65535) {
+    fail(Exit::kEnvironment, "MASTER_PORT={}: 1 to 65535 are ports", world.master.port);
+  }
 }
 
 World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
@@ -151,22 +156,61 @@ World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, c
   const bool has_addr = !o.master_addr.empty() || !variable(env, "MASTER_ADDR").empty();
   const bool has_port = o.master_port != 0 || !variable(env, "MASTER_PORT").empty();
   if (!has_addr || !has_port) {
-    fail(Exit::kUsage,
+    fail(Exit::kEnvironment,
          "RANK, WORLD_SIZE and LOCAL_RANK are set, but not {}: set it to where rank 0 listens",
          has_addr ? "MASTER_PORT" : "MASTER_ADDR");
   }
   return worker(t, o, env);
 }
 
+// A pod of a PyTorchJob or TrainJob is a node, whose ranks this process starts.
+World in_pod(const Pod& pod, const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
+  World world;
+  world.source = "kubernetes";
+  RankInfo& ranks = world.ranks;
+  ranks.nodes = pod.nodes;
+  ranks.node_rank = pod.node_rank;
+  ranks.local_world = o.nproc || !pod.ranks ? ranks_per_node(o, visible_gpus) : *pod.ranks;
+  ranks.world = ranks.nodes * ranks.local_world;
+  if (ranks.nodes == 1) {
+    world.master.port = o.master_port;
+    if (!o.master_addr.empty()) world.master.host = o.master_addr;
+    return world;
+  }
+  world.master = pod.master;
+  if (!o.master_addr.empty()) world.master.host = o.master_addr;
+  if (o.master_port != 0) world.master.port = o.master_port;
+  if (world.master.host.empty() || world.master.port < 1 || world.master.port > 65535) {
+    fail(Exit::kEnvironment,
+         "this is node {} of {} by RANK and WORLD_SIZE or PET_NNODES, but {}: set it to where node "
+         "0 listens",
+         ranks.node_rank,
+         ranks.nodes,
+         world.master.host.empty()
+             ? "MASTER_ADDR is not set"
+             : fmt::format("MASTER_PORT is {}", world.master.port == 0 ? "not set" : "no port"));
+  }
+  // Where the first pod's name does not resolve within itself, it is still this machine.
+  if (ranks.node_rank == 0) world.master_fallback = variable(env, "MASTER_ADDR");
+  return world;
+}
+
 // Refuses an environment that is almost a worker's, or that of a batch script without srun. There,
 // each of several processes would train alone, as if it were the only one.
 void refuse_half_a_world(const Env& env) {
-  if (!variable(env, "RANK").empty() && !variable(env, "MASTER_ADDR").empty() &&
-      number_in(env, "WORLD_SIZE").value_or(1) > 1) {
-    fail(
-        Exit::kUsage,
-        "RANK and WORLD_SIZE are set, but LOCAL_RANK is not: set it to be a rank of that world, or "
-        "give --nproc to start one here");
+  std::vector<std::string> present;
+  std::vector<std::string> absent;
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) {
+    (variable(env, name).empty() ? absent : present).emplace_back(name);
+    number_in(env, name);
+  }
+  if (!present.empty()) {
+    fail(Exit::kEnvironment,
+         "{} {} set, but not {}: set all of them and MASTER_ADDR and MASTER_PORT to be a rank of "
+         "another launcher's world, unset them, or give --nproc to start a world here",
+         join(present, " and "),
+         present.size() == 1 ? "is" : "are",
+         join(absent, " and "));
   }
   const auto nodes = number_in(
       env, variable(env, "SLURM_JOB_NUM_NODES").empty() ? "SLURM_NNODES" : "SLURM_JOB_NUM_NODES");
@@ -176,6 +220,22 @@ void refuse_half_a_world(const Env& env) {
          "...\", or give --nproc to train on this node alone",
          *nodes);
   }
+}
+
+// Refuses to train as the only rank in a batch script that has asked for several tasks: only srun
+// starts them. Where the GPUs of the node make as many ranks as there are tasks, all is as meant.
+void refuse_tasks_without_srun(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
+  const int64_t tasks = number_in(env, "SLURM_NTASKS").value_or(1);
+  const int64_t ranks = ranks_per_node(o, visible_gpus);
+  if (variable(env, "SLURM_JOB_ID").empty() || tasks <= 1 || ranks == tasks) return;
+  fail(
+      Exit::kEnvironment,
+      "this Slurm job has {} tasks, but srun did not start this process, which would train with {} "
+      "rank{} alone: use \"srun gantrain ...\", or give --nproc to say how many ranks to start "
+      "here",
+      tasks,
+      ranks,
+      ranks == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -203,7 +263,13 @@ World detect_world(const LaunchOptions& options,
   if (const auto t = mpi_tasks(env)) {
     return among_tasks(*t, options, flags_given, env, visible_gpus);
   }
-  if (!flags_given) refuse_half_a_world(env);
+  const bool nodes_given = flags_given && (options.nnodes > 1 || options.node_rank > 0);
+  if (const auto pod = nodes_given ? std::nullopt : pod_of(env))
+    return in_pod(*pod, options, env, visible_gpus);
+  if (!flags_given) {
+    refuse_half_a_world(env);
+    refuse_tasks_without_srun(options, env, visible_gpus);
+  }
   return launcher_by_flags(options, env, visible_gpus);
 }
 

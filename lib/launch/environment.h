@@ -23,7 +23,8 @@ struct World {
   static constexpr int64_t kNoRank = -1;
 
   Role role = Role::kLauncher;
-  std::string source = "local";  // who started this process: "local", "torchrun", "slurm", "mpi"
+  // Who started this process: "local", "torchrun", "slurm", "mpi", "kubernetes".
+  std::string source = "local";
   // In a launcher ranks.rank and ranks.local_rank are kNoRank.
   RankInfo ranks{.rank = kNoRank, .local_rank = kNoRank};
   Endpoint master;              // port 0: the kernel chooses one (launcher of one node)
@@ -34,9 +35,11 @@ struct World {
 
 // Finds out which ranks there are to be from what the user said, the environment and the number of
 // visible GPUs; a pure function of these. The first of these that is there decides: torchrun's
-// variables, a step of srun, the variables of Open MPI or PMI; otherwise this process is a launcher
-// for this machine. `flags_given` is true if nproc, nnodes, node_rank or master_* stand on the
-// command line. Throws UserError(kUsage) if these contradict each other, with the way out.
+// variables, a step of srun, the variables of Open MPI or PMI, those of a pod of a PyTorchJob
+// (pod.h); otherwise this process is a launcher for this machine. `flags_given` is true if nproc,
+// nnodes, node_rank or master_* stand on the command line. Throws UserError with the way out:
+// kUsage if the flags contradict these or each other, kEnvironment if the variables do, or some are
+// missing.
 World detect_world(const LaunchOptions& options,
                    bool flags_given,
                    const Env& env,

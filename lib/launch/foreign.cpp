@@ -28,11 +28,23 @@ int64_t required(const Env& env, std::initializer_list<const char*> names, const
   fail(Exit::kEnvironment, "{} started this process without {}", who, *names.begin());
 }
 
+constexpr int64_t kMostRanks = int64_t{1} << 30;
+
 void check_place(const Tasks& t) {
   const RankInfo& place = t.place;
-  const bool fits = place.world >= 1 && place.rank >= 0 && place.rank < place.world &&
-                    place.local_world >= 1 && place.local_rank >= 0 &&
-                    place.local_rank < place.local_world && place.local_world <= place.world;
+  const bool fits = place.world >= 1 && place.world <= kMostRanks && place.rank >= 0 &&
+                    place.rank < place.world && place.local_world >= 1 && place.local_rank >= 0 &&
+                    place.local_rank < place.local_world && place.local_world <= place.world &&
+                    place.local_rank <= place.rank;
+  if (!fits && t.source == "torchrun") {
+    fail(Exit::kEnvironment,
+         "RANK={}, WORLD_SIZE={}, LOCAL_RANK={} and LOCAL_WORLD_SIZE={} contradict each other: "
+         "ranks count from 0 and are below the sizes",
+         place.rank,
+         place.world,
+         place.local_rank,
+         place.local_world);
+  }
   if (!fits) {
     fail(Exit::kEnvironment,
          "the {} variables contradict each other: rank {} of {}, local rank {} of {}",
@@ -41,6 +53,20 @@ void check_place(const Tasks& t) {
          place.world,
          place.local_rank,
          place.local_world);
+  }
+}
+
+void check_nodes(const Tasks& t) {
+  const RankInfo& place = t.place;
+  const bool fits = place.nodes >= 1 && place.nodes <= place.world && place.node_rank >= 0 &&
+                    place.node_rank < place.nodes;
+  if (!fits) {
+    fail(Exit::kEnvironment,
+         "the {} variables contradict each other: node {} of {}, with {} ranks in all",
+         t.source,
+         place.node_rank,
+         place.nodes,
+         place.world);
   }
 }
 
@@ -97,6 +123,7 @@ std::optional<Tasks> torchrun_tasks(const Env& env) {
                     .value_or((place.world + place.local_world - 1) / place.local_world);
   place.node_rank =
       first_of(env, {"GROUP_RANK", "NODE_RANK"}).value_or(place.rank / place.local_world);
+  check_nodes(t);
   t.store_is_served = lower(variable(env, "TORCHELASTIC_USE_AGENT_STORE")) == "true";
   return t;
 }
@@ -125,6 +152,7 @@ std::optional<Tasks> slurm_tasks(const Env& env) {
     place.local_world = tasks[static_cast<size_t>(place.node_rank)];
   }
   check_place(t);
+  check_nodes(t);
   // On one node the loopback address will do. The host names of containers and of test clusters
   // often do not resolve.
   t.master.host = "127.0.0.1";
@@ -135,7 +163,7 @@ std::optional<Tasks> slurm_tasks(const Env& env) {
     t.master_fallback = variable(env, "SLURM_LAUNCH_NODE_IPADDR");
   }
   const int64_t job = first_of(env, {"SLURM_JOB_ID", "SLURM_JOBID"}).value_or(0);
-  t.master.port = port_of(static_cast<uint64_t>(job * 16 + *step));
+  t.master.port = port_of(static_cast<uint64_t>(job) * 16 + static_cast<uint64_t>(*step));
   return t;
 }
 

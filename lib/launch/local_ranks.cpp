@@ -8,10 +8,13 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "launch/port.h"
 #include "launch/unique_fd.h"
 #include "util/error.h"
+#include "util/failure_text.h"
 
 namespace gantrain {
 
@@ -53,6 +56,23 @@ Exit code_of(int status) {
   return reason ? static_cast<Exit>(code) : Exit::kRankDied;
 }
 
+// How a rank failed.
+struct Failure {
+  std::string text;
+  Exit code = Exit::kDone;
+  // It waited in vain for a rank that is gone, whose own reason tells more.
+  bool of_another = false;
+};
+
+Failure failure_of(size_t rank, int status, const std::string& answer) {
+  const bool killed = WIFSIGNALED(status);
+  const std::string why = killed ? fmt::format("signal {}", WTERMSIG(status)) : answer;
+  return {.text = fmt::format("rank {}: {}", rank, why),
+          .code = code_of(status),
+          .of_another = killed ? WTERMSIG(status) == SIGALRM
+                               : tells_of_lost_peer(why) || tells_of_vain_wait(why)};
+}
+
 std::string read_to_end(int descriptor) {
   std::string text;
   char buffer[1 << 16];
@@ -87,19 +107,16 @@ std::vector<std::string> run_local_ranks(
   }
   listener.socket.close();
   std::vector<std::string> answers;
-  std::string failure;
-  Exit code = Exit::kDone;
+  std::optional<Failure> failure;  // the first one, or the first that tells of its own reason
   for (Child& child : children) {
     answers.push_back(read_to_end(child.answer.get()));
     int status = 0;
     ::waitpid(child.pid, &status, 0);
-    if (status == 0 || !failure.empty()) continue;
-    const std::string why =
-        WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : answers.back();
-    failure = fmt::format("rank {}: {}", answers.size() - 1, why);
-    code = code_of(status);
+    if (status == 0) continue;
+    Failure own = failure_of(answers.size() - 1, status, answers.back());
+    if (!failure || (failure->of_another && !own.of_another)) failure = std::move(own);
   }
-  if (!failure.empty()) fail(code, "{}", failure);
+  if (failure) fail(failure->code, "{}", failure->text);
   return answers;
 }
 

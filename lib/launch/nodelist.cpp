@@ -33,7 +33,8 @@ std::vector<std::string> expand_ranges(std::string_view ranges, std::string_view
     const int64_t first = digits(low, whole);
     const int64_t last = dash == std::string::npos ? first : digits(range.substr(dash + 1), whole);
     if (last < first) refuse(whole, fmt::format("range \"{}\" goes down", range));
-    if (last - first >= static_cast<int64_t>(kMaxHosts)) refuse(whole, "more than 65536 hosts");
+    if (last - first >= static_cast<int64_t>(kMaxHosts - std::min(all.size(), kMaxHosts)))
+      refuse(whole, "more than 65536 hosts");
     for (int64_t i = first; i <= last; ++i) all.push_back(fmt::format("{:0{}}", i, low.size()));
   }
   return all;

@@ -14,11 +14,13 @@ namespace gantrain {
 enum class DeviceKind { kAuto, kCpu, kCuda };
 constexpr std::array<std::string_view, 3> names(DeviceKind) { return {"auto", "cpu", "cuda"}; }
 
-// Seconds that the launcher waits for ranks that are to end, where no key says how long. Only tests
-// change them.
+// Seconds that the launcher waits where no key of this section says how long. Only tests change
+// them, and `meeting`, which is dist.timeout.
 struct Patience {
   double after_failure = 2;     // from SIGTERM to SIGKILL after a rank has failed
   double second_interrupt = 2;  // that ranks have left to save after a second Ctrl-C
+  double first_restart = 1;     // before the first restart; each further pause is twice as long
+  double meeting = 600;         // for the launchers of the other nodes to come
 };
 
 // Section "launch": who takes part, and for how long the launcher waits for whom.
@@ -33,6 +35,8 @@ struct LaunchOptions {
   Duration hang_timeout{600};
   Duration grace{30};
   std::optional<int64_t> threads;  // none: cores of the affinity mask / ranks of this node
+  // none: 5 minutes, or a tenth of what is left of a shorter allocation
+  std::optional<Duration> time_margin;
   std::optional<int64_t> keep_mb;  // none: a quarter more than was in use
   Patience patience;               // not a key
 };
@@ -49,6 +53,11 @@ void fields(LaunchOptions& o, Field&& field) {
   field("hang_timeout", o.hang_timeout, at_least(0), "end a run without progress; 0: never");
   field("grace", o.grace, at_least(0), "time to save at Ctrl-C or SIGTERM before ranks are killed");
   field("threads", o.threads, at_least(1), "threads per rank; auto: cores / ranks of this node");
+  field("time_margin",
+        o.time_margin,
+        at_least(0),
+        "save and stop with exit 75 this long before the allocation ends (SLURM_JOB_END_TIME); "
+        "auto: 5m, or a tenth of less than 50m; 0: never");
   field("keep_mb",
         o.keep_mb,
         between(0, 1e9),

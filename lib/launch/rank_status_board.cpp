@@ -60,6 +60,19 @@ std::optional<RankSlot::Failure> RankSlot::failure() const {
                  std::string(message_.data())};
 }
 
+void RankSlot::report_crash(int signal, std::string_view stack) {
+  int expected = kNone;
+  if (!crash_state_.compare_exchange_strong(expected, kBeingWritten)) return;
+  crash_signal_.store(signal, std::memory_order_relaxed);
+  std::memcpy(stack_.data(), stack.data(), std::min(stack.size(), kStackBytes - 1));
+  crash_state_.store(kWritten, std::memory_order_release);
+}
+
+std::optional<RankSlot::Crash> RankSlot::crash() const {
+  if (crash_state_.load(std::memory_order_acquire) != kWritten) return std::nullopt;
+  return Crash{crash_signal_.load(std::memory_order_relaxed), std::string(stack_.data())};
+}
+
 struct RankStatusBoard::Shared {
   std::atomic<int> stop_request{0};
   std::atomic<int> aborting{0};

@@ -18,12 +18,14 @@ int64_t monotonic_ns();
 
 // What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
 // the launcher can still read it after the rank died, however it died. Only its own rank writes to
-// it, and from one thread, except report_failure() and collectives(); every process may read it. No
-// function here locks anything or allocates memory, except that the readers return strings.
+// it, and from one thread, except report_failure(), report_crash() and collectives(); every process
+// may read it. No function here locks anything or allocates memory, except that the readers return
+// strings.
 class RankSlot {
  public:
   static constexpr size_t kPhaseBytes = 32;
   static constexpr size_t kMessageBytes = 4096;
+  static constexpr size_t kStackBytes = 8192;
 
   struct Failure {
     Exit code = Exit::kInternal;
@@ -54,6 +56,19 @@ class RankSlot {
   void report_failure(Exit code, std::string_view message);
   std::optional<Failure> failure() const;
 
+  // What a crash handler writes down: the signal, and the stack of the thread that got it, of which
+  // the first 8191 bytes are kept. The first report is kept. From a signal handler, too.
+  struct Crash {
+    int signal = 0;
+    std::string stack;
+  };
+  void report_crash(int signal, std::string_view stack);
+  std::optional<Crash> crash() const;
+
+  // Says that a worker of another launcher has itself written down how it ended.
+  void set_recorded() { recorded_.store(true, std::memory_order_release); }
+  bool recorded() const { return recorded_.load(std::memory_order_acquire); }
+
   // Says that the rank's main function has returned: its process ends in order from now on.
   void set_returned() { returned_.store(true, std::memory_order_release); }
   bool returned() const { return returned_.load(std::memory_order_acquire); }
@@ -75,6 +90,10 @@ class RankSlot {
   std::atomic<int> failure_code_{0};
   std::atomic<int64_t> failure_ns_{0};
   std::array<char, kMessageBytes> message_{};
+  std::atomic<int> crash_state_{kNone};
+  std::atomic<int> crash_signal_{0};
+  std::array<char, kStackBytes> stack_{};
+  std::atomic<bool> recorded_{false};
 };
 
 // One slot for each rank of this machine, and what the launcher tells all of them. The board lies

@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/failure_text.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -49,17 +50,19 @@ bool has_own_cause(int code) {
 
 std::string kill_text(const RankFailure& f) {
   const double gib = static_cast<double>(f.peak_kib) / (1024.0 * 1024.0);
+  const std::string peak =
+      f.peak_kib > 0 ? fmt::format("; the rank's peak was {:.1f} GiB", gib) : "";
   if (f.host_was_short) {
     return fmt::format(
         "\n        the kernel's out-of-memory killer was at work meanwhile: host memory, "
-        "not the GPU's; the rank's peak was {:.1f} GiB; give a smaller --micro-batch or "
-        "--resolution, or fewer ranks here (--nproc)",
-        gib);
+        "not the GPU's{}; give a smaller --micro-batch or --resolution, or fewer ranks here "
+        "(--nproc)",
+        peak);
   }
   return fmt::format(
       "\n        gantrain did not send it: a person, the batch system or the "
-      "out-of-memory killer of an outer group did; the rank's peak was {:.1f} GiB",
-      gib);
+      "out-of-memory killer of an outer group did{}",
+      peak);
 }
 
 int64_t counter_in(const std::string& path) {
@@ -139,13 +142,19 @@ std::string behind_text(const RankFailure& behind, const std::string& host) {
                      behind.iteration);
 }
 
+std::string hang_text(double hang_timeout_seconds) {
+  return fmt::format("no progress for {} (--hang-timeout): ", short_duration(hang_timeout_seconds));
+}
+
+std::string waiting_text(const RankFailure& waiting) {
+  return fmt::format(
+      "; rank {} waited for it in vain: {}", waiting.rank, shortened(waiting.message));
+}
+
 std::string vain_wait_text(const RankFailure& behind,
                            const RankFailure& waiting,
                            const std::string& host) {
-  return fmt::format("{}; rank {} waited for it in vain: {}",
-                     behind_text(behind, host),
-                     waiting.rank,
-                     shortened(waiting.message));
+  return behind_text(behind, host) + waiting_text(waiting);
 }
 
 std::string progress_table(const RankStatusBoard& board, int64_t first_rank) {
@@ -174,12 +183,6 @@ int64_t out_of_memory_kills() {
     kills += counter_in("/sys/fs/cgroup" + line.substr(3) + "/memory.events");
   }
   return kills;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 }  // namespace gantrain

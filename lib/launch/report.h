@@ -20,10 +20,11 @@ struct RankFailure {
   int signal = 0;  // the signal that ended it; 0: it ended by itself
   int code = 0;    // the code that the rank reported, or else its exit code
   std::string message;
+  std::string stack;  // of the thread that crashed; "" if none did
   std::string phase;
   int64_t iteration = 0;
   int64_t images_seen = 0;
-  int64_t peak_kib = 0;         // the most memory that it ever had, in KiB
+  int64_t peak_kib = 0;         // the most memory that it ever had, in KiB; 0: unknown
   bool host_was_short = false;  // the kernel's out-of-memory killer was at work during the run
 };
 
@@ -57,7 +58,13 @@ std::string failure_text(const RankFailure& failure, const std::string& host, in
 // Says in one line which rank is behind and what it was doing.
 std::string behind_text(const RankFailure& behind, const std::string& host);
 
-// The same, and which rank waited for it until its time was over, with that rank's message.
+// "no progress for 10m (--hang-timeout): ", which stands before the rank that is behind.
+std::string hang_text(double hang_timeout_seconds);
+
+// "; rank 0 waited for it in vain: timed out", which stands behind the rank that is behind.
+std::string waiting_text(const RankFailure& waiting);
+
+// behind_text() and waiting_text() in one.
 std::string vain_wait_text(const RankFailure& behind,
                            const RankFailure& waiting,
                            const std::string& host);
@@ -69,7 +76,5 @@ std::string progress_table(const RankStatusBoard& board, int64_t first_rank);
 // The number of processes that the kernel's out-of-memory killer has ended so far on this host and
 // in this control group. A rise between two calls says that it was at work.
 int64_t out_of_memory_kills();
-
-std::string host_name();
 
 }  // namespace gantrain

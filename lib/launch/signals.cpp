@@ -2,9 +2,11 @@
 #include "launch/signals.h"
 
 #include <execinfo.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -22,6 +24,7 @@ namespace {
 std::atomic<int> g_stop{0};
 RankStatusBoard* g_board = nullptr;
 RankSlot* g_slot = nullptr;
+int g_stack_file = -1;
 std::atomic<int64_t> g_interrupt_ns{0};
 constexpr int64_t kSameInterruptNs =
     500'000'000;  // a terminal's and a launcher's copy of one Ctrl-C
@@ -57,18 +60,26 @@ const char* crash_name(int signal) {
   }
 }
 
-void put_stack(int signal) {
-  put("crash: ");
-  put(crash_name(signal));
-  put("; stack of the thread that crashed:\n");
-  std::array<void*, 64> frames{};
-  backtrace_symbols_fd(frames.data(), backtrace(frames.data(), frames.size()), STDERR_FILENO);
+// The stack goes through a file in memory, since naming frames without allocating needs one.
+void report_stack(int signal, void* const* frames, int count) {
+  static std::array<char, RankSlot::kStackBytes> text;
+  backtrace_symbols_fd(frames, count, g_stack_file);
+  const ssize_t size = ::pread(g_stack_file, text.data(), text.size(), 0);
+  g_slot->report_crash(signal, {text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))});
 }
 
 void on_crash(int signal) {
   g_slot->report_failure(Exit::kInternal, "");
+  std::array<void*, 64> frames{};
+  const int count = backtrace(frames.data(), frames.size());
+  report_stack(signal, frames.data(), count);
   // A frozen terminal would keep this process from ending.
-  if (standard_error_takes_text()) put_stack(signal);
+  if (standard_error_takes_text()) {
+    put("crash: ");
+    put(crash_name(signal));
+    put("; stack of the thread that crashed:\n");
+    backtrace_symbols_fd(frames.data(), count, STDERR_FILENO);
+  }
   ::signal(signal, SIG_DFL);
   sigset_t only;
   sigemptyset(&only);
@@ -107,6 +118,7 @@ void install_crash_handlers() {
   sigaltstack(&alternative, nullptr);
   void* frame = nullptr;
   backtrace(&frame, 1);  // loads the unwinder now: loading it allocates
+  if (g_stack_file < 0) g_stack_file = memfd_create("crash", MFD_CLOEXEC);
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
     handle(signal, on_crash, SA_ONSTACK);
   }

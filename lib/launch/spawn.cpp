@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "launch/node_council.h"
 #include "launch/signals.h"
 #include "util/error.h"
 #include "util/standard_error.h"
@@ -116,6 +117,9 @@ std::string fork_ranks(Plan& plan, RankMain main) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(static_cast<int>(Exit::kRankDied));
   ::close(plan.attempt.signal_descriptor);
+  if (plan.attempt.nodes != nullptr) {
+    for (const int fd : plan.attempt.nodes->descriptors()) ::close(fd);
+  }
   plan.answer.read.close();
   for (auto& pipes : plan.pipes) {
     if (!pipes) continue;

@@ -17,6 +17,8 @@
 
 namespace gantrain {
 
+class NodeCouncil;
+
 // What one fork server needs to start the ranks of this node once.
 struct Attempt {
   const World& world;
@@ -29,6 +31,10 @@ struct Attempt {
   int64_t number;         // 0 at the first start, 1, 2, ... after restarts
   sigset_t rank_mask;     // the signals that are blocked in a rank
   int signal_descriptor;  // the launcher's SignalGate; its children close it
+  // The process of another launcher (mpirun) that started this one: if it goes, the run is stopped.
+  // 0: a shell started it, which may go.
+  pid_t starter = 0;
+  NodeCouncil* nodes = nullptr;  // the launchers of the other nodes; null with one node
 };
 
 struct ForkServer {

@@ -9,9 +9,14 @@
 #include <cstdio>
 
 #include "launch/devices.h"
+#include "launch/early_stop.h"
+#include "launch/node_council.h"
+#include "launch/orphan_guard.h"
 #include "launch/supervisor.h"
 #include "util/error.h"
+#include "util/host_name.h"
 #include "util/log.h"
+#include "util/time.h"
 
 namespace gantrain {
 
@@ -27,18 +32,56 @@ void open_standard_streams() {
   ::close(fd);
 }
 
-Outcome run_attempt(Attempt& attempt, SignalGate& gate) {
-  const World& world = attempt.world;
-  Listener listener;
-  listener.port = world.master.port;
-  if (world.ranks.node_rank == 0) {
-    // With --master-addr, ranks of other machines may be meant to connect.
-    const bool loopback_only = world.ranks.nodes == 1 && world.master.host == "127.0.0.1";
-    listener = listen_on(world.master.port, loopback_only);
+// Where the ranks of one attempt meet. With several nodes the launchers meet at the master's port,
+// and the store has another port in each attempt.
+Listener listen_for_ranks(const World& world) {
+  if (world.ranks.nodes > 1) return listen_on(0, false);
+  // With --master-addr, ranks of other machines may be meant to connect.
+  return listen_on(world.master.port, world.master.host == "127.0.0.1");
+}
+
+// Which attempt comes next, and how long it waits first.
+struct Restart {
+  int64_t number = 0;  // 0 at the first start
+  double pause = 0;    // seconds
+};
+
+// Waits until the attempt may begin: for `pause` seconds, and until all nodes are there. Makes the
+// listener for its ranks, of which other nodes have the port alone. Returns how the run ends if the
+// attempt cannot begin.
+std::optional<Outcome> await_start(const World& world,
+                                   NodeCouncil* nodes,
+                                   const StopWatch& stop,
+                                   const Restart& restart,
+                                   std::string& run_folder,
+                                   Listener& listener) {
+  const double not_before = monotonic_seconds() + restart.pause;
+  if (nodes == nullptr) {
+    while (monotonic_seconds() < not_before) {
+      if (const auto signal = stop.wait({}, not_before)) return stopped_outcome(*signal);
+    }
+    listener = listen_for_ranks(world);
+    return std::nullopt;
   }
+  if (world.ranks.node_rank == 0) listener = listen_for_ranks(world);
+  NodeCouncil::Start start{listener.port, run_folder};
+  if (auto end = nodes->begin(stop, restart.number, not_before, start)) return end;
+  listener.port = start.port;
+  if (run_folder.empty()) run_folder = start.run_folder;
+  return std::nullopt;
+}
+
+// Hands the ranks that failed to `failures`.
+Outcome run_attempt(Attempt& attempt,
+                    SignalGate& gate,
+                    Listener listener,
+                    std::vector<RankFailure>& failures) {
   Output output;
   ForkServer fork_server = start_fork_server(attempt, std::move(listener), output);
-  return Supervisor(attempt, gate, std::move(fork_server), std::move(output)).run();
+  Supervisor supervisor(attempt, gate, std::move(fork_server), std::move(output));
+  const Outcome end = supervisor.run();
+  failures = supervisor.failures();
+  return end;
 }
 
 void say_error(const std::string& text, const std::string& hint) {
@@ -49,40 +92,51 @@ void say_hint(const std::string& hint) {
   if (!hint.empty()) info("{}", hint);
 }
 
-void check_restarts(const World& world, const LaunchOptions& options) {
-  if (options.max_restarts == 0 || world.ranks.nodes == 1) return;
-  fail(Exit::kUsage,
-       "--max-restarts works on one node, this run has {}: leave it out and let the batch system "
-       "start the job again",
-       world.ranks.nodes);
+// A stop that the first rank here has not told of itself, in one line; "" if it has.
+std::string untold_stop(const RankStatusBoard& board, int code) {
+  const RankSlot& slot = board.slot(0);
+  if (!is_stop_code(code) || slot.returned() || board.stop_request() == 0) return "";
+  return early_stop_text(board.stop_request(), slot.iteration());
 }
 
-RankContext worker_context(const World& world, RankStatusBoard& board, const Listener& listener) {
-  RankContext context;
-  context.rendezvous = {world.ranks,
-                        {reachable_master(world), listener.port},
-                        listener.socket.get(),
-                        world.store_is_served};
-  context.board = &board;
-  context.stop = &stop_flag();
-  return context;
+// Prints the end of a run that is not started again, and records it. `stopped` is what
+// untold_stop() returned.
+void say_end(const Outcome& end,
+             const std::string& note,
+             const std::string& stopped,
+             const RecordEnd& record,
+             AttemptEnd place) {
+  place.code = end.code;
+  if (!end.error.empty()) {
+    place.error = end.error + (note.empty() ? "" : "\n        " + note);
+    if (!end.resumable) place.hint.clear();
+    say_error(place.error, place.hint);
+  } else if (!stopped.empty() || end.killed_at_stop) {
+    if (!stopped.empty()) info("{}", stopped);
+    say_hint(place.hint);
+  } else {
+    place.hint.clear();
+  }
+  if (record) record(place);
 }
 
-// Prints the report that a launcher of ours would have printed for this rank.
-void report_worker(const RankContext& context, int code, const ResumeHint& resume_hint) {
-  const RankSlot& slot = context.slot();
-  const auto reported = slot.failure();
-  RankFailure failure;
-  failure.rank = context.rank();
-  failure.pid = getpid();
-  failure.code = reported ? static_cast<int>(reported->code) : code;
-  failure.message = reported ? reported->message : "";
-  failure.phase = slot.phase();
-  failure.iteration = slot.iteration();
-  failure.images_seen = slot.images_seen();
-  say_error(
-      failure_text(failure, host_name(), context.ranks().nodes),
-      failure.iteration > 0 && context.rank() == 0 ? resume_hint(context.board->run_folder()) : "");
+// What is done when the launcher has died, in the process that outlives it.
+void record_death(pid_t launcher,
+                  const RankStatusBoard& board,
+                  const World& world,
+                  const ResumeHint& resume_hint,
+                  const RecordEnd& record) {
+  if (!record) return;
+  const std::string folder = board.run_folder();
+  AttemptEnd end{world, folder, 128 + SIGKILL, "", resume_hint(folder), {}};
+  end.died = true;
+  end.error = fmt::format(
+      "the launcher ({}, pid {}) died without a word, and its ranks with it: "
+      "killed by SIGKILL, or by the kernel for want of memory",
+      host_name(),
+      launcher);
+  say_error(end.error, end.hint);
+  record(end);
 }
 
 }  // namespace
@@ -91,15 +145,27 @@ WorldEnd launch(const World& world,
                 const LaunchOptions& options,
                 const std::string& request_json,
                 const LoadTrainer& load,
-                const ResumeHint& resume_hint) {
-  check_restarts(world, options);
+                const ResumeHint& resume_hint,
+                const RecordEnd& record) {
   open_standard_streams();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalGate gate;
   const int64_t threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
   const std::string master_host = reachable_master(world);
+  const pid_t starter = world.source == "local" ? 0 : getppid();
+  const StopWatch stop{gate, starter};
+  std::optional<NodeCouncil> council;
+  if (world.ranks.nodes > 1)
+    council.emplace(world, options, Endpoint{master_host, world.master.port});
+  NodeCouncil* nodes = council ? &*council : nullptr;
+  Restarts restarts(options);
   std::string run_folder;
-  for (int64_t number = 0;; ++number) {
+  for (Restart next;; ++next.number) {
+    Listener listener;
+    if (const auto end = await_start(world, nodes, stop, next, run_folder, listener)) {
+      say_end(*end, "", "", record, {world, run_folder, 0, "", resume_hint(run_folder), {}});
+      return {end->code, run_folder};
+    }
     const std::unique_ptr<RankStatusBoard> board = RankStatusBoard::create(world.ranks.local_world);
     board->set_run_folder(run_folder);
     Attempt attempt{world,
@@ -109,50 +175,39 @@ WorldEnd launch(const World& world,
                     *board,
                     master_host,
                     threads,
-                    number,
+                    next.number,
                     gate.original_mask(),
-                    gate.descriptor()};
-    const Outcome end = run_attempt(attempt, gate);
+                    gate.descriptor(),
+                    starter,
+                    nodes};
+    start_orphan_guard(*board, [&, launcher = getpid()] {
+      record_death(launcher, *board, world, resume_hint, record);
+    });
+    std::vector<RankFailure> failures;
+    const Outcome end = run_attempt(attempt, gate, std::move(listener), failures);
     run_folder = board->run_folder();
-    const bool again =
-        end.restartable && number < options.max_restarts && board->stop_request() == 0;
-    if (again) {
+    const bool stopped = board->stop_request() != 0;
+    Restarts::Decision decision;
+    if (nodes != nullptr && !end.error.empty()) {
+      decision = nodes->agree(stop, restarts, stopped);
+    } else if (!stopped) {
+      decision = restarts.after(end);
+    }
+    if (decision.again) {
       warn("{}", end.error);
-      info("starting the ranks again ({} of {} restarts)", number + 1, options.max_restarts);
+      info("{}", decision.note);
+      if (record) record({world, run_folder, end.code, end.error, "", failures});
+      next.pause = decision.pause;
       continue;
     }
-    if (!end.error.empty()) {
-      say_error(end.error, end.resumable ? resume_hint(run_folder) : "");
-    } else if (end.killed_at_stop) {
-      say_hint(resume_hint(run_folder));
-    }
+    if (nodes != nullptr) nodes->finish(end.code, decision.note);
+    say_end(end,
+            decision.note,
+            untold_stop(*board, end.code),
+            record,
+            {world, run_folder, 0, "", resume_hint(run_folder), failures});
     return {end.code, run_folder};
   }
-}
-
-WorldEnd run_worker(const World& world,
-                    const LaunchOptions& options,
-                    const std::string& request_json,
-                    const LoadTrainer& load,
-                    const ResumeHint& resume_hint) {
-  Listener listener;
-  listener.port = world.master.port;
-  if (world.ranks.rank == 0 && !world.store_is_served)
-    listener = listen_on(world.master.port, false);
-  RankStatusBoard* board = RankStatusBoard::create(1).release();  // signal handlers keep it
-  RankContext context = worker_context(world, *board, listener);
-  context.threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
-  export_environment(context, options.threads.has_value());
-  const RankMain main = load();
-  context.slot().set_phase("start-up");
-  context.slot().set_pid(getpid());
-  install_rank_signals(*board, 0, true);
-  const int code = run_rank(context, main, request_json);
-  const bool fine = code == static_cast<int>(Exit::kDone) ||
-                    code == static_cast<int>(Exit::kStopped) ||
-                    code == static_cast<int>(Exit::kInterrupted);
-  if (!fine) report_worker(context, code, resume_hint);
-  return {code, board->run_folder()};
 }
 
 }  // namespace gantrain

@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <cmath>
 
+#include "launch/early_stop.h"
+#include "launch/node_council.h"
 #include "launch/process_tree.h"
+#include "launch/restarts.h"
 #include "util/error.h"
+#include "util/host_name.h"
 #include "util/log.h"
 #include "util/standard_error.h"
 #include "util/time.h"
@@ -21,15 +25,12 @@ namespace {
 // All of these are in seconds.
 constexpr double kCauseWait = 1;  // the time in which the cause of a victim's failure has to show
 constexpr double kWatchStep = 1;  // between two looks at the signs of life
+constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
 // After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
 constexpr double kKilledWait = 5;
 constexpr double kSweepSeconds = 2;  // for killing what the ranks left behind
 
 constexpr int code_of(Exit exit) { return static_cast<int>(exit); }
-
-bool is_stop_code(int code) {
-  return code == code_of(Exit::kStopped) || code == code_of(Exit::kInterrupted);
-}
 
 }  // namespace
 
@@ -49,6 +50,7 @@ Outcome Supervisor::run() {
     wait_for_events();
     while (const auto signal = gate_.next()) on_signal(*signal);
     read_answer();
+    consult_nodes();
     output_.relay();
     flush_standard_error(0);  // what was kept when nobody read
     check_deadlines();
@@ -61,7 +63,7 @@ Outcome Supervisor::run() {
 }
 
 bool Supervisor::finished() const {
-  return fork_server_.pid < 0 &&
+  return fork_server_.pid < 0 && !awaits_verdict() &&
          std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.alive; });
 }
 
@@ -69,6 +71,7 @@ void Supervisor::wait_for_events() {
   std::vector<pollfd> polled{{gate_.descriptor(), POLLIN, 0}};
   if (fork_server_.answer) polled.push_back({fork_server_.answer.get(), POLLIN, 0});
   output_.watch(polled);
+  if (attempt_.nodes != nullptr) attempt_.nodes->watch(polled);
   const double now = monotonic_seconds();
   const double wait = next_deadline(now) - now;
   expected_wake_ = now + wait;
@@ -83,7 +86,8 @@ void Supervisor::wait_for_events() {
 
 double Supervisor::next_deadline(double now) const {
   double next = std::numeric_limits<double>::infinity();
-  if (attempt_.options.hang_timeout.seconds > 0) next = now + kWatchStep;
+  if (attempt_.options.hang_timeout.seconds > 0 || attempt_.starter != 0) next = now + kWatchStep;
+  if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
   if (abort_at_ > 0) next = std::min(next, abort_at_);
   if (kill_at_ > 0) next = std::min(next, kill_at_);
   if (give_up_at_ > 0) next = std::min(next, give_up_at_);
@@ -106,25 +110,38 @@ void Supervisor::on_stop_signal(int signal) {
     // may have something to save. Ranks in a later answer have only just started and are killed.
     read_answer();
     stop_signal_ = signal;
-    if (aborting_) return;
     attempt_.board.request_stop(signal);
+    if (attempt_.nodes != nullptr) attempt_.nodes->tell_stop(signal);
+    if (aborting_) return;
     if (ranks_.empty()) {  // still loading: there is nothing to save
       kill_all();
       return;
     }
     signal_all(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
-    kill_at_ = now + attempt_.options.grace.seconds;
+    // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
+    // anything to save.
+    const double grace = all_are_meeting() ? std::min(attempt_.options.grace.seconds, kMeetingGrace)
+                                           : attempt_.options.grace.seconds;
+    kill_at_ = now + grace;
     clear_live_bar();
     info("{}: asked the ranks to save and stop; at most {}{}",
          signal_text(signal),
-         short_duration(attempt_.options.grace.seconds),
+         short_duration(grace),
          signal == SIGINT ? ", Ctrl-C again: 2s" : "");
   } else if (signal == SIGINT && interrupts_ >= 3) {
     kill_at_ = now;
-  } else if (signal == SIGINT) {
+  } else if (signal == SIGINT && (interrupts_ >= 2 || !stop_was_relayed_)) {
     const double soon = now + attempt_.options.patience.second_interrupt;
     kill_at_ = kill_at_ > 0 ? std::min(kill_at_, soon) : soon;
   }
+}
+
+bool Supervisor::all_are_meeting() const {
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const std::string phase = attempt_.board.slot(static_cast<int64_t>(i)).phase();
+    if (phase != "start-up" && phase != "rendezvous") return false;
+  }
+  return true;
 }
 
 void Supervisor::read_answer() {
@@ -170,11 +187,19 @@ void Supervisor::on_fork_server_end(int status) {
   fork_server_.pid = -1;
   read_answer();
   if (started_.complete || stop_signal_ != 0) return;
-  started_.code = Exit::kInternal;
-  started_.error =
-      WIFSIGNALED(status)
-          ? fmt::format("loading the trainer died of {}", signal_text(WTERMSIG(status)))
-          : fmt::format("loading the trainer ended with exit code {}", WEXITSTATUS(status));
+  const bool died = WIFSIGNALED(status);
+  // Somebody else kills; a crash is a mistake of this program and would come again.
+  const bool killed = died && WTERMSIG(status) == SIGKILL;
+  started_.code = killed ? Exit::kRankDied : Exit::kInternal;
+  if (loader_hangs_) {
+    started_.error = fmt::format("loading the trainer was stopped for {} (--hang-timeout)",
+                                 short_duration(attempt_.options.hang_timeout.seconds));
+  } else if (died) {
+    started_.error = fmt::format("loading the trainer died of {}", signal_text(WTERMSIG(status)));
+  } else {
+    started_.error =
+        fmt::format("loading the trainer ended with exit code {}", WEXITSTATUS(status));
+  }
 }
 
 void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
@@ -215,6 +240,7 @@ RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) 
     failure.code = code_of(reported->code);
     failure.message = reported->message;
   }
+  if (const auto crash = slot.crash()) failure.stack = crash->stack;
   failure.phase = slot.phase();
   failure.iteration = slot.iteration();
   failure.images_seen = slot.images_seen();
@@ -224,34 +250,18 @@ RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) 
 }
 
 void Supervisor::on_failure(const RankFailure& failure) {
-  if (killed_at_stop_) return;  // it follows from the death of the ranks that were killed
+  // It may follow from the death of ranks that were killed here, or at their node's stop.
+  if (attempt_.nodes != nullptr && stop_signal_ != 0 && is_victim(failure)) killed_at_stop_ = true;
+  if (killed_at_stop_) return;
   failures_.push_back(failure);
   if (aborting_) return;
   if (is_victim(failure)) {
     if (!behind_ && waited_in_vain(failure)) behind_ = rank_behind(failure);
-    if (abort_at_ == 0) abort_at_ = monotonic_seconds() + kCauseWait;
+    const bool waits = abort_at_ == 0 && attempt_.nodes == nullptr;  // else for the nodes' verdict
+    if (waits) abort_at_ = monotonic_seconds() + kCauseWait;
   } else {
     abort_all();
   }
-}
-
-RankProgress Supervisor::progress_of(size_t index) const {
-  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
-          .collectives = slot.collectives(),
-          .iteration = slot.iteration(),
-          .heartbeat_ns = slot.heartbeat_ns()};
-}
-
-// The rank of this node that has certainly not come where another one waited, if there is one. It
-// may be a rank of another node, or the network.
-std::optional<RankFailure> Supervisor::rank_behind(const RankFailure& waiting) const {
-  std::vector<RankProgress> all;
-  for (size_t i = 0; i < ranks_.size(); ++i) all.push_back(progress_of(i));
-  const size_t last = furthest_behind(all);
-  const auto waits = static_cast<size_t>(waiting.rank - first_rank(attempt_.world));
-  if (!is_behind(all[last], all[waits])) return std::nullopt;
-  return describe(last, 0, rusage{});
 }
 
 void Supervisor::abort_all() {
@@ -283,6 +293,11 @@ void Supervisor::kill_all() {
 
 void Supervisor::check_deadlines() {
   const double now = monotonic_seconds();
+  if (attempt_.starter != 0 && stop_signal_ == 0 && ::getppid() != attempt_.starter) {
+    clear_live_bar();
+    warn("process {}, which started this launcher, is gone", attempt_.starter);
+    on_stop_signal(SIGTERM);
+  }
   if (abort_at_ > 0 && now >= abort_at_) abort_all();
   if (kill_at_ > 0 && now >= kill_at_) {
     if (!aborting_) {
@@ -293,27 +308,6 @@ void Supervisor::check_deadlines() {
     kill_all();
   }
   if (stop_signal_ == 0 && !aborting_) check_heartbeats(now);
-}
-
-void Supervisor::check_heartbeats(double now) {
-  const double allowed = attempt_.options.hang_timeout.seconds;
-  if (allowed <= 0 || now - watch_from_ < allowed) return;
-  bool silent = false;
-  std::vector<RankProgress> watched;
-  std::vector<size_t> indices;
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    const RankProgress progress = progress_of(i);
-    if (!ranks_[i].alive || progress.heartbeat_ns == 0) continue;
-    const double since = std::max(static_cast<double>(progress.heartbeat_ns) / 1e9, watch_from_);
-    silent = silent || now - since > allowed;
-    watched.push_back(progress);
-    indices.push_back(i);
-  }
-  if (!silent) return;
-  clear_live_bar();
-  info("{}", progress_table(attempt_.board, first_rank(attempt_.world)));
-  hang_ = describe(indices[furthest_behind(watched)], 0, rusage{});
-  abort_all();
 }
 
 int Supervisor::stop_code() const {
@@ -330,29 +324,35 @@ int Supervisor::stop_code() const {
   return 0;
 }
 
-Outcome Supervisor::outcome() const {
+Outcome Supervisor::local_outcome() const {
   Outcome result;
   if (!started_.error.empty()) {
     result.code = code_of(started_.code);
     result.error = started_.error;
+    result.restartable = result.resumable = started_.code == Exit::kRankDied;
   } else if (hang_) {
     result.code = code_of(Exit::kRankDied);
-    result.error = fmt::format("no progress for {} (--hang-timeout): {}",
-                               short_duration(attempt_.options.hang_timeout.seconds),
-                               behind_text(*hang_, host_name()));
+    result.error =
+        hang_text(attempt_.options.hang_timeout.seconds) + behind_text(*hang_, host_name());
     result.restartable = true;
     result.resumable = true;
+    result.cause = "no progress in phase " + hang_->phase;
+    result.iteration = hang_->iteration;
   } else if (behind_ && waited_in_vain(first_failure(failures_))) {
     result.code = code_of(Exit::kRankDied);
     result.error = vain_wait_text(*behind_, first_failure(failures_), host_name());
     result.restartable = true;
     result.resumable = true;
+    result.cause = "waited in vain in phase " + behind_->phase;
+    result.iteration = behind_->iteration;
   } else if (!failures_.empty()) {
     const RankFailure& first = first_failure(failures_);
     result.code = exit_code(first);
     result.error = failure_text(first, host_name(), attempt_.world.ranks.nodes);
     result.restartable = is_restartable(first);
     result.resumable = first.iteration > 0 || result.restartable;
+    result.cause = cause_of(first);
+    result.iteration = first.iteration;
   } else {
     result.code = stop_code();
     result.killed_at_stop = killed_at_stop_;

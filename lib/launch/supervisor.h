@@ -8,20 +8,13 @@
 #include <vector>
 
 #include "launch/laggard.h"
+#include "launch/node_message.h"
+#include "launch/outcome.h"
 #include "launch/report.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
 
 namespace gantrain {
-
-// How an attempt ended.
-struct Outcome {
-  int code = 0;                 // exit code
-  std::string error;            // the text to print last; empty if nothing failed
-  bool restartable = false;     // starting the ranks again may help
-  bool resumable = false;       // the resume hint is to be printed under the error
-  bool killed_at_stop = false;  // a stop was asked for, and some rank had to be killed
-};
 
 // Watches one fork server and its ranks until all of them have ended. It relays their output,
 // passes requests to stop on to them, ends all of them if one fails or hangs, and finds out what
@@ -33,13 +26,18 @@ class Supervisor {
   // Returns when every rank has been reaped and no process is left below this one.
   Outcome run();
 
+  // The ranks that failed, the first cause first. A rank that hung or was waited for in vain is
+  // among them, with the code 6.
+  std::vector<RankFailure> failures() const;
+
  private:
   struct Rank {
     pid_t pid = -1;
     bool alive = true;
     bool kill_sent = false;
     bool stop_sent = false;
-    int code = 0;  // its exit code; 0 if a signal that we sent ended it
+    int code = 0;              // its exit code; 0 if a signal that we sent ended it
+    double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
   };
 
   bool finished() const;
@@ -47,6 +45,7 @@ class Supervisor {
   double next_deadline(double now) const;
   void on_signal(int signal);
   void on_stop_signal(int signal);
+  bool all_are_meeting() const;
   void read_answer();
   void reap();
   void on_fork_server_end(int status);
@@ -57,10 +56,18 @@ class Supervisor {
   std::optional<RankFailure> rank_behind(const RankFailure& waiting) const;
   void check_deadlines();
   void check_heartbeats(double now);
+  bool stopped_too_long(pid_t pid, double& since, double now) const;
+  void on_hang(const std::vector<size_t>& watched);
   void abort_all();
   void kill_all();
   void signal_all(int signal);
+  // With several nodes: tells the other launchers what goes on here, and does what they say.
+  void consult_nodes();
+  NodeReport::Kind trouble() const;
+  NodeReport node_report(NodeReport::Kind kind) const;
+  bool awaits_verdict() const;
   Outcome outcome() const;
+  Outcome local_outcome() const;
   int stop_code() const;
 
   const Attempt& attempt_;
@@ -72,10 +79,14 @@ class Supervisor {
   ForkServerAnswer started_;
   std::vector<Rank> ranks_;
   std::vector<RankFailure> failures_;
+  double loader_stopped_since_ = 0;  // as Rank::stopped_since, of the fork server
+  bool loader_hangs_ = false;
   std::optional<RankFailure> hang_;
   std::optional<RankFailure> behind_;  // the rank for which the first victim waited in vain
   int stop_signal_ = 0;
   int interrupts_ = 0;
+  bool stop_was_relayed_ = false;  // it was another node's launcher that was asked to stop
+  NodeReport::Kind reported_ = NodeReport::Kind::kProgress;  // the worst that the others know of
   bool killed_at_stop_ = false;
   bool aborting_ = false;
   // Deadlines in monotonic seconds; 0: there is no such deadline.

@@ -14,7 +14,6 @@ constexpr double kRange = 255;
 constexpr double kC1 = (0.01 * kRange) * (0.01 * kRange);  // Wang et al. 2004, K1, K2
 constexpr double kC2 = (0.03 * kRange) * (0.03 * kRange);
 constexpr int64_t kFilter = 11;
-constexpr int64_t kPairsAtOnce = 32;
 
 // Gaussian of `size` taps with sum 1, centred (between two taps if size is even).
 std::vector<double> gaussian(int64_t size) {
@@ -84,20 +83,29 @@ at::Tensor ms_ssim_pairs(const at::Tensor& a,
   return product;
 }
 
-double ms_ssim(const at::Tensor& images, const std::function<void()>& between) {
-  TORCH_CHECK(images.dim() == 4 && images.size(0) >= 2, "ms_ssim: needs two pictures [N, C, H, W]");
+double ms_ssim(Pictures& pictures, int64_t count, const SharedWork& work) {
+  TORCH_CHECK(count >= 2, "ms_ssim: needs two pictures");
   const at::NoGradGuard no_grad;
-  const std::vector<double> weights = ms_ssim_weights(std::min(images.size(2), images.size(3)));
-  const int64_t pairs = images.size(0) / 2;
-  double sum = 0;
-  for (int64_t first = 0; first < pairs; first += kPairsAtOnce) {
-    between();
-    const int64_t end = std::min(first + kPairsAtOnce, pairs);
-    const at::Tensor a = images.slice(0, 2 * first, 2 * end, 2);
-    const at::Tensor b = images.slice(0, 2 * first + 1, 2 * end, 2);
-    sum += ms_ssim_pairs(a, b, weights).sum().item<double>();
-  }
+  const at::Tensor one = pictures.get({0});
+  const std::vector<double> weights = ms_ssim_weights(std::min(one.size(2), one.size(3)));
+  const int64_t pairs = count / 2;
+  at::Tensor sums = at::zeros({(2 * pairs + kPicturesAtOnce - 1) / kPicturesAtOnce}, at::kDouble);
+  share(work, {"pictures for msssim", 2 * pairs, kPicturesAtOnce}, [&](const Piece& piece) {
+    const at::Tensor some = pictures.get(piece.numbers()).to(work.device);
+    const at::Tensor a = some.slice(0, 0, piece.count, 2), b = some.slice(0, 1, piece.count, 2);
+    sums[piece.first / kPicturesAtOnce] = ms_ssim_pairs(a, b, weights).sum().item<double>();
+  });
+  sum_over_ranks_(work, sums);
+  double sum = 0;  // in order, so that any number of ranks gets the same bits
+  for (int64_t i = 0; i < sums.size(0); ++i) sum += sums[i].item<double>();
   return sum / static_cast<double>(pairs);
+}
+
+double ms_ssim(const at::Tensor& images) {
+  TORCH_CHECK(images.dim() == 4, "ms_ssim: pictures are [N, C, H, W]");
+  TensorPictures pictures(images);
+  const SharedWork alone = {.group = nullptr, .device = images.device()};
+  return ms_ssim(pictures, images.size(0), alone);
 }
 
 }  // namespace gantrain

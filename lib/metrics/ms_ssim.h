@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
+
+#include "metrics/pictures.h"
+#include "metrics/shared_work.h"
 
 namespace gantrain {
 
@@ -33,10 +35,11 @@ at::Tensor ms_ssim_pairs(const at::Tensor& a,
                          const at::Tensor& b,
                          const std::vector<double>& weights);
 
-// Measures the diversity of a set of uint8 pictures: the mean similarity of pictures 2i and 2i + 1;
-// lower is more diverse. Throws c10::Error for fewer than two pictures. `between` is called between
-// pieces of work of less than a second; what it throws ends the computation.
-double ms_ssim(
-    const at::Tensor& images, const std::function<void()>& between = [] {});
+// Measures the diversity of pictures 0 to count - 1: the mean similarity of pictures 2i and 2i + 1;
+// lower is more diverse. Collective. Throws c10::Error for fewer than two pictures.
+double ms_ssim(Pictures& pictures, int64_t count, const SharedWork& work = {});
+
+// The same for all of the uint8 pictures in memory.
+double ms_ssim(const at::Tensor& images);
 
 }  // namespace gantrain

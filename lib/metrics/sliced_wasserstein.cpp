@@ -16,7 +16,6 @@ namespace gantrain {
 
 namespace {
 
-constexpr int64_t kImagesAtOnce = 64;            // through the pyramid
 constexpr int64_t kRowsAtOnce = 2048;            // descriptors through the normalisation
 constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
 
@@ -56,13 +55,6 @@ double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
   return std::accumulate(costs.begin(), costs.end(), 0.0);
 }
 
-// The channels that count, as float32.
-at::Tensor channels_that_count(const at::Tensor& images) {
-  const int64_t channels = images.size(1);
-  const int64_t kept = channels == 2 ? 1 : std::min<int64_t>(channels, 3);
-  return images.narrow(1, 0, kept).to(at::kFloat);
-}
-
 // Uniform centres, at least half a patch inside, for pictures first, first + 1, ...
 Positions draw_positions(const Stream& stream,
                          int64_t first,
@@ -99,26 +91,37 @@ struct Level {
   int64_t of = 1;
 };
 
-// Normalised descriptors [N * K, F] of one level of a set of pictures.
-at::Tensor describe(const at::Tensor& images,
+// Normalised descriptors [N * K, F] of one level of pictures 0 to `pictures` - 1, on all ranks.
+at::Tensor describe(Pictures& set,
+                    int64_t pictures,
                     const Level& level,
                     const Stream& stream,
-                    const SwdOptions& options) {
+                    const SwdOptions& options,
+                    const SharedWork& work) {
   const int64_t count = options.patches_per_image;
-  at::Tensor all;
-  for (int64_t first = 0; first < images.size(0); first += kImagesAtOnce) {
-    options.between();
-    const int64_t end = std::min(first + kImagesAtOnce, images.size(0));
-    const at::Tensor some = channels_that_count(images.slice(0, first, end));
+  const at::Tensor one = set.get({0});
+  at::Tensor all = at::empty({pictures * count, one.size(1), kPatch, kPatch},
+                             at::TensorOptions().dtype(at::kFloat).device(work.device));
+  // Rows of other ranks must be zero. They are cleared piece by piece, because all of them may be
+  // gigabytes, which take longer than a piece of work may.
+  int64_t cleared = 0;
+  const auto clear_up_to = [&](int64_t end) {
+    if (end > cleared) all.narrow(0, cleared, end - cleared).zero_();
+    cleared = std::max(cleared, end);
+  };
+  share(work, {"pictures for swd", pictures, kPicturesAtOnce}, [&](const Piece& piece) {
+    const at::Tensor some = set.get(piece.numbers()).to(work.device).to(at::kFloat);
     // A band needs the level below it, not those further down.
     const int64_t levels = std::min(level.index + 2, level.of);
     const at::Tensor band = laplacian_pyramid(some, levels)[static_cast<size_t>(level.index)];
-    const at::Tensor patches = descriptors(band, draw_positions(stream, first, band, count));
-    if (!all.defined()) {
-      all = at::empty({images.size(0) * count, patches.size(1), kPatch, kPatch}, patches.options());
-    }
-    all.slice(0, first * count, end * count).copy_(patches);
-  }
+    const Positions centres = draw_positions(stream, piece.first, band, count);
+    const int64_t first = piece.first * count, rows = piece.count * count;
+    clear_up_to(first);
+    all.narrow(0, first, rows).copy_(descriptors(band, centres));
+    cleared = first + rows;
+  });
+  clear_up_to(all.size(0));
+  sum_over_ranks_(work, all);
   return normalize_(all);
 }
 
@@ -189,21 +192,55 @@ at::Tensor normalize_(at::Tensor& patches) {
 double wasserstein(const at::Tensor& a,
                    const at::Tensor& b,
                    const at::Tensor& directions,
-                   const std::function<void()>& between) {
+                   const SharedWork& work) {
   TORCH_CHECK(a.sizes() == b.sizes(), "wasserstein: sets of equal size");
   const at::Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
   const int64_t at_once = std::max<int64_t>(1, kProjectionsAtOnce / a.size(0));
   const at::Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
-  double sum = 0;
-  for (const at::Tensor& some : unit.split(at_once)) {
-    between();
+  at::Tensor sums = at::zeros({(unit.size(0) + at_once - 1) / at_once}, at::kDouble);
+  share(work, {"directions of swd", unit.size(0), at_once}, [&](const Piece& piece) {
+    const at::Tensor some = unit.narrow(0, piece.first, piece.count);
     at::Tensor on_a = memory[0].narrow(0, 0, some.size(0));
     at::Tensor on_b = memory[1].narrow(0, 0, some.size(0));
     at::mm_out(on_a, some, a.t());
     at::mm_out(on_b, some, b.t());
-    sum += sum_of_costs(on_a, on_b);
-  }
+    sums[piece.first / at_once] = sum_of_costs(on_a, on_b);
+  });
+  sum_over_ranks_(work, sums);
+  double sum = 0;  // in order, so that any number of ranks gets the same bits
+  for (int64_t i = 0; i < sums.size(0); ++i) sum += sums[i].item<double>();
   return sum / static_cast<double>(unit.size(0) * a.size(0));
+}
+
+std::vector<double> swd(const PicturePair& pictures,
+                        int64_t count,
+                        uint64_t seed,
+                        const SharedWork& work,
+                        const SwdOptions& options) {
+  TORCH_CHECK(count > 0, "swd: no pictures");
+  const at::NoGradGuard no_grad;
+  const at::Tensor real = pictures.reals.get({0}), fake = pictures.fakes.get({0});
+  TORCH_CHECK(real.sizes() == fake.sizes(), "swd: pictures of one shape");
+  const int64_t side = std::min(real.size(2), real.size(3));
+  if (side < kPatch) fail(Exit::kInput, "swd: needs pictures of 7x7 pixels or more, not {}", side);
+
+  const int64_t levels = count_levels(side);
+  std::vector<double> distances;
+  for (int64_t i = 0; i < levels; ++i) {
+    const auto draw = static_cast<uint64_t>(i);
+    const Level level = {.index = i, .of = levels};
+    const auto described = [&](Pictures& set, const char* purpose) {
+      return describe(set, count, level, Stream(seed, purpose, draw), options, work);
+    };
+    const at::Tensor a = described(pictures.reals, "swd/reals");
+    const at::Tensor b = described(pictures.fakes, "swd/fakes");
+    const Stream stream(seed, "swd/directions", draw);
+    const at::Tensor directions = draw_directions(stream, a.size(1), options);
+    distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device()), work));
+  }
+  distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
+                      static_cast<double>(levels));
+  return distances;
 }
 
 std::vector<double> swd(const at::Tensor& reals,
@@ -211,29 +248,9 @@ std::vector<double> swd(const at::Tensor& reals,
                         uint64_t seed,
                         const SwdOptions& options) {
   TORCH_CHECK(reals.dim() == 4 && fakes.dim() == 4, "swd: pictures are [N, C, H, W]");
-  TORCH_CHECK(reals.sizes().slice(1) == fakes.sizes().slice(1), "swd: pictures of one shape");
-  const int64_t count = std::min(reals.size(0), fakes.size(0));
-  TORCH_CHECK(count > 0, "swd: no pictures");
-  const int64_t side = std::min(reals.size(2), reals.size(3));
-  if (side < kPatch) fail(Exit::kUsage, "swd: needs pictures of 7x7 pixels or more, not {}", side);
-
-  const at::NoGradGuard no_grad;
-  const int64_t levels = count_levels(side);
-  std::vector<double> distances;
-  for (int64_t i = 0; i < levels; ++i) {
-    const auto draw = static_cast<uint64_t>(i);
-    const Level level = {.index = i, .of = levels};
-    const at::Tensor a =
-        describe(reals.narrow(0, 0, count), level, Stream(seed, "swd/reals", draw), options);
-    const at::Tensor b =
-        describe(fakes.narrow(0, 0, count), level, Stream(seed, "swd/fakes", draw), options);
-    const Stream stream(seed, "swd/directions", draw);
-    const at::Tensor directions = draw_directions(stream, a.size(1), options);
-    distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device()), options.between));
-  }
-  distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
-                      static_cast<double>(levels));
-  return distances;
+  TensorPictures a(reals), b(fakes);
+  const SharedWork alone = {.group = nullptr, .device = fakes.device()};
+  return swd({a, b}, std::min(a.size(), b.size()), seed, alone, options);
 }
 
 }  // namespace gantrain

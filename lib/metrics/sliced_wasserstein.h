@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
+
+#include "metrics/pictures.h"
+#include "metrics/shared_work.h"
 
 namespace gantrain {
 
@@ -27,6 +29,12 @@ std::vector<at::Tensor> laplacian_pyramid(const at::Tensor& images, int64_t leve
 // Returns the number of levels R, R/2, ... down to 16; it is 1 for R below 32.
 int64_t count_levels(int64_t resolution);
 
+// Real and generated pictures of one shape. Both are borrowed.
+struct PicturePair {
+  Pictures& reals;
+  Pictures& fakes;
+};
+
 // Centres of patches in pixels, int64 [N * K]: the K patches of the first picture, then those of
 // the second, ...
 struct Positions {
@@ -41,27 +49,32 @@ at::Tensor descriptors(const at::Tensor& level, const Positions& positions);
 at::Tensor normalize_(at::Tensor& patches);
 // Returns the mean absolute difference of the sorted projections of two sets [P, F] on the columns
 // of directions [F, D], which it scales to unit length. The result is not yet multiplied by 1000.
-// `between` is called as SwdOptions says.
-double wasserstein(
-    const at::Tensor& a,
-    const at::Tensor& b,
-    const at::Tensor& directions,
-    const std::function<void()>& between = [] {});
+// Ranks that share the work must all have both sets.
+double wasserstein(const at::Tensor& a,
+                   const at::Tensor& b,
+                   const at::Tensor& directions,
+                   const SharedWork& work = {});
 
 // How many patches and directions are drawn. The defaults are the paper's.
 struct SwdOptions {
   int64_t patches_per_image = 128;
   int64_t repeats = 4;
   int64_t directions_per_repeat = 128;
-  // Called between pieces of work of less than a second; what it throws ends the computation.
-  std::function<void()> between = [] {};
 };
 
-// Returns the distance of two sets of uint8 pictures, times 1000: one value for each level, finest
-// first, then their mean. If one set is larger, only its first pictures count. Of 2 channels only
-// the first is used, of 4 the first three. Draws depend on the seed and on a picture's index alone.
-// It needs 147 floats of memory for each patch of both sets, and 64 MB. Throws UserError if a
-// picture is smaller than 7x7, and c10::Error if the sets differ in shape or are empty.
+// Returns the distance of two sets of pictures, times 1000: one value for each level, finest first,
+// then their mean. All channels count. Pictures 0 to `count` - 1 of each set are compared. Draws
+// depend on the seed and on a picture's number alone, so any number of ranks gets the same values.
+// Each rank needs 49 floats of memory for each channel of each patch of both sets, and 64 MB.
+// Collective. Throws UserError(kInput) if a picture is smaller than 7x7, and c10::Error if the sets
+// differ in shape or count is 0.
+std::vector<double> swd(const PicturePair& pictures,
+                        int64_t count,
+                        uint64_t seed,
+                        const SharedWork& work = {},
+                        const SwdOptions& options = {});
+
+// The same for uint8 pictures in memory. If one set is larger, only its first pictures count.
 std::vector<double> swd(const at::Tensor& reals,
                         const at::Tensor& fakes,
                         uint64_t seed,

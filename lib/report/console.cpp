@@ -133,7 +133,7 @@ std::string render_tick(const Progress& p) {
   return join_filled({fmt::format("tick {}", p.tick),
                       kimg_of(p),
                       "time " + short_duration(p.seconds),
-                      p.total_kimg > 0 ? eta_of(p) : "",
+                      p.total_kimg > 0 && p.kimg_per_second > 0 ? eta_of(p) : "",
                       speed,
                       losses_of(p, "  "),
                       memory_of(p)});

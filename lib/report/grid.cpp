@@ -27,12 +27,6 @@ void check_channels(const at::Tensor& images) {
 
 }  // namespace
 
-at::Tensor to_bytes(const at::Tensor& images) {
-  if (images.scalar_type() == at::kByte) return images.cpu();
-  const at::Tensor scaled = images.detach().to(at::kFloat).mul(127.5).add_(128);
-  return scaled.nan_to_num_(0).clamp_(0, 255).to(at::kByte).cpu();
-}
-
 Image to_image(const at::Tensor& picture) {
   TORCH_CHECK(picture.dim() == 3, "to_image: a picture is [C, H, W]");
   check_channels(picture);

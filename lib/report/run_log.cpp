@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "util/text.h"
 
@@ -67,7 +68,36 @@ std::optional<double> kimg_of_metric(const Json& line) {
   return kimg_in_name(fs::path(snapshot->get<std::string>()).filename());
 }
 
+// What names of curves end with, by the recipes of one file.
+class RecipeNames {
+ public:
+  // Returns "" for the first recipe, " (50000 fakes)" for another one, and " (recipe 3)" where that
+  // would not tell it from an earlier one.
+  const std::string& of(const Json& line) {
+    const Json recipe = line.value("recipe", Json());
+    const auto [known, is_new] = names_.try_emplace(recipe.dump());
+    if (!is_new) return known->second;
+    const bool counted = recipe.is_object() && recipe.contains("fakes");
+    const std::string fakes = counted ? " (" + recipe["fakes"].dump() + " fakes)" : "";
+    const bool tells = used_.insert(fakes).second && counted;
+    if (names_.size() > 1)
+      known->second = tells ? fakes : " (recipe " + std::to_string(names_.size()) + ")";
+    return known->second;
+  }
+
+ private:
+  std::map<std::string, std::string> names_;  // by recipe
+  std::set<std::string> used_;
+};
+
 }  // namespace
+
+std::optional<double> kimg_of_line(const std::string& line) {
+  const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return std::nullopt;
+  const auto kimg = kimg_of_row(row);
+  return kimg ? kimg : kimg_of_metric(row);
+}
 
 std::map<std::string, Curve> read_stats(const fs::path& run_folder) {
   std::map<std::string, Curve> curves;
@@ -89,12 +119,15 @@ std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
     const std::string file = entry.path().filename();
     if (!starts_with(file, "metric-") || !ends_with(file, ".jsonl")) continue;
     const std::string metric = entry.path().stem().string().substr(7);
+    RecipeNames recipes;
     for (const Json& line : objects_of(entry.path())) {
       const auto kimg = kimg_of_metric(line);
       const auto results = line.find("results");
       if (!kimg || results == line.end() || !results->is_object()) continue;
+      const std::string& recipe = recipes.of(line);
       for (const auto& [name, value] : results->items()) {
-        append(curves[name == metric ? name : metric + "/" + name], *kimg, number_or_nan(value));
+        const std::string own = name == metric ? name : metric + "/" + name;
+        append(curves[own + recipe], *kimg, number_or_nan(value));
       }
     }
   }

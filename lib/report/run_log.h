@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,13 @@ using Curve = std::vector<std::pair<double, double>>;
 std::map<std::string, Curve> read_stats(const std::filesystem::path& run_folder);
 
 // Reads the curves of metric-*.jsonl by the name of the result ("swd", "pr/recall"), over the
-// line's "kimg" or else the number in its "snapshot".
+// line's "kimg" or else the number in its "snapshot". Results of different recipes (the line's
+// "recipe": numbers of pictures, detector, seed) cannot be compared: those of the file's first one
+// have the plain name, and others curves of their own, "fid (50000 fakes)".
 std::map<std::string, Curve> read_metrics(const std::filesystem::path& run_folder);
+
+// Returns how far the training was, in kimg, as a line of stats.jsonl or of metric-*.jsonl tells
+// it; nothing if the line is no whole row, or does not tell it.
+std::optional<double> kimg_of_line(const std::string& line);
 
 }  // namespace gantrain

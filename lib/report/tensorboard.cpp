@@ -10,6 +10,7 @@
 
 #include "util/error.h"
 #include "util/hash.h"
+#include "util/host_name.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -61,12 +62,6 @@ uint32_t masked_crc(std::string_view bytes) {
 void put_masked_crc(std::string& out, std::string_view bytes) {
   const uint32_t crc = masked_crc(bytes);
   out.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
 }
 
 constexpr size_t kBuffered = 64 * 1024;  // bytes

@@ -30,6 +30,9 @@ struct TrainCallbacks {
   std::atomic<int64_t>* collectives = nullptr;
   // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
   double started = 0;
+  // monotonic_seconds() at which the run is to save and stop, because its allocation ends soon
+  // after (--time-margin); 0: never. What rank 0 is given counts.
+  double stop_at = 0;
 };
 
 // All that one rank needs to train.

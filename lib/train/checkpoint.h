@@ -2,12 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "core/archive.h"
 #include "core/safetensors.h"
 #include "distributed/group.h"
+#include "gan/class_table.h"
 
 namespace gantrain {
 
@@ -27,30 +30,60 @@ struct Counters {
   std::string cpu_choice = "";
   // The micro-batch that was chosen by the memory of a device for the stage; 0: none was.
   int64_t micro_batch = 0;
+  double metric_seconds = 0;       // of `seconds`, spent on metrics
+  double last_metric_seconds = 0;  // of the last measurement
 };
 
-// Writes a state file (core/archive.h): tensors, counters and configuration.
+// Returns what a state file holds: tensors, which are not copied, counters, configuration, and the
+// classes that conditional networks are trained on.
+Archive state_archive(const NamedTensors& state,
+                      const Counters& counters,
+                      const Config& config,
+                      const ClassTable& classes = {});
+// Writes a state file. Throws UserError(kDisk), also where the disk has too little room for it,
+// before anything is written. `between` is as in write_paced().
+void write_state(const std::filesystem::path& path,
+                 const Archive& state,
+                 const BetweenWrites& between = {});
+// The same in one.
 void save_state(const std::filesystem::path& path,
                 const NamedTensors& state,
                 const Counters& counters,
-                const Config& config);
+                const Config& config,
+                const ClassTable& classes = {});
 
-// Writes a model file: the generator's average under its own names, then the raw networks as "G.*"
-// and "D.*".
+// What a model file holds: the generator's average under its own names, then the raw networks as
+// "G.*" and "D.*". The classes of conditional networks become its metadata "gantrain.classes".
+struct ModelFile {
+  NamedTensors tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// Returns it; the tensors are the networks' own.
+ModelFile model_file(const TrainingStep& step,
+                     const Counters& counters,
+                     const ClassTable& classes = {});
+// Writes a model file. Throws UserError(kDisk).
+void write_model(const std::filesystem::path& path,
+                 const ModelFile& model,
+                 const BetweenWrites& between = {});
+// The same in one.
 void save_model(const std::filesystem::path& path,
                 const TrainingStep& step,
-                const Counters& counters);
+                const Counters& counters,
+                const ClassTable& classes = {});
 
 // Loads, on rank 0, the newest state of a run folder whose checksum is right, or the named file,
 // into `state` and `counters`. Returns its path, or "" if there is none. In a folder, broken files
 // are skipped with a warning; a broken named file throws UserError(kInput). Where the configuration
 // differs in keys that must not change, it throws UserError(kUsage) that lists them, unless `force`
-// names them.
+// names them; likewise where the state was trained on other `classes`, unless `force` names "data".
 std::filesystem::path load_newest(const std::filesystem::path& folder_or_file,
                                   const NamedTensors& state,
                                   Counters& counters,
                                   const Config& config,
-                                  const std::string& force);
+                                  const std::string& force,
+                                  const ClassTable& classes = {});
 
 // Sends rank 0's tensors and counters to all ranks. Returns false on all ranks if rank 0 has
 // `loaded` nothing.

@@ -31,7 +31,7 @@ RankBatch few_pictures(const TrainingStep& step, const TrainedSize& size) {
       std::min(size.micro_batch, std::max(step.recipe().batch_group(), int64_t{2}));
   const at::TensorOptions like = step.players().front().parameters.front().second.options();
   RankBatch batch;
-  batch.real = torch::zeros({count, step.channels(), size.resolution, size.resolution},
+  batch.real = torch::zeros({count, step.channels(), size.resolution.height, size.resolution.width},
                             like.requires_grad(false));
   if (step.conditional()) batch.labels = torch::zeros({count}, at::kLong);
   const std::vector<Stage>& stages = step.recipe().schedule().stages();
@@ -103,7 +103,7 @@ PrecisionMeter::PrecisionMeter() : ratio(measured_ratio) {}
 std::vector<TrainedSize> trained_sizes(const TrainingStep& step,
                                        const TrainOptions& train,
                                        int64_t world,
-                                       int64_t resolution,
+                                       const Size& resolution,
                                        int64_t images_seen) {
   const Schedule& schedule = step.recipe().schedule();
   if (schedule.empty()) {
@@ -115,7 +115,8 @@ std::vector<TrainedSize> trained_sizes(const TrainingStep& step,
   int64_t number = 0;
   for (const StagePlan& row : plan_stages(train, schedule, world)) {
     if (row.images > 0 && number >= due)
-      sizes.push_back({number, row.plan.batch, row.plan.micro_batch, row.stage.resolution});
+      sizes.push_back(
+          {number, row.plan.batch, row.plan.micro_batch, square_of(row.stage.resolution)});
     ++number;
   }
   return sizes;

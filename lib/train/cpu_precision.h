@@ -25,14 +25,14 @@ struct TrainedSize {
   int64_t stage = 0;  // of networks that grow
   int64_t batch = 1;
   int64_t micro_batch = 1;
-  int64_t resolution = 4;
+  Size resolution = {4, 4};
 };
 
 // Returns the sizes from the one that is due after `images_seen` to the run's end.
 std::vector<TrainedSize> trained_sizes(const TrainingStep& step,
                                        const TrainOptions& train,
                                        int64_t world,
-                                       int64_t resolution,
+                                       const Size& resolution,
                                        int64_t images_seen = 0);
 
 // How things are measured; tests give times of their own.

@@ -3,77 +3,73 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "config/value.h"
 #include "data/dataset.h"
+#include "distributed/group.h"
 #include "gan/recipe.h"
-#include "image/image.h"
+#include "metrics/detector.h"
+#include "metrics/metric.h"
 #include "train/options.h"
-#include "train/reporter.h"
 
 namespace gantrain {
 
-// Makes pictures with the generator's average and measures them. It has random streams of its own
-// and uses evaluation mode, so that training is not affected.
+// What an Evaluation measures. The generator is borrowed.
+struct EvaluationSubject {
+  Generator& generator;
+  std::shared_ptr<const Dataset> dataset;
+  DataOptions data;  // with which the data set was opened
+  uint64_t seed = 0;
+  std::filesystem::path cache;  // folder for features of the data; empty: they are not kept
+};
+
+// Measures pictures of the generator's average, all ranks of a run together. It has random streams
+// of its own and uses evaluation mode, so that training is not affected.
 class Evaluation {
  public:
-  // Asked again and again while metrics are computed: whether to go on.
-  using GoesOn = std::function<bool()>;
+  // Asked on every rank between pieces of work, about once a second; returns whether this rank
+  // wants to stop. Where one does, all ranks give up.
+  using WantsStop = std::function<bool()>;
 
+  // Loads the detector of the options, if there is one, to `device`. Throws UserError(kInput) that
+  // names its file where this is no detector.
   Evaluation(
-      Generator& generator,
-      std::shared_ptr<const Dataset> dataset,
-      const SampleOptions& samples,
-      const MetricsOptions& metrics,
-      uint64_t seed,
-      GoesOn goes_on = [] { return true; });
+      Group& group,
+      at::Device device,
+      EvaluationSubject subject,
+      const MetricsOptions& options,
+      WantsStop wants_stop = [] { return false; });
 
-  // Sets how generated pictures are made from now on. Pictures of an early stage are enlarged to
-  // the full size, each pixel to a square.
+  // Sets how pictures are generated from now on. Pictures of an early stage are enlarged to the
+  // full size, each pixel to a square.
   void draw(const SynthesisOptions& options) { synthesis_options_ = options; }
+  const SynthesisOptions& drawn() const { return synthesis_options_; }
 
-  // Writes a grid of generated pictures, made as in the schedule's present stage, to `file` and to
-  // latest.png.
-  void write_samples(Reporter& reporter,
-                     const std::string& file,
-                     const Schedule& schedule,
-                     const Counters& counters);
-  // Measures generated pictures of the present stage and writes the metrics as messages and files.
-  // `snapshot` names the model file that they belong to. Where GoesOn says no, a message says so
-  // instead.
-  void write_metrics(Reporter& reporter,
-                     const std::string& snapshot,
-                     const Schedule& schedule,
-                     const Counters& counters);
+  // Throws what measure() would throw late, where a metric lacks pictures or the detector cannot do
+  // it: see check_input(). Not collective.
+  void check(const std::vector<std::string>& names);
 
-  Image real_grid() const;  // the first pictures of a fixed permutation of the data
-  Image fake_grid();        // from latents that stay the same all through the run
+  // Returns the results in the order of the names, or nothing where a rank wants to stop.
+  // Collective: all ranks get the same.
+  std::optional<std::vector<MetricResult>> measure(const std::vector<std::string>& names);
 
-  // Returns one object for each metric: {"metric": "swd", "results": {"swd": 12.3, "swd_32": ...},
-  // "total_time": seconds}. Returns nothing where GoesOn says no.
-  std::optional<std::vector<Json>> measure();
+  const Detector* detector() const { return detector_.get(); }  // null without one
 
  private:
-  std::vector<Json> measure_all();
-  void draw_as_in(const Schedule& schedule, const Counters& counters);
-  // uint8 [count, C, R, R]; between() is called between batches.
-  using Between = std::function<void()>;
-  at::Tensor fakes(
-      const char* purpose, int64_t count, const Between& between = [] {});
-  at::Tensor reals(
-      int64_t count, const Between& between = [] {}) const;
+  bool any_rank_wants_to_stop(bool this_one_does = false) const;
+  bool find_identity();
+  MetricInput input_of(GeneratedPictures& fakes);
 
-  Generator& generator_;
-  std::shared_ptr<const Dataset> dataset_;
-  SampleOptions samples_;
-  MetricsOptions metrics_;
-  uint64_t seed_;
-  GoesOn goes_on_;
+  Group& group_;
+  at::Device device_;
+  EvaluationSubject subject_;
+  MetricsOptions options_;
+  WantsStop wants_stop_;
+  DatasetPictures reals_;  // its identity is found out once, by reading the data
+  std::unique_ptr<Detector> detector_;
   SynthesisOptions synthesis_options_;
 };
 

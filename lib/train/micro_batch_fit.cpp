@@ -55,8 +55,8 @@ class Fit {
   // The pictures of the whole share lie on the device through an iteration, as numbers and, in two
   // buffers, as bytes.
   double resident() const {
-    const auto pixels = static_cast<double>(share_.images * step_.channels() * request_.resolution *
-                                            request_.resolution);
+    const auto pixels =
+        static_cast<double>(share_.images * step_.channels() * request_.resolution.pixels());
     return pixels * (static_cast<double>(like_.dtype().itemsize()) + 2);
   }
 
@@ -65,8 +65,8 @@ class Fit {
     memory_.restart();
     there_ = memory_.peaks().allocated;
     RankBatch batch;  // black pictures: the need does not depend on what is in them
-    batch.real =
-        torch::zeros({images, step_.channels(), request_.resolution, request_.resolution}, like_);
+    const auto& [width, height] = request_.resolution;
+    batch.real = torch::zeros({images, step_.channels(), height, width}, like_);
     if (step_.conditional()) batch.labels = torch::zeros({images}, like_.dtype(at::kLong));
     batch.images_seen = request_.images_seen;
     step_.rehearse_all(batch);  // cuDNN tries its algorithms, with all the memory that there is
@@ -123,8 +123,8 @@ class Fit {
     fail(Exit::kOutOfMemory,
          "one image of {} x {} needs {:.2f} GiB of the device's memory, {:.2f} GiB may be used; "
          "make the networks smaller, or use --amp or a smaller --resolution",
-         request_.resolution,
-         request_.resolution,
+         request_.resolution.width,
+         request_.resolution.height,
          gib(line_.at(1)),
          gib(budget_));
   }

@@ -16,9 +16,9 @@ constexpr double kUsedShare = 0.9;
 
 // What is fitted into a device's memory.
 struct FitRequest {
-  int64_t resolution = 4;   // of the pictures of the present stage
-  int64_t images_seen = 0;  // at its begin
-  int64_t kept = 0;         // the micro-batch that the run had in this stage before; 0: none
+  Size resolution = {4, 4};  // of the pictures of the present stage
+  int64_t images_seen = 0;   // at its begin
+  int64_t kept = 0;          // the micro-batch that the run had in this stage before; 0: none
 };
 
 // Cuts the step's batch into the largest micro-batches that fit the memory of all ranks' devices,

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/options.h"
 
-#include <algorithm>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "metrics/metric_table.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -21,23 +25,37 @@ void check_graphs(const TrainOptions& options, bool on_gpu) {
        "--device cuda");
 }
 
-std::vector<std::string> metric_names(const MetricsOptions& options) {
-  if (options.names == "none" || options.names.empty()) return {};
-  const std::vector<std::string> known = {"swd", "msssim"};
-  std::vector<std::string> wanted;
-  for (const std::string& part : split(options.names, ',')) {
-    const std::string name = trim(part);
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      fail(Exit::kUsage,
-           "metrics.names = {}: {} is not a metric (there are {}, none){}",
-           options.names,
-           name,
-           join(known, ", "),
-           did_you_mean(name, known));
-    }
-    wanted.push_back(name);
-  }
+std::vector<std::string> metric_names(const MetricsOptions& metrics, const SaveOptions& save) {
+  std::vector<std::string> wanted = parse_metrics("metrics.names", metrics.names);
+  const std::string& best = save.keep_best;
+  if (best.empty()) return wanted;
+  const std::vector<std::string> one = parse_metrics("save.keep_best", best);
+  if (one.size() != 1) fail(Exit::kUsage, "save.keep_best = {}: one metric is expected", best);
+  if (std::find(wanted.begin(), wanted.end(), one[0]) == wanted.end()) wanted.push_back(one[0]);
   return wanted;
+}
+
+void check_metric_options(const MetricsOptions& metrics,
+                          const SaveOptions& save,
+                          const std::string& data_path) {
+  if (metrics.every && metrics.every->images < 1) {
+    fail(Exit::kUsage,
+         "metrics.every = {}: allowed: auto, or at least 0.001 kimg",
+         number(static_cast<double>(metrics.every->images) / 1e3));
+  }
+  const bool shapes = data_path == "synth:shapes";
+  check_metrics(metric_names(metrics, save),
+                {.detector = !metrics.detector.empty(), .shapes = shapes});
+  if (!metrics.detector.empty()) {
+    std::error_code error;
+    const bool readable = std::filesystem::is_regular_file(metrics.detector, error) &&
+                          ::access(metrics.detector.c_str(), R_OK) == 0;
+    if (!readable) {
+      fail(Exit::kInput,
+           "--detector {}: no such file, or not readable; a TorchScript file is needed",
+           metrics.detector);
+    }
+  }
 }
 
 }  // namespace gantrain

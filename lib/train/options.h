@@ -130,6 +130,7 @@ struct SaveOptions {
   Kimg every{200'000};
   int64_t keep_last = 3;
   Kimg keep_every{0};
+  std::string keep_best;
 };
 
 template <class Field>
@@ -140,6 +141,9 @@ void fields(SaveOptions& o, Field&& field) {
         o.keep_every,
         between(0, 1e9),
         "kimg between states that are kept for ever; 0: none");
+  field("keep_best",
+        o.keep_best,
+        "a metric: the model that is best by it is kept as model-best.safetensors; empty: none");
 }
 
 struct SampleOptions {
@@ -155,19 +159,62 @@ void fields(SampleOptions& o, Field&& field) {
   field("rows", o.rows, between(1, 64), "rows of the grid");
 }
 
+enum class StopOn { kOff, kCollapse };
+constexpr std::array<std::string_view, 2> names(StopOn) { return {"off", "collapse"}; }
+
+// When generated pictures count as collapsed to one or a few: train/collapse_alarm.h says how it is
+// measured how distinct they are, and what healthy training has.
+struct CollapseOptions {
+  StopOn stop_on = StopOn::kOff;
+  double below = 0.1;
+  int64_t times = 3;
+  Kimg after{20'000};
+};
+
+template <class Field>
+void fields(CollapseOptions& o, Field&& field) {
+  field("stop_on",
+        o.stop_on,
+        "collapse: a run whose pictures have collapsed saves and ends with exit code 5; off: it is "
+        "only warned of");
+  field("collapse_below",
+        o.below,
+        between(0, 1),
+        "how distinct generated pictures are, as a share of the data's, that counts as collapse; "
+        "0: it is not measured");
+  field("collapse_times", o.times, at_least(1), "so many measurements in a row make the alarm");
+  field("collapse_after",
+        o.after,
+        between(0, 1e9),
+        "kimg in which pictures may be alike, because the networks have just begun");
+}
+
 struct MetricsOptions {
   std::string names = "swd,msssim";
-  Kimg every{200'000};
+  std::optional<Kimg> every;
   bool at_start = true;
+  bool at_end = true;
   int64_t images = 1024;
+  std::string detector;
+  CollapseOptions collapse;
 };
 
 template <class Field>
 void fields(MetricsOptions& o, Field&& field) {
-  field("names", o.names, "swd, msssim (comma between), or none");
-  field("every", o.every, between(0.001, 1e9), "kimg between two measurements");
+  field("names",
+        o.names,
+        "names of metrics, comma between, or none; gantrain metrics --help lists them");
+  field("every",
+        o.every,
+        "kimg between two measurements; auto: up to 20 in a run, at most one each 200 kimg, as "
+        "long as they take under 3 % of the time");
   field("at_start", o.at_start, "measure the untrained networks too");
+  field("at_end", o.at_end, "measure the final networks too");
   field("images", o.images, between(2, 1e6), "pictures of each kind that are compared");
+  field("detector",
+        o.detector,
+        "TorchScript file of a feature network, for fid, kid and other metrics of features");
+  fields(o.collapse, field);
 }
 
 struct RunOptions {
@@ -189,14 +236,22 @@ void fields(RunOptions& o, Field&& field) {
         "model or run folder whose weights a fresh run starts at: transfer learning");
   field("force",
         o.force,
-        "keys that may differ from the state's when resuming (comma between), or all");
+        "what may differ from the state's when resuming: keys (comma between), data, or all");
   field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
 }
 
 // Throws UserError(kUsage) for train.graphs=on and train.sync_debug=on without GPUs.
 void check_graphs(const TrainOptions& options, bool on_gpu);
 
-// Returns each of `names` by itself. Throws UserError(kUsage) that names one that is no metric.
-std::vector<std::string> metric_names(const MetricsOptions& options);
+// Returns the metrics that a run measures: each of metrics.names by itself, and save.keep_best.
+// Throws UserError(kUsage) that names one that is no metric.
+std::vector<std::string> metric_names(const MetricsOptions& metrics, const SaveOptions& save);
+
+// Throws UserError(kUsage) for metrics that lack what they need, such as a detector, or for a
+// cadence that is none, and UserError(kInput) where the detector's file cannot be read. `data_path`
+// is data.path.
+void check_metric_options(const MetricsOptions& metrics,
+                          const SaveOptions& save,
+                          const std::string& data_path);
 
 }  // namespace gantrain

@@ -235,6 +235,8 @@ void Reporter::metric(Json line, const std::string& snapshot, int64_t images_see
   line["kimg"] = kimg(images_seen);
   line["num_gpus"] = group_->world();
   line["timestamp"] = unix_seconds();
+  line["total_time_str"] = short_duration(line.value("total_time", 0.0));
+  line["snapshot_pkl"] = snapshot;  // the name that the official code's readers look for
   const std::string name = line["metric"];
   append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
   for (const auto& [key, value] : line["results"].items()) {

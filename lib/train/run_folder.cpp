@@ -45,7 +45,10 @@ void write_status(const fs::path& folder, const std::string& line) {
 }
 
 std::string read_status(const fs::path& folder) {
-  return fs::exists(folder / "STATUS") ? trim(read_file(folder / "STATUS")) : "";
+  // A folder that cannot be looked into is refused where it is made or opened for writing.
+  std::error_code error;
+  const fs::path file = folder / "STATUS";
+  return fs::is_regular_file(file, error) ? trim(read_file(file)) : "";
 }
 
 namespace {
@@ -69,6 +72,16 @@ std::vector<NumberedFile> find_numbered(const fs::path& folder,
   return files;
 }
 
+// Without pipes, folders and what else bears the name of a file that gantrain has written.
+std::vector<NumberedFile> regular_ones(std::vector<NumberedFile> files) {
+  const auto is_other = [](const NumberedFile& file) {
+    std::error_code error;
+    return !fs::is_regular_file(file.path, error);
+  };
+  files.erase(std::remove_if(files.begin(), files.end(), is_other), files.end());
+  return files;
+}
+
 }  // namespace
 
 std::vector<NumberedFile> find_states(const fs::path& folder) {
@@ -87,13 +100,13 @@ fs::path find_model(const fs::path& file_or_run) {
          file_or_run.string());
   }
   if (!fs::is_directory(file_or_run)) return file_or_run;
-  const std::vector<NumberedFile> models = find_models(file_or_run);
+  const std::vector<NumberedFile> models = regular_ones(find_models(file_or_run));
   if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
   return models.front().path;
 }
 
 void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
-  const std::vector<NumberedFile> states = find_states(folder);
+  const std::vector<NumberedFile> states = regular_ones(find_states(folder));
   for (size_t i = 0; i < states.size(); ++i) {
     // The first state at or after a multiple of keep_every stays.
     const int64_t before = i + 1 < states.size() ? states[i + 1].images : 0;
@@ -133,7 +146,7 @@ std::string resume_command(const std::string& command, const std::string& folder
   const bool elsewhere =
       command.find("--resume") != std::string::npos && !find_states(folder).empty();
   return command + (named ? "" : " --run-dir " + shell_quote(folder)) +
-         (elsewhere ? " --resume auto" : "");
+         (elsewhere && !ends_with(command, " --resume auto") ? " --resume auto" : "");
 }
 
 Json describe_environment(const std::string& device, int64_t world) {

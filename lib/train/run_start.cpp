@@ -6,25 +6,43 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "distributed/shared_text.h"
+#include "train/classes.h"
+#include "train/kimg_text.h"
 #include "train/mixed_precision.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// What outlives a killed launcher has the lock while it writes down the reason, which is a moment.
+constexpr double kGuardSeconds = 1;
+
+}  // namespace
 
 int lock_run_folder(const fs::path& folder) {
   make_writable_folder(folder);
   const std::string path = folder / ".lock";
   const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
   if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
-  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  const double give_up = monotonic_seconds() + kGuardSeconds;
+  bool locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+  while (!locked && errno == EWOULDBLOCK && monotonic_seconds() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+  }
+  if (locked) return lock;
   if (errno == EWOULDBLOCK) {
     ::close(lock);
     fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", folder.string());
@@ -62,12 +80,15 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
 bool load_state(const TrainSetup& setup,
                 const RunOptions& options,
                 const NamedTensors& state,
+                const ClassTable& classes,
                 RunStart& start) {
   if (options.resume == "none") return false;
   const bool automatic = options.resume == "auto";
   const fs::path where = automatic ? fs::path(options.run_dir) : fs::path(options.resume);
-  if (automatic && (where.empty() || !fs::is_directory(where))) return false;
-  start.resumed_from = load_newest(where, state, start.counters, setup.config, options.force);
+  std::error_code error;
+  if (automatic && (where.empty() || !fs::is_directory(where, error))) return false;
+  start.resumed_from =
+      load_newest(where, state, start.counters, setup.config, options.force, classes);
   if (start.resumed_from.empty() && !automatic) {
     fail(Exit::kInput,
          "{}: holds no state to resume from; --resume none starts afresh",
@@ -81,14 +102,15 @@ bool load_state(const TrainSetup& setup,
 RunStart load_or_begin(const TrainSetup& setup,
                        const RunOptions& options,
                        TrainingStep& step,
-                       Group& group) {
+                       Group& group,
+                       const ClassTable& classes) {
   RunStart start;
   const NamedTensors state = named(step.state());
   bool loaded = false;
   // Reading a large state from a slow disk may take longer than a collective waits.
   group.on_rank_0(
       [&] {
-        loaded = load_state(setup, options, state, start);
+        loaded = load_state(setup, options, state, classes, start);
         if (!loaded && !options.init_from.empty())
           start.init = init_from(options.init_from, step.recipe(), *step.average().network());
       },
@@ -169,6 +191,14 @@ void warn_of_split_groups(const TrainingStep& step) {
 
 namespace {
 
+// The content of config.json: the configuration, and beside it the classes of the data and `more`.
+std::string config_text(const Config& config, const ClassTable& classes, const Json& more) {
+  Json json = config.to_json();
+  if (!classes.empty()) json["classes"] = to_json(classes);
+  json.update(more);
+  return json.dump(2) + "\n";
+}
+
 std::string sizes_of(const TrainingStep& step) {
   std::string sizes;
   for (const PlayerState& p : step.players()) {
@@ -186,9 +216,8 @@ void write_start(const TrainSetup& setup,
                  const RunStart& start,
                  const TrainingStep& step,
                  const TrainingData& data) {
-  const auto kimg_text = [](int64_t images) { return number(static_cast<double>(images) / 1e3); };
   const BatchPlan& plan = step.plan();
-  write_file(start.folder / "config.json", config.to_json().dump(2) + "\n");
+  write_file(start.folder / "config.json", config_text(config, data.classes(), start.more));
   append_line(start.folder / "command.txt", setup.command);
   write_file(start.folder / "env.json",
              describe_environment(setup.device.str(), plan.world).dump(2) + "\n");
@@ -198,6 +227,10 @@ void write_start(const TrainSetup& setup,
                        : data.labels_used()           ? "; labels are used"
                                                       : "; labels are not used";
   info("data    {}{}", data.dataset()->description(), labels);
+  if (data.labels_used()) {
+    info("classes {}; sample grids are sorted by class", data.classes().size());
+    for (const std::string& line : class_lines(data.classes())) info("        {}", line);
+  }
   warn_of_split_groups(step);
   info("model   {}{} parameters", setup.recipe.facts.name, sizes_of(step));
   const std::string precision =

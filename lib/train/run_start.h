@@ -24,6 +24,7 @@ struct RunStart {
   std::optional<InitTable> init;       // of a fresh run with --init-from, on rank 0
   std::filesystem::path folder;        // of the run's files, the same on all ranks
   CpuPrecision precision;
+  Json more = Json::object();  // of config.json, beside the configuration: {"detector": ...}
 };
 
 // Locks a run folder until the returned descriptor is closed. Throws UserError(kUsage) where
@@ -32,12 +33,14 @@ struct RunStart {
 int lock_run_folder(const std::filesystem::path& folder);
 
 // Puts the newest state, or the weights of --init-from, or rank 0's fresh ones into the step of
-// every rank. Throws UserError(kInput) where a state cannot be read or does not fit the schedule,
-// UserError(kUsage) where the configuration differs from the state's.
+// every rank. `classes` are those that the networks are trained on. Throws UserError(kInput) where
+// a state cannot be read or does not fit the schedule, UserError(kUsage) where the configuration
+// differs from the state's.
 RunStart load_or_begin(const TrainSetup& setup,
                        const RunOptions& options,
                        TrainingStep& step,
-                       Group& group);
+                       Group& group,
+                       const ClassTable& classes = {});
 
 // Chooses and makes the run's folder and tells all ranks its path. From now on logs are written
 // there.

@@ -115,7 +115,7 @@ void add(StepTimes& times, const PhaseReport& ran) {
 // With --amp, the types that the run itself would choose on a CPU.
 void decide_types(const Config& config,
                   const TrainOptions& train,
-                  int64_t resolution,
+                  const Size& resolution,
                   TrainingStep& step,
                   Group& group) {
   decide_cpu_precision(step,
@@ -150,7 +150,9 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   bench.built(step);
   const Samples mine{group->rank(), group->world(), step.plan().batch / group->world()};
   const at::Tensor real =
-      torch::tanh(normal(Stream(0, "bench"), mine, {channels, data.resolution, data.resolution}))
+      torch::tanh(normal(Stream(0, "bench"),
+                         mine,
+                         {channels, data.resolution.height, data.resolution.width}))
           .to(bench.device);
   const int64_t fullest = fullest_iteration(step.recipe().phases());
   const int64_t warm = on_cpu ? bench.warm : std::max(bench.warm, kRunsUntilReplay);

@@ -4,18 +4,20 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
-#include <csignal>
-
-#include "core/cpu_memory.h"
 #include "core/device_waits.h"
 #include "distributed/group_backend.h"
 #include "distributed/self_check.h"
 #include "report/html.h"
 #include "train/algorithms.h"
+#include "train/disk_need.h"
+#include "train/kimg_text.h"
+#include "train/leftovers.h"
 #include "train/micro_batch_fit.h"
 #include "train/mixed_precision.h"
 #include "train/run_folder.h"
+#include "train/same_start.h"
 #include "train/stage_plan.h"
+#include "util/cache_folder.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -23,14 +25,14 @@
 
 namespace gantrain {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 // Whether a cadence of `every` images falls between two counts.
 bool crossed(int64_t before, int64_t after, int64_t every) {
   return after / every > before / every;
 }
-
-std::string kimg_text(int64_t images) { return number(static_cast<double>(images) / 1e3); }
 
 }  // namespace
 
@@ -49,6 +51,7 @@ Trainer::Trainer(const TrainSetup& setup)
   debug("first all-reduce {:.3f} s after the start",
         monotonic_seconds() - setup_.callbacks.started);
   setup_.callbacks.phase("set-up");
+  check_same_start(setup, *data_.dataset(), *group_);
   step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
                                                    setup.recipe,
                                                    group_,
@@ -58,40 +61,50 @@ Trainer::Trainer(const TrainSetup& setup)
                                                    data_.class_counts(),
                                                    setup.callbacks.phase});
   plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
+  metrics_ = make_metrics();                        // likewise a file that is no detector
   if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
-  RunStart start = load_or_begin(setup, options_.run, *step_, *group_);
+  RunStart start = load_or_begin(setup, options_.run, *step_, *group_, data_.used_classes());
   counters_ = start.counters;
   earlier_seconds_ = counters_.seconds;
+  Manifest manifest;
+  on_rank_0([&] {
+    const Dataset& pictures = *data_.dataset();
+    const fs::path before =
+        start.resumed ? fs::absolute(start.resumed_from).parent_path() : fs::path();
+    manifest = compare_data(before, pictures, setup, options_.run);
+  });
   open_run_folder(setup, options_.run, *group_, start);
   folder_ = start.folder;
   if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
   memory_ = memory_of(setup.device);
   reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
-  evaluation_ = std::make_unique<Evaluation>(step_->average(),
-                                             data_.dataset(),
-                                             options_.samples,
-                                             options_.metrics,
-                                             static_cast<uint64_t>(train.seed),
-                                             [this] { return goes_on_measuring(); });
+  grids_ = std::make_unique<SampleGrids>(
+      step_->average(), data_.dataset(), options_.samples, static_cast<uint64_t>(train.seed));
   setup_.callbacks.phase("choosing types");
   config_ = decide_precision(setup, train, *step_, *group_, start);
   begin_stage(counters_.stage);
   start.counters = counters_;
+  if (metrics_->detector() != nullptr) start.more["detector"] = metrics_->describe_detector();
   if (!writes()) return;
+  remove_temporary_files(folder_);
+  set_rows_aside(folder_, counters_.images_seen);
   reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
   write_start(setup, config_, start, *step_, data_);
+  metrics_->open(folder_, counters_);
+  data_record_ = std::make_unique<DataRecord>(folder_, data_.dataset(), std::move(manifest));
 }
 
 Trainer::~Trainer() {
+  writer_.reset();  // the folder is locked until the last file is written
   if (lock_ >= 0) ::close(lock_);
 }
 
 // Called on all ranks when a run begins or resumes, and before the first iteration of a stage.
 void Trainer::begin_stage(int64_t number) {
   step_->enter(number);
-  int64_t resolution = data_.resolution();
+  Size resolution = data_.resolution();
   if (!schedule().empty()) {
-    resolution = schedule().stages()[static_cast<size_t>(number)].resolution;
+    resolution = square_of(schedule().stages()[static_cast<size_t>(number)].resolution);
     if (number != counters_.stage) counters_.micro_batch = 0;
     counters_.stage = number;
     counters_.stage_name = schedule().name_of(number);
@@ -102,7 +115,7 @@ void Trainer::begin_stage(int64_t number) {
 }
 
 // Cuts the batch of the stage by the memory of the device, where nobody has said how.
-void Trainer::fit_batch(int64_t resolution) {
+void Trainer::fit_batch(const Size& resolution) {
   const bool given = options_.train.micro_batch || options_.train.accumulate;
   if (memory_ && !given) {
     setup_.callbacks.phase("fitting the micro-batch");
@@ -144,17 +157,31 @@ void Trainer::count_stage() {
 
 Exit Trainer::run() {
   session_start_ = monotonic_seconds();
+  on_rank_0([this] {
+    const CheckpointWriter::Save save = save_of_now();
+    check_disk(
+        folder_,
+        disk_need(
+            bytes_of(save), options_.save, options_.train.kimg.images, counters_.images_seen));
+    writer_->reserve(save);
+    // A session that was killed between the two files of a save.
+    if (fs::exists(save.state_path) && !fs::exists(save.model_path))
+      write_model(save.model_path, save.model);
+  });
   if (counters_.images_seen == 0) {
     on_rank_0([this] {
-      reporter_->grid("reals.png", "Samples/reals", evaluation_->real_grid(), 0);
+      reporter_->grid("reals.png", "Samples/reals", grids_->real_grid(), 0);
       sample("fakes_init.png");
-      save_model_now();
-      if (options_.metrics.at_start) measure();
+      save_model_now(model_path_now());
     });
+    if (options_.metrics.at_start) measure();
   }
   check_ranks();
   reporter_->start();
-  while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) iterate();
+  while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
+    iterate();
+    if (!metrics_->collapse().empty()) end_collapsed();
+  }
   return granted_.stop ? stop() : finish();
 }
 
@@ -205,7 +232,10 @@ RankRequests Trainer::poll_requests() {
   const bool late =
       limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
   if (late) stop_reason_ = "--stop-after";
-  if (late || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
+  const double stop_at = setup_.callbacks.stop_at;
+  const bool ends_soon = stop_at > 0 && writes() && monotonic_seconds() >= stop_at;
+  if (ends_soon) stop_reason_ = "--time-margin";
+  if (late || ends_soon || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
   return asked_;
 }
 
@@ -213,18 +243,20 @@ void Trainer::end_of_iteration(int64_t before) {
   const int64_t now = counters_.images_seen;
   const bool last = now >= options_.train.kimg.images || granted_.stop;
   reporter_->iteration(counters_);
-  const bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
+  bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
   if (saves || crossed(before, now, options_.train.tick.images)) tick();
+  saves = saves || !metrics_->collapse().empty();
   const bool samples = crossed(before, now, options_.samples.every.images);
-  const bool measures = crossed(before, now, options_.metrics.every.images);
-  if (samples || saves || measures) {
+  if (samples || saves) {
     on_rank_0([&] {
       if (samples) sample("fakes" + name_now() + ".png");
       if (saves) save();
-      if (measures) measure();  // late, because it may take long: what was trained is safe by then
-      if (saves || measures) write_report(folder_);
+      if (saves) write_report(folder_);
     });
   }
+  if (writes()) writer_->check();
+  // Late, because it may take long: what was trained is safe by then. A stop does not wait for it.
+  if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
   if (granted_.save) asked_.save = false;
 }
 
@@ -237,16 +269,21 @@ void Trainer::tick() {
   setup_.callbacks.phase("tick");
   counters_.tick += 1;
   step_->settle();
+  metrics_->watch_collapse(*reporter_, drawn_now(), counters_);
   reporter_->tick(counters_);
   if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
     check_ranks();
   if (!writes()) return;
   for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
   if (take_request(folder_, "STOP")) {
+    info("STOP    seen: the run saves and ends");
     stop_reason_ = "STOP";
     asked_.stop = true;
   }
-  if (take_request(folder_, "SAVE")) asked_.save = true;
+  if (take_request(folder_, "SAVE")) {
+    info("SAVE    seen: a state and a model are written");
+    asked_.save = true;
+  }
 }
 
 void Trainer::check_ranks() {
@@ -254,75 +291,76 @@ void Trainer::check_ranks() {
   check_equal(*group_, step_->state(), options_.dist.broadcast_buffers != BufferSync::kOff);
 }
 
-void Trainer::save_model_now() {
-  save_model(folder_ / ("model-" + name_now() + ".safetensors"), *step_, counters_);
+void Trainer::save_model_now(const fs::path& path, std::function<void()> afterwards) {
+  CheckpointWriter::Save save = save_of_now();  // all of it, for which the writer has memory
+  save.state_path.clear();
+  save.model_path = path;
+  writer_->save(std::move(save), std::move(afterwards));
+}
+
+CheckpointWriter::Save Trainer::save_of_now() const {
+  const ClassTable& classes = data_.used_classes();
+  return {.state_path = state_path_now(),
+          .model_path = model_path_now(),
+          .state = state_archive(named(step_->state()), counters_, config_, classes),
+          .model = model_file(*step_, counters_, classes)};
 }
 
 void Trainer::save() {
   setup_.callbacks.phase("saving");
-  save_state(folder_ / ("state-" + name_now() + ".pt"), named(step_->state()), counters_, config_);
-  save_model_now();
-  prune_states(folder_, options_.save.keep_last, options_.save.keep_every.images);
+  writer_->save(save_of_now(), [folder = folder_, keep = options_.save] {
+    prune_states(folder, keep.keep_last, keep.keep_every.images);
+  });
 }
 
 void Trainer::sample(const std::string& file) {
   setup_.callbacks.phase("samples");
-  evaluation_->write_samples(*reporter_, file, schedule(), counters_);
+  grids_->write(*reporter_, file, schedule(), counters_);
   sampled_at_ = counters_.images_seen;
 }
 
-// A sign of life in the middle of the metrics; they are given up when a stop is asked for.
-bool Trainer::goes_on_measuring() const {
-  setup_.callbacks.phase("metrics");
-  return setup_.callbacks.stop_signal() == 0;
+// How the average's pictures are made at present.
+SynthesisOptions Trainer::drawn_now() const {
+  if (schedule().empty()) return {};
+  return options_at(schedule(), counters_.stage, counters_.images_seen);
 }
 
+std::unique_ptr<RunMetrics> Trainer::make_metrics() {
+  const EvaluationSubject subject{.generator = step_->average(),
+                                  .dataset = data_.dataset(),
+                                  .data = setup_.config.read<DataOptions>("data."),
+                                  .seed = static_cast<uint64_t>(options_.train.seed),
+                                  .cache = cache_folder("metrics")};
+  // Between pieces of work: a sign of life, and an ear for a stop.
+  const auto wants_stop = [this] {
+    setup_.callbacks.phase("metrics");
+    return poll_requests().stop;
+  };
+  return std::make_unique<RunMetrics>(RunMetrics::Site{*group_,
+                                                       setup_.device,
+                                                       setup_.callbacks.phase,
+                                                       wants_stop,
+                                                       !setup_.config.given("metrics.every")},
+                                      subject,
+                                      options_.metrics,
+                                      options_.save,
+                                      options_.train.kimg);
+}
+
+// On all ranks together.
 void Trainer::measure() {
-  setup_.callbacks.phase("metrics");
-  evaluation_->write_metrics(
-      *reporter_, "model-" + name_now() + ".safetensors", schedule(), counters_);
+  const KeepBest::SaveModel save = [this](const fs::path& path, std::function<void()> afterwards) {
+    save_model_now(path, std::move(afterwards));
+  };
+  metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
   measured_at_ = counters_.images_seen;
+  if (writes()) write_report(folder_);
 }
 
-Exit Trainer::finish() {
-  on_rank_0([this] {
-    if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    if (!std::filesystem::exists(folder_ / ("state-" + name_now() + ".pt"))) save();
-    if (measured_at_ != counters_.images_seen) measure();
-    reporter_->finish();
-    write_report(folder_);
-    write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
-    info("done    {} kimg in {}",
-         kimg_text(counters_.images_seen),
-         short_duration(counters_.seconds));
-    if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
-    info("next    {}", generate_command(folder_.string()));
-  });
-  return leave(Exit::kDone);
-}
+fs::path Trainer::state_path_now() const { return folder_ / ("state-" + name_now() + ".pt"); }
 
-Exit Trainer::stop() {
-  const int signal = setup_.callbacks.stop_signal();
-  on_rank_0([&] {
-    if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    reporter_->finish();
-    const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
-    const std::string at = kimg_text(counters_.images_seen);
-    write_status(folder_, fmt::format("stopped {} kimg ({}), resumable", at, why));
-    info("stopped {} kimg ({}), saved {}",
-         at,
-         why,
-         (folder_ / ("state-" + name_now() + ".pt")).string());
-    info("next    {}", resume_command(setup_.command, folder_.string()));
-  });
-  return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
-}
-
-// Ends the run on all ranks together.
-Exit Trainer::leave(Exit code) {
-  setup_.callbacks.phase("end");
-  group_->barrier();
-  return code;
+fs::path Trainer::model_path_now() const {
+  return folder_ / ("model-" + name_now() + ".safetensors");
 }
 
 std::string Trainer::name_now() const {

@@ -5,10 +5,13 @@
 #include <memory>
 #include <string>
 
-#include "train/evaluate.h"
+#include "train/checkpoint_writer.h"
+#include "train/data_record.h"
 #include "train/reporter.h"
 #include "train/run_config.h"
+#include "train/run_metrics.h"
 #include "train/run_start.h"
+#include "train/sample_grids.h"
 #include "train/time_prediction.h"
 
 namespace gantrain {
@@ -25,7 +28,7 @@ class Trainer {
 
  private:
   void begin_stage(int64_t number);
-  void fit_batch(int64_t resolution);
+  void fit_batch(const Size& resolution);
   void enter_due_stage();
   void count_stage();
   void iterate();
@@ -35,19 +38,25 @@ class Trainer {
   void end_of_iteration(int64_t images_before);
   void tick();
   void check_ranks();
+  CheckpointWriter::Save save_of_now() const;
   void save();
-  void save_model_now();
+  void finish_saving();
+  void save_model_now(const std::filesystem::path& path, std::function<void()> afterwards = {});
   void sample(const std::string& file);
+  std::unique_ptr<RunMetrics> make_metrics();
   void measure();
-  bool goes_on_measuring() const;
+  SynthesisOptions drawn_now() const;
   void on_rank_0(const std::function<void()>& work);
   Exit finish();
   Exit stop();
+  [[noreturn]] void end_collapsed();
   Exit leave(Exit code);
 
   bool writes() const { return group_->rank() == 0; }
   const Schedule& schedule() const { return step_->recipe().schedule(); }
   std::string name_now() const;  // "000200"
+  std::filesystem::path state_path_now() const;
+  std::filesystem::path model_path_now() const;
 
   const TrainSetup& setup_;
   const RunConfig options_;
@@ -58,15 +67,18 @@ class Trainer {
   std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
-  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<SampleGrids> grids_;
+  std::unique_ptr<RunMetrics> metrics_;
   std::filesystem::path folder_;
   Counters counters_;
+  std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
   TimePrediction prediction_;
   RankRequests asked_;    // this rank's, until all ranks know of them
   RankRequests granted_;  // of any rank, known to all since the last iteration
   std::string stop_reason_ = "another rank asked";
   bool is_first_iteration_ = true;  // of the session or stage
-  int64_t sampled_at_ = -1;         // images seen at the last sample grid
+  std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
+  int64_t sampled_at_ = -1;  // images seen at the last sample grid
   int64_t measured_at_ = -1;
   double session_start_ = 0;    // monotonic seconds
   double earlier_seconds_ = 0;  // trained in sessions before this one

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "data/workers.h"
+#include "train/classes.h"
 #include "train/options.h"
 #include "util/cores.h"
 #include "util/error.h"
@@ -18,7 +19,8 @@ TrainingData::TrainingData(const TrainSetup& setup)
   setup_.callbacks.phase("opening data");
   if (!dataset_)
     dataset_ = open_dataset(options_, [this] { return setup_.callbacks.stop_signal() != 0; });
-  const bool labelled = dataset_->classes() > 0;
+  classes_ = class_table_of(*dataset_);
+  const bool labelled = !classes_.empty();
   if (options_.cond == Cond::kOn && !labelled) {
     fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", options_.path);
   }
@@ -30,14 +32,12 @@ TrainingData::TrainingData(const TrainSetup& setup)
 TrainingData::~TrainingData() = default;
 
 std::vector<int64_t> TrainingData::class_counts() const {
-  if (!labels_used_) return {};
-  std::vector<int64_t> counts(static_cast<size_t>(dataset_->classes()), 0);
-  for (int64_t i = 0; i < dataset_->size(); ++i)
-    counts[static_cast<size_t>(dataset_->label(i))] += 1;
+  std::vector<int64_t> counts;
+  for (const ClassRow& row : used_classes()) counts.push_back(row.pictures);
   return counts;
 }
 
-void TrainingData::begin(int64_t resolution, int64_t batch, int64_t images_seen) {
+void TrainingData::begin(const Size& resolution, int64_t batch, int64_t images_seen) {
   DataOptions of_stage = options_;
   of_stage.resolution = resolution;
   loader_.reset();  // its threads end before the next one's begin

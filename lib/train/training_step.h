@@ -53,7 +53,7 @@ struct StepSetup {
   const RecipeRow& recipe;
   std::shared_ptr<Group> group;
   at::Device device;
-  int64_t resolution = 64;
+  Size resolution = {64, 64};
   int64_t channels = 3;
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   // Called with what the step is doing, "D forward", for the rank status board.

@@ -2,13 +2,14 @@
 #include "util/file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <system_error>
+#include <vector>
 
 #include "util/error.h"
 
@@ -18,12 +19,26 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Says how large a file may become, where this is why a write has failed.
+std::string limit_text(bool too_large) {
+  struct rlimit limit {};
+  if (!too_large || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "";
+  return fmt::format("; a file size limit of {} bytes is set; raise it (ulimit -f)",
+                     static_cast<uint64_t>(limit.rlim_cur));
+}
+
 void write_all(int descriptor, const char* data, size_t bytes, const fs::path& path) {
   while (bytes > 0) {
     const ssize_t done = ::write(descriptor, data, bytes);
     if (done < 0) {
       if (errno == EINTR) continue;
-      fail(Exit::kDisk, "{}: cannot write: {}", path.string(), errno_text());
+      const bool too_large = errno == EFBIG;
+      fail(Exit::kDisk,
+           "{}: cannot write: {}{}",
+           path.string(),
+           errno_text(),
+           limit_text(too_large));
     }
     data += done;
     bytes -= static_cast<size_t>(done);
@@ -45,7 +60,12 @@ std::string read_file(const fs::path& path) {
     fail(Exit::kInput, "{}: is a folder, not a file", path.string());
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(Exit::kInput, "{}: cannot be opened: {}", path.string(), errno_text());
-  std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string content;
+  const std::uintmax_t bytes = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+  if (!error) content.reserve(bytes);
+  std::vector<char> chunk(size_t{1} << 18);
+  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0)
+    content.append(chunk.data(), static_cast<size_t>(in.gcount()));
   if (in.bad()) fail(Exit::kInput, "{}: cannot be read: {}", path.string(), errno_text());
   return content;
 }
@@ -105,7 +125,7 @@ void make_writable_folder(const fs::path& path) {
   const char* way_out = "give a folder that can be written";
   if (error)
     fail(Exit::kDisk, "{}: cannot be made: {}; {}", path.string(), error.message(), way_out);
-  if (!fs::is_directory(path))
+  if (!fs::is_directory(path, error))
     fail(Exit::kDisk, "{}: is a file, not a folder; {}", path.string(), way_out);
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
     fail(Exit::kDisk, "{}: cannot be written: {}; {}", path.string(), errno_text(), way_out);

@@ -3,7 +3,9 @@
 
 #include <mutex>
 
+#include "util/error.h"
 #include "util/file.h"
+#include "util/kept_log.h"
 #include "util/standard_error.h"
 #include "util/time.h"
 
@@ -15,7 +17,11 @@ struct State {
   std::mutex mutex;
   LogSettings settings;
   std::string live;
+  bool keeps = false;
+  std::vector<std::string> kept;
 };
+
+constexpr size_t kMostKept = 10'000;
 
 State& state() {
   static State* one = new State;  // outlives every thread that may still log at exit
@@ -38,6 +44,18 @@ const char* label(Level level) {
 void set_log(const LogSettings& settings) {
   const std::lock_guard lock(state().mutex);
   state().settings = settings;
+  state().keeps = false;
+  state().kept.clear();
+}
+
+void keep_log_lines() {
+  const std::lock_guard lock(state().mutex);
+  state().keeps = true;
+}
+
+std::vector<std::string> take_kept_lines() {
+  const std::lock_guard lock(state().mutex);
+  return std::exchange(state().kept, {});
 }
 
 Level log_console_level() {
@@ -53,8 +71,14 @@ void log_line(Level level, const std::string& text) {
     write_standard_error(
         fmt::format("{}{}{}{}\n{}", clear, s.settings.prefix, label(level), text, s.live));
   }
-  if (!s.settings.file.empty() && level <= s.settings.to_file) {
-    append_line(s.settings.file, fmt::format("{} {}{}", timestamp(), label(level), text));
+  const std::string line = fmt::format("{} {}{}", timestamp(), label(level), text);
+  if (s.keeps && level <= Level::kInfo && s.kept.size() < kMostKept) s.kept.push_back(line);
+  if (s.settings.file.empty() || level > s.settings.to_file) return;
+  try {
+    append_line(s.settings.file, line);
+  } catch (const UserError&) {
+    // An error is told while another one is being handled, which a full disk must not replace.
+    if (level != Level::kError) throw;
   }
 }
 

@@ -17,6 +17,10 @@ function(gantrain_install_libraries component)
 endfunction()
 
 install(TARGETS gantrain DESTINATION bin COMPONENT cpu)
+# Completion of bash, zsh and fish, and manual pages, as the program itself has them.
+install(CODE "execute_process(
+  COMMAND \"${CMAKE_BINARY_DIR}/gantrain\" help --install \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\"
+  COMMAND_ERROR_IS_FATAL ANY)" COMPONENT cpu)
 set_target_properties(gantrain_trainer PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
 install(TARGETS gantrain_trainer DESTINATION lib COMPONENT cpu)
 set(libraries libtorch_cpu.so libc10.so)

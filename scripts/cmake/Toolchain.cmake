@@ -8,8 +8,15 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 
-if(GANTRAIN_SANITIZE)
-  add_compile_options(-fsanitize=${GANTRAIN_SANITIZE} -fno-omit-frame-pointer -g1)
+if(GANTRAIN_FUZZ)
+  # The fuzz targets add libFuzzer's own main(). vptr would need the type information of LibTorch.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr
+                      -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=address,undefined)
+elseif(GANTRAIN_SANITIZE)
+  # scripts/sanitize.sh. vptr would need the type information of LibTorch.
+  add_compile_options(-fsanitize=${GANTRAIN_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${GANTRAIN_SANITIZE})
 endif()
 

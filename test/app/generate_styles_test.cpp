@@ -137,11 +137,24 @@ TEST_CASE("ClassesDrawWhatTheReferenceDrew") {
     check_picture(
         folder / ("out/seed000" + sample + ".npy"), reference.io.at("out/img_const_psi0.7"), i);
   }
-  const Outcome none = gantrain(words("generate --device cpu model.safetensors --outdir none"),
-                                {.folder = folder.path()});
-  CHECK(none.code == 2);
-  CHECK(is_one_error_line(none.err));
-  CHECK(none.err.find("10 classes") != std::string::npos);
+  const Outcome other =
+      gantrain(words("generate --device cpu model.safetensors --class 10 --outdir none"),
+               {.folder = folder.path()});
+  CHECK(other.code == 2);
+  CHECK(is_one_error_line(other.err));
+  CHECK(other.err.find("0 to 9") != std::string::npos);
+}
+
+TEST_CASE("WithoutAClassAllAreDrawn") {
+  const TemporaryFolder folder;
+  prepare(folder, "sg2_cond32");
+  require_pictures(folder, "--seeds 0,1 --outdir every -o grid.png");
+  CHECK(files_like(folder / "every", "").size() == 20);
+  const Image grid = decode_image(read_file(folder / "grid.png"), "grid.png");
+  CHECK(grid.width == 64);
+  CHECK(grid.height == 320);
+  require_pictures(folder, "--seeds 1 --class 7 --outdir one");
+  CHECK(read_file(folder / "one/seed0001.png") == read_file(folder / "every/seed0001-class7.png"));
 }
 
 TEST_CASE("RandomNoiseIsOfItsSeedInAnyBatch") {

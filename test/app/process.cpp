@@ -41,7 +41,8 @@ bool is_foreign(const std::string& entry) {
                                                      "OMPI_",
                                                      "PMI_",
                                                      "PMIX_",
-                                                     "TORCHELASTIC_"};
+                                                     "TORCHELASTIC_",
+                                                     "PET_"};
   for (const std::string& prefix : kPrefixes) {
     if (starts_with(entry, prefix)) return true;
   }

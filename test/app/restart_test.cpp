@@ -45,6 +45,17 @@ TEST_CASE("ARestartBeforeTheFirstSaveGoesOnFromTheStateThatWasAskedFor") {
   CHECK(outcome.code == 75);
 }
 
+TEST_CASE("AModelThatASessionWasKilledBeforeIsMadeByTheNext") {
+  const TemporaryFolder folder;
+  const fs::path run = train(folder, "a", "");
+  const std::string weights = model_sha(run);
+  fs::remove(files_like(run, "model-").back());
+  write_file(run / "STATUS", "running\n");
+  train(folder, "a", "");
+  CHECK(files_like(run, "model-").back().filename() == "model-000000.512.safetensors");
+  CHECK(model_sha(run) == weights);
+}
+
 TEST_CASE("TheCommandThatGoesOnAfterADeathBeforeTheFirstSaveKeepsTheStateThatWasAskedFor") {
   const TemporaryFolder folder;
   train(folder, "a", "");
@@ -71,24 +82,6 @@ TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
   INFO(outcome.err);
   CHECK(outcome.code == 0);
   CHECK(outcome.err.find("metric  swd") != std::string::npos);
-}
-
-TEST_CASE("AStopDuringMetricsGivesThemUpAndLosesNothing") {
-  const TemporaryFolder folder;
-  Command command(tiny("--run-dir run --kimg 100 --save-every 0.5 --metrics swd --set "
-                       "metrics.every=0.5 --set metrics.at_start=false --set metrics.images=60000"),
-                  {.folder = folder.path()});
-  const auto saved = [&] {
-    return fs::is_directory(folder / "run") && files_like(folder / "run", "state-").size() == 1;
-  };
-  REQUIRE(eventually(saved, 60));
-  ::usleep(300'000);
-  command.signal(SIGTERM);
-  const Outcome outcome = command.wait();
-  INFO(outcome.err);
-  CHECK(outcome.code == 75);
-  CHECK(outcome.err.find("metrics given up, because a stop was asked for") != std::string::npos);
-  CHECK(outcome.err.find("metric  swd") == std::string::npos);
 }
 
 }  // namespace gantrain

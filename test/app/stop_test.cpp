@@ -9,6 +9,7 @@
 #include "app/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 namespace {
@@ -95,6 +96,33 @@ TEST_CASE("TheTimeLimitStopsARunThatResumesExactly") {
   CHECK(outcome.seconds < 10);
   const std::string end = same + up_to(check_stopped(outcome, folder, "run"));
   check_resumed(folder, "run", end, model_sha(train(folder, "whole", end)));
+}
+
+TEST_CASE("ARunStopsBeforeItsAllocationEndsAndResumesExactly") {
+  const TemporaryFolder folder;
+  const std::string same = "--set save.every=0.2 --nproc 2";
+  const std::string hour = std::to_string(static_cast<int64_t>(unix_seconds()) + 3600);
+  const Outcome outcome =
+      gantrain(tiny("--run-dir run --time-margin 59m59s --kimg 500 " + same),
+               {.environment = {{"SLURM_JOB_END_TIME", hour}}, .folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
+  CHECK(holds(outcome.err, "margin  the allocation ends at "));
+  CHECK(holds(outcome.err, "(--time-margin)"));
+  const std::string end = same + up_to(check_stopped(outcome, folder, "run"));
+  check_resumed(folder, "run", end, model_sha(train(folder, "whole", end)));
+}
+
+TEST_CASE("AStoppedRunEndsWithTheCodeThatASchedulerRestarts") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      gantrain(tiny("--run-dir run --stop-after 0.5s --kimg 500 --stopped-code 143"),
+               {.folder = folder.path()});
+  CHECK(outcome.code == 143);
+  check_stopped(outcome, folder, "run");
+  const Outcome done =
+      gantrain(tiny("--run-dir done --stopped-code 143"), {.folder = folder.path()});
+  CHECK(done.code == 0);
 }
 
 TEST_CASE("TheFilesSaveAndStopAreObeyed") {

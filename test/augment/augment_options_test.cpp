@@ -70,8 +70,8 @@ TEST_CASE("EveryAugmentationKeyIsReachable") {
 }
 
 TEST_CASE("PicturesThatCannotBeAugmentedAreRefused") {
-  CHECK_NOTHROW(check_augment(augment_pipe("bgc"), 4, 1));
-  CHECK_NOTHROW(check_augment(augment_pipe("bgcfnc"), 22, 4));
-  CHECK_THROWS_AS(check_augment(augment_pipe("bgcf"), 21, 3), UserError);
-  CHECK_THROWS_AS(check_augment(augment_pipe("bgc"), 64, 5), UserError);
+  CHECK_NOTHROW(check_augment(augment_pipe("bgc"), {4, 4}, 1));
+  CHECK_NOTHROW(check_augment(augment_pipe("bgcfnc"), {22, 22}, 4));
+  CHECK_THROWS_AS(check_augment(augment_pipe("bgcf"), {21, 64}, 3), UserError);
+  CHECK_THROWS_AS(check_augment(augment_pipe("bgc"), {64, 64}, 5), UserError);
 }

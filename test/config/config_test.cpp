@@ -143,6 +143,12 @@ TEST_CASE("JsonWithoutEndIsRefused") {
         "my.json: more than 64 levels deep");
 }
 
+TEST_CASE("ANumberThatNoDoubleHoldsIsRefused") {
+  const std::string text = message_of([] { parse_json("[1e999]", "my.json", Exit::kUsage); });
+  CHECK(text.find("my.json: not JSON: ") == 0);
+  CHECK(text.find("1e999") != std::string::npos);
+}
+
 TEST_CASE("BrokenJsonNamesFileAndLine") {
   const std::string text = message_of([] { parse_json("{\n\"a\": }", "my.json", Exit::kUsage); });
   CHECK(text.find("my.json: line 2") == 0);

@@ -46,3 +46,15 @@ TEST_CASE("NotANumberIsNoNumber") {
   CHECK_FALSE(Value<double>::from_text("inf"));
   CHECK(Value<double>::to_json(2e-4).dump() == "0.0002");
 }
+
+TEST_CASE("ASizeIsANumberWhereItIsSquareElseText") {
+  CHECK(Value<Size>::to_json({64, 64}) == 64);
+  CHECK(Value<Size>::to_json({256, 128}) == "256x128");
+  for (const char* text : {"256x128", "256X128"}) {
+    const auto size = Value<Size>::from_text(text);
+    REQUIRE(size);
+    CHECK(*size == Size{256, 128});
+  }
+  CHECK(Value<Size>::from_text(text_of(64)) == square_of(64));
+  CHECK_FALSE(Value<Size>::from_text("256x"));
+}

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/archive.h"
 
+#include <caffe2/serialize/inline_container.h>
+
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <sstream>
 
 #include "temporary_folder.h"
 #include "tensor_checks.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/hash.h"
+#include "util/proc.h"
 
 using namespace gantrain;
 
@@ -23,7 +30,104 @@ Archive example() {
   return archive;
 }
 
+using Records = std::map<std::string, std::string>;
+
+Records records_of(const std::filesystem::path& file) {
+  std::istringstream content(read_file(file));
+  caffe2::serialize::PyTorchStreamReader reader(&content);
+  Records records;
+  for (const std::string& name : reader.getAllRecords()) {
+    const auto [data, bytes] = reader.getRecord(name);
+    records[name] = {static_cast<const char*>(data.get()), bytes};
+  }
+  return records;
+}
+
+// Writes a state of these records whose checksum is right.
+void write_sealed(const std::filesystem::path& file, const Records& records) {
+  std::string zip;
+  {
+    caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, size_t bytes) {
+      zip.append(static_cast<const char*>(data), bytes);
+      return bytes;
+    });
+    for (const auto& [name, bytes] : records) {
+      const bool own = name.find("data") == 0;  // the writer adds the others itself
+      if (own) writer.writeRecord(name, bytes.data(), bytes.size());
+    }
+    writer.writeEndOfFile();
+  }
+  const std::string mark = "gantrain-xxh3-128:";
+  const auto comment = static_cast<uint16_t>(mark.size() + 32);
+  std::memcpy(zip.data() + zip.size() - 2, &comment, 2);
+  Digest digest;
+  digest.update(zip.data(), zip.size());
+  write_file(file, zip + mark + digest.hex());
+}
+
+struct Sealed {
+  TemporaryFolder folder;
+  std::filesystem::path file = folder / "state.pt";
+  Records records;
+
+  Sealed() {
+    save_archive(file, example());
+    records = records_of(file);
+  }
+
+  void check_refused(const std::string& why) const {
+    write_sealed(file, records);
+    CHECK_THROWS_WITH(load_archive(file), Catch::Contains(file.string()) && Catch::Contains(why));
+    try {
+      load_archive(file);
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kInput);
+    }
+  }
+};
+
 }  // namespace
+
+TEST_CASE("AStateThatWasSealedAnewIsReadAsBefore") {
+  const Sealed state;
+  write_sealed(state.file, state.records);
+  CHECK(load_archive(state.file).tensors.size() == example().tensors.size());
+}
+
+TEST_CASE("ARecordOfAnotherLengthThanItsTensorIsRefused") {
+  for (const char* record : {"data/0", "data/1", "data/2", "data/3", "data/4"}) {
+    CAPTURE(record);
+    Sealed state;
+    std::string& bytes = state.records.at(record);
+    bytes.resize(bytes.size() / 2);
+    state.check_refused("its record has");
+    bytes.resize(4 * bytes.size());
+    state.check_refused("its record has");
+  }
+}
+
+TEST_CASE("AStateWithoutARecordIsRefusedByTheRecordsName") {
+  Sealed state;
+  state.records.erase("data/1");
+  state.check_refused("data/1 is missing");
+  state.records.erase("data.pkl");
+  state.check_refused("data.pkl is missing");
+}
+
+TEST_CASE("AHostilePickleOfAStateTakesNoMemory") {
+  using namespace std::string_literals;
+  const int64_t before = proc_bytes("/proc/self/status", "VmHWM");
+  for (const std::string& program : {"\x80\x02}r\xf0\xff\xff\x7f."s,      // the memo's last entry
+                                     "\x80\x02X\xf0\xff\xff\x7fshort."s,  // a text of 2 GB
+                                     "\x80\x02\x8b\xf0\xff\xff\x7f\1."s,  // a number of 2 GB
+                                     "\x80\x02cos\nsystem\n(X\x02\0\0\0lstR."s}) {
+    CAPTURE(program);
+    Sealed state;
+    state.records["data.pkl"] = program;
+    state.check_refused("");
+  }
+  CHECK(proc_bytes("/proc/self/status", "VmHWM") - before < 100'000'000);
+}
 
 TEST_CASE("AnArchiveComesBackWhole") {
   const TemporaryFolder folder;

@@ -84,12 +84,20 @@ TEST_CASE("HeadersThatLieAreRefusedWithTheTensorsName") {
       R"({"t":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})",  // negative
       R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,80]}})",  // outside
       R"({"t":{"dtype":"F32","shape":[4611686018427387904,16],"data_offsets":[0,8]}})",
+      R"({"t":{"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[0,0]}})",
+      R"({"t":{"dtype":"F32","shape":[0,4611686018427387904,16],"data_offsets":[0,0]}})",
       R"({"t":7})",
   };
   for (const std::string& header : headers) {
     CAPTURE(header);
     write_file(folder / "bad", with_header(header, 8));
     CHECK(message_of(folder / "bad").find("tensor t") != std::string::npos);
+  }
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& header :
+       {std::string(R"({"t":{"dtype":1e999}})"), R"({"t":{"dtype":)" + deep + "}}"}) {
+    write_file(folder / "bad", with_header(header, 8));
+    CHECK(message_of(folder / "bad").find("not a JSON object") != std::string::npos);
   }
   write_file(folder / "bad", with_header("[1]", 0));
   CHECK_FALSE(message_of(folder / "bad").empty());

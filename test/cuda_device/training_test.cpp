@@ -31,7 +31,7 @@ class Training {
         row_(find_recipe(text_of(config_.get("recipe")))) {
     const auto group = Group::join({}, BackendKind::kGloo, device, /*timeout_seconds=*/60);
     step_ = std::make_unique<TrainingStep>(
-        StepSetup{config_, row_, group, device, kResolution, /*channels=*/3, {}});
+        StepSetup{config_, row_, group, device, square_of(kResolution), /*channels=*/3, {}});
     const std::vector<Stage>& stages = step_->recipe().schedule().stages();
     if (!stages.empty()) {
       step_->enter(static_cast<int64_t>(stages.size()) - 1, kBatch);

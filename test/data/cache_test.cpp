@@ -80,7 +80,7 @@ int in_another_process(const std::function<bool()>& work) {
 
 TEST_CASE("PicturesThatOneProcessLoadedAreThereForTheOthers") {
   const auto grey = std::make_shared<Grey>();
-  const auto cache = cached(grey, kSide, kPictures * kBytes / 2, 2);
+  const auto cache = cached(grey, square_of(kSide), kPictures * kBytes / 2, 2);
   CHECK(in_another_process([&] { return all_right(*cache); }) == 0);
   CHECK(grey->loads() == kPictures);
   CHECK(all_right(*cache));
@@ -91,7 +91,7 @@ TEST_CASE("PicturesThatOneProcessLoadedAreThereForTheOthers") {
 
 TEST_CASE("ProcessesThatLoadAtTheSameTimeSeeWholePictures") {
   const auto grey = std::make_shared<Grey>();
-  const auto cache = cached(grey, kSide, kPictures * kBytes, 3);
+  const auto cache = cached(grey, square_of(kSide), kPictures * kBytes, 3);
   std::vector<pid_t> children;
   for (int i = 0; i < 2; ++i) {
     const pid_t child = fork();
@@ -115,7 +115,7 @@ TEST_CASE("ProcessesThatLoadAtTheSameTimeSeeWholePictures") {
 TEST_CASE("ProcessKilledWhileItStoresLeavesNoHalfPicture") {
   const auto grey = std::make_shared<Grey>();
   for (int microseconds = 0; microseconds < 8000; microseconds += 400) {
-    const auto cache = cached(grey, kSide, kPictures * kBytes, 2);
+    const auto cache = cached(grey, square_of(kSide), kPictures * kBytes, 2);
     const pid_t child = fork();
     if (child == 0) {
       all_right(*cache);
@@ -132,7 +132,7 @@ TEST_CASE("ProcessKilledWhileItStoresLeavesNoHalfPicture") {
 TEST_CASE("FullCacheLoadsTheRestEachTime") {
   const auto grey = std::make_shared<Grey>();
   const int64_t sharers = GENERATE(1, 2);
-  const auto cache = cached(grey, kSide, 10 * kBytes / sharers + 5, sharers);
+  const auto cache = cached(grey, square_of(kSide), 10 * kBytes / sharers + 5, sharers);
   CHECK(all_right(*cache));
   CHECK(all_right(*cache));
   CHECK(grey->loads() == 2 * kPictures - 10);
@@ -149,7 +149,7 @@ TEST_CASE("ProcessesKeepTheirOwnPicturesWhereSharedMemoryIsRefused") {
     const auto room = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + 33 * kBytes);
     const rlimit limit{room, room};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return false;
-    const auto cache = cached(grey, kSide, kPictures * kBytes / 2, 2);
+    const auto cache = cached(grey, square_of(kSide), kPictures * kBytes / 2, 2);
     return all_right(*cache) && all_right(*cache);
   });
   CHECK(ended == 0);
@@ -158,7 +158,7 @@ TEST_CASE("ProcessesKeepTheirOwnPicturesWhereSharedMemoryIsRefused") {
 
 TEST_CASE("PictureThatCannotBeLoadedIsNotKept") {
   const auto grey = std::make_shared<Grey>();
-  const auto cache = cached(grey, kSide, kPictures * kBytes, 2);
+  const auto cache = cached(grey, square_of(kSide), kPictures * kBytes, 2);
   grey->bad = 3;
   LoadBuffers buffers;
   for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(cache->view(3, buffers), UserError);

@@ -126,7 +126,7 @@ TEST_CASE("WhatIsNoDataIsNamedWithTheWayOut") {
   };
   const Stopwatch watch;
   CHECK(contains(error_at("missing"), "no such file or folder"));
-  CHECK(contains(error_at("notes.txt"), "neither a folder nor a zip archive"));
+  CHECK(contains(error_at("notes.txt"), "neither an archive of pictures nor a data file"));
   CHECK(contains(error_at("only.png"), "wants the folder"));
   CHECK(contains(error_at("empty"), "no pictures in it"));
   CHECK(contains(error_at("texts"), "1 other files"));
@@ -148,6 +148,23 @@ TEST_CASE("LinksAreFollowedAndLoopsEnd") {
   CHECK(values(*open_dataset(at(scratch.path("set")))) == std::vector<int>{2, 1});
 }
 
+TEST_CASE("RunsInsideTheDataAreLeftOut") {
+  const Scratch scratch;
+  scratch.write("a.png", one_color(1));
+  for (const char* run : {"runs/00000-a", "results/exact"}) {
+    const std::string folder = run;
+    scratch.write(folder + "/STATUS", "running");
+    scratch.write(folder + "/config.json", "{}");
+    scratch.write(folder + "/samples/fakes000000.png", one_color(9));
+  }
+  scratch.write("other/config.json", "{}");
+  scratch.write("other/b.png", one_color(2));
+  std::filesystem::create_directory_symlink("00000-a", scratch.path("runs/latest"));
+  CHECK(values(*open_dataset(at(scratch.path()))) == std::vector<int>{1, 2});
+  const std::string asked_for = scratch.path("results/exact");
+  CHECK(values(*open_dataset(at(asked_for))) == std::vector<int>{9});
+}
+
 TEST_CASE("CacheChangesNothing") {
   const Scratch scratch;
   for (int i = 0; i < 20; ++i) {
@@ -167,7 +184,8 @@ TEST_CASE("LoadServesManyThreadsAndForkedProcesses") {
   Files files;
   for (int i = 0; i < 50; ++i)
     files.push_back({fmt::format("{:02}.png", i), one_color(static_cast<uint8_t>(i))});
-  DataOptions options = at(lay_out(scratch, files, GENERATE("folder", "deflated")));
+  DataOptions options =
+      at(lay_out(scratch, files, GENERATE("folder", "deflated", "tar", "tar.gz")));
   options.cache_mb = GENERATE(0, 1);
   const auto dataset = open_dataset(options);
   const auto load_all = [&] {

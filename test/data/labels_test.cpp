@@ -59,7 +59,39 @@ TEST_CASE("JsonThatMakesNoSenseIsNamed") {
         std::string::npos);
   CHECK(json_error(R"({"labels": [["a.png", 0.5]]})").find("the class of a.png") !=
         std::string::npos);
-  CHECK(json_error(R"({"labels": [["b.png", 0]]})") == "dataset.json: no label for a.png");
+  CHECK(json_error(R"({"labels": [["b.png", 0]]})") ==
+        "dataset.json: no label for a.png; complete it, or --set data.labels=none does without");
+}
+
+TEST_CASE("TwoLabelsOfOneFileAreFoundHoweverItIsWritten") {
+  const auto error_of = [](const std::string& path) {
+    return input_error([&] {
+      labels_of_rows({{path, "x"}, {"d/a.png", "y"}}, LabelColumns{}, "list.csv", {"d/a.png"});
+    });
+  };
+  for (const char* path : {"d/a.png", "./d/a.png", "d\\a.png", ".\\d\\a.png"}) {
+    CAPTURE(path);
+    CHECK(error_of(path) == "list.csv: two labels for d/a.png: x and y");
+  }
+}
+
+TEST_CASE("AFoundListCountsWhereItNamesAPicture") {
+  const std::vector<std::string> pictures = {"d/a.png"};
+  const auto rows = [&](const std::string& path) {
+    return found_labels_of_rows({{path, "x"}}, LabelColumns{}, "list.csv", pictures);
+  };
+  for (const char* path : {"d/a.png", "d/a", "a.png", "a"}) CHECK(rows(path).has_value());
+  CHECK_FALSE(rows("b.png").has_value());
+  const auto json = [&](const char* text) { return found_labels_of_json(text, "j", pictures); };
+  for (const char* text : {"[]", "3", "{}", R"({"labels": 3})", R"({"labels": [["b.png", 0]]})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(json(text).has_value());
+  }
+  CHECK(json(R"({"labels": [["a.png", 1]]})")->of == Numbers{1});
+  CHECK(json(R"({"labels": null})")->classes == 0);
+  CHECK(input_error([&] { json("{"); }).find("j: not JSON") == 0);
+  CHECK(input_error([&] { json(R"({"labels": [["a.png", -1]]})"); }).find("class of a.png") !=
+        std::string::npos);
 }
 
 }  // namespace gantrain

@@ -56,7 +56,7 @@ class Numbered final : public Dataset {
 
 DataOptions with_workers(int64_t workers, bool mirror = false) {
   DataOptions options;
-  options.resolution = 2;
+  options.resolution = {2, 2};
   options.workers = workers;
   options.mirror = mirror;
   return options;
@@ -85,12 +85,28 @@ void wait_for_loads(const Numbered& dataset, int count) {
 
 TEST_CASE("PicturesAreAveragedDownToASmallerStage") {
   DataOptions options = with_workers(0);
-  options.resolution = 1;
+  options.resolution = {1, 1};
   Loader loader(std::make_shared<Numbered>(), options, 3, {}, 0, 8);
   // Half of a picture is its index, half 255 - index: 127.5, which rounds to 128.
   const RealBatch batch = loader.next();
   CHECK(batch.images.sizes() == at::IntArrayRef({8, 1, 1, 1}));
   CHECK((batch.images == 128).all().item<bool>());
+}
+
+TEST_CASE("RectanglesComeAsRowsAndColumns") {
+  DataOptions options;
+  options.resolution = {12, 8};
+  options.workers = 0;
+  const auto shapes = open_dataset(options);
+  Loader loader(shapes, options, 3, {}, 0, 2);
+  const RealBatch batch = loader.next();
+  CHECK(batch.images.sizes() == at::IntArrayRef({2, 3, 8, 12}));
+  const Sampler sampler(shapes->size(), 3, /*mirror=*/false);
+  const Image first = shapes->load(sampler.index(0));
+  for (const auto& [x, y] : {std::pair(0, 0), std::pair(11, 0), std::pair(0, 7), std::pair(5, 6)}) {
+    const auto pixel = static_cast<size_t>((y * 12 + x) * 3);
+    CHECK(batch.images[0][1][y][x].item<uint8_t>() == first.pixels[pixel + 1]);
+  }
 }
 
 TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
@@ -156,7 +172,7 @@ TEST_CASE("MirroredImagesAreFlippedAsTheSamplerSays") {
 
 TEST_CASE("PlanesComeInOrderOfTheChannels") {
   DataOptions options;
-  options.resolution = 16;
+  options.resolution = {16, 16};
   options.workers = 0;
   const auto shapes = open_dataset(options);
   Loader loader(shapes, options, 0, {}, 0, 4);

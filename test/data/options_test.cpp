@@ -23,7 +23,7 @@ struct Collect {
 std::string name_of(const std::string& path, int64_t resolution = 64) {
   DataOptions options;
   options.path = path;
-  options.resolution = resolution;
+  options.resolution = square_of(resolution);
   return short_name(options);
 }
 
@@ -38,6 +38,7 @@ TEST_CASE("EveryDataOptionIsListedOnce") {
                                       "channels",
                                       "mirror",
                                       "cond",
+                                      "labels",
                                       "workers",
                                       "on_bad",
                                       "verify",
@@ -53,8 +54,15 @@ TEST_CASE("ShortNameIsTheLastPartOfThePath") {
   CHECK(name_of("/home/me/photos") == "photos64");
   CHECK(name_of("/home/me/photos/") == "photos64");
   CHECK(name_of("data/cats.ZIP", 128) == "cats128");
+  CHECK(name_of("data/cats.tar.gz", 128) == "cats128");
+  CHECK(name_of("data/v1.2.tar", 128) == "v1_2-128");
+  CHECK(name_of("data/s-{00..11}.tar", 128) == "s-_00__11_128");
   CHECK(name_of("cifar10", 32) == "cifar10-32");
   CHECK(name_of("my cats & dogs") == "my_cats___dogs64");
+  DataOptions wide;
+  wide.path = "photos";
+  wide.resolution = {256, 128};
+  CHECK(short_name(wide) == "photos256x128");
 }
 
 }  // namespace gantrain

@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "data/scratch.h"
+#include "data/tar_writer.h"
 #include "data/zip_writer.h"
 #include "image/pictures.h"
 
@@ -18,7 +19,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;  // name, conten
 inline DataOptions at(const std::string& path, int64_t resolution = 16) {
   DataOptions options;
   options.path = path;
-  options.resolution = resolution;
+  options.resolution = square_of(resolution);
   return options;
 }
 
@@ -37,17 +38,21 @@ inline std::vector<int> values(const Dataset& dataset) {
   return all;
 }
 
-// Writes the files as a folder, a stored or a deflated zip; the path to open.
+// Writes the files as a folder, a stored or deflated zip or a tar; the path to open.
 inline std::string lay_out(const Scratch& scratch, const Files& files, const std::string& kind) {
   if (kind == "folder") {
     for (const auto& [name, content] : files) scratch.write("set/" + name, content);
     return scratch.path("set");
   }
+  if (kind == "tar" || kind == "tar.gz") {
+    scratch.write("set." + kind, write_tar(files, {.filter = kind == "tar" ? "none" : "gzip"}));
+    return scratch.path("set." + kind);
+  }
   scratch.write("set.zip", write_zip(files, kind == "deflated"));
   return scratch.path("set.zip");
 }
 
-inline std::string any_kind() { return GENERATE("folder", "stored", "deflated"); }
+inline std::string any_kind() { return GENERATE("folder", "stored", "deflated", "tar", "tar.gz"); }
 
 inline std::string open_error(const DataOptions& options) {
   return input_error([&] { open_dataset(options); });

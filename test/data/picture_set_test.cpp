@@ -138,6 +138,22 @@ TEST_CASE("ZipCutOffOrDamagedAnywhereNeverCrashes") {
   accepted_damage(zip, 300, open);
 }
 
+TEST_CASE("APictureInAZipThatUnpacksToFarTooMuchIsNamed") {
+  const Scratch scratch;
+  const std::string zeros(size_t{300} << 20, '\0');
+  scratch.write("set.zip", write_zip({{"a.png", one_color(1)}, {"bomb.png", zeros}}, true));
+  CHECK(contains(open_error(at(scratch.path("set.zip"))),
+                 "bomb.png: 300 MB are too many for a picture"));
+}
+
+TEST_CASE("AFileFarTooLargeIsNamedWithoutReadingIt") {
+  const Scratch scratch;
+  scratch.write("a.png", one_color(1));
+  scratch.write("huge.png", "");
+  std::filesystem::resize_file(scratch.path("huge.png"), uintmax_t{1} << 40);  // takes no room
+  CHECK(contains(open_error(at(scratch.path())), "huge.png: 1048576 MB are too many"));
+}
+
 TEST_CASE("VerifyNoneOpensBadPicturesAndLoadNamesThem") {
   const Scratch scratch;
   const std::string good = encode_jpeg(test_picture(32, 32, 3));

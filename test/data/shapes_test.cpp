@@ -14,7 +14,7 @@ namespace {
 
 DataOptions at(int64_t resolution) {
   DataOptions options;
-  options.resolution = resolution;
+  options.resolution = square_of(resolution);
   return options;
 }
 
@@ -70,6 +70,38 @@ TEST_CASE("ShapesStandOutAndStayInside") {
     const uint8_t darkest = *std::min_element(image.pixels.begin(), image.pixels.end());
     CHECK(int{border} > 150);
     CHECK(border - darkest > 40);
+  }
+}
+
+TEST_CASE("ShapesInRectanglesAreThoseOfSquaresElsewhere") {
+  for (const Size& size : {Size{96, 32}, Size{32, 96}}) {
+    DataOptions options;
+    options.resolution = size;
+    const auto shapes = make_shapes(options), squares = make_shapes(at(32));
+    std::set<int64_t> centres;
+    for (int64_t i = 0; i < 50; ++i) {
+      const Image image = with_channels(shapes->load(i), 1);
+      CHECK(Size{image.width, image.height} == size);
+      const Image square = with_channels(squares->load(i), 1);
+      const auto dark = [](const Image& picture, const auto& add) {
+        const uint8_t darkest = *std::min_element(picture.pixels.begin(), picture.pixels.end());
+        int64_t count = 0;
+        for (int64_t k = 0; k < picture.width * picture.height; ++k) {
+          if (picture.pixels[static_cast<size_t>(k)] > darkest + 12) continue;
+          ++count;
+          add(size_t(k % picture.width), size_t(k / picture.width));
+        }
+        return static_cast<double>(count);
+      };
+      size_t along = 0;
+      const double mine =
+          dark(image, [&](size_t x, size_t y) { along += size.width > 32 ? x : y; });
+      const double its = dark(square, [](size_t, size_t) {});
+      // As large as in the square, and not stretched.
+      CHECK(mine == Approx(its).epsilon(0.35).margin(12));
+      centres.insert(static_cast<int64_t>(static_cast<double>(along) / mine / 24));
+    }
+    CHECK(centres.size() >= 3);  // anywhere along the longer side
   }
 }
 

@@ -9,8 +9,8 @@
 #include <functional>
 
 #include "config/message.h"
+#include "core/npy.h"
 #include "draw/latents.h"
-#include "draw/npy.h"
 #include "draw/toy_generator.h"
 #include "report/grid.h"
 #include "temporary_folder.h"
@@ -94,7 +94,7 @@ int code_of(const std::function<void()>& action) {
 TEST_CASE("PicturesOfStylesFilesAreThoseOfTheirSeeds") {
   const TemporaryFolder folder;
   ToyGenerator generator;
-  draw_pictures(generator, pictures(folder, R"("seeds": [3, 5])"));
+  draw_pictures(generator, pictures(folder, R"("seeds": "3,5")"));
   const at::Tensor z = latents_of_seeds({3, 5}, 4);
   save_npy(folder / "w.npy", generator.map(z, {}, {}));
   save_npy(folder / "rows.npy", generator.map(z, {}, {}).select(1, 0));
@@ -111,11 +111,11 @@ TEST_CASE("ASeedIsTheSamePictureBesideAnyOther") {
   const TemporaryFolder folder;
   ToyGenerator generator;
   const std::string random = R"(, "noise_mode": "random")";
-  draw_pictures(generator, pictures(folder, R"("seeds": [3])" + random));
+  draw_pictures(generator, pictures(folder, R"("seeds": "3")" + random));
   const std::string alone = read_file(folder / "out/seed0003.png");
-  draw_pictures(generator, pictures(folder, R"("seeds": [9, 3, 4])" + random));
+  draw_pictures(generator, pictures(folder, R"("seeds": "9,3,4")" + random));
   CHECK(read_file(folder / "out/seed0003.png") == alone);
-  draw_pictures(generator, pictures(folder, R"("seeds": [3], "noise_mode": "none")"));
+  draw_pictures(generator, pictures(folder, R"("seeds": "3", "noise_mode": "none")"));
   CHECK(read_file(folder / "out/seed0003.png") != alone);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("AMixIsTruncatedLikeASeed") {
   draw_mix(generator,
            pictures(folder,
                     R"("trunc": 0.5, "mix": {"rows": [1], "columns": [2], "layers": [0, 1, 2]})"));
-  draw_pictures(generator, pictures(folder, R"("trunc": 0.5, "seeds": [1, 2])"));
+  draw_pictures(generator, pictures(folder, R"("trunc": 0.5, "seeds": "1,2")"));
   CHECK(read_file(folder / "out/1-1.png") == read_file(folder / "out/seed0001.png"));
   CHECK(read_file(folder / "out/1-2.png") == read_file(folder / "out/seed0002.png"));
 }
@@ -172,7 +172,7 @@ TEST_CASE("StylesAreAskedOfModelsThatHaveThem") {
   ToyGenerator styled;
   const std::string mix = R"("mix": {"rows": [1], "columns": [2], "layers": [3]})";
   const std::string path =
-      R"("seeds": [1, 2], "columns": 1, "rows": 1, "frames": 1, "loop": false, "space": "w")";
+      R"("seeds": "1,2", "columns": 1, "rows": 1, "frames": 1, "loop": false, "space": "w")";
   CHECK(code_of([&] { draw_mix(plain, pictures(folder, mix)); }) == 2);
   CHECK(code_of([&] { draw_mix(styled, pictures(folder, mix)); }) == 2);  // layer 3 of 0 to 2
   CHECK(code_of([&] { draw_pictures(plain, pictures(folder, R"("w": "w.npy")")); }) == 2);
@@ -188,7 +188,7 @@ TEST_CASE("AWalkMeetsItsSeedsAndMovesEvenlyBetweenThem") {
   CAPTURE(space);
   draw_walk(generator,
             walk(folder,
-                 R"("seeds": [4, 2, 9], "columns": 1, "rows": 1, "frames": 2, "loop": false,)"
+                 R"("seeds": "4,2,9", "columns": 1, "rows": 1, "frames": 2, "loop": false,)"
                  R"("space": ")" +
                      space + "\""));
   CHECK(names_in(folder / "out") ==
@@ -209,7 +209,7 @@ TEST_CASE("TracksShareTheSeedsOutAndWalkSideBySide") {
   ToyGenerator generator({.num_ws = 0});
   draw_walk(generator,
             walk(folder,
-                 R"("seeds": [0, 1, 2, 3, 4, 5, 6, 7], "columns": 2, "rows": 2, "frames": 1,)"
+                 R"("seeds": "0,1,2,3,4,5,6,7", "columns": 2, "rows": 2, "frames": 1,)"
                  R"("loop": true, "space": "auto")"));
   REQUIRE(names_in(folder / "out") == Words{"frame0000.png", "frame0001.png"});
   for (int64_t frame = 0; frame < 2; ++frame) {
@@ -226,11 +226,69 @@ TEST_CASE("AClassIsDrawnAllTheWay") {
   const TemporaryFolder folder;
   ToyGenerator generator({.classes = 3});
   const std::string path =
-      R"("seeds": [1, 2], "columns": 1, "rows": 1, "frames": 1, "loop": false, "space": "w")";
-  draw_walk(generator, walk(folder, path + R"(, "class": 2)"));
-  draw_pictures(generator, pictures(folder, R"("seeds": [1, 2], "class": 2)"));
+      R"("seeds": "1,2", "columns": 1, "rows": 1, "frames": 1, "loop": false, "space": "w")";
+  draw_walk(generator, walk(folder, path + R"(, "class": "2")"));
+  draw_pictures(generator, pictures(folder, R"("seeds": "1,2", "class": "2")"));
   CHECK(read_file(folder / "out/frame0001.png") == read_file(folder / "out/seed0002.png"));
-  CHECK(code_of([&] { draw_walk(generator, walk(folder, path)); }) == 2);
+}
+
+TEST_CASE("EverySeedIsDrawnInEveryClassAndTheGridIsSortedByClass") {
+  const TemporaryFolder folder;
+  ToyGenerator generator({.classes = 3});
+  const ClassTable table = {{"circle", 1}, {"square", 1}, {"star", 1}};
+  const std::string asked = GENERATE(as<std::string>{}, "", "all", "0-2", "circle,1,star");
+  CAPTURE(asked);
+  GenerateRequest several = pictures(folder, R"("seeds": "4,9", "class": ")" + asked + "\"");
+  several.grid = (folder / "grid.png").string();
+  draw_pictures(generator, several, table);
+  CHECK(names_in(folder / "out") == Words{"seed0004-class0.png",
+                                          "seed0004-class1.png",
+                                          "seed0004-class2.png",
+                                          "seed0009-class0.png",
+                                          "seed0009-class1.png",
+                                          "seed0009-class2.png"});
+  const Image grid = png(folder / "grid.png");
+  REQUIRE(grid.width == 2 * kSide);
+  REQUIRE(grid.height == 3 * kSide);
+  for (int64_t label = 0; label < 3; ++label) {
+    const std::string suffix = "-class" + std::to_string(label) + ".png";
+    CHECK(cell(grid, 0, label).pixels == png(folder / ("out/seed0004" + suffix)).pixels);
+    CHECK(cell(grid, 1, label).pixels == png(folder / ("out/seed0009" + suffix)).pixels);
+    draw_pictures(
+        generator,
+        pictures(folder,
+                 R"("seeds": "4", "class": ")" + table[static_cast<size_t>(label)].name + "\""),
+        table);
+    CHECK(cell(grid, 0, label).pixels == png(folder / "out/seed0004.png").pixels);
+    fs::remove(folder / "out/seed0004.png");
+  }
+}
+
+TEST_CASE("AMixOfSeveralClassesIsABlockForEach") {
+  const TemporaryFolder folder;
+  ToyGenerator generator({.classes = 2});
+  const std::string mix = R"("mix": {"rows": [1], "columns": [2], "layers": [0]})";
+  draw_mix(generator, pictures(folder, mix + R"(, "class": "1")"));
+  const std::string alone = read_file(folder / "out/1-2.png");
+  draw_mix(generator, pictures(folder, mix));
+  CHECK(read_file(folder / "out/1-2-class1.png") == alone);
+  CHECK(read_file(folder / "out/1-2-class0.png") != alone);
+  const Image grid = png(folder / "out/grid.png");
+  REQUIRE(grid.height == 4 * kSide);
+  CHECK(cell(grid, 1, 3).pixels == png(folder / "out/1-2-class1.png").pixels);
+}
+
+TEST_CASE("AWalkOfSeveralClassesHasATrackForEach") {
+  const TemporaryFolder folder;
+  ToyGenerator generator({.classes = 2});
+  const std::string path =
+      R"("seeds": "1,2", "columns": 1, "rows": 1, "frames": 1, "loop": false, "space": "z")";
+  draw_walk(generator, walk(folder, path + R"(, "class": "1")"));
+  const Image alone = png(folder / "out/frame0000.png");
+  draw_walk(generator, walk(folder, path));
+  const Image both = png(folder / "out/frame0000.png");
+  REQUIRE(both.height == 2 * kSide);
+  CHECK(cell(both, 0, 1).pixels == alone.pixels);
 }
 
 }  // namespace gantrain

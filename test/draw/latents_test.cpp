@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "draw/npy.h"
+#include "core/npy.h"
 #include "temporary_folder.h"
 #include "tensor_checks.h"
 #include "util/error.h"

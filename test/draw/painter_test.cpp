@@ -38,51 +38,50 @@ std::string refusal(const ToyAbilities& abilities, const std::string& more, bool
   return "";
 }
 
+// Of class 1.
 at::Tensor picture(const std::string& more, uint64_t noise_seed = 7) {
   ToyGenerator generator(kAll);
-  return Painter(generator, request(more)).picture(z(), noise_seed);
+  return Painter(generator, request(more)).picture(z(), noise_seed, 1);
 }
 
 }  // namespace
 
 TEST_CASE("EveryFlagReachesTheGenerator") {
-  const std::string label = R"("class": 1)";
-  const at::Tensor plain = picture(label);
+  const at::Tensor plain = picture("");
   REQUIRE(plain.sizes() == at::IntArrayRef({3, 8, 8}));
   ToyGenerator generator(kAll);
   CHECK(plain.equal(generator.images(z().unsqueeze(0), torch::full({1}, 1, at::kLong), {})[0]));
-  CHECK(!picture(R"("class": 2)").equal(plain));
-  CHECK(!picture(label + R"(, "trunc": 0.5)").equal(plain));
-  CHECK(picture(label + R"(, "trunc": 1)").equal(plain));
-  CHECK(picture(label + R"(, "noise_mode": "const")").equal(plain));
-  CHECK(!picture(label + R"(, "noise_mode": "none")").equal(plain));
-  CHECK(picture(label + R"(, "level": 4)").sizes() == at::IntArrayRef({3, 4, 4}));
-  CHECK(!picture(label + R"(, "alpha": 0.5)").equal(plain));
+  CHECK(!Painter(generator, request("")).picture(z(), 7, 2).equal(plain));
+  CHECK(!picture(R"("trunc": 0.5)").equal(plain));
+  CHECK(picture(R"("trunc": 1)").equal(plain));
+  CHECK(picture(R"("noise_mode": "const")").equal(plain));
+  CHECK(!picture(R"("noise_mode": "none")").equal(plain));
+  CHECK(picture(R"("level": 4)").sizes() == at::IntArrayRef({3, 4, 4}));
+  CHECK(!picture(R"("alpha": 0.5)").equal(plain));
   // Channel l is layer l's alone, so that a cut-off shows.
-  const at::Tensor cut = picture(label + R"(, "trunc": 0.5, "trunc_cutoff": 2)");
+  const at::Tensor cut = picture(R"("trunc": 0.5, "trunc_cutoff": 2)");
   CHECK(cut[2].equal(plain[2]));
   CHECK(!cut[1].equal(plain[1]));
 }
 
 TEST_CASE("RandomNoiseIsKeyedByThePicture") {
-  const std::string random = R"("class": 1, "noise_mode": "random")";
+  const std::string random = R"("noise_mode": "random")";
   CHECK(picture(random, 7).equal(picture(random, 7)));
   CHECK(!picture(random, 7).equal(picture(random, 8)));
-  const std::string constant = R"("class": 1, "noise_mode": "const")";
+  const std::string constant = R"("noise_mode": "const")";
   CHECK(picture(constant, 7).equal(picture(constant, 8)));
 }
 
 TEST_CASE("APictureIsThatOfItsStyles") {
   ToyGenerator generator(kAll);
-  Painter painter(generator, request(R"("class": 3, "trunc": 0.7, "noise_mode": "random")"));
-  const at::Tensor ws = painter.map(z());
+  Painter painter(generator, request(R"("trunc": 0.7, "noise_mode": "random")"));
+  const at::Tensor ws = painter.map(z(), 3);
   REQUIRE(ws.sizes() == at::IntArrayRef({3, 4}));
-  CHECK(painter.picture_of_styles(ws, 9).equal(painter.picture(z(), 9)));
+  CHECK(painter.picture_of_styles(ws, 9).equal(painter.picture(z(), 9, 3)));
 }
 
 TEST_CASE("WhatAModelLacksIsRefusedWithTheModelsThatHaveIt") {
   const std::vector<std::pair<std::string, std::string>> table = {
-      {R"("class": 1)", "--class 1"},
       {R"("trunc": 0.7)", "--trunc 0.7"},
       {R"("trunc": 0.7, "trunc_cutoff": 2)", "--trunc"},
       {R"("noise_mode": "const")", "--noise-mode const"},
@@ -96,27 +95,20 @@ TEST_CASE("WhatAModelLacksIsRefusedWithTheModelsThatHaveIt") {
     CHECK(error.find("have") != std::string::npos);
   }
   CHECK(refusal(kNone, "").empty());
+  CHECK(refusal(kNone, R"("trunc": 1)").empty());  // changes nothing
 }
 
-TEST_CASE("AConditionalModelNeedsAClassOfItsOwn") {
-  CHECK(refusal(kAll, "").find("5 classes") != std::string::npos);
-  CHECK(refusal(kAll, R"("class": 5)").find("0 to 4") != std::string::npos);
-  CHECK(refusal(kAll, R"("class": 4)").empty());
-}
-
-TEST_CASE("StylesHaveClassAndTruncationInThem") {
+TEST_CASE("StylesHaveTruncationInThem") {
   CHECK(refusal(kAll, "", true).empty());
-  CHECK(refusal(kAll, R"("class": 1)", true).find("--class 1") != std::string::npos);
   CHECK(refusal(kAll, R"("trunc": 0.5)", true).find("--trunc 0.5") != std::string::npos);
+  CHECK(refusal(kAll, R"("trunc": 1)", true).empty());
   CHECK(refusal(kAll, R"("noise_mode": "none")", true).empty());
 }
 
 TEST_CASE("LayersAndStagesAreThoseOfTheModel") {
-  const std::string label = R"("class": 0, )";
-  CHECK(refusal(kAll, label + R"("trunc": 0.5, "trunc_cutoff": 4)").find("3 layers") !=
-        std::string::npos);
-  CHECK(refusal(kAll, label + R"("trunc": 0.5, "trunc_cutoff": 3)").empty());
-  CHECK(refusal(kAll, label + R"("level": 16)").find("4, 8") != std::string::npos);
+  CHECK(refusal(kAll, R"("trunc": 0.5, "trunc_cutoff": 4)").find("3 layers") != std::string::npos);
+  CHECK(refusal(kAll, R"("trunc": 0.5, "trunc_cutoff": 3)").empty());
+  CHECK(refusal(kAll, R"("level": 16)").find("4, 8") != std::string::npos);
 }
 
 }  // namespace gantrain

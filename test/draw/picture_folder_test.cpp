@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "draw/npy.h"
+#include "core/npy.h"
 #include "report/grid.h"
 #include "temporary_folder.h"
 #include "util/file.h"

@@ -24,10 +24,21 @@ std::string usage_error(const std::function<void()>& action) {
 }  // namespace
 
 TEST_CASE("SeedsAreNumbersAndRangesInTheirOrder") {
-  CHECK(parse_seeds("--seeds", "7") == Numbers{7});
-  CHECK(parse_seeds("--seeds", "5-8,12345,0") == Numbers{5, 6, 7, 8, 12345, 0});
-  CHECK(parse_seeds("--seeds", "4294967295") == Numbers{4294967295});
-  CHECK(parse_seeds("--seeds", "3-3, 4") == Numbers{3, 4});
+  CHECK(parse_seeds("--seeds", "7").numbers() == Numbers{7});
+  CHECK(parse_seeds("--seeds", "5-8,12345,0").numbers() == Numbers{5, 6, 7, 8, 12345, 0});
+  CHECK(parse_seeds("--seeds", "4294967295").numbers() == Numbers{4294967295});
+  CHECK(parse_seeds("--seeds", "3-3, 4").numbers() == Numbers{3, 4});
+}
+
+TEST_CASE("AMillionSeedsAreOneRange") {
+  const SeedList seeds = parse_seeds("--seeds", "5,0-1000000,7-7");
+  CHECK(seeds.size() == 1'000'003);
+  CHECK(seeds[0] == 5);
+  CHECK(seeds[1] == 0);
+  CHECK(seeds[1'000'001] == 1'000'000);
+  CHECK(seeds[1'000'002] == 7);
+  CHECK(seeds.text() == "5,0-1000000,7");
+  CHECK(Value<SeedList>::from_text(seeds.text()).value().size() == seeds.size());
 }
 
 TEST_CASE("SeedsThatAreNoneAreNamedWithTheirFlag") {

@@ -96,7 +96,7 @@ TEST_CASE("WhatWasChosenOrGivenStays") {
 }
 
 TEST_CASE("NetworksThatDoubleEndAtAPowerOfTwo") {
-  for (const int64_t good : {4, 64, 1024}) CHECK_NOTHROW(check_growing_resolution(good));
+  for (const int64_t good : {4, 64, 1024}) CHECK_NOTHROW(check_growing_resolution(square_of(good)));
   for (const int64_t bad : {0, 2, 48, 2048})
-    CHECK_THROWS_AS(check_growing_resolution(bad), UserError);
+    CHECK_THROWS_AS(check_growing_resolution(square_of(bad)), UserError);
 }

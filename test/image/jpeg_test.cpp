@@ -96,19 +96,19 @@ TEST_CASE("JpegIsShrunkAsFarAsItIsStillLargeEnough") {
     return image.width;
   };
   CHECK(width({}) == 192);
-  CHECK(width({.shorter = 65, .longer = 1}) == 192);
-  CHECK(width({.shorter = 64, .longer = 1}) == 96);
-  CHECK(width({.shorter = 1, .longer = 49}) == 96);
-  CHECK(width({.shorter = 32, .longer = 48}) == 48);
-  CHECK(width({.shorter = 1, .longer = 1}) == 24);
-  CHECK(width({.shorter = 1, .longer = 1, .square = true}) == 24);  // it begins at pixel 4 of 24
+  CHECK(width({.least = {1, 65}}) == 192);
+  CHECK(width({.least = {1, 64}}) == 96);
+  CHECK(width({.least = {49, 1}}) == 96);
+  CHECK(width({.least = {48, 32}}) == 48);
+  CHECK(width({.least = {1, 1}}) == 24);
+  CHECK(width({.least = {1, 1}, .crop = {1, 1}}) == 24);  // it begins at pixel 4 of 24
 }
 
 TEST_CASE("JpegIsShrunkOnlyWhereEdgesStayBetweenPixels") {
   const auto width = [](int64_t wide, int64_t high, bool square) {
     Image image;
     const std::string bytes = encode_jpeg(test_picture(wide, high, 3));
-    decode_image(bytes, "a.jpg", {.shorter = 1, .longer = 1, .square = square}, image);
+    decode_image(bytes, "a.jpg", {.least = {1, 1}, .crop = square ? Size{1, 1} : Size{}}, image);
     return image.width;
   };
   CHECK(width(100, 64, false) == 25);
@@ -123,7 +123,8 @@ TEST_CASE("JpegThatIsShrunkLooksLikeTheWholeOne") {
   Image image;
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string turned = with_orientation(bytes, orientation, true);
-    decode_image(turned, "a.jpg", {.shorter = 8, .longer = 16}, image);
+    const Size least = orientation < 5 ? Size{8, 16} : Size{16, 8};
+    decode_image(turned, "a.jpg", {.least = least}, image);
     CHECK(image.width == (orientation < 5 ? 8 : 16));
     CHECK(arrangement(image) == arrangement(decode_image(turned, "a.jpg")));
   }
@@ -159,6 +160,14 @@ TEST_CASE("JpegWithDamagedBytesIsAnImageOrAnErrorAndVerifyAgrees") {
     const auto decode = input_error([&] { decode_bytes(damaged); });
     CHECK(verify.empty() == decode.empty());
   });
+}
+
+TEST_CASE("JpegTooShortForTheSizeItAnnouncesIsRefusedByThat") {
+  std::string bytes = encode_jpeg(test_picture(16, 16, 3));
+  const size_t frame = bytes.find("\xff\xc0") + 5;  // height and width
+  bytes[frame] = bytes[frame + 2] = 0x20;
+  const std::string error = input_error([&] { decode_image(bytes, "j"); });
+  CHECK(error.find("cannot hold the 8208x8208 pixels") != std::string::npos);
 }
 
 }  // namespace gantrain

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <new>
 
 #include "image/pictures.h"
 
@@ -99,5 +103,61 @@ TEST_CASE("PngOfAbsurdSizeIsRefusedByItsSize") {
   bytes[18] = bytes[22] = 0x7f;  // 32516 x 32516: each side allowed, not their product
   CHECK(input_error([&] { decode_bytes(bytes); }).find("is too large") != std::string::npos);
 }
+
+TEST_CASE("PngTooShortForTheSizeItAnnouncesIsRefusedByThat") {
+  PngSpec spec{.width = 4, .height = 4, .color_type = 2};
+  spec.data.assign(48, 7);
+  std::string bytes = write_png(spec);
+  bytes[18] = bytes[22] = 0x20;  // 8196 x 8196: allowed, and 200 MB
+  const std::string error = input_error([&] { decode_bytes(bytes); });
+  CHECK(error.find("cannot hold the 8196x8196 pixels") != std::string::npos);
+}
+
+TEST_CASE("PngOfOneColorPackedAsWellAsDeflateCanIsRead") {
+  PngSpec spec{.width = 8000, .height = 8000, .bit_depth = 1};
+  spec.data.assign(1000 * 8000, 0xff);
+  const std::string bytes = write_png(spec);
+  CHECK(bytes.size() < 25'000);
+  CHECK(decode_image(bytes, "p").pixels.size() == 64'000'000);
+}
+
+TEST_CASE("VerifyingAPngFindsWhatDecodingFinds") {
+  PngSpec spec{.width = 13, .height = 7, .color_type = 2, .interlaced = GENERATE(false, true)};
+  spec.data.assign(13 * 7 * 3, 9);
+  const std::string bytes = write_png(spec);
+  verify_image(bytes, "a.png");
+  CHECK(accepted_beginnings(bytes, [](std::string_view part) { verify_image(part, "a"); }) == 0);
+  accepted_damage(bytes, 1000, [](std::string_view damaged) {
+    const auto verify = input_error([&] { verify_image(damaged, "a"); });
+    const auto decode = input_error([&] { decode_image(damaged, "a"); });
+    CHECK(verify == decode);
+  });
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which takes all the addresses there are
+TEST_CASE("VerifyingAPngTakesMemoryForOneRow") {
+  const std::string bytes =
+      encode_png({12'000, 12'000, 1, std::vector<uint8_t>(144'000'000)}, 1);  // 144 MB decoded
+  const auto exit_code_with_64_mb = [&](const auto& action) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlim_t most = rlim_t{64} << 20;
+      const rlimit limit = {most, most};
+      setrlimit(RLIMIT_DATA, &limit);
+      try {
+        action();
+      } catch (const std::bad_alloc&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  CHECK(exit_code_with_64_mb([&] { verify_image(bytes, "a.png"); }) == 0);
+  CHECK(exit_code_with_64_mb([&] { decode_image(bytes, "a.png"); }) == 1);
+}
+#endif
 
 }  // namespace gantrain

@@ -157,10 +157,16 @@ TEST_CASE("NprocInsideAWorkerIsRefused") {
 TEST_CASE("HalfAWorkersEnvironmentIsRefused") {
   Env env = torchrun();
   env.erase("MASTER_PORT");
-  CHECK(refusal({}, false, env) == Exit::kUsage);
-  env = torchrun();
-  env.erase("LOCAL_RANK");
-  CHECK(refusal({}, false, env) == Exit::kUsage);
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) {
+    env = torchrun();
+    env.erase(name);
+    CHECK(refusal({}, false, env) == Exit::kEnvironment);
+    CHECK(refusal({}, false, {{name, "1"}}) == Exit::kEnvironment);
+    LaunchOptions local;
+    local.nproc = 2;
+    CHECK(refusal(local, true, {{name, "1"}}) == Exit::kDone);
+  }
   env = torchrun();
   env["RANK"] = "many";
   CHECK(refusal({}, false, env) == Exit::kEnvironment);
@@ -248,6 +254,9 @@ TEST_CASE("ABatchScriptIsNotAStep") {
           {"SLURM_NTASKS", "4"},
           {"SLURM_LOCALID", "0"},
           {"SLURM_JOB_NUM_NODES", "1"}};
+  CHECK(detect_world({}, false, env, 4).ranks.world == 4);
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  env["SLURM_NTASKS"] = "1";
   CHECK(detect_world({}, false, env, 0).ranks.world == 1);
   env["SLURM_STEP_ID"] = "4294967290";  // salloc with use_interactive_step
   CHECK(detect_world({}, false, env, 0).source == "local");
@@ -291,6 +300,29 @@ TEST_CASE("MpiOnSeveralNodesAsksForTheMaster") {
   Env env = mpirun(2, 4, 0, 2);
   env["MASTER_ADDR"] = "h0";
   CHECK(detect_world({}, false, env, 0).master.host == "h0");
+}
+
+TEST_CASE("ANodeOutsideTheWorldIsRefused") {
+  Env env = torchrun();
+  env["GROUP_RANK"] = "2";
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  env["GROUP_RANK"] = "-1";
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  env = srun(2, 0, 1);
+  env["SLURM_STEP_NUM_NODES"] = "1";
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+}
+
+TEST_CASE("NumbersBeyondAllWorldsAreRefused") {
+  Env env = torchrun();
+  env["WORLD_SIZE"] = "9223372036854775807";
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  env = torchrun();
+  env["MASTER_PORT"] = "65536";
+  CHECK(refusal({}, false, env) == Exit::kEnvironment);
+  env = srun(0, 0, 0);
+  env["SLURM_JOB_ID"] = "9223372036854775807";
+  CHECK(refusal({}, false, env) == Exit::kDone);
 }
 
 }  // namespace gantrain

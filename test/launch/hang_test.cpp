@@ -81,4 +81,57 @@ TEST_CASE("InAHangAStoppedRankIsNamed") {
   CHECK_THAT(result.err, Catch::Contains("--hang-timeout): rank 2 ("));
 }
 
+TEST_CASE("ARankThatIsStoppedBeforeItTrainsIsNamed") {
+  LaunchOptions options;
+  options.hang_timeout = Duration{0.5};
+  const auto result = Launcher(
+                          [](const RankContext& c, const char*) -> int {
+                            c.slot().set_phase("metrics");
+                            if (c.rank() == 1) raise(SIGSTOP);
+                            sleep_for_ever();
+                          },
+                          2,
+                          options)
+                          .wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err,
+             Catch::Contains("no progress for") && Catch::Contains("rank 1 (") &&
+                 Catch::Contains("in phase \"metrics\""));
+}
+
+TEST_CASE("ALoaderThatIsStoppedIsReported") {
+  LaunchOptions options;
+  options.hang_timeout = Duration{1};
+  World world;
+  const LoadTrainer load = []() -> RankMain {
+    raise(SIGSTOP);
+    return nullptr;
+  };
+  const auto result = Launcher(load, world, options).wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(result.err, Catch::Contains("loading the trainer was stopped for 1s"));
+}
+
+TEST_CASE("ALoaderThatIsKilledIsStartedAgain") {
+  clear_shared_numbers();
+  LaunchOptions options;
+  options.max_restarts = 1;
+  options.patience.first_restart = 0;
+  World world;
+  const LoadTrainer load = []() -> RankMain {
+    if (++shared_number(0) == 1) raise(SIGKILL);
+    return [](const RankContext&, const char*) -> int { return 0; };
+  };
+  const auto result = Launcher(load, world, options).wait();
+  CHECK(result.code == 0);
+  CHECK(shared_number(0) == 2);
+  clear_shared_numbers();
+  options.max_restarts = 0;
+  const auto once = Launcher(load, world, options).wait();
+  CHECK(once.code == 6);
+  CHECK_THAT(once.err,
+             Catch::Contains("loading the trainer died of signal 9 (SIGKILL)") &&
+                 Catch::Contains("next: resume"));
+}
+
 }  // namespace gantrain

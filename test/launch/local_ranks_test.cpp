@@ -33,6 +33,24 @@ TEST_CASE("ALocalRankThatFailsIsNamedWithItsReason") {
   CHECK_THROWS_WITH(run_local_ranks(2, 20, dies), "rank 1: signal 9");
 }
 
+TEST_CASE("TheRankThatFailedByItselfIsNamedAndNotItsPeer") {
+  const auto fails = [](const Rendezvous& r) -> std::string {
+    if (r.ranks.rank == 0) throw std::runtime_error("rank 0: Connection closed by peer");
+    throw UserError(Exit::kDisk, "no room");
+  };
+  try {
+    run_local_ranks(2, 20, fails);
+    FAIL("nothing was thrown");
+  } catch (const UserError& e) {
+    CHECK(std::string(e.what()) == "rank 1: no room");
+    CHECK(e.code() == Exit::kDisk);
+  }
+  const auto lost = [](const Rendezvous&) -> std::string {
+    throw std::runtime_error("Connection closed by peer");
+  };
+  CHECK_THROWS_WITH(run_local_ranks(2, 20, lost), "rank 0: Connection closed by peer");
+}
+
 TEST_CASE("ALocalRankThatHangsIsEnded") {
   CHECK_THROWS_WITH(run_local_ranks(1,
                                     1,

@@ -50,6 +50,17 @@ TEST_CASE("LongTextsAreCut") {
   CHECK(slot.failure()->message.size() == RankSlot::kMessageBytes - 1);
 }
 
+TEST_CASE("TheFirstCrashIsKeptWithTheBeginningOfItsStack") {
+  const auto board = RankStatusBoard::create(1);
+  RankSlot& slot = board->slot(0);
+  CHECK(!slot.crash());
+  slot.report_crash(SIGSEGV, std::string(20000, 's'));
+  slot.report_crash(SIGABRT, "second");
+  REQUIRE(slot.crash());
+  CHECK(slot.crash()->signal == SIGSEGV);
+  CHECK(slot.crash()->stack == std::string(RankSlot::kStackBytes - 1, 's'));
+}
+
 TEST_CASE("AStopRequestIsSeenByTheOtherProcess") {
   const auto board = RankStatusBoard::create(1);
   const pid_t pid = fork();

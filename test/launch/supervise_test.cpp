@@ -327,10 +327,11 @@ TEST_CASE("OutputOfOtherRanksIsPrefixedInWholeLines") {
 TEST_CASE("RestartsHaveANewPortAndBoard") {
   LaunchOptions options;
   options.max_restarts = 2;
+  options.patience.first_restart = 0;
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
                             if (c.slot().iteration() != 0 || c.slot().heartbeat_ns() != 0) return 9;
-                            c.slot().beat(5, 5);
+                            c.slot().beat(5 + c.attempt, 5);
                             if (c.attempt < 2 && c.rank() == 1) raise(SIGKILL);
                             if (c.attempt < 2) sleep_for_ever();
                             return 0;

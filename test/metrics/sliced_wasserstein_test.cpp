@@ -147,9 +147,18 @@ TEST_CASE("SwdTakesOneToFourChannels") {
   const auto of = [&](int64_t channels) {
     return swd(reals.narrow(1, 0, channels), fakes.narrow(1, 0, channels), 0);
   };
-  CHECK(of(2) == of(1));
-  CHECK(of(4) == of(3));
-  CHECK(of(3) != of(1));
+  CHECK(of(1) != of(2));
+  CHECK(of(2) != of(3));
+  CHECK(of(3) != of(4));  // alpha counts
+}
+
+TEST_CASE("SwdOfPicturesThatAreNotSquareHasTheLevelsOfTheShorterSide") {
+  const at::Tensor reals = at::randint(0, 256, {8, 3, 32, 96}, at::kByte);
+  const at::Tensor fakes = at::randint(0, 200, {8, 3, 32, 96}, at::kByte);
+  const std::vector<double> levels = swd(reals, fakes, 0);
+  CHECK(levels.size() == 3);  // 32 and 16, and their mean
+  CHECK(levels.back() > 0);
+  CHECK(swd(reals, reals, 0).size() == 3);
 }
 
 TEST_CASE("SwdOfFlatPicturesIsFinite") {

@@ -170,6 +170,12 @@ TEST_CASE("LayersOfEitherKindHaveSecondDerivatives") {
       {false, {2, 32, 32, 32}, {40, 32, 4, 4}, {2, {1, 1}}},
       {true, {2, 32, 16, 16}, {32, 40, 3, 3}, {2, {0, 0}}},
       {true, {2, 32, 16, 16}, {32, 40, 4, 4}, {2, {1, 1}}},
+      // Rectangles, also with sides that are no multiple of a tile's.
+      {false, {2, 32, 16, 32}, {40, 32, 3, 3}, {1, {1, 1}}},
+      {false, {4, 32, 10, 28}, {40, 32, 3, 3}, {1, {1, 1}}},
+      {false, {2, 32, 24, 56}, {40, 32, 4, 4}, {2, {1, 1}}},
+      {true, {2, 32, 10, 28}, {32, 40, 3, 3}, {2, {0, 0}}},
+      {true, {2, 32, 12, 24}, {32, 40, 4, 4}, {2, {1, 1}}},
   };
   for (const Layer& layer : layers) {
     torch::manual_seed(5);

@@ -49,7 +49,7 @@ class Training {
 
   GlobalBatch batch(int64_t i) {
     const int64_t count = step_->plan().batch;
-    int64_t pixels = config_.read<DataOptions>("data.").resolution, seen = i * count;
+    int64_t pixels = config_.read<DataOptions>("data.").resolution.width, seen = i * count;
     const Schedule& schedule = step_->recipe().schedule();
     if (!schedule.empty()) {
       const Stage& stage = schedule.stages().at(static_cast<size_t>(one_.stage));

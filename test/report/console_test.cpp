@@ -99,6 +99,8 @@ TEST_CASE("TickIsOneSelfContainedLine") {
   CHECK(render_tick(p) ==
         "tick 50  kimg 200.0/25000  time 3m21s  eta 6h53m  sec/kimg 1.00  "
         "mem 1.2 GB  gpu 12.1 GB");
+  p.kimg_per_second = 0;  // the first tick of a run: no guess is said
+  CHECK(render_tick(p) == "tick 50  kimg 200.0/25000  time 3m21s  mem 1.2 GB  gpu 12.1 GB");
 }
 
 TEST_CASE("SpeedIsThatOfTheLastTicks") {

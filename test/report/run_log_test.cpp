@@ -57,6 +57,22 @@ TEST_CASE("MetricsAreReadByKimgOrBySnapshot") {
   CHECK(curves.at("pr/recall") == Curve{{10, 0.1}});
 }
 
+TEST_CASE("ResultsOfAnotherRecipeAreACurveOfTheirOwn") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "metric-fid.jsonl",
+             R"({"results":{"fid":50},"kimg":100,"recipe":{"fakes":1024,"seed":0}}
+{"results":{"fid":40},"kimg":200,"recipe":{"fakes":1024,"seed":0}}
+{"results":{"fid":30},"kimg":200,"recipe":{"fakes":50000,"seed":0}}
+{"results":{"fid":31},"kimg":200,"recipe":{"fakes":50000,"seed":1}}
+{"results":{"fid":35},"kimg":150,"recipe":{"fakes":1024,"seed":0}}
+)");
+  const std::map<std::string, Curve> curves = read_metrics(folder.path());
+  CHECK(curves.size() == 3);
+  CHECK(curves.at("fid") == Curve{{100, 50}, {150, 35}});
+  CHECK(curves.at("fid (50000 fakes)") == Curve{{200, 30}});
+  CHECK(curves.at("fid (recipe 3)") == Curve{{200, 31}});
+}
+
 TEST_CASE("AFolderWithoutFilesHasNoCurves") {
   const TemporaryFolder folder;
   CHECK(read_stats(folder.path()).empty());

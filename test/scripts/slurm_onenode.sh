@@ -71,7 +71,7 @@ ReturnToService=2
 SwitchType=switch/none
 JobRequeue=1
 KillWait=10
-MinJobAge=60
+MinJobAge=600
 SlurmdTimeout=60
 ${node_gres:+GresTypes=gpu}
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4

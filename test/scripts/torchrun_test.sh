@@ -15,6 +15,7 @@ code=0
 torchrun "$1" "${TINY[@]}" --run-dir "$tmp/bad" --set train.batch=15 2>"$tmp/bad.err" || code=$?
 expect "torchrun fails with its workers" yes "$([ "$code" != 0 ] && echo yes)"
 expect "a worker says why" yes "$(grep -q '^error   .*15' "$tmp/bad.err" && echo yes)"
+expect "torchrun shows it as the cause" yes "$(grep -q 'traceback : .*15' "$tmp/bad.err" && echo yes)"
 
 # The benchmark's peer is such a script.
 said=$(GANTRAIN_PYTHON=$python timeout 250 "$1" bench ddp --json --nets dcgan --ranks 2 --rounds 1 --steps 1 --pairs 2)

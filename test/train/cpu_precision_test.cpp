@@ -49,12 +49,13 @@ CpuPrecision decided(StepOnCpu& step,
                      const PrecisionMeter& meter = meter_of_toy()) {
   TrainOptions train;
   train.batch = step->plan().batch;
-  return decide_cpu_precision(*step,
-                              options,
-                              trained_sizes(*step, train, step.group()->world(), /*resolution=*/8),
-                              *step.group(),
-                              resumed,
-                              meter);
+  return decide_cpu_precision(
+      *step,
+      options,
+      trained_sizes(*step, train, step.group()->world(), /*resolution=*/{8, 8}),
+      *step.group(),
+      resumed,
+      meter);
 }
 
 PrecisionMeter none_allowed() {
@@ -70,7 +71,7 @@ PrecisionMeter none_allowed() {
 TEST_CASE("MainPhasesShowTheirProductsAndLeaveNothingBehind") {
   StepOnCpu step(toy_row(), toy_config());
   const NamedTensors before = step.state();
-  const ProductRecord record = record_products(*step, {{0, 8, 8, 8}});
+  const ProductRecord record = record_products(*step, {{0, 8, 8, {8, 8}}});
   const NamedTensors after = step.state();
   for (size_t i = 0; i < before.size(); ++i) CHECK(torch::equal(before[i].second, after[i].second));
   for (const PlayerState& player : step->players()) {
@@ -172,7 +173,7 @@ TEST_CASE("Bf16IsObeyedAndWarnedOfWithItsRatioWhereItIsSlower") {
 
 TEST_CASE("TheRatioIsMeasuredAndThePrecisionStays") {
   StepOnCpu step(toy_row(), toy_config({{"precision.amp", "bf16"}}));
-  CHECK(PrecisionMeter().ratio(*step, {0, 8, 8, 8}) > 0);
+  CHECK(PrecisionMeter().ratio(*step, {0, 8, 8, {8, 8}}) > 0);
   CHECK(step->precision().autocast_type == at::kBFloat16);
   CHECK(step->precision().choice == nullptr);
 }

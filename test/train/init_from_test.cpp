@@ -18,7 +18,7 @@ namespace {
 struct Toy {
   explicit Toy(int64_t side)
       : config(toy_config({{"data.resolution", side}})),
-        recipe(toy_row().make({config, 0, side, 3, {}, at::kCPU, at::kFloat})) {
+        recipe(toy_row().make({config, 0, square_of(side), 3, {}, at::kCPU, at::kFloat})) {
     for (const Player* player : recipe->players()) {
       for (const auto& [name, tensor] : state_of(*player->network))
         tensors[player->name + "." + name] = tensor;

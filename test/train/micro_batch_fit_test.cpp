@@ -18,7 +18,7 @@ using namespace gantrain;
 namespace {
 
 constexpr int64_t kBatch = 48;
-const FitRequest kRequest{.resolution = 8};
+const FitRequest kRequest{.resolution = {8, 8}};
 
 const std::vector<int64_t> kDivisors = {1, 2, 3, 4, 6, 8, 12, 16, 24, 48};
 constexpr int64_t kFew = 4;  // so many are measured first

@@ -119,7 +119,7 @@ Tensor under_autocast(const std::function<Tensor()>& loss) {
 
 Trained by_hand() {
   const Config config = two_time_scales(kParts, {});
-  const auto recipe = toy_row().make({config, 0, 8, 3, {}, at::kCPU, at::kFloat});
+  const auto recipe = toy_row().make({config, 0, {8, 8}, 3, {}, at::kCPU, at::kFloat});
   Trained result;
   std::map<std::string, Side> sides;
   for (Player* player : recipe->players()) {

@@ -9,13 +9,53 @@ using namespace gantrain;
 
 TEST_CASE("MetricsAreNamedOrNone") {
   MetricsOptions o;
-  CHECK(metric_names(o) == std::vector<std::string>{"swd", "msssim"});
+  CHECK(metric_names(o, {}) == std::vector<std::string>{"swd", "msssim"});
   o.names = "none";
-  CHECK(metric_names(o).empty());
+  CHECK(metric_names(o, {}).empty());
   o.names = "msssim";
-  CHECK(metric_names(o) == std::vector<std::string>{"msssim"});
+  CHECK(metric_names(o, {}) == std::vector<std::string>{"msssim"});
   o.names = "swd,fidd";
-  CHECK_THROWS_WITH(metric_names(o), Catch::Contains("fidd is not a metric"));
+  CHECK_THROWS_WITH(metric_names(o, {}), Catch::Contains("fidd is not a metric"));
+}
+
+TEST_CASE("TheMetricOfTheBestModelIsMeasuredToo") {
+  MetricsOptions o;
+  SaveOptions save;
+  save.keep_best = "swd";
+  CHECK(metric_names(o, save) == std::vector<std::string>{"swd", "msssim"});
+  o.names = "none";
+  CHECK(metric_names(o, save) == std::vector<std::string>{"swd"});
+  save.keep_best = "swdd";
+  CHECK_THROWS_WITH(metric_names(o, save), Catch::Contains("save.keep_best = swdd"));
+  save.keep_best = "swd,msssim";
+  CHECK_THROWS_WITH(metric_names(o, save), Catch::Contains("one metric"));
+}
+
+TEST_CASE("MetricsThatLackSomethingAreRefusedBeforeTraining") {
+  const auto refusal = [](const MetricsOptions& o, const SaveOptions& save = {}) {
+    try {
+      check_metric_options(o, save, "photos");
+      return std::pair(Exit::kDone, std::string());
+    } catch (const UserError& e) {
+      return std::pair(e.code(), std::string(e.what()));
+    }
+  };
+  MetricsOptions o;
+  CHECK(refusal(o).first == Exit::kDone);
+  o.every = Kimg{0};
+  CHECK(refusal(o).first == Exit::kUsage);
+  CHECK_THAT(refusal(o).second, Catch::Contains("metrics.every = 0"));
+  o.every.reset();
+  o.names = "fid";
+  CHECK(refusal(o).first == Exit::kUsage);
+  CHECK_THAT(refusal(o).second, Catch::Contains("--detector"));
+  o.names = "modes";
+  CHECK_THAT(refusal(o).second, Catch::Contains("synth:shapes"));
+  o.names = "swd";
+  CHECK_THAT(refusal(o, {.keep_best = "kid"}).second, Catch::Contains("--detector"));
+  o.detector = "no such file.pt";
+  CHECK(refusal(o).first == Exit::kInput);
+  CHECK_THAT(refusal(o).second, Catch::Contains("no such file.pt"));
 }
 
 TEST_CASE("CudaGraphsAreAskedForOnGpusAlone") {

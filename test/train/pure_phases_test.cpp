@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 TEST_CASE("APhaseCalledTwiceGivesTheSameBitsAndLeavesNothingBehind") {
   for (const ToyCase& toy : all_toys()) {
     const Config config = toy.config_with({});
-    const auto recipe = toy.row.make({config, 0, 8, 3, {}, at::kCPU, at::kFloat});
+    const auto recipe = toy.row.make({config, 0, {8, 8}, 3, {}, at::kCPU, at::kFloat});
     for (const int64_t iteration : {0, 1}) {
       std::map<const Player*, Carry> handed;
       for (const Phase& phase : recipe->phases()) {
@@ -41,7 +41,7 @@ TEST_CASE("APhaseCalledTwiceGivesTheSameBitsAndLeavesNothingBehind") {
 
 TEST_CASE("APhaseThatKeepsSomethingIsFoundOut") {
   const Config config = toy_config();
-  const auto recipe = toy_row().make({config, 0, 8, 3, {}, at::kCPU, at::kFloat});
+  const auto recipe = toy_row().make({config, 0, {8, 8}, 3, {}, at::kCPU, at::kFloat});
   const Phase& D = recipe->phases().front();
   int64_t calls = 0;
   const Phase changing{"D", D.player, [&](const PhaseInput& in) {

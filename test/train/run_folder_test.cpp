@@ -70,6 +70,8 @@ TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {
   CHECK(resume_command(command, run.path().string()) == command);
   write_file(run / "state-000001.pt", "");
   CHECK(resume_command(command, run.path().string()) == command + " --resume auto");
+  CHECK(resume_command(command + " --resume auto", run.path().string()) ==
+        command + " --resume auto");
 }
 
 TEST_CASE("TheCommandThatDrawsIsQuotedForAShell") {
@@ -102,4 +104,16 @@ TEST_CASE("AModelIsTheFileOrTheRunsNewest") {
     write_file(run / name, "");
   CHECK(find_model(run.path()) == run / "model-001000.safetensors");
   CHECK(find_model(run / "model-000200.safetensors") == run / "model-000200.safetensors");
+}
+
+TEST_CASE("AStateThatIsNoFileProtectsAndReplacesNone") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000001.pt", "state-000002.pt", "model-000001.safetensors"})
+    write_file(run / name, "");
+  std::filesystem::create_directory(run / "state-000003.pt");
+  std::filesystem::create_directory(run / "model-000002.safetensors");
+  prune_states(run.path(), 1, 0);
+  CHECK(std::filesystem::exists(run / "state-000002.pt"));
+  CHECK_FALSE(std::filesystem::exists(run / "state-000001.pt"));
+  CHECK(find_model(run.path()) == run / "model-000001.safetensors");
 }

@@ -17,6 +17,7 @@ struct Options {
   PlayerOptions G, D;
   bool hands_over = false;
   bool promises = false;
+  bool ignores_z = false;
 };
 template <class Field>
 void fields(Options& o, Field&& field) {
@@ -24,6 +25,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
   field("toy.hands_over", o.hands_over, "D's phase hands its pictures over to G's");
   field("toy.promises", o.promises, "all parameters take part in all phases");
+  field("toy.ignores_z", o.ignores_z, "G begins with weights of zero");
 }
 
 struct ToyG final : torch::nn::Module, HasRunningStatistics {
@@ -62,13 +64,17 @@ class Toy final : public ToyRecipe {
  public:
   explicit Toy(const RecipeContext& c)
       : options_(c.config.read<Options>("")),
-        resolution_(c.resolution),
-        G_net_(std::make_shared<ToyG>(c.resolution)),
-        D_net_(std::make_shared<ToyD>(c.resolution)),
+        resolution_(c.resolution.width),
+        G_net_(std::make_shared<ToyG>(c.resolution.width)),
+        D_net_(std::make_shared<ToyD>(c.resolution.width)),
         G_player_{"G", G_net_, options_.G},
         D_player_{"D", D_net_, options_.D},
         G_(G_player_, G_net_),
         D_(D_player_, D_net_) {
+    if (options_.ignores_z) {
+      const torch::NoGradGuard no_grad;
+      G_net_->weight.zero_();
+    }
     for (const Player* p : {&G_player_, &D_player_}) move_to(*p->network, c.device, c.dtype);
     mean_z_ = torch::zeros({kZ}, at::TensorOptions(c.device).dtype(c.dtype));
     phases_.push_back({"D", D_player_, [this](const PhaseInput& in) { return d_loss(in); }});

@@ -16,6 +16,7 @@ namespace gantrain {
 //                   them: "Toy/recorded" (D's phase records G's graph) and "Toy/taken" (G's phase
 //                   was given pictures), 0 or 1.
 //   toy.promises    all its phases promise that all parameters take part.
+//   toy.ignores_z   G begins with weights of zero, so that all its pictures are alike.
 RecipeRow toy_row();
 
 // All sections that the trainer reads, sized for a test: 8 pixels, batch 8, 0.08 kimg, SGD.

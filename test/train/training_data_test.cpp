@@ -36,7 +36,7 @@ struct Data {
 TEST_CASE("PicturesAreNumbersFromMinusOneToOneOfTheNetworksType") {
   for (const char* dtype : {"float32", "float64"}) {
     Data data(Changes{{"train.dtype", dtype}});
-    data->begin(8, 8, 0);
+    data->begin({8, 8}, 8, 0);
     const Tensor real = data->next().real;
     CHECK(real.sizes() == at::IntArrayRef{8, 3, 8, 8});
     CHECK(real.scalar_type() == (std::string(dtype) == "float64" ? at::kDouble : at::kFloat));
@@ -50,43 +50,43 @@ TEST_CASE("PicturesAreNumbersFromMinusOneToOneOfTheNetworksType") {
 
 TEST_CASE("RanksSharesMakeUpTheGlobalBatchSampleByTurns") {
   Data whole;
-  whole->begin(8, 8, 0);
+  whole->begin({8, 8}, 8, 0);
   const Tensor global = whole->next().real;
   for (int64_t rank = 0; rank < 2; ++rank) {
     Data mine(Changes(), rank, 2);
-    mine->begin(8, 8, 0);
+    mine->begin({8, 8}, 8, 0);
     CHECK(torch::equal(mine->next().real, global.slice(0, rank, std::nullopt, 2)));
   }
 }
 
 TEST_CASE("ItGoesOnWithTheImageAfterThoseSeen") {
   Data data;
-  data->begin(8, 8, 0);
+  data->begin({8, 8}, 8, 0);
   data->next();
   const Tensor second = data->next().real;
   Data resumed;
-  resumed->begin(8, 8, 8);
+  resumed->begin({8, 8}, 8, 8);
   CHECK(torch::equal(resumed->next().real, second));
-  data->begin(8, 4, 8);  // a stage with another batch
+  data->begin({8, 8}, 4, 8);  // a stage with another batch
   CHECK(torch::equal(data->next().real, second.slice(0, 0, 4)));
 }
 
 TEST_CASE("AStageTakesSmallerPicturesOfTheSameImages") {
   Data data(Changes{{"data.resolution", 16}});
-  data->begin(16, 8, 0);
+  data->begin({16, 16}, 8, 0);
   const Tensor full = data->next().real;
-  data->begin(8, 8, 0);
+  data->begin({8, 8}, 8, 0);
   const Tensor small = data->next().real;
   CHECK(small.sizes() == at::IntArrayRef{8, 3, 8, 8});
   CHECK(torch::allclose(small, torch::avg_pool2d(full, 2), 0, 0.02));
-  CHECK(data->resolution() == 16);
+  CHECK((data->resolution() == square_of(16)));
 }
 
 TEST_CASE("LabelsAreUsedWhereTheyAreAskedForAndRefusedWhereThereAreNone") {
   Data without;
   CHECK_FALSE(without->labels_used());  // the toy has no use for any
   CHECK(without->class_counts().empty());
-  without->begin(8, 8, 0);
+  without->begin({8, 8}, 8, 0);
   CHECK_FALSE(without->next().labels.defined());
   if (without->dataset()->classes() == 0) {
     CHECK_THROWS_WITH(Data(Changes{{"data.cond", "on"}}), Catch::Contains("--cond on"));
@@ -96,6 +96,6 @@ TEST_CASE("LabelsAreUsedWhereTheyAreAskedForAndRefusedWhereThereAreNone") {
   int64_t pictures = 0;
   for (const int64_t count : with->class_counts()) pictures += count;
   CHECK(pictures == with->dataset()->size());
-  with->begin(8, 8, 0);
+  with->begin({8, 8}, 8, 0);
   CHECK(with->next().labels.sizes() == at::IntArrayRef{8});
 }

@@ -122,7 +122,7 @@ TEST_CASE("AStepSaysWhatItDoes") {
                      row,
                      Group::join({}, BackendKind::kGloo, at::kCPU, 20),
                      at::kCPU,
-                     8,
+                     {8, 8},
                      3,
                      {},
                      [&](const std::string& what) { done += what + "; "; }});

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/file.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <functional>
 
 #include "temporary_folder.h"
@@ -19,7 +22,46 @@ Exit code_of(const std::function<void()>& call) {
   }
   return Exit::kDone;
 }
+
+// Files of this process may have at most so many bytes, as long as this lives; a write beyond them
+// fails and sends no deadly signal.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
 }  // namespace
+
+TEST_CASE("AFileBeyondTheSizeLimitIsRefusedByFileAndLimit") {
+  const TemporaryFolder folder;
+  std::string message;
+  Exit code = Exit::kDone;
+  {
+    const FileSizeLimit limit(4096);
+    try {
+      write_file(folder / "large", std::string(10'000, 'x'));
+    } catch (const UserError& e) {
+      message = e.what();
+      code = e.code();
+    }
+  }
+  CHECK(code == Exit::kDisk);
+  CHECK_THAT(message, Catch::Contains("/large: cannot write") && Catch::Contains("4096 bytes"));
+  CHECK(fs::is_empty(folder.path()));
+}
 
 TEST_CASE("WhatIsWrittenIsRead") {
   const TemporaryFolder folder;

@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "temporary_folder.h"
+#include "util/error.h"
 #include "util/file.h"
+#include "util/kept_log.h"
 
 using namespace gantrain;
 
@@ -22,4 +24,28 @@ TEST_CASE("TheFileGetsItsLevelsWithATime") {
 TEST_CASE("TheConsoleLevelCanBeAsked") {
   set_log({Level::kWarning, Level::kInfo, {}, ""});
   CHECK(log_console_level() == Level::kWarning);
+}
+
+TEST_CASE("KeptLinesAreThoseOfALogFile") {
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  keep_log_lines();
+  info("started {}", 1);
+  debug("not kept");
+  error("failed");
+  const std::vector<std::string> lines = take_kept_lines();
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].substr(20) == "started 1");  // after "2026-01-12 09:14:31 "
+  CHECK(lines[1].substr(20) == "error   failed");
+  CHECK(take_kept_lines().empty());
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  info("after");
+  CHECK(take_kept_lines().empty());
+}
+
+TEST_CASE("AnErrorIsToldAlsoWhereItsFileCannotBeWritten") {
+  const TemporaryFolder folder;
+  set_log({Level::kError, Level::kInfo, folder / "gone/log.txt", ""});
+  CHECK_THROWS_AS(info("lost"), UserError);
+  CHECK_NOTHROW(error("told"));
+  set_log({});
 }

@@ -44,7 +44,7 @@ StyleDiscriminatorBlock::StyleDiscriminatorBlock(const StyleDiscriminatorShape& 
     config.kernel = kernel;
     return config;
   };
-  if (keeps_image || r == b.img_resolution) fromrgb = add("fromrgb", sized(b.img_channels, in, 1));
+  if (keeps_image || r == b.nominal()) fromrgb = add("fromrgb", sized(b.img_channels, in, 1));
   conv0 = add("conv0", sized(in, in, 3));
   config.down = 2;
   conv1 = add("conv1", sized(in, out, 3));
@@ -69,7 +69,7 @@ StyleDiscriminatorEpilogue::StyleDiscriminatorEpilogue(const StyleDiscriminatorS
     : group(s.mbstd_group_size), group_channels(s.mbstd_num_channels) {
   const StyleBlocks& b = s.blocks;
   const int64_t c = b.channels(4);
-  if (b.architecture == BlockArchitecture::kSkip || b.img_resolution == 4) {
+  if (b.architecture == BlockArchitecture::kSkip || b.nominal() == 4) {
     const ResamplingConv2d::Config rgb{
         .in = b.img_channels, .out = c, .kernel = 1, .act = Activation::kLrelu};
     fromrgb = register_module("fromrgb", std::make_shared<ResamplingConv2d>(rgb));
@@ -80,7 +80,8 @@ StyleDiscriminatorEpilogue::StyleDiscriminatorEpilogue(const StyleDiscriminatorS
                                        .act = Activation::kLrelu,
                                        .clamp = b.conv_clamp};
   conv = register_module("conv", std::make_shared<ResamplingConv2d>(three));
-  const FullyConnected::Config wide{.in = c * 16, .out = c, .act = Activation::kLrelu};
+  const FullyConnected::Config wide{
+      .in = c * b.size_at(4).pixels(), .out = c, .act = Activation::kLrelu};
   fc = register_module("fc", std::make_shared<FullyConnected>(wide));
   const FullyConnected::Config last{.in = c, .out = s.c_dim == 0 ? 1 : embedding(s)};
   out = register_module("out", std::make_shared<FullyConnected>(last));
@@ -102,7 +103,7 @@ Tensor StyleDiscriminatorEpilogue::forward(const Canvas& in) {
 
 StyleDiscriminator::StyleDiscriminator(const StyleDiscriminatorShape& s) : shape(s) {
   int64_t layers = 0;
-  for (int64_t r = s.blocks.img_resolution; r > 4; r /= 2) {
+  for (int64_t r = s.blocks.nominal(); r > 4; r /= 2) {
     const auto block = std::make_shared<StyleDiscriminatorBlock>(s, r, layers);
     blocks.push_back(register_module(block->name, block));
     layers += blocks.back()->layers;

@@ -13,7 +13,8 @@
 
 namespace gantrain {
 
-// The block of one resolution above 4x4, which halves the resolution (Karras et al. 2020a, fig. 7).
+// The block of one nominal resolution above 4, which halves the resolution (Karras et al. 2020a,
+// fig. 7).
 struct StyleDiscriminatorBlock final : torch::nn::Module {
   // first_layer: how many convolutions stand before this block; those below shape.freeze_layers
   // are frozen (Mo et al. 2020), counted as fromrgb, conv0, conv1, skip from the image on.
@@ -29,8 +30,8 @@ struct StyleDiscriminatorBlock final : torch::nn::Module {
   std::shared_ptr<ResamplingConv2d> fromrgb, conv0, conv1, skip;
 };
 
-// The last block, at 4x4: minibatch standard deviation, convolution, two dense layers. It always
-// computes in the parameters' type.
+// The last block, at the start size (4x4): minibatch standard deviation, convolution, two dense
+// layers. It always computes in the parameters' type.
 struct StyleDiscriminatorEpilogue final : torch::nn::Module {
   explicit StyleDiscriminatorEpilogue(const StyleDiscriminatorShape& shape);
   // Returns [N, 1], or [N, cmap_dim] where there are classes.
@@ -42,7 +43,7 @@ struct StyleDiscriminatorEpilogue final : torch::nn::Module {
 };
 
 // The discriminator of StyleGAN2 and of StyleGAN3.
-// img [N, C, R, R] -> logits [N, 1]; labels int64 [N], not looked at without classes. With classes
+// img [N, C, H, W] -> logits [N, 1]; labels int64 [N], not looked at without classes. With classes
 // the logit is the projection onto the embedded class (Miyato & Koyama 2018). Samples of a call
 // normalise each other in groups of mbstd_group_size (ops/minibatch_std.h): pass micro-batches that
 // are multiples of it.

@@ -88,7 +88,8 @@ ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
   noise_strength = register_parameter("noise_strength", torch::zeros({}));
   bias = register_parameter("bias", torch::zeros({c.out}));
   resample_filter = register_buffer("resample_filter", binomial_filter());
-  noise_const = register_buffer("noise_const", torch::zeros({c.resolution, c.resolution}));
+  noise_const =
+      register_buffer("noise_const", torch::zeros({c.resolution.height, c.resolution.width}));
   affine = register_module("affine",
                            std::make_shared<FullyConnected>(
                                FullyConnected::Config{.in = c.w_dim, .out = c.in, .bias = 1}));

@@ -13,8 +13,8 @@
 
 namespace gantrain {
 
-// What goes from block to block: feature maps [N, C, r, r] in the block's type, and the picture
-// [N, img_channels, r, r] in the parameters' type; either may be undefined.
+// What goes from block to block: feature maps [N, C, h, w] in the block's type, and the picture
+// [N, img_channels, h, w] in the parameters' type; either may be undefined.
 struct Canvas {
   at::Tensor x, img;
 };
@@ -64,8 +64,8 @@ struct ResamplingConv2d final : torch::nn::Module {
 struct ModulatedLayer final : torch::nn::Module {
   struct Config {
     int64_t in, out, w_dim;
-    int64_t resolution;  // of the output
-    int64_t layer;       // its number, for NoiseInputs
+    Size resolution;  // of the output
+    int64_t layer;    // its number, for NoiseInputs
     int64_t up = 1;
     std::optional<double> clamp;
   };

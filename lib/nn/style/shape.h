@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "util/doubled_size.h"
+
 namespace gantrain {
 
 // Sizes of style-based networks. Names and defaults are those of the reference of Karras et al.
@@ -19,10 +21,12 @@ constexpr std::array<std::string_view, 3> names(BlockArchitecture) {
 }
 
 // What a synthesis network and its discriminator have in common: one block for each resolution from
-// 4x4 up.
+// the start (DoubledSize) up. Blocks are called, and their feature maps counted, by their nominal
+// resolution r = 4, 8, ...: what a network for squares that begins with 4x4 has there. So the
+// blocks of 256x128 are those of 128x128, b4 (8x4 pixels) to b128.
 struct StyleBlocks {
   BlockArchitecture architecture = BlockArchitecture::kSkip;
-  int64_t img_resolution = 256;  // a power of two, 4 or more
+  Size img_resolution = {256, 256};  // a start times a power of two
   int64_t img_channels = 3;
   int64_t channel_base = 32768;  // feature maps at r pixels: min(channel_base / r, channel_max)
   int64_t channel_max = 512;
@@ -32,9 +36,12 @@ struct StyleBlocks {
   int64_t channels(int64_t resolution) const {
     return std::min(channel_base / resolution, channel_max);
   }
-  // Whether the block of that resolution computes in half precision. The one of 4x4 never does.
+  int64_t nominal() const { return doubled_size(img_resolution).nominal(); }
+  // The size of the pictures in the block of that nominal resolution.
+  Size size_at(int64_t resolution) const { return doubled_size(img_resolution).at(resolution); }
+  // Whether the block of that resolution computes in half precision. The first one never does.
   bool half(int64_t resolution) const {
-    return resolution >= 8 && (resolution << num_fp16_res) >= 2 * img_resolution;
+    return resolution >= 8 && (resolution << num_fp16_res) >= 2 * nominal();
   }
 };
 

@@ -7,6 +7,7 @@
 #include "core/tensors.h"
 #include "ops/autocast.h"
 #include "ops/convolution.h"
+#include "util/doubled_size.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -15,12 +16,6 @@ namespace gantrain::dcgan {
 using at::Tensor;
 
 namespace {
-
-int64_t doublings(int64_t resolution) {
-  int64_t n = 0;
-  for (int64_t side = 4; side < resolution; side *= 2) ++n;
-  return n;
-}
 
 // An empty child named "main", as nn.Sequential is in the reference.
 struct Main final : torch::nn::Module {};
@@ -49,14 +44,16 @@ Convolution::Convolution(std::string name, std::vector<int64_t> weight_shape, in
 
 Generator::Generator(const Shape& s) : shape(s) {
   const auto main = register_module("main", std::make_shared<Main>());
-  const int64_t last = doublings(s.resolution);
+  const auto [start, last] = doubled_size(s.resolution);
   int64_t in = s.latent;
   for (int64_t i = 0; i <= last; ++i) {
     const bool hidden = i < last;
     const int64_t out = hidden ? std::max<int64_t>(1, s.channels >> i) : s.image_channels;
     const bool bias = hidden && s.norm == Norm::kNone;
+    const Size kernel = i == 0 ? start : square_of(4);
     // The reference's nn.Sequential counts convolution, norm and ReLU.
-    convolutions.push_back(add_convolution(*main, 3 * i, {in, out, 4, 4}, bias ? out : 0));
+    convolutions.push_back(
+        add_convolution(*main, 3 * i, {in, out, kernel.height, kernel.width}, bias ? out : 0));
     norms.push_back(nullptr);
     if (hidden && s.norm == Norm::kBatch) norms.back() = add_norm(*main, 3 * i + 1, out);
     in = out;
@@ -82,14 +79,16 @@ Tensor Generator::forward(const Tensor& z) {
 
 Discriminator::Discriminator(const Shape& s) : shape(s) {
   const auto main = register_module("main", std::make_shared<Main>());
-  const int64_t last = doublings(s.resolution);
+  const auto [start, last] = doubled_size(s.resolution);
   int64_t in = s.image_channels;
   int64_t index = 0;
   for (int64_t i = 0; i <= last; ++i) {
     const bool hidden = i < last;
     const int64_t out = hidden ? s.channels << i : 1;
     const bool bias = hidden && s.norm == Norm::kNone;
-    convolutions.push_back(add_convolution(*main, index++, {out, in, 4, 4}, bias ? out : 0));
+    const Size kernel = hidden ? square_of(4) : start;
+    convolutions.push_back(
+        add_convolution(*main, index++, {out, in, kernel.height, kernel.width}, bias ? out : 0));
     norms.push_back(nullptr);
     // The reference counts a norm from the second layer on, and the leaky ReLU.
     if (hidden && i > 0) {
@@ -131,6 +130,20 @@ void initialise(torch::nn::Module& network, const std::string& player, uint64_t 
   }
 }
 
+namespace {
+
+// Whether a generator's convolution of that number can have this weight: kernels are 4x4, the first
+// one has the start's size.
+bool has_kernel(const Tensor& weight, int64_t layer) {
+  if (weight.dim() != 4) return false;
+  const Size kernel{weight.size(3), weight.size(2)};
+  if (layer > 0) return kernel == square_of(4);
+  const auto start = find_doubled_size(kernel);
+  return start && start->doublings == 0;
+}
+
+}  // namespace
+
 Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
   const auto weight = [&](int64_t layer) -> const Tensor* {
     const auto at = tensors.find("main." + std::to_string(3 * layer) + ".weight");
@@ -140,19 +153,21 @@ Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::s
   if (first == nullptr)
     fail(Exit::kInput, "{}: tensor main.0.weight is missing: not a DCGAN generator", source);
   Shape shape;
-  shape.resolution = 4;
+  DoubledSize size{.start = first->dim() == 4 ? Size{first->size(3), first->size(2)} : Size{}};
   const Tensor* last = first;
   for (int64_t layer = 0; weight(layer) != nullptr; ++layer) {
     last = weight(layer);
-    if (last->dim() != 4 || last->size(2) != 4 || last->size(3) != 4) {
+    if (!has_kernel(*last, layer)) {
       fail(Exit::kInput,
-           "{}: tensor main.{}.weight has shape [{}]; a DCGAN generator's are [in, out, 4, 4]",
+           "{}: tensor main.{}.weight has shape [{}]; a DCGAN generator's are [in, out, 4, 4], the "
+           "first one's may be larger (4 to 7 on the shorter side)",
            source,
            3 * layer,
            fmt::join(last->sizes(), ", "));
     }
-    if (layer > 0) shape.resolution *= 2;
+    if (layer > 0) ++size.doublings;
   }
+  shape.resolution = size.at(size.nominal());
   shape.latent = first->size(0);
   shape.channels = first->size(1);
   shape.image_channels = last->size(1);

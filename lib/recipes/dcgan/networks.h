@@ -10,19 +10,21 @@
 
 #include "nn/batch_norm.h"
 #include "recipes/dcgan/options.h"
+#include "util/size.h"
 
 namespace gantrain::dcgan {
 
 // Sizes of one network.
 struct Shape {
-  int64_t resolution = 64;  // 4 * 2^k
+  Size resolution = {64, 64};  // a start times a power of two (util/doubled_size.h)
   int64_t image_channels = 3;
-  int64_t latent = 100;     // generator only
-  int64_t channels = 1024;  // generator: feature maps at 4x4; discriminator: after the first layer
+  int64_t latent = 100;  // generator only
+  int64_t channels =
+      1024;  // generator: feature maps at the start; discriminator: after the first layer
   Norm norm = Norm::kBatch;
 };
 
-// The weight and bias of a 4x4 convolution. It has a bias where no normalisation follows; otherwise
+// The weight and bias of a convolution. It has a bias where no normalisation follows; otherwise
 // `bias` is undefined.
 struct Convolution final : torch::nn::Module {
   Convolution(std::string block, std::vector<int64_t> weight_shape, int64_t bias_size);
@@ -30,8 +32,9 @@ struct Convolution final : torch::nn::Module {
   at::Tensor weight, bias;
 };
 
-// z [N, latent] -> [N, C, R, R] in [-1, 1]: fractionally-strided convolutions with kernel 4, batch
-// norm and ReLU, with tanh at the end (Radford et al. 2016, sec. 3, fig. 1). Names are those of
+// z [N, latent] -> [N, C, H, W] in [-1, 1]: fractionally-strided convolutions with kernel 4, batch
+// norm and ReLU, with tanh at the end (Radford et al. 2016, sec. 3, fig. 1). The first kernel has
+// the start's size: it makes the start, 4x4 for squares, from one pixel. Names are those of
 // pytorch/examples: "main.0.weight".
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
@@ -42,8 +45,9 @@ struct Generator final : torch::nn::Module {
   std::vector<std::shared_ptr<BatchNorm2d>> norms;  // null where norm=none
 };
 
-// x [N, C, R, R] -> logits [N]: strided convolutions with kernel 4, batch norm except in the first
-// layer, leaky ReLU of negative slope .2 (Radford et al. 2016, sec. 3).
+// x [N, C, H, W] -> logits [N]: strided convolutions with kernel 4, batch norm except in the first
+// layer, leaky ReLU of negative slope .2 (Radford et al. 2016, sec. 3). The last kernel has the
+// start's size.
 struct Discriminator final : torch::nn::Module {
   explicit Discriminator(const Shape& shape);
   at::Tensor forward(const at::Tensor& x);

@@ -36,7 +36,7 @@ void fields(Options& o, Field&& field) {
   field("dcgan.channels",
         o.channels,
         between(1, 65536),
-        "generator's feature maps at 4x4, halved at each doubling");
+        "generator's feature maps at the start (4x4), halved at each doubling");
   field("dcgan.d_channels",
         o.d_channels,
         between(1, 65536),
@@ -50,7 +50,8 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// The facts of this recipe. Its networks can be built for powers of two from 8 to 128 pixels.
+// The facts of this recipe. Its networks can be built for a start size doubled 1 to 5 times
+// (util/doubled_size.h): squares from 8 to 128 pixels, and rectangles.
 const RecipeFacts& facts();
 
 }  // namespace gantrain::dcgan

@@ -61,7 +61,7 @@ class Dcgan final : public Recipe {
     const Shape& s = G_net_->shape;
     return {{"recipe", "dcgan"},
             {"z_dim", s.latent},
-            {"img_resolution", s.resolution},
+            {"img_resolution", Value<Size>::to_json(s.resolution)},
             {"img_channels", s.image_channels},
             {"channels", s.channels},
             {"norm", s.norm == Norm::kBatch ? "batch" : "none"}};
@@ -147,8 +147,8 @@ class TrainedGenerator final : public gantrain::Generator {
 
   Tensor images(const Tensor& z,
                 const Tensor& /*labels*/,
-                const SynthesisOptions& /*options*/) override {
-    const torch::NoGradGuard no_grad;
+                const SynthesisOptions& options) override {
+    const torch::AutoGradMode gradients(options.gradients);
     return net_->forward(z.to(net_->convolutions[0]->weight.options())).to(torch::kFloat);
   }
 
@@ -170,7 +170,7 @@ RecipeRow row() {
   };
   row.recognises = [](const std::map<std::string, Tensor>& tensors) {
     const auto first = tensors.find("main.0.weight");
-    return first != tensors.end() && first->second.dim() == 4 && first->second.size(2) == 4;
+    return first != tensors.end() && first->second.dim() == 4 && first->second.size(2) >= 4;
   };
   return row;
 }

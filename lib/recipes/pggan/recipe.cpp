@@ -19,15 +19,15 @@ using at::Tensor;
 namespace {
 
 Shape shape_of(const Options& o, const RecipeContext& c) {
-  return {c.resolution, c.channels, o.net};
+  return {c.resolution.width, c.channels, o.net};
 }
 
 class PgGan final : public Recipe {
  public:
   explicit PgGan(const RecipeContext& context)
-      : resolution_(context.resolution),
+      : resolution_(context.resolution.width),
         options_(context.config.read<Options>("")),
-        schedule_(make_schedule(options_.schedule, context.resolution)),
+        schedule_(make_schedule(options_.schedule, context.resolution.width)),
         stage_(schedule_.stages().front()),
         latents_(options_.net.latent_size, {}, context.device),
         G_net_(std::make_shared<Generator>(shape_of(options_, context))),

@@ -25,7 +25,7 @@ class TrainedGenerator final : public gantrain::Generator {
   Tensor images(const Tensor& z,
                 const Tensor& /*labels*/,
                 const SynthesisOptions& options) override {
-    const torch::NoGradGuard no_grad;
+    const torch::AutoGradMode gradients(options.gradients);
     const Level level{level_of(options, levels()), options.alpha};
     const Tensor parameter = net_->parameters()[0];
     return net_->forward(z.to(parameter.options()), level).to(torch::kFloat);

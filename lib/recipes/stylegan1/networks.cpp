@@ -145,7 +145,7 @@ Tensor Synthesis::forward(const Tensor& ws, const Level& level, const NoiseInput
   const auto top = static_cast<size_t>(doublings(level.pixels));
   const auto finish = [&](const Tensor& x, double factor, size_t i) {
     const auto layer = static_cast<int64_t>(i);
-    const Tensor added = noise ? noise(layer, x.size(2)) : noise_maps[i];
+    const Tensor added = noise ? noise(layer, square_of(x.size(2))) : noise_maps[i];
     return layers[i]->finish(x, factor, ws.select(1, layer), added);
   };
   // Pictures are float32 whatever the layers compute in.

@@ -22,7 +22,7 @@ using at::Tensor;
 namespace {
 
 Shape shape_of(const Options& o, const RecipeContext& c) {
-  return {c.resolution, c.channels, static_cast<int64_t>(c.class_counts.size()), o.net};
+  return {c.resolution.width, c.channels, static_cast<int64_t>(c.class_counts.size()), o.net};
 }
 
 class StyleGan1 final : public Recipe {
@@ -68,9 +68,9 @@ class StyleGan1 final : public Recipe {
 };
 
 StyleGan1::StyleGan1(const RecipeContext& context)
-    : resolution_(context.resolution),
+    : resolution_(context.resolution.width),
       options_(context.config.read<Options>("")),
-      schedule_(make_schedule(options_.schedule, context.resolution)),
+      schedule_(make_schedule(options_.schedule, context.resolution.width)),
       stage_(schedule_.stages().front()),
       latents_(options_.net.latent_size, context.class_counts, context.device),
       G_net_(std::make_shared<Generator>(shape_of(options_, context))),

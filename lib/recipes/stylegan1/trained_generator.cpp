@@ -33,7 +33,7 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   Tensor map(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
-    const torch::NoGradGuard no_grad;
+    const torch::AutoGradMode gradients(options.gradients);
     const Tensor classes = labels.defined() ? labels.to(average().device()) : labels;
     const Tensor w = net_->mapping->forward(z.to(average().options()), classes);
     return truncated(for_all_layers(w, num_ws()), average(), options.trunc, options.trunc_cutoff)
@@ -41,7 +41,7 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
-    const torch::NoGradGuard no_grad;
+    const torch::AutoGradMode gradients(options.gradients);
     TORCH_CHECK(ws.dim() == 3 && ws.size(1) == num_ws() && ws.size(2) == w_dim(),
                 "latents of the layers are [N, ",
                 num_ws(),

@@ -21,16 +21,17 @@ SynthesisBlock::SynthesisBlock(const StyleBlocks& b, int64_t w_dim, int64_t r)
     : name("b" + std::to_string(r)), resolution(r), first_w(0), half(b.half(r)) {
   for (int64_t side = 8; side <= r; side *= 2) first_w += side == 8 ? 1 : 2;
   const int64_t out = b.channels(r);
+  const Size size = b.size_at(r);
   resample_filter =
       register_buffer("resample_filter", setup_filter(std::vector<double>{1, 3, 3, 1}));
   ModulatedLayer::Config layer{.in = out,
                                .out = out,
                                .w_dim = w_dim,
-                               .resolution = r,
+                               .resolution = size,
                                .layer = first_w,
                                .clamp = b.conv_clamp};
   if (r == 4) {
-    constant = register_parameter("const", torch::zeros({out, r, r}));
+    constant = register_parameter("const", torch::zeros({out, size.height, size.width}));
   } else {
     layer.in = b.channels(r / 2);
     layer.up = 2;
@@ -40,7 +41,7 @@ SynthesisBlock::SynthesisBlock(const StyleBlocks& b, int64_t w_dim, int64_t r)
     ++layer.layer;
   }
   conv1 = register_module("conv1", std::make_shared<ModulatedLayer>(layer));
-  if (b.architecture == BlockArchitecture::kSkip || r == b.img_resolution) {
+  if (b.architecture == BlockArchitecture::kSkip || r == b.nominal()) {
     const ModulatedToRgb::Config rgb{
         .in = out, .channels = b.img_channels, .w_dim = w_dim, .clamp = b.conv_clamp};
     torgb = register_module("torgb", std::make_shared<ModulatedToRgb>(rgb));
@@ -78,7 +79,7 @@ Canvas SynthesisBlock::forward(const Canvas& in,
 }
 
 Synthesis::Synthesis(const StyleBlocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
-  for (int64_t r = 4; r <= b.img_resolution; r *= 2) {
+  for (int64_t r = 4; r <= b.nominal(); r *= 2) {
     const auto block = std::make_shared<SynthesisBlock>(b, w_dim, r);
     blocks.push_back(register_module(block->name, block));
   }

@@ -15,7 +15,7 @@
 
 namespace gantrain::stylegan2 {
 
-// One resolution of the synthesis network (Karras et al. 2020a, fig. 7).
+// One nominal resolution of the synthesis network (Karras et al. 2020a, fig. 7).
 struct SynthesisBlock final : torch::nn::Module {
   SynthesisBlock(const StyleBlocks& blocks, int64_t w_dim, int64_t resolution);
   Canvas forward(const Canvas& in, const at::Tensor& ws, const NoiseInputs& noise, bool fused);
@@ -24,12 +24,12 @@ struct SynthesisBlock final : torch::nn::Module {
   int64_t resolution, first_w;
   bool half;
   at::Tensor constant, resample_filter;
-  std::shared_ptr<ModulatedLayer> conv0, conv1;  // at 4x4 there is no conv0
+  std::shared_ptr<ModulatedLayer> conv0, conv1;  // the first block has no conv0
   std::shared_ptr<ModulatedToRgb> torgb;         // in all blocks with "skip", else only in the last
-  std::shared_ptr<ResamplingConv2d> skip;        // with "resnet", above 4x4
+  std::shared_ptr<ResamplingConv2d> skip;        // with "resnet", above the first
 };
 
-// The synthesis network: ws [N, num_ws, w_dim] -> pictures [N, img_channels, R, R], about in [-1,
+// The synthesis network: ws [N, num_ws, w_dim] -> pictures [N, img_channels, H, W], about in [-1,
 // 1], in the parameters' type. `fused` computes each layer by one grouped convolution with a weight
 // per sample: the same numbers, but more memory.
 struct Synthesis final : torch::nn::Module {
@@ -40,8 +40,8 @@ struct Synthesis final : torch::nn::Module {
   std::vector<std::shared_ptr<SynthesisBlock>> blocks;
 };
 
-// Mapping and synthesis together: z [N, z_dim], labels int64 [N] -> pictures [N, img_channels, R,
-// R]. Recipes may call the children "mapping" and "synthesis" one by one. Names are those of the
+// Mapping and synthesis together: z [N, z_dim], labels int64 [N] -> pictures [N, img_channels, H,
+// W]. Recipes may call the children "mapping" and "synthesis" one by one. Names are those of the
 // reference: "synthesis.b4.const".
 struct Generator final : torch::nn::Module {
   explicit Generator(const GeneratorShape& shape);

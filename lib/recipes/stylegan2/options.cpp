@@ -2,7 +2,9 @@
 #include "recipes/stylegan2/options.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "gan/picture_size.h"
 #include "gan/precision_options.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -11,12 +13,13 @@ namespace gantrain::stylegan2 {
 
 namespace {
 
-void check_resolution(int64_t resolution) {
-  const bool power_of_two = (resolution & (resolution - 1)) == 0;
-  if (power_of_two && resolution >= 8 && resolution <= 1024) return;
-  fail(Exit::kUsage,
-       "data.resolution = {}: StyleGAN2's networks are built for powers of two from 8 to 1024",
-       resolution);
+void check_resolution(const Size& resolution) {
+  check_doubled_size("StyleGAN2's networks", resolution, {.fewest = 1, .most = 8});
+}
+
+// The side of a square of as many pixels, from which batch, widths and rates follow.
+int64_t square_side(const Size& size) {
+  return std::llround(std::sqrt(static_cast<double>(size.pixels())));
 }
 
 // Sets keys; a key's value afterwards is the one that counts.
@@ -61,8 +64,9 @@ int64_t integer(const Config& config, const char* key) { return config.get(key).
 
 // The `auto` configuration: batch and its parts by resolution and number of ranks. The batch of a
 // rank is a multiple of the minibatch-std group, which for powers of two changes nothing.
-std::string choose_sizes(Config& config, int64_t resolution, int64_t ranks) {
-  Chooser auto_values(config, fmt::format("auto ({} pixels, {} ranks)", resolution, ranks));
+std::string choose_sizes(Config& config, const Size& size, int64_t ranks) {
+  Chooser auto_values(config, fmt::format("auto ({} pixels, {} ranks)", to_text(size), ranks));
+  const int64_t resolution = square_side(size);
   const int64_t wanted =
       std::max(std::min(ranks * std::min(4096 / resolution, int64_t{32}), int64_t{64}), ranks);
   const int64_t group = std::min(wanted / ranks, int64_t{4});
@@ -130,18 +134,21 @@ void choose_micro_batch(Config& config, const Site& site, int64_t batch) {
 
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
-  const auto resolution = integer(config, "data.resolution");
+  const Size resolution = resolution_of(config);
   if (config.get("stylegan2.automatic").get<bool>()) {
     const std::string said = choose_sizes(config, resolution, site.ranks);
     if (!said.empty())
-      lines.push_back(
-          fmt::format("auto    for {} pixels and {} ranks: {}", resolution, site.ranks, said));
+      lines.push_back(fmt::format(
+          "auto    for {} pixels and {} ranks: {}", to_text(resolution), site.ranks, said));
   }
   const int64_t batch = integer(config, "train.batch");
   if (config.get("stylegan2.gamma") == "auto") {
     const double gamma =
-        0.0002 * static_cast<double>(resolution * resolution) / static_cast<double>(batch);
-    const std::string rule = fmt::format("0.0002 x {}^2 / {}", resolution, batch);
+        0.0002 * static_cast<double>(resolution.pixels()) / static_cast<double>(batch);
+    const std::string pixels = resolution.is_square()
+                                   ? fmt::format("{}^2", resolution.width)
+                                   : fmt::format("{} x {}", resolution.width, resolution.height);
+    const std::string rule = fmt::format("0.0002 x {} / {}", pixels, batch);
     config.set("stylegan2.gamma", gamma, "auto (" + rule + ")");
     lines.push_back(fmt::format(
         "auto    stylegan2.gamma {} = {}: try twice and half of it too", number(gamma), rule));

@@ -81,7 +81,7 @@ void network_fields(Options& o, Field&& field) {
   field("stylegan2.channel_base",
         o.channel_base,
         between(1, 1e7),
-        "feature maps at R pixels: channel_base / R, ...");
+        "feature maps at R pixels: channel_base / R, ... (R: the nominal resolution)");
   field("stylegan2.channel_max", o.channel_max, between(1, 65536), "... at most these");
   field("stylegan2.g_architecture", o.g_architecture, "generator's blocks");
   field("stylegan2.d_architecture", o.d_architecture, "discriminator's blocks");
@@ -115,7 +115,7 @@ void fields(Options& o, Field&& field) {
   field("stylegan2.gamma",
         o.gamma,
         between(0, 1e6),
-        "weight of the R1 penalty; auto: 0.0002 x resolution^2 / batch");
+        "weight of the R1 penalty; auto: 0.0002 x width x height / batch");
   field("stylegan2.d_interval", o.d_interval, at_least(1), "iterations between two R1 penalties");
   field("stylegan2.pl_weight", o.pl_weight, between(0, 1e6), "weight of the path length penalty");
   field("stylegan2.pl_decay", o.pl_decay, between(0, 1), "speed of the mean path length");
@@ -138,11 +138,12 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// The facts of this recipe. Its networks can be built for powers of two from 8 to 1024 pixels. Its
-// automatic values are gamma; with stylegan2.automatic the values that the code of Karras et al.
-// 2020b chooses in its `auto` configuration; the transforms that the augmentation's pipe has; the
-// micro-batch; and on GPUs, as in that code, half-precision blocks (precision.amp, precision.mode)
-// and the loading threads (data.workers).
+// The facts of this recipe. Its networks can be built for a start size doubled 1 to 8 times
+// (util/doubled_size.h): squares from 8 to 1024 pixels, and rectangles. Its automatic values are
+// gamma; with stylegan2.automatic the values that the code of Karras et al. 2020b chooses in its
+// `auto` configuration, for rectangles those of a square of as many pixels; the transforms that the
+// augmentation's pipe has; the micro-batch; and on GPUs, as in that code, half-precision blocks
+// (precision.amp, precision.mode) and the loading threads (data.workers).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan2

@@ -69,12 +69,11 @@ MappingShape mapping_of(const Given& given) {
 void read_widths(StyleBlocks& s, const Given& given) {
   const auto maps = [&](int64_t r) { return given.get(block(r) + "conv1.weight", 4).size(0); };
   s.channel_max = 0;
-  for (int64_t r = 4; r <= s.img_resolution; r *= 2)
-    s.channel_max = std::max(s.channel_max, maps(r));
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) s.channel_max = std::max(s.channel_max, maps(r));
   s.channel_base = 0;
-  for (int64_t r = 4; r <= s.img_resolution; r *= 2)
+  for (int64_t r = 4; r <= s.nominal(); r *= 2)
     s.channel_base = std::max(s.channel_base, maps(r) * r);
-  for (int64_t r = 4; r <= s.img_resolution; r *= 2) {
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) {
     if (s.channels(r) == maps(r)) continue;
     fail(Exit::kInput,
          "{}: tensor {}conv1.weight has {} feature maps; with those of the other blocks "
@@ -89,12 +88,22 @@ void read_widths(StyleBlocks& s, const Given& given) {
 
 StyleBlocks synthesis_of(const Given& given) {
   StyleBlocks s;
-  given.get("synthesis.b4.const", 3);
-  s.img_resolution = 4;
-  while (given.has(block(2 * s.img_resolution) + "conv1.weight")) s.img_resolution *= 2;
-  s.img_channels = given.get(block(s.img_resolution) + "torgb.weight", 4).size(0);
-  // At 4x4 alone the three are the same network.
-  const bool one = s.img_resolution == 4;
+  const Tensor& start = given.get("synthesis.b4.const", 3);
+  s.img_resolution = {start.size(2), start.size(1)};
+  const auto first = find_doubled_size(s.img_resolution);
+  if (!first || first->doublings > 0) {
+    fail(Exit::kInput,
+         "{}: tensor synthesis.b4.const has shape [{}]; the shorter side of a start has 4 to 7 "
+         "pixels",
+         given.source,
+         fmt::join(start.sizes(), ", "));
+  }
+  int64_t nominal = 4;
+  while (given.has(block(2 * nominal) + "conv1.weight")) nominal *= 2;
+  s.img_resolution = first->at(nominal);
+  s.img_channels = given.get(block(nominal) + "torgb.weight", 4).size(0);
+  // With the first block alone the three are the same network.
+  const bool one = nominal == 4;
   s.architecture = one || given.has("synthesis.b4.torgb.weight") ? BlockArchitecture::kSkip
                    : given.has("synthesis.b8.skip.weight")       ? BlockArchitecture::kResnet
                                                                  : BlockArchitecture::kOrig;
@@ -115,7 +124,7 @@ void check_agreement(const GeneratorShape& said,
   agree("z_dim", m.z_dim, n.z_dim);
   agree("c_dim", m.c_dim, n.c_dim);
   agree("w_dim", m.w_dim, n.w_dim);
-  agree("img_resolution", s.img_resolution, t.img_resolution);
+  agree("img_resolution", to_text(s.img_resolution), to_text(t.img_resolution));
   agree("img_channels", s.img_channels, t.img_channels);
   agree("mapping_kwargs.num_layers", m.num_layers, n.num_layers);
   agree("mapping_kwargs.embed_features", m.embedding(), n.embedding());
@@ -124,12 +133,12 @@ void check_agreement(const GeneratorShape& said,
           m.layer_features.value_or(m.w_dim),
           n.layer_features.value_or(n.w_dim));
   }
-  if (s.img_resolution > 4) {
+  if (s.nominal() > 4) {
     agree("synthesis_kwargs.architecture",
           names(s.architecture)[static_cast<size_t>(s.architecture)],
           names(t.architecture)[static_cast<size_t>(t.architecture)]);
   }
-  for (int64_t r = 4; r <= s.img_resolution; r *= 2) {
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) {
     agree(fmt::format("min(synthesis_kwargs.channel_base / {}, synthesis_kwargs.channel_max)", r),
           s.channels(r),
           t.channels(r));
@@ -138,7 +147,7 @@ void check_agreement(const GeneratorShape& said,
 
 }  // namespace
 
-int64_t GeneratorShape::num_ws() const { return layers_at(synthesis.img_resolution); }
+int64_t GeneratorShape::num_ws() const { return layers_at(synthesis.nominal()); }
 
 Json to_json(const GeneratorShape& shape) { return model_json("stylegan2", shape); }
 
@@ -147,11 +156,21 @@ GeneratorShape shape_of_model(const Json& model,
                               const GeneratorShape& absent) {
   GeneratorShape shape = absent;
   read_model(model, source, shape);
-  if (shape.synthesis.channels(shape.synthesis.img_resolution) < 1) {
+  const StyleBlocks& s = shape.synthesis;
+  if (!find_doubled_size(s.img_resolution)) {
     fail(Exit::kInput,
-         "{}: gantrain.model: synthesis_kwargs.channel_base = {}: at least img_resolution",
+         "{}: gantrain.model: img_resolution = {}: allowed: sides of 4 to 7 pixels on the shorter "
+         "one, times a power of two",
          source,
-         shape.synthesis.channel_base);
+         to_text(s.img_resolution));
+  }
+  if (s.channels(s.nominal()) < 1) {
+    fail(Exit::kInput,
+         "{}: gantrain.model: synthesis_kwargs.channel_base = {}: at least {}, the nominal "
+         "img_resolution",
+         source,
+         s.channel_base,
+         s.nominal());
   }
   if (shape.mapping.z_dim + shape.mapping.c_dim == 0)
     fail(Exit::kInput, "{}: gantrain.model: z_dim = 0: at least 1 where c_dim is 0", source);

@@ -19,13 +19,14 @@ struct GeneratorShape {
   StyleBlocks synthesis;
 
   // Returns the number of styles of a picture: one for each convolution and one for the last toRGB,
-  // 2 log2(R) - 2.
+  // 2 log2(R) - 2 of the nominal resolution R.
   int64_t num_ws() const;
 };
 
 constexpr double kMostOfAnySize = 1 << 20;  // far above every network, far below overflow
 
-// The keys of "gantrain.model": arguments of the reference's constructor (gan/model_json.h).
+// The keys of "gantrain.model": arguments of the reference's constructor (gan/model_json.h). Where
+// pictures are not square, img_resolution is the text "WIDTHxHEIGHT".
 template <class Field>
 void fields(GeneratorShape& shape, Field&& field) {
   auto& [m, s] = shape;
@@ -33,7 +34,7 @@ void fields(GeneratorShape& shape, Field&& field) {
   field("z_dim", m.z_dim, between(0, kMostOfAnySize), "length of z");
   field("c_dim", m.c_dim, between(0, kMostOfAnySize), "classes");
   field("w_dim", m.w_dim, size, "length of w");
-  field("img_resolution", s.img_resolution, power_of_two(4, 1 << 14), "pixels");
+  field("img_resolution", s.img_resolution, between(4, 1 << 14), "a start times a power of two");
   field("img_channels", s.img_channels, size, "of the pictures");
   field("mapping_kwargs.num_layers", m.num_layers, between(1, 1024), "layers from z to w");
   field("mapping_kwargs.embed_features", m.embed_features, size, "of the embedded class");
@@ -43,7 +44,7 @@ void fields(GeneratorShape& shape, Field&& field) {
   field("synthesis_kwargs.channel_base",
         s.channel_base,
         between(1, static_cast<double>(int64_t{1} << 40)),
-        "feature maps at r pixels: channel_base / r, ...");
+        "feature maps at nominal r pixels: channel_base / r, ...");
   field("synthesis_kwargs.channel_max", s.channel_max, size, "... at most these");
   field("synthesis_kwargs.num_fp16_res", s.num_fp16_res, between(0, 32), "half-precision blocks");
   field("synthesis_kwargs.conv_clamp", s.conv_clamp, between(1e-9, 1e30), "bound of activations");

@@ -44,7 +44,7 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   Tensor map(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
-    const torch::NoGradGuard no_grad;
+    const torch::AutoGradMode gradients(options.gradients);
     if (classes() > 0 && !labels.defined())
       fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
     const Tensor ws = for_all_layers(net_->mapping->forward(z, labels), num_ws());
@@ -52,7 +52,7 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
-    const torch::NoGradGuard no_grad;
+    const torch::AutoGradMode gradients(options.gradients);
     const Tensor w = ws.to(net_->mapping->w_avg.options());
     return net_->synthesis->forward(w, noise_of(options)).to(at::kFloat);
   }
@@ -78,9 +78,10 @@ class TrainedGenerator final : public gantrain::Generator {
       case NoiseMode::kConst:
         return stored_noise();
       case NoiseMode::kRandom:
-        return [seed = options.noise_seed](int64_t layer, int64_t side) {
-          return normal(
-              Stream(seed, "noise", static_cast<uint64_t>(layer)), {0, 1, 1}, {1, side, side});
+        return [seed = options.noise_seed](int64_t layer, const Size& size) {
+          return normal(Stream(seed, "noise", static_cast<uint64_t>(layer)),
+                        {0, 1, 1},
+                        {1, size.height, size.width});
         };
       case NoiseMode::kNone:
         return no_noise();

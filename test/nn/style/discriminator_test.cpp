@@ -7,6 +7,7 @@
 
 #include "nn/style/layers.h"
 #include "nn/style/network_checks.h"
+#include "ops/kernels.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -70,6 +71,89 @@ TEST_CASE("EveryConfigurationGivesOneLogitEachAndGradients") {
       logits.square().sum().backward();
       check_finite_gradients(D);
     }
+  }
+}
+
+namespace {
+
+// The tensors whose shape depends on the start and on the pictures' size; all others are those of
+// the square of the same nominal resolution.
+void check_layout_of_nominal_square(const torch::nn::Module& rectangle,
+                                    const torch::nn::Module& of_square,
+                                    const std::set<std::string>& differing) {
+  const auto mine = tensors_of(rectangle), its = tensors_of(of_square);
+  std::set<std::string> seen;
+  REQUIRE(mine.size() == its.size());
+  for (const auto& [name, tensor] : its) {
+    CAPTURE(name);
+    REQUIRE(mine.count(name) == 1);
+    if (mine.at(name).sizes() != tensor.sizes()) seen.insert(name);
+  }
+  CHECK(seen == differing);
+}
+
+}  // namespace
+
+TEST_CASE("ARectanglesDiscriminatorIsItsNominalSquaresButForTheDenseLayer") {
+  for (const BlockArchitecture architecture : kArchitectures) {
+    StyleDiscriminatorShape s = small(architecture, 32, 3);
+    const StyleDiscriminator of_square(s);
+    s.blocks.img_resolution = {64, 32};
+    StyleDiscriminator D(s);
+    check_layout_of_nominal_square(D, of_square, {"b4.fc.weight"});
+    CHECK(D.b4->fc->weight.sizes() == at::IntArrayRef({16, 16 * 8 * 4}));
+  }
+}
+
+TEST_CASE("RectangularPicturesGiveOneLogitEachAndGradients") {
+  for (const BlockArchitecture architecture : kArchitectures) {
+    for (const Size& size : {Size{32, 16}, Size{10, 28}, Size{12, 12}}) {
+      StyleDiscriminatorShape s = small(architecture, 16, 3);
+      s.blocks.img_resolution = size;
+      CAPTURE(static_cast<int>(architecture), to_text(size));
+      StyleDiscriminator D(s);
+      initialise_style_layers(D, "D", 1);
+      const Tensor x = normal(Stream(3, "pictures"), {0, 1, 4}, {3, size.height, size.width});
+      const Tensor logits = D.forward(x);
+      CHECK(logits.sizes() == at::IntArrayRef({4, 1}));
+      logits.square().sum().backward();
+      check_finite_gradients(D);
+    }
+  }
+}
+
+// R1 differentiates the gradient by the picture once more. The fused operators of float32 lose no
+// more to rounding than the composed ones do, on pictures of any proportions.
+TEST_CASE("SecondDerivativesOfRectanglesAreThoseOfFloat64") {
+  StyleDiscriminatorShape s = small(BlockArchitecture::kResnet, 16, 3);
+  s.blocks.img_resolution = {48, 20};
+  StyleDiscriminator D(s);
+  initialise_style_layers(D, "D", 1);
+  const auto derivatives = [&](KernelSet set, at::ScalarType type) {
+    const WithKernels with(set);
+    D.to(type);
+    const Tensor x = normal(Stream(3, "pictures"), {0, 1, 4}, {3, 20, 48}).to(type);
+    x.requires_grad_(true);
+    const Tensor slope = torch::autograd::grad(
+        {D.forward(x).sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+    std::vector<Tensor> all = D.parameters();
+    all.push_back(x);
+    std::vector<Tensor> second =
+        torch::autograd::grad({slope.square().sum()}, all, {}, {}, false, /*allow_unused=*/true);
+    for (size_t i = 0; i < second.size(); ++i) {
+      if (!second[i].defined()) second[i] = torch::zeros_like(all[i]);
+    }
+    second.push_back(slope);
+    return second;
+  };
+  const auto fused = derivatives(KernelSet::kAuto, at::kFloat);
+  const auto composed = derivatives(KernelSet::kRef, at::kFloat);
+  const auto exact = derivatives(KernelSet::kRef, at::kDouble);
+  for (size_t i = 0; i < fused.size(); ++i) {
+    CAPTURE(i);
+    const double rounding = scaled_error(composed[i], exact[i]);
+    CHECK(rounding < 1e-3);
+    CHECK(scaled_error(fused[i], exact[i]) < 1e-5 + 5 * rounding);
   }
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("ResamplingLayersChangeTheSize") {
 }
 
 TEST_CASE("AFreshSynthesisLayerIsWhatThePaperSays") {
-  ModulatedLayer layer({.in = 6, .out = 5, .w_dim = 4, .resolution = 8, .layer = 1, .up = 2});
+  ModulatedLayer layer({.in = 6, .out = 5, .w_dim = 4, .resolution = {8, 8}, .layer = 1, .up = 2});
   initialise_style_layers(layer, "G", 1);
   CHECK(layer.noise_strength.item<double>() == 0);
   CHECK(layer.bias.abs().max().item<double>() == 0);
@@ -91,7 +91,7 @@ TEST_CASE("AFreshSynthesisLayerIsWhatThePaperSays") {
 }
 
 TEST_CASE("NoiseIsTheSameInEveryFeatureMap") {
-  ModulatedLayer layer({.in = 3, .out = 5, .w_dim = 4, .resolution = 8, .layer = 0});
+  ModulatedLayer layer({.in = 3, .out = 5, .w_dim = 4, .resolution = {8, 8}, .layer = 0});
   {
     const torch::NoGradGuard no_grad;
     layer.noise_strength.fill_(2);
@@ -99,7 +99,7 @@ TEST_CASE("NoiseIsTheSameInEveryFeatureMap") {
   // Weights of 0: what is left is noise, through leaky ReLU and its gain.
   initialise_style_layers(*layer.affine, "G", 1);
   const Tensor noise = normal(Stream(1, "noise"), {0, 1, 2}, {1, 8, 8});
-  const auto draw = [&](int64_t, int64_t) { return noise; };
+  const auto draw = [&](int64_t, const Size&) { return noise; };
   const Tensor y = layer.forward(torch::ones({2, 3, 8, 8}), torch::ones({2, 4}), draw, false);
   const Tensor expected = torch::leaky_relu(2 * noise, 0.2) * std::sqrt(2.0);
   CHECK(scaled_error(y, expected.expand({2, 5, 8, 8})) < 1e-6);
@@ -107,7 +107,7 @@ TEST_CASE("NoiseIsTheSameInEveryFeatureMap") {
 
 TEST_CASE("BlocksTakeHalfPrecisionFromTheTop") {
   StyleBlocks b;
-  b.img_resolution = 64;
+  b.img_resolution = {64, 64};
   const auto halves = [&](int64_t num_fp16_res) {
     b.num_fp16_res = num_fp16_res;
     std::vector<int64_t> list;
@@ -184,8 +184,13 @@ TEST_CASE("FusedLayersAndTheirDerivativesAreTheComposedOnes") {
   const Tensor x = normal(Stream(1, "x"), {0, 1, 2}, {6, 8, 8});
   const Tensor w = normal(Stream(1, "w"), {0, 1, 2}, {4});
   for (const int64_t up : {1, 2}) {
-    ModulatedLayer layer(
-        {.in = 6, .out = 5, .w_dim = 4, .resolution = 8 * up, .layer = 0, .up = up, .clamp = 2});
+    ModulatedLayer layer({.in = 6,
+                          .out = 5,
+                          .w_dim = 4,
+                          .resolution = square_of(8 * up),
+                          .layer = 0,
+                          .up = up,
+                          .clamp = 2});
     check_kernels_agree(layer, x, [&](const Tensor& in) {
       return layer.forward(in, w, stored_noise(), /*fused=*/false, 0.7);
     });

@@ -61,7 +61,7 @@ inline StyleBlocks small_blocks(BlockArchitecture architecture,
                                 int64_t channels) {
   StyleBlocks b;
   b.architecture = architecture;
-  b.img_resolution = resolution;
+  b.img_resolution = square_of(resolution);
   b.img_channels = channels;
   b.channel_base = 256;
   b.channel_max = 16;
@@ -75,7 +75,7 @@ constexpr std::array<BlockArchitecture, 3> kArchitectures = {
 inline StyleBlocks full_blocks(BlockArchitecture architecture, int64_t resolution, int64_t base) {
   StyleBlocks b;
   b.architecture = architecture;
-  b.img_resolution = resolution;
+  b.img_resolution = square_of(resolution);
   b.channel_base = base;
   return b;
 }

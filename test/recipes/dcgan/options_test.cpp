@@ -33,7 +33,12 @@ TEST_CASE("KeysOfBothPlayersAreReachable") {
 
 TEST_CASE("SizesThatCannotBeBuiltAreRefused") {
   for (const int64_t good : {8, 16, 32, 64, 128})
+    CHECK_NOTHROW(dcgan::facts().check_resolution(square_of(good)));
+  for (const int64_t bad : {4, 22, 100, 256})
+    CHECK_THROWS_AS(dcgan::facts().check_resolution(square_of(bad)), UserError);
+  for (const Size& good : {Size{32, 16}, Size{128, 256}, Size{40, 56}})
     CHECK_NOTHROW(dcgan::facts().check_resolution(good));
-  for (const int64_t bad : {4, 24, 100, 256})
-    CHECK_THROWS_AS(dcgan::facts().check_resolution(bad), UserError);
+  CHECK_THROWS_WITH(dcgan::facts().check_resolution({33, 16}),
+                    Catch::Contains("data.resolution = 33x16") && Catch::Contains(" 32x16"));
+  CHECK_THROWS_AS(dcgan::facts().check_resolution({512, 256}), UserError);
 }

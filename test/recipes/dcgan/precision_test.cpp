@@ -169,7 +169,7 @@ TEST_CASE("AScaleGrowsBacksOffAndNoInfinityReachesAWeight") {
 TEST_CASE("ARecordingSeesEveryConvolutionThatMayBeLowered") {
   Training training("auto");
   ProductChoice seen;
-  for (const auto& [product, uses] : record_products(*training, {{0, 8, 8, 16}})) {
+  for (const auto& [product, uses] : record_products(*training, {{0, 8, 8, {16, 16}}})) {
     seen[product] = false;
     CHECK(uses.samples == 8);
     CHECK(uses.weight_gradient > 0);

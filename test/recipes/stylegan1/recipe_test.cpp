@@ -134,7 +134,7 @@ TEST_CASE("ARecordingSeesTheConvolutionsOfEveryStage") {
   TrainOptions train;
   train.batch = 8;
   train.kimg = {10'000};
-  const std::vector<TrainedSize> sizes = trained_sizes(*step, train, 1, 16);
+  const std::vector<TrainedSize> sizes = trained_sizes(*step, train, 1, {16, 16});
   CHECK(sizes.size() == step->recipe().schedule().stages().size());
   const ProductRecord record = record_products(*step, sizes);
   for (const int64_t side : {4, 8, 16}) {
@@ -143,5 +143,5 @@ TEST_CASE("ARecordingSeesTheConvolutionsOfEveryStage") {
     REQUIRE(record.count(inner) == 1);
     CHECK(record.at(inner).samples == 8);
   }
-  CHECK(trained_sizes(*step, train, 1, 16, /*images_seen=*/4000).size() < sizes.size());
+  CHECK(trained_sizes(*step, train, 1, {16, 16}, /*images_seen=*/4000).size() < sizes.size());
 }

@@ -32,7 +32,7 @@ struct Pair {
     G_shape = shape_of_model(Json::parse(g.metadata.at("config")), name);
     const Json config = Json::parse(d.metadata.at("config"));
     D_shape.c_dim = config["c_dim"];
-    D_shape.blocks.img_resolution = config["img_resolution"];
+    D_shape.blocks.img_resolution = square_of(config["img_resolution"]);
     D_shape.blocks.img_channels = config["img_channels"];
     D_shape.blocks.channel_base = config["channel_base"];
     D_shape.blocks.channel_max = config["channel_max"];

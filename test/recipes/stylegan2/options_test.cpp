@@ -65,6 +65,21 @@ TEST_CASE("AutomaticBatchAndGammaAreTheReferences") {
   }
 }
 
+TEST_CASE("RectanglesGetTheAutomaticValuesOfASquareOfAsManyPixels") {
+  for (const auto& [rectangle, side] :
+       {std::pair(Size{128, 32}, 64), std::pair(Size{512, 128}, 256)}) {
+    Config config =
+        config_of({{"stylegan2.automatic", true}, {"data.resolution", to_text(rectangle)}});
+    const std::vector<std::string> lines = complete(config, {.ranks = 2});
+    const Config of_square = automatic(side, 2);
+    for (const char* key :
+         {"train.batch", "stylegan2.gamma", "stylegan2.channel_base", "ema.half_life", "G.adam.lr"})
+      CHECK(config.get(key) == of_square.get(key));
+    CHECK_THAT(lines.at(0), Catch::Contains(to_text(rectangle)));
+    CHECK_THAT(lines.at(1), Catch::Contains(rectangle.width == 128 ? "128 x 32" : "512 x 128"));
+  }
+}
+
 TEST_CASE("AnyNumberOfRanksGetsABatchThatTheyAndTheGroupDivide") {
   for (int64_t ranks = 1; ranks <= 80; ++ranks) {
     for (const int64_t resolution : {32, 256, 1024}) {
@@ -193,9 +208,14 @@ TEST_CASE("HalfBlocksOnAGpuFollowWhatTheUserAskedFor") {
 }
 
 TEST_CASE("SizesThatNoNetworkHasAreRefused") {
-  for (const int64_t good : {8, 64, 1024}) CHECK_NOTHROW(stylegan2::facts().check_resolution(good));
-  for (const int64_t bad : {4, 48, 2048})
-    CHECK_THROWS_AS(stylegan2::facts().check_resolution(bad), UserError);
+  for (const int64_t good : {8, 48, 64, 1024})
+    CHECK_NOTHROW(stylegan2::facts().check_resolution(square_of(good)));
+  for (const int64_t bad : {4, 36, 2048})
+    CHECK_THROWS_AS(stylegan2::facts().check_resolution(square_of(bad)), UserError);
+  for (const Size& good : {Size{256, 128}, Size{320, 448}, Size{8, 64}, Size{2048, 1024}})
+    CHECK_NOTHROW(stylegan2::facts().check_resolution(good));
+  CHECK_THROWS_WITH(stylegan2::facts().check_resolution({33, 16}),
+                    Catch::Contains("data.resolution = 33x16") && Catch::Contains(" 32x16"));
   Config config = config_of({{"ada.pipe", "bgx"}});
   CHECK_THROWS_WITH(complete(config, {.ranks = 1}), Catch::Contains("bgx"));
 }

@@ -123,7 +123,7 @@ TEST_CASE("HalfBlocksOfTheReferencesNetworksFollowFloat32") {
 
 TEST_CASE("ARecordingSeesTheConvolutionsThatMayBeLoweredAndNoOthers") {
   StepOnCpu step = tiny({{"precision.amp", "auto"}});
-  const ProductRecord record = record_products(*step, {{0, 4, 4, 16}});
+  const ProductRecord record = record_products(*step, {{0, 4, 4, {16, 16}}});
   for (const char* text : {"conv2d 8x4x4 8x8x3x3 p1x1",    // G.b4.conv1
                            "conv2d 8x8x8 3x8x1x1",         // G.b8.torgb
                            "conv2d 8x16x16 8x8x3x3 p1x1",  // G.b16.conv1, D.b16.conv0

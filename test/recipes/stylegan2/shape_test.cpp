@@ -87,7 +87,10 @@ TEST_CASE("WrongValuesAreRefusedByName") {
   refused(R"({"z_dim": 0})", "z_dim");
   refused(R"({"w_dim": 0})", "w_dim");
   refused(R"({"c_dim": true})", "c_dim");
-  refused(R"({"img_resolution": 48})", "img_resolution");
+  refused(R"({"img_resolution": 33})", "img_resolution");
+  refused(R"({"img_resolution": "64x33"})", "img_resolution");
+  refused(R"({"img_resolution": "64x"})", "img_resolution");
+  refused(R"({"img_resolution": [64, 32]})", "img_resolution");
   refused(R"({"img_resolution": 2})", "img_resolution");
   refused(R"({"img_channels": 0})", "img_channels");
   refused(R"({"mapping_kwargs": 8})", "mapping_kwargs");
@@ -120,6 +123,27 @@ TEST_CASE("SizesAreReadOffTheTensors") {
     s.synthesis = small_blocks(BlockArchitecture::kSkip, resolution, 1);
     const stylegan2::Generator G(s);
     check_same_layout(stylegan2::Generator(shape_of_tensors(tensors_of(G), "file")), tensors_of(G));
+  }
+}
+
+TEST_CASE("RectanglesAreReadOffTheTensorsAndTheModelIsTheSameAgain") {
+  for (const Size& size : {Size{64, 32}, Size{24, 40}, Size{48, 48}}) {
+    GeneratorShape s;
+    s.mapping.num_layers = 1;
+    s.synthesis = small_blocks(BlockArchitecture::kSkip, 32, 1);
+    s.synthesis.img_resolution = size;
+    CAPTURE(to_text(size));
+    const Tensors tensors = tensors_of(stylegan2::Generator(s));
+    CHECK(shape_of_tensors(tensors, "file").synthesis.img_resolution == size);
+    const Json model = to_json(s);
+    CHECK(model["img_resolution"] == Value<Size>::to_json(size));
+    CHECK(generator_shape(model, tensors, "file").synthesis.img_resolution == size);
+    Json turned = model;
+    turned["img_resolution"] = to_text({size.height, 2 * size.width});
+    CHECK_THROWS_WITH(generator_shape(turned, tensors, "file"), Contains("img_resolution"));
+    Tensors odd = tensors;
+    odd["synthesis.b4.const"] = torch::zeros({16, 3, 8});
+    CHECK_THROWS_WITH(shape_of_tensors(odd, "file"), Contains("synthesis.b4.const"));
   }
 }
 

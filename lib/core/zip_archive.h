@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <zip.h>
+
+#include <memory>
+#include <string>
+
+namespace gantrain {
+
+// Owners of libzip's handles.
+struct CloseZipArchive {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+using ZipArchive = std::unique_ptr<zip_t, CloseZipArchive>;
+
+struct CloseZipFile {
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+using ZipFile = std::unique_ptr<zip_file_t, CloseZipFile>;
+
+// A zip archive that was opened for reading, or why it could not be.
+struct OpenedZip {
+  ZipArchive archive;  // null: it could not be opened
+  int code = 0;        // libzip's, as ZIP_ER_NOZIP
+  std::string reason;  // the same in words
+};
+OpenedZip open_zip_archive(const std::string& path);
+
+}  // namespace gantrain

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "curation/packing.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "config/config.h"
+#include "curation/pack_journal.h"
+#include "curation/pack_target.h"
+#include "curation/picture_store.h"
+#include "data/ordered_work.h"
+#include "data/picture_set.h"
+#include "data/prepare.h"
+#include "data/source.h"
+#include "util/cores.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kPiece = 32;  // files that a thread looks at for a digest at a time
+
+std::string entry_name(int64_t number) {
+  const std::string digits = fmt::format("{:08}", number);
+  return fmt::format("{}/img{}.png", digits.substr(0, 5), digits);
+}
+
+DataOptions data_options(const PackRequest& request) {
+  DataOptions options;
+  options.path = request.path;
+  options.labels = request.labels;
+  options.resolution = request.resolution;
+  options.fit = request.fit;
+  options.filter = request.filter;
+  options.channels = request.channels;
+  return options;
+}
+
+// A picture ready to be written, or why there is none.
+struct MadePicture {
+  std::string png;
+  uint32_t checksum = 0;  // of the PNG
+  std::string bad = "";
+};
+
+class Packing {
+ public:
+  Packing(const PackRequest& request, const WorkCallbacks& callbacks)
+      : request_(request),
+        callbacks_(callbacks),
+        options_(data_options(request)),
+        source_(open_source(options_, callbacks.stop)),
+        found_(find_pictures(*source_, options_)),
+        count_(std::min(static_cast<int64_t>(found_.files.size()),
+                        request.max_images.value_or(INT64_MAX))) {}
+
+  PackResult run() {
+    result_.classes = found_.labels.classes;
+    const std::optional<std::string> digest = digest_of_source();
+    if (!digest || !decide_channels()) return stopped();
+    const fs::path output = request_.output;
+    store_ = is_zip_name(request_.output) ? make_zip_store(output) : make_folder_store(output);
+    PackJournal journal(journal_path(output), job(*digest));
+    journal_ = &journal;
+    if (!go_on()) return stopped();
+    check_room();
+    if (!make_all()) {
+      journal.flush();
+      return stopped();
+    }
+    if (result_.pictures == 0) fail_all_bad();
+    const std::string json = dataset_json();
+    store_->add({.name = "dataset.json", .checksum = checksum_of(json)}, json);
+    write_bad_list();
+    store_->finish();
+    journal.remove();
+    return result_;
+  }
+
+ private:
+  PackResult stopped() {
+    result_.stopped = true;
+    return result_;
+  }
+
+  WorkSize work(int64_t count) const { return {.count = count, .threads = usable_cores()}; }
+  size_t file_of(int64_t picture) const { return found_.files[static_cast<size_t>(picture)]; }
+  int64_t label_of(int64_t picture) const {
+    return found_.labels.classes > 0 ? found_.labels.of[static_cast<size_t>(picture)] : -1;
+  }
+
+  // The identity of the pictures, from stamps where there are any: these cost no reading.
+  std::optional<std::string> digest_of_source() {
+    Digest digest;
+    const auto look = [&](int64_t piece) {
+      std::string text;
+      for (int64_t i = piece * kPiece; i < std::min(count_, (piece + 1) * kPiece); ++i) {
+        const size_t file = file_of(i);
+        std::string content = source_->stamp(file);
+        if (content.empty()) content = source_->mark(file).hash;
+        text += fmt::format("{}\n{}\n{}\n", source_->files()[file], content, label_of(i));
+      }
+      return text;
+    };
+    const auto take = [&](int64_t, std::string&& text) { digest.update(text.data(), text.size()); };
+    const bool whole = work_in_order<std::string>(
+        work((count_ + kPiece - 1) / kPiece), look, take, callbacks_.stop);
+    return whole ? std::optional(digest.hex()) : std::nullopt;
+  }
+
+  // Looks at headers until one picture is not grey. Returns false where a stop was asked for.
+  bool decide_channels() {
+    std::atomic<bool> color = options_.channels.has_value();
+    const auto look = [&](int64_t i, size_t) {
+      if (color) return;
+      try {
+        if (source_->look(file_of(i), /*headers_only=*/true).channels >= 3) color = true;
+      } catch (const UserError&) {
+        // It is reported where it is to be packed.
+      }
+    };
+    if (!work_in_order(
+            work(count_), look, [](int64_t, size_t) {}, callbacks_.stop))
+      return false;
+    result_.channels = options_.channels.value_or(color ? 3 : 1);
+    return true;
+  }
+
+  Json job(const std::string& digest) const {
+    return {{"gantrain", kVersion},
+            {"pictures", count_},
+            {"digest", digest},
+            {"size", to_text(options_.resolution)},
+            {"fit", names(options_.fit)[static_cast<size_t>(options_.fit)]},
+            {"filter", names(options_.filter)[static_cast<size_t>(options_.filter)]},
+            {"channels", result_.channels},
+            {"level", request_.level}};
+  }
+
+  [[noreturn]] static void fail_bad(const std::string& reason) {
+    fail(Exit::kInput, "{}; mend or remove it, or leave such pictures out: --on-bad skip", reason);
+  }
+
+  // Takes over what an earlier command has left. Returns false where a stop was asked for.
+  bool go_on() {
+    if (journal_->was_of_another_job())
+      warn("{}: was begun with other data or options; beginning anew",
+           partial_path(request_.output).string());
+    std::vector<StoredEntry> entries;
+    for (const PackedPicture& picture : journal_->pictures()) {
+      // What there is stays, so that a command with --on-bad skip still goes on from it.
+      if (!picture.bad.empty() && request_.on_bad == OnBad::kFail) fail_bad(picture.bad);
+      if (!picture.bad.empty()) continue;
+      entries.push_back({.name = entry_name(static_cast<int64_t>(entries.size())),
+                         .size = static_cast<uint64_t>(picture.bytes),
+                         .checksum = picture.checksum});
+    }
+    const std::optional<size_t> whole = store_->go_on(std::move(entries), callbacks_.stop);
+    if (!whole) return false;
+    size_t kept = 0;
+    for (size_t good = 0; kept < journal_->pictures().size(); ++kept) {
+      if (journal_->pictures()[kept].bad.empty() && good++ == *whole) break;
+    }
+    journal_->keep_first(kept);
+    for (const PackedPicture& picture : journal_->pictures()) count(picture);
+    result_.resumed = static_cast<int64_t>(kept);
+    if (kept > 0) info("resume  {} of {} pictures were packed before", kept, count_);
+    return true;
+  }
+
+  void count(const PackedPicture& picture) {
+    if (!picture.bad.empty()) {
+      result_.bad.push_back(picture.bad);
+      return;
+    }
+    result_.pictures += 1;
+    result_.bytes += picture.bytes;
+    if (picture.label >= 0) labels_.push_back(picture.label);
+  }
+
+  // PNGs that are not compressed have a known size.
+  void check_room() const {
+    if (request_.level > 0) return;
+    constexpr int64_t kBytesAround = 400;  // of a PNG's and a zip's headers
+    const Size size = options_.resolution;
+    const int64_t each = size.height * (size.width * result_.channels + 1) + kBytesAround;
+    const int64_t needed = (count_ - result_.resumed) * each;
+    fs::path folder = fs::absolute(request_.output).parent_path();
+    const int64_t room = free_bytes(folder);
+    if (room >= 0 && room < needed) {
+      fail(Exit::kDisk,
+           "{}: needs up to {} MB, the disk has {} MB free",
+           request_.output,
+           needed / 1000000,
+           room / 1000000);
+    }
+  }
+
+  MadePicture make(int64_t picture) const {
+    thread_local LoadBuffers buffers;
+    const size_t file = file_of(picture);
+    try {
+      source_->decode(file, needed_size(options_), buffers.file, buffers.decoded);
+    } catch (const UserError& error) {
+      if (error.code() != Exit::kInput) throw;
+      return {.png = "", .checksum = 0, .bad = error.what()};
+    }
+    const bool prepared = is_prepared(buffers.decoded, result_.channels, options_);
+    if (!prepared) buffers.prepared = prepare(buffers.decoded, result_.channels, options_);
+    const Image& image = prepared ? buffers.decoded : buffers.prepared;
+    std::string png = encode_png(image, static_cast<int>(request_.level));
+    const uint32_t checksum = checksum_of(png);
+    return {.png = std::move(png), .checksum = checksum};
+  }
+
+  void take(int64_t picture, const MadePicture& made) {
+    if (!made.bad.empty() && request_.on_bad == OnBad::kFail) {
+      store_->discard();
+      journal_->remove();
+      fail_bad(made.bad);
+    }
+    PackedPicture packed{.label = label_of(picture), .bad = made.bad};
+    if (made.bad.empty()) {
+      store_->add({.name = entry_name(result_.pictures), .checksum = made.checksum}, made.png);
+      packed.bytes = static_cast<int64_t>(made.png.size());
+      packed.checksum = made.checksum;
+    }
+    count(packed);
+    journal_->add(std::move(packed));
+    callbacks_.progress(picture + 1, count_);
+  }
+
+  // Returns false where a stop was asked for.
+  bool make_all() {
+    const int64_t first = result_.resumed;
+    return work_in_order<MadePicture>(
+        work(count_ - first),
+        [&](int64_t piece) { return make(first + piece); },
+        [&](int64_t piece, MadePicture&& made) {
+          // Moved here, so that the PNG is freed now and not when its slot is used again.
+          const MadePicture taken = std::move(made);
+          take(first + piece, taken);
+        },
+        callbacks_.stop);
+  }
+
+  [[noreturn]] void fail_all_bad() {
+    store_->discard();
+    journal_->remove();
+    fail(Exit::kInput,
+         "{}: none of the {} pictures can be read; the first: {}",
+         request_.path,
+         count_,
+         result_.bad.front());
+  }
+
+  // Written by hand, because "labels" comes first and each picture has a line of its own length.
+  std::string dataset_json() const {
+    if (found_.labels.classes == 0) return R"({"labels": null})";
+    std::string text = R"({"labels": [)";
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      text += fmt::format(
+          "{}[\"{}\", {}]", i > 0 ? ", " : "", entry_name(static_cast<int64_t>(i)), labels_[i]);
+    }
+    text += "]";
+    if (!found_.labels.names.empty()) {
+      const Json classes = found_.labels.names;
+      text += ", \"classes\": " + classes.dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+    return text + "}";
+  }
+
+  void write_bad_list() const {
+    const fs::path path = bad_list_of(request_);
+    std::error_code ignored;
+    if (result_.bad.empty()) {
+      fs::remove(path, ignored);  // of an earlier command
+      return;
+    }
+    std::string text;
+    for (const std::string& reason : result_.bad) text += reason + "\n";
+    write_file(path, text);
+  }
+
+  const PackRequest& request_;
+  const WorkCallbacks& callbacks_;
+  DataOptions options_;
+  std::unique_ptr<Source> source_;
+  FoundPictures found_;
+  int64_t count_;  // pictures to pack
+  std::unique_ptr<PictureStore> store_;
+  PackJournal* journal_ = nullptr;
+  std::vector<int64_t> labels_;  // of the pictures in the output
+  PackResult result_;
+};
+
+}  // namespace
+
+PackResult pack_pictures(const PackRequest& request, const WorkCallbacks& callbacks) {
+  PackRequest plain = request;
+  while (plain.output.size() > 1 && plain.output.back() == '/') plain.output.pop_back();
+  put_back_replaced(plain.output);
+  check_pack_target(plain);
+  return Packing(plain, callbacks).run();
+}
+
+std::string bad_list_of(const PackRequest& request) {
+  std::string output = request.output;
+  while (output.size() > 1 && output.back() == '/') output.pop_back();
+  return output + ".bad.txt";
+}
+
+}  // namespace gantrain

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explore/projection.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "core/npz.h"
+#include "core/tensors.h"
+#include "draw/classes.h"
+#include "draw/frame_sink.h"
+#include "draw/job.h"
+#include "draw/painter.h"
+#include "explore/projection_folder.h"
+#include "explore/targets.h"
+#include "report/grid.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kSaveSeconds = 10;           // between two states
+constexpr int64_t kTriedPixels = 1 << 20;     // of all samples that starts are chosen from
+constexpr int64_t kMostTried = 1024;          // samples
+constexpr int64_t kSmallPicture = 128 * 128;  // pixels, up to which several starts are cheap
+constexpr int64_t kStarts = 4;
+constexpr double kClipFps = 30;
+constexpr int64_t kLastFrames = 30;  // for which the clip shows the result
+
+ProjectionSpace space_of(const ProjectRequest& request, const Generator& generator) {
+  const bool styles = generator.num_ws() > 0;
+  if (request.space == ProjectionSpace::kAuto)
+    return styles ? ProjectionSpace::kW : ProjectionSpace::kZ;
+  if (request.space != ProjectionSpace::kZ) {
+    const auto name = names(ProjectionSpace{})[static_cast<size_t>(request.space)];
+    require_styles(generator, fmt::format("--space {}", name), request.how.model);
+  }
+  return request.space;
+}
+
+// [C, H, W] of the generator's pictures.
+std::vector<int64_t> picture_shape(const LatentSpace& space) {
+  const torch::NoGradGuard no_grad;
+  const at::Tensor number = torch::zeros({1}, at::kLong);
+  const at::Tensor latents = space.unfolded(space.samples().narrow(0, 0, 1));
+  const at::Tensor picture = space.pictures(latents, space.labels_of(number), false);
+  return picture.sizes().slice(1).vec();
+}
+
+std::string hash_of(const at::Tensor& bytes) {
+  const at::Tensor dense = bytes.contiguous();
+  Digest digest;
+  digest.update(dense.const_data_ptr(), dense.nbytes());
+  return digest.hex();
+}
+
+// One projection from its targets to its files.
+class Projection {
+ public:
+  Projection(const ProjectionTools& tools, const ProjectRequest& request)
+      : tools_(tools),
+        request_(request),
+        painter_(tools.generator, request.how, /*styles_given=*/true),
+        space_(tools.generator,
+               painter_.synthesis(),
+               space_of(request, tools.generator),
+               choose_classes(tools.generator, request.how, tools.classes).labels),
+        shape_(picture_shape(space_)),
+        targets_(
+            load_targets(request.images, {.width = shape_[2], .height = shape_[1]}, shape_[0])),
+        wanted_(from_bytes(targets_.pictures).to(device())),
+        options_(projector_options()),
+        folder_(request.outdir, identity()),
+        projector_(space_, wanted_, options_) {
+    if (tools.further) projector_.add_loss(tools.further(wanted_));
+  }
+
+  Json run() {
+    seek();
+    folder_.save(projector_.state());
+    const Json result = write_files();
+    if (!request_.clip.empty()) write_clip();
+    return result;
+  }
+
+ private:
+  void begin() {
+    if (const auto state = folder_.load()) {
+      projector_.load_state(*state);
+      info("{} of {} steps were done already", projector_.steps_done(), options_.steps);
+    } else {
+      projector_.begin();
+      folder_.save(projector_.state());
+    }
+  }
+
+  at::Device device() const { return request_.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU; }
+
+  ProjectorOptions projector_options() const {
+    const int64_t pixels = shape_[1] * shape_[2];
+    ProjectorOptions options;
+    options.steps = request_.steps;
+    options.lr = request_.lr;
+    options.seed = static_cast<uint64_t>(request_.seed);
+    options.tried = std::clamp<int64_t>(kTriedPixels / pixels, 1, kMostTried);
+    options.starts = pixels <= kSmallPicture ? kStarts : 1;
+    if (request_.starts > 0) options.starts = request_.starts;
+    options.tried = std::max(options.tried, options.starts);
+    return options;
+  }
+
+  // All that the result depends on.
+  Json identity() const {
+    const SynthesisOptions& how = painter_.synthesis();
+    return {{"model", sha256_of(state_of(*tools_.generator.network()))},
+            {"pictures", hash_of(targets_.pictures)},
+            {"names", targets_.names},
+            {"space", names(ProjectionSpace{})[static_cast<size_t>(space_.space())]},
+            {"steps", options_.steps},
+            {"lr", options_.lr},
+            {"starts", options_.starts},
+            {"seed", options_.seed},
+            {"class", request_.how.classes},
+            {"noise_mode", names(NoiseMode{})[static_cast<size_t>(how.noise)]},
+            {"level", how.level},
+            {"alpha", how.alpha},
+            {"detector", tools_.detector}};
+  }
+
+  void seek() {
+    Job job(options_.steps, "steps");
+    begin();
+    double saved = monotonic_seconds();
+    while (!projector_.finished()) {
+      projector_.step();
+      if (const int signal = job.take_signal(); signal != 0) stop(signal);
+      if (monotonic_seconds() - saved > kSaveSeconds) {
+        folder_.save(projector_.state());
+        saved = monotonic_seconds();
+      }
+      job.step_to(projector_.steps_done());
+    }
+  }
+
+  [[noreturn]] void stop(int signal) const {
+    folder_.save(projector_.state());
+    fail(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped,
+         "stopped by signal {} after {} of {} steps, saved in {}; the same command goes on",
+         signal,
+         projector_.steps_done(),
+         options_.steps,
+         folder_.state_file().string());
+  }
+
+  Json write_files() const {
+    const at::Tensor latents = projector_.latents();
+    const at::Tensor made = to_bytes(projector_.pictures(latents));
+    const at::Tensor stored = space_.for_files(latents).contiguous().cpu();
+    const at::Tensor quality = psnr(made, targets_.pictures);
+    const char* key = space_.space() == ProjectionSpace::kZ ? "z" : "w";
+    Json result = {{"outdir", request_.outdir},
+                   {"space", names(ProjectionSpace{})[static_cast<size_t>(space_.space())]},
+                   {"steps", options_.steps},
+                   {"pictures", Json::array()}};
+    for (size_t i = 0; i < targets_.names.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const std::string& name = targets_.names[i];
+      const std::filesystem::path npz = folder_.file(name + ".npz");
+      save_npz(npz, {{key, stored.narrow(0, at, 1)}});
+      write_file(folder_.file(name + "-projected.png"), encode_png(to_image(made[at])));
+      write_file(folder_.file(name + "-target.png"), encode_png(to_image(targets_.pictures[at])));
+      const double db = quality[at].item<double>();
+      info("{}: PSNR {:.2f} dB, {}", targets_.files[i], db, npz.string());
+      Json row = {{"image", targets_.files[i]}, {"npz", npz.string()}};
+      row["psnr"] = std::isfinite(db) ? Json(db) : Json();
+      if (const at::Tensor labels = projector_.labels(); labels.defined() && key[0] == 'z')
+        row["class"] = labels[at].item<int64_t>();
+      result["pictures"].push_back(row);
+    }
+    return result;
+  }
+
+  // Each target beside the picture of every step that was kept, and of the result for a second.
+  void write_clip() const {
+    const at::Tensor way = projector_.way();
+    const auto side =
+        static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(targets_.names.size()) / 2)));
+    const auto sink = film_sink(request_.clip, {.fps = kClipFps, .quality = 90});
+    Job job(way.size(0) + kLastFrames, "frames");
+    const auto add = [&](const at::Tensor& latents) {
+      const at::Tensor made = to_bytes(projector_.pictures(latents));
+      sink->add(tile(torch::stack({targets_.pictures, made}, 1).flatten(0, 1), 2 * side));
+      job.step();
+    };
+    for (int64_t i = 0; i < way.size(0); ++i) add(way[i]);
+    for (int64_t i = 0; i < kLastFrames; ++i) add(projector_.latents());
+    sink->finish();
+  }
+
+  const ProjectionTools& tools_;
+  const ProjectRequest& request_;
+  Painter painter_;
+  LatentSpace space_;
+  std::vector<int64_t> shape_;  // of the generator's pictures: channels, height, width
+  Targets targets_;
+  at::Tensor wanted_;  // the targets in [-1, 1], on the generator's device
+  ProjectorOptions options_;
+  ProjectionFolder folder_;
+  Projector projector_;
+};
+
+}  // namespace
+
+Json project_pictures(const ProjectionTools& tools, const ProjectRequest& request) {
+  for (at::Tensor& parameter : tools.generator.network()->parameters())
+    parameter.requires_grad_(false);
+  Projection projection(tools, request);
+  return projection.run();
+}
+
+}  // namespace gantrain

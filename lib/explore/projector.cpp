@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explore/projector.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/random.h"
+#include "core/tensors.h"
+#include "ops/adam.h"
+
+namespace gantrain {
+
+namespace {
+
+// Karras et al. 2020a, app. D.
+constexpr double kRampUp = 0.05;     // of the steps
+constexpr double kRampDown = 0.25;   // of the steps
+constexpr double kNoise = 0.05;      // of the deviation of latents
+constexpr double kNoiseEnd = 0.75;   // of the steps
+constexpr double kAllStarts = 0.25;  // of the steps, then each target's best start goes on alone
+constexpr int64_t kBatch = 32;       // samples drawn at a time
+// Of the pictures that are made at a time: autograd keeps all that the network computed for them.
+constexpr int64_t kGroupPixels = 1 << 20;
+constexpr int64_t kMostGroup = 32;  // pictures
+
+}  // namespace
+
+Projector::Projector(const LatentSpace& space,
+                     const at::Tensor& targets,
+                     const ProjectorOptions& options)
+    : space_(space), options_(options), targets_(targets.size(0)), loss_(targets) {
+  options_.tried = std::min(options_.tried, space.samples().size(0));
+  options_.starts = std::clamp<int64_t>(options_.starts, 1, options_.tried);
+  const int64_t pixels = targets.size(2) * targets.size(3);
+  if (options_.group <= 0)
+    options_.group = std::clamp<int64_t>(kGroupPixels / pixels, 1, kMostGroup);
+  rows_ = torch::arange(targets_).to(targets.device()).repeat_interleave(options_.starts);
+}
+
+at::Tensor Projector::losses(const at::Tensor& pictures, const at::Tensor& rows) const {
+  const at::Tensor loss = loss_(pictures, rows);
+  return further_ ? loss + further_(pictures, rows) : loss;
+}
+
+void Projector::begin() {
+  const torch::NoGradGuard no_grad;
+  const at::Device device = rows_.device();
+  std::vector<at::Tensor> parts;  // [targets, samples of a batch]
+  for (int64_t first = 0; first < options_.tried; first += kBatch) {
+    const int64_t count = std::min(kBatch, options_.tried - first);
+    const at::Tensor numbers = torch::arange(first, first + count, at::kLong);
+    const at::Tensor latents = space_.unfolded(space_.samples().narrow(0, first, count));
+    const at::Tensor made =
+        space_.pictures(latents.to(device), space_.labels_of(numbers), /*gradients=*/false);
+    std::vector<at::Tensor> of_targets;
+    for (int64_t n = 0; n < targets_; ++n) {
+      const at::Tensor row = torch::full({count}, n, rows_.options());
+      of_targets.push_back(losses(made, row).cpu());
+    }
+    parts.push_back(torch::stack(of_targets));
+  }
+  const at::Tensor loss = torch::cat(parts, 1);
+  const auto [least, best] = loss.topk(options_.starts, 1, /*largest=*/false);
+  const at::Tensor chosen = best.flatten();
+  latents_ = space_.unfolded(space_.samples().index_select(0, chosen)).to(device);
+  labels_ = space_.labels_of(chosen.to(device));
+  last_loss_ = least.flatten().to(device);
+  first_ = torch::zeros_like(latents_);
+  second_ = torch::zeros_like(latents_);
+}
+
+Projector::Rate Projector::rate_now() const {
+  const double t = static_cast<double>(done_) / static_cast<double>(options_.steps);
+  const double down = std::min(1.0, (1 - t) / kRampDown);
+  const double smooth = 0.5 - 0.5 * std::cos(down * std::numbers::pi);
+  const double left = std::max(0.0, 1 - t / kNoiseEnd);
+  return {.lr = options_.lr * smooth * std::min(1.0, t / kRampUp),
+          .noise = kNoise * space_.deviation() * left * left};
+}
+
+at::Tensor Projector::noise_of_step() const {
+  const Stream stream(options_.seed, "project/noise", static_cast<uint64_t>(done_));
+  const at::IntArrayRef shape = latents_.sizes().slice(1);
+  return normal(stream, {0, 1, latents_.size(0)}, shape).to(latents_.device());
+}
+
+void Projector::for_groups(int64_t count, const std::function<void(int64_t, int64_t)>& work) const {
+  for (int64_t first = 0; first < count; first += options_.group)
+    work(first, std::min(options_.group, count - first));
+}
+
+Projector::Descent Projector::descent(const at::Tensor& noise, int64_t first, int64_t count) const {
+  const torch::AutoGradMode gradients(true);
+  const at::Tensor sought = latents_.detach().narrow(0, first, count).clone().requires_grad_();
+  const at::Tensor noisy = noise.defined() ? sought + noise.narrow(0, first, count) : sought;
+  const at::Tensor labels = labels_.defined() ? labels_.narrow(0, first, count) : labels_;
+  const at::Tensor loss =
+      losses(space_.pictures(noisy, labels, /*gradients=*/true), rows_.narrow(0, first, count));
+  const at::Tensor gradient = torch::autograd::grad({loss.sum()}, {sought})[0];
+  return {loss.detach(), gradient};
+}
+
+void Projector::step() {
+  if (done_ == static_cast<int64_t>(kAllStarts * static_cast<double>(options_.steps)))
+    keep_best_starts();
+  const Rate rate = rate_now();
+  const torch::NoGradGuard no_grad;
+  const at::Tensor noise = rate.noise > 0 ? rate.noise * noise_of_step() : at::Tensor();
+  std::vector<at::Tensor> loss, gradient;
+  for_groups(latents_.size(0), [&](int64_t first, int64_t count) {
+    Descent some = descent(noise, first, count);
+    loss.push_back(std::move(some.loss));
+    gradient.push_back(std::move(some.gradient));
+  });
+  last_loss_ = torch::cat(loss);
+  std::vector<at::Tensor> parameters = {latents_}, firsts = {first_}, seconds = {second_};
+  std::vector<at::Tensor> steps = {torch::full(
+      {}, static_cast<double>(done_), at::TensorOptions(latents_.device()).dtype(at::kFloat))};
+  adam_step_(parameters,
+             {torch::cat(gradient).contiguous()},
+             firsts,
+             seconds,
+             steps,
+             {.lr = rate.lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8});
+  if (is_frame()) {
+    const at::Tensor frame = latents().cpu().unsqueeze(0);
+    way_ = way_.defined() ? torch::cat({way_, frame}) : frame;
+  }
+  ++done_;
+}
+
+bool Projector::is_frame() const {
+  const int64_t every = (options_.steps + options_.frames - 1) / options_.frames;
+  return done_ % every == 0 || done_ + 1 == options_.steps;
+}
+
+at::Tensor Projector::best_rows() const {
+  const int64_t starts = latents_.size(0) / targets_;
+  const at::Tensor best = last_loss_.view({targets_, starts}).argmin(1);
+  return torch::arange(targets_, rows_.options()) * starts + best;
+}
+
+void Projector::keep_best_starts() {
+  const at::Tensor best = best_rows();
+  for (at::Tensor* tensor : {&latents_, &rows_, &last_loss_, &first_, &second_})
+    *tensor = tensor->index_select(0, best);
+  if (labels_.defined()) labels_ = labels_.index_select(0, best);
+}
+
+at::Tensor Projector::latents() const { return latents_.index_select(0, best_rows()); }
+
+at::Tensor Projector::labels() const {
+  return labels_.defined() ? labels_.index_select(0, best_rows()) : labels_;
+}
+
+at::Tensor Projector::pictures(const at::Tensor& latents) const {
+  const at::Tensor classes = labels();
+  std::vector<at::Tensor> parts;
+  for_groups(latents.size(0), [&](int64_t first, int64_t count) {
+    const at::Tensor some = latents.narrow(0, first, count).to(rows_.device());
+    const at::Tensor labels = classes.defined() ? classes.narrow(0, first, count) : classes;
+    parts.push_back(space_.pictures(some, labels, /*gradients=*/false));
+  });
+  return torch::cat(parts);
+}
+
+at::Tensor Projector::way() const { return way_; }
+
+NamedTensors Projector::state() const {
+  NamedTensors all = {{"latents", latents_},
+                      {"rows", rows_},
+                      {"loss", last_loss_},
+                      {"first_moment", first_},
+                      {"second_moment", second_},
+                      {"done", torch::tensor({done_}, at::kLong)}};
+  if (labels_.defined()) all.emplace_back("labels", labels_);
+  if (way_.defined()) all.emplace_back("way", way_);
+  return all;
+}
+
+void Projector::load_state(const std::map<std::string, at::Tensor>& state) {
+  const auto get = [&](const std::string& name, at::Tensor& tensor) {
+    if (const auto at = state.find(name); at != state.end()) tensor = at->second.to(rows_.device());
+  };
+  done_ = state.at("done").item<int64_t>();
+  get("latents", latents_);
+  get("loss", last_loss_);
+  get("first_moment", first_);
+  get("second_moment", second_);
+  get("labels", labels_);
+  get("rows", rows_);
+  if (const auto at = state.find("way"); at != state.end()) way_ = at->second;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace gantrain {
+
+// A network that looks at pictures: a TorchScript file that the user brings. Its forward() takes
+// pictures [N, 3, H, W], float32, 0..255, and perhaps the keywords of the published StyleGAN2-ADA
+// detectors: with `return_features` it returns features and without it class probabilities
+// (`no_output_bias`: without their bias), with `return_lpips` vectors whose squared distance is
+// LPIPS (`resize_images=False`: at the size given). A network with none of these keywords returns
+// features. Other parameters of forward() keep their defaults.
+class Detector {
+ public:
+  // Loads it to the device. Throws UserError(kInput) that names the file where this is no
+  // TorchScript or forward() takes no pictures.
+  Detector(const std::filesystem::path& file, at::Device device);
+  ~Detector();
+
+  const std::string& name() const { return name_; }      // of the file, without folders
+  const std::string& sha256() const { return sha256_; }  // of the file
+  bool has_probabilities() const;
+  bool has_lpips() const;
+  // Throw UserError(kInput) that names the file, what it does not give and the metric that needs
+  // it.
+  void require_probabilities() const;
+  void require_lpips() const;
+
+  // Take pictures [N, C, H, W] on any device, uint8 or float in 0..255, of 1 to 4 channels: one is
+  // repeated, and alpha is laid over white. All return float32 on the CPU and throw
+  // UserError(kInput) that names the file where the network fails, or returns another shape or what
+  // is not finite.
+
+  at::Tensor features(const at::Tensor& pictures);  // [N, F]
+  // [N, C], needs has_probabilities(). Rows that do not add up to 1, or hold a number below 0, are
+  // refused: they are logits.
+  at::Tensor probabilities(const at::Tensor& pictures);
+  at::Tensor lpips(const at::Tensor& pictures);  // [N, F], needs has_lpips()
+
+  // Returns lpips() where there is such a thing, else features(), on the network's device and with
+  // the graph that autograd needs to differentiate it with respect to the pictures.
+  at::Tensor differentiable(const at::Tensor& pictures);
+
+ private:
+  struct Impl;
+  at::Tensor run(const at::Tensor& pictures, const std::string& keyword, const char* what);
+  at::Tensor look(const at::Tensor& pictures, const std::string& keyword, const char* what);
+
+  std::string file_;
+  std::string name_;
+  std::string sha256_;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Returns pictures [N, 3, H, W], float32 in 0..255: one channel is repeated, alpha is laid over
+// white.
+at::Tensor to_rgb(const at::Tensor& pictures);
+
+}  // namespace gantrain

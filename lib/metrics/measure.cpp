@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "distributed/group.h"
+#include "metrics/detector.h"
+#include "metrics/diversity.h"
+#include "metrics/features.h"
+#include "metrics/inception_score.h"
+#include "metrics/kernel_distance.h"
+#include "metrics/metric.h"
+#include "metrics/ms_ssim.h"
+#include "metrics/neighbours.h"
+#include "metrics/path_length.h"
+#include "metrics/sliced_wasserstein.h"
+#include "util/error.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr int64_t kKeptBytes = int64_t{1} << 30;  // of pictures of each kind
+constexpr int64_t kMostRows = 200'000;            // features of reals that are kept one by one
+constexpr int64_t kSplits = 10;                   // of the inception score
+constexpr int64_t kPrNeighbours = 3;
+constexpr int64_t kDcNeighbours = 5;
+
+// Runs on rank 0 alone; all ranks get the value.
+double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
+  if (work.world() == 1) return run();
+  at::Tensor value = at::zeros({1}, at::kDouble);
+  work.group->on_rank_0([&] { value[0] = run(); }, [] {});
+  sum_over_ranks_(work, value);
+  return value.item<double>();
+}
+
+bool needs_rows(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name == "kid" || name == "pr" || name == "dc";
+  });
+}
+
+// Pictures of each kind that a metric cannot do without.
+int64_t least_pictures(const std::string& name) {
+  if (name == "swd" || name == "modes") return 1;
+  if (name == "pr") return kPrNeighbours + 1;
+  if (name == "dc") return kDcNeighbours + 1;
+  return name == "is" ? kSplits : 2;
+}
+
+// How many pictures of each kind there are.
+struct Counts {
+  int64_t fakes = 0;
+  int64_t reals = 0;  // for metrics of features
+};
+
+Counts counts_of(const MetricInput& input) {
+  Counts counts = {.fakes = std::min(input.images, input.fakes->size())};
+  if (input.reals == nullptr) return counts;
+  const int64_t all = input.reals->size();
+  const int64_t asked = input.real_images == 0 ? counts.fakes : input.real_images;
+  counts.reals = asked < 0 ? all : std::min(asked, all);
+  return counts;
+}
+
+bool are_enough(const std::string& name, const Counts& counts) {
+  const int64_t least = least_pictures(name);
+  return counts.fakes >= least && (!find_metric(name).needs_reals || counts.reals >= least);
+}
+
+// Throws UserError(kInput) unless there are enough pictures.
+void check_enough(const std::string& name, const Counts& counts) {
+  if (are_enough(name, counts)) return;
+  const bool compares = find_metric(name).needs_reals;
+  fail(Exit::kInput,
+       "{} needs {} pictures or more{}; there are {} fakes{}",
+       name,
+       least_pictures(name),
+       compares ? " of each kind" : "",
+       counts.fakes,
+       compares ? fmt::format(" and {} reals", counts.reals) : "");
+}
+
+// Shows the detector a picture. Throws UserError(kInput) that names its file where it cannot do
+// what the metric needs.
+void check_detector(const std::string& name, Detector& detector, const at::Tensor& picture) {
+  if (name == "is") {
+    detector.probabilities(picture);
+  } else if (name == "ppl") {
+    detector.lpips(picture);
+  } else {
+    detector.features(picture);
+  }
+}
+
+// All metrics of one set of fakes against one set of reals. What several of them need is computed
+// once.
+class Comparison {
+ public:
+  Comparison(const MetricInput& input,
+             Pictures* reals,
+             Pictures& fakes,
+             const Counts& counts,
+             const std::vector<std::string>& names)
+      : input_(input),
+        work_{&input.group, input.device, input.between},
+        reals_(reals),
+        fakes_(fakes),
+        counts_(counts),
+        rows_(needs_rows(names)) {
+    equal_ = reals == nullptr ? counts.fakes : std::min(counts.fakes, counts.reals);
+  }
+
+  // Returns the numbers of a metric. Throws UserError(kInput) where there are too few pictures.
+  Json compute(const std::string& name) {
+    if (name == "swd") return compute_swd();
+    if (name == "msssim") return {{"msssim", ms_ssim(fakes_, enough(name), work_)}};
+    if (name == "diversity") return compute_diversity();
+    if (name == "modes") return compute_modes();
+    if (name == "fid" || name == "fd") return {{name, compute_frechet(name)}};
+    if (name == "kid") return compute_kid();
+    if (name == "pr") return compute_pr();
+    if (name == "dc") return compute_dc();
+    if (name == "is") return compute_is();
+    if (name == "ppl") return compute_ppl();
+    throw std::logic_error("no metric is called " + name);
+  }
+
+  bool has_enough(const std::string& name) const { return are_enough(name, counts_); }
+
+  // How many pictures the metric looked at.
+  Json counts(const std::string& name) const {
+    const MetricRow& row = find_metric(name);
+    Json json = {{"fakes", counts_.fakes}};
+    if (row.needs_reals && row.needs_detector) json["reals"] = counts_.reals;
+    if (row.needs_reals && !row.needs_detector) json = {{"fakes", equal_}, {"reals", equal_}};
+    return json;
+  }
+
+ private:
+  // Returns the number of fakes. Throws UserError(kInput) unless there are enough pictures.
+  int64_t enough(const std::string& name) const {
+    check_enough(name, counts_);
+    return counts_.fakes;
+  }
+
+  Json compute_swd() {
+    enough("swd");
+    const std::vector<double> levels = swd({*reals_, fakes_}, equal_, input_.seed, work_);
+    const at::Tensor one = fakes_.get({0});
+    int64_t side = std::min(one.size(2), one.size(3));
+    Json results = {{"swd", levels.back()}};
+    for (size_t i = 0; i + 1 < levels.size(); ++i, side /= 2)
+      results["swd_" + std::to_string(side)] = levels[i];
+    return results;
+  }
+
+  Json compute_diversity() {
+    enough("diversity");
+    const double of_fakes = mean_distance(fakes_, equal_, work_);
+    const double of_reals = mean_distance(*reals_, equal_, work_);
+    return {{"diversity", of_fakes / std::max(of_reals, 1e-12)}};
+  }
+
+  Json compute_modes() {
+    const Modes modes = count_modes(*reals_, fakes_, enough("modes"), work_);
+    return {{"modes", modes.shown}, {"of", 10}, {"recognised", modes.recognised}};
+  }
+
+  double compute_frechet(const std::string& name) {
+    enough(name);
+    const FeatureSums& reals = features_of_reals(/*rows=*/false).sums;
+    const FeatureSums& fakes = features_of_fakes().sums;
+    return on_rank_0(work_, [&] {
+      return frechet_distance({fakes.mean(), fakes.covariance()},
+                              {reals.mean(), reals.covariance()});
+    });
+  }
+
+  Json compute_kid() {
+    enough("kid");
+    return {{"kid", kernel_inception_distance(rows(), {.seed = input_.seed}, work_)}};
+  }
+
+  Json compute_pr() {
+    enough("pr");
+    const PrecisionRecall pr = precision_recall(rows(), kPrNeighbours, work_);
+    return {{"precision", pr.precision}, {"recall", pr.recall}};
+  }
+
+  Json compute_dc() {
+    enough("dc");
+    const DensityCoverage dc = density_coverage(rows(), kDcNeighbours, work_);
+    return {{"density", dc.density}, {"coverage", dc.coverage}};
+  }
+
+  Json compute_is() {
+    const int64_t count = enough("is");
+    const at::Tensor p = compute_probabilities(fakes_, *input_.detector, count, work_);
+    const InceptionScore score = inception_score(p, kSplits);
+    return {{"is", score.mean}, {"is_std", score.deviation}};
+  }
+
+  Json compute_ppl() {
+    const int64_t count = enough("ppl");
+    const PathLengthOptions options = {.samples = count, .seed = input_.seed};
+    return {{"ppl", perceptual_path_length(*input_.made, *input_.detector, options, work_)}};
+  }
+
+  FeatureSets rows() { return {features_of_reals(/*rows=*/true).rows, features_of_fakes().rows}; }
+
+  // Features one by one are kept of so many reals only; more of them share one pass where they can.
+  const Features& features_of_reals(bool rows) {
+    const int64_t count = rows ? std::min(counts_.reals, kMostRows) : counts_.reals;
+    const bool one_pass = rows_ && counts_.reals <= kMostRows;
+    std::optional<Features>& features = rows || one_pass ? real_rows_ : real_sums_;
+    if (!features) {
+      const FeaturePlan plan = {"real pictures", count, rows || one_pass};
+      features = cached_features(*reals_, *input_.detector, plan, input_.cache, work_);
+    }
+    return *features;
+  }
+
+  const Features& features_of_fakes() {
+    if (!fakes_seen_) {
+      const FeaturePlan plan = {"generated pictures", counts_.fakes, rows_};
+      fakes_seen_ = compute_features(fakes_, *input_.detector, plan, work_);
+    }
+    return *fakes_seen_;
+  }
+
+  const MetricInput& input_;
+  SharedWork work_;
+  Pictures* reals_;
+  Pictures& fakes_;
+  Counts counts_;
+  int64_t equal_ = 0;  // pictures of each kind for metrics that take as many of both
+  bool rows_;          // some metric needs features one by one
+  std::optional<Features> real_sums_, real_rows_, fakes_seen_;
+};
+
+void check_shapes(Pictures& reals, Pictures& fakes) {
+  const at::Tensor real = reals.get({0}), fake = fakes.get({0});
+  if (real.sizes() == fake.sizes()) return;
+  fail(Exit::kInput,
+       "real pictures of {}x{} pixels and {} channels cannot be compared with fakes of {}x{} and "
+       "{}; give the fakes' size as --resolution",
+       real.size(3),
+       real.size(2),
+       real.size(1),
+       fake.size(3),
+       fake.size(2),
+       fake.size(1));
+}
+
+// Numbers of the first `count` pictures that have the label.
+std::vector<int64_t> with_label(Pictures& pictures, int64_t count, int64_t label) {
+  const std::vector<int64_t> all = Piece{.first = 0, .count = count}.numbers();
+  const std::vector<int64_t> labels = pictures.labels(all);
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == label) chosen.push_back(all[i]);
+  }
+  return chosen;
+}
+
+// Of what the results depend on.
+Json recipe_of(const MetricInput& input, const MetricRow& row, const Json& counts) {
+  Json recipe = counts;
+  const at::Tensor one = input.fakes->get({0});
+  recipe["resolution"] = Value<Size>::to_json({one.size(3), one.size(2)});
+  recipe["seed"] = input.seed;
+  recipe.update(input.fakes->recipe());
+  if (row.needs_reals) recipe.update(input.reals->recipe());
+  if (row.needs_detector) {
+    recipe["detector"] = input.detector->name();
+    recipe["detector_sha256"] = input.detector->sha256();
+  }
+  return recipe;
+}
+
+class Measurement {
+ public:
+  Measurement(const std::vector<std::string>& names, const MetricInput& input)
+      : names_(names), input_(input), fakes_(*input.fakes, kKeptBytes), counts_(counts_of(input)) {
+    if (input.reals == nullptr) return;
+    reals_.emplace(*input.reals, kKeptBytes);
+    check_shapes(*input.reals, *input.fakes);
+  }
+
+  std::vector<MetricResult> run() {
+    Comparison whole(input_, reals(), fakes_, counts_, names_);
+    std::vector<MetricResult> all;
+    for (const std::string& name : names_) {
+      const double start = monotonic_seconds();
+      MetricResult result;
+      result.metric = name;
+      result.results = whole.compute(name);
+      result.recipe = recipe_of(input_, find_metric(name), whole.counts(name));
+      result.seconds = monotonic_seconds() - start;
+      all.push_back(std::move(result));
+    }
+    if (input_.per_class) add_classes(all);
+    return all;
+  }
+
+ private:
+  Pictures* reals() { return reals_ ? &*reals_ : nullptr; }
+
+  void add_classes(std::vector<MetricResult>& all) {
+    const std::vector<std::string> classes = fakes_.class_names();
+    for (size_t label = 0; label < classes.size(); ++label)
+      add_class(all, static_cast<int64_t>(label), classes[label]);
+  }
+
+  // Adds the numbers of one class, where there are enough pictures of it.
+  void add_class(std::vector<MetricResult>& all, int64_t label, const std::string& name) {
+    const std::string own = fmt::format("class {}", label);
+    SomePictures fakes(fakes_, with_label(fakes_, counts_.fakes, label), own);
+    std::optional<SomePictures> reals;
+    if (reals_) reals.emplace(*reals_, with_label(*reals_, counts_.reals, label), own);
+    if (fakes.size() == 0 || (reals && reals->size() == 0)) return;
+    const Counts counts = {fakes.size(), reals ? reals->size() : 0};
+    Comparison of_class(input_, reals ? &*reals : nullptr, fakes, counts, names_);
+    for (MetricResult& result : all) {
+      const bool of_whole = result.metric == "modes" || result.metric == "ppl";
+      if (of_whole || !of_class.has_enough(result.metric)) continue;
+      const double start = monotonic_seconds();
+      const Json numbers = of_class.compute(result.metric);
+      for (const auto& [key, value] : numbers.items()) result.results[key + "/" + name] = value;
+      result.seconds += monotonic_seconds() - start;
+    }
+  }
+
+  std::vector<std::string> names_;
+  const MetricInput& input_;
+  KeptPictures fakes_;
+  std::optional<KeptPictures> reals_;
+  Counts counts_;
+};
+
+}  // namespace
+
+void check_input(const std::vector<std::string>& names, const MetricInput& input) {
+  check_metrics(names,
+                {.reals = input.reals != nullptr,
+                 .detector = input.detector != nullptr,
+                 .generator = input.made != nullptr,
+                 .shapes = input.shapes});
+  for (const std::string& name : names) check_enough(name, counts_of(input));
+  at::Tensor picture;
+  for (const std::string& name : names) {
+    if (!find_metric(name).needs_detector) continue;
+    // One of the data, where there is some: a generator may not be ready yet.
+    if (!picture.defined()) picture = (input.reals ? input.reals : input.fakes)->get({0});
+    check_detector(name, *input.detector, picture);
+  }
+}
+
+std::vector<MetricResult> measure(const std::vector<std::string>& names, const MetricInput& input) {
+  if (names.empty()) return {};
+  check_input(names, input);
+  return Measurement(names, input).run();
+}
+
+Json to_json(const MetricResult& result) {
+  return {{"metric", result.metric},
+          {"results", result.results},
+          {"recipe", result.recipe},
+          {"total_time", result.seconds}};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+
+namespace gantrain {
+
+// The names of all metrics and what each needs; no torch, so that command lines and configurations
+// are checked before anything is loaded.
+
+// One row of the table of metrics.
+struct MetricRow {
+  const char* name;
+  const char* help;
+  // The number in MetricResult::results by which models are compared: --keep-best looks at it.
+  const char* key;
+  bool lower_is_better = false;
+  bool needs_reals = false;
+  bool needs_detector = false;   // features: --detector FILE
+  bool needs_generator = false;  // pictures alone do not do
+  bool needs_shapes = false;     // reals are synth:shapes
+};
+
+const std::vector<MetricRow>& metric_table();
+
+// Returns a row by name. Throws UserError(kUsage) with the nearest names.
+const MetricRow& find_metric(const std::string& name);
+
+// Returns the names in a list with commas between, each once, in the order given; "none" and ""
+// have none. Throws UserError(kUsage) that names `where` ("metrics.names", "--metrics") and the
+// nearest names.
+std::vector<std::string> parse_metrics(const std::string& where, const std::string& text);
+
+// What a measurement can start from.
+struct MetricGround {
+  bool reals = true;
+  bool detector = false;
+  bool generator = true;
+  bool shapes = false;  // the reals are synth:shapes
+};
+
+// Throws UserError(kUsage) that names the first metric which needs what is not there, and how to
+// give it.
+void check_metrics(const std::vector<std::string>& names, const MetricGround& ground);
+
+// Whether two results of one metric may be compared: they depend on the same detector, pictures,
+// numbers of pictures, filter and seed. `a` and `b` are the member "recipe" of two lines of
+// metric-NAME.jsonl; lines of older versions have none, and are comparable among themselves.
+bool same_recipe(const Json& a, const Json& b);
+
+}  // namespace gantrain

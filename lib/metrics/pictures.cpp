@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/pictures.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "core/picture_bytes.h"
+#include "core/tensors.h"
+#include "data/load_planes.h"
+#include "data/manifest.h"
+#include "gan/full_size.h"
+#include "util/error.h"
+#include "util/hash.h"
+
+namespace gantrain {
+
+namespace {
+
+// Of generated pictures in one batch: 64 of 128 x 128, 16 of 256 x 256.
+constexpr int64_t kPixelsAtOnce = 1 << 20;
+
+// For pictures 0 to size - 1 in turn the class that is furthest behind its share of them, the first
+// of several: with equal weights 0, 1, ..., classes - 1, 0, ...
+std::vector<int32_t> in_proportion(const std::vector<int64_t>& weights, int64_t size) {
+  const auto total =
+      static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
+  std::vector<double> due(weights.size(), 0);
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < size; ++i) {
+    for (size_t c = 0; c < weights.size(); ++c) due[c] += static_cast<double>(weights[c]) / total;
+    size_t chosen = 0;
+    for (size_t c = 1; c < weights.size(); ++c) {
+      // Rounding errors of sums must not decide between classes that are equally far behind.
+      if (due[c] > due[chosen] + 1e-9) chosen = c;
+    }
+    due[chosen] -= 1;
+    labels.push_back(static_cast<int32_t>(chosen));
+  }
+  return labels;
+}
+
+}  // namespace
+
+DatasetPictures::DatasetPictures(std::shared_ptr<const Dataset> dataset, const Options& options)
+    : dataset_(std::move(dataset)), options_(options) {
+  order_ = Stream(options.seed, "reals").permutation(dataset_->size());
+  if (!options.shuffled) std::iota(order_.begin(), order_.end(), int64_t{0});
+  if (options.classes.empty()) return;
+  const auto left_out = [&](int64_t index) {
+    return std::count(options.classes.begin(), options.classes.end(), dataset_->label(index)) == 0;
+  };
+  order_.erase(std::remove_if(order_.begin(), order_.end(), left_out), order_.end());
+  if (order_.empty())
+    fail(Exit::kInput, "{}: has no pictures of the classes asked for", options.data.path);
+}
+
+int64_t DatasetPictures::size() const {
+  return static_cast<int64_t>(order_.size()) * (options_.mirror ? 2 : 1);
+}
+
+int64_t DatasetPictures::index_of(int64_t number) const {
+  return order_[static_cast<size_t>(number) % order_.size()];
+}
+
+at::Tensor DatasetPictures::get(const std::vector<int64_t>& numbers) {
+  std::vector<WantedPicture> wanted;
+  for (const int64_t number : numbers)
+    wanted.push_back({index_of(number), number >= static_cast<int64_t>(order_.size())});
+  return load_planes(*dataset_, wanted);
+}
+
+std::vector<int64_t> DatasetPictures::labels(const std::vector<int64_t>& numbers) {
+  std::vector<int64_t> all;
+  if (dataset_->classes() == 0) return all;
+  for (const int64_t number : numbers) all.push_back(dataset_->label(index_of(number)));
+  return all;
+}
+
+std::vector<std::string> DatasetPictures::class_names() const {
+  std::vector<std::string> names;
+  for (int64_t label = 0; label < dataset_->classes(); ++label)
+    names.push_back(dataset_->class_name(label));
+  return names;
+}
+
+Json DatasetPictures::recipe() const {
+  const DataOptions& data = options_.data;
+  // The folder's own name: data that was moved is the same data.
+  const std::filesystem::path path = data.path;
+  Json recipe = {{"data", (path.has_filename() ? path : path.parent_path()).filename().string()},
+                 {"data_pictures", dataset_->size()},
+                 {"resolution", Value<Size>::to_json(data.resolution)},
+                 {"channels", dataset_->channels()},
+                 {"fit", Value<Fit>::to_json(data.fit)},
+                 {"filter", Value<Filter>::to_json(data.filter)},
+                 {"mirror", options_.mirror}};
+  if (!options_.classes.empty()) recipe["classes"] = options_.classes;
+  return recipe;
+}
+
+std::string DatasetPictures::identity(const StopCheck& stop) {
+  if (identity_.empty()) {
+    identity_ = fmt::format("{} {} order={} scaled_jpeg={}",
+                            data_digest(*dataset_, stop),
+                            recipe().dump(),
+                            options_.shuffled ? std::to_string(options_.seed) : "own",
+                            Value<ScaledJpeg>::to_json(options_.data.scaled_jpeg).dump());
+  }
+  return identity_;
+}
+
+GeneratedPictures::GeneratedPictures(Generator& generator, const Options& options)
+    : generator_(generator), options_(options) {
+  const int64_t classes = generator.classes();
+  if (classes == 0) return;
+  std::vector<int64_t> weights = options.class_weights;
+  if (weights.empty()) weights.assign(static_cast<size_t>(classes), 1);
+  TORCH_CHECK(static_cast<int64_t>(weights.size()) == classes, "one weight for each class");
+  labels_ = in_proportion(weights, options.size);
+}
+
+at::Tensor GeneratedPictures::get(const std::vector<int64_t>& numbers) {
+  const at::NoGradGuard no_grad;
+  if (at_once_ == 0) {
+    at_once_ = 1;
+    const at::Tensor one = get({0});
+    at_once_ = std::clamp<int64_t>(kPixelsAtOnce / (one.size(2) * one.size(3)), 4, 64);
+  }
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::vector<at::Tensor> all;
+  for (int64_t first = 0; first < count; first += at_once_) {
+    const auto from = numbers.begin() + first;
+    all.push_back(make({from, from + std::min(at_once_, count - first)}));
+  }
+  return at::cat(all);
+}
+
+at::Tensor GeneratedPictures::make(const std::vector<int64_t>& numbers) {
+  const Stream stream(options_.seed, options_.purpose);
+  std::vector<at::Tensor> z;
+  for (const int64_t number : numbers)
+    z.push_back(normal(stream, {number, 1, 1}, {generator_.z_dim()}));
+  const std::vector<int64_t> own = labels(numbers);
+  const at::Tensor label = own.empty() ? at::Tensor() : at::tensor(own, at::kLong);
+  SynthesisOptions how = options_.synthesis;
+  how.noise_seed += static_cast<uint64_t>(numbers[0]);  // other random noise in each batch
+  return full_size(generator_, to_bytes(generator_.images(at::cat(z), label, how)));
+}
+
+std::vector<int64_t> GeneratedPictures::labels(const std::vector<int64_t>& numbers) {
+  std::vector<int64_t> all;
+  if (labels_.empty()) return all;
+  for (const int64_t number : numbers) all.push_back(labels_[static_cast<size_t>(number)]);
+  return all;
+}
+
+std::vector<std::string> GeneratedPictures::class_names() const {
+  if (!options_.class_names.empty()) return options_.class_names;
+  std::vector<std::string> names;
+  for (int64_t label = 0; label < generator_.classes(); ++label)
+    names.push_back(std::to_string(label));
+  return names;
+}
+
+Json GeneratedPictures::recipe() const {
+  Json recipe = {{"fakes_seed", options_.seed}};
+  const SynthesisOptions& how = options_.synthesis;
+  if (how.trunc != 1) recipe["trunc"] = how.trunc;
+  if (how.trunc_cutoff) recipe["trunc_cutoff"] = *how.trunc_cutoff;
+  if (generator_.has_noise()) recipe["noise"] = Value<NoiseMode>::to_json(how.noise);
+  const std::vector<int64_t>& weights = options_.class_weights;
+  if (std::count(weights.begin(), weights.end(), 0) > 0) {
+    recipe["fake_classes"] = Json::array();
+    for (size_t label = 0; label < weights.size(); ++label) {
+      if (weights[label] > 0) recipe["fake_classes"].push_back(label);
+    }
+  }
+  return recipe;
+}
+
+at::Tensor TensorPictures::get(const std::vector<int64_t>& numbers) {
+  return pictures_.index_select(0, at::tensor(numbers, at::kLong).to(pictures_.device()));
+}
+
+at::Tensor SomePictures::get(const std::vector<int64_t>& numbers) {
+  std::vector<int64_t> of_all;
+  for (const int64_t number : numbers) of_all.push_back(numbers_[static_cast<size_t>(number)]);
+  return pictures_.get(of_all);
+}
+
+std::string SomePictures::identity(const StopCheck& stop) {
+  const std::string whole = pictures_.identity(stop);
+  return whole.empty() ? "" : whole + " " + name_;
+}
+
+at::Tensor KeptPictures::get(const std::vector<int64_t>& numbers) {
+  if (const auto kept = kept_.find(numbers); kept != kept_.end()) return kept->second;
+  const at::Tensor pictures = pictures_.get(numbers);
+  const auto bytes = static_cast<int64_t>(pictures.nbytes());
+  if (bytes <= left_) {
+    left_ -= bytes;
+    kept_[numbers] = pictures;
+  }
+  return pictures;
+}
+
+}  // namespace gantrain

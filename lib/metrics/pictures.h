@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/value.h"
+#include "data/dataset.h"
+#include "gan/synthesis_options.h"
+
+namespace gantrain {
+
+class Generator;
+
+// Pictures that can be asked for by number, the same on every rank and at every call: the data's,
+// or those that a generator makes of latents keyed by (seed, number).
+class Pictures {
+ public:
+  virtual ~Pictures() = default;
+  virtual int64_t size() const = 0;
+  // Returns the pictures of these numbers, each from 0 to size() - 1: uint8 [N, C, H, W] on the
+  // CPU.
+  virtual at::Tensor get(const std::vector<int64_t>& numbers) = 0;
+  // Returns the labels of the same pictures; empty without labels.
+  virtual std::vector<int64_t> labels(const std::vector<int64_t>& /*numbers*/) { return {}; }
+  // Returns the name of each class, by label; empty without labels.
+  virtual std::vector<std::string> class_names() const { return {}; }
+  // Returns what results depend on, for their recipe: {"filter": "lanczos", ...}.
+  virtual Json recipe() const { return Json::object(); }
+  // Returns what identifies the pictures for ever: a hash of their content. Statistics of them are
+  // kept under it; "" where nothing is to be kept. It may read all of the data at the first call:
+  // `stop` is then asked many times a second on the calling thread, and where it returns true,
+  // UserError(kStopped) is thrown.
+  virtual std::string identity(const StopCheck& /*stop*/ = {}) { return ""; }
+};
+
+// The pictures of a data set.
+class DatasetPictures final : public Pictures {
+ public:
+  struct Options {
+    DataOptions data;  // with which the data set was opened
+    // Whether picture k is the k-th of a fixed permutation of the data, keyed by this seed, so that
+    // the first thousand stand for all; else of the data's own order.
+    uint64_t seed = 0;
+    bool shuffled = true;
+    bool mirror = false;           // followed by all pictures again, flipped left to right
+    std::vector<int64_t> classes;  // pictures of these classes alone; empty: all
+  };
+  DatasetPictures(std::shared_ptr<const Dataset> dataset, const Options& options);
+
+  int64_t size() const override;
+  at::Tensor get(const std::vector<int64_t>& numbers) override;
+  std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override;
+  std::vector<std::string> class_names() const override;
+  Json recipe() const override;
+  std::string identity(const StopCheck& stop = {}) override;
+
+ private:
+  int64_t index_of(int64_t number) const;
+
+  std::shared_ptr<const Dataset> dataset_;
+  Options options_;
+  std::vector<int64_t> order_;
+  std::string identity_;
+};
+
+// Pictures that a generator makes: number k of z drawn by (seed, purpose, k).
+class GeneratedPictures final : public Pictures {
+ public:
+  struct Options {
+    int64_t size = 50'000;  // how many there are
+    uint64_t seed = 0;
+    std::string purpose = "metrics";  // of the stream of z
+    SynthesisOptions synthesis;
+    // Weight of each class, such as its number of real pictures: every beginning of the sequence
+    // of pictures has labels as nearly in this proportion as can be. Empty: all classes alike. A
+    // class of weight 0 is never drawn.
+    std::vector<int64_t> class_weights;
+    std::vector<std::string> class_names;  // empty: numbers
+  };
+  // Pictures of an early stage are enlarged to the generator's full size, each pixel to a square.
+  // `generator` is borrowed.
+  GeneratedPictures(Generator& generator, const Options& options);
+
+  int64_t size() const override { return options_.size; }
+  at::Tensor get(const std::vector<int64_t>& numbers) override;
+  std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override;
+  std::vector<std::string> class_names() const override;
+  Json recipe() const override;
+
+  Generator& generator() const { return generator_; }
+  const Options& options() const { return options_; }
+
+ private:
+  at::Tensor make(const std::vector<int64_t>& numbers);
+
+  Generator& generator_;
+  Options options_;
+  std::vector<int32_t> labels_;  // of every number; empty without labels
+  int64_t at_once_ = 0;          // pictures that fit memory together; 0: not known yet
+};
+
+// Pictures in memory: uint8 [N, C, H, W].
+class TensorPictures final : public Pictures {
+ public:
+  explicit TensorPictures(at::Tensor pictures) : pictures_(std::move(pictures)) {}
+
+  int64_t size() const override { return pictures_.size(0); }
+  at::Tensor get(const std::vector<int64_t>& numbers) override;
+
+ private:
+  at::Tensor pictures_;
+};
+
+// Some of other pictures, such as those of one class. `pictures` is borrowed.
+class SomePictures final : public Pictures {
+ public:
+  // `name` tells these from others of the same pictures: "class 3".
+  SomePictures(Pictures& pictures, std::vector<int64_t> numbers, std::string name)
+      : pictures_(pictures), numbers_(std::move(numbers)), name_(std::move(name)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  at::Tensor get(const std::vector<int64_t>& numbers) override;
+  Json recipe() const override { return pictures_.recipe(); }
+  std::string identity(const StopCheck& stop = {}) override;
+
+ private:
+  Pictures& pictures_;
+  std::vector<int64_t> numbers_;
+  std::string name_;
+};
+
+// The same pictures, kept in memory while they fit into `bytes`, so that several metrics and the
+// levels of one do not make or load them again. `pictures` is borrowed.
+class KeptPictures final : public Pictures {
+ public:
+  KeptPictures(Pictures& pictures, int64_t bytes) : pictures_(pictures), left_(bytes) {}
+
+  int64_t size() const override { return pictures_.size(); }
+  at::Tensor get(const std::vector<int64_t>& numbers) override;
+  std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override {
+    return pictures_.labels(numbers);
+  }
+  std::vector<std::string> class_names() const override { return pictures_.class_names(); }
+  Json recipe() const override { return pictures_.recipe(); }
+  std::string identity(const StopCheck& stop = {}) override { return pictures_.identity(stop); }
+
+ private:
+  Pictures& pictures_;
+  int64_t left_;                                     // bytes
+  std::map<std::vector<int64_t>, at::Tensor> kept_;  // by numbers
+};
+
+}  // namespace gantrain

@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What is carried to machines without this checkout:  scripts/package.sh wheel|deb|tree [options]
+#
+#   wheel   gantrain-VERSION-py3-none-manylinux_*.whl: the program; LibTorch comes with torch==2.11.0
+#   deb     gantrain_VERSION_amd64.deb: the program with LibTorch's CPU libraries
+#   tree    gantrain-VERSION-linux-x86_64.tar.gz: a folder that runs from anywhere
+#
+#   -o DIR        where to (build/packages)
+#   --build DIR   a build folder as it is; else a release build is made first
+#   --cuda        deb and tree: the GPU side and CUDA's libraries, too (3 GB more). A wheel has the GPU
+#                 side where it was built; CUDA's libraries come with torch.
+#
+# The last line on standard output is the package's path.
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+usage() { die 2 "usage: scripts/package.sh wheel|deb|tree [-o DIR] [--build DIR] [--cuda]"; }
+
+kind=${1:-}
+case $kind in wheel | deb | tree) shift ;; *) usage ;; esac
+out='' build='' cuda=''
+while (($#)); do
+  case $1 in
+    -o) out=${2:-} ;;
+    --build) build=${2:-} ;;
+    --cuda) cuda=1; shift; continue ;;
+    *) usage ;;
+  esac
+  [ -n "${2:-}" ] || usage
+  shift 2
+done
+
+need_packages patchelf binutils
+[ "$kind" != deb ] || need_packages dpkg-dev
+if [ -z "$build" ]; then
+  build=$GANTRAIN_ROOT/build
+  GANTRAIN_CUDA=${cuda:+ON} "$GANTRAIN_ROOT/scripts/build.sh" release gantrain_program >&2
+fi
+for file in gantrain libgantrain_trainer.so ${cuda:+libgantrain_cuda.so}; do
+  [ -e "$build/$file" ] || die 4 "$build has no $file: ${cuda:+GANTRAIN_CUDA=ON }scripts/build.sh release makes it"
+done
+version=$("$build/gantrain" --version)
+version=${version#gantrain }
+out=${out:-$build/packages}
+mkdir -p "$out" || die 8 "$out cannot be written"
+out=$(cd "$out" && pwd)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$GANTRAIN_ROOT" log -1 --format=%ct 2>/dev/null || echo 1767225600)}
+export SOURCE_DATE_EPOCH
+stage=$(mktemp -d "$out/.stage-XXXXXX") || die 8 "$out cannot be written"
+trap 'rm -rf "$stage"' EXIT
+umask 022
+chmod 755 "$stage"
+
+# What every Linux of that age has, and what comes with torch or stands in the tree already.
+readonly EVERYWHERE='^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+|torch.*|c10.*|gomp|caffe2.*|cu[a-z]+|cupti|nccl|nv[a-z]+|gantrain.*))(-[a-z0-9-]+)?\.so'
+
+# system_libraries FILE...: what these need of this machine beyond that: one path a line.
+system_libraries() {
+  LD_LIBRARY_PATH='' ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+    grep -Ev "$EVERYWHERE" | cut -d' ' -f2 || true
+}
+
+# bundle LIBRARIES LICENSES FILE...: copies them, each finding the others beside itself, with licences.
+bundle() {
+  local libraries=$1 licenses=$2 file package seen=' '
+  mkdir -p "$libraries" "$licenses"
+  while read -r file; do
+    install -m 644 "$file" "$libraries/"
+    # shellcheck disable=SC2016 # the loader replaces it
+    patchelf --set-rpath '$ORIGIN' "$libraries/${file##*/}"
+    package=$(dpkg-query -S "$(realpath "$file")" 2>/dev/null | head -n 1 | cut -d: -f1) || package=
+    if [ -n "$package" ] && [[ $seen != *" $package "* ]] && [ -e "/usr/share/doc/$package/copyright" ]; then
+      install -m 644 "/usr/share/doc/$package/copyright" "$licenses/$package.txt"
+      seen+="$package "
+    fi
+  done < <(system_libraries "${@:3}")
+}
+
+# oldest_glibc FOLDER: the version of the C library that the programs in it were linked for.
+oldest_glibc() {
+  find "$1" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec objdump -T {} + 2>/dev/null |
+    grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 | cut -d_ -f2
+}
+
+# place_program PREFIX: the program, our libraries and the scripts that bench calls.
+place_program() {
+  install -D -m 755 "$build/gantrain" "$1/bin/gantrain"
+  install -D -m 644 "$build/libgantrain_trainer.so" "$1/lib/libgantrain_trainer.so"
+  [ ! -e "$build/libgantrain_cuda.so" ] || install -D -m 644 "$build/libgantrain_cuda.so" "$1/lib/libgantrain_cuda.so"
+  strip --strip-unneeded "$1/bin/gantrain" "$1"/lib/*.so
+  place_peers "$1"
+}
+
+place_peers() {
+  local file
+  for file in "$GANTRAIN_ROOT"/scripts/peers/*.py; do
+    install -D -m 644 "$file" "$1/scripts/peers/${file##*/}"
+  done
+}
+
+make_wheel() {
+  local package=$stage/gantrain torch=\$ORIGIN/../../torch/lib part rpath
+  install -D -m 644 -t "$package" "$GANTRAIN_ROOT"/scripts/package/gantrain/*.py
+  place_program "$package"
+  bundle "$package/lib/gantrain" "$stage/licenses" "$build/gantrain" "$build/libgantrain_trainer.so"
+  install -m 644 "$GANTRAIN_ROOT/LICENSE" "$stage/licenses/LICENSE"
+  rpath=\$ORIGIN/gantrain:$torch
+  for part in cu13 cudnn nccl cusparselt nvshmem; do rpath+=:\$ORIGIN/../../nvidia/$part/lib; done
+  for part in "$package"/lib/*.so; do patchelf --set-rpath "$rpath" "$part"; done
+  # shellcheck disable=SC2016 # the loader replaces it
+  patchelf --set-rpath '$ORIGIN/../lib/gantrain' "$package/bin/gantrain"
+  "$build/gantrain" help --install "$stage"
+  python3 "$GANTRAIN_ROOT/scripts/package/make_wheel.py" \
+    "$stage" "$out" "$version" "$(oldest_glibc "$package")" "$GANTRAIN_ROOT/README.md"
+}
+
+# torch_licenses FOLDER: those of LibTorch and of what is inside it, from the wheel that it came from.
+torch_licenses() {
+  local wheel=$GANTRAIN_CACHE_DIR/wheels/torch-$TORCH_VERSION-cp311-cp311-manylinux_2_28_x86_64.whl
+  if [ -e "$wheel" ]; then
+    unpack "$wheel" "$1/libtorch" 2 'torch-*.dist-info/licenses/*'
+  else
+    say "the licences of LibTorch are not in the package: $wheel is not there"
+  fi
+}
+
+# place_tree PREFIX: what cmake --install places, less the symbols of our own programs.
+place_tree() {
+  cmake --install "$build" --component cpu --prefix "$1" >/dev/null
+  [ -z "$cuda" ] || cmake --install "$build" --component cuda --prefix "$1" >/dev/null
+  strip --strip-unneeded "$1/bin/gantrain" "$1"/lib/*.so
+  place_peers "$1"
+}
+
+make_tree() {
+  local name=gantrain-$version-linux-x86_64 tree part
+  tree=$stage/$name
+  place_tree "$tree"
+  bundle "$tree/lib/gantrain" "$tree/share/doc/gantrain" "$build/gantrain" "$build/libgantrain_trainer.so"
+  install -m 644 "$GANTRAIN_ROOT/LICENSE" "$GANTRAIN_ROOT/README.md" "$tree/share/doc/gantrain/"
+  torch_licenses "$tree/share/doc/gantrain"
+  # shellcheck disable=SC2016 # the loader replaces it
+  patchelf --set-rpath '$ORIGIN/../lib/gantrain' "$tree/bin/gantrain"
+  part=$out/.$name.part
+  tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
+    gzip -n -1 >"$part"
+  mv "$part" "$out/$name.tar.gz"
+  echo "$out/$name.tar.gz"
+}
+
+# debian_depends ROOT: what dpkg-shlibdeps says that the programs need of Debian.
+debian_depends() {
+  local work=$stage/shlibdeps
+  mkdir -p "$work/debian"
+  printf 'Source: gantrain\n\nPackage: gantrain\nArchitecture: amd64\n' >"$work/debian/control"
+  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info --warnings=0 "-l$1/usr/lib/gantrain/lib/gantrain" \
+    -e"$1/usr/lib/gantrain/bin/gantrain" -e"$1/usr/lib/gantrain/lib/libgantrain_trainer.so" 2>/dev/null) |
+    sed -n 's/^shlibs:Depends=//p'
+}
+
+make_deb() {
+  local root=$stage/root depends file=$out/gantrain_${version}_amd64.deb page
+  place_tree "$root/usr/lib/gantrain"
+  mkdir -p "$root/usr/bin" "$root/usr/share/zsh" "$root/usr/share/doc/gantrain" "$root/DEBIAN"
+  ln -s ../lib/gantrain/bin/gantrain "$root/usr/bin/gantrain"
+  rm -rf "$root/usr/lib/gantrain/share"
+  "$build/gantrain" help --install "$root/usr"
+  mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
+  for page in "$root"/usr/share/man/man1/*.1; do gzip -n -9 "$page"; done
+  { echo "Licence of gantrain:"; cat "$GANTRAIN_ROOT/LICENSE"; } >"$root/usr/share/doc/gantrain/copyright"
+  torch_licenses "$root/usr/share/doc/gantrain"
+  depends=$(debian_depends "$root")
+  [ -n "$depends" ] || die 1 "dpkg-shlibdeps found no package that the programs need"
+  cat >"$root/DEBIAN/control" <<END
+Package: gantrain
+Version: $version
+Architecture: amd64
+Section: science
+Priority: optional
+Maintainer: gantrain authors <gantrain@invalid>
+Installed-Size: $(du -ks "$root/usr" | cut -f1)
+Depends: $depends
+Description: trains GANs on one to many devices
+ One program that starts one process per device, trains, survives what clusters
+ do to jobs, and leaves pictures, curves and weights. LibTorch is inside${cuda:+ with CUDA}.
+END
+  find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+  dpkg-deb --root-owner-group -Zzstd -z3 --build "$root" "$stage/package.deb" >/dev/null
+  mv "$stage/package.deb" "$file"
+  echo "$file"
+}
+
+"make_$kind"

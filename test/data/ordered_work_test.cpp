@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/ordered_work.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace gantrain {
+namespace {
+
+using Made = std::function<int64_t(int64_t)>;
+using Taken = std::function<void(int64_t, int64_t&&)>;
+
+TEST_CASE("ResultsAreTakenInOrder") {
+  for (const int64_t threads : {1, 3, 8}) {
+    std::vector<int64_t> taken;
+    const Made make = [](int64_t piece) {
+      if (piece % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return piece * piece;
+    };
+    const Taken take = [&](int64_t piece, int64_t&& result) {
+      CHECK(result == piece * piece);
+      taken.push_back(piece);
+    };
+    CHECK(work_in_order<int64_t>({.count = 500, .threads = threads}, make, take, {}));
+    REQUIRE(taken.size() == 500);
+    for (int64_t i = 0; i < 500; ++i) CHECK(taken[static_cast<size_t>(i)] == i);
+  }
+}
+
+TEST_CASE("ThreadsRunAheadByABoundedNumberOfPieces") {
+  const WorkSize size = {.count = 300, .threads = 4};
+  std::atomic<int64_t> made = 0;
+  int64_t most = 0;
+  const Made make = [&](int64_t piece) {
+    made += 1;
+    return piece;
+  };
+  const Taken take = [&](int64_t piece, int64_t&&) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    most = std::max(most, made - piece);
+  };
+  work_in_order<int64_t>(size, make, take, {});
+  CHECK(made == 300);
+  CHECK(most <= static_cast<int64_t>(slots(size)));
+}
+
+TEST_CASE("ErrorsOfBothSidesAreRethrown") {
+  const Made fails = [](int64_t piece) {
+    if (piece == 20) throw std::runtime_error("made");
+    return piece;
+  };
+  const Made works = [](int64_t piece) { return piece; };
+  const Taken takes = [](int64_t, int64_t&&) {};
+  const Taken refuses = [](int64_t piece, int64_t&&) {
+    if (piece == 20) throw std::runtime_error("taken");
+  };
+  const WorkSize size = {.count = 100, .threads = 4};
+  CHECK_THROWS_WITH(work_in_order<int64_t>(size, fails, takes, {}), "made");
+  CHECK_THROWS_WITH(work_in_order<int64_t>(size, works, refuses, {}), "taken");
+}
+
+TEST_CASE("AStopEndsTheWork") {
+  std::atomic<int64_t> made = 0;
+  const Made make = [&](int64_t piece) {
+    made += 1;
+    return piece;
+  };
+  const WorkSize size = {.count = 1000000, .threads = 2};
+  CHECK_FALSE(work_in_order<int64_t>(
+      size, make, [](int64_t, int64_t&&) {}, [] { return true; }));
+  CHECK(made < 1000000);
+}
+
+TEST_CASE("NoWorkIsDoneAtOnce") {
+  CHECK(work_in_order<int64_t>(
+      {.count = 0, .threads = 2}, [](int64_t i) { return i; }, [](int64_t, int64_t&&) {}, {}));
+}
+
+}  // namespace
+}  // namespace gantrain

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explore/projection.h"
+
+#include <signal.h>
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+
+#include "core/npz.h"
+#include "draw/latents.h"
+#include "draw/toy_generator.h"
+#include "explore/projection_folder.h"
+#include "report/grid.h"
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+
+namespace gantrain {
+namespace {
+
+// Pictures a.png and b.png of a generator, and a request for both.
+ProjectRequest request_in(const TemporaryFolder& folder, ToyGenerator& generator) {
+  set_log({.console = Level::kError});
+  const at::Tensor made = generator.images(latents_of_seeds({11, 12}, 4), {}, {});
+  ProjectRequest request;
+  request.how.model = "model.safetensors";
+  for (int64_t i = 0; i < 2; ++i) {
+    request.images.push_back((folder / (i == 0 ? "a.png" : "b.png")).string());
+    write_file(request.images.back(), encode_png(to_image(made[i])));
+  }
+  request.steps = 100;
+  request.starts = 2;
+  request.outdir = (folder / "out").string();
+  return request;
+}
+
+Json project(ToyGenerator& generator, const ProjectRequest& request) {
+  const ClassTable none;
+  return project_pictures({generator, none}, request);
+}
+
+int code_of(ToyGenerator& generator, const ProjectRequest& request, const std::string& named) {
+  try {
+    project(generator, request);
+  } catch (const UserError& e) {
+    INFO(e.what());
+    CHECK(std::string(e.what()).find(named) != std::string::npos);
+    return static_cast<int>(e.code());
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("AProjectionLeavesLatentsThatDrawItsPicture") {
+  const TemporaryFolder folder;
+  ToyGenerator generator;
+  ProjectRequest request = request_in(folder, generator);
+  const bool of_layers = GENERATE(false, true);
+  if (of_layers) request.space = ProjectionSpace::kWPlus;
+  request.clip = (folder / "way.webp").string();
+  const Json result = project(generator, request);
+  CHECK(result["space"] == (of_layers ? "w+" : "w"));
+  REQUIRE(result["pictures"].size() == 2);
+  const std::filesystem::path out = folder / "out";
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = i == 0 ? "a" : "b";
+    CHECK(result["pictures"][i]["image"] == request.images[i]);
+    CHECK(result["pictures"][i]["psnr"].get<double>() > 30);
+    const at::Tensor w = load_npz(out / (name + ".npz"), "w");
+    REQUIRE(w.sizes() == at::IntArrayRef({1, 3, 4}));
+    CHECK(w[0][0].equal(w[0][2]) != of_layers);
+    const Image drawn = to_image(generator.synthesize(w, {})[0]);
+    const std::string made = read_file(out / (name + "-projected.png"));
+    CHECK(decode_image(made, name).pixels == drawn.pixels);
+    CHECK(decode_image(read_file(out / (name + "-target.png")), name).pixels ==
+          decode_image(read_file(request.images[i]), name).pixels);
+  }
+  CHECK(read_file(request.clip).substr(0, 4) == "RIFF");
+}
+
+TEST_CASE("AModelWithoutWIsProjectedIntoZ") {
+  const TemporaryFolder folder;
+  ToyGenerator generator({.num_ws = 0});
+  const ProjectRequest request = request_in(folder, generator);
+  CHECK(project(generator, request)["space"] == "z");
+  CHECK(load_npz(folder / "out/a.npz", "z").sizes() == at::IntArrayRef({1, 4}));
+}
+
+TEST_CASE("ASignalSavesAndTheSameRequestGoesOnWithTheSameBits") {
+  const TemporaryFolder folder;
+  ToyGenerator generator;
+  ProjectRequest request = request_in(folder, generator);
+  request.outdir = (folder / "whole").string();
+  project(generator, request);
+  request.outdir = (folder / "stopped").string();
+  // The signal arrives while the loss of the seventh step is computed.
+  int64_t calls = 0;
+  const ClassTable none;
+  ProjectionTools tools{generator, none};
+  tools.further = [&](const at::Tensor&) -> FurtherLoss {
+    return [&](const at::Tensor& pictures, const at::Tensor&) {
+      if (pictures.requires_grad() && ++calls == 7) raise(SIGINT);
+      return torch::zeros({pictures.size(0)});
+    };
+  };
+  try {
+    project_pictures(tools, request);
+    FAIL("it was not stopped");
+  } catch (const UserError& e) {
+    CHECK(e.code() == Exit::kInterrupted);
+    CHECK(std::string(e.what()).find("7 of 100") != std::string::npos);
+  }
+  CHECK(!std::filesystem::exists(folder / "stopped/a.npz"));
+  project(generator, request);
+  CHECK(read_file(folder / "stopped/a.npz") == read_file(folder / "whole/a.npz"));
+  CHECK(read_file(folder / "stopped/b-projected.png") ==
+        read_file(folder / "whole/b-projected.png"));
+}
+
+TEST_CASE("AFolderOfAnotherProjectionIsRefusedWithWhatDiffers") {
+  const TemporaryFolder folder;
+  ToyGenerator generator;
+  ProjectRequest request = request_in(folder, generator);
+  request.steps = 5;
+  project(generator, request);
+  CHECK(code_of(generator, request, "") == 0);  // done already: the same files again
+  ProjectRequest longer = request;
+  longer.steps = 6;
+  CHECK(code_of(generator, longer, "steps was 5, is 6") == 2);
+  ProjectRequest other = request;
+  other.images.pop_back();
+  CHECK(code_of(generator, other, "project-state.safetensors") == 2);
+  const std::filesystem::path state = folder / "out/project-state.safetensors";
+  const std::string whole = read_file(state);
+  std::string damaged = whole;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  write_file(state, damaged);
+  CHECK(code_of(generator, request, "damaged") == 3);
+  write_file(state, whole.substr(0, 100));
+  CHECK(code_of(generator, request, state.string()) == 3);
+}
+
+TEST_CASE("WhatAModelHasNotIsRefusedBeforeAnythingIsWritten") {
+  const TemporaryFolder folder;
+  ToyGenerator plain({.num_ws = 0});
+  ProjectRequest request = request_in(folder, plain);
+  request.space = ProjectionSpace::kWPlus;
+  CHECK(code_of(plain, request, "--space w+") == 2);
+  request.space = ProjectionSpace::kAuto;
+  request.how.classes = "1";
+  CHECK(code_of(plain, request, "--class 1") == 2);
+  request.how.classes = "";
+  request.images.push_back((folder / "none.png").string());
+  CHECK(code_of(plain, request, "none.png") == 3);
+  CHECK(!std::filesystem::exists(request.outdir));
+}
+
+}  // namespace gantrain

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explore/projector.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "draw/latents.h"
+#include "draw/toy_generator.h"
+
+namespace gantrain {
+namespace {
+
+constexpr ProjectorOptions kFast = {
+    .steps = 200, .lr = 0.1, .starts = 2, .tried = 50, .seed = 1, .frames = 10};
+
+// Pictures of two seeds and what is found of them.
+struct Problem {
+  explicit Problem(ProjectionSpace kind, ToyAbilities abilities = {})
+      : generator(std::move(abilities)),
+        space(generator, {}, kind, labels()),
+        targets(generator.images(latents_of_seeds({11, 12}, 4), two_labels(), {})) {}
+
+  std::vector<int64_t> labels() const {
+    return generator.classes() > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{};
+  }
+  at::Tensor two_labels() const {
+    return generator.classes() > 0 ? torch::tensor({0, 1}) : at::Tensor();
+  }
+  Projector projector(const ProjectorOptions& options = kFast) const {
+    return {space, targets, options};
+  }
+
+  ToyGenerator generator;
+  LatentSpace space;
+  at::Tensor targets;
+};
+
+void run(Projector& projector) {
+  while (!projector.finished()) projector.step();
+}
+
+std::map<std::string, at::Tensor> copied(const NamedTensors& state) {
+  std::map<std::string, at::Tensor> copies;
+  for (const auto& [name, tensor] : state) copies[name] = tensor.clone();
+  return copies;
+}
+
+}  // namespace
+
+TEST_CASE("APictureOfTheGeneratorIsFoundAgainInEverySpace") {
+  const auto kind = GENERATE(ProjectionSpace::kZ, ProjectionSpace::kW, ProjectionSpace::kWPlus);
+  const Problem problem(kind);
+  ProjectorOptions options = kFast;
+  options.steps = 500;
+  Projector projector = problem.projector(options);
+  projector.begin();
+  const double before =
+      (projector.pictures(projector.latents()) - problem.targets).square().mean().item<double>();
+  run(projector);
+  const at::Tensor found = projector.pictures(projector.latents());
+  const double after = (found - problem.targets).square().mean().item<double>();
+  CHECK(after < 1e-4);
+  CHECK(after < before / 100);
+}
+
+TEST_CASE("AStateGoesOnWithTheSameBits") {
+  const Problem problem(ProjectionSpace::kW);
+  Projector whole = problem.projector();
+  whole.begin();
+  const int64_t stop_at = GENERATE(1, 49, 50, 51, 150);
+  std::map<std::string, at::Tensor> state;
+  while (!whole.finished()) {
+    if (whole.steps_done() == stop_at) state = copied(whole.state());
+    whole.step();
+  }
+  Projector resumed = problem.projector();
+  resumed.load_state(state);
+  CHECK(resumed.steps_done() == stop_at);
+  run(resumed);
+  CHECK(resumed.latents().equal(whole.latents()));
+  CHECK(resumed.way().equal(whole.way()));
+}
+
+TEST_CASE("WhatIsFoundDoesNotDependOnTheGroups") {
+  const Problem problem(ProjectionSpace::kWPlus);
+  ProjectorOptions options = kFast;
+  options.steps = 40;
+  std::vector<at::Tensor> found, ways;
+  for (const int64_t group : {0, 1, 3}) {
+    options.group = group;
+    Projector projector = problem.projector(options);
+    int64_t largest = 0;
+    projector.add_loss([&](const at::Tensor& pictures, const at::Tensor& rows) {
+      if (pictures.requires_grad()) largest = std::max(largest, pictures.size(0));
+      return torch::zeros_like(rows, at::kFloat);
+    });
+    projector.begin();
+    for (int i = 0; i < 12; ++i) projector.step();
+    CHECK(largest == (group == 0 ? 4 : group));  // two targets from two starts each
+    found.push_back(projector.pictures(projector.latents()));
+    ways.push_back(projector.way());
+  }
+  for (const size_t i : {1, 2}) {
+    CHECK(found[i].allclose(found[0], 1e-3, 1e-3));
+    CHECK(ways[i].allclose(ways[0], 1e-3, 1e-3));
+  }
+}
+
+TEST_CASE("TheWayEndsAtTheResult") {
+  const Problem problem(ProjectionSpace::kWPlus);
+  Projector projector = problem.projector();
+  CHECK(!projector.way().defined());
+  projector.begin();
+  run(projector);
+  REQUIRE(projector.way().dim() == 4);
+  CHECK(projector.way().size(0) == 11);
+  CHECK(projector.way()[10].equal(projector.latents()));
+}
+
+TEST_CASE("InZTheClassIsFoundToo") {
+  const Problem problem(ProjectionSpace::kZ, {.num_ws = 0, .classes = 2});
+  ProjectorOptions options = kFast;
+  options.starts = 8;
+  Projector projector = problem.projector(options);
+  projector.begin();
+  run(projector);
+  REQUIRE(projector.labels().defined());
+  CHECK(projector.labels().sizes() == at::IntArrayRef({2}));
+  const at::Tensor found = projector.pictures(projector.latents());
+  CHECK((found - problem.targets).square().mean().item<double>() < 1e-4);
+}
+
+TEST_CASE("AFurtherLossCounts") {
+  const Problem problem(ProjectionSpace::kW);
+  Projector plain = problem.projector(), pulled = problem.projector();
+  // It draws all pictures towards black.
+  pulled.add_loss([](const at::Tensor& pictures, const at::Tensor&) {
+    return (pictures + 1).square().mean({1, 2, 3}) * 10;
+  });
+  plain.begin();
+  pulled.begin();
+  run(plain);
+  run(pulled);
+  const auto brightness = [](Projector& projector) {
+    return projector.pictures(projector.latents()).mean().item<double>();
+  };
+  CHECK(brightness(pulled) < brightness(plain) - 0.1);
+}
+
+}  // namespace gantrain

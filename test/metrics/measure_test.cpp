@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// All metrics together: of any number of ranks, of classes, with statistics that are kept.
+#include <torch/torch.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "data/dataset.h"
+#include "distributed/group.h"
+#include "metrics/detector.h"
+#include "metrics/diversity.h"
+#include "metrics/metric.h"
+#include "metrics/toy_detector.h"
+#include "spawn_ranks.h"
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+DataOptions shapes(int64_t side, int64_t size) {
+  DataOptions options;
+  options.resolution = {.width = side, .height = side};
+  options.synth_size = size;
+  return options;
+}
+
+DatasetPictures shape_pictures(int64_t side, int64_t size, uint64_t seed) {
+  const DataOptions options = shapes(side, size);
+  return {open_dataset(options),
+          DatasetPictures::Options{.data = options, .seed = seed, .classes = {}}};
+}
+
+const std::vector<std::string>& all_of_pictures() {
+  static const std::vector<std::string> names = {
+      "swd", "msssim", "diversity", "modes", "fid", "kid", "pr", "dc", "is", "fd"};
+  return names;
+}
+
+// A detector and two sets of shapes that are not quite alike.
+struct Bench {
+  TemporaryFolder folder;
+  DatasetPictures reals = shape_pictures(32, 400, 1);
+  DatasetPictures fakes = shape_pictures(32, 300, 2);
+  std::shared_ptr<Group> alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
+  std::unique_ptr<Detector> detector;
+
+  Bench() {
+    save_detector(folder / "toy.pt");
+    detector = std::make_unique<Detector>(folder / "toy.pt", at::kCPU);
+  }
+  MetricInput input() {
+    MetricInput all = {.group = *alone};
+    all.reals = &reals;
+    all.fakes = &fakes;
+    all.detector = detector.get();
+    all.shapes = true;
+    all.images = 130;
+    all.real_images = 290;
+    return all;
+  }
+};
+
+double difference(const Json& a, const Json& b) {
+  const double x = a.get<double>(), y = b.get<double>();
+  return std::abs(x - y) / std::max(std::abs(x), 1e-3);
+}
+
+TEST_CASE("AnyNumberOfRanksMeasuresTheSame") {
+  const int64_t world = GENERATE(2, 3);
+  CHECK(failed_ranks(world, [](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 60);
+          Bench bench;
+          MetricInput input = bench.input();
+          input.per_class = true;
+          const std::vector<MetricResult> one = measure(all_of_pictures(), input);
+          MetricInput shared = {.group = *group};
+          shared.reals = input.reals;
+          shared.fakes = input.fakes;
+          shared.detector = input.detector;
+          shared.shapes = true;
+          shared.images = input.images;
+          shared.real_images = input.real_images;
+          shared.per_class = true;
+          int64_t calls = 0;
+          shared.between = [&](const MetricProgress&) {
+            ++calls;
+            group->barrier();  // hangs unless all ranks call it equally often
+          };
+          const std::vector<MetricResult> many = measure(all_of_pictures(), shared);
+          int wrong = calls > 10 ? 0 : 1;
+          for (size_t i = 0; i < one.size(); ++i) {
+            if (one[i].recipe != many[i].recipe) wrong = 1;
+            if (one[i].results.size() != many[i].results.size()) wrong = 1;
+            for (const auto& [name, value] : one[i].results.items()) {
+              if (difference(value, many[i].results[name]) <= 1e-6) continue;
+              fmt::print("{} {} {}\n", name, value.dump(), many[i].results[name].dump());
+              wrong = 1;
+            }
+          }
+          return wrong;
+        }) == 0);
+}
+
+TEST_CASE("EveryMetricSaysWhatItDependsOn") {
+  Bench bench;
+  const std::vector<MetricResult> results = measure(all_of_pictures(), bench.input());
+  REQUIRE(results.size() == all_of_pictures().size());
+  for (const MetricResult& result : results) {
+    CAPTURE(result.metric);
+    const MetricRow& row = find_metric(result.metric);
+    CHECK(result.results.contains(row.key));
+    CHECK(result.recipe["fakes"] == 130);
+    CHECK(result.recipe["resolution"].dump() != "null");
+    if (row.needs_reals) CHECK(result.recipe["filter"] == "lanczos");
+    CHECK(result.recipe.contains("detector_sha256") == row.needs_detector);
+    if (row.needs_detector && row.needs_reals) CHECK(result.recipe["reals"] == 290);
+    CHECK(same_recipe(result.recipe, result.recipe));
+  }
+  MetricInput fewer = bench.input();
+  fewer.images = 129;
+  CHECK_FALSE(same_recipe(results[0].recipe, measure({"swd"}, fewer)[0].recipe));
+  CHECK(to_json(results[4])["metric"] == "fid");
+}
+
+TEST_CASE("ASetMeasuredAgainstItselfIsPerfect") {
+  Bench bench;
+  MetricInput input = bench.input();
+  input.fakes = &bench.reals;
+  input.images = 400;
+  input.real_images = -1;
+  const std::vector<MetricResult> results =
+      measure({"fid", "pr", "dc", "diversity", "modes"}, input);
+  CHECK(results[0].results["fid"].get<double>() < 1e-9);
+  CHECK(results[1].results["precision"] == 1);
+  CHECK(results[1].results["recall"] == 1);
+  CHECK(results[2].results["coverage"] == 1);
+  CHECK(results[3].results["diversity"].get<double>() == Approx(1));
+  CHECK(results[4].results["modes"] == 10);
+}
+
+TEST_CASE("ClassesAreMeasuredByThemselves") {
+  Bench bench;
+  MetricInput input = bench.input();
+  input.images = 300;
+  input.per_class = true;
+  const Json results = measure({"fid", "swd"}, input)[0].results;
+  CHECK(results.size() == 11);
+  CHECK(results.contains("fid"));
+  CHECK(results.contains("fid/" + bench.reals.class_names()[3]));
+}
+
+TEST_CASE("StatisticsOfRealsAreKeptAndReadAgain") {
+  Bench bench;
+  MetricInput input = bench.input();
+  input.cache = bench.folder / "cache";
+  const auto fid = [&] { return measure({"fid", "kid"}, input); };
+  const std::vector<MetricResult> first = fid();
+  const auto files = [&] {
+    std::vector<fs::path> all;
+    for (const auto& entry : fs::directory_iterator(input.cache)) all.push_back(entry.path());
+    return all;
+  };
+  REQUIRE(files().size() == 1);
+  const fs::path kept = files()[0];
+  const std::string content = read_file(kept);
+  CHECK(fid()[0].results == first[0].results);
+  CHECK(fid()[1].results == first[1].results);
+  CHECK(read_file(kept) == content);
+
+  SECTION("what was kept is what is used") {
+    // Statistics of other pictures under the same name would give another distance.
+    MetricInput other = input;
+    other.cache = bench.folder / "other";
+    DatasetPictures fewer = shape_pictures(32, 350, 9);
+    other.reals = &fewer;
+    CHECK(measure({"fid"}, other)[0].results != first[0].results);
+  }
+  SECTION("a broken file is replaced") {
+    write_file(kept, content.substr(0, content.size() / 3));
+    CHECK(fid()[0].results == first[0].results);
+    CHECK(read_file(kept) == content);
+  }
+  SECTION("other pictures, detectors and numbers have files of their own") {
+    input.real_images = 280;
+    fid();
+    CHECK(files().size() == 2);
+    save_detector(bench.folder / "plain.pt", "def forward(self, x):\n    return x.mean([2, 3])\n");
+    Detector plain(bench.folder / "plain.pt", at::kCPU);
+    input.detector = &plain;
+    fid();
+    CHECK(files().size() == 3);
+    DatasetPictures others = shape_pictures(32, 500, 1);
+    input.reals = &others;
+    fid();
+    CHECK(files().size() == 4);
+  }
+  SECTION("a folder that cannot be written to costs a warning alone") {
+    write_file(bench.folder / "file", "");
+    input.cache = bench.folder / "file" / "below";
+    CHECK(fid()[0].results == first[0].results);
+  }
+}
+
+TEST_CASE("TooFewOrOtherPicturesAreRefused") {
+  Bench bench;
+  MetricInput input = bench.input();
+  input.images = 3;
+  CHECK_THROWS_WITH(measure({"pr"}, input), Catch::Contains("pr needs 4 pictures"));
+  CHECK_THROWS_WITH(measure({"is"}, input), Catch::Contains("is needs 10 pictures"));
+  int64_t pieces = 0;
+  input.between = [&](const MetricProgress&) { ++pieces; };
+  CHECK_THROWS_WITH(measure({"swd", "fid", "is"}, input), Catch::Contains("is needs 10 pictures"));
+  CHECK(pieces == 0);  // it is said before any work
+  DatasetPictures small = shape_pictures(16, 100, 1);
+  input.reals = &small;
+  CHECK_THROWS_WITH(measure({"swd"}, input), Catch::Contains("16x16") && Catch::Contains("32x32"));
+  input.detector = nullptr;
+  CHECK_THROWS_WITH(measure({"fid"}, input), Catch::Contains("--detector"));
+  CHECK_THROWS_WITH(measure({"ppl"}, bench.input()), Catch::Contains("generator"));
+  CHECK_THROWS_WITH(parse_metrics("--metrics", "fid,kdi"), Catch::Contains("did you mean kid"));
+}
+
+TEST_CASE("WhatADetectorCannotDoIsSaidBeforeAnyWork") {
+  Bench bench;
+  save_detector(bench.folder / "plain.pt", "def forward(self, x):\n    return x.mean([2, 3])\n");
+  Detector plain(bench.folder / "plain.pt", at::kCPU);
+  MetricInput input = bench.input();
+  input.detector = &plain;
+  int64_t pieces = 0;
+  input.between = [&](const MetricProgress&) { ++pieces; };
+  CHECK_THROWS_WITH(measure({"swd", "fid", "is"}, input),
+                    Catch::Contains("plain.pt") && Catch::Contains("probabilities"));
+  CHECK(pieces == 0);
+  CHECK_NOTHROW(check_input({"swd", "fid"}, input));
+}
+
+TEST_CASE("RealShapesAreSortedIntoTheirClasses") {
+  const int64_t side = GENERATE(16, 32, 64);
+  CAPTURE(side);
+  DatasetPictures bank = shape_pictures(side, 4000, 1), fakes = shape_pictures(side, 9000, 2);
+  const int64_t count = 500;
+  const at::Tensor classes = classify_shapes(bank, fakes, count, {});
+  const Piece all = {.first = 0, .count = count};
+  const at::Tensor labels = at::tensor(fakes.labels(all.numbers()), at::kLong);
+  CHECK(classes.eq(labels).to(at::kDouble).mean().item<double>() >= 0.95);
+}
+
+TEST_CASE("ModesThatAreMissingAreNotCounted") {
+  const DataOptions options = shapes(32, 4000);
+  DatasetPictures reals = shape_pictures(32, 4000, 1);
+  DatasetPictures seven(
+      open_dataset(options),
+      DatasetPictures::Options{.data = options, .seed = 2, .classes = {0, 1, 2, 4, 5, 8, 9}});
+  CHECK(count_modes(reals, seven, 700, {}).shown == 7);
+  TensorPictures noise(torch::randint(0, 256, {200, 3, 32, 32}, at::kByte));
+  CHECK(count_modes(reals, noise, 200, {}).recognised < 0.05);
+  TensorPictures grey(torch::full({20, 3, 32, 32}, 127, at::kByte));
+  CHECK(count_modes(reals, grey, 20, {}).recognised == 0);
+  TensorPictures same(reals.get({5}).repeat({200, 1, 1, 1}));
+  CHECK(count_modes(reals, same, 200, {}).shown == 1);
+}
+
+TEST_CASE("DiversityOfOnePictureIsZero") {
+  DatasetPictures reals = shape_pictures(64, 500, 1), others = shape_pictures(64, 500, 2);
+  TensorPictures same(reals.get({5}).repeat({100, 1, 1, 1}));
+  CHECK(mean_distance(same, 100, {}) == Approx(0).margin(1e-9));
+  CHECK(mean_distance(others, 300, {}) / mean_distance(reals, 300, {}) == Approx(1).epsilon(0.05));
+}
+
+}  // namespace
+}  // namespace gantrain
