@@ -136,6 +136,12 @@ void write_pids(const fs::path& run_folder, const RankPids& ranks) {
   write_file(errors_of(run_folder) / pids_name(ranks.pids.begin()->first), content.dump(2) + "\n");
 }
 
+std::string pids_text(const fs::path& run_folder, int64_t first_rank) {
+  std::error_code error;
+  const fs::path file = errors_of(run_folder) / pids_name(first_rank);
+  return fs::is_regular_file(file, error) ? read_file(file) : "";
+}
+
 void remove_pids(const fs::path& run_folder, int64_t first_rank) {
   std::error_code error;
   fs::remove(errors_of(run_folder) / pids_name(first_rank), error);

@@ -58,6 +58,9 @@ struct RankPids {
 // 1230}. Throws UserError(kDisk).
 void write_pids(const std::filesystem::path& run_folder, const RankPids& ranks);
 
+// The text of that file, "" if there is none.
+std::string pids_text(const std::filesystem::path& run_folder, int64_t first_rank);
+
 // Removes that file after the ranks have ended, and errors/ if nothing is left in it.
 void remove_pids(const std::filesystem::path& run_folder, int64_t first_rank);
 

@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr double kDyingSeconds = 300;  // for what a killed process still writes to a slow disk
+
 // The rank that names this process's files: a worker's own, or the first one of the node. With rank
 // 0 they are log.txt, STATUS and errors/pids.json.
 int64_t naming_rank(const World& world) {
@@ -37,6 +39,21 @@ int64_t naming_rank(const World& world) {
 std::optional<UniqueFd> lock_if_free(const fs::path& folder) {
   UniqueFd lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return lock;
+}
+
+// The lock of the folder of a run that died. What is left of its ranks holds it until the last of
+// their threads has ended, and a thread that writes to a slow disk takes its time. Nothing where
+// another run has begun meanwhile, which errors/pids.json tells.
+std::optional<UniqueFd> lock_after_death(const fs::path& folder) {
+  const std::string dead = pids_text(folder, 0);
+  const double give_up = monotonic_seconds() + kDyingSeconds;
+  std::optional<UniqueFd> lock;
+  while (!(lock = lock_if_free(folder)) && monotonic_seconds() < give_up) {
+    if (pids_text(folder, 0) != dead) break;
+    ::usleep(20'000);
+  }
+  if (pids_text(folder, 0) != dead) return std::nullopt;
   return lock;
 }
 
@@ -149,11 +166,10 @@ bool already_done(const Config& config) {
 void record_end(const AttemptEnd& end, const CommandPlace& place) {
   const std::vector<std::string> lines = lines_of(end);
   const fs::path folder = folder_of(end, place);
-  // The folder of a launcher that died may be another session's by now. One that begins meanwhile
-  // waits for the lock.
+  // A session that begins meanwhile waits for the lock.
   std::optional<UniqueFd> lock;
   const bool speaks_for_dead = end.died && naming_rank(end.world) == 0 && !folder.empty();
-  if (speaks_for_dead && !(lock = lock_if_free(folder))) return;
+  if (speaks_for_dead && !(lock = lock_after_death(folder))) return;
   const bool failed = end.code != 0 && !is_stop_code(end.code);
   const std::vector<Json> files = error_files_of(end, folder, place);
   std::vector<std::function<void()>> work;

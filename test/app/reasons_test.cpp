@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a run ended is on disk, also where nobody reads standard error.
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <thread>
 
 #include "app/tiny.h"
+#include "launch/unique_fd.h"
 #include "reserved_port.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -48,6 +52,19 @@ int run_in_shell(const TemporaryFolder& folder,
 }
 
 nlohmann::json json_of(const fs::path& path) { return nlohmann::json::parse(read_file(path)); }
+
+// Another reference to a file that a process has open, with the locks on it; an empty one if there
+// is none.
+UniqueFd file_of(pid_t process, const fs::path& path) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", process))) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path(), error) != path) continue;
+    const int number = std::stoi(entry.path().filename());
+    return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0)));
+  }
+  return UniqueFd();
+}
 
 void check_error_file(const fs::path& path, int64_t pid) {
   const nlohmann::json message = json_of(path).at("message");
@@ -202,6 +219,28 @@ TEST_CASE("ALauncherThatIsKilledLeavesItsReasonToo") {
   const std::string log = read_file(folder / "run/log.txt");
   CHECK(holds(log, "error   the launcher ("));
   CHECK(holds(log, "\nnext    "));
+}
+
+TEST_CASE("ALauncherThatIsKilledLeavesItsReasonWhenItsRanksEndSlowly") {
+  const TemporaryFolder folder;
+  Command launcher(tiny("--run-dir run --kimg 500 --nproc 2 --set train.tick=0.1"),
+                   {.folder = folder.path()});
+  REQUIRE(launcher.wait_for("speed  "));
+  // A second reference to rank 0's own lock, as a thread of rank 0 has it that the kernel cannot
+  // end before the disk has answered.
+  const UniqueFd lock = file_of(pids_of(folder / "run").at("0").get<pid_t>(), folder / "run/.lock");
+  if (!lock) {
+    WARN("skipped: no file of another process can be had here (pidfd_getfd)");
+    return;
+  }
+  launcher.signal(SIGKILL);
+  CHECK(launcher.wait().code == 128 + SIGKILL);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  CHECK(text_in(folder / "run/STATUS") == "running\n");
+  ::flock(lock.get(), LOCK_UN);
+  CHECK(eventually(
+      [&] { return starts_with(text_in(folder / "run/STATUS"), "failed with exit code 137: "); },
+      60));
 }
 
 TEST_CASE("TheStackOfACrashIsOnDisk") {
