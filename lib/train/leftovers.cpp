@@ -55,7 +55,7 @@ int64_t set_aside_of(const fs::path& file, int64_t images) {
 int64_t remove_temporary_files(const fs::path& folder) {
   int64_t removed = 0;
   std::error_code error;
-  for (const fs::path& where : {folder, folder / "samples"}) {
+  for (const fs::path& where : {folder, folder / "samples", folder / "errors"}) {
     for (const fs::path& file : files_in(where)) {
       if (is_temporary(file.filename())) removed += fs::remove(file, error) ? 1 : 0;
     }

@@ -9,8 +9,8 @@ namespace gantrain {
 // What killed sessions leave in a run folder, and what becomes of it when the next one begins. Both
 // want the folder's lock to be held.
 
-// Removes the temporary files of writers that were killed (util/file.h, AtomicFile) from the folder
-// and its samples. Returns how many.
+// Removes the temporary files of writers that were killed (util/file.h, AtomicFile) from the
+// folder, its samples and its errors. Returns how many.
 int64_t remove_temporary_files(const std::filesystem::path& folder);
 
 // Moves the rows of stats.jsonl and metric-*.jsonl that tell of more than `images` images seen to

@@ -12,6 +12,7 @@
 #include "distributed/shared_text.h"
 #include "train/classes.h"
 #include "train/kimg_text.h"
+#include "train/leftovers.h"
 #include "train/mixed_precision.h"
 #include "train/run_folder.h"
 #include "util/error.h"
@@ -142,6 +143,7 @@ void open_run_folder(const TrainSetup& setup,
       start.folder = make_numbered_folder(options.out, name);
     }
     make_writable_folder(start.folder / "samples");
+    remove_temporary_files(start.folder);  // before other nodes write here
     const int64_t aside = set_aside(start.folder, start.counters.images_seen);
     if (aside > 0) {
       warn("{}: {} later states and models renamed superseded-*", start.folder.string(), aside);

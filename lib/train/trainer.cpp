@@ -86,7 +86,6 @@ Trainer::Trainer(const TrainSetup& setup)
   start.counters = counters_;
   if (metrics_->detector() != nullptr) start.more["detector"] = metrics_->describe_detector();
   if (!writes()) return;
-  remove_temporary_files(folder_);
   set_rows_aside(folder_, counters_.images_seen);
   reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
   write_start(setup, config_, start, *step_, data_);

@@ -18,13 +18,15 @@ std::string row(const std::string& kimg) {
 
 TEST_CASE("TemporaryFilesOfKilledWritersAreRemovedAndNothingElse") {
   const TemporaryFolder run;
-  std::filesystem::create_directories(run / "samples");
-  for (const char* name : {"state-000001.pt.tmp4711", "samples/fakes000001.png.tmp1"})
+  for (const char* folder : {"samples", "errors"})
+    std::filesystem::create_directories(run / folder);
+  for (const char* name :
+       {"state-000001.pt.tmp4711", "samples/fakes000001.png.tmp1", "errors/pids-rank2.json.tmp7"})
     write_file(run / name, "x");
   for (const char* name :
        {"state-000001.pt", "notes.tmp", "a.tmp12b", ".tmp5", "samples/fakes000001.png"})
     write_file(run / name, "x");
-  CHECK(remove_temporary_files(run.path()) == 2);
+  CHECK(remove_temporary_files(run.path()) == 3);
   for (const char* name :
        {"state-000001.pt", "notes.tmp", "a.tmp12b", ".tmp5", "samples/fakes000001.png"})
     CHECK(std::filesystem::exists(run / name));
