@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "color_flag.h"
 #include "config/value.h"
 #include "launch/environment.h"
 #include "util/error.h"
@@ -17,11 +18,14 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
       {"train", "train a GAN on one to many devices (the verb may be left out)", train_verb},
       {"generate", "pictures from a trained generator", generate_verb},
+      {"export", "a folder for Python: weights, one PyTorch file, model card", export_verb},
       {"import", "a model file of foreign weights (network pickles)", import_verb},
+      {"inspect", "what is in a file or a run; --diff A B: what differs", inspect_file_verb},
       {"interpolate", "an animation from seed to seed: WebP, MP4 or frames", interpolate_verb},
       {"metrics", "FID and others of a model, of pictures or of features", metrics_verb},
       {"nn", "the real pictures nearest to generated ones: is it copying?", nn_verb},
       {"project", "the latents whose pictures are nearest to given pictures", project_verb},
+      {"report", "the page of a run; of several runs one that compares them", report_verb},
       {"slurm", "a batch script that trains, saves, requeues and resumes", slurm_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"data",
@@ -63,6 +67,8 @@ namespace {
 bool parse_known(CLI::App& app,
                  std::vector<std::string> arguments,
                  std::vector<std::string>& unknown) {
+  std::string color;  // taken already where it was given
+  app.add_option("--color", color, kColorHelp)->type_name("WHEN");
   if (arguments == std::vector<std::string>{kDescribeFlag})
     throw FlagsDescribed{{app.get_name(), app.get_description(), describe_flags(app)}};
   app.allow_extras();

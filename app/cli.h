@@ -22,11 +22,14 @@ struct Verb {
 
 int train_verb(const std::vector<std::string>& arguments);
 int generate_verb(const std::vector<std::string>& arguments);
+int export_verb(const std::vector<std::string>& arguments);
 int import_verb(const std::vector<std::string>& arguments);
 int metrics_verb(const std::vector<std::string>& arguments);
+int inspect_file_verb(const std::vector<std::string>& arguments);
 int interpolate_verb(const std::vector<std::string>& arguments);
 int nn_verb(const std::vector<std::string>& arguments);
 int project_verb(const std::vector<std::string>& arguments);
+int report_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
 int slurm_verb(const std::vector<std::string>& arguments);
 int data_verb(const std::vector<std::string>& arguments);

@@ -2,97 +2,30 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <cmath>
 
 #include "core/cpu_memory.h"
 #include "data/options.h"
 #include "dtype_table.h"
 #include "launch/options.h"
+#include "prober.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/checkpoint_writer.h"
 #include "train/cpu_precision.h"
 #include "train/mixed_precision.h"
+#include "train/model_options.h"
 #include "train/options.h"
 #include "train/stage_plan.h"
 #include "train/training_step.h"
 #include "trainer_verbs.h"
+#include "util/grouped.h"
 #include "util/log.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace {
-
-// Times iterations of each stage, and notes what blocks compute in.
-class Prober {
- public:
-  explicit Prober(TrainingStep& step, int64_t channels) : step_(step), channels_(channels) {}
-
-  // Images per second of one rank in the long run, at the stage that the step is in.
-  double images_per_second(const Size& resolution);
-  const std::vector<Computed>& computed() const { return computed_; }
-
- private:
-  struct Iterations {
-    int64_t first;
-    int64_t count;
-  };
-  // Iterations of one round of all phases, those with the same phases together.
-  std::vector<Iterations> kinds() const;
-  double seconds_of(int64_t iteration, const at::Tensor& pictures);
-
-  TrainingStep& step_;
-  int64_t channels_;
-  std::vector<Computed> computed_;  // of all stages
-};
-
-std::vector<Prober::Iterations> Prober::kinds() const {
-  const std::vector<Phase>& phases = step_.recipe().phases();
-  int64_t round = 1;
-  for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
-  std::map<std::vector<bool>, Iterations> of;
-  for (int64_t i = 0; i < round; ++i) {
-    std::vector<bool> due;
-    for (const Phase& phase : phases) due.push_back(phase.is_due(i));
-    ++of.try_emplace(due, Iterations{i, 0}).first->second.count;
-  }
-  std::vector<Iterations> all;
-  for (const auto& [due, iterations] : of) all.push_back(iterations);
-  return all;
-}
-
-double Prober::seconds_of(int64_t iteration, const at::Tensor& pictures) {
-  const double start = monotonic_seconds();
-  step_.run({pictures, {}, iteration, 0});
-  return monotonic_seconds() - start;
-}
-
-double Prober::images_per_second(const Size& resolution) {
-  const int64_t images = step_.plan().batch;
-  const at::Tensor parameter = step_.players().front().parameters.front().second;
-  const at::Tensor pictures = torch::zeros({images, channels_, resolution.height, resolution.width},
-                                           parameter.options().requires_grad(false));
-  double seconds = 0;
-  int64_t count = 0;
-  for (const Iterations& kind : kinds()) {
-    step_.note_computed_into(&computed_);
-    double once = seconds_of(kind.first, pictures);  // this one warms up, ...
-    step_.note_computed_into(nullptr);
-    constexpr double kLong = 2, kEnough = 0.25;
-    if (once < kLong) {  // ... which a long one hardly feels
-      const auto more = static_cast<int64_t>(std::clamp(kEnough / once, 1.0, 50.0));
-      once = 0;
-      for (int64_t i = 0; i < more; ++i)
-        once += seconds_of(kind.first, pictures) / static_cast<double>(more);
-    }
-    seconds += once * static_cast<double>(kind.count);
-    count += kind.count;
-  }
-  return static_cast<double>(images * count) / seconds;
-}
 
 // Images of an iteration that is timed: large pictures are slow enough to be timed by few.
 int64_t probed_batch(int64_t micro_batch, const Size& resolution) {
@@ -120,35 +53,57 @@ void probe_precision(Json& all,
   if (!decided.warning.empty()) warn("{}", decided.warning);
 }
 
-// Adds "images_per_second" and "seconds" of the whole run, and of each stage of networks that grow.
+// What is known of a run, or of one of its stages, whose images take so long each.
+Json times_of(const Spread& each, double images) {
+  const Spread all = each.scaled(images);
+  return {{"images_per_second", 1 / each.middle},
+          {"images_per_second_range", {1 / each.high, 1 / each.low}},
+          {"seconds", all.middle},
+          {"seconds_range", {all.low, all.high}}};
+}
+
+// Adds the times of the whole run, and of each stage of networks that grow.
 void probe_stages(
     Json& all, const Config& config, TrainingStep& step, int64_t world, Prober& prober) {
   const auto train = config.read<TrainOptions>("train.");
   const auto end = static_cast<double>(train.kimg.images);
   const Schedule& schedule = step.recipe().schedule();
   if (schedule.empty()) {
-    const double speed = prober.images_per_second(config.read<DataOptions>("data.").resolution);
-    all["images_per_second"] = speed;
-    all["seconds"] = end / speed;
+    all.update(times_of(prober.seconds_per_image(config.read<DataOptions>("data.").resolution,
+                                                 plan_batch(train, world).micro_batch),
+                        end));
     return;
   }
-  double seconds = 0;
+  Spread seconds;
   int64_t number = 0;
   all["stages"] = Json::array();
   for (const auto& [stage, plan, count, iterations] : plan_stages(train, schedule, world)) {
     if (count == 0) break;
     step.enter(number++, probed_batch(plan.micro_batch, square_of(stage.resolution)));
-    const double speed = prober.images_per_second(square_of(stage.resolution));
+    const Spread each = prober.seconds_per_image(square_of(stage.resolution), plan.micro_batch);
     const auto images = static_cast<double>(count);
-    seconds += images / speed;
-    all["stages"].push_back({{"resolution", stage.resolution},
-                             {"fading", stage.fading},
-                             {"kimg", images / 1e3},
-                             {"images_per_second", speed},
-                             {"seconds", images / speed}});
+    seconds = seconds.plus(each.scaled(images));
+    Json row = {{"resolution", stage.resolution}, {"fading", stage.fading}, {"kimg", images / 1e3}};
+    row.update(times_of(each, images));
+    all["stages"].push_back(row);
   }
-  all["images_per_second"] = end / seconds;
-  all["seconds"] = seconds;
+  all.update(times_of(seconds.scaled(1 / std::max(end, 1.0)), end));
+}
+
+// The bytes of what a step keeps between iterations: weights, averages, the optimizers' moments.
+int64_t lasting_bytes(const TrainingStep& step) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : named(step.state()))
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+// What a rank and all of them need at a time.
+Json describe_memory(int64_t lasting, int64_t working, int64_t world) {
+  return {{"rank_bytes", lasting + working},
+          {"lasting_bytes", lasting},
+          {"working_bytes", working},
+          {"all_bytes", world * (lasting + working)}};
 }
 
 // The configuration of a step that is timed: one rank, and no more images than that takes.
@@ -184,11 +139,17 @@ Json describe_player(const Player& player) {
 Json describe_disk(const Config& config, const TrainingStep& step) {
   const CheckpointWriter::Save save{
       {}, {}, state_archive(named(step.state()), Counters{}, config), model_file(step, Counters{})};
+  const auto options = config.read<SaveOptions>("save.");
   const DiskNeed need = disk_need(bytes_of(save),
-                                  config.read<SaveOptions>("save."),
+                                  options,
                                   config.read<TrainOptions>("train.").kimg.images,
-                                  0);
-  return {{"bytes", need.bytes()}, {"text", to_text(need)}};
+                                  0,
+                                  models_kept(config.read<ModelOptions>("save."), options));
+  return {{"bytes", need.bytes()},
+          {"bytes_at_end", need.bytes_left()},
+          {"state_bytes", need.each.state},
+          {"model_bytes", need.each.model},
+          {"text", to_text(need)}};
 }
 
 void print_networks(const Json& all) {
@@ -210,22 +171,47 @@ void print_networks(const Json& all) {
   std::fflush(stdout);  // what follows takes a while
 }
 
+// "41.2" or "40.1 to 42.3", and likewise the time.
+std::string speed_text(const Json& times) {
+  const std::string low = grouped(times["images_per_second_range"][0].get<double>());
+  const std::string high = grouped(times["images_per_second_range"][1].get<double>());
+  return low == high ? low : low + " to " + high;
+}
+
+std::string time_text(const Json& times) {
+  const Json& range = times["seconds_range"];
+  return duration_text({range[0].get<double>(), 0, range[1].get<double>()});
+}
+
 void print_times(const Json& all) {
   if (all.contains("stages")) {
-    fmt::print("pixels  alpha      kimg  images/s  time\n");
+    fmt::print("pixels  alpha      kimg  images/s        time\n");
     for (const Json& stage : all["stages"]) {
-      fmt::print("{:>6}  {:<6}  {:>7}  {:>8.1f}  {}\n",
+      fmt::print("{:>6}  {:<6}  {:>7}  {:<14}  {}\n",
                  stage["resolution"].dump(),
                  stage["fading"].get<bool>() ? "0 to 1" : "1",
                  number(stage["kimg"].get<double>()),
-                 stage["images_per_second"].get<double>(),
-                 short_duration(stage["seconds"].get<double>()));
+                 speed_text(stage),
+                 time_text(stage));
     }
   }
-  fmt::print("on this machine's CPU, one rank: {:.1f} images/s, {} for {} kimg\n",
-             all["images_per_second"].get<double>(),
-             short_duration(all["seconds"].get<double>()),
+  fmt::print("on this machine's CPU, one rank: {} images/s, {} for {} kimg\n",
+             speed_text(all),
+             time_text(all),
              all["kimg"].dump());
+}
+
+void print_memory(const Json& memory, int64_t world) {
+  const auto megabytes = [&](const char* key) {
+    return grouped(std::ceil(memory[key].get<double>() / 1e6));
+  };
+  if (memory["working_bytes"] == 0) return;  // too little to be counted
+  fmt::print(
+      "memory of tensors, measured here: {} MB a rank, {} MB of them for gradients and activations",
+      megabytes("rank_bytes"),
+      megabytes("working_bytes"));
+  if (world > 1) fmt::print("; {} MB of all {} ranks", megabytes("all_bytes"), world);
+  fmt::print("\n");
 }
 
 }  // namespace
@@ -264,6 +250,7 @@ int describe(const DescribeRequest& request) {
   probe_precision(all, config, probe.read<PrecisionOptions>("precision."), step, world);
   Prober prober(step, channels);
   probe_stages(all, config, step, world, prober);
+  all["memory"] = describe_memory(lasting_bytes(step), prober.working_bytes(), world);
   all["compute"] = dtype_table(
       step.recipe().players(), prober.computed(), config.read<PrecisionOptions>("precision.").mode);
   if (json) {
@@ -274,6 +261,7 @@ int describe(const DescribeRequest& request) {
     print_products(all);
     fmt::print("\n");
     print_times(all);
+    print_memory(all["memory"], world);
   }
   return 0;
 }

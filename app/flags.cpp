@@ -48,6 +48,7 @@ const std::vector<Flag>& flag_table() {
       {"Results", "--keep-last", "save.keep_last", false},
       {"Results", "--keep-every", "save.keep_every", false},
       {"Results", "--keep-best", "save.keep_best", false},
+      {"Results", "--keep-models", "save.keep_models", false},
       {"Results", "--metrics", "metrics.names", false},
       {"Results", "--metrics-every", "metrics.every", false},
       {"Results", "--detector", "metrics.detector", false},
@@ -70,6 +71,7 @@ std::vector<std::string> training_flag_names() {
                                     "--stopped-code",
                                     "--dry-run",
                                     "--json",
+                                    "--color",
                                     "--quiet",
                                     "--verbose",
                                     "--help"};

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "flags.h"
+#include "own_values.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -259,6 +260,8 @@ class Translator {
   // Takes the word after the flag, if that is one of these.
   bool join_switch(const std::string& name, const std::vector<std::string>& values);
   void take_own(const std::string& word, const std::string& name);
+  // Takes the flag if its value has another name here.
+  bool take_metrics(const std::string& name, const std::string& value);
   void take(const Habit& habit, Given given);
 
   const std::vector<std::string>& words_;
@@ -276,10 +279,31 @@ bool Translator::join_switch(const std::string& name, const std::vector<std::str
   return true;
 }
 
+bool Translator::take_metrics(const std::string& name, const std::string& value) {
+  const std::string own = own_metrics(value);
+  if (own == value) return false;
+  out_.arguments.push_back(name + "=" + own);
+  out_.lines.push_back(
+      fmt::format("taken   {0} {1} for {0} {2}; --set metrics.images=50000 takes as many pictures",
+                  name,
+                  value,
+                  own));
+  return true;
+}
+
 // A flag of this program. A switch takes its value behind an equals sign alone, by CLI11.
 void Translator::take_own(const std::string& word, const std::string& name) {
   static const std::vector<std::string> yes_no = {
       "yes", "no", "on", "off", "true", "false", "1", "0"};
+  const bool apart = word == name && at_ + 1 < words_.size();  // the value follows, if there is one
+  const std::string value = word != name ? word.substr(name.size() + 1)
+                            : apart      ? words_[at_ + 1]
+                                         : "";
+  if (name == "--resume") check_no_pickle(name, value);
+  if (name == "--metrics" && take_metrics(name, value)) {
+    at_ += apart ? 1 : 0;
+    return;
+  }
   if (word == "--amp" && join_switch(word, {"auto", "fp16", "bf16", "off"})) return;
   if (word == "--dry-run" && join_switch(word, {"full", "short"})) return;
   for (const Flag& flag : flag_table()) {
@@ -287,7 +311,7 @@ void Translator::take_own(const std::string& word, const std::string& name) {
       return;
   }
   out_.arguments.push_back(word);
-  if (at_ + 1 >= words_.size() || word != name) return;
+  if (!apart) return;
   if (name == "--cond") out_.arguments.push_back(respelled(kOnOff, words_[++at_]));
   if (name == "--device") out_.arguments.push_back(respelled(kDevices, words_[++at_]));
 }

@@ -5,8 +5,10 @@
 
 #include <csignal>
 #include <new>
+#include <utility>
 
 #include "cli.h"
+#include "color_flag.h"
 #include "config/config.h"
 #include "error_files.h"
 #include "launch/early_stop.h"
@@ -83,9 +85,10 @@ bool asks_for_training(const std::vector<std::string>& arguments) {
   return !arguments.empty() && (arguments[0] == "train" || starts_with(arguments[0], "-"));
 }
 
-int guarded(const std::vector<std::string>& arguments) {
+int guarded(std::vector<std::string> arguments) {
   try {
     check_text(arguments);
+    take_color(arguments);
     const int status = dispatch(arguments);
     if (std::fflush(stdout) != 0) fail(Exit::kDisk, "standard output: {}", errno_text());
     return status;
@@ -103,10 +106,10 @@ int guarded(const std::vector<std::string>& arguments) {
 }  // namespace gantrain
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long is an error of write(2) then
   gantrain::end_on_early_signals(gantrain::asks_for_training(arguments));
-  const int status = gantrain::guarded(arguments);
+  const int status = gantrain::guarded(std::move(arguments));
   gantrain::flush_standard_error(gantrain::kLastWords);
   return status;
 }

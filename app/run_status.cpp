@@ -11,6 +11,7 @@
 #include "error_files.h"
 #include "launch/early_stop.h"
 #include "launch/unique_fd.h"
+#include "page/report.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -194,6 +195,9 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
       });
     }
     work.emplace_back([&] { remove_pids(folder, naming_rank(end.world)); });
+    // Last, because it takes the longest. The page of a run that is done was written by rank 0.
+    if (naming_rank(end.world) == 0 && end.code != 0)
+      work.emplace_back([&] { write_report(folder); });
   }
   try_all(work);
 }

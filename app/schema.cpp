@@ -9,6 +9,7 @@
 #include "recipes/pggan/options.h"
 #include "recipes/stylegan1/options.h"
 #include "recipes/stylegan2/options.h"
+#include "train/model_options.h"
 #include "train/options.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -63,6 +64,7 @@ Schema full_schema(const std::string& recipe) {
   add_keys<LaunchOptions>(schema, "launch.");
   add_keys<RunOptions>(schema, "run.");
   add_keys<SaveOptions>(schema, "save.");
+  add_keys<ModelOptions>(schema, "save.");
   add_keys<SampleOptions>(schema, "samples.");
   add_keys<MetricsOptions>(schema, "metrics.");
   return schema;

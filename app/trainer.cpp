@@ -16,6 +16,7 @@
 #include "ops/cuda_library.h"
 #include "quiet.h"
 #include "recipes.h"
+#include "report/start_line.h"
 #include "resolve.h"
 #include "train/callbacks.h"
 #include "train/memory_shortage.h"
@@ -96,7 +97,10 @@ RankPids pids_here(const RankContext& context) {
 
 // What the trainer reports goes to the rank's slot and the rank status board, which the launcher
 // reads.
-TrainCallbacks callbacks_of(const RankContext& context, double started, MemoryUser& user) {
+TrainCallbacks callbacks_of(const RankContext& context,
+                            double started,
+                            MemoryUser& user,
+                            StartLine& start_line) {
   TrainCallbacks callbacks;
   callbacks.micro_batch = [&user](int64_t images) { user.micro_batch = images; };
   callbacks.started = started;
@@ -107,12 +111,14 @@ TrainCallbacks callbacks_of(const RankContext& context, double started, MemoryUs
     const int asked = context.board->stop_request();
     return received != 0 && asked != 0 ? asked : received;
   };
-  callbacks.phase = [&context](const std::string& phase) {
+  callbacks.phase = [&context, &start_line](const std::string& phase) {
     context.slot().set_phase(phase);
+    start_line.show(phase);
     if (context.slot().heartbeat_ns() != 0) context.slot().beat();  // the hang watch is on
   };
-  callbacks.progress = [&context](int64_t images, int64_t iteration) {
+  callbacks.progress = [&context, &start_line](int64_t images, int64_t iteration) {
     context.slot().beat(iteration, images);
+    start_line.end();
   };
   callbacks.collectives = &context.slot().collectives();
   callbacks.run_folder = [&context](const std::string& folder) {
@@ -152,7 +158,8 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
   user.amp = config.read<PrecisionOptions>("precision.").amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>("launch.").keep_mb);
-  TrainCallbacks callbacks = callbacks_of(context, request.started, user);
+  StartLine start_line(request.started, request.level >= Level::kInfo && context.rank() == 0);
+  TrainCallbacks callbacks = callbacks_of(context, request.started, user, start_line);
   callbacks.stop_at = stop_time(config);
   return static_cast<int>(train({.config = config,
                                  .rendezvous = context.rendezvous,
@@ -175,6 +182,8 @@ extern "C" void gantrain_prepare(const char* request_json) {
   using namespace gantrain;
   const auto request = message_from<TrainRequest>(Json::parse(request_json));
   const Config config = config_from_json(request.config);
+  StartLine start_line(request.started, request.level >= Level::kInfo);
+  start_line.show("opening data");
   prepared_dataset() = open_dataset(config.read<DataOptions>("data."), {}, request.sharers);
 }
 
@@ -197,6 +206,8 @@ extern "C" int gantrain_verb_main(const char* verb, const char* json) {
   try {
     const Json request = Json::parse(json);
     if (name == "generate") return generate(message_from<GenerateRequest>(request));
+    if (name == "export") return export_model(message_from<ExportRequest>(request));
+    if (name == "inspect") return inspect_file(message_from<InspectFileRequest>(request));
     if (name == "import") return import_model(message_from<ImportRequest>(request));
     if (name == "interpolate") return interpolate(message_from<InterpolateRequest>(request));
     if (name == "metrics") return metrics(message_from<MetricsRequest>(request));

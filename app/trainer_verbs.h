@@ -23,6 +23,10 @@ int project(ProjectRequest request);
 int metrics(const MetricsRequest& request);
 // import_model() makes a model file of foreign weights.
 int import_model(const ImportRequest& request);
+// A folder for Python, with the generator, a program that draws with it and a model card.
+int export_model(const ExportRequest& request);
+// What is in a file or a run, printed to standard output.
+int inspect_file(const InspectFileRequest& request);
 int describe(const DescribeRequest& request);
 int doctor(const DoctorRequest& request);
 // A look at a data set, and a data set of prepared pictures.

@@ -27,6 +27,34 @@ void fields(ImportRequest& o, Field&& field) {
   field("recipe", o.recipe);
 }
 
+// `export`: make a folder that draws without gantrain.
+struct ExportRequest {
+  std::string model;          // a model file or a run folder
+  std::string to = "python";  // the only one so far
+  std::string output;         // folder
+};
+
+template <class Field>
+void fields(ExportRequest& o, Field&& field) {
+  field("model", o.model);
+  field("to", o.to);
+  field("output", o.output);
+}
+
+// `inspect`: print what is in a file or a run folder, or what differs between two of them.
+struct InspectFileRequest {
+  std::string path;
+  std::string other;  // the second one, or ""
+  bool json = false;  // one JSON line
+};
+
+template <class Field>
+void fields(InspectFileRequest& o, Field&& field) {
+  field("path", o.path);
+  field("other", o.other);
+  field("json", o.json);
+}
+
 // --dry-run=full: print parameter counts, dtypes, memory and time to standard output.
 struct DescribeRequest {
   Json config;          // Config::to_json() of the run

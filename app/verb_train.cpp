@@ -24,6 +24,7 @@
 #include "resolve.h"
 #include "run_status.h"
 #include "schema.h"
+#include "train/model_options.h"
 #include "train/plan.h"
 #include "train/run_folder.h"
 #include "train_request.h"
@@ -222,6 +223,7 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   check_metric_options(config.read<MetricsOptions>("metrics."),
                        config.read<SaveOptions>("save."),
                        config.read<DataOptions>("data.").path);
+  models_kept(config.read<ModelOptions>("save."), config.read<SaveOptions>("save."));
   check_forced_keys(config);
   check_options(dist, launch.world.ranks.world);
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));

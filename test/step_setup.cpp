@@ -6,6 +6,7 @@
 #include "data/options.h"
 #include "distributed/options.h"
 #include "gan/precision_options.h"
+#include "train/model_options.h"
 #include "train/options.h"
 
 namespace gantrain {
@@ -35,6 +36,7 @@ Config step_config(const RecipeFacts& facts, const std::map<std::string, Json>& 
   add_keys<OptimOptions>(schema, "optim.");
   add_keys<RunOptions>(schema, "run.");
   add_keys<SaveOptions>(schema, "save.");
+  add_keys<ModelOptions>(schema, "save.");
   add_keys<SampleOptions>(schema, "samples.");
   add_keys<MetricsOptions>(schema, "metrics.");
   facts.add_keys(schema);

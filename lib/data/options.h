@@ -59,11 +59,10 @@ void fields(DataOptions& o, Field&& field) {
         "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; auto: 1 if all pictures are grey, else 3");
   field("mirror", o.mirror, "flip each picture left to right half of the time");
   field("cond", o.cond, "use labels: auto where the data has them and the preset is conditional");
-  field(
-      "labels",
-      o.labels,
-      "a CSV or JSON file with the class of each picture; auto: what the data holds (dataset.json,"
-      " labels.csv, .cls files, sub-folders)");
+  field("labels",
+        o.labels,
+        "a CSV or JSON file with the class of each picture; none: no classes; auto: what the data "
+        "holds (dataset.json, labels.csv, .cls files, sub-folders)");
   field("workers",
         o.workers,
         between(0, 256),

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "util/color.h"
+#include "util/grouped.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -49,7 +51,7 @@ int percent_done(const Progress& p) {
 }
 
 std::string eta_of(const Progress& p) {
-  if (p.kimg_per_second <= 0) return "eta ?";
+  if (p.total_kimg <= 0 || p.kimg_per_second <= 0) return "";
   return "eta " + short_duration((p.total_kimg - p.kimg) / p.kimg_per_second);
 }
 
@@ -57,6 +59,12 @@ std::string losses_of(const Progress& p, std::string_view separator) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : p.losses) parts.push_back(name + " " + brief(value));
   return join(parts, separator);
+}
+
+std::string watched_of(const Progress& p) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : p.watched) parts.push_back(name + " " + brief(value));
+  return join(parts, "  ");
 }
 
 std::string memory_of(const Progress& p) {
@@ -73,13 +81,14 @@ std::string join_filled(std::vector<std::string> parts) {
 // What a bar can show besides kimg; empty or 0 is left out.
 struct BarParts {
   int64_t cells = 0;
-  std::string speed, eta, losses, memory;
+  std::string speed, eta, losses, watched, memory;
 };
 
 std::string compose(const Progress& p, const BarParts& parts) {
   std::string head = " " + kimg_of(p);
   if (p.total_kimg > 0) head += fmt::format(" {:3}%", percent_done(p));
-  const std::string tail = join_filled({parts.speed, parts.eta, parts.losses, parts.memory});
+  const std::string tail =
+      join_filled({parts.speed, parts.eta, parts.losses, parts.watched, parts.memory});
   if (parts.cells == 0) return join_filled({head, tail});
   const auto cells = static_cast<size_t>(parts.cells);
   const auto filled = static_cast<size_t>(share_done(p) * static_cast<double>(parts.cells));
@@ -111,13 +120,17 @@ std::string render_bar(const Progress& progress, int64_t width) {
     if (compose(progress, with).size() <= room) kept = with;
   };
   BarParts next = kept;
-  if (progress.total_kimg > 0) next.eta = eta_of(progress);
+  next.eta = eta_of(progress);
   keep_if_it_fits(next);
-  (next = kept).speed = brief(progress.kimg_per_second) + " kimg/s";
-  keep_if_it_fits(next);
+  if (progress.kimg_per_second > 0) {
+    (next = kept).speed = grouped(1e3 * progress.kimg_per_second) + " images/s";
+    keep_if_it_fits(next);
+  }
   (next = kept).losses = losses_of(progress, " ");
   keep_if_it_fits(next);
   (next = kept).cells = progress.total_kimg > 0 ? kLeastBar : 0;
+  keep_if_it_fits(next);
+  (next = kept).watched = watched_of(progress);
   keep_if_it_fits(next);
   (next = kept).memory = memory_of(progress);
   keep_if_it_fits(next);
@@ -133,10 +146,21 @@ std::string render_tick(const Progress& p) {
   return join_filled({fmt::format("tick {}", p.tick),
                       kimg_of(p),
                       "time " + short_duration(p.seconds),
-                      p.total_kimg > 0 && p.kimg_per_second > 0 ? eta_of(p) : "",
+                      eta_of(p),
                       speed,
                       losses_of(p, "  "),
+                      watched_of(p),
                       memory_of(p)});
+}
+
+std::string paint_bar(const std::string& bar) {
+  const size_t first = bar.find("|#");
+  if (first == std::string::npos) return bar;
+  const size_t end = bar.find_first_not_of('#', first + 1);
+  const size_t size = std::min(end, bar.size()) - first - 1;
+  return bar.substr(0, first + 1) +
+         painted(std::string_view(bar).substr(first + 1, size), Color::kGreen) +
+         bar.substr(first + 1 + size);
 }
 
 void Speed::add(const Progress& tick) {
@@ -166,7 +190,7 @@ void Console::update(Progress progress) {
   draw(progress);
 }
 
-void Console::tick(Progress progress) {
+std::string Console::tick(Progress progress) {
   observe(progress);
   speed_.add(progress);
   if (terminal_.live) {
@@ -176,6 +200,7 @@ void Console::tick(Progress progress) {
   } else {
     unprinted_ = progress;
   }
+  return render_tick(progress);
 }
 
 void Console::finish() {
@@ -185,7 +210,10 @@ void Console::finish() {
 }
 
 void Console::draw(const Progress& progress) {
-  set_live_line(render_bar(progress, terminal_.width > 0 ? terminal_.width : terminal_width()));
+  // Asked for each time: the window may have another size by now.
+  const int64_t width = terminal_.width > 0 ? terminal_.width : terminal_width();
+  const std::string bar = render_bar(progress, width);
+  set_live_line(shows_colors() ? paint_bar(bar) : bar);
   drawn_at_ = progress.seconds;
 }
 

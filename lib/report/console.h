@@ -20,6 +20,8 @@ struct Progress {
   std::vector<std::pair<std::string, double>> losses = {};  // in the order shown: {"G", 1.31}
   double cpu_mem_gb = 0;
   double gpu_mem_gb = 0;  // 0: no GPU
+  // What else there is to watch, in the order shown: {"ada p", 0.31}, {"swd", 12.8}.
+  std::vector<std::pair<std::string, double>> watched = {};
 };
 
 // What standard error is: a terminal on which a line can be redrawn, or anything else.
@@ -27,16 +29,18 @@ struct Terminal {
   bool live = false;
   int64_t width = 0;  // columns; 0: ask at every redraw
 };
-// Returns a live terminal if standard error is a terminal and TERM is set and not "dumb". No colour
-// is ever used.
+// Returns a live terminal if standard error is a terminal and TERM is set and not "dumb".
 Terminal detect_terminal();
 // Returns the columns by ioctl, else by COLUMNS, else 80.
 int64_t terminal_width();
 
 // Returns a progress bar of at most width - 1 columns:
-// " kimg 12.4/50  25% |#######------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88  mem 0.4 GB".
-// What does not fit is left out: first memory, then the bar, losses, speed, eta.
+// " kimg 12.4/50  25% |#######------| 610 images/s  eta 1m02s  G 1.31 D 0.88  ada p 0.31  mem 0.4
+// GB". What does not fit is left out: first memory, then what else is watched, the bar, losses,
+// speed, eta; so is the eta while the speed is not known.
 std::string render_bar(const Progress& progress, int64_t width);
+// Returns the same with the done part of the bar in green.
+std::string paint_bar(const std::string& bar);
 
 // Returns the line of a tick:
 // "tick 50  kimg 200.0/25000  time 3m21s  eta 6h54m  sec/kimg 1.00  G 1.31  D 0.88  mem 1.2 GB".
@@ -69,8 +73,9 @@ class Console {
   // Redraws the bar, at most ten times a second; does nothing without a terminal. It may be called
   // between ticks as often as one likes.
   void update(Progress progress);
-  // Shows a tick. Without a terminal the first tick is always shown.
-  void tick(Progress progress);
+  // Shows a tick. Without a terminal the first tick is always shown. Returns its line, which a
+  // terminal does not show, for a log file.
+  std::string tick(Progress progress);
   // Clears the bar. Without a terminal it shows the last tick if that was not shown yet.
   void finish();
 

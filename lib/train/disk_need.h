@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "train/options.h"
 
@@ -19,16 +20,22 @@ struct DiskNeed {
   SaveBytes each;
   int64_t states = 0;  // that are there at a time, the one that is being written included
   int64_t models = 0;
+  // That are left at the end.
+  int64_t states_left = 0;
+  int64_t models_left = 0;
   int64_t bytes() const { return states * each.state + models * each.model; }
+  int64_t bytes_left() const { return states_left * each.state + models_left * each.model; }
 };
 
-// Foretells what a run of that length writes from `images_seen` on.
+// Foretells what a run of that length writes from `images_seen` on. `models_kept` is as in
+// train/model_options.h.
 DiskNeed disk_need(const SaveBytes& each,
                    const SaveOptions& save,
                    int64_t images,
-                   int64_t images_seen);
+                   int64_t images_seen,
+                   std::optional<int64_t> models_kept = {});
 
-// Says in one line what the need is made of.
+// Says in one line what the need is made of, and what is left at the end.
 std::string to_text(const DiskNeed& need);
 
 // Compares the need with what the disk of the folder has free. Throws UserError(kDisk) where not

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/run_log.h"
+#include "page/run_log.h"
 #include "util/file.h"
 #include "util/text.h"
 

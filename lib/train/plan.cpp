@@ -6,9 +6,10 @@
 namespace gantrain {
 
 std::string BatchPlan::text() const {
-  const std::string cut =
-      fmt::format("batch {} = {} rank{} x {}", batch, world, world == 1 ? "" : "s", micro_batch);
-  return accumulate == 1 ? cut : fmt::format("{} x {} accumulated", cut, accumulate);
+  const std::string ranks =
+      fmt::format("batch {} = {} rank{}", batch, world, world == 1 ? "" : "s");
+  if (accumulate == 1) return fmt::format("{} x {}", ranks, micro_batch);
+  return fmt::format("{} x {} accumulated x {}", ranks, accumulate, micro_batch);
 }
 
 BatchPlan plan_batch(const TrainOptions& o, int64_t world) {

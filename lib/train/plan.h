@@ -9,14 +9,14 @@
 
 namespace gantrain {
 
-// How one optimizer step's global batch is cut: global = ranks x micro-batch x accumulate.
+// How one optimizer step's global batch is cut: global = ranks x accumulate x micro-batch.
 struct BatchPlan {
   int64_t batch = 1;
   int64_t world = 1;
   int64_t micro_batch = 1;
   int64_t accumulate = 1;
 
-  std::string text() const;  // "batch 64 = 2 ranks x 32" or "... x 16 x 2 accumulated"
+  std::string text() const;  // "batch 64 = 2 ranks x 32", "... x 2 accumulated x 16"
 };
 
 // Makes the plan for train.batch. Throws UserError(kUsage) that names the keys, with the nearest

@@ -147,6 +147,9 @@ Progress Reporter::progress(const Counters& c) const {
     if (const auto loss = last_.mean(fmt::format("Loss/{}/loss", player)))
       p.losses.emplace_back(player, *loss);
   }
+  const double augment = last_.mean("Progress/augment").value_or(0);
+  if (augment > 0) p.watched.emplace_back("ada p", augment);
+  if (swd_) p.watched.emplace_back("swd", *swd_);
   p.cpu_mem_gb = memory_gb("VmRSS");
   p.gpu_mem_gb = last_.mean(kPeakMemory).value_or(0);
   return p;
@@ -211,8 +214,8 @@ void Reporter::tick(const Counters& c) {
     if (moments.num > 0) events_->scalar(name, step, moments.mean());
   }
   events_->flush();
-  console_->tick(progress(c));
-  if (live_) log_to_file(render_tick(progress(c)));
+  const std::string line = console_->tick(progress(c));
+  if (live_) log_to_file(line);
 }
 
 void Reporter::finish() {
@@ -240,6 +243,7 @@ void Reporter::metric(Json line, const std::string& snapshot, int64_t images_see
   const std::string name = line["metric"];
   append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
   for (const auto& [key, value] : line["results"].items()) {
+    if (key == "swd" && value.is_number()) swd_ = value.get<double>();
     if (value.is_number())
       events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "config/value.h"
@@ -82,8 +83,9 @@ class Reporter {
   Stats last_;  // the last tick's, over all ranks
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Console> console_;
-  bool live_ = false;  // whether a bar is drawn
-  double drawn_ = 0;   // when the bar was last drawn
+  std::optional<double> swd_;  // the last one measured
+  bool live_ = false;          // whether a bar is drawn
+  double drawn_ = 0;           // when the bar was last drawn
 };
 
 }  // namespace gantrain

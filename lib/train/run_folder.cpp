@@ -105,16 +105,28 @@ fs::path find_model(const fs::path& file_or_run) {
   return models.front().path;
 }
 
-void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
-  const std::vector<NumberedFile> states = regular_ones(find_states(folder));
-  for (size_t i = 0; i < states.size(); ++i) {
-    // The first state at or after a multiple of keep_every stays.
-    const int64_t before = i + 1 < states.size() ? states[i + 1].images : 0;
-    const bool milestone = keep_every > 0 && states[i].images / keep_every > before / keep_every;
+namespace {
+
+// `files` are of one kind, newest first.
+void prune(const std::vector<NumberedFile>& files, int64_t keep_last, int64_t keep_every) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    // The first file at or after a multiple of keep_every stays.
+    const int64_t before = i + 1 < files.size() ? files[i + 1].images : 0;
+    const bool milestone = keep_every > 0 && files[i].images / keep_every > before / keep_every;
     if (milestone || static_cast<int64_t>(i) < keep_last) continue;
     std::error_code error;
-    fs::remove(states[i].path, error);
+    fs::remove(files[i].path, error);
   }
+}
+
+}  // namespace
+
+void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
+  prune(regular_ones(find_states(folder)), keep_last, keep_every);
+}
+
+void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
+  prune(regular_ones(find_models(folder)), keep_last, keep_every);
 }
 
 int64_t set_aside(const fs::path& folder, int64_t images) {

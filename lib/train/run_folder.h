@@ -36,6 +36,8 @@ std::filesystem::path find_model(const std::filesystem::path& file_or_run);
 
 // Removes state files that neither keep_last (files) nor keep_every (images; 0: none) protects.
 void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
+// Likewise removes models; model-best.safetensors stays.
+void prune_models(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
 
 // Renames states and models with more than `images` images seen, which belong to a history that the
 // run leaves behind, so that neither resume nor generate takes them: superseded-state-000200.pt.

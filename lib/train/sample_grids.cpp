@@ -9,6 +9,7 @@
 #include "core/tensors.h"
 #include "data/load_planes.h"
 #include "gan/full_size.h"
+#include "page/class_rows.h"
 #include "report/grid.h"
 
 namespace gantrain {
@@ -18,9 +19,7 @@ std::vector<int64_t> grid_labels(const SampleOptions& samples, int64_t classes) 
   const int64_t cells = samples.rows * samples.columns;
   std::vector<int64_t> labels;
   for (int64_t cell = 0; cell < cells; ++cell) {
-    const bool by_rows = classes <= samples.rows;
-    labels.push_back(by_rows ? cell / samples.columns * classes / samples.rows
-                             : cell * classes / cells);
+    labels.push_back(class_of_cell(cell, {samples.rows, samples.columns}, classes));
   }
   return labels;
 }

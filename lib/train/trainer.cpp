@@ -7,7 +7,6 @@
 #include "core/device_waits.h"
 #include "distributed/group_backend.h"
 #include "distributed/self_check.h"
-#include "report/html.h"
 #include "train/algorithms.h"
 #include "train/disk_need.h"
 #include "train/kimg_text.h"
@@ -19,6 +18,7 @@
 #include "train/stage_plan.h"
 #include "util/cache_folder.h"
 #include "util/error.h"
+#include "util/grouped.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -37,7 +37,11 @@ bool crossed(int64_t before, int64_t after, int64_t every) {
 }  // namespace
 
 Trainer::Trainer(const TrainSetup& setup)
-    : setup_(setup), options_(setup.config), config_(setup.config), data_(setup) {
+    : setup_(setup),
+      options_(setup.config),
+      models_kept_(models_kept(setup.config.read<ModelOptions>("save."), options_.save)),
+      config_(setup.config),
+      data_(setup) {
   const TrainOptions& train = options_.train;
   if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
   use_kernels(train.kernels);
@@ -158,10 +162,12 @@ Exit Trainer::run() {
   session_start_ = monotonic_seconds();
   on_rank_0([this] {
     const CheckpointWriter::Save save = save_of_now();
-    check_disk(
-        folder_,
-        disk_need(
-            bytes_of(save), options_.save, options_.train.kimg.images, counters_.images_seen));
+    check_disk(folder_,
+               disk_need(bytes_of(save),
+                         options_.save,
+                         options_.train.kimg.images,
+                         counters_.images_seen,
+                         models_kept_));
     writer_->reserve(save);
     // A session that was killed between the two files of a save.
     if (fs::exists(save.state_path) && !fs::exists(save.model_path))
@@ -220,8 +226,8 @@ void Trainer::predict_time() {
   const double left =
       static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
   if (left <= 0) return;
-  info("speed   {:.3g} images/s{}: about {} to go",
-       batch / *each,
+  info("speed   {} images/s{}: about {} to go",
+       grouped(batch / *each),
        schedule().empty() ? "" : ", if all stages were as fast as this one",
        short_duration(left * *each));
 }
@@ -243,16 +249,17 @@ void Trainer::end_of_iteration(int64_t before) {
   const bool last = now >= options_.train.kimg.images || granted_.stop;
   reporter_->iteration(counters_);
   bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
-  if (saves || crossed(before, now, options_.train.tick.images)) tick();
+  const bool ticks = saves || crossed(before, now, options_.train.tick.images);
+  if (ticks) tick();
   saves = saves || !metrics_->collapse().empty();
   const bool samples = crossed(before, now, options_.samples.every.images);
   if (samples || saves) {
     on_rank_0([&] {
       if (samples) sample("fakes" + name_now() + ".png");
       if (saves) save();
-      if (saves) write_report(folder_);
     });
   }
+  if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
   if (writes()) writer_->check();
   // Late, because it may take long: what was trained is safe by then. A stop does not wait for it.
   if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
@@ -307,9 +314,15 @@ CheckpointWriter::Save Trainer::save_of_now() const {
 
 void Trainer::save() {
   setup_.callbacks.phase("saving");
-  writer_->save(save_of_now(), [folder = folder_, keep = options_.save] {
-    prune_states(folder, keep.keep_last, keep.keep_every.images);
-  });
+  writer_->save(save_of_now(), [this, state = state_path_now()] { end_save(state); });
+}
+
+// Called by the writer's thread when both files are on the disk.
+void Trainer::end_save(const fs::path& state) const {
+  const SaveOptions& keep = options_.save;
+  info("saved   {}", state.filename().string());
+  prune_states(folder_, keep.keep_last, keep.keep_every.images);
+  if (models_kept_) prune_models(folder_, *models_kept_, keep.keep_every.images);
 }
 
 void Trainer::sample(const std::string& file) {
@@ -353,7 +366,7 @@ void Trainer::measure() {
   };
   metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
   measured_at_ = counters_.images_seen;
-  if (writes()) write_report(folder_);
+  if (writes()) page_.write(folder_);
 }
 
 fs::path Trainer::state_path_now() const { return folder_ / ("state-" + name_now() + ".pt"); }

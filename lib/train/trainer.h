@@ -3,10 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "page/report.h"
 #include "train/checkpoint_writer.h"
 #include "train/data_record.h"
+#include "train/model_options.h"
 #include "train/reporter.h"
 #include "train/run_config.h"
 #include "train/run_metrics.h"
@@ -40,6 +43,7 @@ class Trainer {
   void check_ranks();
   CheckpointWriter::Save save_of_now() const;
   void save();
+  void end_save(const std::filesystem::path& state) const;
   void finish_saving();
   void save_model_now(const std::filesystem::path& path, std::function<void()> afterwards = {});
   void sample(const std::string& file);
@@ -60,7 +64,8 @@ class Trainer {
 
   const TrainSetup& setup_;
   const RunConfig options_;
-  Config config_;  // with what was decided as the run began
+  const std::optional<int64_t> models_kept_;  // train/model_options.h
+  Config config_;                             // with what was decided as the run began
   TrainingData data_;
   int lock_ = -1;  // descriptor of the run folder's lock
   std::shared_ptr<Group> group_;
@@ -78,6 +83,7 @@ class Trainer {
   std::string stop_reason_ = "another rank asked";
   bool is_first_iteration_ = true;  // of the session or stage
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
+  PageWriter page_;                                                                  // of rank 0
   int64_t sampled_at_ = -1;  // images seen at the last sample grid
   int64_t measured_at_ = -1;
   double session_start_ = 0;    // monotonic seconds

@@ -3,7 +3,6 @@
 #include <csignal>
 
 #include "core/cpu_memory.h"
-#include "report/html.h"
 #include "train/kimg_text.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -31,13 +30,13 @@ Exit Trainer::finish() {
   on_rank_0([this] {
     finish_saving();
     reporter_->finish();
-    write_report(folder_);
     write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
     info("done    {} kimg in {}",
          kimg_text(counters_.images_seen),
          short_duration(counters_.seconds));
     if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
     info("next    {}", generate_command(folder_.string()));
+    page_.write(folder_);
   });
   return leave(Exit::kDone);
 }
@@ -53,6 +52,7 @@ Exit Trainer::stop() {
     write_status(folder_, fmt::format("stopped {} kimg ({}), resumable", at, why));
     info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
     info("next    {}", resume_command(setup_.command, folder_.string()));
+    page_.write(folder_);
   });
   return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
 }

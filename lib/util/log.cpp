@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "util/color.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/kept_log.h"
@@ -68,8 +69,9 @@ void log_line(Level level, const std::string& text) {
   const std::lock_guard lock(s.mutex);
   if (level <= s.settings.console) {
     const char* clear = s.live.empty() ? "" : "\r\033[K";
-    write_standard_error(
-        fmt::format("{}{}{}{}\n{}", clear, s.settings.prefix, label(level), text, s.live));
+    const std::string said = label(level) + text;
+    const std::string shown = shows_colors() ? paint_first_word(said) : said;
+    write_standard_error(fmt::format("{}{}{}\n{}", clear, s.settings.prefix, shown, s.live));
   }
   const std::string line = fmt::format("{} {}{}", timestamp(), label(level), text);
   if (s.keeps && level <= Level::kInfo && s.kept.size() < kMostKept) s.kept.push_back(line);

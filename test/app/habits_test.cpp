@@ -145,6 +145,43 @@ TEST_CASE("FlagsThatMeanSomethingElseAreRefusedWithTheSpellingToType") {
   }
 }
 
+TEST_CASE("StyleGansNamesOfMetricsWork") {
+  const TemporaryFolder folder;
+  write_file(folder / "detector.pt", "");
+  const auto names = [&](const std::string& metrics) {
+    const Json all = values("--preset stylegan2-tiny --detector detector.pt --metrics " + metrics,
+                            folder.path());
+    return value_of(all, "metrics.names");
+  };
+  CHECK(names("fid50k_full") == "fid");
+  CHECK(names("kid50k_full") == "kid");
+  CHECK(names("pr50k3_full") == "pr");
+  CHECK(names("ppl2_wend") == "ppl");
+  CHECK(names("is50k,swd") == "is,swd");
+  CHECK(names("none") == "none");
+  const Outcome said = gantrain(
+      words("--preset dcgan-tiny --dry-run --detector detector.pt --metrics=fid50k_full,kid50k"),
+      {.folder = folder.path()});
+  REQUIRE(said.code == 0);
+  CHECK_THAT(said.out,
+             Catch::Contains("taken   --metrics fid50k_full,kid50k for --metrics fid,kid; "));
+  // As for this program's own names, a detector is asked for where there is none.
+  CHECK_THAT(refusal("--preset dcgan-tiny --metrics fid50k_full", folder.path()),
+             Catch::Contains("--detector"));
+  CHECK_THAT(refusal("--preset dcgan-tiny --metrics eqt50k_int", folder.path()),
+             Catch::Contains("eqt50k_int is not a metric"));
+}
+
+TEST_CASE("ANetworkPickleIsToBeImported") {
+  const TemporaryFolder folder;
+  for (const std::string flag : {"--resume ", "--resume="}) {
+    CAPTURE(flag);
+    CHECK_THAT(refusal("--preset stylegan2-tiny " + flag + "ffhq.pkl", folder.path()),
+               Catch::Contains("gantrain import ffhq.pkl -o ffhq.safetensors") &&
+                   Catch::Contains("--init-from ffhq.safetensors"));
+  }
+}
+
 TEST_CASE("WhatAFlagWasTakenForIsSaid") {
   const TemporaryFolder folder;
   const Outcome outcome = gantrain(words("--preset dcgan-tiny --device cpu --dry-run --gpus 2"),

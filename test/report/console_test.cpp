@@ -50,12 +50,12 @@ class CaughtErrors {
 TEST_CASE("BarFitsItsTerminal") {
   CHECK(render_bar(quarter(), 40) == " kimg 12.4/50  25%  eta 1m02s");
   CHECK(render_bar(quarter(), 80) ==
-        " kimg 12.4/50  25% |####----------------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88");
+        " kimg 12.4/50  25% |####---------------| 610 images/s  eta 1m02s  G 1.31 D 0.88");
   CHECK(render_bar(quarter(), 100) ==
-        " kimg 12.4/50  25% |######----------------------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88  "
+        " kimg 12.4/50  25% |######---------------------| 610 images/s  eta 1m02s  G 1.31 D 0.88  "
         "mem 0.4 GB");
   CHECK(render_bar(quarter(), 200) ==
-        " kimg 12.4/50  25% |#######-----------------------| 0.61 kimg/s  eta 1m02s  G 1.31 D 0.88"
+        " kimg 12.4/50  25% |#######-----------------------| 610 images/s  eta 1m02s  G 1.31 D 0.88"
         "  mem 0.4 GB");
 }
 
@@ -70,17 +70,17 @@ TEST_CASE("BarIsNeverAsWideAsTheTerminal") {
 TEST_CASE("BarOfOddNumbersStaysReadable") {
   Progress p = quarter();
   p.kimg_per_second = 0;
-  CHECK(render_bar(p, 60) == " kimg 12.4/50  25%  0.00 kimg/s  eta ?  G 1.31 D 0.88");
+  CHECK(render_bar(p, 60) == " kimg 12.4/50  25% |##----------| G 1.31 D 0.88  mem 0.4 GB");
   p.losses = {{"G", std::numeric_limits<double>::quiet_NaN()}, {"D", 1234567}};
-  CHECK(render_bar(p, 60) == " kimg 12.4/50  25%  0.00 kimg/s  eta ?  G nan D 1.2e+06");
+  CHECK(render_bar(p, 60) == " kimg 12.4/50  25% |##--------| G nan D 1.2e+06  mem 0.4 GB");
   p.total_kimg = 0;
-  CHECK(render_bar(p, 60) == " kimg 12.4  0.00 kimg/s  G nan D 1.2e+06  mem 0.4 GB");
+  CHECK(render_bar(p, 60) == " kimg 12.4  G nan D 1.2e+06  mem 0.4 GB");
   p = {.kimg = 0.128, .total_kimg = 0.512, .kimg_per_second = 0.05};
-  CHECK(render_bar(p, 60) == " kimg 0.128/0.512  25% |###-----------| 0.05 kimg/s  eta 8s");
+  CHECK(render_bar(p, 60) == " kimg 0.128/0.512  25% |###-----------| 50 images/s  eta 8s");
   p = {.kimg = 49.99, .total_kimg = 50};
-  CHECK(render_bar(p, 30) == " kimg 50.0/50  99%  eta ?");
+  CHECK(render_bar(p, 30) == " kimg 50.0/50  99%");
   p = {.kimg = 60, .total_kimg = 50};
-  CHECK(render_bar(p, 30) == " kimg 60.0/50 100%  eta ?");
+  CHECK(render_bar(p, 30) == " kimg 60.0/50 100%");
 }
 
 TEST_CASE("TickIsOneSelfContainedLine") {
@@ -101,6 +101,38 @@ TEST_CASE("TickIsOneSelfContainedLine") {
         "mem 1.2 GB  gpu 12.1 GB");
   p.kimg_per_second = 0;  // the first tick of a run: no guess is said
   CHECK(render_tick(p) == "tick 50  kimg 200.0/25000  time 3m21s  mem 1.2 GB  gpu 12.1 GB");
+}
+
+TEST_CASE("WhatElseIsWatchedFollowsTheLosses") {
+  Progress p = quarter();
+  p.watched = {{"ada p", 0.31}, {"swd", 12.83}};
+  CHECK(render_bar(p, 110) ==
+        " kimg 12.4/50  25% |###-----------| 610 images/s  eta 1m02s  G 1.31 D 0.88  ada p 0.31  "
+        "swd 12.83  mem 0.4 GB");
+  CHECK(render_bar(p, 80) == render_bar(quarter(), 80));
+  CHECK_THAT(render_tick(p), Catch::Contains("D 0.88  ada p 0.31  swd 12.83  mem 0.4 GB"));
+}
+
+TEST_CASE("TheDonePartOfABarIsPaintedAndNothingElse") {
+  CHECK(paint_bar(" 25% |##--| 3") == " 25% |\033[32m##\033[0m--| 3");
+  CHECK(paint_bar(" 100% |####| 3") == " 100% |\033[32m####\033[0m| 3");
+  CHECK(paint_bar(" 0% |----| 3") == " 0% |----| 3");
+  CHECK(paint_bar("no bar").find('\033') == std::string::npos);
+}
+
+TEST_CASE("EveryTickButTheFirstHasAnEta") {
+  const CaughtErrors errors;
+  for (const bool live : {true, false}) {
+    Console console(Terminal{.live = live, .width = 80});
+    const auto line = [&](int tick) {
+      return console.tick(
+          {.kimg = tick * 1.0, .total_kimg = 4, .seconds = tick * 10.0, .tick = tick});
+    };
+    CHECK(line(1) == "tick 1  kimg 1.00/4  time 10s  mem 0.0 GB");
+    CHECK(line(2) == "tick 2  kimg 2.00/4  time 20s  eta 20s  sec/kimg 10.00  mem 0.0 GB");
+    CHECK(line(3) == "tick 3  kimg 3.00/4  time 30s  eta 10s  sec/kimg 10.00  mem 0.0 GB");
+    console.finish();
+  }
 }
 
 TEST_CASE("SpeedIsThatOfTheLastTicks") {

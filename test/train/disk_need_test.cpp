@@ -26,6 +26,33 @@ TEST_CASE("ARunNeedsTheStatesThatItKeepsAndAModelForEachSave") {
   CHECK(disk_need({100, 10}, save, 10'500, 0).states == 6);
 }
 
+TEST_CASE("ModelsThatArePrunedNeedLess") {
+  SaveOptions save;
+  save.every.images = 1000;
+  save.keep_last = 3;
+  const DiskNeed two = disk_need({100, 10}, save, 10'500, 0, 2);
+  CHECK(two.models_left == 2);
+  CHECK(two.models == 3);  // while one is being written
+  CHECK(two.states_left == 3);
+  CHECK(two.bytes_left() == 3 * 100 + 2 * 10);
+  CHECK(disk_need({100, 10}, save, 0, 0, 5).models == 2);  // the first one, and the last
+  save.keep_best = "swd";
+  CHECK(disk_need({100, 10}, save, 10'500, 0, 1).models_left == 2);
+  save.keep_every.images = 5000;
+  CHECK(disk_need({100, 10}, save, 10'500, 0, 1).models_left == 4);
+}
+
+TEST_CASE("TheNeedIsSaidInOneLine") {
+  const DiskNeed need = {.each = {1'000'000'000, 30'000'000},
+                         .states = 4,
+                         .models = 2,
+                         .states_left = 3,
+                         .models_left = 1};
+  CHECK(to_text(need) ==
+        "3,030 MB on disk at the end (3 states of 1,000 MB, 1 model of 30 MB), at most 4,060 MB "
+        "until then");
+}
+
 TEST_CASE("ADiskThatDoesNotHoldOneSaveIsRefused") {
   const TemporaryFolder folder;
   constexpr int64_t kMuch = std::numeric_limits<int64_t>::max() / 8;

@@ -28,7 +28,7 @@ TEST_CASE("TheGlobalBatchIsRanksTimesMicroBatchTimesAccumulation") {
     }
   }
   CHECK(plan_batch(options(24, 3), 2).accumulate == 4);
-  CHECK(plan_batch(options(24, 3), 2).text() == "batch 24 = 2 ranks x 3 x 4 accumulated");
+  CHECK(plan_batch(options(24, 3), 2).text() == "batch 24 = 2 ranks x 4 accumulated x 3");
 }
 
 TEST_CASE("WhatDoesNotDivideIsRefusedWithWhatWould") {

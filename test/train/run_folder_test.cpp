@@ -46,6 +46,22 @@ TEST_CASE("PruningKeepsTheNewestAndTheMilestones") {
   CHECK(left == std::vector<int64_t>{1000, 900, 500});
 }
 
+TEST_CASE("ModelsArePrunedAsStatesAreButTheBestStays") {
+  const TemporaryFolder run;
+  for (int kimg = 0; kimg <= 1000; kimg += 100)
+    write_file(run / fmt::format("model-{:06}.safetensors", kimg), "");
+  for (const char* other :
+       {"model-best.safetensors", "state-000100.pt", "superseded-model-000100.safetensors"})
+    write_file(run / other, "");
+  prune_models(run.path(), 2, 500'000);
+  std::vector<int64_t> left;
+  for (const NumberedFile& m : find_models(run.path())) left.push_back(m.images / 1000);
+  CHECK(left == std::vector<int64_t>{1000, 900, 500});
+  CHECK(fs::exists(run / "model-best.safetensors"));
+  CHECK(fs::exists(run / "state-000100.pt"));
+  CHECK(fs::exists(run / "superseded-model-000100.safetensors"));
+}
+
 TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
   const TemporaryFolder run;
   for (const char* name : {"state-000100.pt",

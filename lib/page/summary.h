@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "page/run_record.h"
+#include "page/verdict.h"
+
+namespace gantrain {
+
+// Returns the verdicts on a run, with its own limits of collapse.
+std::vector<Verdict> judge(const RunRecord& run);
+
+// Returns the top of a run's page as HTML: verdict and facts.
+std::string summary_html(const RunRecord& run);
+std::string verdict_html(const Verdict& verdict);
+
+// Returns how the ranks of a failed run ended and the command that goes on; "" where there is
+// nothing to say.
+std::string ending_section(const RunRecord& run);
+
+}  // namespace gantrain

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/verdict.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// A loss that is so many times its usual size counts as exploding, where it stays so.
+constexpr double kExplosion = 100;
+constexpr size_t kExplodingTicks = 3, kUsualTicks = 10;
+
+constexpr int kFirstSignalCode = 128;
+
+double kimg_of(const VerdictInput& run) {
+  double kimg = 0;
+  for (const auto& [name, curve] : run.stats) {
+    if (!curve.empty()) kimg = std::max(kimg, curve.back().first);
+  }
+  return kimg;
+}
+
+bool is_loss(const std::string& name) {
+  return starts_with(name, "Loss/") && ends_with(name, "/loss");
+}
+
+// The median of the sizes of a curve's values without the last ones.
+std::optional<double> usual_size(const Curve& curve, size_t without) {
+  std::vector<double> sizes;
+  for (size_t i = 0; i + without < curve.size(); ++i) {
+    if (std::isfinite(curve[i].second)) sizes.push_back(std::abs(curve[i].second));
+  }
+  if (sizes.size() < kUsualTicks) return std::nullopt;
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  return *middle;
+}
+
+std::optional<Verdict> nonfinite(const VerdictInput& run) {
+  for (const auto& [name, curve] : run.stats) {
+    if (!is_loss(name) || curve.empty() || std::isfinite(curve.back().second)) continue;
+    return Verdict{Judgement::kDiverged,
+                   "diverged",
+                   fmt::format("{} is not finite at {} kimg", name, number(curve.back().first)),
+                   "loss that is not finite"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Verdict> exploding(const VerdictInput& run) {
+  for (const auto& [name, curve] : run.stats) {
+    if (!is_loss(name)) continue;
+    const auto usual = usual_size(curve, kExplodingTicks);
+    if (!usual) continue;
+    const double limit = kExplosion * std::max(*usual, 1.0);
+    const bool all = std::all_of(curve.end() - kExplodingTicks, curve.end(), [&](const auto& at) {
+      return std::abs(at.second) > limit;
+    });
+    if (!all) continue;
+    return Verdict{
+        Judgement::kDiverged,
+        "diverged",
+        fmt::format("{} of {:.3g} has been above {} times its usual size ({:.3g}) for {} ticks",
+                    name,
+                    curve.back().second,
+                    kExplosion,
+                    std::max(*usual, 1.0),
+                    kExplodingTicks),
+        "exploding loss"};
+  }
+  return std::nullopt;
+}
+
+// The alarm's own rule (train/collapse_alarm.h), read from what each tick has measured.
+std::optional<Verdict> indistinct(const Curve& curve, const CollapseLimits& limits) {
+  const auto times = static_cast<size_t>(limits.times);
+  if (curve.size() < times) return std::nullopt;
+  const auto first = curve.end() - static_cast<std::ptrdiff_t>(times);
+  const bool all = std::all_of(first, curve.end(), [&](const auto& at) {
+    return at.first >= limits.after_kimg && at.second < limits.below;
+  });
+  if (!all) return std::nullopt;
+  return Verdict{
+      Judgement::kCollapsed,
+      "collapsed",
+      fmt::format("for {} measurements pictures have been less distinct than {} of the data's "
+                  "(now {:.3f})",
+                  limits.times,
+                  number(limits.below),
+                  curve.back().second),
+      "collapse alarm"};
+}
+
+// Where distinctness was not measured, MS-SSIM is: 1 of pictures that are all the same one.
+std::optional<Verdict> alike(const Curve& curve, const CollapseLimits& limits) {
+  if (curve.empty() || curve.back().first < limits.after_kimg) return std::nullopt;
+  const double most = 1 - limits.below;
+  if (!(curve.back().second > most)) return std::nullopt;
+  return Verdict{
+      Judgement::kCollapsed,
+      "collapsed",
+      fmt::format(
+          "MS-SSIM {:.2f} of the last fakes is above {}", curve.back().second, number(most)),
+      "alike by MS-SSIM"};
+}
+
+std::optional<Verdict> collapsed(const VerdictInput& run) {
+  if (!run.limits || run.limits->below <= 0) return std::nullopt;
+  const auto distinct = run.stats.find("Progress/distinctness");
+  if (distinct != run.stats.end()) return indistinct(distinct->second, *run.limits);
+  const auto msssim = run.metrics.find("msssim");
+  return msssim == run.metrics.end() ? std::nullopt : alike(msssim->second, *run.limits);
+}
+
+// What is known of how different the pictures are.
+std::string variety(const VerdictInput& run) {
+  const auto distinct = run.stats.find("Progress/distinctness");
+  if (distinct != run.stats.end() && !distinct->second.empty()) {
+    return fmt::format("pictures are {:.2f} as distinct from each other as the data's",
+                       distinct->second.back().second);
+  }
+  const auto msssim = run.metrics.find("msssim");
+  if (msssim != run.metrics.end() && !msssim->second.empty())
+    return fmt::format("MS-SSIM of fakes is {:.2f}", msssim->second.back().second);
+  return "whether pictures are alike was not measured";
+}
+
+Verdict training(const VerdictInput& run) {
+  if (const auto verdict = nonfinite(run)) return *verdict;
+  if (const auto verdict = exploding(run)) return *verdict;
+  if (const auto verdict = collapsed(run)) return *verdict;
+  const double kimg = kimg_of(run);
+  const double young = run.limits ? run.limits->after_kimg : 0;
+  if (kimg <= young) {
+    const std::string reason =
+        kimg == 0 ? "no tick has been reported yet"
+                  : fmt::format("{} kimg, and networks that have just begun are judged after {}",
+                                number(kimg),
+                                number(young));
+    return {Judgement::kYoung, "still young", reason, "too early to tell"};
+  }
+  return {Judgement::kGood,
+          "good",
+          fmt::format(
+              "at {} kimg losses are finite and do not explode; {}", number(kimg), variety(run)),
+          "no rule of failure holds"};
+}
+
+// Where the reason of a failure begins in STATUS.
+std::string reason_of(const std::string& status) {
+  const size_t colon = status.find(": ");
+  return colon == std::string::npos ? status : status.substr(colon + 2);
+}
+
+// The signal of "... died of signal 9 (SIGKILL) ...", or of an exit code of 128 + n; 0: none.
+int64_t signal_of(const std::string& status, int64_t code) {
+  if (code > kFirstSignalCode) return code - kFirstSignalCode;
+  constexpr std::string_view kWords = "died of signal ";
+  const size_t at = status.find(kWords);
+  if (at == std::string::npos) return 0;
+  const std::string rest = status.substr(at + kWords.size());
+  return parse_int(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+}
+
+// A process that does this to itself has crashed; nobody has killed it.
+bool is_crash(int64_t signal) {
+  return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE ||
+         signal == SIGILL;
+}
+
+Verdict failure(const std::string& status, int64_t code) {
+  const std::string reason = reason_of(status);
+  const int64_t signal = signal_of(status, code);
+  if (signal != 0 && !is_crash(signal)) {
+    const std::string said = reason == status ? fmt::format("exit code {}", code) : reason;
+    return Verdict{Judgement::kKilled, "killed", said, fmt::format("signal {}", signal)};
+  }
+  const std::string rule = fmt::format("exit code {}", code);
+  if (code != static_cast<int>(Exit::kDiverged))
+    return Verdict{Judgement::kFailed, "failed", reason, rule};
+  if (starts_with(reason, "collapse"))
+    return Verdict{Judgement::kCollapsed, "collapsed", reason, "--stop-on collapse"};
+  return Verdict{Judgement::kDiverged, "diverged", reason, rule};
+}
+
+// What STATUS says of the end; nothing for a run that is done or at work.
+std::optional<Verdict> end_of(const VerdictInput& run) {
+  if (const auto code = exit_code_of(run.status)) return failure(run.status, *code);
+  if (starts_with(run.status, "ended "))
+    return Verdict{Judgement::kCollapsed, "collapsed", run.status, "--stop-on collapse"};
+  if (starts_with(run.status, "stopped "))
+    return Verdict{Judgement::kStopped, "stopped", run.status, "STATUS"};
+  if (run.status == "running" && !run.at_work) {
+    return Verdict{
+        Judgement::kKilled,
+        "killed",
+        "STATUS says \"running\", but no process holds the folder's lock: the machine or "
+        "all processes of the run ended without a word",
+        "free lock"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int64_t> exit_code_of(const std::string& status) {
+  constexpr std::string_view kBeginning = "failed with exit code ";
+  if (!starts_with(status, kBeginning)) return std::nullopt;
+  const std::string rest = status.substr(kBeginning.size());
+  return parse_int(rest.substr(0, rest.find_first_not_of("0123456789")));
+}
+
+std::vector<Verdict> judge(const VerdictInput& run) {
+  const std::optional<Verdict> end = end_of(run);
+  const Verdict now = training(run);
+  if (!end) return {now};
+  if (end->judgement == now.judgement) return {*end};
+  const bool bad = now.judgement == Judgement::kCollapsed || now.judgement == Judgement::kDiverged;
+  // A stop is nobody's fault, and says less than what the training has come to.
+  if (end->judgement == Judgement::kStopped && bad) return {now, *end};
+  return {*end, now};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/comparison.h"
+
+#include <catch2/catch.hpp>
+
+#include "page/made_run.h"
+#include "temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+void replace_in(const fs::path& file, const std::string& old, const std::string& now) {
+  std::string text = read_file(file);
+  const size_t at = text.find(old);
+  REQUIRE(at != std::string::npos);
+  write_file(file, text.replace(at, old.size(), now));
+}
+
+}  // namespace
+
+TEST_CASE("RunsAreComparedByWhatDiffers") {
+  const TemporaryFolder folder;
+  make_run(folder / "a");
+  make_run(folder / "b", {.distinctness = 0.02});
+  replace_in(folder / "b" / "config.json", R"("value": 64)", R"("value": "1<2")");
+  const std::string page = render_comparison({folder / "a", folder / "b"});
+  CHECK(contains(page, "<h1>2 runs compared</h1>"));
+  CHECK(contains(page, "<tr><td>train.batch</td><td>64</td><td>1&lt;2</td></tr>"));
+  CHECK(!contains(page, "<td>train.kimg</td>"));
+  CHECK(contains(page, "<td>good: at 200 kimg"));
+  CHECK(contains(page, "<td>collapsed: for 3 measurements"));
+  // Both runs' curves in one chart.
+  const size_t chart = page.find("<h3>Loss/G/loss</h3>");
+  REQUIRE(chart != std::string::npos);
+  const std::string figure = page.substr(chart, page.find("</figure>", chart) - chart);
+  CHECK(contains(figure, "<title>a</title>"));
+  CHECK(contains(figure, "<title>b</title>"));
+  CHECK(contains(figure, "line line1"));
+  CHECK(contains(page, "<img alt=\"b\" src=\"data:image/png"));
+}
+
+TEST_CASE("RunsOfOneNameAreToldApartByTheirPaths") {
+  const TemporaryFolder folder;
+  make_run(folder / "x/run");
+  make_run(folder / "y/run");
+  const std::string page = render_comparison({folder / "x/run", folder / "y/run"});
+  CHECK(contains(page, "x/run</td>"));
+  CHECK(contains(page, "y/run</td>"));
+  CHECK(contains(page, "The configurations are the same."));
+}
+
+TEST_CASE("WhatIsNoRunCannotBeCompared") {
+  const TemporaryFolder folder;
+  make_run(folder / "a");
+  fs::create_directories(folder / "empty");
+  make_run(folder / "young");
+  fs::remove(folder / "young" / "stats.jsonl");
+  for (const std::string name : {"empty", "young", "missing"}) {
+    CAPTURE(name);
+    try {
+      render_comparison({folder / "a", folder / name});
+      FAIL("compared");
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kInput);
+      CHECK(contains(e.what(), name + ": "));
+    }
+  }
+}
+
+TEST_CASE("AComparisonOfManyRunsStaysBelowFiveMegabytes") {
+  const TemporaryFolder folder;
+  std::vector<fs::path> runs;
+  const std::string noise = encode_png(noise_picture(1024, 768, 1), 1);
+  for (int i = 0; i < 16; ++i) {
+    runs.push_back(folder / ("run" + std::to_string(i)));
+    make_run(runs.back(), {.ticks = 1000});
+    write_file(runs.back() / "samples" / "latest.png", noise);
+  }
+  CHECK(render_comparison(runs).size() < 5'000'000);
+}
+
+}  // namespace gantrain

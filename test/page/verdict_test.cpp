@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/verdict.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "util/text.h"
+
+namespace gantrain {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Curve level(double value, int ticks = 50) {
+  Curve curve;
+  for (int i = 1; i <= ticks; ++i) curve.emplace_back(4 * i, value);
+  return curve;
+}
+
+VerdictInput healthy(const std::string& status = "running") {
+  VerdictInput run;
+  run.status = status;
+  run.stats = {{"Loss/G/loss", level(1.5)},
+               {"Loss/D/loss", level(0.5)},
+               {"Progress/distinctness", level(0.6)}};
+  run.limits = CollapseLimits{0.1, 3, 20};
+  return run;
+}
+
+Verdict first(const VerdictInput& run) { return judge(run).front(); }
+
+}  // namespace
+
+TEST_CASE("AHealthyRunIsGood") {
+  const std::vector<Verdict> verdicts = judge(healthy());
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts[0].judgement == Judgement::kGood);
+  CHECK(verdicts[0].reason ==
+        "at 200 kimg losses are finite and do not explode; pictures are 0.60 as distinct from each "
+        "other as the data's");
+  CHECK(first(healthy("done 200 kimg")).judgement == Judgement::kGood);
+}
+
+TEST_CASE("WhatHasJustBegunIsYoungWhateverItsPicturesAre") {
+  VerdictInput run = healthy();
+  for (auto& [name, curve] : run.stats) curve.resize(5);
+  run.stats["Progress/distinctness"] = level(0.01, 5);
+  CHECK(first(run).judgement == Judgement::kYoung);
+  CHECK(first(run).reason == "20 kimg, and networks that have just begun are judged after 20");
+  run.stats.clear();
+  CHECK(first(run).reason == "no tick has been reported yet");
+}
+
+TEST_CASE("CollapseIsJudgedAsTheAlarmDoes") {
+  VerdictInput run = healthy();
+  Curve& distinct = run.stats["Progress/distinctness"];
+  distinct[48].second = distinct[49].second = 0.05;
+  CHECK(first(run).judgement == Judgement::kGood);  // twice in a row is not three times
+  distinct[47].second = 0.09;
+  CHECK(first(run).judgement == Judgement::kCollapsed);
+  CHECK(first(run).rule == "collapse alarm");
+  CHECK(first(run).reason ==
+        "for 3 measurements pictures have been less distinct than 0.1 of the data's (now 0.050)");
+  distinct[49].second = kNan;
+  CHECK(first(run).judgement == Judgement::kGood);
+  distinct[49].second = 0.05;
+  run.limits->below = 0;  // not judged
+  CHECK(first(run).judgement == Judgement::kGood);
+  run.limits = std::nullopt;
+  CHECK(first(run).judgement == Judgement::kGood);
+}
+
+TEST_CASE("WithoutDistinctnessMsSsimTellsCollapse") {
+  VerdictInput run = healthy();
+  run.metrics["msssim"] = {{0, 0.99}, {200, 0.97}};
+  CHECK(first(run).judgement == Judgement::kGood);  // distinctness knows better
+  run.stats.erase("Progress/distinctness");
+  CHECK(first(run).judgement == Judgement::kCollapsed);
+  CHECK(first(run).reason == "MS-SSIM 0.97 of the last fakes is above 0.9");
+  run.metrics["msssim"].back().second = 0.89;
+  CHECK(first(run).judgement == Judgement::kGood);
+}
+
+TEST_CASE("LossesThatAreNotFiniteOrExplodeAreDivergence") {
+  VerdictInput run = healthy();
+  run.stats["Loss/D/loss"].back().second = kNan;
+  CHECK(first(run).judgement == Judgement::kDiverged);
+  CHECK(first(run).reason == "Loss/D/loss is not finite at 200 kimg");
+  run = healthy();
+  Curve& loss = run.stats["Loss/G/loss"];
+  loss[48].second = loss[49].second = -1e4;
+  CHECK(first(run).judgement == Judgement::kGood);
+  loss[47].second = 1e4;
+  CHECK(first(run).judgement == Judgement::kDiverged);
+  CHECK(first(run).rule == "exploding loss");
+  // A critic's losses are large from the beginning.
+  run.stats["Loss/G/loss"] = level(-5000);
+  CHECK(first(run).judgement == Judgement::kGood);
+}
+
+TEST_CASE("HowARunEndedComesFirst") {
+  const auto end = [](const std::string& status) { return judge(healthy(status)); };
+  const std::string rank = "failed with exit code 6: rank 1 (vm, pid 7) ";
+  CHECK(end(rank + "died of signal 9 (SIGKILL) in iteration 3")[0].judgement == Judgement::kKilled);
+  CHECK(end(rank + "died of signal 11 (SIGSEGV)")[0].judgement == Judgement::kFailed);
+  CHECK(end(rank + "was silent for 60s")[0].judgement == Judgement::kFailed);
+  CHECK(end("failed with exit code 137: the launcher died")[0].rule == "signal 9");
+  CHECK(end("failed with exit code 137")[0].reason == "exit code 137");
+  CHECK(end("failed with exit code 134: crash")[0].judgement == Judgement::kFailed);
+  CHECK(end("failed with exit code 8: disk full")[0].reason == "disk full");
+  CHECK(end("failed with exit code 5: Loss/G/loss is not finite")[0].judgement ==
+        Judgement::kDiverged);
+  CHECK(end("ended 40 kimg (collapse: 0.01), state saved")[0].judgement == Judgement::kCollapsed);
+  CHECK(end("stopped 40 kimg (STOP), resumable")[0].judgement == Judgement::kStopped);
+  for (const char* status : {"failed with exit code 8: x", "stopped 40 kimg (STOP), resumable"}) {
+    REQUIRE(end(status).size() == 2);
+    CHECK(end(status)[1].judgement == Judgement::kGood);
+  }
+}
+
+TEST_CASE("AStopSaysLessThanACollapse") {
+  VerdictInput run = healthy("stopped 200 kimg (STOP), resumable");
+  run.stats["Progress/distinctness"] = level(0.01);
+  CHECK(judge(run)[0].judgement == Judgement::kCollapsed);
+  CHECK(judge(run)[1].judgement == Judgement::kStopped);
+}
+
+TEST_CASE("ExitCodesAreReadFromStatus") {
+  CHECK(exit_code_of("failed with exit code 6: x") == 6);
+  CHECK(exit_code_of("failed with exit code 137") == 137);
+  for (const char* status : {"", "running", "done 3 kimg", "failed with exit code ", "failed"})
+    CHECK(!exit_code_of(status));
+}
+
+}  // namespace gantrain
