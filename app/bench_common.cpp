@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_common.h"
 
-#include <torch/torch.h>
-
 #include <cstring>
 #include <limits>
 
 #include "core/cpu_memory.h"
 #include "core/parallel.h"
+#include "core/torch.h"
 #include "launch/options.h"
 #include "local_world.h"
 #include "util/time.h"

@@ -2,12 +2,12 @@
 #include "bench_convolution.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <array>
 #include <functional>
 #include <limits>
 
+#include "core/torch.h"
 #include "ops/winograd_conv.h"
 #include "util/sample.h"
 #include "util/time.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <torch/torch.h>
 #include <zip.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include "bench_numbers.h"
 #include "bench_peer.h"
 #include "bench_scratch.h"
+#include "core/torch.h"
 #include "data/loader.h"
 #include "image/image.h"
 #include "trainer_verbs.h"

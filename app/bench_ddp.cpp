@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include "bench_common.h"
 #include "bench_numbers.h"
 #include "bench_peer.h"
+#include "core/torch.h"
 #include "local_world.h"
 #include "recipes.h"
 #include "resolve.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_ddp_plan.h"
 
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include "bench_common.h"
 #include "bench_numbers.h"
 #include "config/message.h"
+#include "core/torch.h"
 #include "ddp_profile.h"
 #include "local_world.h"
 #include "recipes.h"

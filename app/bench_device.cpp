@@ -2,7 +2,6 @@
 #include "bench_device.h"
 
 #include <dlfcn.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "bench_convolution.h"
 #include "config/value.h"
 #include "core/device_waits.h"
+#include "core/torch.h"
 #include "cuda/library_info.h"
 #include "ops/cuda_library.h"
 #include "util/sample.h"

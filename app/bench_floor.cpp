@@ -2,12 +2,12 @@
 #include "bench_floor.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <map>
 
 #include "bench_convolution.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include "bench_common.h"
 #include "bench_device.h"
 #include "bench_numbers.h"
 #include "bench_ops_cases.h"
 #include "core/cpu_memory.h"
+#include "core/torch.h"
 #include "trainer_verbs.h"
 
 namespace gantrain {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_ops_cases.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/adam.h"
 #include "ops/bias_act.h"
 #include "ops/device_kernels.h"
 #include "ops/draws.h"
+#include "ops/filtered_lrelu.h"
 #include "ops/kernels.h"
 #include "ops/minibatch_std.h"
 #include "ops/modulated_act.h"
@@ -129,6 +129,25 @@ void add_resampling(std::vector<OpCase>& cases, const BenchOpsRequest& r, const 
       "upfirdn2d down 2", x, [f](const Tensor& t) { return downsample2d(t, f); }, large + small);
 }
 
+// A layer of StyleGAN3 at twice the rate of its maps, which keep their size.
+void add_filtered_lrelu(std::vector<OpCase>& cases, const BenchOpsRequest& r, const Makes& make) {
+  constexpr int64_t kTaps = 12, kFactor = 2;
+  const Tensor x = make.maps({r.batch, r.channels, r.pixels, r.pixels});
+  const Tensor bias = make.weights({r.channels});
+  const Tensor f = torch::full({kTaps}, 1.0 / kTaps, make.options());
+  FilteredLrelu how{f, f, kFactor, kFactor, {kTaps - 1, kTaps - 2, kTaps - 1, kTaps - 2}};
+  how.clamp = 256;
+  // 2 bits for each sample of the higher rate are written for the backward pass and read there.
+  const double side = static_cast<double>((r.pixels - 1) * kFactor + kTaps);
+  const double bits = static_cast<double>(r.batch * r.channels) * side * side / 4;
+  add(cases,
+      {"filtered leaky ReLU",
+       {x, bias},
+       [=] { return filtered_lrelu(x, bias.to(x.scalar_type()), how); },
+       2 * size_of(x),
+       2 * size_of(x) + 2 * bits});
+}
+
 // Tensors of a network's sizes with as many numbers as the activations.
 struct Weights {
   std::vector<Tensor> values, gradients, first, second, steps, average;
@@ -211,6 +230,7 @@ std::vector<OpCase> op_cases(const BenchOpsRequest& request, c10::Device device)
   std::vector<OpCase> cases;
   add_activations(cases, request, make);
   add_resampling(cases, request, make);
+  add_filtered_lrelu(cases, request, make);
   add_updates(cases, request, make);
   add_draws(cases, request, device);
   return cases;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <filesystem>
 
@@ -8,10 +7,12 @@
 #include "bench_numbers.h"
 #include "bench_save_pause.h"
 #include "bench_scratch.h"
+#include "core/torch.h"
 #include "data/options.h"
 #include "recipes.h"
 #include "resolve.h"
 #include "train/checkpoint.h"
+#include "train/model_options.h"
 #include "train/training_step.h"
 #include "trainer_verbs.h"
 #include "util/file.h"
@@ -43,6 +44,7 @@ Json measure(const BenchSaveRequest& request, const Rendezvous& rendezvous) {
   constexpr double kTimeout = 300;  // seconds
   const Config config = config_from_json(request.config);
   const auto data = config.read<DataOptions>("data.");
+  const bool raw = config.read<ModelOptions>("save.").raw;
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, kTimeout);
   TrainingStep step({config,
                      find_recipe(text_of(config.get("recipe"))),
@@ -65,7 +67,7 @@ Json measure(const BenchSaveRequest& request, const Rendezvous& rendezvous) {
   for (int64_t round = 0; round < request.rounds; ++round) {
     write(states, state, [&] { save_state(state, named(step.state()), Counters{}, config); });
     write_plain(states, state);
-    write(models, model, [&] { save_model(model, step, Counters{}); });
+    write(models, model, [&] { save_model(model, step, Counters{}, raw); });
     write_plain(models, model);
   }
   return {{"files", {states.to_json("state"), models.to_json("model")}},

@@ -2,15 +2,16 @@
 #include "bench_save_pause.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <atomic>
 #include <cstring>
 
 #include "bench_numbers.h"
 #include "core/random.h"
+#include "core/torch.h"
 #include "data/options.h"
 #include "train/checkpoint_writer.h"
+#include "train/model_options.h"
 #include "train/training_step.h"
 #include "util/sample.h"
 #include "util/time.h"
@@ -72,7 +73,7 @@ void save_once(const PauseBench& bench,
       bench.folder / "pause.pt",
       bench.folder / "pause.safetensors",
       state_archive(named(bench.step.state()), Counters{}, bench.config),
-      model_file(bench.step, Counters{})};
+      model_file(bench.step, Counters{}, bench.config.read<ModelOptions>("save.").raw)};
   const double start = monotonic_seconds();
   writer.save(save, [&written] { written = monotonic_seconds(); });
   times.pause.push_back(monotonic_seconds() - start);
@@ -92,7 +93,7 @@ Json measure_pause(const PauseBench& bench) {
       {},
       {},
       state_archive(named(bench.step.state()), Counters{}, bench.config),
-      model_file(bench.step, Counters{})};
+      model_file(bench.step, Counters{}, bench.config.read<ModelOptions>("save.").raw)};
   writer.reserve(first);
   PlainCopy plain(first);
   plain.run();

@@ -26,6 +26,7 @@ const std::vector<Verb>& verbs() {
       {"nn", "the real pictures nearest to generated ones: is it copying?", nn_verb},
       {"project", "the latents whose pictures are nearest to given pictures", project_verb},
       {"report", "the page of a run; of several runs one that compares them", report_verb},
+      {"serve", "the runs of a folder as live pages, and metrics for Prometheus", serve_verb},
       {"slurm", "a batch script that trains, saves, requeues and resumes", slurm_verb},
       {"presets", "list, show and compare the named starting points", presets_verb},
       {"data",
@@ -35,7 +36,7 @@ const std::vector<Verb>& verbs() {
       {"doctor", "what this machine and build can do; --ddp-table", doctor_verb},
       {"bench", "what this machine takes for what: gantrain bench ddp", bench_verb, benchmarks},
       {"help",
-       "flags, keys, exit codes, mixed precision: gantrain help flags|keys|exit|amp",
+       "by topic: start, data, ddp, slurm, amp, resume, metrics, exit, flags, keys",
        help_verb},
   };
   return table;

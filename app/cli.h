@@ -30,6 +30,7 @@ int interpolate_verb(const std::vector<std::string>& arguments);
 int nn_verb(const std::vector<std::string>& arguments);
 int project_verb(const std::vector<std::string>& arguments);
 int report_verb(const std::vector<std::string>& arguments);
+int serve_verb(const std::vector<std::string>& arguments);
 int presets_verb(const std::vector<std::string>& arguments);
 int slurm_verb(const std::vector<std::string>& arguments);
 int data_verb(const std::vector<std::string>& arguments);
@@ -40,8 +41,6 @@ int help_verb(const std::vector<std::string>& arguments);
 const std::vector<Verb>& verbs();
 const std::vector<Verb>& data_verbs();
 const std::vector<Verb>& benchmarks();
-// Returns what `gantrain help` can be asked for besides the verbs.
-std::vector<std::string> help_topics();
 
 // Parses the arguments with CLI11. Returns false if --help was asked for and printed. Throws
 // UserError(kUsage) in one line; for an unknown flag it names the nearest ones.

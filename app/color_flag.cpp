@@ -28,6 +28,12 @@ void take_color(std::vector<std::string>& arguments) {
   if (arguments.size() > 1 && arguments[1] == "--complete") return;
   for (size_t i = 0; i < arguments.size();) {
     const std::string word = arguments[i];
+    const auto here = arguments.begin() + static_cast<std::ptrdiff_t>(i);
+    if (word == "--no-color") {
+      obey("never");
+      arguments.erase(here);
+      continue;
+    }
     const bool alone = word == kFlag;
     if (!alone && !starts_with(word, std::string(kFlag) + "=")) {
       ++i;
@@ -36,8 +42,7 @@ void take_color(std::vector<std::string>& arguments) {
     if (alone && i + 1 == arguments.size())
       fail(Exit::kUsage, "{} needs a value: auto, always or never", kFlag);
     obey(alone ? arguments[i + 1] : word.substr(word.find('=') + 1));
-    const auto at = arguments.begin() + static_cast<std::ptrdiff_t>(i);
-    arguments.erase(at, at + (alone ? 2 : 1));
+    arguments.erase(here, here + (alone ? 2 : 1));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "config/presets.h"
 #include "flags.h"
+#include "help_topics.h"
 #include "schema.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -139,8 +140,14 @@ void add_arguments(Completion& out, const Line& line) {
     add(out, line.current, "show", "one preset and all that it sets");
     add(out, line.current, "diff", "what differs between two presets");
   } else if (verb == "help") {
-    for (const std::string& topic : help_topics()) add(out, line.current, topic, "");
-    for (const Verb& other : verbs()) add(out, line.current, other.name, other.about);
+    std::set<std::string> offered;  // some topics have the name of a verb
+    for (const HelpTopic& topic : help_topics()) {
+      offered.insert(topic.name);
+      add(out, line.current, topic.name, topic.about);
+    }
+    for (const Verb& other : verbs()) {
+      if (offered.insert(other.name).second) add(out, line.current, other.name, other.about);
+    }
   } else if (verb != "train") {
     out.files = std::any_of(line.verb->flags.begin(),
                             line.verb->flags.end(),

@@ -19,7 +19,7 @@ namespace {
 Json read_json(const std::string& path, const std::string& named_by) {
   std::string text;
   try {
-    text = read_file(path);
+    text = read_file(path == "-" ? "/dev/stdin" : path);
   } catch (const UserError& e) {
     fail(Exit::kUsage, "{} {}", named_by, e.what());
   }

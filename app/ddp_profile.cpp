@@ -2,11 +2,11 @@
 #include "ddp_profile.h"
 
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <map>
 
+#include "core/torch.h"
 #include "distributed/options.h"
 #include "recipes.h"
 #include "train/step_bench.h"

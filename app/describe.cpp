@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/cpu_memory.h"
+#include "core/torch.h"
 #include "data/options.h"
 #include "dtype_table.h"
 #include "launch/options.h"
@@ -137,14 +136,17 @@ Json describe_player(const Player& player) {
 
 // What the run would write, and in words.
 Json describe_disk(const Config& config, const TrainingStep& step) {
-  const CheckpointWriter::Save save{
-      {}, {}, state_archive(named(step.state()), Counters{}, config), model_file(step, Counters{})};
   const auto options = config.read<SaveOptions>("save.");
+  const auto models = config.read<ModelOptions>("save.");
+  const CheckpointWriter::Save save{{},
+                                    {},
+                                    state_archive(named(step.state()), Counters{}, config),
+                                    model_file(step, Counters{}, models.raw)};
   const DiskNeed need = disk_need(bytes_of(save),
                                   options,
                                   config.read<TrainOptions>("train.").kimg.images,
                                   0,
-                                  models_kept(config.read<ModelOptions>("save."), options));
+                                  models_kept(models, options));
   return {{"bytes", need.bytes()},
           {"bytes_at_end", need.bytes_left()},
           {"state_bytes", need.each.state},

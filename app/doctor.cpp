@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Version.h>
-#include <torch/torch.h>
 #include <torch/version.h>
 
 #include <algorithm>
 
+#include "core/torch.h"
 #include "ddp_table/ddp_table.h"
 #include "distributed/options.h"
 #include "doctor_facts.h"

@@ -65,6 +65,29 @@ ModelRequest DrawingFlags::request(const std::string& verb) const {
   return request;
 }
 
+void MoveFlags::add_to(CLI::App& app, const std::string& when) {
+  app.add_option("--rotate",
+                 rotate_,
+                 "StyleGAN3: degrees by which pictures are turned counter-clockwise" + when);
+  app.add_option("--translate",
+                 translate_,
+                 "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved" + when);
+}
+
+PictureMove MoveFlags::move() const {
+  PictureMove move;
+  if (!rotate_.empty())
+    move.degrees = parse_number("--rotate", rotate_, {-kAny, kAny, "degrees, like 30 or -90"});
+  if (translate_.empty()) return move;
+  const std::vector<std::string> parts = split(translate_, ',');
+  const Allowed allowed{-kAny, kAny, "RIGHT,DOWN in picture widths, like 0.25,-0.1"};
+  if (parts.size() != 2)
+    fail(Exit::kUsage, "--translate {}: allowed: {}", translate_, allowed.text);
+  move.right = parse_number("--translate", parts[0], allowed);
+  move.down = parse_number("--translate", parts[1], allowed);
+  return move;
+}
+
 void check_word(const std::string& flag,
                 const std::string& word,
                 const std::vector<std::string>& allowed) {

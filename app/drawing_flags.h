@@ -34,6 +34,17 @@ class DrawingFlags {
   std::string class_, trunc_, trunc_cutoff_, noise_mode_, level_, alpha_;
 };
 
+// The flags that move pictures of generators with an input that can be moved.
+class MoveFlags {
+ public:
+  // `when` ends the help: "" or what holds for an animation.
+  void add_to(CLI::App& app, const std::string& when = "");
+  PictureMove move() const;
+
+ private:
+  std::string rotate_, translate_;
+};
+
 // Throws UserError(kUsage) with the allowed words and the nearest ones unless `word` is an allowed
 // one.
 void check_word(const std::string& flag,

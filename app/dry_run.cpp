@@ -6,6 +6,7 @@
 #include "launch/devices.h"
 #include "launch/idle_threads.h"
 #include "schema.h"
+#include "train/batch_text.h"
 #include "train/stage_plan.h"
 #include "util/text.h"
 
@@ -128,7 +129,7 @@ int dry_run(const Launch& launch, Shown shown) {
   print_ramps(launch.config);
   for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
   if (schedule.empty()) {
-    fmt::print("\n{}\n", plan.text());
+    fmt::print("\n{}\n", batch_text(plan, launch.config));
   } else {
     print(stages, launch.config);
     fmt::print("\n");

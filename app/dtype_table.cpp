@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtype_table.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -31,7 +30,7 @@ std::string reason(const Computed& one, PrecisionMode mode) {
   if (!one.why.empty()) return one.why;
   const bool half = one.type == at::kHalf || one.type == at::kBFloat16;
   if (mode == PrecisionMode::kBlocks)
-    return half ? "one of the top stylegan2.num_fp16_res" : "below the half-precision blocks";
+    return half ? "one of the top num_fp16_res" : "below the half-precision blocks";
   return half ? "autocast" : "no --amp";
 }
 

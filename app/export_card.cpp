@@ -35,6 +35,10 @@ Paper paper_of(const std::string& recipe) {
        {"StyleGAN2",
         "T. Karras, S. Laine, M. Aittala, J. Hellsten, J. Lehtinen, T. Aila: Analyzing and "
         "Improving the Image Quality of StyleGAN. CVPR 2020, arXiv:1912.04958"}},
+      {"r3gan",
+       {"R3GAN",
+        "N. Huang, A. Gokaslan, V. Kuleshov, J. Tompkin: The GAN is dead; long live the GAN! A "
+        "Modern GAN Baseline. NeurIPS 2024, arXiv:2501.05441"}},
   };
   const auto found = papers.find(recipe);
   return found == papers.end() ? Paper{recipe, ""} : found->second;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export_config.h"
 
-#include <torch/torch.h>
-
 #include "config/config.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "draw/latents.h"
 #include "gan/model_json.h"
 #include "recipes.h"
 #include "recipes/dcgan/networks.h"
 #include "recipes/pggan/trained_generator.h"
+#include "recipes/r3gan/shape.h"
 #include "recipes/stylegan1/trained_generator.h"
 #include "recipes/stylegan2/shape.h"
 #include "train/run_folder.h"
@@ -56,6 +56,8 @@ Json complete_model(const ExportedModel& exported) {
     return read_over(stylegan1::generator_shape(tensors, source), said, source);
   if (exported.recipe == "stylegan2")
     return stylegan2::to_json(stylegan2::generator_shape(said, tensors, source));
+  if (exported.recipe == "r3gan")
+    return r3gan::to_json(r3gan::generator_shape(said, tensors, source));
   fail(Exit::kInput, "{}: recipe {} cannot be exported to Python", source, exported.recipe);
 }
 
@@ -116,9 +118,10 @@ Json config_of(const ExportedModel& exported) {
                  {"gantrain", kVersion},
                  {"recipe", exported.recipe},
                  {"model", complete_model(exported)}};
+  const bool as_it_is = exported.recipe == "dcgan" || exported.recipe == "r3gan";
   config["z"] = {{"dim", generator.z_dim()},
                  {"drawn", "numpy.random.RandomState(seed).randn(dim), as float32"},
-                 {"normalised", exported.recipe == "dcgan" ? "no" : "x / sqrt(mean(x^2) + 1e-8)"}};
+                 {"normalised", as_it_is ? "no" : "x / sqrt(mean(x^2) + 1e-8)"}};
   config["classes"] = {{"count", generator.classes()}, {"table", to_json(exported.model.classes)}};
   config["stage"] = nullptr;
   if (exported.model.level || exported.model.alpha) {

@@ -49,6 +49,7 @@ const std::vector<Flag>& flag_table() {
       {"Results", "--keep-every", "save.keep_every", false},
       {"Results", "--keep-best", "save.keep_best", false},
       {"Results", "--keep-models", "save.keep_models", false},
+      {"Results", "--save-raw", "save.raw", true},
       {"Results", "--metrics", "metrics.names", false},
       {"Results", "--metrics-every", "metrics.every", false},
       {"Results", "--detector", "metrics.detector", false},

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "core/archive.h"
 #include "core/npy.h"
+#include "core/npz.h"
 #include "core/safetensors.h"
 #include "core/zip_archive.h"
 #include "exchange/official_pickle.h"
@@ -88,8 +89,28 @@ FileContent state(const fs::path& path) {
   return content;
 }
 
+// numpy's .npz: a zip of nothing but arrays. What has latents can be drawn.
+FileContent arrays(const fs::path& path, const std::vector<std::string>& names) {
+  FileContent content{.kind = "arrays (.npz)"};
+  content.facts["arrays"] = names;
+  for (const std::string& name : names) {
+    try {
+      content.tensors[name] = load_npz(path, name);
+    } catch (const UserError& e) {
+      if (e.code() != Exit::kInput) throw;
+      content.facts["not shown"].push_back(e.what());
+    }
+  }
+  for (const std::string name : {"w", "z"}) {
+    if (content.tensors.count(name) == 0 || !content.next.empty()) continue;
+    content.next = fmt::format(
+        "gantrain generate --model MODEL --{} {} -o grid.png", name, shell_quote(path.string()));
+  }
+  return content;
+}
+
 FileContent zip(const fs::path& path) {
-  std::string names;
+  std::vector<std::string> names;
   bool state_inside = false;
   int64_t entries = 0;
   {
@@ -100,9 +121,12 @@ FileContent zip(const fs::path& path) {
     for (int64_t i = 0; i < entries; ++i) {
       const char* name = zip_get_name(opened.archive.get(), static_cast<zip_uint64_t>(i), 0);
       if (name != nullptr && ends_with(name, "data.pkl")) state_inside = true;
+      if (name != nullptr && ends_with(name, ".npy"))
+        names.emplace_back(name, std::string_view(name).size() - 4);
     }
   }
   if (state_inside) return state(path);
+  if (!names.empty() && static_cast<int64_t>(names.size()) == entries) return arrays(path, names);
   FileContent content{.kind = "zip archive"};
   content.facts["entries"] = entries;
   content.next = "gantrain data inspect " + shell_quote(path.string());

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inspect_tensors.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
+#include "core/torch.h"
 #include "util/text.h"
 
 namespace gantrain {

@@ -51,7 +51,7 @@ int dispatch(std::vector<std::string> arguments) {
     print_start();
     return 0;
   }
-  if (arguments[0] == "--version") {
+  if (arguments[0] == "--version" || arguments[0] == "-V") {
     fmt::print("gantrain {}\n", kVersion);
     return 0;
   }

@@ -3,7 +3,9 @@
 
 #include "cli.h"
 #include "config/config.h"
+#include "environment_variables.h"
 #include "exit_codes.h"
+#include "help_topics.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -69,26 +71,21 @@ std::string exit_status() {
   return out;
 }
 
-constexpr const char* kEnvironment = R"(.SH ENVIRONMENT
-.TP
-\fBGANTRAIN_PRESET\fR
-The preset where no flag names one.
-.TP
-\fBGANTRAIN_\fISECTION\fB__\fIKEY\fR
-Any configuration key: \fBGANTRAIN_TRAIN__BATCH=64\fR is \fBtrain.batch=64\fR. A flag wins.
-.TP
-\fBGANTRAIN_CACHE_DIR\fR
-Where statistics of data sets are kept instead of \fI~/.cache/gantrain\fR.
-.TP
-\fBGANTRAIN_TORCH_LIB\fR
-The folder of PyTorch's or LibTorch's libraries, where the program does not find them by itself.
-.TP
-\fBNO_COLOR\fR
-No colours on a terminal.
-.TP
-\fBRANK\fR, \fBWORLD_SIZE\fR, \fBLOCAL_RANK\fR, \fBMASTER_ADDR\fR, \fBMASTER_PORT\fR
-Set by torchrun and similar launchers: the program is then one rank.
-.SH FILES
+std::string environment() {
+  std::string out = ".SH ENVIRONMENT\n";
+  for (const EnvironmentVariable& one : kEnvironmentVariables)
+    out += item("\\fB" + roff(one.names) + "\\fR", one.meaning);
+  return out;
+}
+
+std::string topics() {
+  std::string out = ".SH TOPICS\n";
+  for (const HelpTopic& topic : help_topics())
+    out += item("\\fBgantrain help " + roff(topic.name) + "\\fR", topic.about);
+  return out;
+}
+
+constexpr const char* kFiles = R"(.SH FILES
 .TP
 \fIruns/00000\-PRESET\-DATA\-BATCH/\fR
 One run: configuration, log, statistics, samples, models, states, report. The link
@@ -123,8 +120,8 @@ std::string main_page() {
     pages.push_back("\\fB" + roff(page_name(verb)) + "\\fR(1)");
     if (verb.name == "train") out += options(verb);
   }
-  out += kEnvironment + exit_status() + kExamples + ".SH SEE ALSO\n" + join(pages, ",\n") + "\n";
-  return out;
+  out += topics() + environment() + kFiles + exit_status() + kExamples;
+  return out + ".SH SEE ALSO\n" + join(pages, ",\n") + "\n";
 }
 
 std::string verb_page(const VerbDescription& verb) {

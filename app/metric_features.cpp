@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "core/npy.h"
+#include "core/torch.h"
 #include "metric_sets.h"
 #include "metrics/frechet.h"
 #include "metrics/inception_score.h"

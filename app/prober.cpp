@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prober.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "core/cpu_memory.h"
+#include "core/torch.h"
 #include "util/time.h"
 
 namespace gantrain {

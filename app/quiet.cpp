@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quiet.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "util/log.h"
 
 namespace gantrain {

@@ -3,8 +3,10 @@
 
 #include "recipes/dcgan/recipe.h"
 #include "recipes/pggan/recipe.h"
+#include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
+#include "recipes/stylegan3/recipe.h"
 
 namespace gantrain {
 
@@ -14,6 +16,8 @@ const RecipeTable& recipe_rows() {
       pggan::row(),
       stylegan1::row(),
       stylegan2::row(),
+      stylegan3::row(),
+      r3gan::row(),
   };
   return table;
 }

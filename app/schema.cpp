@@ -7,8 +7,10 @@
 #include "launch/options.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/pggan/options.h"
+#include "recipes/r3gan/options.h"
 #include "recipes/stylegan1/options.h"
 #include "recipes/stylegan2/options.h"
+#include "recipes/stylegan3/options.h"
 #include "train/model_options.h"
 #include "train/options.h"
 #include "util/error.h"
@@ -38,6 +40,8 @@ const std::vector<RecipeFacts>& recipe_facts() {
       pggan::facts(),
       stylegan1::facts(),
       stylegan2::facts(),
+      stylegan3::facts(),
+      r3gan::facts(),
   };
   return table;
 }

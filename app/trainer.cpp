@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer library's two functions. Nothing in it may call LibTorch while it is being loaded:
 // the fork server forks after that.
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include "bench_ddp_plan.h"
 #include "config/message.h"
 #include "core/cpu_memory.h"
+#include "core/torch.h"
 #include "distributed/ending.h"
 #include "error_files.h"
 #include "gan/precision_options.h"

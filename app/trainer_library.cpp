@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kTrainer = "libgantrain_trainer.so";
 constexpr const char* kCuda = "libgantrain_cuda.so";
+constexpr const char* kServe = "libgantrain_serve.so";
 
 fs::path find_library(const char* name) {
   const fs::path here = executable_folder();
@@ -25,6 +26,15 @@ fs::path find_library(const char* name) {
     if (fs::exists(folder / name)) return folder / name;
   }
   return {};
+}
+
+fs::path need_library(const char* name) {
+  fs::path path = find_library(name);
+  if (!path.empty()) return path;
+  fail(Exit::kEnvironment,
+       "{} is missing beside {}: the installation is incomplete",
+       name,
+       executable_folder().string());
 }
 
 void* open_library(const fs::path& path, const char* what, const char* way_out) {
@@ -60,13 +70,7 @@ void* trainer_handle(bool cuda) {
     // LibTorch's OpenMP reads these once, when it is loaded.
     for (const auto& [name, value] : idle_threads(current_environment()).variables)
       setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
-    const fs::path trainer = find_library(kTrainer);
-    if (trainer.empty()) {
-      fail(Exit::kEnvironment,
-           "{} is missing beside {}: the installation is incomplete",
-           kTrainer,
-           executable_folder().string());
-    }
+    const fs::path trainer = need_library(kTrainer);
     open_torch(cuda);
     if (cuda) {
       const fs::path library = find_library(kCuda);
@@ -93,6 +97,14 @@ void* trainer_function(const char* name, bool cuda) {
   if (function == nullptr)
     fail(Exit::kEnvironment, "{} has no {}: it is of another version", kTrainer, name);
   return function;
+}
+
+void call_serve(const std::string& json) {
+  void* library = open_library(need_library(kServe), "the serve library", "");
+  void* function = dlsym(library, "gantrain_serve");
+  if (function == nullptr)
+    fail(Exit::kEnvironment, "{} has no gantrain_serve: it is of another version", kServe);
+  reinterpret_cast<void (*)(const char*)>(function)(json.c_str());
 }
 
 fs::path cuda_library() { return find_library(kCuda); }

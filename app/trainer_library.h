@@ -28,4 +28,8 @@ inline constexpr const char* kVerbMain =
 // returns its exit status.
 int call_trainer(const char* verb, const std::string& json, bool cuda);
 
+// Loads the serve library, which lies there, too, and knows no LibTorch, and calls its function
+// with the message of ServeOptions. Throws UserError(kEnvironment) where it cannot be loaded.
+void call_serve(const std::string& json);
+
 }  // namespace gantrain

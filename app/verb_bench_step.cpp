@@ -78,7 +78,8 @@ struct Where {
 std::string fp16_resolutions(const Config& config) {
   const bool blocks =
       config.get("precision.amp") == "fp16" && config.get("precision.mode") == "blocks";
-  return blocks ? text_of(config.get("stylegan2.num_fp16_res")) : "0";
+  const std::string key = text_of(config.get("recipe")) + ".num_fp16_res";
+  return blocks ? text_of(config.get(key)) : "0";
 }
 
 // Arguments of the scripts that do the same under PyTorch.

@@ -66,9 +66,11 @@ int generate_verb(const std::vector<std::string>& arguments) {
                "gantrain generate");
   GenerateFlags flags;
   DrawingFlags drawing;
+  MoveFlags moves;
   GenerateRequest request;
   add_flags(app, flags, request);
   drawing.add_to(app);
+  moves.add_to(app);
   if (!parse(app, arguments)) return 0;
   if (request.outdir.empty() && request.grid.empty())
     fail(Exit::kUsage, "generate: where to? --outdir FOLDER or -o GRID.png");
@@ -76,6 +78,7 @@ int generate_verb(const std::vector<std::string>& arguments) {
     fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", request.grid);
   request.format = parse_word<PictureFormat>("--format", flags.format);
   request.how = drawing.request("generate");
+  request.how.move = moves.move();
   add_latents(request, flags);
   if (!request.grid.empty()) check_folder_of("-o", request.grid);
   return call_trainer("generate", message_of(request).dump(), request.how.cuda);

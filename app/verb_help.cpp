@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "amp_help.h"
 #include "cli.h"
 #include "completion.h"
 #include "exit_codes.h"
 #include "flags.h"
+#include "help_topics.h"
 #include "install_help.h"
 #include "man_page.h"
 #include "schema.h"
@@ -18,13 +18,11 @@ namespace gantrain {
 
 namespace {
 
-void print_exit_codes(bool json) {
+void print_exit_codes() {
   Json rows = Json::array();
-  for (const ExitCode& exit : kExitCodes) {
+  for (const ExitCode& exit : kExitCodes)
     rows.push_back({{"code", exit.code}, {"meaning", exit.meaning}});
-    if (!json) fmt::print("{:<6} {}\n", exit.code, exit.meaning);
-  }
-  if (json) fmt::print("{}\n", rows.dump());
+  fmt::print("{}\n", rows.dump());
 }
 
 void print_flags(bool json) {
@@ -118,16 +116,57 @@ void print_keys(const std::string& only, bool json) {
 
 }  // namespace
 
-std::vector<std::string> help_topics() { return {"flags", "keys", "exit", "amp"}; }
+namespace {
+
+void print_topics() {
+  fmt::print("gantrain help TOPIC:\n");
+  for (const HelpTopic& topic : help_topics()) fmt::print("  {:<12} {}\n", topic.name, topic.about);
+  fmt::print("\ngantrain COMMAND --help shows a command's flags.\n");
+}
+
+// Prints a topic; false if there is none of that name.
+bool print_topic(const std::string& name, const std::string& recipe, bool json) {
+  for (const HelpTopic& topic : help_topics()) {
+    if (name != topic.name) continue;
+    if (name == "flags") {
+      print_flags(json);
+    } else if (name == "keys") {
+      print_keys(recipe, json);
+    } else if (name == "exit" && json) {
+      print_exit_codes();
+    } else {
+      const std::string text = topic_text(topic);
+      fmt::print("{}", json ? Json{{"text", text}}.dump() + "\n" : text);
+    }
+    return true;
+  }
+  return false;
+}
+
+[[noreturn]] void fail_topic(const std::string& name) {
+  std::vector<std::string> names;
+  for (const HelpTopic& topic : help_topics()) names.emplace_back(topic.name);
+  for (const Verb& verb : verbs()) {
+    const bool known = std::find(names.begin(), names.end(), verb.name) != names.end();
+    if (!known && std::string(verb.name) != "help") names.emplace_back(verb.name);
+  }
+  const std::string hint = did_you_mean(name, names);
+  fail(Exit::kUsage,
+       "no help on {}{}",
+       name,
+       hint.empty() ? "; there is " + join(names, ", ") : hint);
+}
+
+}  // namespace
 
 int help_verb(const std::vector<std::string>& arguments) {
   // These words are another command's, so that nothing may be read into them.
   if (!arguments.empty() && arguments[0] == "--complete")
     return print_completion({arguments.begin() + 1, arguments.end()});
-  CLI::App app("flags | keys | exit | amp | COMMAND", "gantrain help");
+  CLI::App app("By topic; gantrain help lists them.", "gantrain help");
   std::string topic;
   bool json = false;
-  app.add_option("topic", topic, "flags | keys | exit | amp | COMMAND");
+  app.add_option("topic", topic, "one of gantrain help, or a command");
   std::string recipe;
   app.add_option("recipe", recipe, "keys: those of this recipe alone");
   app.add_flag("--json", json, "one JSON line");
@@ -149,25 +188,13 @@ int help_verb(const std::vector<std::string>& arguments) {
     fmt::print("{}", man_page(page));
   } else if (!prefix.empty()) {
     install_help(prefix);
-  } else if (topic == "flags") {
-    print_flags(json);
-  } else if (topic == "keys") {
-    print_keys(recipe, json);
-  } else if (topic == "exit") {
-    print_exit_codes(json);
-  } else if (topic == "amp") {
-    fmt::print("{}", json ? Json{{"text", kAmpHelp}}.dump() + "\n" : kAmpHelp);
   } else if (topic.empty()) {
-    fmt::print("gantrain help flags | keys | exit | amp, or gantrain COMMAND --help\n");
-  } else {
+    print_topics();
+  } else if (!print_topic(topic, recipe, json)) {
     for (const Verb& verb : verbs()) {
       if (topic == verb.name && topic != "help") return verb.run({"--help"});
     }
-    std::vector<std::string> topics = help_topics();
-    for (const Verb& verb : verbs()) {
-      if (std::string(verb.name) != "help") topics.emplace_back(verb.name);
-    }
-    fail(Exit::kUsage, "no help on {}; there is {}", topic, join(topics, ", "));
+    fail_topic(topic);
   }
   return 0;
 }

@@ -74,12 +74,15 @@ int interpolate_verb(const std::vector<std::string>& arguments) {
       "gantrain interpolate");
   InterpolateFlags flags;
   DrawingFlags drawing;
+  MoveFlags moves;
   InterpolateRequest request;
   add_flags(app, flags, request);
   drawing.add_to(app);
+  moves.add_to(app, ", reached at the last frame");
   if (!parse(app, arguments)) return 0;
   check_output(request, flags.quality);
   request.how = drawing.request("interpolate");
+  request.how.move = moves.move();
   add_path(request, flags);
   request.fps = parse_number("--fps", flags.fps, {1, 240, "1 to 240"});
   const std::string quality = flags.quality.empty() ? "90" : flags.quality;

@@ -36,7 +36,7 @@ if [ -z "$build" ]; then
   build=$GANTRAIN_ROOT/build
   GANTRAIN_CUDA=${cuda:+ON} "$GANTRAIN_ROOT/scripts/build.sh" release gantrain_program >&2
 fi
-for file in gantrain libgantrain_trainer.so ${cuda:+libgantrain_cuda.so}; do
+for file in gantrain libgantrain_trainer.so libgantrain_serve.so ${cuda:+libgantrain_cuda.so}; do
   [ -e "$build/$file" ] || die 4 "$build has no $file: ${cuda:+GANTRAIN_CUDA=ON }scripts/build.sh release makes it"
 done
 version=$("$build/gantrain" --version)
@@ -86,6 +86,7 @@ oldest_glibc() {
 place_program() {
   install -D -m 755 "$build/gantrain" "$1/bin/gantrain"
   install -D -m 644 "$build/libgantrain_trainer.so" "$1/lib/libgantrain_trainer.so"
+  install -D -m 644 "$build/libgantrain_serve.so" "$1/lib/libgantrain_serve.so"
   [ ! -e "$build/libgantrain_cuda.so" ] || install -D -m 644 "$build/libgantrain_cuda.so" "$1/lib/libgantrain_cuda.so"
   strip --strip-unneeded "$1/bin/gantrain" "$1"/lib/*.so
   place_peers "$1"
@@ -102,7 +103,7 @@ make_wheel() {
   local package=$stage/gantrain torch=\$ORIGIN/../../torch/lib part rpath
   install -D -m 644 -t "$package" "$GANTRAIN_ROOT"/scripts/package/gantrain/*.py
   place_program "$package"
-  bundle "$package/lib/gantrain" "$stage/licenses" "$build/gantrain" "$build/libgantrain_trainer.so"
+  bundle "$package/lib/gantrain" "$stage/licenses" "$build"/{gantrain,libgantrain_trainer.so,libgantrain_serve.so}
   install -m 644 "$GANTRAIN_ROOT/LICENSE" "$stage/licenses/LICENSE"
   rpath=\$ORIGIN/gantrain:$torch
   for part in cu13 cudnn nccl cusparselt nvshmem; do rpath+=:\$ORIGIN/../../nvidia/$part/lib; done
@@ -136,7 +137,7 @@ make_tree() {
   local name=gantrain-$version-linux-x86_64 tree part
   tree=$stage/$name
   place_tree "$tree"
-  bundle "$tree/lib/gantrain" "$tree/share/doc/gantrain" "$build/gantrain" "$build/libgantrain_trainer.so"
+  bundle "$tree/lib/gantrain" "$tree/share/doc/gantrain" "$build"/{gantrain,libgantrain_trainer.so,libgantrain_serve.so}
   install -m 644 "$GANTRAIN_ROOT/LICENSE" "$GANTRAIN_ROOT/README.md" "$tree/share/doc/gantrain/"
   torch_licenses "$tree/share/doc/gantrain"
   # shellcheck disable=SC2016 # the loader replaces it
@@ -154,7 +155,8 @@ debian_depends() {
   mkdir -p "$work/debian"
   printf 'Source: gantrain\n\nPackage: gantrain\nArchitecture: amd64\n' >"$work/debian/control"
   (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info --warnings=0 "-l$1/usr/lib/gantrain/lib/gantrain" \
-    -e"$1/usr/lib/gantrain/bin/gantrain" -e"$1/usr/lib/gantrain/lib/libgantrain_trainer.so" 2>/dev/null) |
+    -e"$1/usr/lib/gantrain/bin/gantrain" -e"$1/usr/lib/gantrain/lib/libgantrain_trainer.so" \
+    -e"$1/usr/lib/gantrain/lib/libgantrain_serve.so" 2>/dev/null) |
     sed -n 's/^shlibs:Depends=//p'
 }
 

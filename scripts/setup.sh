@@ -17,7 +17,7 @@ LIBTORCH=${GANTRAIN_LIBTORCH:-$GANTRAIN_CACHE_DIR/libtorch-$TORCH_VERSION}
 
 BUILD_PACKAGES=(g++ cmake ninja-build ccache mold pkg-config libcli11-dev nlohmann-json3-dev
   libfmt-dev catch2 libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev libarchive-dev liblmdb-dev
-  zlib1g-dev libxxhash-dev libgloo-dev)
+  zlib1g-dev libxxhash-dev libgloo-dev libcpp-httplib-dev)
 TEST_PACKAGES=(clang-format clang-tidy shellcheck patchelf binutils dpkg-dev groff zsh fish)
 # shellcheck disable=SC2034 # for build.sh
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)

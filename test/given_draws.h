@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <map>
 #include <string>
 
+#include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "util/hash.h"
 

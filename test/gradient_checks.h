@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <functional>
 #include <vector>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -6,11 +6,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_setup.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "data/options.h"
 #include "distributed/options.h"
 #include "gan/precision_options.h"

@@ -3,10 +3,11 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <map>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

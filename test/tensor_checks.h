@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
 
 #include "core/safetensors.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/adaptive_strength.h"
 
-#include <torch/torch.h>
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "augment/augment.h"
 #include "augment/sample_matrix.h"
 #include "augment/sample_values.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <cmath>
 #include <type_traits>
 
@@ -9,6 +7,7 @@
 #include "augment/sym6_resample.h"
 #include "augment/wavelet_tensors.h"
 #include "augment/wavelets.h"
+#include "core/torch.h"
 #include "ops/upfirdn2d.h"
 
 namespace gantrain {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,7 @@
 #include "augment/sample_matrix.h"
 #include "augment/sample_values.h"
 #include "augment/sym6_resample.h"
+#include "core/torch.h"
 #include "ops/grid_sample.h"
 #include "util/size.h"
 

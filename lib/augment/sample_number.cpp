@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/sample_number.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

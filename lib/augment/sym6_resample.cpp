@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/sym6_resample.h"
 
-#include <torch/torch.h>
-
 #include "augment/wavelet_tensors.h"
+#include "core/torch.h"
 #include "ops/precision.h"
 
 namespace gantrain {

@@ -2,13 +2,13 @@
 #include "augment/wavelet_tensors.h"
 
 #include <c10/core/InferenceMode.h>
-#include <torch/torch.h>
 
 #include <map>
 #include <mutex>
 #include <tuple>
 
 #include "augment/wavelets.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -4,11 +4,11 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/jit/serialization/pickler.h>
-#include <torch/torch.h>
 
 #include <cstring>
 #include <memory>
 
+#include "core/torch.h"
 #include "core/torch_pickle.h"
 #include "util/error.h"
 #include "util/file.h"

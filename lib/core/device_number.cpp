@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/device_number.h"
 
-#include <torch/torch.h>
-
 #include "core/device_reads.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

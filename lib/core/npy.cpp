@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/npy.h"
 
-#include <torch/torch.h>
-
 #include <cstring>
 #include <regex>
 
+#include "core/torch.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"

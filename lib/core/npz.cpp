@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/npz.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <fstream>
 #include <memory>
 
 #include "core/npy.h"
+#include "core/torch.h"
 #include "core/zip_archive.h"
 #include "util/error.h"
 #include "util/file.h"

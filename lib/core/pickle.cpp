@@ -297,11 +297,20 @@ class Machine {
     }
   }
 
+  // By its name, or by that of a module around it.
+  bool is_allowed(const std::string& full) const {
+    const auto& globals = stack_.rules().globals;
+    bool allowed = globals.count(full) != 0;
+    for (size_t dot = full.find('.'); !allowed && dot != full.npos; dot = full.find('.', dot + 1))
+      allowed = globals.count(full.substr(0, dot) + ".*") != 0;
+    return allowed;
+  }
+
   void push_global(std::string_view module, std::string_view name) {
     if (module == "__builtin__") module = "builtins";  // Python 2's names
     if (module == "copy_reg") module = "copyreg";
     const std::string full = fmt::format("{}.{}", module.substr(0, 200), name.substr(0, 200));
-    if (stack_.rules().globals.count(full) == 0 && !is_plain_global(full))
+    if (!is_allowed(full) && !is_plain_global(full))
       stack_.bad("global {} is not allowed{}", printable(full), stack_.rules().hint);
     stack_.push_text(Kind::kGlobal, stack_.keep(full));
   }

@@ -48,9 +48,10 @@ struct PickleValue {
 };
 
 struct PickleRules {
-  std::string source;                          // the file's name, for messages
-  std::set<std::string, std::less<>> globals;  // allowed beside Python's plain data
-  std::string hint;                            // ends the message about any other global
+  std::string source;  // the file's name, for messages
+  // Allowed beside Python's plain data: "module.name", or "module.*" for all that lies in it.
+  std::set<std::string, std::less<>> globals;
+  std::string hint;  // ends the message about any other global
   bool persistent_ids = false;
   int64_t max_operations = 2'000'000;
 };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/safetensors.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/torch.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensors.h"
 
-#include <torch/torch.h>
-
 #include <set>
 
+#include "core/torch.h"
 #include "util/error.h"
 #include "util/hash.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <nlohmann/json.hpp>
+
+#include "core/torch.h"

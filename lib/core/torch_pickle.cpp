@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/torch_pickle.h"
 
-#include <torch/torch.h>
-
 #include <cstring>
 
+#include "core/torch.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu_kernels/bias_act.h"
+#include "cpu_kernels/filtered_lrelu.h"
 #include "cpu_kernels/fir.h"
 #include "cpu_kernels/minibatch_std.h"
 #include "cpu_kernels/modulation.h"
@@ -17,6 +18,7 @@ namespace gantrain {
 struct CpuKernels {
   const char* name;  // "generic", "avx2", "avx512"
   BiasActKernels bias_act;
+  FilteredLreluKernels filtered_lrelu;
   FirKernels fir;
   MinibatchStdKernels minibatch_std;
   ModulationKernels modulation;

@@ -8,6 +8,7 @@
 namespace gantrain::GANTRAIN_ISA {
 
 BiasActKernels bias_act_kernels();
+FilteredLreluKernels filtered_lrelu_kernels();
 FirKernels fir_kernels();
 MinibatchStdKernels minibatch_std_kernels();
 ModulationKernels modulation_kernels();
@@ -19,6 +20,7 @@ const CpuKernels& table() {
   static const CpuKernels kernels{
       .name = GANTRAIN_NAME(GANTRAIN_ISA),
       .bias_act = bias_act_kernels(),
+      .filtered_lrelu = filtered_lrelu_kernels(),
       .fir = fir_kernels(),
       .minibatch_std = minibatch_std_kernels(),
       .modulation = modulation_kernels(),

@@ -55,6 +55,7 @@ inline IntVec not_finite(const float* numbers) {
 bool all_finite(const float* numbers, int64_t count) {
   const int64_t vectors = count / kLanes, rest = count % kLanes;
   if (!vectors_are_finite(numbers, vectors)) return false;
+  if (rest == 0) return true;
   float last[kLanes] = {};
   std::memcpy(last, numbers + vectors * kLanes, sizeof(float) * static_cast<size_t>(rest));
   return vectors_are_finite(last, 1);

@@ -16,6 +16,8 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
       .pixel_norm_gradient = cuda_pixel_norm_gradient,
       .adain = cuda_adain,
       .adain_gradient = cuda_adain_gradient,
+      .filtered_lrelu = cuda_filtered_lrelu,
+      .filtered_slopes = cuda_filtered_slopes,
   };
   static const DeviceKernels kernels{
       .upfirdn2d = cuda_upfirdn2d,

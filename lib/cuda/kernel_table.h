@@ -48,5 +48,12 @@ std::tuple<at::Tensor, at::Tensor> cuda_adain_gradient(const at::Tensor& dout,
                                                        const at::Tensor& style,
                                                        const at::Tensor& mean,
                                                        const at::Tensor& inverse);
+std::tuple<at::Tensor, at::Tensor> cuda_filtered_lrelu(const at::Tensor& x,
+                                                       const at::Tensor& b,
+                                                       const FilteredLreluStep& step,
+                                                       bool with_slopes);
+at::Tensor cuda_filtered_slopes(const at::Tensor& x,
+                                const at::Tensor& slopes,
+                                const FilteredLreluStep& step);
 
 }  // namespace gantrain

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp_table/ddp_table.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "util/hash.h"
 #include "util/text.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp_table/table_gan.h"
 
-#include <torch/torch.h>
-
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "util/text.h"
 
 namespace gantrain {

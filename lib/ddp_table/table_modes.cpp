@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp_table/table_modes.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "core/torch.h"
 #include "distributed/gradient_sync.h"
 #include "distributed/reducer.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/agreement.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "util/error.h"
 
 namespace gantrain {

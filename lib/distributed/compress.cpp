@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/compress.h"
 
-#include <torch/torch.h>
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/gradient_sync.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "distributed/compress.h"
 #include "distributed/reducer_sync.h"
 

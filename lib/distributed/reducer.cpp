@@ -3,11 +3,10 @@
 // configure time; where it does not fit, reducer_absent.cpp is compiled instead.
 #include "distributed/reducer.h"
 
-#include <torch/torch.h>
-
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "core/torch.h"
 #include "distributed/compress.h"
 
 namespace gantrain {

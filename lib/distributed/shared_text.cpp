@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/shared_text.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -2,9 +2,10 @@
 #include "distributed/unused_parameters.h"
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/torch.h>
 
 #include <unordered_set>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <map>
 #include <optional>
 
+#include "core/torch.h"
 #include "draw/classes.h"
 #include "draw/draw.h"
 #include "draw/job.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "core/torch.h"
 #include "draw/classes.h"
 #include "draw/draw.h"
 #include "draw/job.h"

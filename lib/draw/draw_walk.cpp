@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
+#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "core/torch.h"
 #include "draw/classes.h"
 #include "draw/draw.h"
 #include "draw/frame_sink.h"
@@ -42,6 +42,10 @@ class Tracks {
 
   Image frame(int64_t number) {
     const Step step = step_of(walk_, number);
+    // A loop ends just before its first frame, any other walk with its last one.
+    const int64_t whole = frame_count(walk_) - (walk_.loop ? 0 : 1);
+    painter_.move_by(static_cast<double>(number) /
+                     static_cast<double>(std::max<int64_t>(whole, 1)));
     // New noise in each frame where noise is random.
     const auto noise_seed = static_cast<uint64_t>(number);
     std::vector<at::Tensor> pictures;

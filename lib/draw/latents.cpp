@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/latents.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/npy.h"
 #include "core/npz.h"
 #include "core/numpy_random.h"
+#include "core/torch.h"
 #include "util/error.h"
 
 namespace gantrain {

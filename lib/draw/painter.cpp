@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/painter.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "config/value.h"
+#include "core/torch.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -23,7 +24,7 @@ at::Tensor labels_of(std::optional<int64_t> label) {
 void require_styles(const Generator& generator, const std::string& flag, const std::string& model) {
   if (generator.num_ws() > 0) return;
   fail(Exit::kUsage,
-       "{}: {} has no w space; style-based models have it (StyleGAN 1 and 2)",
+       "{}: {} has no w space; style-based models have it (StyleGAN 1, 2 and 3)",
        flag,
        model);
 }
@@ -33,6 +34,7 @@ Painter::Painter(Generator& generator, const ModelRequest& request, bool styles_
   read_truncation(request, styles_given);
   read_noise(request);
   read_level(request);
+  read_move(request);
 }
 
 void Painter::read_truncation(const ModelRequest& request, bool styles_given) {
@@ -86,12 +88,40 @@ void Painter::read_level(const ModelRequest& request) {
   }
 }
 
+void Painter::read_move(const ModelRequest& request) {
+  move_ = request.move;
+  if (move_.is_none()) return;
+  movable_ = dynamic_cast<MovableInput*>(&generator_);
+  const bool turns = move_.degrees != 0;
+  if (movable_ == nullptr || (turns && !movable_->rotates())) {
+    fail(Exit::kUsage,
+         "{}: the input of {} cannot be {}; StyleGAN3's can",
+         turns ? "--rotate " + text_of(move_.degrees) : "--translate",
+         model_,
+         turns ? "rotated" : "moved");
+  }
+  move_by(1);
+}
+
+// The inverse of [[c, s, x], [-s, c, y], [0, 0, 1]], y down (Karras et al. 2021, sec. 3.1).
+void Painter::move_by(double share) {
+  if (movable_ == nullptr) return;
+  const double angle = share * move_.degrees / 180 * std::numbers::pi;
+  const double c = std::cos(angle), s = std::sin(angle);
+  const double x = share * move_.right, y = share * move_.down;
+  inverse_ = torch::tensor({c, -s, s * y - c * x, s, c, -s * x - c * y, 0.0, 0.0, 1.0}, at::kDouble)
+                 .reshape({3, 3});
+}
+
 at::Tensor Painter::picture(const at::Tensor& z,
                             uint64_t noise_seed,
                             std::optional<int64_t> label) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  return to_cpu(generator_.images(z.unsqueeze(0), labels_of(label), options)[0]);
+  const at::Tensor one = z.unsqueeze(0), labels = labels_of(label);
+  if (movable_ == nullptr) return to_cpu(generator_.images(one, labels, options)[0]);
+  const at::Tensor ws = generator_.map(one, labels, options);
+  return to_cpu(movable_->synthesize_moved(ws, inverse_, options)[0]);
 }
 
 at::Tensor Painter::map(const at::Tensor& z, std::optional<int64_t> label) {
@@ -101,7 +131,9 @@ at::Tensor Painter::map(const at::Tensor& z, std::optional<int64_t> label) {
 at::Tensor Painter::picture_of_styles(const at::Tensor& ws, uint64_t noise_seed) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  return to_cpu(generator_.synthesize(ws.unsqueeze(0), options)[0]);
+  const at::Tensor one = ws.unsqueeze(0);
+  return to_cpu((movable_ == nullptr ? generator_.synthesize(one, options)
+                                     : movable_->synthesize_moved(one, inverse_, options))[0]);
 }
 
 }  // namespace gantrain

@@ -6,6 +6,7 @@
 
 #include "draw/requests.h"
 #include "gan/generator.h"
+#include "gan/movable_input.h"
 
 namespace gantrain {
 
@@ -25,6 +26,10 @@ class Painter {
   at::Tensor map(const at::Tensor& z, std::optional<int64_t> label = {});
   at::Tensor picture_of_styles(const at::Tensor& ws, uint64_t noise_seed);
 
+  // From now on draws pictures that are moved by this share of the request's move, in [0, 1]; at
+  // first by all of it.
+  void move_by(double share);
+
   Generator& generator() { return generator_; }
   const std::string& model() const { return model_; }
   const SynthesisOptions& synthesis() const { return synthesis_; }
@@ -33,10 +38,14 @@ class Painter {
   void read_truncation(const ModelRequest& request, bool styles_given);
   void read_noise(const ModelRequest& request);
   void read_level(const ModelRequest& request);
+  void read_move(const ModelRequest& request);
 
   Generator& generator_;
   std::string model_;  // for messages
   SynthesisOptions synthesis_;
+  PictureMove move_;
+  MovableInput* movable_ = nullptr;  // the generator, where pictures are moved
+  at::Tensor inverse_;               // [3, 3] of the present move
 };
 
 // Throws UserError(kUsage) unless the generator has latents of layers: "--mix: MODEL has none".

@@ -17,6 +17,22 @@
 
 namespace gantrain {
 
+// Where a picture is moved to by its generator: turned counter-clockwise about its middle, then
+// moved to the right and down.
+struct PictureMove {
+  double degrees = 0;
+  double right = 0, down = 0;  // in widths of the picture
+
+  bool is_none() const { return degrees == 0 && right == 0 && down == 0; }
+};
+
+template <class Field>
+void fields(PictureMove& o, Field&& field) {
+  field("degrees", o.degrees);
+  field("right", o.right);
+  field("down", o.down);
+}
+
 // Which generator draws, and how. What is not given is left to the model.
 struct ModelRequest {
   std::string model;    // a model file or a run folder
@@ -27,6 +43,7 @@ struct ModelRequest {
   std::optional<NoiseMode> noise_mode;
   std::optional<int64_t> level;  // pixels of a progressive model's stage
   std::optional<double> alpha;   // weight of that stage's newest layers, in [0, 1]
+  PictureMove move;              // in a walk: of its last frame
 };
 
 template <class Field>
@@ -39,6 +56,7 @@ void fields(ModelRequest& o, Field&& field) {
   field("noise_mode", o.noise_mode);
   field("level", o.level);
   field("alpha", o.alpha);
+  fields(o.move, field);
 }
 
 enum class PictureFormat { kPng, kNpy };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/import.h"
 
-#include <torch/torch.h>
-
 #include <cstring>
 
 #include "core/safetensors.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "exchange/official_pickle.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -73,8 +72,14 @@ ModelContent read_foreign(const std::string& input,
     case FileKind::kPickle:
       break;
   }
-  if (!recipe.empty() && recipe != "stylegan2")
-    fail(Exit::kInput, "{}: --recipe {}: network pickles are of stylegan2", input, recipe);
+  const bool known =
+      recipe.empty() || recipe == "stylegan2" || recipe == "stylegan3" || recipe == "r3gan";
+  if (!known) {
+    fail(Exit::kInput,
+         "{}: --recipe {}: network pickles are of stylegan2, stylegan3 and r3gan",
+         input,
+         recipe);
+  }
   return read_official_pickle(content, input);
 }
 

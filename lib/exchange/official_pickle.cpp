@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/official_pickle.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/pickle.h"
 #include "core/pickle_text.h"
+#include "core/torch.h"
 #include "core/torch_pickle.h"
+#include "exchange/known_arguments.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -20,8 +21,20 @@ using Kind = PickleKind;
 
 constexpr const char* kPersistent = "torch_utils.persistence._reconstruct_persistent_obj";
 constexpr const char* kSupported =
-    "import reads StyleGAN2 generators: training.networks.Generator of StyleGAN2-ADA (PyTorch) and "
-    "training.networks_stylegan2.Generator of StyleGAN3's repository";
+    "import reads training.networks.Generator of StyleGAN2-ADA (PyTorch), and "
+    "training.networks_stylegan2.Generator and training.networks_stylegan3.Generator of "
+    "StyleGAN3's repository, and R3GAN's generators";
+
+// Modules whose classes R3GAN's networks are instances of; released snapshots have the older ones.
+// They are pickled as torch pickles any module: a class and the instance's attributes.
+constexpr std::array kPlainModules = {
+    "BaselineGAN.", "R3GAN.", "training.networks_baseline.", "training.networks."};
+
+bool is_plain_class(std::string_view name) {
+  const auto begins = [&](const char* module) { return starts_with(name, module); };
+  return starts_with(name, "torch.nn.modules.") ||
+         std::any_of(kPlainModules.begin(), kPlainModules.end(), begins);
+}
 
 // A network of the snapshot: a class by name with the attributes of its instance.
 struct Module {
@@ -29,6 +42,7 @@ struct Module {
   std::string class_name;  // as the file has it: "Generator", "training.networks.Generator"
   const PickleValue* state = nullptr;
   const PickleValue* source_text = nullptr;
+  bool is_persistent = true;  // keeps its constructor's arguments and its Python source
 };
 
 class Reader {
@@ -39,7 +53,8 @@ class Reader {
     PickleRules rules;
     rules.source = source_;
     rules.globals = torch_globals();
-    rules.globals.insert({kPersistent, "dnnlib.util.EasyDict"});
+    rules.globals.insert({kPersistent, "dnnlib.util.EasyDict", "torch.nn.modules.*"});
+    for (const char* module : kPlainModules) rules.globals.insert(std::string(module) + "*");
     rules.hint =
         "; nothing but the networks' own classes and tensors is. Snapshots of the TensorFlow "
         "versions must first go through the reference's legacy.py";
@@ -58,9 +73,14 @@ class Reader {
       fail(Exit::kInput, "{}: no G_ema in it (keys: {})", source_, join(keys, ", "));
     }
     const Module generator = module(*ema, "G_ema");
-    Json model = architecture(generator);
+    const bool persistent = generator.is_persistent;
+    Json model = persistent ? architecture(generator) : Json();
     add_tensors(generator, "", 0);
-    check_generator(model);
+    if (persistent) {
+      check_generator(model);
+    } else {
+      model = r3gan_architecture(generator);
+    }
     for (const char* name : {"G", "D"}) {
       const PickleValue* network = root.find(name);
       if (network != nullptr && network->kind != Kind::kNone)
@@ -76,6 +96,9 @@ class Reader {
   }
 
   Module module(const PickleValue& value, const std::string& name) const {
+    const bool plain = value.kind == Kind::kObject && is_plain_class(value.text);
+    if (plain && value.state != nullptr && value.state->kind == Kind::kDict)
+      return {name, printable(value.text), value.state, nullptr, /*is_persistent=*/false};
     if (value.kind != Kind::kObject || value.text != kPersistent)
       bad("{} is {}, no network", name, value.describe());
     const std::vector<const PickleValue*>& arguments = value.arguments->items;
@@ -136,7 +159,9 @@ class Reader {
 
   // --- the constructor's arguments
   Json architecture(const Module& generator) const;
-  void check_class(const Module& generator) const;
+  Json r3gan_architecture(const Module& generator) const;
+  Json stylegan3_architecture(const Module& generator, const Json& arguments) const;
+  bool is_stylegan3(const Module& generator) const;
   void check_generator(const Json& model) const;
   Json constructor_arguments(const Module& generator) const;
   Json plain(const PickleValue& value, const std::string& name, int depth, int64_t& left) const;
@@ -157,35 +182,6 @@ const char* const kPositions[] = {"z_dim",
                                   "img_channels",
                                   "mapping_kwargs",
                                   "synthesis_kwargs"};
-
-// What the two dicts may hold. Not null: the only value that gantrain has.
-const Json& known_mapping() {
-  static const Json known = {{"num_layers", nullptr},
-                             {"embed_features", nullptr},
-                             {"layer_features", nullptr},
-                             {"activation", "lrelu"},
-                             {"lr_multiplier", nullptr},
-                             {"w_avg_beta", nullptr}};
-  return known;
-}
-
-const Json& known_synthesis() {
-  static const Json known = {{"channel_base", nullptr},
-                             {"channel_max", nullptr},
-                             {"num_fp16_res", nullptr},
-                             {"conv_clamp", nullptr},
-                             {"architecture", nullptr},
-                             {"resample_filter", {1, 3, 3, 1}},
-                             {"activation", "lrelu"},
-                             {"use_noise", true},
-                             {"kernel_size", 3}};
-  return known;
-}
-
-// Whether the kernels are fused changes no value, how memory is laid out neither.
-bool has_no_effect(const std::string& key) {
-  return key == "fused_modconv_default" || key == "fp16_channels_last";
-}
 
 Json Reader::numpy_scalar(const PickleValue& value, const std::string& name) const {
   const std::vector<const PickleValue*>& arguments = value.arguments->items;
@@ -288,10 +284,12 @@ void Reader::keep_known(Json& kwargs, const std::string& name, const Json& known
   kwargs = kept;
 }
 
-// A qualified name decides; a bare one is shared by all repositories' generators.
-void Reader::check_class(const Module& generator) const {
+// A qualified name decides; a bare one is shared by all repositories' generators. Throws for
+// classes that are none of them.
+bool Reader::is_stylegan3(const Module& generator) const {
   const std::string& name = generator.class_name;
-  const bool right = name == "Generator" || name == "training.networks.Generator" ||
+  const bool own = name == "training.networks_stylegan3.Generator";
+  const bool right = own || name == "Generator" || name == "training.networks.Generator" ||
                      name == "training.networks_stylegan2.Generator";
   if (!right) bad("{} is of class {}; {}", generator.name, name, kSupported);
   const PickleValue* below = generator.state->find("_modules");
@@ -299,17 +297,34 @@ void Reader::check_class(const Module& generator) const {
   if (synthesis == nullptr) bad("{} has no synthesis network; {}", generator.name, kSupported);
   const Module network = module(*synthesis, generator.name + ".synthesis");
   const PickleValue* layers = network.state->find("_modules");
-  if (layers != nullptr && layers->find("input") != nullptr) {
-    bad("{} is StyleGAN3's own generator (training.networks_stylegan3.Generator); {}",
-        generator.name,
-        kSupported);
+  const bool has_input = layers != nullptr && layers->find("input") != nullptr;
+  if (own ? !has_input : has_input && name != "Generator")
+    bad("{} is of class {}, but its layers are not; {}", generator.name, name, kSupported);
+  return has_input;
+}
+
+// The "gantrain.model" of StyleGAN3's constructor, which passes unknown arguments on to the
+// synthesis network.
+Json Reader::stylegan3_architecture(const Module& generator, const Json& arguments) const {
+  Json model = {{"recipe", "stylegan3"}};
+  Json mapping = arguments.value("mapping_kwargs", Json::object()), synthesis = Json::object();
+  for (const auto& [key, value] : arguments.items()) {
+    const bool own =
+        std::find(std::begin(kPositions), std::end(kPositions), key) != std::end(kPositions);
+    if (!own) synthesis[key] = value;
+    if (own && value.is_number_integer()) model[key] = value;
   }
+  keep_known(mapping, generator.name + ": mapping_kwargs", known_mapping());
+  keep_known(synthesis, generator.name + ": synthesis_kwargs", known_stylegan3());
+  model["mapping_kwargs"] = mapping;
+  model.update(synthesis);
+  return model;
 }
 
 // "gantrain.model": StyleGAN2-ADA's constructor. StyleGAN3's repository has the synthesis network's
 // arguments among the generator's own, and other defaults.
 Json Reader::architecture(const Module& generator) const {
-  check_class(generator);
+  const bool stylegan3 = is_stylegan3(generator);
   const Json arguments = constructor_arguments(generator);
   Json model = {{"recipe", "stylegan2"}};
   for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"}) {
@@ -317,6 +332,7 @@ Json Reader::architecture(const Module& generator) const {
       bad("{}: its argument {} is missing or no integer", generator.name, key);
     model[key] = arguments[key];
   }
+  if (stylegan3) return stylegan3_architecture(generator, arguments);
   Json mapping = arguments.value("mapping_kwargs", Json::object());
   Json synthesis = arguments.value("synthesis_kwargs", Json::object());
   keep_known(mapping, generator.name + ": mapping_kwargs", known_mapping());
@@ -342,14 +358,43 @@ Json Reader::architecture(const Module& generator) const {
   return model;
 }
 
+// "gantrain.model" of R3GAN. The tensors show all sizes, so that the recipe reads most of them
+// there.
+Json Reader::r3gan_architecture(const Module& generator) const {
+  const auto tensor = [&](const std::string& name, int64_t axes) -> const at::Tensor& {
+    const auto at = found_.find(name);
+    if (at == found_.end() || at->second.dim() != axes)
+      bad("{} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
+          generator.name,
+          generator.class_name,
+          name,
+          kSupported);
+    return at->second;
+  };
+  tensor("Model.MainLayers.0.Layers.0.Basis", 3);
+  int64_t resolution = 4;
+  const auto has_stage = [&](int64_t number) {
+    return found_.count(
+               fmt::format("Model.MainLayers.{}.Layers.1.LinearLayer1.Layer.weight", number)) != 0;
+  };
+  for (int64_t stage = 1; has_stage(stage); ++stage) resolution *= 2;
+  const bool conditional = found_.count("Model.EmbeddingLayer.weight") != 0;
+  return {{"recipe", "r3gan"},
+          {"c_dim", conditional ? tensor("Model.EmbeddingLayer.weight", 2).size(1) : 0},
+          {"img_resolution", resolution},
+          {"img_channels", tensor("Model.AggregationLayer.Layer.weight", 4).size(0)}};
+}
+
 // The first and last layers are there; the rest is checked where the network is built.
 void Reader::check_generator(const Json& model) const {
   const int64_t size = model["img_resolution"].get<int64_t>();
-  const std::string last = fmt::format("synthesis.b{}.torgb.weight", size);
-  for (const std::string& needed : {std::string("mapping.fc0.weight"),
-                                    std::string("mapping.w_avg"),
-                                    std::string("synthesis.b4.const"),
-                                    last}) {
+  std::vector<std::string> all = {"mapping.fc0.weight", "mapping.w_avg"};
+  if (model["recipe"] == "stylegan3") {
+    all.insert(all.end(), {"synthesis.input.freqs", "synthesis.input.phases"});
+  } else {
+    all.insert(all.end(), {"synthesis.b4.const", fmt::format("synthesis.b{}.torgb.weight", size)});
+  }
+  for (const std::string& needed : all) {
     if (found_.count(needed) == 0) bad("G_ema: tensor {} is missing", needed);
   }
 }

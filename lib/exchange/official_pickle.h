@@ -8,10 +8,10 @@
 
 namespace gantrain {
 
-// The networks of a snapshot of StyleGAN2-ADA (PyTorch) or of StyleGAN2 in StyleGAN3's repository:
-// a pickle of a dict whose G_ema, G and D are classes with their state. Nothing of it is executed,
-// the Python source that lies in it is not used. G and D may be missing. Throws UserError(kInput)
-// naming `source` and the key, module or tensor: other classes (StyleGAN3's generator among them),
+// The networks of a snapshot of StyleGAN2-ADA (PyTorch), of StyleGAN2 or StyleGAN3 in StyleGAN3's
+// repository, or of R3GAN: a pickle of a dict whose G_ema, G and D are classes with their state.
+// Nothing of it is executed, the Python source that lies in it is not used. G and D may be missing.
+// Throws UserError(kInput) naming `source` and the key, module or tensor: other classes,
 // architectures that gantrain does not have, anything the pickle machine refuses.
 ModelContent read_official_pickle(std::string_view content, const std::string& source);
 

@@ -12,6 +12,7 @@ std::string python_program(const std::string& recipe) {
       {"pggan", {"base", "growing", "pggan", "command"}},
       {"stylegan1", {"base", "growing", "stylegan1", "command"}},
       {"stylegan2", {"base", "stylegan2", "command"}},
+      {"r3gan", {"base", "r3gan", "command"}},
   };
   const auto found = parts.find(recipe);
   if (found == parts.end()) return "";

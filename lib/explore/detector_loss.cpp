@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/detector_loss.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "metrics/detector.h"
 
 namespace gantrain {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/fakes.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "draw/classes.h"
 #include "draw/job.h"
 #include "draw/latents.h"

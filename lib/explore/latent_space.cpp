@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/latent_space.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/numpy_random.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/memorisation.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <numeric>
 
+#include "core/torch.h"
 #include "data/load_planes.h"
 #include "data/scan.h"
 #include "report/grid.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/nearest.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
+#include "core/torch.h"
 #include "metrics/neighbours.h"
 
 namespace gantrain {

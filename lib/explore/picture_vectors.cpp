@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/picture_vectors.h"
 
-#include <torch/torch.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "core/random.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "data/load_planes.h"
 #include "data/source.h"
 
@@ -33,9 +34,13 @@ at::Tensor pixel_vectors(const at::Tensor& pictures) {
   at::Tensor values = pictures.to(at::kFloat);
   // Sums of whole numbers, which are exact, so that equal pictures have distance 0.
   if (block > 1) {
-    values = torch::nn::functional::avg_pool2d(
-        values,
-        torch::nn::functional::AvgPool2dFuncOptions(block).ceil_mode(true).divisor_override(1));
+    values = at::avg_pool2d(values,
+                            block,
+                            /*stride=*/block,
+                            /*padding=*/0,
+                            /*ceil_mode=*/true,
+                            /*count_include_pad=*/true,
+                            /*divisor_override=*/1);
   }
   values = values.flatten(1);
   const double largest = 255.0 * static_cast<double>(block * block);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/projection.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <csignal>
 
 #include "core/npz.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "draw/classes.h"
 #include "draw/frame_sink.h"
 #include "draw/job.h"

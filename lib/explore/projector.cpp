@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/projector.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "core/random.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "ops/adam.h"
 
 namespace gantrain {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/targets.h"
 
-#include <torch/torch.h>
-
 #include <filesystem>
 #include <map>
 
+#include "core/torch.h"
 #include "data/prepare.h"
 #include "image/planes.h"
 #include "util/error.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/latents.h"
 
-#include <torch/torch.h>
-
 #include <numeric>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

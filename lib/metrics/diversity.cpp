@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/diversity.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/torch.h"
 #include "metrics/detector.h"
 #include "metrics/neighbours.h"
 #include "util/error.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/features.h"
 
-#include <torch/torch.h>
-
 #include <optional>
 
 #include "core/safetensors.h"
+#include "core/torch.h"
 #include "metrics/detector.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/inception_score.h"
 
-#include <torch/torch.h>
-
 #include <vector>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/kernel_distance.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
 #include "core/random.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

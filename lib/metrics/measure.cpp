@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <optional>
 
+#include "core/torch.h"
 #include "distributed/group.h"
 #include "metrics/detector.h"
 #include "metrics/diversity.h"
+#include "metrics/equivariance.h"
 #include "metrics/features.h"
 #include "metrics/inception_score.h"
 #include "metrics/kernel_distance.h"
@@ -43,9 +43,16 @@ bool needs_rows(const std::vector<std::string>& names) {
   });
 }
 
+// What a metric of equivariance moves the generator's input by; nothing for other metrics.
+std::optional<MovedBy> moved_by(const std::string& name) {
+  if (name == "eqt") return MovedBy::kPixels;
+  if (name == "eqt_frac") return MovedBy::kFractions;
+  return name == "eqr" ? std::optional(MovedBy::kAngles) : std::nullopt;
+}
+
 // Pictures of each kind that a metric cannot do without.
 int64_t least_pictures(const std::string& name) {
-  if (name == "swd" || name == "modes") return 1;
+  if (name == "swd" || name == "modes" || moved_by(name)) return 1;
   if (name == "pr") return kPrNeighbours + 1;
   if (name == "dc") return kDcNeighbours + 1;
   return name == "is" ? kSplits : 2;
@@ -126,6 +133,7 @@ class Comparison {
     if (name == "dc") return compute_dc();
     if (name == "is") return compute_is();
     if (name == "ppl") return compute_ppl();
+    if (const auto by = moved_by(name)) return compute_equivariance(name, *by);
     throw std::logic_error("no metric is called " + name);
   }
 
@@ -208,6 +216,11 @@ class Comparison {
     const int64_t count = enough("ppl");
     const PathLengthOptions options = {.samples = count, .seed = input_.seed};
     return {{"ppl", perceptual_path_length(*input_.made, *input_.detector, options, work_)}};
+  }
+
+  Json compute_equivariance(const std::string& name, MovedBy by) {
+    const int64_t count = enough(name);
+    return {{name, equivariance(*input_.made, {by, count, input_.seed}, work_)}};
   }
 
   FeatureSets rows() { return {features_of_reals(/*rows=*/true).rows, features_of_fakes().rows}; }
@@ -326,7 +339,7 @@ class Measurement {
     const Counts counts = {fakes.size(), reals ? reals->size() : 0};
     Comparison of_class(input_, reals ? &*reals : nullptr, fakes, counts, names_);
     for (MetricResult& result : all) {
-      const bool of_whole = result.metric == "modes" || result.metric == "ppl";
+      const bool of_whole = result.metric == "modes" || find_metric(result.metric).needs_generator;
       if (of_whole || !of_class.has_enough(result.metric)) continue;
       const double start = monotonic_seconds();
       const Json numbers = of_class.compute(result.metric);
@@ -350,7 +363,10 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
                  .detector = input.detector != nullptr,
                  .generator = input.made != nullptr,
                  .shapes = input.shapes});
-  for (const std::string& name : names) check_enough(name, counts_of(input));
+  for (const std::string& name : names) {
+    check_enough(name, counts_of(input));
+    if (const auto by = moved_by(name)) check_movable(input.made->generator(), *by, name);
+  }
   at::Tensor picture;
   for (const std::string& name : names) {
     if (!find_metric(name).needs_detector) continue;

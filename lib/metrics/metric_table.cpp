@@ -77,6 +77,15 @@ const std::vector<MetricRow>& metric_table() {
        .lower_is_better = true,
        .needs_detector = true,
        .needs_generator = true},
+      {.name = "eqt",
+       .help = "how exactly pictures move with G's input by whole pixels, dB (Karras et al. 2021)",
+       .key = "eqt",
+       .needs_generator = true},
+      {.name = "eqt_frac",
+       .help = "the same by fractions of pixels, dB",
+       .key = "eqt_frac",
+       .needs_generator = true},
+      {.name = "eqr", .help = "the same by rotations, dB", .key = "eqr", .needs_generator = true},
       {.name = "fd",
        .help = "Frechet distance of any detector's features",
        .key = "fd",
@@ -124,7 +133,8 @@ void check_metrics(const std::vector<std::string>& names, const MetricGround& gr
       fail(
           Exit::kUsage,
           "{} needs a network that looks at pictures: --detector FILE, TorchScript; the public one "
-          "is inception-2015-12-05.pt of StyleGAN2-ADA (README, \"Metrics\"); without a file there "
+          "is inception-2015-12-05.pt of StyleGAN2-ADA (gantrain help metrics); without a file "
+          "there "
           "are swd, msssim and diversity",
           name);
     }

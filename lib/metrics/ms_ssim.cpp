@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/ms_ssim.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/neighbours.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <functional>
 #include <string>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

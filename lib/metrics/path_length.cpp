@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/path_length.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "gan/generator.h"
 #include "metrics/detector.h"
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/pictures.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
 
 #include "core/picture_bytes.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "data/load_planes.h"
 #include "data/manifest.h"
 #include "gan/full_size.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/shared_work.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
+#include "core/torch.h"
 #include "distributed/group.h"
 
 namespace gantrain {

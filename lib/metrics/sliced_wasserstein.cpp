@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/sliced_wasserstein.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "core/parallel.h"
 #include "core/random.h"
+#include "core/torch.h"
 #include "metrics/transport.h"
 #include "util/error.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/batch_norm.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
 #include "core/running_statistics.h"
+#include "core/torch.h"
 #include "ops/precision.h"
 
 namespace gantrain {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/equalised.h"
 
-#include <torch/torch.h>
-
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/bias_act.h"
 #include "ops/modulated_act.h"

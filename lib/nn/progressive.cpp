@@ -2,9 +2,10 @@
 #include "nn/progressive.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <cmath>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/progressive_discriminator.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/minibatch_std.h"
 #include "ops/resample.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/adam.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "cpu_kernels/kernels.h"
 #include "ops/flat_pieces.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/autocast.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/convolution.h"
 #include "ops/precision.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/bias_act.h"
 
-#include <torch/torch.h>
-
 #include <limits>
 
+#include "core/torch.h"
 #include "ops/autograd.h"
 #include "ops/device_kernels.h"
 #include "ops/kernels.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws for any device out of LibTorch's operators: the arithmetic of core/philox.h on int64
 // tensors that hold the bits of unsigned numbers. Nothing is read by the host or copied to it.
-#include <torch/torch.h>
-
 #include <array>
 #include <cmath>
 
 #include "core/philox.h"
+#include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "ops/integer_ops.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for any device out of LibTorch's operators, all of them differentiable.
-#include <torch/torch.h>
-
 #include <cmath>
 
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/device_kernels.h"
 #include "ops/precision.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv2d_resample.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/kernels.h"
 #include "ops/precision.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/convolution.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/autograd.h"
 #include "ops/kernels.h"
 #include "ops/precision.h"
@@ -24,9 +23,45 @@ struct Convolution {
   Direction direction;
   ConvGeometry how;
   std::vector<int64_t> sizes;  // of the result; of no use for kForward
+  int64_t groups = 1;
 };
 
+// One of the two gradients of LibTorch's own convolution. It wants to see the tensor that the
+// gradient belongs to, but reads no more of it than sizes and layout.
+Tensor gradient_in_groups(const Tensor& dy,
+                          const Tensor& other,
+                          const Convolution& c,
+                          bool by_input) {
+  const Tensor like = at::empty(c.sizes, dy.options().memory_format(dy.suggest_memory_format()));
+  const auto found = at::convolution_backward(dy,
+                                              by_input ? like : other,
+                                              by_input ? other : like,
+                                              /*bias_sizes=*/at::OptionalIntArrayRef(),
+                                              {c.how.stride, c.how.stride},
+                                              {c.how.padding, c.how.padding},
+                                              /*dilation=*/{1, 1},
+                                              /*transposed=*/false,
+                                              /*output_padding=*/{0, 0},
+                                              c.groups,
+                                              {by_input, !by_input, false});
+  return by_input ? std::get<0>(found) : std::get<1>(found);
+}
+
+// A convolution in groups, by LibTorch.
+Tensor computed_in_groups(const Tensor& a, const Tensor& b, const Convolution& c) {
+  switch (c.direction) {
+    case Direction::kForward:
+      return at::conv2d(a, b, {}, c.how.stride, c.how.padding, /*dilation=*/1, c.groups);
+    case Direction::kInputGradient:
+      return gradient_in_groups(a, b, c, /*by_input=*/true);
+    case Direction::kWeightGradient:
+      return gradient_in_groups(b, a, c, /*by_input=*/false);
+  }
+  TORCH_CHECK(false, "no such direction");
+}
+
 Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
+  if (c.groups > 1) return computed_in_groups(a, b, c);
   // Profilers see it as an operator; app/bench_convolution.cpp reads these arguments.
   RECORD_FUNCTION(
       "gantrain::convolution",
@@ -63,13 +98,13 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
     const Tensor &a = saved[0], &b = saved[1];
     const auto& c = held<Convolution>(context, "convolution");
     const auto y = [&](const Tensor& x, const Tensor& w) {
-      return apply(x, w, Convolution{Direction::kForward, c.how, {}});
+      return apply(x, w, Convolution{Direction::kForward, c.how, {}, c.groups});
     };
     const auto dx = [&](const Tensor& dy, const Tensor& w, at::IntArrayRef x) {
-      return apply(dy, w, Convolution{Direction::kInputGradient, c.how, x.vec()});
+      return apply(dy, w, Convolution{Direction::kInputGradient, c.how, x.vec(), c.groups});
     };
     const auto dw = [&](const Tensor& x, const Tensor& dy, at::IntArrayRef w) {
-      return apply(x, dy, Convolution{Direction::kWeightGradient, c.how, w.vec()});
+      return apply(x, dy, Convolution{Direction::kWeightGradient, c.how, w.vec(), c.groups});
     };
     const bool first = context->needs_input_grad(0), second = context->needs_input_grad(1);
     switch (c.direction) {
@@ -96,6 +131,14 @@ bool may_filter(const Tensor& x, const Tensor& weight, const ConvPlace& place) {
          weight.scalar_type() == at::kFloat;
 }
 
+// LibTorch's second derivative of a convolution in groups makes one convolution of each group: 96
+// kernels instead of one for R3GAN (Huang et al. 2024). Its first derivatives are single kernels,
+// and ConvolutionFunction needs no others.
+bool derives_in_groups(const ConvPlace& place) {
+  return kernels_in_use() == KernelSet::kAuto && place.groups > 1 &&
+         place.padding[0] == place.padding[1];
+}
+
 Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
 }
@@ -115,6 +158,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (may_filter(x, weight, place) && winograd_pays(x.sizes(), weight.sizes(), how))
     return with_bias(
         ConvolutionFunction::apply(x, weight, Convolution{Direction::kForward, how, {}}), bias);
+  if (derives_in_groups(place)) {
+    const Convolution in_groups{Direction::kForward, how, {}, place.groups};
+    return with_bias(ConvolutionFunction::apply(x, weight, in_groups), bias);
+  }
   return at::conv2d(for_tensor_cores(x, place),
                     for_tensor_cores(weight, place),
                     bias,

@@ -10,7 +10,7 @@ namespace gantrain {
 // The convolutions behind autocast_conv2d() and autocast_conv_transpose2d(), in the type of their
 // operands. On a CPU, float32 convolutions that winograd_pays() expects to gain are computed by
 // minimal filtering, and all others by LibTorch, as with KernelSet::kRef. Derivatives of any order
-// exist.
+// exist; those of convolutions in groups compute all groups at once.
 at::Tensor conv2d(const at::Tensor& x,
                   const at::Tensor& weight,  // [O, I / groups, kh, kw]
                   const at::Tensor& bias,

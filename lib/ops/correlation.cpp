@@ -2,11 +2,11 @@
 #include "ops/correlation.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "core/torch.h"
 #include "cpu_kernels/kernels.h"
 
 namespace gantrain {

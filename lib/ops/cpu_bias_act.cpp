@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "core/torch.h"
 #include "cpu_kernels/kernels.h"
 #include "ops/device_kernels.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <algorithm>
 
 #include "core/parallel.h"
 #include "core/philox.h"
+#include "core/torch.h"
 #include "ops/device_kernels.h"
 
 namespace gantrain {

@@ -34,5 +34,12 @@ std::tuple<at::Tensor, at::Tensor> cpu_adain_gradient(const at::Tensor& dout,
                                                       const at::Tensor& style,
                                                       const at::Tensor& mean,
                                                       const at::Tensor& inverse);
+std::tuple<at::Tensor, at::Tensor> cpu_filtered_lrelu(const at::Tensor& x,
+                                                      const at::Tensor& b,
+                                                      const FilteredLreluStep& step,
+                                                      bool with_slopes);
+at::Tensor cpu_filtered_slopes(const at::Tensor& x,
+                               const at::Tensor& slopes,
+                               const FilteredLreluStep& step);
 
 }  // namespace gantrain

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/draws.h"
 
-#include <torch/torch.h>
-
 #include "core/device_reads.h"
 #include "core/random.h"
+#include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "ops/integer_ops.h"
 #include "util/hash.h"

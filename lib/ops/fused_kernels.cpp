@@ -21,6 +21,8 @@ const FusedKernels kCpuFusedKernels{
     .pixel_norm_gradient = cpu_pixel_norm_gradient,
     .adain = cpu_adain,
     .adain_gradient = cpu_adain_gradient,
+    .filtered_lrelu = cpu_filtered_lrelu,
+    .filtered_slopes = cpu_filtered_slopes,
 };
 
 bool ActNumbers::constant_slope() const { return alpha == 1 && std::isinf(clamp); }

@@ -5,6 +5,8 @@
 
 #include <tuple>
 
+#include "ops/filtered_lrelu.h"
+
 namespace gantrain {
 
 // The numbers of modulated_act() (ops/modulated_act.h): out = clamp(gain * act(u)), u = scale * d *
@@ -36,6 +38,19 @@ struct ActWanted {
 struct ActPoint {
   at::Tensor grad, y, out;
 };
+
+// A step of filtered_lrelu() (ops/filtered_lrelu.h) or of one of its derivatives, which is the same
+// step with the factors and the filters exchanged and slopes that are read.
+struct FilteredLreluStep {
+  FilteredLrelu how;  // filters are float32 on the maps' device
+  bool flip = false;  // filters correlate instead of convolving
+  // With slopes that are read: the row and column of them that belongs to the first sample of the
+  // higher rate. Where there are none, they are 0.
+  int64_t slope_y = 0, slope_x = 0;
+};
+
+// What kernels of filtered_lrelu() can be asked for; the rest is composed.
+constexpr int64_t kMostFilteredFactor = 8, kMostFilteredTaps = 32;
 
 // Kernels that do in one pass what takes several of LibTorch's operators, for tensors with any
 // strides. Feature maps and whatever has their shape are float32 or, where half_types says so,
@@ -95,6 +110,20 @@ struct FusedKernels {
                                                        const at::Tensor& style,
                                                        const at::Tensor& mean,
                                                        const at::Tensor& inverse) = nullptr;
+
+  // filtered_lrelu() of x [N, C, H, W] with a bias [C] or without one. Where with_slopes, also what
+  // the derivatives need: the sign of each sample of the higher rate and whether it was clamped, in
+  // a form that only these kernels know, uint8. Factors are at most kMostFilteredFactor, filters
+  // have at most kMostFilteredTaps taps along an axis.
+  std::tuple<at::Tensor, at::Tensor> (*filtered_lrelu)(const at::Tensor& x,
+                                                       const at::Tensor& b,
+                                                       const FilteredLreluStep& step,
+                                                       bool with_slopes) = nullptr;
+  // The same with slopes that such a call returned instead of leaky ReLU and clamp: at the higher
+  // rate numbers are multiplied by 1, how.slope or 0, and by how.gain.
+  at::Tensor (*filtered_slopes)(const at::Tensor& x,
+                                const at::Tensor& slopes,
+                                const FilteredLreluStep& step) = nullptr;
 };
 
 extern const FusedKernels kCpuFusedKernels;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/grid_sample.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/precision.h"
 
 namespace gantrain {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/losses.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/precision.h"
 
 namespace gantrain {

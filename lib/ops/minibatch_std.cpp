@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/minibatch_std.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "ops/autograd.h"
 #include "ops/fused_kernels.h"
 #include "ops/precision.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/modulated_conv2d.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/conv2d_resample.h"
 #include "ops/precision.h"
 #include "ops/square_sums.h"

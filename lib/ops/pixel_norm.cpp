@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pixel_norm.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/autograd.h"
 #include "ops/fused_kernels.h"
 #include "ops/precision.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/winograd_conv.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/correlation.h"
 
 namespace gantrain {

@@ -54,6 +54,9 @@ constexpr std::array kKnown = {
           "Loss/r1_penalty",
           "Squared gradient of the discriminator at real pictures, before its weight: a steep rise "
           "announces divergence."},
+    Known{"R2 penalty",
+          "Loss/r2_penalty",
+          "The same at generated pictures: a steep rise announces divergence."},
     Known{"Path length penalty",
           "Loss/pl_penalty",
           "How unevenly steps in latent space change the picture: should fall early and stay low."},

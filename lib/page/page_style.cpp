@@ -89,6 +89,8 @@ details[open] > summary { margin-bottom: .8rem; }
 // margins are those of page/svg.cpp.
 const char* const kPageScript = R"(
 'use strict';
+// For all that the document holds; again where that was replaced.
+function enliven() {
 for (const box of document.querySelectorAll('.lapse')) {
   const frames = [...box.querySelectorAll('img')], slider = box.querySelector('input');
   const place = box.querySelector('.place');
@@ -139,6 +141,8 @@ for (const svg of document.querySelectorAll('svg[data-x]')) {
     if (cursor) cursor.setAttribute('d', '');
   });
 }
+}
+enliven();
 )";
 
 }  // namespace gantrain

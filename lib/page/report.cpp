@@ -82,8 +82,7 @@ std::string environment_section(const RunRecord& run) {
 
 }  // namespace
 
-std::string render_report(const fs::path& run_folder, EmbeddedPictures& store) {
-  const RunRecord run = read_run_record(run_folder);
+std::string report_body(const RunRecord& run, EmbeddedPictures& store) {
   store.begin_page();
   std::string body = summary_html(run);
   body += ending_section(run);
@@ -92,6 +91,12 @@ std::string render_report(const fs::path& run_folder, EmbeddedPictures& store) {
   body += incident_section(run);
   body += settings_section(run);
   body += environment_section(run);
+  return body;
+}
+
+std::string render_report(const fs::path& run_folder, EmbeddedPictures& store) {
+  const RunRecord run = read_run_record(run_folder);
+  const std::string body = report_body(run, store);
   return html_page(judge(run).front().word + " \u00b7 " + run.name, body);
 }
 

@@ -8,11 +8,16 @@
 
 namespace gantrain {
 
+struct RunRecord;
+
 // Returns one self-contained page about a run, below 5 MB: verdict and facts, how it ended,
 // pictures and their time-lapse, curves each explained in a sentence, incidents, settings with
 // their origins, the environment. Missing files and broken lines are left out.
 std::string render_report(const std::filesystem::path& run_folder, EmbeddedPictures& store);
 std::string render_report(const std::filesystem::path& run_folder);
+
+// The inside of that page's body, without its script.
+std::string report_body(const RunRecord& run, EmbeddedPictures& store);
 
 // Writes render_report() to RUN_FOLDER/report.html, atomically. Throws UserError(kDisk).
 void write_report(const std::filesystem::path& run_folder);

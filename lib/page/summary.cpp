@@ -53,14 +53,11 @@ std::string length_text(const RunRecord& run) {
 }
 
 void add_speed(const RunRecord& run, Facts& facts) {
-  const auto seconds = recent(run.stats, "Timing/sec_per_kimg");
-  if (!seconds || *seconds <= 0) return;
-  const double speed = 1000 / *seconds;
-  facts.emplace_back("Speed", fmt::format("{:.{}f} images/s", speed, speed < 10 ? 2 : 0));
-  const auto now = last_of(run.stats, "Progress/kimg");
-  const auto total = number_setting(run, "train.kimg");
-  if (run.status != "running" || !run.at_work || !now || !total || *total <= *now) return;
-  facts.emplace_back("To go", "about " + short_duration((*total - *now) * *seconds));
+  const auto speed = images_per_second(run);
+  if (speed)
+    facts.emplace_back("Speed", fmt::format("{:.{}f} images/s", *speed, *speed < 10 ? 2 : 0));
+  const auto left = seconds_to_go(run);
+  if (left) facts.emplace_back("To go", "about " + short_duration(*left));
 }
 
 void add_metrics(const RunRecord& run, Facts& facts) {
@@ -141,6 +138,20 @@ std::string rank_table(const std::vector<RankEnd>& ends) {
 
 std::vector<Verdict> judge(const RunRecord& run) {
   return judge(VerdictInput{run.status, run.at_work, run.stats, run.metrics, limits_of(run)});
+}
+
+std::optional<double> images_per_second(const RunRecord& run) {
+  const auto seconds = recent(run.stats, "Timing/sec_per_kimg");
+  return seconds && *seconds > 0 ? std::optional(1000 / *seconds) : std::nullopt;
+}
+
+std::optional<double> seconds_to_go(const RunRecord& run) {
+  const auto speed = images_per_second(run);
+  const auto now = last_of(run.stats, "Progress/kimg");
+  const auto total = number_setting(run, "train.kimg");
+  if (run.status != "running" || !run.at_work || !speed || !now || !total || *total <= *now)
+    return std::nullopt;
+  return (*total - *now) * 1000 / *speed;
 }
 
 std::string verdict_html(const Verdict& verdict) {

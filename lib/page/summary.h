@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace gantrain {
 
 // Returns the verdicts on a run, with its own limits of collapse.
 std::vector<Verdict> judge(const RunRecord& run);
+
+// The speed of the last ticks; nothing where no tick has been reported.
+std::optional<double> images_per_second(const RunRecord& run);
+// How long a run at work will take at that speed; nothing where that is not known.
+std::optional<double> seconds_to_go(const RunRecord& run);
 
 // Returns the top of a run's page as HTML: verdict and facts.
 std::string summary_html(const RunRecord& run);

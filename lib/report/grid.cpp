@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/grid.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "core/torch.h"
 #include "distributed/group_backend.h"
 #include "gan/synthesis_options.h"
 #include "train/classes.h"
@@ -250,11 +249,16 @@ void save_state(const fs::path& path,
   write_state(path, state_archive(state, counters, config, classes));
 }
 
-ModelFile model_file(const TrainingStep& step, const Counters& c, const ClassTable& classes) {
+ModelFile model_file(const TrainingStep& step,
+                     const Counters& c,
+                     bool raw,
+                     const ClassTable& classes) {
   const Recipe& recipe = step.recipe();
   NamedTensors all = state_of(*step.average().network());
-  for (const PlayerState& p : step.players())
-    append(all, p.player->name + ".", state_of(*p.player->network));
+  if (raw) {
+    for (const PlayerState& p : step.players())
+      append(all, p.player->name + ".", state_of(*p.player->network));
+  }
   std::map<std::string, std::string> metadata = {
       {"format", "pt"},
       {"gantrain.model", recipe.model().dump()},
@@ -279,8 +283,9 @@ void write_model(const fs::path& path, const ModelFile& model, const BetweenWrit
 void save_model(const fs::path& path,
                 const TrainingStep& step,
                 const Counters& counters,
+                bool raw,
                 const ClassTable& classes) {
-  write_model(path, model_file(step, counters, classes));
+  write_model(path, model_file(step, counters, raw, classes));
 }
 
 fs::path load_newest(const fs::path& where,

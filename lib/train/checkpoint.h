@@ -52,16 +52,18 @@ void save_state(const std::filesystem::path& path,
                 const Config& config,
                 const ClassTable& classes = {});
 
-// What a model file holds: the generator's average under its own names, then the raw networks as
-// "G.*" and "D.*". The classes of conditional networks become its metadata "gantrain.classes".
+// What a model file holds: the generator's average under its own names and, if asked for, the raw
+// networks as "G.*" and "D.*". The classes of conditional networks become its metadata
+// "gantrain.classes".
 struct ModelFile {
   NamedTensors tensors;
   std::map<std::string, std::string> metadata;
 };
 
-// Returns it; the tensors are the networks' own.
+// Returns it, with the raw networks if `raw`; the tensors are the networks' own.
 ModelFile model_file(const TrainingStep& step,
                      const Counters& counters,
+                     bool raw,
                      const ClassTable& classes = {});
 // Writes a model file. Throws UserError(kDisk).
 void write_model(const std::filesystem::path& path,
@@ -71,6 +73,7 @@ void write_model(const std::filesystem::path& path,
 void save_model(const std::filesystem::path& path,
                 const TrainingStep& step,
                 const Counters& counters,
+                bool raw,
                 const ClassTable& classes = {});
 
 // Loads, on rank 0, the newest state of a run folder whose checksum is right, or the named file,

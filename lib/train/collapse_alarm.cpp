@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/collapse_alarm.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "data/load_planes.h"
 #include "distributed/group_backend.h"
 #include "report/grid.h"

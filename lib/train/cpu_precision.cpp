@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/cpu_precision.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "core/torch.h"
 #include "distributed/shared_text.h"
 #include "train/mixed_precision.h"
 #include "train/stage_plan.h"

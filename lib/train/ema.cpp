@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/ema.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
+#include "core/torch.h"
 #include "ops/adam.h"
 
 namespace gantrain {

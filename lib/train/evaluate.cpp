@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/evaluate.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "distributed/group_backend.h"
 #include "train/classes.h"
 #include "util/error.h"

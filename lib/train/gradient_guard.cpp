@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gradient_guard.h"
 
-#include <torch/torch.h>
-
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "ops/all_finite.h"
 #include "util/error.h"
 #include "util/log.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/host_copies.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
 #include "core/device_waits.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

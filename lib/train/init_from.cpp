@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/init_from.h"
 
-#include <torch/torch.h>
-
+#include <algorithm>
 #include <set>
 
 #include "config/value.h"
+#include "core/archive.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -21,11 +23,58 @@ std::string shape_of(const at::Tensor& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
 }
 
+// The weights to start at, under the names that a model file has for them.
+struct Weights {
+  fs::path path;
+  TensorFile file;
+};
+
+bool has(const TensorFile& file, const std::string& prefix) {
+  const auto at = file.tensors.lower_bound(prefix);
+  return at != file.tensors.end() && starts_with(at->first, prefix);
+}
+
+// The networks in a state: "G_ema/NAME" is a model file's NAME, "D/NAME" its D.NAME.
+Weights weights_of_state(const fs::path& path, const std::vector<Player*>& players) {
+  Weights weights{path, {}};
+  for (const auto& [name, tensor] : load_archive(path).tensors) {
+    const size_t slash = name.find('/');
+    const std::string owner = name.substr(0, slash);
+    if (slash == std::string::npos) continue;
+    const bool raw = std::any_of(players.begin(), players.end(), [&](const Player* player) {
+      return player->name == owner;
+    });
+    if (raw || owner == "G_ema")
+      weights.file.tensors[(raw ? owner + "." : "") + name.substr(slash + 1)] = tensor;
+  }
+  return weights;
+}
+
+Weights find_weights(const fs::path& file_or_run, const std::vector<Player*>& players) {
+  std::error_code error;
+  if (file_or_run.extension() == ".pt" && fs::is_regular_file(file_or_run, error))
+    return weights_of_state(file_or_run, players);
+  const fs::path model = find_model(file_or_run);
+  Weights weights{model, load_safetensors(model)};
+  if (!fs::is_directory(file_or_run, error) || has(weights.file, players.back()->name + "."))
+    return weights;
+  for (const NumberedFile& state : find_states(file_or_run)) {
+    if (!fs::is_regular_file(state.path, error)) continue;  // opening a pipe would wait
+    try {
+      return weights_of_state(state.path, players);
+    } catch (const UserError& e) {
+      if (e.code() != Exit::kInput) throw;
+      warn("{}; trying what was written before it", e.what());
+    }
+  }
+  return weights;
+}
+
 class WeightMatcher {
  public:
-  WeightMatcher(const fs::path& path, const Recipe& recipe)
-      : model_(load_safetensors(path)), names_(recipe.names_in(model_.tensors)) {
-    table_.file = path;
+  WeightMatcher(Weights weights, const Recipe& recipe)
+      : model_(std::move(weights.file)), names_(recipe.names_in(model_.tensors)) {
+    table_.file = weights.path;
   }
 
   // Copies the file's tensors into `network`; the table calls them `label` + NAME. Each of
@@ -51,6 +100,9 @@ class WeightMatcher {
       }
     }
   }
+
+  const fs::path& path() const { return table_.file; }
+  bool has_network(const std::string& prefix) const { return has(model_, prefix); }
 
   InitTable finish() {
     if (parameters_ == 0) {
@@ -102,12 +154,20 @@ void log_rows(const std::string& what, const std::vector<InitTable::Row>& rows) 
 }  // namespace
 
 InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn::Module& ema) {
-  WeightMatcher loader(find_model(file_or_run), recipe);
   const std::vector<Player*> players = recipe.players();
+  WeightMatcher loader(find_weights(file_or_run, players), recipe);
   loader.load(ema, "G_ema.", {""});
   for (const Player* player : players) {
     const std::string prefix = player->name + ".";
     const bool generator = player == players.front();
+    if (!generator && !loader.has_network(prefix)) {
+      info(
+          "init    {} begins afresh: {} holds the generator's average alone; a run folder, a state "
+          "or a model of --save-raw has {} as well",
+          player->name,
+          loader.path().filename().string(),
+          player->name);
+    }
     loader.load(
         *player->network,
         prefix,

@@ -21,12 +21,13 @@ struct InitTable {
   std::vector<Row> skipped;         // only in the file, by the file's names
 };
 
-// Starts a run from other weights (transfer learning): copies every tensor of a model file, or of a
-// run folder's newest model, for which there is a tensor of the same shape here with the same name,
-// or the name that Recipe::names_in gives. The file's generator goes into `ema`. The first player,
-// the generator, gets the file's raw "G.*", or else the same tensors as `ema`; another player gets
-// its own, "D.*". Throws UserError(kInput) that names the file where it cannot be read or no
-// parameter fits.
+// Starts a run from other weights (transfer learning): copies every tensor of a model file, of a
+// state (.pt), or of a run folder's newest model for which there is a tensor of the same shape here
+// with the same name, or the name that Recipe::names_in gives. Where a run's model holds the
+// average alone, its newest state that can be read serves instead, which has all networks. The
+// file's average goes into `ema`. The first player, the generator, gets the file's raw "G.*", or
+// else the same tensors as `ema`; another player gets its own, "D.*". Throws UserError(kInput) that
+// names the file where it cannot be read or no parameter fits.
 InitTable init_from(const std::filesystem::path& file_or_run,
                     Recipe& recipe,
                     const torch::nn::Module& ema);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/mixed_precision.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "util/error.h"
 #include "util/text.h"
 

@@ -12,6 +12,7 @@ namespace gantrain {
 // What becomes of the models that a run writes at its saves. The keys are in the section save.
 struct ModelOptions {
   std::string keep = "all";
+  bool raw = false;
 };
 
 template <class Field>
@@ -20,6 +21,9 @@ void fields(ModelOptions& o, Field&& field) {
         o.keep,
         "models kept: all; N, the newest ones; best, the newest one beside model-best.safetensors "
         "(see keep_best); those of keep_every stay, too");
+  field("raw",
+        o.raw,
+        "models hold the raw networks (G.*, D.*) beside the generator's average; states always do");
 }
 
 // Returns how many of the newest models are kept; nothing: all. Throws UserError(kUsage) for what

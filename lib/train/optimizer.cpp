@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/optimizer.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/device_graphs.h"
+#include "core/torch.h"
 #include "ops/adam.h"
 
 namespace gantrain {

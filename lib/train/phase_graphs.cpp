@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/phase_graphs.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"

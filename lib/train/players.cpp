@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/players.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "distributed/rank_sum.h"
 #include "nn/batch_norm.h"
 #include "util/error.h"

@@ -2,11 +2,11 @@
 #include "train/product_times.h"
 
 #include <ATen/cpu/Utils.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "util/time.h"
 

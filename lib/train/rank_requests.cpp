@@ -2,12 +2,12 @@
 #include "train/rank_requests.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "util/time.h"
 
 namespace gantrain {

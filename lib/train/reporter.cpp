@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/reporter.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "distributed/group_backend.h"
 #include "image/image.h"
 #include "util/error.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_metrics.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
+#include "core/torch.h"
 #include "distributed/group_backend.h"
 #include "train/kimg_text.h"
 #include "util/log.h"

@@ -3,13 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
+#include "core/torch.h"
 #include "distributed/shared_text.h"
+#include "train/batch_text.h"
 #include "train/classes.h"
 #include "train/kimg_text.h"
 #include "train/leftovers.h"
@@ -241,8 +242,9 @@ void write_start(const TrainSetup& setup,
   if (!start.precision.warning.empty()) warn("{}", start.precision.warning);
   for (const std::string& line : setup.chosen) info("{}", line);
   if (start.init) log_table(*start.init);
-  info(
-      "{}; {} kimg", plan.text(), kimg_text(setup.config.read<TrainOptions>("train.").kimg.images));
+  info("{}; {} kimg",
+       batch_text(plan, setup.config),
+       kimg_text(setup.config.read<TrainOptions>("train.").kimg.images));
   if (!start.counters.stage_name.empty()) info("stages  {} now", start.counters.stage_name);
   const std::string_view backend = names(setup.backend)[static_cast<size_t>(setup.backend)];
   if (plan.world > 1) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/sample_grids.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <map>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "data/load_planes.h"
 #include "gan/full_size.h"
 #include "page/class_rows.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step_bench.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <ctime>
 #include <numeric>
 
 #include "core/device_waits.h"
+#include "core/torch.h"
 #include "data/options.h"
 #include "ops/kernels.h"
 #include "train/cpu_precision.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trainer.h"
 
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include "core/device_waits.h"
+#include "core/torch.h"
 #include "distributed/group_backend.h"
 #include "distributed/self_check.h"
 #include "train/algorithms.h"
@@ -40,6 +40,7 @@ Trainer::Trainer(const TrainSetup& setup)
     : setup_(setup),
       options_(setup.config),
       models_kept_(models_kept(setup.config.read<ModelOptions>("save."), options_.save)),
+      raw_models_(setup.config.read<ModelOptions>("save.").raw),
       config_(setup.config),
       data_(setup) {
   const TrainOptions& train = options_.train;
@@ -309,7 +310,7 @@ CheckpointWriter::Save Trainer::save_of_now() const {
   return {.state_path = state_path_now(),
           .model_path = model_path_now(),
           .state = state_archive(named(step_->state()), counters_, config_, classes),
-          .model = model_file(*step_, counters_, classes)};
+          .model = model_file(*step_, counters_, raw_models_, classes)};
 }
 
 void Trainer::save() {

@@ -65,7 +65,8 @@ class Trainer {
   const TrainSetup& setup_;
   const RunConfig options_;
   const std::optional<int64_t> models_kept_;  // train/model_options.h
-  Config config_;                             // with what was decided as the run began
+  const bool raw_models_;
+  Config config_;  // with what was decided as the run began
   TrainingData data_;
   int lock_ = -1;  // descriptor of the run folder's lock
   std::shared_ptr<Group> group_;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_data.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "data/workers.h"
 #include "train/classes.h"
 #include "train/options.h"

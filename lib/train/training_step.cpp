@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/training_step.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "core/torch.h"
 #include "train/ema.h"
 #include "train/mixed_precision.h"
 #include "util/time.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Phases tried out without training, to see what they compute in, how long they take, or how much
 // memory they need.
-#include <torch/torch.h>
-
 #include <utility>
 
+#include "core/torch.h"
 #include "train/training_step.h"
 
 namespace gantrain {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a training step is built, and what changes when a stage of growing begins; what it does is in
 // training_step.cpp.
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "train/ema.h"
 #include "train/mixed_precision.h"
 #include "train/training_step.h"

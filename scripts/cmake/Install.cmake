@@ -22,7 +22,8 @@ install(CODE "execute_process(
   COMMAND \"${CMAKE_BINARY_DIR}/gantrain\" help --install \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\"
   COMMAND_ERROR_IS_FATAL ANY)" COMPONENT cpu)
 set_target_properties(gantrain_trainer PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
-install(TARGETS gantrain_trainer DESTINATION lib COMPONENT cpu)
+set_target_properties(gantrain_serve_library PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
+install(TARGETS gantrain_trainer gantrain_serve_library DESTINATION lib COMPONENT cpu)
 set(libraries libtorch_cpu.so libc10.so)
 if(EXISTS ${GANTRAIN_TORCH_LIB}/libgomp.so.1)
   list(APPEND libraries libgomp.so.1)

@@ -20,7 +20,7 @@ function(gantrain_module name)
   endif()
 endfunction()
 
-# torch/torch.h takes 12 s to read: one precompiled header, made in core, serves every target.
+# LibTorch takes 12 s to read: one precompiled header, made in core, serves every target.
 function(gantrain_use_pch target)
   if(target STREQUAL "gantrain_core")
     target_precompile_headers(gantrain_core PRIVATE ${CMAKE_SOURCE_DIR}/lib/core/torch_pch.h)

@@ -3,7 +3,7 @@
 # The parts of gpu_check.sh, in order. Sourced; uses report.sh. Settings: gantrain, tests, out,
 # official, python, gpus, why_no_gpu.
 
-tiny="dcgan-tiny pggan-tiny stylegan1-tiny stylegan2-tiny"
+tiny="dcgan-tiny pggan-tiny stylegan1-tiny stylegan2-tiny stylegan3-tiny r3gan-tiny"
 
 # A short run: train FOLDER PRESET FLAGS...; 20 iterations of 8 pictures, nothing else.
 train() {

@@ -20,6 +20,14 @@ const std::string kStyle =
     "--preset stylegan2-tiny --set samples.rows=1 --set stylegan2.channel_max=16 "
     "--set stylegan2.z_dim=16 --set stylegan2.w_dim=16 --set data.synth_size=64 "
     "--set ada.p=0.5 --set ada.kimg=1 ";
+const std::string kStyle3 =
+    "--preset stylegan3-tiny --set samples.rows=1 --set stylegan3.channel_max=16 "
+    "--set stylegan3.d_channel_max=16 --set stylegan3.num_layers=4 --set stylegan3.margin=2 "
+    "--set stylegan3.z_dim=16 --set stylegan3.w_dim=16 --set data.synth_size=64 "
+    "--set ada.p=0.5 --set ada.kimg=1 ";
+const std::string kR3Gan =
+    "--preset r3gan-tiny --set samples.rows=1 --set r3gan.width=16 --set r3gan.cardinality=4 "
+    "--set r3gan.z_dim=16 --set data.synth_size=64 --set ada.p=0.5 ";
 const std::string kWasserstein =
     "--preset wgan-gp --set dcgan.channels=32 --set dcgan.d_channels=8 ";
 
@@ -42,6 +50,8 @@ const std::vector<Trained>& recipes() {
   static const std::vector<Trained> all = {{"dcgan", "", "0.16", true},
                                            {"wgan-gp", kWasserstein, "0.16", true},
                                            {"stylegan2", kStyle, "0.16"},
+                                           {"stylegan3", kStyle3, "0.16"},
+                                           {"r3gan", kR3Gan, "0.16"},
                                            {"pggan", kPggan, "0.4"},
                                            {"stylegan1", kStyle1, "0.4"}};
   return all;

@@ -26,6 +26,7 @@ TEST_CASE("EveryOperatorStandsBesideItsBytes") {
   CHECK(ops.at("bias_act forward + backward").at("bytes") == 5 * tensor);
   CHECK(ops.at("upfirdn2d down 2 forward").at("bytes") == 1.25 * tensor);
   CHECK(ops.at("upfirdn2d up 2 forward + backward").at("bytes") == 2.5 * tensor);
+  CHECK(ops.at("filtered leaky ReLU forward").at("bytes") == 2 * tensor);
   CHECK(ops.at("Adam").at("bytes") == 7 * tensor);
   CHECK(ops.at("normal draws").at("bytes") == tensor);
   for (const auto& [name, op] : ops) {

@@ -109,6 +109,17 @@ TEST_CASE("PythonDrawsWhatGrowingNetworksDraw") {
   }
 }
 
+TEST_CASE("PythonDrawsWhatR3GanDraws") {
+  const TemporaryFolder folder;
+  const std::string small =
+      "--preset r3gan-tiny --kimg 0.1 --set samples.rows=1 --set data.synth_size=64 "
+      "--set r3gan.width=16:8,16 --set r3gan.cardinality=4 --set r3gan.z_dim=16 ";
+  train(folder, "plain", small);
+  check_same_picture(folder, "plain");
+  train(folder, "classes", small + "--cond on --resolution 32x16");
+  check_same_picture(folder, "classes", "--class 1");
+}
+
 TEST_CASE("PythonDrawsTheStageThatAModelWasSavedIn") {
   const TemporaryFolder folder;
   for (const std::string recipe : {"pggan"}) {

@@ -43,6 +43,54 @@ TEST_CASE("AFreshRunStartsAtTheModelsWeights") {
   }
 }
 
+TEST_CASE("AModelOfTheAverageAloneIsSharedAndTheStateHasAllNetworks") {
+  const TemporaryFolder folder;
+  const fs::path whole = train(folder, "raw", "--seed 3");
+  const FileTensors all = read_safetensors(files_like(whole, "model-").back());
+  const fs::path source = train(folder, "source", "--seed 3 --save-raw=off");
+  const fs::path model = files_like(source, "model-").back();
+  const fs::path state = files_like(source, "state-").back();
+  const FileTensors shared = read_safetensors(model);
+  const auto is_raw = [](const std::string& name) {
+    return starts_with(name, "G.") || starts_with(name, "D.");
+  };
+  size_t raw = 0;
+  for (const auto& [name, tensor] : all) {
+    CAPTURE(name);
+    raw += is_raw(name) ? 1 : 0;
+    if (is_raw(name)) {
+      CHECK(shared.count(name) == 0);
+    } else {
+      CHECK(shared.at(name).bytes == tensor.bytes);
+    }
+  }
+  CHECK(raw > 0);
+  // A run folder and a state give everything.
+  for (const std::string from : {std::string("source"), state.string()}) {
+    const std::string name = from == "source" ? "of-run" : "of-state";
+    const fs::path run = train(folder, name, "--kimg 0 --seed 4 --init-from " + from);
+    const FileTensors start = read_safetensors(first_model(run));
+    for (const auto& [key, tensor] : all) {
+      CAPTURE(from, key);
+      CHECK(start.at(key).bytes == tensor.bytes);
+    }
+    CHECK(read_file(run / "log.txt")
+              .find(fmt::format("{}: {} tensors loaded, 0 re-initialised, 0 skipped",
+                                state.filename().string(),
+                                all.size())) != std::string::npos);
+  }
+  // The model alone: both generators begin at the average, D afresh, and that is said.
+  const fs::path run = train(folder, "of-model", "--kimg 0 --seed 4 --init-from " + model.string());
+  const FileTensors start = read_safetensors(first_model(run));
+  for (const auto& [name, tensor] : shared) {
+    CAPTURE(name);
+    CHECK(start.at(name).bytes == tensor.bytes);
+    CHECK(start.at("G." + name).bytes == tensor.bytes);
+  }
+  CHECK(read_file(run / "log.txt").find("init    D begins afresh: " + model.filename().string()) !=
+        std::string::npos);
+}
+
 TEST_CASE("AnotherResolutionIsSaidAndReinitialised") {
   const TemporaryFolder folder;
   train(folder, "small", "--kimg 0");

@@ -97,6 +97,8 @@ TEST_CASE("ColorsAreForTerminalsUnlessAlwaysIsSaid") {
         std::string::npos);
   const CommandOptions no{.environment = {{"NO_COLOR", "1"}}, .folder = folder.path()};
   CHECK(gantrain(words("--preset nothing --color auto"), no).err.find('\033') == std::string::npos);
+  CHECK(gantrain(words("--preset nothing --color always --no-color"), here).err.find('\033') ==
+        std::string::npos);
   const Outcome odd = gantrain(words("--preset dcgan-tiny --color red"), here);
   CHECK(odd.code == 2);
   CHECK_THAT(odd.err, Catch::Contains("--color red: allowed: auto, always, never"));

@@ -42,6 +42,7 @@ std::string output_of(const std::string& command) {
 TEST_CASE("ReadingCommandsAnswerOnStandardOutputAlone") {
   for (const std::string text : {"--help",
                                  "--version",
+                                 "-V",
                                  "train --help",
                                  "generate --help",
                                  "interpolate --help",
@@ -52,6 +53,8 @@ TEST_CASE("ReadingCommandsAnswerOnStandardOutputAlone") {
                                  "help flags",
                                  "help keys",
                                  "help exit",
+                                 "help start",
+                                 "help resume",
                                  "--preset dcgan-tiny --dry-run"}) {
     CAPTURE(text);
     const Outcome outcome = gantrain(words(text));
@@ -114,6 +117,31 @@ TEST_CASE("AFlagBeatsTheEnvironmentBeatsTheFileBeatsThePreset") {
   const Json from_flag = dry_run(all, with);
   CHECK(value(from_flag, "train.batch") == 32);
   CHECK(origin(from_flag, "train.batch") == "flag --batch");
+}
+
+TEST_CASE("AConfigurationCanComeFromStandardInput") {
+  const std::string said =
+      output_of("echo '{\"train\": {\"batch\": 24}}' | '" + gantrain_program().string() +
+                "' --preset dcgan-tiny --device cpu --dry-run --json --config -");
+  const Json run = Json::parse(said);
+  CHECK(value(run, "train.batch") == 24);
+  CHECK(origin(run, "train.batch") == "file -");
+}
+
+TEST_CASE("TheBatchLineSaysWhatEachNetworkAccumulates") {
+  const auto line = [](const std::string& flags) {
+    const Outcome outcome = gantrain(words("--preset dcgan-tiny --device cpu --dry-run " + flags));
+    REQUIRE(outcome.code == 0);
+    const size_t at = outcome.out.find("\nbatch ") + 1;
+    return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  CHECK(line("--accumulate 4") == "batch 16 = 1 rank x 4 accumulated x 4");
+  CHECK(line("--nproc 2 --set D.accumulate=4") == "batch 16 = 2 ranks x 8; D: 4 accumulated x 2");
+  CHECK(line("--set D.accumulate=1") == "batch 16 = 1 rank x 16");
+  const Outcome wrong =
+      gantrain(words("--preset dcgan-tiny --device cpu --dry-run --set D.accumulate=5"));
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, Catch::Contains("D.accumulate = 5 does not divide"));
 }
 
 TEST_CASE("OfFlagsAndSetTheLaterOneWins") {

@@ -23,7 +23,7 @@ Words words(const std::string& text) {
 Words tiny(const std::string& more) {
   return words(
       "--preset dcgan-tiny --device cpu --threads 1 --resolution 16 --kimg 0.5 --metrics none "
-      "--batch 16 " +
+      "--batch 16 --save-raw " +  // so that comparisons of models see every network
       more);
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "augment/augment.h"
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/sample_number.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
+
+#include "core/torch.h"
 
 using namespace gantrain;
 

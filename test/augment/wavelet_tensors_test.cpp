@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/wavelet_tensors.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "augment/wavelets.h"
+#include "core/torch.h"
 
 using namespace gantrain;
 

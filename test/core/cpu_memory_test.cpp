@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpu_memory.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
 #include <thread>
 #include <vector>
+
+#include "core/torch.h"
 
 using namespace gantrain;
 

@@ -2,11 +2,11 @@
 #include "core/forward_precision.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
 
 #include <catch2/catch.hpp>
 
 #include "computed_text.h"
+#include "core/torch.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/npy.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

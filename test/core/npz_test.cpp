@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/npz.h"
 
-#include <torch/torch.h>
 #include <zip.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/npy.h"
+#include "core/torch.h"
 #include "temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

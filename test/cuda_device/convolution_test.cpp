@@ -2,11 +2,10 @@
 // Convolutions and draws on the device.
 #include "ops/convolution.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "core/random.h"
+#include "core/torch.h"
 #include "device.h"
 #include "device_checks.h"
 #include "ops/draws.h"

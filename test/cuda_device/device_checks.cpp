@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_checks.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/torch.h"
 #include "ops/kernels.h"
 
 namespace gantrain {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of pictures to a GPU.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "device.h"
 #include "train/device_input.h"
 

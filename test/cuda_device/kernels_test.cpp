@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public operators on the device, with their derivatives, against what they mean in float64.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "device.h"
 #include "device_checks.h"
 #include "ops/adain.h"

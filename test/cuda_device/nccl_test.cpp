@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process group of one rank over NCCL: one GPU is enough.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "core/torch.h"
 #include "device.h"
 #include "distributed/backend.h"
 #include "distributed/device_identity.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole training steps of the tiny presets on a GPU: recorded as graphs, and without waiting.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "auto_values.h"
 #include "core/device_graphs.h"
 #include "core/device_waits.h"
+#include "core/torch.h"
 #include "device.h"
 #include "recipes.h"
 #include "resolve.h"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr int64_t kBatch = 8, kResolution = 32;
 const std::vector<std::string> kPresets = {
-    "dcgan-tiny", "pggan-tiny", "stylegan1-tiny", "stylegan2-tiny"};
+    "dcgan-tiny", "pggan-tiny", "stylegan1-tiny", "stylegan2-tiny", "stylegan3-tiny"};
 
 // A training step of a preset on the GPU, in its last stage, with a picture source of its own.
 class Training {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/minibatch_std.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "cuda/kernel_table.h"
 #include "cuda/minibatch_std_arguments.h"
 #include "cuda_kernels/random_cases.h"

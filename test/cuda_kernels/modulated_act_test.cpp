@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/modulated_act.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "core/torch.h"
 #include "cuda/kernel_table.h"
 #include "cuda_kernels/modulated_act.h"
 #include "cuda_kernels/random_cases.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "cuda/kernel_table.h"
 #include "cuda/norms_arguments.h"
 #include "cuda_kernels/random_cases.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_kernels/planes.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "cuda/kernel_table.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/square_sums.h"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <initializer_list>
 #include <optional>
 #include <random>
 
+#include "core/torch.h"
 #include "gradient_checks.h"
 #include "ops/device_kernels.h"
 #include "ops/fused_kernels.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/upfirdn2d.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "cuda/kernel_table.h"
 #include "cuda/upfirdn2d_arguments.h"
 #include "cuda_kernels/random_cases.h"

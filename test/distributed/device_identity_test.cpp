@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/device_identity.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "core/torch.h"
 #include "spawn_ranks.h"
 #include "util/error.h"
 

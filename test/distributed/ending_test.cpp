@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/ending.h"
 
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "core/torch.h"
 #include "distributed/counting_backend.h"
 #include "distributed/group.h"
 #include "spawn_ranks.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // That the counting backend hides no function of the backend below it.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <functional>
 #include <map>
@@ -9,6 +7,7 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "core/torch.h"
 #include "distributed/counting_backend.h"
 #include "util/file.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/group_backend.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
+#include "core/torch.h"
 #include "spawn_ranks.h"
 #include "util/error.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
-#include <torch/torch.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "core/torch.h"
 #include "distributed/backend.h"
 #include "distributed/device_identity.h"
 

@@ -2,14 +2,13 @@
 // Files that `generate` and `interpolate` leave, with a generator whose every input shows.
 #include "draw/draw.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 
 #include "config/message.h"
 #include "core/npy.h"
+#include "core/torch.h"
 #include "draw/latents.h"
 #include "draw/toy_generator.h"
 #include "report/grid.h"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/latents.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
 
 #include "core/npy.h"
+#include "core/torch.h"
 #include "temporary_folder.h"
 #include "tensor_checks.h"
 #include "util/error.h"

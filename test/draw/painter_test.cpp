@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/painter.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "config/message.h"
+#include "core/torch.h"
 #include "draw/latents.h"
 #include "draw/toy_generator.h"
 #include "util/error.h"
@@ -109,6 +108,13 @@ TEST_CASE("LayersAndStagesAreThoseOfTheModel") {
   CHECK(refusal(kAll, R"("trunc": 0.5, "trunc_cutoff": 4)").find("3 layers") != std::string::npos);
   CHECK(refusal(kAll, R"("trunc": 0.5, "trunc_cutoff": 3)").empty());
   CHECK(refusal(kAll, R"("level": 16)").find("4, 8") != std::string::npos);
+}
+
+TEST_CASE("OnlyInputsThatCanBeMovedAreMoved") {
+  CHECK_THAT(refusal(kAll, R"("degrees": 30)"),
+             Catch::Contains("--rotate 30") && Catch::Contains("model.safetensors"));
+  CHECK_THAT(refusal(kAll, R"("right": 0.1)"), Catch::Contains("--translate"));
+  CHECK(refusal(kAll, R"("right": 0)") == "");
 }
 
 }  // namespace gantrain

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/picture_folder.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "core/npy.h"
+#include "core/torch.h"
 #include "report/grid.h"
 #include "temporary_folder.h"
 #include "util/file.h"

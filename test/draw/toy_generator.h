@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/generator.h"
 
 namespace gantrain {

@@ -8,6 +8,7 @@
 #include "recipes/pggan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
+#include "recipes/stylegan3/recipe.h"
 #include "temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -61,7 +62,7 @@ TEST_CASE("OtherFilesAreRefusedByWhatTheyAre") {
   }
   write_file(folder / "net.pkl", "\x80\x04.");
   CHECK_THAT(refusal(folder / "net.pkl", "official"),
-             Catch::Contains("network pickles are of stylegan2"));
+             Catch::Contains("network pickles are of stylegan2, stylegan3 and r3gan"));
 }
 
 TEST_CASE("AModelIsDescribedByItsSizeAndTensors") {
@@ -74,7 +75,8 @@ TEST_CASE("AModelIsDescribedByItsSizeAndTensors") {
 }
 
 TEST_CASE("ARecipeThatClaimsOfficialNamesReadsThem") {
-  for (const RecipeRow& row : {dcgan::row(), pggan::row(), stylegan1::row(), stylegan2::row()}) {
+  for (const RecipeRow& row :
+       {dcgan::row(), pggan::row(), stylegan1::row(), stylegan2::row(), stylegan3::row()}) {
     CAPTURE(row.facts.name);
     CHECK(row.facts.has_official_names == (row.import_official != nullptr));
   }

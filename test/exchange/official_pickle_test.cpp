@@ -94,6 +94,25 @@ TEST_CASE("StyleGan3sArgumentsAreFlatAndHaveOtherDefaults") {
   }
 }
 
+// T, R and conditional networks; the recipe builds its generator of what is read.
+TEST_CASE("StyleGan3sOwnSnapshotsAreReadWhole") {
+  for (const std::string set : {"sg3_t32", "sg3_r32", "sg3_t16_c3"}) {
+    for (const std::string name : {"Generator", "training.networks_stylegan3.Generator"}) {
+      CAPTURE(set, name);
+      const std::string content = pickle_of(set, "class=" + name);
+      if (content.empty()) return;
+      const ModelContent imported = read_official_pickle(content, "net.pkl");
+      const TensorFile file = fixture(set + "_G");
+      for (const auto& [key, tensor] : file.tensors)
+        CHECK(torch::equal(imported.tensors.at(key.substr(2)), tensor));
+      Json model = imported.model;
+      CHECK(model["recipe"] == "stylegan3");
+      model.erase("recipe");
+      CHECK(model == Json::parse(file.metadata.at("config")));
+    }
+  }
+}
+
 TEST_CASE("NetworksBesideTheAverageMayBeMissing") {
   const std::string content = pickle_of("uncond", "size=tiny without=D");
   if (content.empty()) return;
@@ -113,7 +132,9 @@ TEST_CASE("WhatIsNotSupportedIsNamed") {
       {"class=training.networks_stylegan3.Generator",
        {"training.networks_stylegan3.Generator", "training.networks_stylegan2.Generator"}},
       {"class=SynthesisNetwork", {"SynthesisNetwork", "training.networks.Generator"}},
-      {"structure=stylegan3", {"StyleGAN3's own generator"}},
+      {"structure=stylegan3", {"synthesis.input.freqs is missing"}},
+      {"structure=stylegan3 class=training.networks_stylegan2.Generator",
+       {"training.networks_stylegan2.Generator", "its layers are not"}},
       {"argument=activation:\"relu\"", {"synthesis_kwargs.activation = \"relu\"", "\"lrelu\""}},
       {"argument=resample_filter:[1,2,1]", {"resample_filter = [1,2,1]", "[1,3,3,1]"}},
       {"argument=magic:7", {"synthesis_kwargs.magic = 7"}},
@@ -202,4 +223,36 @@ TEST_CASE("DamagedSnapshotsEndInNetworksOrInAnError") {
   getrusage(RUSAGE_SELF, &usage);
   CHECK(usage.ru_maxrss < 2'000'000);  // kB, with LibTorch and, in another build, a sanitizer
   CHECK(sound.tensors.size() > 60);
+}
+
+// Plain modules: a class of R3GAN's own and its attributes.
+TEST_CASE("SnapshotsOfR3GanAreReadWhole") {
+  for (const std::string set : {"uncond32", "cond16"}) {
+    CAPTURE(set);
+    const std::string content = pickle_of("r3gan_" + set, "structure=r3gan protocol=4");
+    if (content.empty()) return;
+    const ModelContent imported = read_official_pickle(content, "net.pkl");
+    size_t expected = 0;
+    for (const std::string network : {"G", "D"}) {
+      for (const auto& [name, tensor] : fixture("r3gan_" + set + "_" + network).tensors) {
+        CAPTURE(name);
+        const std::string bare = name.substr(2);
+        REQUIRE(imported.tensors.count(network + "." + bare) == 1);
+        const at::Tensor& raw = imported.tensors.at(network + "." + bare);
+        CHECK(torch::equal(raw, network == "G" ? -tensor : tensor));
+        if (network == "G") CHECK(torch::equal(imported.tensors.at(bare), tensor));
+        expected += network == "G" ? 2 : 1;
+      }
+    }
+    CHECK(imported.tensors.size() == expected);
+    CHECK(imported.model["recipe"] == "r3gan");
+    CHECK(imported.model["img_resolution"] == (set == "cond16" ? 16 : 32));
+    CHECK(imported.model["c_dim"] == (set == "cond16" ? 5 : 0));
+    CHECK(imported.model["img_channels"] == 3);
+  }
+  const std::string content =
+      pickle_of("r3gan_cond16", "structure=r3gan without=Model.AggregationLayer.Layer.weight");
+  if (content.empty()) return;
+  CHECK_THAT(message_of(content),
+             Catch::Contains("Model.AggregationLayer.Layer.weight is missing"));
 }

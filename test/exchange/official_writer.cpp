@@ -16,7 +16,9 @@ bool write_official_pickle(const std::filesystem::path& out,
     return false;
   }
   const std::string script = GANTRAIN_SOURCE "/test/exchange/write_official_pickle.py";
-  const std::string weights = GANTRAIN_FIXTURES "/sg2_" + set + "32_";
+  const bool whole_name = set.starts_with("sg3_") || set.starts_with("r3gan_");
+  const std::string weights =
+      GANTRAIN_FIXTURES "/" + (whole_name ? set : "sg2_" + set + "32") + "_";
   std::string command = "python3 " + shell_quote(script);
   command += " " + shell_quote(out.string());
   for (const char* network : {"G", "D"})

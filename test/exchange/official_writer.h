@@ -7,7 +7,8 @@
 namespace gantrain {
 
 // A network pickle made by write_official_pickle.py (its options: see there) of the fixtures
-// sg2_SET32_G and _D, SET being "uncond" or "cond". False without Python, and says so.
+// sg2_SET32_G and _D, SET being "uncond" or "cond", or of SET_G and _D, SET being
+// "sg3_..." or "r3gan_...". False without Python, and says so.
 bool write_official_pickle(const std::filesystem::path& out,
                            const std::string& set,
                            const std::string& options = "");

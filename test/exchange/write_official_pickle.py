@@ -11,6 +11,7 @@ write_official_pickle.py OUT G.safetensors D.safetensors [option...]
   argument=KEY:JSON    one more argument of the synthesis network
   without=NAME         G_ema, D, G or a tensor of the generator that is left out
   structure=stylegan3  a generator built as StyleGAN3's own
+  structure=r3gan      plain modules, as R3GAN's snapshots have them
   size=tiny            8 pixels, every dimension at most 2
 """
 
@@ -22,6 +23,7 @@ import struct
 import sys
 import types
 
+BUFFERS = ("Kernel", "_filter", "noise_const", "w_avg", "magnitude_ema", "transform", "freqs", "phases")
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 
@@ -113,7 +115,7 @@ class Writer:
             storage = Call(LOAD, [legacy_stream(data)])
         arguments = [storage, first, tuple(shape), tuple(strides), False, collections.OrderedDict()]
         tensor = Call(TENSOR, arguments)
-        if name.endswith(("resample_filter", "noise_const", "w_avg")):
+        if name.endswith(BUFFERS):
             return tensor, "_buffers"
         return Call(PARAMETER, [tensor, True, collections.OrderedDict()]), "_parameters"
 
@@ -149,6 +151,29 @@ class Writer:
         return Call(RECONSTRUCT, [meta])
 
 
+def plain_module(writer, kind, tensors):
+    """A module as torch pickles it: an instance of its class, with its attributes."""
+    known = getattr(sys.modules.get("BaselineGAN.Networks"), kind, None)
+    module = (known or stranger("BaselineGAN.Networks", kind))()
+    state = module.__dict__
+    state["training"] = False
+    for key in ("_parameters", "_buffers", "_backward_hooks", "_modules"):
+        state[key] = {}
+    state["_non_persistent_buffers_set"] = set()
+    below = {}
+    for name, (shape, data) in tensors.items():
+        head, dot, tail = name.partition(".")
+        if dot:
+            below.setdefault(head, {})[tail] = (shape, data)
+        else:
+            value, where = writer.tensor(name, shape, data)
+            state[where][name] = value
+    for name, inner in below.items():
+        state["_modules"][name] = plain_module(writer, "Layer" if name.isdigit() else name, inner)
+    state["Groups"] = 3
+    return module
+
+
 def tiny(tensors):
     kept = {}
     for name, (shape, data) in tensors.items():
@@ -174,7 +199,11 @@ def negated(tensors):
 
 def generator_arguments(config, options):
     arguments = EASY_DICT(config)
+    if "mapping_kwargs" not in config:  # R3GAN
+        return arguments
     arguments["mapping_kwargs"] = EASY_DICT(config["mapping_kwargs"])
+    if "synthesis_kwargs" not in config:  # StyleGAN3's own generator has them flat
+        return arguments
     synthesis = EASY_DICT(config["synthesis_kwargs"])
     if "argument" in options:
         key, value = options["argument"].split(":", 1)
@@ -196,7 +225,7 @@ def main():
     left_out = options.get("without", "")
     G.pop(left_out, None)
     if options.get("structure") == "stylegan3":
-        G = {"synthesis.input.weight": ([2, 2], bytes(16)), "mapping.w_avg": G["mapping.w_avg"]}
+        G = {"synthesis.input.weight": ([2, 2], bytes(16))} | {n: G[n] for n in G if n.startswith("mapping")}
     writer = Writer(options)
     arguments = generator_arguments(config_G, options)
     name = options.get("class", "Generator")
@@ -207,6 +236,10 @@ def main():
         "G_ema": writer.module(name, G, arguments),
         "augment_pipe": writer.module("AugmentPipe", {"p": ([], bytes(4))}, {}),
     }
+    if options.get("structure") == "r3gan":
+        networks = dict(G=negated(G), D=D, G_ema=G)
+        snapshot = {"training_set_kwargs": snapshot["training_set_kwargs"], "cur_nimg": 512000}
+        snapshot |= {name: plain_module(writer, "Generator", given) for name, given in networks.items()}
     snapshot.pop(left_out, None)
     with open(out, "wb") as file:
         pickle.dump(snapshot, file, int(options.get("protocol", "4")))

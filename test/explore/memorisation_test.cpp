@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/memorisation.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "report/grid.h"
 #include "temporary_folder.h"
 #include "util/error.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/nearest.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 
 namespace gantrain {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/picture_vectors.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
+
+#include "core/torch.h"
 
 namespace gantrain {
 namespace {

@@ -2,11 +2,11 @@
 #include "explore/projection.h"
 
 #include <signal.h>
-#include <torch/torch.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/npz.h"
+#include "core/torch.h"
 #include "draw/latents.h"
 #include "draw/toy_generator.h"
 #include "explore/projection_folder.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/projector.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "draw/latents.h"
 #include "draw/toy_generator.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/pyramid_loss.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
+#include "core/torch.h"
 
 namespace gantrain {
 namespace {

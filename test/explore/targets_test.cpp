@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/targets.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "core/torch.h"
 #include "report/grid.h"
 #include "temporary_folder.h"
 #include "util/error.h"

@@ -13,7 +13,7 @@ from pathlib import Path
 import processes
 
 SECONDS_TO_END = 12  # that all processes of a run have after one of them was killed
-PRESETS = {"dcgan-tiny": 0.8, "pggan-tiny": 0.8, "stylegan1-tiny": 0.4, "stylegan2-tiny": 0.25}  # kimg
+PRESETS = {"dcgan-tiny": 0.8, "pggan-tiny": 0.8, "stylegan1-tiny": 0.4, "stylegan2-tiny": 0.25, "stylegan3-tiny": 0.25}  # kimg
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class Lab:
         return [str(self.program), "--preset", shape.preset, "--device", "cpu", "--threads", "1",
                 "--nproc", str(shape.ranks), "--resolution", "16", "--batch", "16",
                 "--kimg", str(PRESETS[shape.preset]), "--metrics", "none", "--save-every", "0.1",
+                "--save-raw",  # so that comparisons of models see every network
                 "--grace", "8s", "--run-dir", str(folder), *more]
 
     def start(self, shape, folder, more=(), environment=None, prepare=None, prefix=((), ())):

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/detector.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "core/torch.h"
 #include "metrics/toy_detector.h"
 #include "temporary_folder.h"
 #include "util/error.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of features against numbers of the reference implementation, and against their laws.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
+#include "core/torch.h"
 #include "covered_fixture.h"
 #include "metrics/frechet.h"
 #include "metrics/inception_score.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // All metrics together: of any number of ranks, of classes, with statistics that are kept.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <string>
 
+#include "core/torch.h"
 #include "data/dataset.h"
 #include "distributed/group.h"
 #include "metrics/detector.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/ms_ssim.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <string>
 
 #include "core/safetensors.h"
+#include "core/torch.h"
 
 namespace gantrain {
 namespace {

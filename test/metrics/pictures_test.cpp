@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/pictures.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "core/torch.h"
 #include "draw/toy_generator.h"
 #include "metrics/detector.h"
 #include "metrics/path_length.h"

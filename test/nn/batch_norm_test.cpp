@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/batch_norm.h"
 
+#include <torch/nn/modules/batchnorm.h>
+
 #include <catch2/catch.hpp>
 
 #include "core/running_statistics.h"

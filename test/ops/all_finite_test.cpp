@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/all_finite.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
+
+#include "core/torch.h"
 
 using namespace gantrain;
 

@@ -2,10 +2,10 @@
 #include "ops/convolution.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "ops/kernels.h"
 #include "ops/winograd_conv.h"
 
@@ -191,6 +191,23 @@ TEST_CASE("LayersOfEitherKindHaveSecondDerivatives") {
     const auto composed = with_derivatives(x, w, b, layer.place, layer.transposed);
     CHECK_FALSE(at::equal(composed.back(), got.back()));
     CHECK(error(composed.back(), exact.back()) < kError);
+  }
+}
+
+// The derivatives of both orders, and one kernel for all groups in each of them.
+TEST_CASE("ConvolutionsInGroupsHaveLibTorchsDerivatives") {
+  torch::manual_seed(7);
+  for (const bool last : {false, true}) {
+    for (const ConvPlace& place : {ConvPlace{1, {1, 1}, 3}, ConvPlace{2, {0, 0}, 6}}) {
+      const Tensor x = random({2, 12, 9, 7}, last).to(at::kDouble);
+      const Tensor w = torch::randn({18, 12 / place.groups, 3, 3}, at::kDouble);
+      const Tensor b = torch::randn({18}, at::kDouble);
+      CAPTURE(last, place.stride, place.groups);
+      const auto got = with_derivatives(x, w, b, place, /*transposed=*/false);
+      const WithKernels reference(KernelSet::kRef);
+      const auto exact = with_derivatives(x, w, b, place, /*transposed=*/false);
+      for (size_t i = 0; i < got.size(); ++i) CHECK(at::allclose(got[i], exact[i], 1e-10, 1e-10));
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 #include "ops/draws.h"
 
 #include <ATen/record_function.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,6 +10,7 @@
 
 #include "core/device_reads.h"
 #include "core/random.h"
+#include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "util/hash.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/phase_checks.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

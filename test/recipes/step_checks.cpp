@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/step_checks.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -10,6 +8,7 @@
 
 #include "composed_on_cpu.h"
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "data/options.h"
 #include "spawn_ranks.h"
 #include "tape_graphs.h"

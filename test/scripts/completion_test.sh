@@ -27,6 +27,8 @@ expect "files" ":files" "$(answers generate --model '')"
 expect "built-in data beside files" "synth:shapes :files" "$(answers --data '')"
 expect "flags of the training in a batch script" "--preset" "$(answers slurm --nodes 2 -- --pre)"
 expect "topics of help" "keys" "$(answers help ke)"
+expect "every topic of help" "" "$(comm -23 <(gantrain help | grep -oE '^  [a-z]+' | xargs -n1 | sort) \
+  <(answers help '' | tr ' ' '\n' | sort))"
 expect "verbs are topics of help, each with one line" "metrics train" "$(answers help metr) $(answers help trai)"
 expect "each flag once" "--help" "$(answers --he)"
 expect "nothing for a number" "" "$(answers --batch '')"
@@ -104,6 +106,8 @@ if command -v groff >/dev/null; then
   for code in 0 4 75 128+n; do
     expect "exit code $code" "1" "$(sed -n '/^EXIT/,/^EXAMPLES/p' <<<"$shown" | grep -cE "^ +${code/+/\\+} ")"
   done
+  expect "every topic of help stands in the page" "$(gantrain help | grep -c '^  [a-z]')" \
+    "$(sed -n '/^TOPICS/,/^ENVIRONMENT/p' <<<"$shown" | grep -c '^ *gantrain help [a-z]*')"
   expect "every flag of the training stands in the page" "" \
     "$(comm -23 <(gantrain train --help | grep -oE '^ +(-[a-z],)?--[a-z_-]+' | grep -o -- '--.*' | sort -u) \
       <(grep -oE -- '--[a-z_-]+' <<<"$shown" | sort -u))"

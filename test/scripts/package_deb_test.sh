@@ -17,7 +17,7 @@ chmod 755 "$tmp"
 deb=$("$root/scripts/package.sh" deb --build "$build" -o "$tmp/packages" | tail -n 1)
 expect "one file" "gantrain_$("$1" --version | cut -d' ' -f2)_amd64.deb" "$(ls -A "$tmp/packages")"
 depends=$(dpkg-deb --field "$deb" Depends)
-for package in libc6 libpng16 libarchive13 libfmt9; do
+for package in libc6 libpng16 libarchive13 libfmt9 libcpp-httplib0.11; do
   expect "it depends on $package" "$package" "$(grep -o "\b$package\b" <<<"$depends" | head -n 1)"
 done
 dpkg-deb --contents "$deb" >"$tmp/contents"

@@ -29,8 +29,8 @@ mkdir "$tmp/a place"
 tar -C "$tmp/a place" -xzf "$tree"
 top=$(echo "$tmp/a place"/*)
 expect "no picture library of this system is used" "" \
-  "$(ldd "$top/bin/gantrain" "$top/lib/libgantrain_trainer.so" "$top"/lib/gantrain/lib{archive,zip}.so.* |
-    grep -E 'lib(fmt|png|turbojpeg|webp|zip|archive|xml2|icu|crypto)' | grep '=>' | grep -vF "$top" || true)"
+  "$(ldd "$top/bin/gantrain" "$top"/lib/libgantrain_{trainer,serve}.so "$top"/lib/gantrain/lib{archive,zip}.so.* |
+    grep -E 'lib(fmt|png|turbojpeg|webp|zip|archive|xml2|icu|crypto|ssl|brotli|cpp-httplib)' | grep '=>' | grep -vF "$top" || true)"
 cd "$tmp"
 code=0
 "$top/bin/gantrain" doctor >"$tmp/said" 2>&1 || code=$?

@@ -91,7 +91,7 @@ if [ -n "$closed" ]; then
 fi
 cd "$tmp/home"
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups env -i HOME="$tmp/home" PATH="$tmp/venv/bin:/usr/bin:/bin" "$@"; }
-as_nobody ldd "$site/gantrain/bin/gantrain" "$site/gantrain/lib/libgantrain_trainer.so" | grep -v "$tmp" || true
+as_nobody ldd "$site/gantrain/bin/gantrain" "$site"/gantrain/lib/libgantrain_{trainer,serve}.so | grep -v "$tmp" || true
 as_nobody gantrain --smoke
 as_nobody gantrain generate --model runs/latest --seeds 0-3 -o grid.png
 as_nobody python3 -m gantrain --version

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# page_test.sh GANTRAIN: a browser opens the page of a run and one that compares two. Its script runs
-# without an error, nothing is asked for, the slider and the values below the pointer work.
+# page_test.sh GANTRAIN: a browser opens the page of a run, one that compares two, and those of gantrain
+# serve. Their scripts run without an error, nothing is asked for elsewhere, the slider and the values below the pointer work.
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 browser=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser) ||
   skip "no chromium-headless-shell or chromium"
@@ -14,13 +14,13 @@ for run in a b; do
 done
 "$1" report "$tmp/a" "$tmp/b" -o "$tmp/compare.html" >"$tmp/said"
 
-# visit FILE NAME ARGUMENT...: the page as the browser has it after its script, in $tmp/NAME.html.
+# visit FILE|URL NAME ARGUMENT...: the page as the browser has it after its script, in $tmp/NAME.html.
 visit() {
   local file=$1 name=$2
   shift 2
   HOME=$tmp/home timeout 120 "$browser" --no-sandbox --disable-gpu --disable-background-networking \
     --disable-component-update --no-first-run --user-data-dir="$tmp/home/$name" \
-    --enable-logging=stderr --log-net-log="$tmp/$name.net" "$@" --dump-dom "file://$file" \
+    --enable-logging=stderr --log-net-log="$tmp/$name.net" "$@" --dump-dom "${file/#\//file:///}" \
     >"$tmp/$name.html" 2>"$tmp/$name.err" ||
     { tail -5 "$tmp/$name.err" >&2; expect "$name opens" 0 1; }
 }
@@ -71,3 +71,25 @@ expect "grids seen at a time" 1 "$(said shown)"
 expect "nothing is wider than a phone" false "$(said wide)"
 [[ $(said values) =~ ^0\.5[0-9]*\ kimg:\ Loss/G/loss\ [0-9.]+,\ Loss/D/loss\ [0-9.]+$ ]] ||
   expect "values below the pointer" "0.5.. kimg: Loss/G/loss .., Loss/D/loss .." "$(said values)"
+
+# The same pages, served: all that they ask for is the server's own.
+"$1" serve "$tmp" --port 0 >"$tmp/address" 2>"$tmp/serve.err" &
+server=$!
+at_end() { kill "$server" 2>/dev/null || true; rm -rf "$tmp"; }
+for _ in {1..100}; do
+  [ ! -s "$tmp/address" ] || break
+  sleep 0.1
+done
+address=$(grep -o '^http://127.0.0.1:[0-9]*/$' "$tmp/address") || expect "an address" yes "$(cat "$tmp/serve.err")"
+for page in '' run/a; do
+  name=served${page//\//_}
+  visit "$address$page" "$name"
+  expect "$name: what the console says" "" "$(console "$name")"
+  expect "$name: requests that leave" "" "$(requests "$name" | grep -vF "$address" || true)"
+done
+expect "the list has both runs" "/run/a /run/b" "$(grep -o '/run/[ab]' "$tmp/served.html" | xargs)"
+expect "the page is alive" 1 "$(grep -c 'class="place">0\.5' "$tmp/servedrun_a.html")"
+kill -INT "$server"
+code=0
+wait "$server" || code=$?
+expect "Ctrl-C ends it" 0 "$code"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/device_input.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <deque>
 #include <map>
 #include <random>
+
+#include "core/torch.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real networks that grow and shrink for a long time on two ranks.
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "recipes/pggan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "resident_bytes.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/keep_best.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <limits>
 
 #include "core/safetensors.h"
+#include "core/torch.h"
 #include "temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/phase_graphs.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 
 #include "composed_on_cpu.h"
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "tape_graphs.h"
 #include "toys.h"
 #include "util/error.h"

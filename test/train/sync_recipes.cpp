@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync_recipes.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/options.h"
 #include "ops/draws.h"
 #include "step_setup.h"

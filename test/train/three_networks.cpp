@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "three_networks.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/options.h"
 #include "gan/scheduled_number.h"
 #include "ops/draws.h"

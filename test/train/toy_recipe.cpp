@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "toy_recipe.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/options.h"
 #include "ops/autocast.h"
 #include "step_setup.h"

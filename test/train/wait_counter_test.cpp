@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wait_counter.h"
 
-#include <torch/torch.h>
-
 #include <catch2/catch.hpp>
 #include <thread>
+
+#include "core/torch.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/style/discriminator.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/minibatch_std.h"
 #include "ops/upfirdn2d.h"
 

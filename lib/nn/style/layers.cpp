@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/style/layers.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/forward_precision.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "ops/conv2d_resample.h"
 #include "ops/modulated_conv2d.h"
 #include "ops/precision.h"

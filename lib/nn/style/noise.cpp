@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/style/noise.h"
 
-#include <torch/torch.h>
-
 #include <string>
+
+#include "core/torch.h"
 
 namespace gantrain {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/style/styles.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
 #include "core/device_reads.h"
+#include "core/torch.h"
 #include "nn/progressive.h"
 
 namespace gantrain {

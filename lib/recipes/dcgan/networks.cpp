@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/networks.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/convolution.h"
 #include "util/doubled_size.h"

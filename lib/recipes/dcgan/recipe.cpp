@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/recipe.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "core/torch.h"
 #include "gan/alternating_phases.h"
 #include "gan/scheduled_number.h"
 #include "ops/losses.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/convert.h"
 
-#include <torch/torch.h>
-
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "recipes/pggan/trained_generator.h"
 #include "util/error.h"
 #include "util/text.h"

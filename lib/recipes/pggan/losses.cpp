@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/losses.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "ops/losses.h"
 
 namespace gantrain::pggan {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/networks.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/pixel_norm.h"
 #include "ops/resample.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/recipe.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/alternating_phases.h"
 #include "gan/latents.h"
 #include "gan/scheduled_number.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/trained_generator.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/model_json.h"
 #include "gan/synthesis_options.h"
 

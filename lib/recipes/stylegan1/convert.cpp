@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan1/convert.h"
 
-#include <torch/torch.h>
-
 #include "core/tensors.h"
+#include "core/torch.h"
 #include "recipes/stylegan1/trained_generator.h"
 #include "util/error.h"
 #include "util/text.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan1/networks.h"
 
-#include <torch/torch.h>
-
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "nn/style/styles.h"
 #include "ops/adain.h"
 #include "ops/autocast.h"

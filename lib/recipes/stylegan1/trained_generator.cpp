@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan1/trained_generator.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/model_json.h"
 #include "gan/synthesis_options.h"
 #include "nn/style/styles.h"

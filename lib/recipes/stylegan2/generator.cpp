@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/generator.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "nn/style/styles.h"
 #include "ops/upfirdn2d.h"
 
@@ -62,7 +61,7 @@ Canvas SynthesisBlock::forward(const Canvas& in,
   const auto convolve = [&](ModulatedLayer& conv, const Tensor& x, double gain) {
     return conv.forward(x, ws.select(1, next++), noise, fused, gain);
   };
-  Tensor x = constant.defined() ? constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1}) : in.x;
+  Tensor x = in.x.defined() ? in.x : constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
   x = in_block_type(x, half, conv1->weight);
   const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
   if (conv0) x = convolve(*conv0, x, 1);
@@ -85,11 +84,15 @@ Synthesis::Synthesis(const StyleBlocks& b, int64_t w_dim, int64_t count) : num_w
   }
 }
 
-Tensor Synthesis::forward(const Tensor& ws, const NoiseInputs& noise, bool fused) {
+Tensor Synthesis::forward(const Tensor& ws,
+                          const NoiseInputs& noise,
+                          bool fused,
+                          const Tensor& start) {
   TORCH_CHECK(
       ws.dim() == 3 && ws.size(1) == num_ws, "ws ", ws.sizes(), ": [N, ", num_ws, ", w_dim]");
   const Tensor w = ws.to(blocks.front()->constant.scalar_type());
   Canvas canvas;
+  if (start.defined()) canvas.x = start.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
   for (const auto& block : blocks) canvas = block->forward(canvas, w, noise, fused);
   return canvas.img;
 }

@@ -31,10 +31,14 @@ struct SynthesisBlock final : torch::nn::Module {
 
 // The synthesis network: ws [N, num_ws, w_dim] -> pictures [N, img_channels, H, W], about in [-1,
 // 1], in the parameters' type. `fused` computes each layer by one grouped convolution with a weight
-// per sample: the same numbers, but more memory.
+// per sample: the same numbers, but more memory. `start` [C, h, w], where it is defined, takes the
+// place of the learned constant.
 struct Synthesis final : torch::nn::Module {
   Synthesis(const StyleBlocks& blocks, int64_t w_dim, int64_t num_ws);
-  at::Tensor forward(const at::Tensor& ws, const NoiseInputs& noise = {}, bool fused = false);
+  at::Tensor forward(const at::Tensor& ws,
+                     const NoiseInputs& noise = {},
+                     bool fused = false,
+                     const at::Tensor& start = {});
 
   int64_t num_ws;
   std::vector<std::shared_ptr<SynthesisBlock>> blocks;

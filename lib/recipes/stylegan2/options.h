@@ -1,45 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "augment/augment_options.h"
+#include "augment/ada_options.h"
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 #include "nn/style/shape.h"
 
 namespace gantrain::stylegan2 {
 
-enum class Augmentation { kNone, kAda, kFixed };
-constexpr std::array<std::string_view, 3> names(Augmentation) { return {"none", "ada", "fixed"}; }
-
 // Adam with betas 0 and 0.99: Karras et al. 2020a, app. B.
 inline PlayerOptions style_player(double lr) {
   PlayerOptions o;
   o.adam = {lr, 0, 0.99, 1e-8};
   return o;
-}
-
-// How the augmentation of D's pictures is controlled: Karras et al. 2020b, sec. 3.
-struct AdaOptions {
-  Augmentation mode = Augmentation::kNone;
-  std::string pipe = "bgc";  // blit, geometry and colour
-  Scheduled p = 0;           // at the start; with mode fixed, throughout
-  AdaptiveOptions adaptive;
-};
-
-template <class Field>
-void fields(AdaOptions& o, Field&& field) {
-  field("mode", o.mode, "augmentation of what D sees: none, adaptive, or of fixed strength");
-  field("pipe",
-        o.pipe,
-        "transforms: blit, geom, color, filter, noise, cutout, or the unions bg, bgc, bgcf, bgcfn, "
-        "bgcfnc");
-  field("p", o.p, between(0, 1), "probability of each transform: at the start, or fixed");
-  fields(o.adaptive, field);
 }
 
 // Options of StyleGAN2 (Karras et al. 2020a, arXiv:1912.04958), with the names of the authors'

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/recipe.h"
 
-#include <torch/torch.h>
-
-#include "augment/adaptive_strength.h"
-#include "augment/augment.h"
+#include "augment/ada.h"
 #include "core/forward_precision.h"
+#include "core/torch.h"
 #include "gan/latents.h"
 #include "gan/precision_options.h"
 #include "gan/scheduled_number.h"
@@ -73,9 +71,9 @@ class StyleGan2 final : public Recipe {
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
   const std::vector<Phase>& phases() const override { return phases_; }
   std::vector<AllReducedSum> sums() override;
-  std::vector<DeviceNumber*> numbers() override { return {&gamma_, &pl_weight_, &fixed_p_}; }
+  std::vector<DeviceNumber*> numbers() override { return {&gamma_, &pl_weight_, &ada_.number()}; }
   Statistics end_iteration(int64_t iteration) override;
-  std::vector<std::string> warnings() override;
+  std::vector<std::string> warnings() override { return ada_.warnings("stylegan2.gamma"); }
   NamedTensors state() override;
   int64_t batch_group() const override { return options_.mbstd_group; }
   Json model() const override { return to_json(G_net_->shape); }
@@ -104,10 +102,9 @@ class StyleGan2 final : public Recipe {
   Handle<Synthesis> synthesis_;
   Handle<StyleDiscriminator> D_;
   std::vector<Phase> phases_;
-  AdaptiveStrength strength_;
+  Ada ada_;
   DeviceNumber gamma_, pl_weight_;
-  DeviceNumber fixed_p_;  // of an augmentation whose strength follows a schedule
-  Tensor mean_length_;    // running mean of path lengths
+  Tensor mean_length_;  // running mean of path lengths
 };
 
 StyleGan2::StyleGan2(const RecipeContext& context)
@@ -120,12 +117,14 @@ StyleGan2::StyleGan2(const RecipeContext& context)
       mapping_(G_player_, G_net_->mapping, "mapping"),
       synthesis_(G_player_, G_net_->synthesis, "synthesis"),
       D_(D_player_, D_net_),
-      strength_(options_.ada.adaptive, context.config.get("train.batch"), context.device) {
+      ada_(options_.ada,
+           options_.augment,
+           {context.resolution,
+            context.channels,
+            context.config.get("train.batch"),
+            context.device}) {
   facts().check_resolution(context.resolution);
   if (!options_.gamma) throw std::logic_error("stylegan2.gamma was not chosen: complete()");
-  if (options_.ada.mode != Augmentation::kNone)
-    check_augment(options_.augment, context.resolution, context.channels);
-  strength_.set(options_.ada.mode == Augmentation::kNone ? 0 : options_.ada.p.at(0));
   for (const Player* player : {&G_player_, &D_player_}) {
     initialise_style_layers(*player->network, player->name, context.seed);
     move_to(*player->network, context.device, context.dtype);
@@ -134,8 +133,6 @@ StyleGan2::StyleGan2(const RecipeContext& context)
   const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
   gamma_ = on_device(*options_.gamma, like);
   pl_weight_ = on_device(options_.pl_weight, like);
-  if (options_.ada.mode == Augmentation::kFixed)
-    fixed_p_ = on_device(options_.ada.p, like.dtype(at::kDouble));
   mean_length_ = torch::zeros({}, like);
 
   const int64_t turn = options_.D.steps;  // updates of D for one turn of G
@@ -165,7 +162,7 @@ void StyleGan2::add_penalty(
 
 NamedTensors StyleGan2::state() {
   NamedTensors all = {{"pl_mean", mean_length_}};
-  for (const auto& [name, tensor] : strength_.state()) all.emplace_back("ada/" + name, tensor);
+  for (const auto& [name, tensor] : ada_.state()) all.emplace_back(name, tensor);
   return all;
 }
 
@@ -180,10 +177,10 @@ std::vector<AllReducedSum> StyleGan2::sums() {
   const auto move_length = [this](const Tensor& sum) {
     mean_length_.lerp_(sum[0] / sum[1], options_.pl_decay);
   };
-  const auto add_signs = [this](const Tensor& sum) { strength_.add(sum); };
+  const auto add_signs = [this](const Tensor& sum) { ada_.strength().add(sum); };
   return {{"w_avg", move_w, {w_avg}},
           {"pl_mean", move_length, {mean_length_}},
-          {"ada", add_signs, {strength_.signs()}}};
+          {"ada", add_signs, {ada_.strength().signs()}}};
 }
 
 // The w of each layer; two styles are mixed with probability options.mixing (Karras et al. 2019,
@@ -203,10 +200,7 @@ Tensor StyleGan2::pictures(const PhaseInput& in, const Tensor& ws) {
 
 // D's scores of pictures x, augmented; `call` tells the calls of an iteration apart.
 Tensor StyleGan2::scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c) {
-  if (options_.ada.mode == Augmentation::kNone) return D_(x, c);
-  StreamDraws draws(in.key.of_phase(call), in.samples);
-  const Tensor& p = fixed_p_.moves() ? fixed_p_.value() : strength_.p();
-  return D_(augment(x, p, options_.augment, draws), c);
+  return D_(ada_(x, in.key.of_phase(call), in.samples), c);
 }
 
 // -E[log s(D(G(z)))]
@@ -276,19 +270,9 @@ PhaseOutput StyleGan2::d_r1(const PhaseInput& in) {
 }
 
 Statistics StyleGan2::end_iteration(int64_t iteration) {
-  const Tensor& p = fixed_p_.moves() ? fixed_p_.value() : strength_.p();
-  Statistics now = {{"Progress/augment", p.clone()}};
-  if (options_.ada.mode == Augmentation::kAda) strength_.end_iteration(iteration);
+  Statistics now = {{"Progress/augment", ada_.p().clone()}};
+  ada_.end_iteration(iteration);
   return now;
-}
-
-std::vector<std::string> StyleGan2::warnings() {
-  const std::optional<double> p = strength_.crossed_warning();
-  if (!p || options_.ada.mode != Augmentation::kAda) return {};
-  return {fmt::format(
-      "augmentation p = {:.2f}: from here on it may leak into the pictures; D overfits: more data, "
-      "or a larger stylegan2.gamma",
-      *p)};
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/shape.h"
 
-#include <torch/torch.h>
-
+#include "core/torch.h"
 #include "gan/model_json.h"
 #include "nn/style/styles.h"
 #include "util/error.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/trained_generator.h"
 
-#include <torch/torch.h>
-
 #include "core/tensors.h"
+#include "core/torch.h"
+#include "gan/movable_input.h"
 #include "nn/style/styles.h"
 #include "recipes/stylegan2/generator.h"
 #include "recipes/stylegan2/shape.h"
@@ -25,7 +25,7 @@ GeneratorShape in_float32(GeneratorShape shape) {
   return shape;
 }
 
-class TrainedGenerator final : public gantrain::Generator {
+class TrainedGenerator final : public gantrain::Generator, public MovableInput {
  public:
   explicit TrainedGenerator(const GeneratorShape& shape)
       : net_(std::make_shared<stylegan2::Generator>(in_float32(shape))) {
@@ -52,9 +52,26 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
-    const torch::AutoGradMode gradients(options.gradients);
-    const Tensor w = ws.to(net_->mapping->w_avg.options());
-    return net_->synthesis->forward(w, noise_of(options)).to(at::kFloat);
+    return synthesize_from(ws, {}, options);
+  }
+
+  bool rotates() const override { return false; }
+
+  // The learned constant, of 4x4 pixels, is moved by bilinear interpolation; around it are zeros,
+  // as its convolutions see them. All pictures of a call are moved alike.
+  Tensor synthesize_moved(const Tensor& ws,
+                          const Tensor& inverse,
+                          const SynthesisOptions& options) override {
+    const torch::NoGradGuard no_grad;
+    const Tensor m = inverse.to(at::kCPU, at::kDouble).reshape({-1, 3, 3});
+    const Tensor shift = m[0].narrow(1, 2, 1).clone();  // picture widths
+    const Tensor turned = m - at::eye(3, m.options());
+    if (turned.narrow(1, 0, 2).narrow(2, 0, 2).abs().max().item<double>() > 0 ||
+        (m - m[0]).abs().max().item<double>() > 0)
+      fail(Exit::kUsage,
+           "the input of StyleGAN2 can be translated, all pictures alike, and no more");
+    return synthesize_from(
+        ws, moved_constant(shift[0].item<double>(), shift[1].item<double>()), options);
   }
 
   void load(const Tensors& tensors, const std::string& source) override {
@@ -90,6 +107,23 @@ class TrainedGenerator final : public gantrain::Generator {
   }
 
   const MappingShape& mapping() const { return net_->shape.mapping; }
+
+  Tensor synthesize_from(const Tensor& ws, const Tensor& start, const SynthesisOptions& options) {
+    const torch::AutoGradMode gradients(options.gradients);
+    const Tensor w = ws.to(net_->mapping->w_avg.options());
+    return net_->synthesis->forward(w, noise_of(options), false, start).to(at::kFloat);
+  }
+
+  // The constant [C, h, w] looked up at each of its pixels' places plus (x, y) picture widths.
+  Tensor moved_constant(double x, double y) const {
+    const Tensor c = net_->synthesis->blocks.front()->constant.detach();
+    const auto width = static_cast<double>(c.size(2)), height = static_cast<double>(c.size(1));
+    const Tensor theta =
+        at::tensor({1.0, 0.0, 2 * x, 0.0, 1.0, 2 * y * width / height}, c.options());
+    const Tensor grid = at::affine_grid_generator(
+        theta.reshape({1, 2, 3}), {1, c.size(0), c.size(1), c.size(2)}, /*align_corners=*/false);
+    return at::grid_sampler(c.unsqueeze(0), grid, 0, 0, /*align_corners=*/false)[0];
+  }
 
   Tensor mean_w() const {
     const torch::NoGradGuard no_grad;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/r3gan/recipe.h"
+
+#include "augment/ada.h"
+#include "core/tensors.h"
+#include "core/torch.h"
+#include "gan/alternating_phases.h"
+#include "gan/latents.h"
+#include "gan/precision_options.h"
+#include "gan/scheduled_number.h"
+#include "recipes/r3gan/losses.h"
+#include "recipes/r3gan/networks.h"
+#include "recipes/r3gan/options.h"
+#include "util/doubled_size.h"
+#include "util/error.h"
+
+namespace gantrain::r3gan {
+
+using at::Tensor;
+
+namespace {
+
+// Calls of the augmentation in one iteration.
+int64_t fakes_of(int64_t phase) { return 2 * phase; }
+int64_t reals_of(int64_t phase) { return 2 * phase + 1; }
+
+Shape shape_of(const Options& o, const RecipeContext& c) {
+  facts().check_resolution(c.resolution);
+  const StageSizes sizes = stage_sizes(o, doubled_size(c.resolution).nominal());
+  Shape s;
+  s.img_resolution = c.resolution;
+  s.img_channels = c.channels;
+  s.z_dim = o.z_dim;
+  s.c_dim = static_cast<int64_t>(c.class_counts.size());
+  s.embedding = o.embedding;
+  s.expansion = o.expansion;
+  s.widths = sizes.widths;
+  s.cardinalities = sizes.cardinalities;
+  s.blocks = sizes.blocks;
+  const auto precision = c.config.read<PrecisionOptions>("precision.");
+  if (precision.amp == Amp::kOff || precision.mode != PrecisionMode::kBlocks) return s;
+  // The start never is in half precision.
+  for (int64_t i = std::max(s.stages() - o.num_fp16_res, int64_t{1}); i < s.stages(); ++i)
+    s.half_stages.push_back(i);
+  return s;
+}
+
+class R3Gan final : public Recipe {
+ public:
+  explicit R3Gan(const RecipeContext& context);
+
+  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  std::vector<DeviceNumber*> numbers() override { return {&gamma_, &T_.number()}; }
+  Statistics end_iteration(int64_t iteration) override;
+  std::vector<std::string> warnings() override { return T_.warnings("r3gan.gamma"); }
+  NamedTensors state() override { return T_.state(); }
+  Json model() const override { return to_json(G_net_->shape); }
+
+ private:
+  PairedD seen_by_D(const PhaseInput& in) const;
+  Tensor fakes(const PhaseInput& in) const;
+  Tensor fakes_without_graph(const PhaseInput& in) const;
+  PhaseOutput d_loss(const PhaseInput& in) const;
+  PhaseOutput d_penalties(const PhaseInput& in) const;
+  PhaseOutput g_loss(const PhaseInput& in) const;
+  // Whether the penalties are a phase of their own.
+  bool is_lazy() const { return is_lazy(options_); }
+  static bool is_lazy(const Options& o) {
+    return o.penalty_interval > 1 && o.gamma && !(*o.gamma == 0.0);
+  }
+  // The share of D's steps that its main loss makes (Player::step_share).
+  static double step_share(const Options& o) {
+    const auto interval = static_cast<double>(o.penalty_interval);
+    return is_lazy(o) ? interval / (interval + 1) : 1;
+  }
+
+  Options options_;
+  Latents latents_;
+  std::shared_ptr<Generator> G_net_;
+  std::shared_ptr<Discriminator> D_net_;
+  Player G_player_, D_player_;
+  Handle<Generator> G_;
+  Handle<Discriminator> D_;
+  Ada T_;
+  DeviceNumber gamma_;
+  std::vector<Phase> phases_;
+};
+
+R3Gan::R3Gan(const RecipeContext& context)
+    : options_(context.config.read<Options>("")),
+      latents_(options_.z_dim, context.class_counts, context.device),
+      G_net_(std::make_shared<Generator>(shape_of(options_, context))),
+      D_net_(std::make_shared<Discriminator>(shape_of(options_, context))),
+      G_player_{"G", G_net_, options_.G},
+      D_player_{"D", D_net_, options_.D, {""}, step_share(options_)},
+      G_(G_player_, G_net_),
+      D_(D_player_, D_net_),
+      T_(options_.ada,
+         options_.augment,
+         {context.resolution,
+          context.channels,
+          context.config.get("train.batch"),
+          context.device}) {
+  if (!options_.gamma) throw std::logic_error("r3gan.gamma was not chosen: complete()");
+  initialise(*G_net_, "G", context.seed);
+  initialise(*D_net_, "D", context.seed);
+  for (const Player* player : {&G_player_, &D_player_}) {
+    move_to(*player->network, context.device, context.dtype);
+    player->network->train();
+  }
+  gamma_ = on_device(*options_.gamma, at::TensorOptions(context.device).dtype(context.dtype));
+  phases_ = alternating_phases(
+      D_player_,
+      [this](const PhaseInput& in) { return d_loss(in); },
+      G_player_,
+      [this](const PhaseInput& in) { return g_loss(in); });
+  if (!is_lazy()) return;
+  // Lazy regularisation: Karras et al. 2020a, sec. 3.1.
+  Phase penalties{.name = "Dreg",
+                  .player = D_player_,
+                  .loss = [this](const PhaseInput& in) { return d_penalties(in); },
+                  .cadence = {options_.penalty_interval, 0},
+                  .role = Role::kPenalty,
+                  .gain = static_cast<double>(options_.penalty_interval)};
+  phases_.push_back(std::move(penalties));
+}
+
+// D of pictures under the augmentation T, each call with draws of its own. The labels of the real
+// pictures belong to both of a pair.
+PairedD R3Gan::seen_by_D(const PhaseInput& in) const {
+  const auto one = [this, &in](int64_t call) {
+    return [this, &in, key = in.key.of_phase(call)](const Tensor& x) {
+      return D_(T_(x.to(in.real.scalar_type()), key, in.samples), in.labels);
+    };
+  };
+  return {.real = one(reals_of(in.key.phase)), .fake = one(fakes_of(in.key.phase))};
+}
+
+// G(z), each with the class of the real picture that it is paired with.
+Tensor R3Gan::fakes(const PhaseInput& in) const { return G_(latents_.z(in), in.labels); }
+
+Tensor R3Gan::fakes_without_graph(const PhaseInput& in) const {
+  const torch::NoGradGuard no_grad;
+  return fakes(in);
+}
+
+// Eq. 2 and, where they are not lazy, eq. 3.
+PhaseOutput R3Gan::d_loss(const PhaseInput& in) const {
+  const Pair pair{in.real, fakes_without_graph(in)};
+  const bool penalised = !is_lazy() && gamma_.is_used();
+  const DiscriminatorPairing d = pairing_d(seen_by_D(in), pair, penalised ? &gamma_ : nullptr);
+  PhaseOutput out{.loss = d.loss};
+  if (penalised)
+    out.statistics = {{"Loss/r1_penalty", d.r1_penalty}, {"Loss/r2_penalty", d.r2_penalty}};
+  out.statistics.emplace_back("Loss/scores/real", d.real_scores);
+  out.statistics.emplace_back("Loss/signs/real", d.real_scores.sign());
+  out.statistics.emplace_back("Loss/scores/fake", d.fake_scores);
+  out.statistics.emplace_back("Loss/relativistic_logits/D", d.real_scores - d.fake_scores);
+  return out;
+}
+
+// Eq. 3 alone.
+PhaseOutput R3Gan::d_penalties(const PhaseInput& in) const {
+  const DiscriminatorPairing d =
+      penalties_d(seen_by_D(in), {in.real, fakes_without_graph(in)}, gamma_);
+  return {.loss = d.loss,
+          .statistics = {{"Loss/r1_penalty", d.r1_penalty}, {"Loss/r2_penalty", d.r2_penalty}}};
+}
+
+// Eq. 2 from the other side.
+PhaseOutput R3Gan::g_loss(const PhaseInput& in) const {
+  const GeneratorPairing g = pairing_g(seen_by_D(in), {in.real, fakes(in)});
+  return {.loss = g.loss,
+          .statistics = {{"Loss/signs/fake", g.fake_scores.sign()},
+                         {"Loss/relativistic_logits/G", g.fake_scores - g.real_scores}}};
+}
+
+Statistics R3Gan::end_iteration(int64_t iteration) {
+  Statistics now = {{"Progress/augment", T_.p().clone()}};
+  T_.end_iteration(iteration);
+  return now;
+}
+
+class TrainedGenerator final : public gantrain::Generator {
+ public:
+  explicit TrainedGenerator(const Shape& shape) : net_(std::make_shared<r3gan::Generator>(shape)) {
+    net_->eval();
+  }
+
+  std::shared_ptr<torch::nn::Module> network() override { return net_; }
+  int64_t z_dim() const override { return net_->shape.z_dim; }
+  int64_t classes() const override { return net_->shape.c_dim; }
+
+  Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
+    const torch::AutoGradMode gradients(options.gradients);
+    if (classes() > 0 && !labels.defined())
+      fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
+    const Tensor& own = net_->to_image->layer->weight;
+    return net_->forward(z.to(own.options()), labels).to(at::kFloat);
+  }
+
+  void load(const std::map<std::string, Tensor>& tensors, const std::string& source) override {
+    std::map<std::string, Tensor> all = tensors;
+    for (const auto& [name, fresh] : state_of(*net_)) {
+      if (name.ends_with("Resampler.Kernel")) all.emplace(name, fresh);
+    }
+    load_into(*net_, all, source);
+  }
+
+ private:
+  std::shared_ptr<r3gan::Generator> net_;
+};
+
+}  // namespace
+
+RecipeRow row() {
+  RecipeRow row{facts()};
+  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
+    return std::make_unique<R3Gan>(context);
+  };
+  row.make_generator = [](const Json& model,
+                          const std::map<std::string, Tensor>& tensors,
+                          const std::string& source) -> std::unique_ptr<gantrain::Generator> {
+    return std::make_unique<TrainedGenerator>(generator_shape(model, tensors, source));
+  };
+  row.recognises = [](const std::map<std::string, Tensor>& tensors) {
+    return tensors.count("Model.MainLayers.0.Layers.0.Basis") != 0 &&
+           tensors.count("Model.AggregationLayer.Layer.weight") != 0;
+  };
+  return row;
+}
+
+}  // namespace gantrain::r3gan

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/stylegan3/options.h"
+
+#include "gan/automatic.h"
+#include "gan/picture_size.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain::stylegan3 {
+
+namespace {
+
+constexpr int64_t kFewestPixels = 8, kMostPixels = 1024;
+
+void check_resolution(const Size& size) {
+  const int64_t side = size.width;
+  const bool power = side > 0 && (side & (side - 1)) == 0;
+  if (size.is_square() && power && side >= kFewestPixels && side <= kMostPixels) return;
+  int64_t nearest = kFewestPixels;
+  while (nearest * 2 <= std::min(size.shorter(), kMostPixels)) nearest *= 2;
+  fail(Exit::kUsage,
+       "data.resolution = {}: StyleGAN3's networks make squares of {} to {} pixels, powers of two; "
+       "the nearest below is {}",
+       to_text(size),
+       kFewestPixels,
+       kMostPixels,
+       nearest);
+}
+
+// Gamma is four times as large at twice the resolution, 32 at 1024 pixels and a batch of 32 for
+// both configurations (the authors' table); a smaller batch wants more of it.
+void choose_gamma(Config& config, std::vector<std::string>& lines) {
+  if (config.get("stylegan3.gamma") != "auto") return;
+  const Size resolution = resolution_of(config);
+  const auto batch = config.get("train.batch").get<int64_t>();
+  const double gamma =
+      static_cast<double>(resolution.pixels()) / (1024 * static_cast<double>(batch));
+  const std::string rule = fmt::format("{}^2 / (1024 x {})", resolution.width, batch);
+  config.set("stylegan3.gamma", gamma, "auto (" + rule + ")");
+  lines.push_back(fmt::format(
+      "auto    stylegan3.gamma {} = {}: try 2 and 4 times and a half and a quarter of it",
+      number(gamma),
+      rule));
+}
+
+// Discriminators of rotation-equivariant networks first see blurred pictures, so that they do not
+// settle on high frequencies before the generator has learned the low ones (app. G).
+void choose_blur(Config& config, bool transfers) {
+  const bool rotates = config.get("stylegan3.config") == "r";
+  const auto batch = config.get("train.batch").get<double>();
+  if (config.get("stylegan3.blur_sigma") == "auto") {
+    const char* why = transfers ? "auto (run.init_from)" : rotates ? "auto (r)" : "auto (t)";
+    config.set("stylegan3.blur_sigma", rotates && !transfers ? 10 : 0, why);
+  }
+  if (config.get("stylegan3.blur_fade") == "auto")
+    config.set("stylegan3.blur_fade", 200 * batch / 32, "auto (200 x batch / 32)");
+}
+
+// What the authors' code does with the weights of another run: the average follows at once, and
+// the augmentation adapts faster.
+void choose_for_transfer(Config& config, std::vector<std::string>& lines) {
+  Chooser chooser(config, "auto (run.init_from)");
+  if (config.has("ema.rampup")) chooser.choose("ema.rampup", 0);
+  chooser.choose("ada.kimg", 100);
+  if (!chooser.said().empty())
+    lines.push_back("auto    from other weights: no blur, " + chooser.said());
+}
+
+std::vector<std::string> complete(Config& config, const Site& site) {
+  std::vector<std::string> lines;
+  const bool transfers = config.has("run.init_from") && config.get("run.init_from") != "";
+  const auto batch = config.get("train.batch").get<double>();
+  Chooser by_batch(config, "auto (10 x batch / 32)");
+  if (config.has("ema.half_life")) by_batch.choose_default("ema.half_life", batch * 10 / 32);
+  choose_gamma(config, lines);
+  choose_blur(config, transfers);
+  if (transfers) choose_for_transfer(config, lines);
+  choose_transforms(config);
+  choose_micro_batch(config, site, "stylegan3");
+  const std::string said = site.on_gpu ? choose_for_gpu(config, "stylegan3") : "";
+  if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
+  return lines;
+}
+
+bool wants_labels(const Config& config) { return config.get("stylegan3.conditional").get<bool>(); }
+
+}  // namespace
+
+const RecipeFacts& facts() {
+  static const RecipeFacts record = {
+      .name = "stylegan3",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .check_resolution = check_resolution,
+      .wants_labels = wants_labels,
+      .complete = complete,
+      .has_blocks = true,
+  };
+  return record;
+}
+
+}  // namespace gantrain::stylegan3

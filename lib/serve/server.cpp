@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/server.h"
+
+#include <httplib.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "config/value.h"
+#include "page/pictures.h"
+#include "page/report.h"
+#include "page/run_record.h"
+#include "serve/access.h"
+#include "serve/prometheus.h"
+#include "serve/web_page.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr size_t kThreads = 16;
+constexpr size_t kMostPosted = 4096;  // bytes
+constexpr double kViewSeconds = 5;    // for what no file tells, such as a lock that became free
+constexpr size_t kPagesKept = 8;      // with pictures, some megabytes each
+constexpr const char* kHtml = "text/html; charset=utf-8";
+
+using httplib::Request;
+using httplib::Response;
+
+struct KeptView {
+  std::string stamp;
+  double read = 0;  // monotonic seconds
+  RunView view;
+};
+
+struct KeptPage {
+  std::string stamp;
+  double made = 0, cost = 0;  // monotonic seconds; seconds
+  std::string html;
+  EmbeddedPictures pictures;
+};
+
+// Answers requests, several at a time; what was read and made is kept behind one lock, so that
+// many viewers take no more of the machine than one does.
+class Site {
+ public:
+  explicit Site(ServeOptions options)
+      : options_(std::move(options)), loopback_(is_loopback(options_.host)) {}
+
+  // Whether the request may be answered; else `response` says why not.
+  bool admits(const Request& request, Response& response) const {
+    if (loopback_ && !names_loopback(request.get_header_value("Host"))) {
+      refuse(response, 403, "this server is called 127.0.0.1 or localhost");
+      return false;
+    }
+    const std::string given = request.get_header_value("Authorization");
+    const bool reads = request.method == "GET" || request.method == "HEAD";
+    if (loopback_ || !reads || authorizes(given, options_.token, /*basic=*/true)) return true;
+    response.set_header("WWW-Authenticate", "Basic realm=\"gantrain: the password is the token\"");
+    refuse(response, 401, "the token is needed");
+    return false;
+  }
+
+  void get(const Request& request, Response& response) {
+    const std::string& path = request.path;
+    if (path == "/") return get_list(request, response);
+    if (path == "/page.css") return response.set_content(page_style(), "text/css; charset=utf-8");
+    if (path == "/page.js")
+      return response.set_content(page_script(), "text/javascript; charset=utf-8");
+    if (path == "/metrics") {
+      return response.set_content(prometheus_text(views(), unix_seconds()),
+                                  "text/plain; version=0.0.4; charset=utf-8");
+    }
+    if (path == "/api/runs") return get_json(response);
+    const auto run = starts_with(path, "/run/") ? find(path.substr(5)) : std::nullopt;
+    if (!run) return refuse(response, 404, "there is no such page");
+    get_run(*run, request, response);
+  }
+
+  // Only the body or a Bearer header may hold the token: URLs stand in logs, and a Basic header is
+  // sent by a browser for pages of others, too.
+  void post(const Request& request, Response& response) {
+    const bool in_url = request.target.find('?') != std::string::npos;
+    const bool held = authorizes(request.get_header_value("Authorization"), options_.token, false);
+    const bool posted = !in_url && !options_.token.empty() && request.has_param("token") &&
+                        same_secret(request.get_param_value("token"), options_.token);
+    if (!held && !posted) return refuse(response, 403, "the token is missing or another one");
+    for (const char* request_file : {"STOP", "SAVE"}) {
+      const std::string end = "/" + lower(request_file);
+      const std::string& path = request.path;
+      if (!starts_with(path, "/run/") || !ends_with(path, end) || path.size() <= 5 + end.size())
+        continue;
+      const auto run = find(path.substr(5, path.size() - 5 - end.size()));
+      if (run) return ask(*run, request_file, request, response);
+    }
+    refuse(response, 404, "there is no such run");
+  }
+
+ private:
+  static void refuse(Response& response, int status, const std::string& reason) {
+    response.status = status;
+    response.set_content(reason + "\n", "text/plain; charset=utf-8");
+  }
+
+  // Names come from the folder alone: what a URL says is only compared.
+  std::optional<FoundRun> find(const std::string& name) const {
+    for (const FoundRun& run : find_runs(options_.folder)) {
+      if (run.name == name) return run;
+    }
+    return std::nullopt;
+  }
+
+  const RunView& view(const FoundRun& run) {
+    const std::string stamp = stamp_of(run.folder);
+    const double now = monotonic_seconds();
+    KeptView& kept = views_[run.name];
+    if (kept.stamp != stamp || kept.read == 0 || now - kept.read > kViewSeconds)
+      kept = {stamp, now, view_of(run)};
+    return kept.view;
+  }
+
+  std::vector<RunView> views() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<RunView> all;
+    const std::vector<FoundRun> runs = find_runs(options_.folder);
+    std::erase_if(views_, [&](const auto& kept) {
+      return std::none_of(
+          runs.begin(), runs.end(), [&](const FoundRun& run) { return run.name == kept.first; });
+    });
+    for (const FoundRun& run : runs) all.push_back(view(run));
+    return all;
+  }
+
+  // The page itself, or where its script asks, ?part=STAMP, what is inside, unless that is the
+  // same.
+  static void answer(const WebPage& page, const Request& request, Response& response) {
+    response.set_header("X-Stamp", page.stamp);
+    if (!request.has_param("part")) return response.set_content(web_page(page), kHtml);
+    if (request.get_param_value("part") == page.stamp) {
+      response.status = 204;
+    } else {
+      response.set_content(page.inner, kHtml);
+    }
+  }
+
+  void get_list(const Request& request, Response& response) {
+    const std::string html = list_html(views(), options_.folder);
+    answer({"gantrain runs", "", html, std::to_string(std::hash<std::string>()(html))},
+           request,
+           response);
+  }
+
+  void get_json(Response& response) {
+    Json rows = Json::array();
+    for (const RunView& run : views()) {
+      Json row = {{"run", run.name},
+                  {"status", run.status},
+                  {"state", run.state},
+                  {"verdict", run.verdict.word}};
+      if (run.kimg) row["kimg"] = *run.kimg;
+      if (run.target_kimg) row["target_kimg"] = *run.target_kimg;
+      if (run.images_per_second) row["images_per_second"] = *run.images_per_second;
+      if (run.seconds_to_go) row["seconds_to_go"] = *run.seconds_to_go;
+      for (const auto& [name, at] : run.metrics) row["metrics"][name] = at.second;
+      rows.push_back(row);
+    }
+    response.set_content(rows.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
+                         "application/json");
+  }
+
+  void get_run(const FoundRun& run, const Request& request, Response& response) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const RunView& seen = view(run);
+    if (pages_.size() >= kPagesKept && pages_.count(run.name) == 0) pages_.clear();
+    KeptPage& kept = pages_[run.name];
+    const std::string stamp = stamp_of(run.folder) + seen.state;
+    const double now = monotonic_seconds();
+    // A page may take 5 % of a processor.
+    if (kept.html.empty() || (kept.stamp != stamp && now - kept.made > 20 * kept.cost)) {
+      kept.html = report_body(read_run_record(run.folder), kept.pictures);
+      kept.stamp = stamp;
+      kept.made = monotonic_seconds();
+      kept.cost = kept.made - now;
+    }
+    const std::string said =
+        request.has_param("asked") ? "asked; the run obeys at its next tick" : "";
+    answer({seen.verdict.word + " \u00b7 " + run.name,
+            run_header(run.name, seen.running(), !options_.token.empty(), said),
+            kept.html,
+            kept.stamp},
+           request,
+           response);
+  }
+
+  void ask(const FoundRun& run,
+           const char* request_file,
+           const Request& request,
+           Response& response) {
+    // A file that nobody takes away would stop the next session at once.
+    if (view_of(run).state != "running") return refuse(response, 409, "nobody is at work there");
+    try {
+      write_file(run.folder / request_file, "");
+    } catch (const UserError& e) {
+      return refuse(response, 500, e.what());
+    }
+    info("{}    asked for in {}", request_file, run.folder.string());
+    if (request.get_header_value("Accept").find("text/html") != std::string::npos) {
+      response.set_redirect("/run/" + url_path(run.name) + "?asked", 303);
+    } else {
+      response.set_content(fmt::format("{} is asked for\n", request_file),
+                           "text/plain; charset=utf-8");
+    }
+  }
+
+  ServeOptions options_;
+  bool loopback_;
+  std::mutex mutex_;
+  std::map<std::string, KeptView> views_;
+  std::map<std::string, KeptPage> pages_;
+};
+
+// Pages load nothing from elsewhere and run no script but the server's own.
+const httplib::Headers& safe_headers() {
+  static const httplib::Headers headers = {
+      {"Content-Security-Policy",
+       "default-src 'none'; img-src data:; style-src 'self' 'unsafe-inline'; script-src 'self'; "
+       "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
+      {"X-Content-Type-Options", "nosniff"},
+      {"Referrer-Policy", "no-referrer"},
+      {"Cross-Origin-Resource-Policy", "same-origin"},
+      {"Cache-Control", "no-store"}};
+  return headers;
+}
+
+void set_up(httplib::Server& server, Site& site) {
+  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  // The library's own choice, SO_REUSEPORT, lets two servers share a port without a word.
+  server.set_socket_options([](int socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  server.set_default_headers(safe_headers());
+  server.set_payload_max_length(kMostPosted);
+  server.set_keep_alive_timeout(2);
+  server.set_pre_routing_handler([&site](const Request& request, Response& response) {
+    if (!site.admits(request, response)) return httplib::Server::HandlerResponse::Handled;
+    if (request.method == "POST") return httplib::Server::HandlerResponse::Unhandled;
+    if (request.method != "GET" && request.method != "HEAD") {
+      response.status = 405;
+    } else {
+      site.get(request, response);
+    }
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  server.Post(
+      ".*", [&site](const Request& request, Response& response) { site.post(request, response); });
+}
+
+// The port, after the server listens on it.
+int listen_on(httplib::Server& server, const ServeOptions& options) {
+  errno = 0;
+  int port = static_cast<int>(options.port);
+  if (port == 0) {
+    port = server.bind_to_any_port(options.host);
+  } else if (!server.bind_to_port(options.host, port)) {
+    port = -1;
+  }
+  if (port > 0) return port;
+  fail(Exit::kEnvironment,
+       "serve cannot listen on {}, port {}: {}; --port 0 takes a free port",
+       options.host,
+       options.port,
+       errno == 0 || errno == EINVAL ? "no such address" : errno_text());
+}
+
+}  // namespace
+
+void serve(const ServeOptions& options) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // in the server's threads, too
+  Site site(options);
+  httplib::Server server;
+  set_up(server, site);
+  const int port = listen_on(server, options);
+  const bool v6 = options.host.find(':') != std::string::npos;
+  fmt::print("http://{}:{}/\n", v6 ? "[" + options.host + "]" : options.host, port);
+  std::fflush(stdout);
+  std::thread listening([&server] { server.listen_after_bind(); });
+  int signal = 0;
+  sigwait(&ends, &signal);
+  while (!server.is_running()) std::this_thread::yield();  // stop() before that does nothing
+  server.stop();
+  listening.join();
+}
+
+}  // namespace gantrain

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/r3gan/options.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "config/presets.h"
+#include "covered_fixture.h"
+#include "data/options.h"
+#include "gan/precision_options.h"
+#include "train/options.h"
+#include "util/error.h"
+
+using namespace gantrain;
+using Catch::Contains;
+using r3gan::Options;
+using r3gan::stage_sizes;
+
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
+  Schema schema;
+  add_keys<TrainOptions>(schema, "train.");
+  add_keys<DataOptions>(schema, "data.");
+  add_keys<EmaOptions>(schema, "ema.");
+  add_keys<PrecisionOptions>(schema, "precision.");
+  r3gan::facts().add_keys(schema);
+  Config config(schema);
+  for (const auto& [key, value] : values) config.set(key, value, origin);
+  return config;
+}
+
+Config of_preset(const std::string& name) {
+  Config config = config_of({});
+  for (const PresetLayer& layer : preset_layers(name)) {
+    for (const auto& [section, values] : layer.values.items()) {
+      if (section != "recipe" && section != "save" && section != "samples" && section != "metrics")
+        config.set_tree({{section, values}}, "preset " + name);
+    }
+  }
+  r3gan::facts().complete(config, {});
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("WidthsFollowTheResolution") {
+  CHECK(stage_sizes({}, 32).widths == Sizes{768, 768, 768, 768});
+  CHECK(stage_sizes({}, 256).widths == Sizes{768, 768, 768, 768, 384, 192, 96});
+  CHECK(stage_sizes({}, 256).cardinalities == Sizes{96, 96, 96, 96, 48, 24, 12});
+  CHECK(stage_sizes({}, 16).blocks == Sizes{2, 2, 2});
+}
+
+TEST_CASE("TablesNameSizesByResolution") {
+  Options o;
+  o.width = "8:24,16";
+  o.cardinality = "4:2,4";
+  o.blocks = "16:1,3";
+  const auto sizes = stage_sizes(o, 16);
+  CHECK(sizes.widths == Sizes{16, 24, 16});
+  CHECK(sizes.cardinalities == Sizes{2, 4, 4});
+  CHECK(sizes.blocks == Sizes{3, 3, 1});
+  o.cardinality = "5";
+  CHECK_THROWS_WITH(stage_sizes(o, 16), Contains("r3gan.cardinality") && Contains("5 groups"));
+  o.cardinality = "4:2";
+  CHECK_THROWS_WITH(stage_sizes(o, 16), Contains("no value for 8 pixels"));
+  o.cardinality = "auto";
+  o.width = "2.5";
+  CHECK_THROWS_WITH(stage_sizes(o, 16), Contains("r3gan.width") && Contains("2.5"));
+  o.width = "wide";
+  CHECK_THROWS_WITH(stage_sizes(o, 16), Contains("r3gan.width"));
+}
+
+TEST_CASE("GammaAndTheAverageAreChosenUnlessGiven") {
+  for (const auto& [resolution, gamma] : {std::pair{64, 2.0}, {256, 150.0}}) {
+    Config config = config_of({{"data.resolution", resolution}});
+    const auto lines = r3gan::facts().complete(config, {});
+    CHECK(config.read<Options>("").gamma == r3gan::burn_in(gamma, gamma / 10));
+    CHECK(config.origin("r3gan.gamma").starts_with("auto"));
+    CHECK(config.read<EmaOptions>("ema.").half_life.at(20'000'000) == 500'000);
+    CHECK_FALSE(lines.empty());
+  }
+  Config given = config_of({{"r3gan.gamma", 3}, {"ema.half_life", 7}}, "flag");
+  r3gan::facts().complete(given, {});
+  CHECK(given.get("r3gan.gamma") == 3);
+  CHECK(given.read<EmaOptions>("ema.").half_life.at(0) == 7000);
+}
+
+TEST_CASE("ThePaperMixesItsOwnTransformsAndAPipeReplacesThem") {
+  Config own = config_of({});
+  r3gan::facts().complete(own, {});
+  CHECK(own.get("augment.cutout") == 1);
+  CHECK(own.get("augment.hue") == 0.5);
+  CHECK(own.get("augment.noise") == 0);
+  Config pipe = config_of({{"ada.pipe", "blit"}}, "flag");
+  r3gan::facts().complete(pipe, {});
+  CHECK(pipe.get("augment.cutout") == 0);
+  CHECK(pipe.get("augment.hue") == 0);
+  CHECK(pipe.get("augment.xflip") == 1);
+}
+
+TEST_CASE("OnAGpuTheTopResolutionsAreHalf") {
+  Config config = config_of({});
+  r3gan::facts().complete(config, {.on_gpu = true});
+  CHECK(config.get("precision.mode") == "blocks");
+  CHECK(config.get("precision.amp") == "fp16");
+}
+
+// The official presets' schedules of rates, moments, penalty, average and augmentation.
+TEST_CASE("PresetsFollowTheReferencesSchedules") {
+  CoveredFixture f("r3gan_schedules");
+  for (const auto& [preset, official] : {std::pair{"r3gan-cifar", "CIFAR10"},
+                                         {"r3gan-ffhq256", "FFHQ-256"},
+                                         {"r3gan-imagenet64", "ImageNet-64"}}) {
+    const Config config = of_preset(preset);
+    const auto o = config.read<Options>("");
+    const auto half_life = config.read<EmaOptions>("ema.").half_life;
+    const std::string prefix = std::string(official) + "/";
+    const at::Tensor images = f[prefix + "nimg"];
+    const auto is = [&](const std::string& name, const std::function<double(int64_t)>& at) {
+      CAPTURE(preset, name);
+      at::Tensor values = torch::empty_like(images);
+      for (int64_t i = 0; i < images.numel(); ++i)
+        values[i] = at(static_cast<int64_t>(images[i].item<double>()));
+      CHECK(scaled_error(values, f[prefix + name]) < 1e-12);
+    };
+    for (const PlayerOptions& player : {o.G, o.D}) {
+      is("lr", [&](int64_t n) { return player.adam.lr.at(n); });
+      is("beta2", [&](int64_t n) { return player.adam.beta2.at(n); });
+    }
+    is("gamma", [&](int64_t n) { return o.gamma->at(n); });
+    is("ema", [&](int64_t n) { return half_life.at(n); });
+    is("aug", [&](int64_t n) { return o.ada.p.at(n); });
+  }
+  CHECK(f.unused().empty());
+}
+
+TEST_CASE("PresetsHaveTheReferencesNetworks") {
+  const auto sizes = [](const char* preset) {
+    const Config config = of_preset(preset);
+    const auto size = Value<Size>::from_text(text_of(config.get("data.resolution")));
+    return stage_sizes(config.read<Options>(""), size->width);
+  };
+  CHECK(sizes("r3gan-cifar").widths == Sizes(4, 768));
+  CHECK(sizes("r3gan-ffhq64").cardinalities == Sizes{96, 96, 96, 96, 48});
+  CHECK(sizes("r3gan-ffhq256").widths == Sizes{768, 768, 768, 768, 384, 192, 96});
+  CHECK(sizes("r3gan-imagenet32").widths == Sizes(4, 1536));
+  CHECK(sizes("r3gan-imagenet32").cardinalities == Sizes(4, 96));
+  CHECK(sizes("r3gan-imagenet64").widths == Sizes(5, 1536));
+  CHECK(sizes("r3gan-imagenet64").cardinalities == Sizes(5, 96));
+}

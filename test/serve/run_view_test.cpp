@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/run_view.h"
+
+#include <catch2/catch.hpp>
+
+#include "page/made_run.h"
+#include "serve/web_page.h"
+#include "temporary_folder.h"
+#include "util/file.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("RunsAreFoundInSubFoldersAndNotThroughLinks") {
+  const TemporaryFolder folder;
+  CHECK(find_runs(folder.path()).empty());
+  make_run(folder / "b");
+  make_run(folder / "group/a");
+  make_run(folder / ".hidden/a");
+  make_run(folder / "1/2/3/4/deep");
+  const TemporaryFolder outside;
+  make_run(outside / "x");
+  fs::create_directory_symlink(outside.path(), folder / "out");
+  fs::create_directory_symlink(folder / "b", folder / "latest");
+  const std::vector<FoundRun> runs = find_runs(folder.path());
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].name == "b");
+  CHECK(runs[1].name == "group/a");
+  // A run itself, also by a link to it, is one of its own name.
+  REQUIRE(find_runs(folder / "latest").size() == 1);
+  CHECK(find_runs(folder / "latest")[0].name == "b");
+}
+
+TEST_CASE("AViewTellsWhatTheListShows") {
+  const TemporaryFolder folder;
+  make_run(folder / "run", {.status = "running", .ticks = 25});
+  const RunView view = view_of({"run", folder / "run"});
+  CHECK(view.state == "running");
+  CHECK(view.kimg == 100.0);
+  CHECK(view.target_kimg == 200.0);
+  CHECK(view.images_per_second == 500.0);
+  CHECK(view.seconds_to_go == 200.0);
+  CHECK(view.losses.at("G/loss") == 1.5);
+  CHECK(view.metrics.at("swd") == std::pair(0.0, 50.0));
+  CHECK(view.last_tick > 1.7e9);
+  const std::string before = stamp_of(folder / "run");
+  CHECK(stamp_of(folder / "run") == before);
+  write_file(folder / "run/STATUS", "done 200 kimg\n");
+  CHECK(stamp_of(folder / "run") != before);
+  CHECK(view_of({"run", folder / "run"}).state == "done");
+  write_file(folder / "run/STATUS", "running\n");
+  write_file(folder / "run/.lock", "");  // which nobody holds
+  CHECK(view_of({"run", folder / "run"}).state == "dead");
+}
+
+TEST_CASE("NamesOfRunsAreEscapedInUrlsAndText") {
+  CHECK(url_path("a/b c\"<%") == "a/b%20c%22%3C%25");
+  RunView view;
+  view.name = "<b>";
+  view.status = "failed with <i>";
+  const std::string html = list_html({view}, "runs");
+  CHECK(contains(html, "<a href=\"/run/%3Cb%3E\">&lt;b&gt;</a>"));
+  CHECK(contains(html, "failed with &lt;i&gt;"));
+  CHECK(contains(list_html({}, "my <runs>"), "no runs in <code>my &lt;runs&gt;</code>"));
+}
+
+}  // namespace gantrain
