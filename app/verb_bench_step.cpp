@@ -44,6 +44,18 @@ const std::vector<Row>& rows() {
         "train.micro_batch=8",
         "stylegan2.channel_base=16384",
         "stylegan2.map_depth=2"}},
+      {"stylegan3",
+       "StyleGAN3-T, 64 pixels, batch 4, without augmentation",
+       "stylegan3-t",
+       {"data.resolution=64",
+        "train.batch=4",
+        "train.micro_batch=4",
+        "stylegan3.channel_base=8192",
+        "ada.mode=none"}},
+      {"r3gan",
+       "R3GAN, FFHQ-64 at an eighth of the widths, batch 16, without augmentation",
+       "r3gan-ffhq64",
+       {"train.batch=16", "train.micro_batch=16", "r3gan.width=64:48,96", "ada.mode=none"}},
       {"dcgan",
        "DCGAN, 64 pixels, batch 128",
        "dcgan",
@@ -70,16 +82,53 @@ bool is_about_the_step(const Flag& flag) {
 
 // What all networks of a measurement share.
 struct Where {
-  std::string official;  // folder of StyleGAN2's official code, or ""
+  std::string official;  // folder of the network's official code, or ""
   bool cuda = false;
 };
 
-// How many of the highest resolutions compute in float16.
-std::string fp16_resolutions(const Config& config) {
+// How many of the highest resolutions compute in 16 bits.
+std::string half_resolutions(const Config& config) {
   const bool blocks =
-      config.get("precision.amp") == "fp16" && config.get("precision.mode") == "blocks";
+      config.get("precision.amp") != "off" && config.get("precision.mode") == "blocks";
   const std::string key = text_of(config.get("recipe")) + ".num_fp16_res";
   return blocks ? text_of(config.get(key)) : "0";
+}
+
+// The scripts that run official code: the flags of each, and the recipe's keys whose values they
+// take.
+struct OfficialPeer {
+  std::string recipe, script;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+const std::vector<OfficialPeer>& official_peers() {
+  static const std::vector<OfficialPeer> table = {{"stylegan2",
+                                                   "stylegan2.py",
+                                                   {{"--channel-base", "channel_base"},
+                                                    {"--channel-max", "channel_max"},
+                                                    {"--map-depth", "map_depth"},
+                                                    {"--z-dim", "z_dim"},
+                                                    {"--w-dim", "w_dim"},
+                                                    {"--mbstd-group", "mbstd_group"}}},
+                                                  {"stylegan3",
+                                                   "stylegan3.py",
+                                                   {{"--config", "config"},
+                                                    {"--channel-base", "channel_base"},
+                                                    {"--channel-max", "channel_max"},
+                                                    {"--d-channel-base", "d_channel_base"},
+                                                    {"--d-channel-max", "d_channel_max"},
+                                                    {"--map-depth", "map_depth"},
+                                                    {"--z-dim", "z_dim"},
+                                                    {"--w-dim", "w_dim"},
+                                                    {"--mbstd-group", "mbstd_group"}}},
+                                                  {"r3gan",
+                                                   "r3gan.py",
+                                                   {{"--width", "width"},
+                                                    {"--cardinality", "cardinality"},
+                                                    {"--blocks", "blocks"},
+                                                    {"--z-dim", "z_dim"},
+                                                    {"--gamma", "gamma"}}}};
+  return table;
 }
 
 // Arguments of the scripts that do the same under PyTorch.
@@ -106,21 +155,18 @@ std::vector<BenchPeer> peers_of(const Config& config, const Where& where) {
   }
   // The official code makes squares alone.
   const bool square = config.get("data.resolution").is_number();
-  if (recipe == "stylegan2" && square && !where.official.empty()) {
-    auto all = arguments({{"--resolution", "data.resolution"},
-                          {"--batch", "train.batch"},
-                          {"--channel-base", "stylegan2.channel_base"},
-                          {"--channel-max", "stylegan2.channel_max"},
-                          {"--map-depth", "stylegan2.map_depth"},
-                          {"--z-dim", "stylegan2.z_dim"},
-                          {"--w-dim", "stylegan2.w_dim"}});
-    all.insert(all.end(), {"--official", where.official});
-    if (where.cuda) {
-      all.insert(all.end(), {"--fp16-res", fp16_resolutions(config)});
-      for (const auto& more : arguments({{"--mbstd-group", "stylegan2.mbstd_group"}}))
-        all.push_back(more);
+  const auto peer = std::find_if(official_peers().begin(),
+                                 official_peers().end(),
+                                 [&](const auto& p) { return recipe == p.recipe; });
+  if (peer != official_peers().end() && square && !where.official.empty()) {
+    auto all = arguments({{"--resolution", "data.resolution"}, {"--batch", "train.batch"}});
+    for (const auto& [flag, key] : peer->arguments) {
+      const Json& value = config.get(recipe + "." + key);
+      all.insert(all.end(), {flag, value.is_object() ? text_of(value.at("from")) : text_of(value)});
     }
-    peers.push_back({"official code", "stylegan2.py", all});
+    all.insert(all.end(), {"--official", where.official});
+    if (where.cuda) all.insert(all.end(), {"--fp16-res", half_resolutions(config)});
+    peers.push_back({"official code", peer->script, all});
   }
   for (BenchPeer& peer : peers) {
     if (where.cuda) peer.arguments.insert(peer.arguments.end(), {"--device", "cuda"});
@@ -157,7 +203,7 @@ std::vector<Row> chosen_rows(const std::string& names, const std::string& preset
   return chosen;
 }
 
-// The two official repositories have other names for the file of the networks.
+// The official repositories have two names for the file of the networks.
 void check_official(const std::string& folder) {
   namespace fs = std::filesystem;
   if (folder.empty()) return;
@@ -214,7 +260,7 @@ int bench_step_verb(const std::vector<std::string>& arguments) {
       "Times one iteration of training on random pictures, each phase of it, beside its floor: "
       "its convolutions and matrix products alone.",
       "gantrain bench step");
-  std::string names = "stylegan2,dcgan,pggan,stylegan1", preset, device = "cpu";
+  std::string names = "stylegan2,stylegan3,r3gan,dcgan,pggan,stylegan1", preset, device = "cpu";
   Where where;
   bool no_floor = false;
   BenchStepRequest request;
@@ -240,7 +286,7 @@ int bench_step_verb(const std::vector<std::string>& arguments) {
       ->take_last();
   app.add_option("--device", device, "cpu, cuda, or auto: a GPU where one is")->take_last();
   app.add_option(
-         "--official", where.official, "folder of StyleGAN2's official PyTorch code, to run it")
+         "--official", where.official, "folder of the network's official PyTorch code, to run it")
       ->take_last();
   app.add_flag("--json", request.json, "one JSON line, last on standard output");
   const StepFlags flags(app);

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/known_arguments.h"
 
+#include "util/error.h"
+
 namespace gantrain {
+
+namespace {
+
+bool has_no_effect(const std::string& key) {
+  return key == "fused_modconv_default" || key == "fp16_channels_last";
+}
+
+}  // namespace
 
 const Json& known_mapping() {
   static const Json known = {{"num_layers", nullptr},
@@ -24,10 +34,6 @@ const Json& known_synthesis() {
                              {"use_noise", true},
                              {"kernel_size", 3}};
   return known;
-}
-
-bool has_no_effect(const std::string& key) {
-  return key == "fused_modconv_default" || key == "fp16_channels_last";
 }
 
 const Json& known_stylegan3() {
@@ -53,6 +59,30 @@ const Json& known_stylegan3() {
     return keys;
   }();
   return known;
+}
+
+Json known_arguments(const Json& arguments, const Json& known, const std::string& name) {
+  if (!arguments.is_object()) fail(Exit::kInput, "{} is no dict", name);
+  Json kept = Json::object();
+  for (const auto& [key, value] : arguments.items()) {
+    if (has_no_effect(key)) continue;
+    if (!known.contains(key))
+      fail(Exit::kInput, "{}.{} = {}: not known here", name, key, value.dump());
+    if (known[key].is_null()) {
+      kept[key] = value;
+    } else if (value != known[key]) {
+      fail(Exit::kInput,
+           "{}.{} = {}: only {} is supported",
+           name,
+           key,
+           value.dump(),
+           known[key].dump());
+    }
+  }
+  for (const char* key : {"embed_features", "layer_features"}) {
+    if (kept.contains(key) && kept[key].is_null()) kept.erase(key);
+  }
+  return kept;
 }
 
 }  // namespace gantrain

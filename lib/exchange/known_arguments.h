@@ -13,7 +13,10 @@ const Json& known_mapping();    // of mapping networks
 const Json& known_synthesis();  // of StyleGAN2's synthesis network
 const Json& known_stylegan3();  // of StyleGAN3's, and of its layers
 
-// Whether the kernels are fused changes no value, how memory is laid out neither.
-bool has_no_effect(const std::string& key);
+// Returns the arguments that have an effect: how kernels are fused and memory is laid out changes
+// no value, and None stands for the default of two. Throws UserError(kInput), which begins with
+// `name` (file, network and argument), for keys and values that are not in `known`, one of the
+// tables above.
+Json known_arguments(const Json& arguments, const Json& known, const std::string& name);
 
 }  // namespace gantrain

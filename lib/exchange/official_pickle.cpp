@@ -166,7 +166,6 @@ class Reader {
   Json constructor_arguments(const Module& generator) const;
   Json plain(const PickleValue& value, const std::string& name, int depth, int64_t& left) const;
   Json numpy_scalar(const PickleValue& value, const std::string& name) const;
-  void keep_known(Json& kwargs, const std::string& name, const Json& known) const;
 
   std::string source_;
   Pickle pickle_;
@@ -265,25 +264,6 @@ Json Reader::constructor_arguments(const Module& generator) const {
   return arguments;
 }
 
-void Reader::keep_known(Json& kwargs, const std::string& name, const Json& known) const {
-  if (!kwargs.is_object()) bad("{} is no dict", name);
-  Json kept = Json::object();
-  for (const auto& [key, value] : kwargs.items()) {
-    if (has_no_effect(key)) continue;
-    if (!known.contains(key)) bad("{}.{} = {}: not known here", name, key, value.dump());
-    if (known[key].is_null()) {
-      kept[key] = value;
-    } else if (value != known[key]) {
-      bad("{}.{} = {}: only {} is supported", name, key, value.dump(), known[key].dump());
-    }
-  }
-  // None means the default of these two.
-  for (const char* key : {"embed_features", "layer_features"}) {
-    if (kept.contains(key) && kept[key].is_null()) kept.erase(key);
-  }
-  kwargs = kept;
-}
-
 // A qualified name decides; a bare one is shared by all repositories' generators. Throws for
 // classes that are none of them.
 bool Reader::is_stylegan3(const Module& generator) const {
@@ -314,8 +294,10 @@ Json Reader::stylegan3_architecture(const Module& generator, const Json& argumen
     if (!own) synthesis[key] = value;
     if (own && value.is_number_integer()) model[key] = value;
   }
-  keep_known(mapping, generator.name + ": mapping_kwargs", known_mapping());
-  keep_known(synthesis, generator.name + ": synthesis_kwargs", known_stylegan3());
+  mapping = known_arguments(
+      mapping, known_mapping(), source_ + ": " + generator.name + ": mapping_kwargs");
+  synthesis = known_arguments(
+      synthesis, known_stylegan3(), source_ + ": " + generator.name + ": synthesis_kwargs");
   model["mapping_kwargs"] = mapping;
   model.update(synthesis);
   return model;
@@ -335,7 +317,8 @@ Json Reader::architecture(const Module& generator) const {
   if (stylegan3) return stylegan3_architecture(generator, arguments);
   Json mapping = arguments.value("mapping_kwargs", Json::object());
   Json synthesis = arguments.value("synthesis_kwargs", Json::object());
-  keep_known(mapping, generator.name + ": mapping_kwargs", known_mapping());
+  mapping = known_arguments(
+      mapping, known_mapping(), source_ + ": " + generator.name + ": mapping_kwargs");
   Json flat = Json::object();
   for (const auto& [key, value] : arguments.items()) {
     if (std::find(std::begin(kPositions), std::end(kPositions), key) == std::end(kPositions))
@@ -352,7 +335,8 @@ Json Reader::architecture(const Module& generator) const {
     if (!synthesis.contains("num_fp16_res")) synthesis["num_fp16_res"] = 4;
     if (!synthesis.contains("conv_clamp")) synthesis["conv_clamp"] = 256;
   }
-  keep_known(synthesis, generator.name + ": synthesis_kwargs", known_synthesis());
+  synthesis = known_arguments(
+      synthesis, known_synthesis(), source_ + ": " + generator.name + ": synthesis_kwargs");
   model["mapping_kwargs"] = mapping;
   model["synthesis_kwargs"] = synthesis;
   return model;

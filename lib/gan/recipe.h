@@ -67,6 +67,13 @@ class Recipe {
   // tensors, for --init-from. The file's networks may have another size, and some names of growing
   // networks count from the full size.
   virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file) const;
+  // Returns the values of the configuration, "stylegan3.channel_max=8", with which the networks
+  // would have the sizes of a model file with these tensors, but for the pictures' resolution.
+  // Values that are so already are left out.
+  virtual std::vector<std::string> values_that_fit(
+      const std::map<std::string, at::Tensor>& /*file*/) const {
+    return {};
+  }
   // Returns the "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };

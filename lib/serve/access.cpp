@@ -49,6 +49,13 @@ std::string random_token() {
 }
 
 std::string token_in(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    // The text itself is not repeated: it may be the secret.
+    fail(Exit::kInput,
+         "--token: there is no such file. It is auto, or a file whose first line is the token: "
+         "arguments can be read by every user of the machine");
+  }
   const std::string text = read_file(file);
   const std::string token = trim(text.substr(0, text.find('\n')));
   const bool visible =

@@ -75,6 +75,7 @@ class WeightMatcher {
   WeightMatcher(Weights weights, const Recipe& recipe)
       : model_(std::move(weights.file)), names_(recipe.names_in(model_.tensors)) {
     table_.file = weights.path;
+    table_.values_that_fit = recipe.values_that_fit(model_.tensors);
   }
 
   // Copies the file's tensors into `network`; the table calls them `label` + NAME. Each of
@@ -101,17 +102,20 @@ class WeightMatcher {
     }
   }
 
-  const fs::path& path() const { return table_.file; }
   bool has_network(const std::string& prefix) const { return has(model_, prefix); }
+  void leave(const std::string& network) { table_.afresh.push_back(network); }
 
   InitTable finish() {
     if (parameters_ == 0) {
       const auto about = model_.metadata.find("gantrain.model");
       fail(Exit::kInput,
-           "{}: none of its {} tensors has the name and shape of a parameter here{}",
+           "{}: none of its {} tensors has the name and shape of a parameter here{}{}",
            table_.file.string(),
            model_.tensors.size(),
-           about == model_.metadata.end() ? "" : "; it is of " + about->second);
+           about == model_.metadata.end() ? "" : "; it is of " + about->second,
+           table_.values_that_fit.empty()
+               ? ""
+               : "; they fit with --set " + join(table_.values_that_fit, " --set "));
     }
     for (const auto& [name, tensor] : model_.tensors) {
       if (used_.count(name) == 0) table_.skipped.push_back({name, shape_of(tensor)});
@@ -161,12 +165,8 @@ InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn
     const std::string prefix = player->name + ".";
     const bool generator = player == players.front();
     if (!generator && !loader.has_network(prefix)) {
-      info(
-          "init    {} begins afresh: {} holds the generator's average alone; a run folder, a state "
-          "or a model of --save-raw has {} as well",
-          player->name,
-          loader.path().filename().string(),
-          player->name);
+      loader.leave(player->name);
+      continue;
     }
     loader.load(
         *player->network,
@@ -182,8 +182,19 @@ void log_table(const InitTable& table) {
        table.loaded.size(),
        table.reinitialised.size(),
        table.skipped.size());
+  for (const std::string& network : table.afresh) {
+    info(
+        "init    {} begins afresh: {} holds the generator's average alone; a run folder, a state "
+        "or a "
+        "model of --save-raw has {} as well",
+        network,
+        table.file.filename().string(),
+        network);
+  }
   log_rows("re-initialised", table.reinitialised);
   log_rows("skipped", table.skipped);
+  for (const std::string& value : table.values_that_fit)
+    info("init    the file's layers fit with --set {}", value);
   for (const std::string& name : table.loaded) log_to_file("init    loaded " + name);
 }
 

@@ -19,6 +19,9 @@ struct InitTable {
   std::vector<std::string> loaded;  // with " from NAME" where the file has another name
   std::vector<Row> reinitialised;   // missing in the file or of another shape, so unchanged
   std::vector<Row> skipped;         // only in the file, by the file's names
+  std::vector<std::string>
+      afresh;  // networks that the file has not: "D"; no rows for their tensors
+  std::vector<std::string> values_that_fit;  // Recipe::values_that_fit
 };
 
 // Starts a run from other weights (transfer learning): copies every tensor of a model file, of a
@@ -32,7 +35,9 @@ InitTable init_from(const std::filesystem::path& file_or_run,
                     Recipe& recipe,
                     const torch::nn::Module& ema);
 
-// Logs the counts and the first rows of what was not loaded; the log file gets all rows.
+// Logs the counts, the first rows of what was not loaded, and the values
+// that fit; the log file
+// gets all rows.
 void log_table(const InitTable& table);
 
 }  // namespace gantrain

@@ -59,11 +59,11 @@ def networks_of(args):
     return [network.train().requires_grad_(False).to(args.device) for network in (G, D)]
 
 
-def loss_of(args, G, D):
+def loss_of(args, G, D, wanted):
     from training.loss import StyleGAN2Loss
 
     known = inspect.signature(StyleGAN2Loss).parameters
-    wanted = {"r1_gamma": args.gamma, "style_mixing_prob": 0.9, "pl_weight": 2, "pl_no_weight_grad": True}
+    wanted = {"r1_gamma": args.gamma, **wanted}
     settings = {name: value for name, value in wanted.items() if name in known}
     if is_newer(args):
         return StyleGAN2Loss(args.device, G, D, **settings)
@@ -71,11 +71,13 @@ def loss_of(args, G, D):
 
 
 class Training:
-    def __init__(self, args):
+    REGULARIZED = {"style_mixing_prob": 0.9, "pl_weight": 2, "pl_no_weight_grad": True}
+
+    def __init__(self, args, networks=networks_of, settings=REGULARIZED):
         self.newer = is_newer(args)
-        self.G, self.D = networks_of(args)
+        self.G, self.D = networks(args)
         self.average = copy.deepcopy(self.G).eval()
-        self.loss = loss_of(args, self.G, self.D)
+        self.loss = loss_of(args, self.G, self.D, settings)
         self.adam = {network: torch.optim.Adam(network.parameters(), 2.5e-3, (0.0, 0.99), 1e-8)
                      for network in (self.G, self.D)}
         self.real = torch.rand(args.batch, 3, args.resolution, args.resolution, device=args.device) * 2 - 1
@@ -139,8 +141,8 @@ def without_kernels():
 SETUPS = {"kernels, gradient fixes": with_fixes, "kernels": without_fixes, "reference operators": without_kernels}
 
 
-def choose_setup(args):
-    """Takes the first set-up with which every phase runs, and returns its name."""
+def choose_setup(args, make):
+    """Takes the first set-up with which every phase of make(args) runs, and returns its name."""
     if args.device == "cpu":
         return "reference operators"
     small = copy.copy(args)
@@ -149,7 +151,7 @@ def choose_setup(args):
     for name, choose in SETUPS.items():
         try:
             choose()
-            for run in Training(small).phases().values():
+            for run in make(small).phases().values():
                 run()
             torch.cuda.synchronize()
             return name
@@ -158,8 +160,7 @@ def choose_setup(args):
     sys.exit("the official code does not run: " + "; ".join(failures))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_network_arguments(parser):
     parser.add_argument("--official", required=True, help="checkout of an official repository")
     parser.add_argument("--resolution", type=int, default=64)
     parser.add_argument("--batch", type=int, default=8)
@@ -172,8 +173,10 @@ def main():
     parser.add_argument("--mbstd-group", type=int, default=4)
     parser.add_argument("--fp16-res", type=int, default=0, help="of the highest resolutions, with clamp 256")
     add_arguments(parser, warm=1, steps=2)
-    args = parser.parse_args()
-    files = ("networks.py", "networks_stylegan2.py")
+
+
+def time_official(args, files, make, intervals):
+    """Times the phases of make(args), which imports from the checkout that holds one of `files`."""
     if not any(os.path.isfile(os.path.join(args.official, "training", file)) for file in files):
         sys.exit(f"--official {args.official}: none of training/{', training/'.join(files)} there")
     sys.path.insert(0, args.official)
@@ -181,13 +184,19 @@ def main():
     begin(args)
     with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
-        setup = choose_setup(args)
+        setup = choose_setup(args, make)
         if args.device == "cuda":
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        training = Training(args)
-        times = measure(training.phases(), INTERVALS, args)
+        training = make(args)
+        times = measure(training.phases(), intervals, args)
     answer(operators=setup, **times, **memory(args))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_network_arguments(parser)
+    time_official(parser.parse_args(), ("networks.py", "networks_stylegan2.py"), Training, INTERVALS)
 
 
 if __name__ == "__main__":

@@ -45,8 +45,11 @@ TEST_CASE("RunsGoOnFromOldStates") {
     CAPTURE(recipe);
     Words arguments = state["flags"].get<Words>();
     const std::string file = (fixtures() / ("state-" + recipe + ".pt")).string();
-    for (const std::string& word :
-         {std::string("--resume"), file, std::string("--run-dir"), recipe})
+    for (const std::string& word : {std::string("--save-raw"),
+                                    std::string("--resume"),
+                                    file,
+                                    std::string("--run-dir"),
+                                    recipe})
       arguments.push_back(word);
     const Outcome outcome = gantrain(arguments, {.folder = folder.path()});
     INFO(outcome.err);

@@ -81,6 +81,15 @@ TEST_CASE("R3GanStartsFromAModelOfAnotherSize") {
   for (const char* name : {"Model.MainLayers.0.Layers.0.Basis",
                            "Model.MainLayers.2.Layers.1.LinearLayer2.Layer.weight"})
     CHECK(b.at(name).bytes == a.at(name).bytes);
+  // Other widths: the log names the keys, and so does the error where nothing fits.
+  const fs::path wider =
+      train(folder, "wider", kSmall + "--kimg 0 --set r3gan.width=16:24,16 --init-from source");
+  CHECK_THAT(read_file(wider / "log.txt"), Catch::Contains("fit with --set r3gan.width=16\n"));
+  const Outcome refused = gantrain(
+      tiny(kSmall + "--kimg 0 --set r3gan.width=24 --set r3gan.z_dim=20 --init-from source"),
+      {.folder = folder.path()});
+  CHECK(refused.code == 3);
+  CHECK_THAT(refused.err, Catch::Contains("--set r3gan.width=16 --set r3gan.z_dim=16"));
 }
 
 TEST_CASE("ARunOfR3GanIsRehearsedWhole") {

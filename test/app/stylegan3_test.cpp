@@ -67,11 +67,15 @@ TEST_CASE("FourRanksFollowFourPartsAndWithSlowMagnitudesOneBatch") {
     const fs::path four = train(folder, mode, same + "--nproc 4 --ddp-mode " + mode);
     CHECK(apart(parts, four) <= 1e-10);
   }
-  const std::string slow = same + "--set stylegan3.magnitude_half_life=1e9 ";
+  // Sums of other parts are rounded otherwise, and Adam divides gradients that are nearly zero by
+  // its epsilon: with 1e-8 that alone parts the runs by 3e-8.
+  const std::string slow = same +
+                           "--set stylegan3.magnitude_half_life=1e9 --set G.adam.eps=1e-4 "
+                           "--set D.adam.eps=1e-4 ";
   const fs::path whole = train(folder, "whole", slow);
   const double distance = apart(whole, train(folder, "four", slow + "--nproc 4"));
   CHECK(distance > 0);
-  CHECK(distance <= 1e-8);  // one batch still counts 2^-(16 / 1e12)
+  CHECK(distance <= 1e-9);
 }
 
 // Stops at the first tick, in the fade of the blur, with p and averages on their way.

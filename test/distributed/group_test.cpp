@@ -49,12 +49,14 @@ TEST_CASE("WorkOfRankZeroMayTakeLongerThanTheTimeout") {
                   worked = true;
                 },
                 [&] { ++signs; });
-            if (worked != (r.ranks.rank == 0) || monotonic_seconds() - start < seconds) return 1;
+            // A rank that came later waited less.
+            const double least = r.ranks.rank == 0 ? seconds : seconds - 0.4;
+            if (worked != (r.ranks.rank == 0) || monotonic_seconds() - start < least) return 1;
             at::Tensor one = torch::ones({1});
             group->sum_(one);
             if (one.item<float>() != 3) return 2;
           }
-          return r.ranks.rank == 0 || signs >= 20 ? 0 : 3;
+          return r.ranks.rank == 0 || signs >= 10 ? 0 : 3;
         }) == 0);
 }
 

@@ -56,6 +56,8 @@ class R3Gan final : public Recipe {
   std::vector<std::string> warnings() override { return T_.warnings("r3gan.gamma"); }
   NamedTensors state() override { return T_.state(); }
   Json model() const override { return to_json(G_net_->shape); }
+  std::vector<std::string> values_that_fit(
+      const std::map<std::string, Tensor>& file) const override;
 
  private:
   PairedD seen_by_D(const PhaseInput& in) const;
@@ -180,6 +182,44 @@ Statistics R3Gan::end_iteration(int64_t iteration) {
   Statistics now = {{"Progress/augment", T_.p().clone()}};
   T_.end_iteration(iteration);
   return now;
+}
+
+// "4:96,8:96,48": the entries of r3gan.width and its like.
+std::string by_resolution(const std::vector<int64_t>& stages) {
+  std::string text;
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    if (stages[i] != stages.back()) text += fmt::format("{}:{},", 4 << i, stages[i]);
+  }
+  return fmt::format("{}{}", text, stages.back());
+}
+
+std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tensor>& file) const {
+  const Shape& mine = G_net_->shape;
+  Shape theirs;
+  try {
+    theirs = generator_shape(Json(), file, "run.init_from");
+  } catch (const UserError&) {
+    return {};  // of another recipe
+  }
+  std::vector<std::string> values;
+  const auto advise = [&](const char* key, const auto& there, const auto& here) {
+    if (there != here) values.push_back(fmt::format("r3gan.{}={}", key, there));
+  };
+  // Resolutions that both have.
+  const auto common = static_cast<size_t>(std::min(mine.stages(), theirs.stages()));
+  const auto advise_stages = [&](const char* key, auto member) {
+    const std::vector<int64_t>& there = theirs.*member;
+    const std::vector<int64_t>& here = mine.*member;
+    if (!std::equal(there.begin(), there.begin() + common, here.begin()))
+      values.push_back(fmt::format("r3gan.{}={}", key, by_resolution(there)));
+  };
+  advise_stages("width", &Shape::widths);
+  advise_stages("cardinality", &Shape::cardinalities);
+  advise_stages("blocks", &Shape::blocks);
+  advise("expansion", theirs.expansion, mine.expansion);
+  advise("z_dim", theirs.z_dim, mine.z_dim);
+  if (theirs.c_dim > 0 && mine.c_dim > 0) advise("embedding", theirs.embedding, mine.embedding);
+  return values;
 }
 
 class TrainedGenerator final : public gantrain::Generator {

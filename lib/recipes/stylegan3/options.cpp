@@ -68,7 +68,8 @@ void choose_for_transfer(Config& config, std::vector<std::string>& lines) {
 
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
-  const bool transfers = config.has("run.init_from") && config.get("run.init_from") != "";
+  const bool transfers = config.has("run.init_from") &&
+                         !config.get("run.init_from").get_ref<const std::string&>().empty();
   const auto batch = config.get("train.batch").get<double>();
   Chooser by_batch(config, "auto (10 x batch / 32)");
   if (config.has("ema.half_life")) by_batch.choose_default("ema.half_life", batch * 10 / 32);

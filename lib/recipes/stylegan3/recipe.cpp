@@ -113,6 +113,8 @@ class StyleGan3 final : public Recipe {
   NamedTensors state() override { return ada_.state(); }
   int64_t batch_group() const override { return options_.mbstd_group; }
   TensorNames names_in(const std::map<std::string, Tensor>& file) const override;
+  std::vector<std::string> values_that_fit(
+      const std::map<std::string, Tensor>& file) const override;
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
@@ -290,37 +292,42 @@ Statistics StyleGan3::end_iteration(int64_t iteration) {
   return now;
 }
 
-// Layers are matched by their number, since their names hold sizes and widths. Where widths differ,
-// the log says with which keys they would not.
+std::vector<std::string> StyleGan3::values_that_fit(
+    const std::map<std::string, Tensor>& file) const {
+  std::vector<std::string> values;
+  const auto advise = [&](const char* key, const auto& theirs, const auto& mine) {
+    if (theirs != mine) values.push_back(fmt::format("stylegan3.{}={}", key, theirs));
+  };
+  const auto layers = static_cast<int64_t>(layer_names(file).size()) - 1;
+  const SynthesisShape& shape = G_net_->shape.synthesis;
+  if (layers < 0) return {};
+  if (layers != shape.num_layers) {
+    advise("num_layers", layers, shape.num_layers);
+    return values;  // no other size can be told
+  }
+  const GeneratorShape other = shape_of_tensors(file, "run.init_from");
+  const bool rotates = other.synthesis.conv_kernel == 1;
+  advise("config", rotates ? "r" : "t", std::string_view(shape.conv_kernel == 1 ? "r" : "t"));
+  // Where all layers have the same widths, other numbers may say the same.
+  const auto channels = [](const SynthesisShape& of) {
+    std::vector<int64_t> all;
+    for (const Signal& signal : signals_of(of)) all.push_back(signal.channels);
+    return all;
+  };
+  if (channels(other.synthesis) != channels(shape)) {
+    const int64_t factor = rotates ? 2 : 1;
+    advise("channel_max", other.synthesis.channel_max / factor, options_.channel_max);
+    advise("channel_base", other.synthesis.channel_base / factor, options_.channel_base);
+  }
+  advise("w_dim", other.mapping.w_dim, options_.w_dim);
+  advise("z_dim", other.mapping.z_dim, options_.z_dim);
+  return values;
+}
+
+// Layers are matched by their number, since their names hold sizes and widths.
 TensorNames StyleGan3::names_in(const std::map<std::string, Tensor>& file) const {
   const std::vector<std::string> there = layer_names(file);
   const SynthesisShape& shape = G_net_->shape.synthesis;
-  if (there.size() == static_cast<size_t>(shape.num_layers) + 1) {
-    const GeneratorShape other = shape_of_tensors(file, "run.init_from");
-    const int64_t factor = other.synthesis.conv_kernel == 1 ? 2 : 1;  // configuration R
-    const auto advise = [](const char* key, int64_t theirs, int64_t mine) {
-      if (theirs != mine)
-        info("init    the file's layers fit with --set {}={} (here: {})", key, theirs, mine);
-    };
-    const Widths widths{other.synthesis.channel_base / factor,
-                        other.synthesis.channel_max / factor};
-    // Where all layers have the same widths, other numbers may say the same.
-    const auto channels = [](const SynthesisShape& of) {
-      std::vector<int64_t> all;
-      for (const Signal& signal : signals_of(of)) all.push_back(signal.channels);
-      return all;
-    };
-    if (channels(other.synthesis) != channels(shape)) {
-      advise("stylegan3.channel_max", widths.channel_max, options_.channel_max);
-      advise("stylegan3.channel_base", widths.channel_base, options_.channel_base);
-    }
-    advise("stylegan3.w_dim", other.mapping.w_dim, options_.w_dim);
-    advise("stylegan3.z_dim", other.mapping.z_dim, options_.z_dim);
-  } else if (!there.empty()) {
-    info("init    the file's layers fit with --set stylegan3.num_layers={} (here: {})",
-         there.size() - 1,
-         shape.num_layers);
-  }
   const bool same_size = !there.empty() && there.back() == layers_of(shape).back().name;
   return [there, same_size](const std::string& name) -> std::string {
     const LayerTensor layer = layer_tensor(name);
