@@ -70,7 +70,7 @@ class Training:
                 mean.copy_(now.lerp(mean, 0.999))
 
     def phases(self):
-        return {"Dmain": self.phase("D", self.D), "Gmain": self.phase("G", self.G), "rest": self.move_average}
+        return {"D": self.phase("D", self.D), "G": self.phase("G", self.G), "rest": self.move_average}
 
 
 def main():
