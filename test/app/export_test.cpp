@@ -170,9 +170,9 @@ TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
   const TemporaryFolder folder;
   if (!python_has("torch, onnxruntime, onnxscript")) return;
   write_reference(folder, "cond");
-  for (const std::string recipe : {"dcgan", "pggan"})
+  for (const std::string recipe : {"dcgan", "pggan", "stylegan1"})
     fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
-  for (const std::string name : {"dcgan", "pggan", "cond"}) {
+  for (const std::string name : {"dcgan", "pggan", "stylegan1", "cond"}) {
     CAPTURE(name);
     require_done(folder, "export " + name + ".safetensors --to python -o " + name);
     const fs::path said = folder / "said.txt";
