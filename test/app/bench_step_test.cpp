@@ -125,7 +125,7 @@ TEST_CASE("TheProfileOfComposedOperatorsHasNoneOfOurs") {
 
 TEST_CASE("WhatNoStepCanBeIsRefused") {
   for (const auto& [arguments, part] : std::vector<std::pair<std::string, std::string>>{
-           {"--nets biggan", "there are stylegan2, dcgan, pggan, stylegan1"},
+           {"--nets biggan", "there are stylegan2, stylegan3, r3gan, dcgan"},
            {"--official no-such-folder", "no-such-folder"},
            {"--preset dcgan --nets dcgan", "--nets"},
            {"--nets dcgan --set dcgan.channels=many", "dcgan.channels"},
