@@ -10,16 +10,17 @@ const char* const kAmpHelp =
                              products that it makes faster there, measured once as the run begins
 --amp=fp16, --amp=bf16       one of them, for all; fp16 on a CPU rounds operands and results to fp16, and
                              a run is warned where bf16 on its CPU is slower than float32
---amp=off                    float32 (the default, but for StyleGAN2 on a GPU: see precision.mode=blocks)
+--amp=off                    float32 (the default; on a GPU not of StyleGAN2, StyleGAN3, R3GAN: precision.mode)
 --loss-scale dynamic|512     with fp16: of each network by itself; auto is dynamic
 --set precision.KEY=VALUE    initial_scale, growth_factor, backoff_factor, growth_interval: the rule of
                              PyTorch's GradScaler; min_scale: below it the run ends with 5
 --set precision.keep_float32=G,D.b8
                              networks or blocks that stay in float32; --dry-run=full lists the blocks
---set precision.mode=blocks  StyleGAN2's own way: fp16 in its stylegan2.num_fp16_res top resolutions,
-                             activations within +-stylegan2.conv_clamp, no loss scale unless one is given;
-                             on a GPU its presets do so without a flag and with --amp, as the authors'
-                             code does (stylegan2-tiny only with --amp); not with --amp=off, fp16 or bf16
+--set precision.mode=blocks  the way of StyleGAN2 and StyleGAN3: fp16 in the RECIPE.num_fp16_res top
+                             resolutions, activations within +-RECIPE.conv_clamp, no loss scale unless one
+                             is given; R3GAN computes its r3gan.num_fp16_res top resolutions in bf16. On a
+                             GPU their presets do so without a flag and with --amp, as the authors' code
+                             does (the tiny ones only with --amp); not with --amp=off, fp16 or bf16
 --set precision.cpu_choice=V what --amp chose on a CPU: float32, bfloat16 (all, by autocast) or the list
                              in a run's config.json, for another run with the same types
 --set precision.tf32=on      TensorFloat-32 for what is float32 on a GPU
@@ -51,7 +52,7 @@ accumulative_counts=8                         --accumulate 8 with eight times th
                                               of one network: --set D.accumulate=8
 clip_grad=dict(max_norm=X)                    --set optim.clip_norm=X
 clip_grad=dict(type='value', clip_value=X)    --set optim.clip_value=X
-num_fp16_scales, num_fp16_res (StyleGAN2)     --amp=fp16 --set precision.mode=blocks
+num_fp16_scales, num_fp16_res (StyleGAN2, 3)  --amp=fp16 --set precision.mode=blocks
                                               --set stylegan2.num_fp16_res=4
 )";
 

@@ -23,6 +23,7 @@ TEST_PACKAGES=(clang-format clang-tidy shellcheck patchelf binutils dpkg-dev gro
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 MPI_PACKAGES=(openmpi-bin)
+BROWSER_PACKAGES=(chromium-headless-shell)
 
 say() { printf 'gantrain: %s\n' "$*" >&2; }
 die() { # die EXIT_CODE MESSAGE
@@ -151,6 +152,7 @@ setup_build() {
 # What the tests call; their Python is made by setup_python.sh.
 setup_test() {
   need_packages "${TEST_PACKAGES[@]}"
+  (need_packages "${BROWSER_PACKAGES[@]}") || say "without a browser: the test of the pages is skipped"
   if [ "$(id -u)" = 0 ] && [ -z "${GANTRAIN_NO_CLUSTER:-}" ]; then
     (need_packages "${SLURM_PACKAGES[@]}") || say "without Slurm: its tests are skipped"
     (need_packages "${MPI_PACKAGES[@]}") || say "without Open MPI: its tests are skipped"

@@ -67,6 +67,10 @@ struct Phase {
   // A promise: every active parameter of the player takes part in this loss in every call. Then
   // nothing searches for unused parameters, and a broken promise ends the run.
   bool all_parameters_used = false;
+  // Names of the player's parameters that this loss cannot reach and that its step leaves as they
+  // are, with their moments and step counts. Every other parameter without gradient counts as
+  // having zeros.
+  std::vector<std::string> unreached = {};
   // The player whose next due phase of the same iteration takes PhaseOutput::carried. The graph of
   // its network is then recorded here too. Not with accumulation, which would keep the graphs of
   // all micro-batches.

@@ -58,7 +58,7 @@ void fields(PrecisionOptions& o, Field&& field) {
   field("mode",
         o.mode,
         "autocast: all layers but those that need float32; blocks: StyleGAN2's own way, fp16 in "
-        "its stylegan2.num_fp16_res top resolutions");
+        "the RECIPE.num_fp16_res top resolutions (StyleGAN3 too; R3GAN: bf16)");
   field("loss_scale", o.loss_scale, "of each network, with fp16; auto: dynamic, with blocks 1");
   field("initial_scale", o.initial_scale, between(1e-6, 1e30), "where a dynamic loss scale starts");
   field("growth_factor",

@@ -15,12 +15,12 @@ Optimizer::Optimizer(NamedTensors parameters) {
     names_.push_back(name);
     parameters_.push_back(tensor);
   }
-  moves_.assign(parameters_.size(), true);
+  active_.assign(parameters_.size(), true);
 }
 
 void Optimizer::restrict_to(const NamedTensors& active) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    moves_[i] = std::any_of(active.begin(), active.end(), [&](const auto& item) {
+    active_[i] = std::any_of(active.begin(), active.end(), [&](const auto& item) {
       return item.second.is_same(parameters_[i]);
     });
   }
@@ -34,9 +34,14 @@ std::vector<at::Tensor> Optimizer::moving(const std::vector<at::Tensor>& all) co
   return some;
 }
 
-void Optimizer::step(const GradientVerdict& verdict) {
+void Optimizer::step(const GradientVerdict& verdict, const std::vector<std::string>& unreached) {
   if (!verdict.finite.value_or(true)) return;
   const torch::NoGradGuard no_grad;
+  moves_ = active_;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (std::find(unreached.begin(), unreached.end(), names_[i]) != unreached.end())
+      moves_[i] = false;
+  }
   std::vector<at::Tensor> parameters = moving(parameters_);
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& p : parameters) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/safetensors.h"
@@ -24,8 +25,9 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // Makes one step. Where the verdict says that a gradient is not finite, everything stays as it
-  // is. Without a verdict the step is always made.
-  void step(const GradientVerdict& verdict = {});
+  // is. Without a verdict the step is always made. The parameters named in `unreached` stay where
+  // they are, as do their moments and step counts (Phase::unreached).
+  void step(const GradientVerdict& verdict = {}, const std::vector<std::string>& unreached = {});
   // From now on updates only these of its parameters; all others keep their values and their
   // moments.
   void restrict_to(const NamedTensors& active);
@@ -53,7 +55,7 @@ class Optimizer {
                       std::vector<at::Tensor>& gradients,
                       const at::Tensor& found) = 0;
   virtual bool looks_at_verdicts() const { return false; }
-  // Picks from one tensor per parameter those whose parameters are active.
+  // Picks from one tensor per parameter those whose parameters are active and reached.
   std::vector<at::Tensor> moving(const std::vector<at::Tensor>& all) const;
   // Returns one zero tensor for each parameter.
   std::vector<at::Tensor> zeros() const;
@@ -66,7 +68,8 @@ class Optimizer {
 
  private:
   double rate_ = 1;
-  std::vector<bool> moves_;
+  std::vector<bool> active_;
+  std::vector<bool> moves_;  // in the present step: what is active but for what is not reached
 };
 
 }  // namespace gantrain

@@ -199,9 +199,9 @@ PhaseReport TrainingStep::run_phase(const Phase& phase, const RankBatch& batch, 
   state.player->sync = nullptr;
   setup_.doing(phase.name + " step");
   state.optimizer->move_to(batch.images_seen);
-  const auto step = [&state] {
+  const auto step = [&state, &phase] {
     GradientVerdict verdict = state.guard->judge(state.active);
-    state.optimizer->step(verdict);
+    state.optimizer->step(verdict, phase.unreached);
     return verdict;
   };
   report.verdict = graphs_ != nullptr && state.optimizer->replayable()

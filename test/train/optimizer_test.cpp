@@ -65,6 +65,24 @@ TEST_CASE("AParameterWithoutGradientCountsAsHavingZeros") {
   CHECK(optimizer->state()[2].second.item<float>() == 1);  // the step counts
 }
 
+TEST_CASE("WhatALossCannotReachTakesNoPartInItsStep") {
+  at::Tensor x = torch::ones({3}, torch::requires_grad());
+  at::Tensor y = torch::ones({3}, torch::requires_grad());
+  PlayerOptions o;
+  const auto optimizer = Optimizer::create(o, {{"x", x}, {"y", y}});
+  (x.sum() + y.sum()).backward();
+  optimizer->step();
+  const at::Tensor before = y.detach().clone();
+  optimizer->step({}, {"y"});
+  CHECK(torch::equal(y, before));
+  const NamedTensors state = optimizer->state();
+  REQUIRE(state[5].first == "step/y");
+  CHECK(state[4].second.item<float>() == 2);
+  CHECK(state[5].second.item<float>() == 1);
+  optimizer->step();  // the next step has it again
+  CHECK_FALSE(torch::equal(y, before));
+}
+
 TEST_CASE("TheStateIsNamedAndAlive") {
   at::Tensor x = torch::ones({3}, torch::requires_grad());
   PlayerOptions o;

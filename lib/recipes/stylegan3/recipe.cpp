@@ -187,6 +187,8 @@ StyleGan3::StyleGan3(const RecipeContext& context)
     add_phase(D_player_, "Dreg", {options_.d_interval, 0}, &StyleGan3::d_r1);
     phases_.back().role = Role::kPenalty;
     phases_.back().gain = static_cast<double>(options_.d_interval);
+    // The gradient of scores by pictures does not depend on the scores' last bias.
+    phases_.back().unreached = {"b4.out.bias"};
   }
 }
 
