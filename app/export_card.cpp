@@ -35,6 +35,10 @@ Paper paper_of(const std::string& recipe) {
        {"StyleGAN2",
         "T. Karras, S. Laine, M. Aittala, J. Hellsten, J. Lehtinen, T. Aila: Analyzing and "
         "Improving the Image Quality of StyleGAN. CVPR 2020, arXiv:1912.04958"}},
+      {"stylegan3",
+       {"StyleGAN3",
+        "T. Karras, M. Aittala, S. Laine, E. Härkönen, J. Hellsten, J. Lehtinen, T. Aila: "
+        "Alias-Free Generative Adversarial Networks. NeurIPS 2021, arXiv:2106.12423"}},
       {"r3gan",
        {"R3GAN",
         "N. Huang, A. Gokaslan, V. Kuleshov, J. Tompkin: The GAN is dead; long live the GAN! A "

@@ -12,6 +12,7 @@
 #include "recipes/r3gan/shape.h"
 #include "recipes/stylegan1/trained_generator.h"
 #include "recipes/stylegan2/shape.h"
+#include "recipes/stylegan3/shape.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -56,6 +57,8 @@ Json complete_model(const ExportedModel& exported) {
     return read_over(stylegan1::generator_shape(tensors, source), said, source);
   if (exported.recipe == "stylegan2")
     return stylegan2::to_json(stylegan2::generator_shape(said, tensors, source));
+  if (exported.recipe == "stylegan3")
+    return stylegan3::to_json(stylegan3::generator_shape(said, tensors, source));
   if (exported.recipe == "r3gan")
     return r3gan::to_json(r3gan::generator_shape(said, tensors, source));
   fail(Exit::kInput, "{}: recipe {} cannot be exported to Python", source, exported.recipe);
@@ -134,8 +137,8 @@ Json config_of(const ExportedModel& exported) {
         {"average", exported.recipe == "stylegan1" ? "dlatent_avg" : "mapping.w_avg"},
         {"psi", 1},
         {"layers", generator.num_ws()}};
-    config["noise_mode"] = "const";
   }
+  if (generator.has_noise()) config["noise_mode"] = "const";
   config["epsilon"] = {{"norms", 1e-8}, {"batch_norm", 1e-5}};
   config["pictures"] = "[N, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
   return config;

@@ -11,7 +11,8 @@ std::string python_program(const std::string& recipe) {
       {"dcgan", {"base", "dcgan", "command"}},
       {"pggan", {"base", "growing", "pggan", "command"}},
       {"stylegan1", {"base", "growing", "stylegan1", "command"}},
-      {"stylegan2", {"base", "stylegan2", "command"}},
+      {"stylegan2", {"base", "style", "stylegan2", "command"}},
+      {"stylegan3", {"base", "style", "stylegan3", "command"}},
       {"r3gan", {"base", "r3gan", "command"}},
   };
   const auto found = parts.find(recipe);

@@ -133,20 +133,23 @@ TEST_CASE("PythonDrawsTheStageThatAModelWasSavedIn") {
   }
 }
 
-// The reference's weights as a model file, its configuration with these changes.
-void write_reference(const TemporaryFolder& folder, const std::string& name) {
-  FileTensors tensors;
-  for (const auto& [key, tensor] : read_safetensors(fixture("sg2_" + name + "32_G")))
-    tensors[key.substr(2)] = tensor;
+// The reference's weights of a fixture, "sg2_cond32", as a model file of that name. The tensors
+// of `changed` stand in it as they are there.
+void write_reference(const TemporaryFolder& folder,
+                     const std::string& name,
+                     const FileTensors& changed = {}) {
+  FileTensors tensors = changed;
+  for (const auto& [key, tensor] : read_safetensors(fixture(name + "_G")))
+    tensors.emplace(key.substr(2), tensor);
   write_safetensors(folder / (name + ".safetensors"), tensors, {});
 }
 
 TEST_CASE("PythonDrawsWhatStyleGan2DrawsOfAClassTruncated") {
   const TemporaryFolder folder;
-  write_reference(folder, "uncond");
-  check_same_picture(folder, "uncond.safetensors", "--trunc 0.6");
-  write_reference(folder, "cond");
-  check_same_picture(folder, "cond.safetensors", "--class 7 --noise-mode none");
+  write_reference(folder, "sg2_uncond32");
+  check_same_picture(folder, "sg2_uncond32.safetensors", "--trunc 0.6");
+  write_reference(folder, "sg2_cond32");
+  check_same_picture(folder, "sg2_cond32.safetensors", "--class 7 --noise-mode none");
 }
 
 TEST_CASE("PythonDrawsEveryArchitectureOfStyleGan2") {
@@ -166,13 +169,28 @@ TEST_CASE("PythonDrawsEveryArchitectureOfStyleGan2") {
   }
 }
 
+TEST_CASE("PythonDrawsWhatStyleGan3DrawsMovedOfAClassTruncated") {
+  const TemporaryFolder folder;
+  // As a move that the file holds, and as one that is asked for.
+  const FileTensor transform = read_safetensors(fixture("sg3_t32_io")).at("in/transform");
+  write_reference(folder, "sg3_t32", {{"synthesis.input.transform", transform}});
+  check_same_picture(folder, "sg3_t32.safetensors", "--trunc 0.6");
+  write_reference(folder, "sg3_r32");
+  check_same_picture(folder, "sg3_r32.safetensors", "--rotate 30 --translate 0.25,-0.1");
+  write_reference(folder, "sg3_t16_c3");
+  check_same_picture(folder, "sg3_t16_c3.safetensors", "--class 2 --trunc 0.6");
+}
+
 TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
   const TemporaryFolder folder;
   if (!python_has("torch, onnxruntime, onnxscript")) return;
-  write_reference(folder, "cond");
-  for (const std::string recipe : {"dcgan", "pggan", "stylegan1"})
+  const std::vector<std::string> references = {"sg2_cond32", "sg3_t16_c3", "sg3_r32"};
+  std::vector<std::string> names = {"dcgan", "pggan", "stylegan1"};
+  for (const std::string& name : references) write_reference(folder, name);
+  for (const std::string& recipe : names)
     fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
-  for (const std::string name : {"dcgan", "pggan", "stylegan1", "cond"}) {
+  names.insert(names.end(), references.begin(), references.end());
+  for (const std::string& name : names) {
     CAPTURE(name);
     require_done(folder, "export " + name + ".safetensors --to python -o " + name);
     const fs::path said = folder / "said.txt";

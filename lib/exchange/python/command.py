@@ -128,6 +128,12 @@ def export_onnx(generator, path):
     )
 
 
+def widths(text):
+    """RIGHT,DOWN as two numbers."""
+    right, down = (float(part) for part in text.split(","))
+    return right, down
+
+
 def main():
     parser = argparse.ArgumentParser(description="Pictures from a generator trained with gantrain.")
     parser.add_argument("--seed", type=int, default=0, help="the picture of this seed (0)")
@@ -135,6 +141,10 @@ def main():
     parser.add_argument("--class", type=int, dest="label", help="of a conditional model (0)")
     parser.add_argument("--trunc", type=float, default=1.0, help="psi, of style-based models (1)")
     parser.add_argument("--noise-mode", choices=["const", "random", "none"], default="const")
+    parser.add_argument("--rotate", type=float, default=0.0, help="degrees, of StyleGAN3")
+    parser.add_argument(
+        "--translate", type=widths, metavar="RIGHT,DOWN", help="picture widths, of StyleGAN3"
+    )
     parser.add_argument("-o", "--output", help="NAME.png or NAME.npy")
     parser.add_argument("--self-test", action="store_true", help="draw what gantrain drew?")
     parser.add_argument("--onnx", metavar="FILE", help="write the generator in the ONNX format")
@@ -158,7 +168,13 @@ def main():
             parser.error("--class %d: the model has %d classes" % (label, generator.classes))
         given["label"] = torch.tensor([label])
     if generator.num_ws:
-        given.update(psi=args.trunc, noise=args.noise_mode)
+        given["psi"] = args.trunc
+    if generator.has_noise:
+        given["noise"] = args.noise_mode
+    if args.rotate or args.translate:
+        if not hasattr(generator, "moved"):
+            parser.error("--rotate, --translate: only StyleGAN3's pictures can be moved")
+        given["transform"] = generator.moved(args.rotate, *(args.translate or (0.0, 0.0)))
     picture = generator(z, **given)[0]
     (write_npy if args.output.endswith(".npy") else write_png)(args.output, picture)
 
