@@ -23,7 +23,7 @@ constexpr double kCount = 1e6;
 void DrawingFlags::add_to(CLI::App& app) {
   if (model_named_ == Model::kArgument)
     app.add_option("MODEL", positional_, "model file or run folder");
-  app.add_option("--model", model_, "model file or run folder");
+  app.add_option("--model,--network", model_, "model file or run folder");
   app.add_option(
       "--class", class_, "conditional models: names, numbers, ranges or all: circle,3-5 (all)");
   app.add_option("--trunc,--psi",
@@ -65,26 +65,46 @@ ModelRequest DrawingFlags::request(const std::string& verb) const {
   return request;
 }
 
-void MoveFlags::add_to(CLI::App& app, const std::string& when) {
+void MoveFlags::add_to(CLI::App& app) {
+  const std::string way =
+      what_ == Of::kPicture ? "" : "; reached at the last frame, or a way through several: ";
   app.add_option("--rotate",
                  rotate_,
-                 "StyleGAN3: degrees by which pictures are turned counter-clockwise" + when);
+                 "StyleGAN3: degrees by which pictures are turned counter-clockwise" +
+                     (way.empty() ? "" : way + "0:90:-90"));
   app.add_option("--translate",
                  translate_,
-                 "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved" + when);
+                 "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved" +
+                     (way.empty() ? "" : way + "0,0:0.3,0:0.3,0.2"));
+}
+
+std::vector<std::string> MoveFlags::values_of(const std::string& text) const {
+  return what_ == Of::kPicture ? std::vector{text} : split(text, ':');
 }
 
 PictureMove MoveFlags::move() const {
   PictureMove move;
-  if (!rotate_.empty())
-    move.degrees = parse_number("--rotate", rotate_, {-kAny, kAny, "degrees, like 30 or -90"});
-  if (translate_.empty()) return move;
-  const std::vector<std::string> parts = split(translate_, ',');
-  const Allowed allowed{-kAny, kAny, "RIGHT,DOWN in picture widths, like 0.25,-0.1"};
-  if (parts.size() != 2)
-    fail(Exit::kUsage, "--translate {}: allowed: {}", translate_, allowed.text);
-  move.right = parse_number("--translate", parts[0], allowed);
-  move.down = parse_number("--translate", parts[1], allowed);
+  if (!rotate_.empty()) {
+    move.degrees.clear();
+    for (const std::string& value : values_of(rotate_))
+      move.degrees.push_back(
+          parse_number("--rotate", value, {-kAny, kAny, "degrees, like 30 or -90"}));
+  }
+  if (!translate_.empty()) {
+    const Allowed allowed{-kAny, kAny, "RIGHT,DOWN in picture widths, like 0.25,-0.1"};
+    move.right.clear();
+    move.down.clear();
+    for (const std::string& value : values_of(translate_)) {
+      const std::vector<std::string> parts = split(value, ',');
+      if (parts.size() != 2) fail(Exit::kUsage, "--translate {}: allowed: {}", value, allowed.text);
+      move.right.push_back(parse_number("--translate", parts[0], allowed));
+      move.down.push_back(parse_number("--translate", parts[1], allowed));
+    }
+  }
+  if (what_ == Of::kPicture) return move;
+  for (std::vector<double>* values : {&move.degrees, &move.right, &move.down}) {
+    if (values->size() == 1) values->insert(values->begin(), 0);
+  }
   return move;
 }
 

@@ -37,11 +37,19 @@ class DrawingFlags {
 // The flags that move pictures of generators with an input that can be moved.
 class MoveFlags {
  public:
-  // `when` ends the help: "" or what holds for an animation.
-  void add_to(CLI::App& app, const std::string& when = "");
+  // Whether one picture is drawn, or a walk that may pass several values with colons between them;
+  // a single one is reached at its end.
+  enum class Of { kPicture, kWalk };
+  explicit MoveFlags(Of what) : what_(what) {}
+
+  void add_to(CLI::App& app);
+  // Throws UserError(kUsage) where a value cannot be read.
   PictureMove move() const;
 
  private:
+  std::vector<std::string> values_of(const std::string& text) const;
+
+  Of what_;
   std::string rotate_, translate_;
 };
 

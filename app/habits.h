@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Habit {
 
 // The table of habits, by where they come from.
 const std::vector<Habit>& habits();
+
+// Words of other trainers for values of the program's own flags: "gpu" of --device is "cuda".
+const std::map<std::string, std::vector<Respelling>>& respellings_of_own_flags();
 
 // A command line of `gantrain train` in this program's words, and for each replaced flag a line
 // that says what it was taken for.

@@ -95,6 +95,8 @@ std::string full_key(const Config& config,
                      const std::vector<std::pair<std::string, std::string>>& pairs) {
   if (config.has(path)) return path;
   if (path == "gamma") return full_gamma(config);
+  const std::string of_recipe = text_of(config.get("recipe")) + "." + path;
+  if (config.has(of_recipe)) return of_recipe;
   const std::string player = path.substr(0, path.find('.'));
   if (player.size() == path.size() || !config.has(player + ".optimizer")) return path;
   const std::string full =
@@ -114,6 +116,20 @@ void check_key(const Config& config, const std::string& path, const std::string&
          join(owners, ", "),
          join(presets_of(owners.front()), ", "),
          mine);
+  }
+  std::vector<std::string> elsewhere;  // a recipe's key that was given without the recipe's name
+  for (const RecipeFacts& other : recipe_facts()) {
+    for (const Key& key : full_schema(other.name)) {
+      if (key.path == other.name + "." + path) elsewhere.push_back(key.path);
+    }
+  }
+  if (!elsewhere.empty()) {
+    fail(Exit::kUsage,
+         "unknown key {} ({}): recipe {} has none; there is {}",
+         path,
+         origin,
+         mine,
+         join(elsewhere, ", "));
   }
   const std::string section = path.substr(0, path.find('.'));
   for (const RecipeFacts& other : recipe_facts()) {

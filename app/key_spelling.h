@@ -11,9 +11,9 @@
 namespace gantrain {
 
 // Returns the full path of a key that was given in short: "gamma" is the recipe's weight of R1,
-// "G.lr" the rate of the optimizer that G has, which `pairs` ("G.optimizer=sgd", later ones win)
-// may choose. Returns other paths unchanged. Throws UserError(kUsage) for "gamma" where the recipe
-// has none.
+// "channel_base" the recipe's key of that name, "G.lr" the rate of the optimizer that G has, which
+// `pairs` ("G.optimizer=sgd", later ones win) may choose. Returns other paths unchanged. Throws
+// UserError(kUsage) for "gamma" where the recipe has none.
 std::string full_key(const Config& config,
                      const std::string& path,
                      const std::vector<std::pair<std::string, std::string>>& pairs);

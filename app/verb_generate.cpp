@@ -66,7 +66,7 @@ int generate_verb(const std::vector<std::string>& arguments) {
                "gantrain generate");
   GenerateFlags flags;
   DrawingFlags drawing;
-  MoveFlags moves;
+  MoveFlags moves(MoveFlags::Of::kPicture);
   GenerateRequest request;
   add_flags(app, flags, request);
   drawing.add_to(app);

@@ -74,11 +74,11 @@ int interpolate_verb(const std::vector<std::string>& arguments) {
       "gantrain interpolate");
   InterpolateFlags flags;
   DrawingFlags drawing;
-  MoveFlags moves;
+  MoveFlags moves(MoveFlags::Of::kWalk);
   InterpolateRequest request;
   add_flags(app, flags, request);
   drawing.add_to(app);
-  moves.add_to(app, ", reached at the last frame");
+  moves.add_to(app);
   if (!parse(app, arguments)) return 0;
   check_output(request, flags.quality);
   request.how = drawing.request("interpolate");

@@ -44,7 +44,7 @@ class Tracks {
     const Step step = step_of(walk_, number);
     // A loop ends just before its first frame, any other walk with its last one.
     const int64_t whole = frame_count(walk_) - (walk_.loop ? 0 : 1);
-    painter_.move_by(static_cast<double>(number) /
+    painter_.move_to(static_cast<double>(number) /
                      static_cast<double>(std::max<int64_t>(whole, 1)));
     // New noise in each frame where noise is random.
     const auto noise_seed = static_cast<uint64_t>(number);

@@ -19,6 +19,18 @@ at::Tensor labels_of(std::optional<int64_t> label) {
   return label ? torch::full({1}, *label, at::kLong) : at::Tensor();
 }
 
+bool moves(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return value != 0; });
+}
+
+// The value at a place from 0 to 1 of a way that passes these values at even distances.
+double value_at(const std::vector<double>& values, double place) {
+  const double last = static_cast<double>(values.size()) - 1, at = place * last;
+  const double from = std::min(std::floor(at), std::max(last - 1, 0.0));
+  const auto i = static_cast<size_t>(from);
+  return i + 1 < values.size() ? std::lerp(values[i], values[i + 1], at - from) : values[i];
+}
+
 }  // namespace
 
 void require_styles(const Generator& generator, const std::string& flag, const std::string& model) {
@@ -90,25 +102,25 @@ void Painter::read_level(const ModelRequest& request) {
 
 void Painter::read_move(const ModelRequest& request) {
   move_ = request.move;
-  if (move_.is_none()) return;
+  const bool turns = moves(move_.degrees);
+  if (!turns && !moves(move_.right) && !moves(move_.down)) return;
   movable_ = dynamic_cast<MovableInput*>(&generator_);
-  const bool turns = move_.degrees != 0;
   if (movable_ == nullptr || (turns && !movable_->rotates())) {
     fail(Exit::kUsage,
          "{}: the input of {} cannot be {}; StyleGAN3's can",
-         turns ? "--rotate " + text_of(move_.degrees) : "--translate",
+         turns ? fmt::format("--rotate {}", fmt::join(move_.degrees, ":")) : "--translate",
          model_,
          turns ? "rotated" : "moved");
   }
-  move_by(1);
+  move_to(0);
 }
 
 // The inverse of [[c, s, x], [-s, c, y], [0, 0, 1]], y down (Karras et al. 2021, sec. 3.1).
-void Painter::move_by(double share) {
+void Painter::move_to(double place) {
   if (movable_ == nullptr) return;
-  const double angle = share * move_.degrees / 180 * std::numbers::pi;
+  const double angle = value_at(move_.degrees, place) / 180 * std::numbers::pi;
+  const double x = value_at(move_.right, place), y = value_at(move_.down, place);
   const double c = std::cos(angle), s = std::sin(angle);
-  const double x = share * move_.right, y = share * move_.down;
   inverse_ = torch::tensor({c, -s, s * y - c * x, s, c, -s * x - c * y, 0.0, 0.0, 1.0}, at::kDouble)
                  .reshape({3, 3});
 }

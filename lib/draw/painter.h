@@ -26,9 +26,9 @@ class Painter {
   at::Tensor map(const at::Tensor& z, std::optional<int64_t> label = {});
   at::Tensor picture_of_styles(const at::Tensor& ws, uint64_t noise_seed);
 
-  // From now on draws pictures that are moved by this share of the request's move, in [0, 1]; at
-  // first by all of it.
-  void move_by(double share);
+  // From now on draws pictures that are moved as the request says at this place of a walk, from 0,
+  // its first frame, to 1, its last one; at first as at 0.
+  void move_to(double place);
 
   Generator& generator() { return generator_; }
   const std::string& model() const { return model_; }

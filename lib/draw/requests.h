@@ -17,13 +17,12 @@
 
 namespace gantrain {
 
-// Where a picture is moved to by its generator: turned counter-clockwise about its middle, then
-// moved to the right and down.
+// How generators move pictures: turned counter-clockwise about their middle, then moved to the
+// right and down. Each number has one value, or the values that a walk passes at even distances, in
+// straight lines from one to the next.
 struct PictureMove {
-  double degrees = 0;
-  double right = 0, down = 0;  // in widths of the picture
-
-  bool is_none() const { return degrees == 0 && right == 0 && down == 0; }
+  std::vector<double> degrees = {0};
+  std::vector<double> right = {0}, down = {0};  // in widths of the picture
 };
 
 template <class Field>
@@ -43,7 +42,7 @@ struct ModelRequest {
   std::optional<NoiseMode> noise_mode;
   std::optional<int64_t> level;  // pixels of a progressive model's stage
   std::optional<double> alpha;   // weight of that stage's newest layers, in [0, 1]
-  PictureMove move;              // in a walk: of its last frame
+  PictureMove move;
 };
 
 template <class Field>

@@ -136,6 +136,31 @@ TEST_CASE("FlagsThatMeanTheSameInOtherTrainersWork") {
   }
 }
 
+TEST_CASE("FlagsOfStyleGan3AndR3GanSetTheKeysOfTheirRecipes") {
+  const TemporaryFolder folder;
+  const Json s3 = values(
+      "--cfg=stylegan3-r --resolution 64 --gpus=1 --batch=4 --gamma=2 --freezed=2 --cbase=4096 "
+      "--cmax=64 --map-depth=3 --mbstd-group=2 --aug=ada --p=0.2 --desc=mine --cond=0",
+      folder.path());
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>{{"stylegan3.gamma", "2"},
+                                          {"stylegan3.freeze_d", "2"},
+                                          {"stylegan3.channel_base", "4096"},
+                                          {"stylegan3.channel_max", "64"},
+                                          {"stylegan3.map_depth", "3"},
+                                          {"stylegan3.mbstd_group", "2"},
+                                          {"ada.mode", "ada"},
+                                          {"data.cond", "off"}}) {
+    CAPTURE(key);
+    CHECK(value_of(s3, key) == value);
+  }
+  CHECK(value_of(values("--preset=CIFAR10 --gpus=1 --aug=1 --cond 1", folder.path()), "preset") ==
+        "r3gan-cifar");
+  const Json r3 = values("--preset FFHQ-64 --mirror=1 --aug=False", folder.path());
+  CHECK(value_of(r3, "preset") == "r3gan-ffhq64");
+  CHECK(value_of(r3, "ada.mode") == "none");
+}
+
 TEST_CASE("FlagsThatMeanSomethingElseAreRefusedWithTheSpellingToType") {
   const TemporaryFolder folder;
   for (const Hinted& habit : kHinted) {
@@ -235,7 +260,9 @@ TEST_CASE("AKeyOfAnotherRecipeNamesThatRecipe") {
                  Catch::Contains("this run's recipe is dcgan"));
   CHECK_THAT(told("--set stylegan2.nothing=3"), Catch::Contains("keys of recipe stylegan2"));
   CHECK_THAT(told("--gamma 3"), Catch::Contains("stylegan1.r1_gamma, stylegan2.gamma"));
-  CHECK_THAT(told("--set latent=3"), Catch::Contains("did you mean dcgan.latent?"));
+  CHECK_THAT(told("--set laten=3"), Catch::Contains("did you mean dcgan.latent?"));
+  CHECK_THAT(told("--cbase 1024"),
+             Catch::Contains("stylegan2.channel_base, stylegan3.channel_base"));
   write_file(folder / "own.json", R"({"stylegan2": {"gamma": 3}})");
   CHECK_THAT(told("--config own.json"),
              Catch::Contains("file own.json") && Catch::Contains("belongs to recipe stylegan2"));

@@ -138,6 +138,24 @@ TEST_CASE("PicturesAreTurnedAndMoved") {
   CHECK(run(folder,
             "interpolate run --rotate 360 --loop --frames 2 --seeds 0-1 --device cpu -o w.webp")
             .code == 0);
+  // A way of transforms passes each of them: its frames 0, 2 and 4 are pictures that generate
+  // draws.
+  REQUIRE(run(folder,
+              "interpolate run --rotate 0:90:0 --translate 0,0:0:0,0:0.25,0 --frames 4 --seeds 3,3 "
+              "--device cpu --outdir wrong")
+              .code == 2);
+  REQUIRE(run(folder,
+              "interpolate run --rotate 0:90:0 --translate 0,0:0,0:0.25,0 --frames 4 --seeds 3,3 "
+              "--device cpu --outdir way")
+              .code == 0);
+  for (const auto& [name, frame] : std::map<std::string, std::string>{
+           {"plain", "0"}, {"turned --rotate 90", "2"}, {"moved --translate 0.25,0", "4"}}) {
+    CAPTURE(name);
+    const std::string where = "png-" + name;
+    REQUIRE(run(folder, "generate run --seeds 3 --device cpu --outdir " + where).code == 0);
+    CHECK(read_file(folder / ("png-" + name.substr(0, name.find(' '))) / "seed0003.png") ==
+          read_file(folder / "way" / ("frame000" + frame + ".png")));
+  }
   const Outcome refused = run(folder, draw + "x --translate 1");
   CHECK(refused.code == 2);
   CHECK_THAT(refused.err, Catch::Contains("--translate 1"));
