@@ -23,18 +23,24 @@ bool has_nonsaturating_loss(const RunRecord& run) {
 }
 
 std::vector<HealthyBand> of_losses(const RunRecord& run) {
-  if (!has_nonsaturating_loss(run)) return {};
   const double ln2 = std::log(2);
+  if (setting(run, "recipe") == "r3gan") {
+    return {{{ln2, ln2},
+             "Dashed at 0.69: both losses are ln 2 at the equilibrium, D's without its penalties: "
+             "a real and a "
+             "generated picture are scored alike (Huang et al. 2024, sec. 2)."}};
+  }
+  if (!has_nonsaturating_loss(run)) return {};
   return {{{ln2, ln2},
            "Dashed at 0.69: G's loss ln 2 at the equilibrium, where D says 1/2 to every picture "
            "(Goodfellow et al. 2014)."},
           {{2 * ln2, 2 * ln2}, "Dashed at 1.39: D's loss 2 ln 2 there."}};
 }
 
-// One of the names that keys of adaptive augmentation end with in this run.
 std::optional<double> augmentation_target(const RunRecord& run) {
+  if (setting(run, "ada.mode") != "ada") return std::nullopt;
   for (const Setting& one : run.settings) {
-    if (ends_with(one.key, "augment.target")) return parse_double(one.value);
+    if (one.key == "ada.target") return parse_double(one.value);
   }
   return std::nullopt;
 }

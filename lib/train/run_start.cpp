@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_start.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "core/torch.h"
 #include "distributed/shared_text.h"
@@ -25,33 +20,6 @@
 namespace gantrain {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// What outlives a killed launcher has the lock while it writes down the reason, which is a moment.
-constexpr double kGuardSeconds = 1;
-
-}  // namespace
-
-int lock_run_folder(const fs::path& folder) {
-  make_writable_folder(folder);
-  const std::string path = folder / ".lock";
-  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-  if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
-  const double give_up = monotonic_seconds() + kGuardSeconds;
-  bool locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
-  while (!locked && errno == EWOULDBLOCK && monotonic_seconds() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
-  }
-  if (locked) return lock;
-  if (errno == EWOULDBLOCK) {
-    ::close(lock);
-    fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", folder.string());
-  }
-  warn("{}: {}: two runs in this folder would not notice each other", path, errno_text());
-  return lock;
-}
 
 namespace {
 

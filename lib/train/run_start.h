@@ -27,11 +27,6 @@ struct RunStart {
   Json more = Json::object();  // of config.json, beside the configuration: {"detector": ...}
 };
 
-// Locks a run folder until the returned descriptor is closed. Throws UserError(kUsage) where
-// another run is at work there, UserError(kDisk) where the folder or its file .lock cannot be
-// written. On file systems without locks it warns and returns a descriptor that locks nothing.
-int lock_run_folder(const std::filesystem::path& folder);
-
 // Puts the newest state, or the weights of --init-from, or rank 0's fresh ones into the step of
 // every rank. `classes` are those that the networks are trained on. Throws UserError(kInput) where
 // a state cannot be read or does not fit the schedule, UserError(kUsage) where the configuration

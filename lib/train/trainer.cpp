@@ -9,6 +9,7 @@
 #include "distributed/self_check.h"
 #include "train/algorithms.h"
 #include "train/disk_need.h"
+#include "train/folder_lock.h"
 #include "train/kimg_text.h"
 #include "train/leftovers.h"
 #include "train/micro_batch_fit.h"

@@ -30,6 +30,9 @@ TEST_CASE("LossesHaveTheirEquilibriumWhereTheLossHasOne") {
   CHECK(bands[1].band.low == Approx(2 * std::log(2)));
   CHECK(contains(bands[0].words, "Goodfellow"));
   CHECK(healthy_bands(run_with({{"recipe", "stylegan2", ""}}), losses).size() == 2);
+  REQUIRE(healthy_bands(run_with({{"recipe", "r3gan", ""}}), losses).size() == 1);
+  CHECK(healthy_bands(run_with({{"recipe", "r3gan", ""}}), losses)[0].band.low ==
+        Approx(std::log(2)));
   CHECK(
       healthy_bands(
           run_with({{"recipe", "dcgan", ""}, {"dcgan.loss", "wgan-gp", "preset wgan-gp"}}), losses)
@@ -39,7 +42,8 @@ TEST_CASE("LossesHaveTheirEquilibriumWhereTheLossHasOne") {
 
 TEST_CASE("TheTargetOfSignsIsTheRunsOwnAndOnlyWhereAugmentationAdapts") {
   const Chart signs = chart("Signs", "Loss/signs/real");
-  RunRecord run = run_with({{"augment.target", "0.5", "flag --set"}});
+  RunRecord run =
+      run_with({{"ada.mode", "ada", "preset stylegan2-ada"}, {"ada.target", "0.5", "flag --set"}});
   CHECK(healthy_bands(run, signs).empty());
   run.stats["Progress/augment"] = {{4, 0.1}};
   REQUIRE(healthy_bands(run, signs).size() == 1);

@@ -44,24 +44,6 @@ TensorsByName save_trained(const std::filesystem::path& folder, int64_t iteratio
 
 }  // namespace
 
-TEST_CASE("OneRunAtATimeWorksInAFolder") {
-  const TemporaryFolder folder;
-  const int lock = lock_run_folder(folder / "run");
-  REQUIRE(lock >= 0);
-  CHECK_THROWS_WITH(lock_run_folder(folder / "run"),
-                    Catch::Contains("another run is at work there"));
-  ::close(lock);
-  const int again = lock_run_folder(folder / "run");
-  CHECK(again >= 0);
-  ::close(again);
-}
-
-TEST_CASE("AFolderThatCannotBeLockedIsNotUsed") {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / ".lock");
-  CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: "));
-}
-
 TEST_CASE("TheNewestStateOfTheFolderIsGoneOnWith") {
   const TemporaryFolder folder;
   const TensorsByName saved = save_trained(folder.path(), 3);
