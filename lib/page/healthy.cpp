@@ -27,8 +27,7 @@ std::vector<HealthyBand> of_losses(const RunRecord& run) {
   if (setting(run, "recipe") == "r3gan") {
     return {{{ln2, ln2},
              "Dashed at 0.69: both losses are ln 2 at the equilibrium, D's without its penalties: "
-             "a real and a "
-             "generated picture are scored alike (Huang et al. 2024, sec. 2)."}};
+             "a real and a generated picture are scored alike (Huang et al. 2024, sec. 2)."}};
   }
   if (!has_nonsaturating_loss(run)) return {};
   return {{{ln2, ln2},

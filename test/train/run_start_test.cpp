@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_start.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 
 #include "core/device_reads.h"
