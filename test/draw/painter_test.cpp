@@ -111,10 +111,11 @@ TEST_CASE("LayersAndStagesAreThoseOfTheModel") {
 }
 
 TEST_CASE("OnlyInputsThatCanBeMovedAreMoved") {
-  CHECK_THAT(refusal(kAll, R"("degrees": 30)"),
+  CHECK_THAT(refusal(kAll, R"("degrees": [30])"),
              Catch::Contains("--rotate 30") && Catch::Contains("model.safetensors"));
-  CHECK_THAT(refusal(kAll, R"("right": 0.1)"), Catch::Contains("--translate"));
-  CHECK(refusal(kAll, R"("right": 0)") == "");
+  CHECK_THAT(refusal(kAll, R"("right": [0.1])"), Catch::Contains("--translate"));
+  CHECK_THAT(refusal(kAll, R"("degrees": [0, 90, 0])"), Catch::Contains("--rotate 0:90:0"));
+  CHECK(refusal(kAll, R"("right": [0])") == "");
 }
 
 }  // namespace gantrain
