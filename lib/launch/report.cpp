@@ -77,6 +77,17 @@ int64_t counter_in(const std::string& path) {
 
 }  // namespace
 
+RankFailure where_it_was(const RankSlot& slot, int64_t rank) {
+  RankFailure failure;
+  failure.rank = rank;
+  failure.pid = static_cast<pid_t>(slot.pid());
+  failure.phase = slot.phase();
+  failure.iteration = slot.iteration();
+  failure.images_seen = slot.images_seen();
+  if (const auto crash = slot.crash()) failure.stack = crash->stack;
+  return failure;
+}
+
 bool is_victim(const RankFailure& failure) {
   const bool watchdog = failure.signal == SIGABRT && tells_of_nccl(failure.message);
   if (failure.signal != 0 && !watchdog) return false;
@@ -126,7 +137,7 @@ std::string failure_text(const RankFailure& f, const std::string& host, int64_t 
     text = fmt::format("{} failed{}", who, progress(f));
   }
   if (!f.message.empty()) text += ": " + shortened(f.message);
-  if (f.signal == SIGKILL) text += kill_text(f);
+  if (f.signal == SIGKILL && !f.sent_by_gantrain) text += kill_text(f);
   if (nnodes > 1 && is_victim(f)) {
     text += "\n        a rank of another node may have died first: see that node's last lines";
   }

@@ -24,9 +24,14 @@ struct RankFailure {
   std::string phase;
   int64_t iteration = 0;
   int64_t images_seen = 0;
-  int64_t peak_kib = 0;         // the most memory that it ever had, in KiB; 0: unknown
-  bool host_was_short = false;  // the kernel's out-of-memory killer was at work during the run
+  int64_t peak_kib = 0;           // the most memory that it ever had, in KiB; 0: unknown
+  bool sent_by_gantrain = false;  // the signal followed from the launcher's death
+  bool host_was_short = false;    // the kernel's out-of-memory killer was at work during the run
 };
+
+// The failure of a rank as far as its slot of the board tells where the rank was: its pid, phase,
+// iteration and images, and the stack if it crashed. How it ended is left open.
+RankFailure where_it_was(const RankSlot& slot, int64_t rank);
 
 // True if the failure is one that a rank has because another rank died or did not come, such as
 // "connection closed by peer" or a collective's timeout. A rank may die of it by SIGABRT: NCCL's

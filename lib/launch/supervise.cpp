@@ -120,6 +120,22 @@ void say_end(const Outcome& end,
   if (record) record(place);
 }
 
+// The ranks that were at work when the launcher died, all of which died with it.
+std::vector<RankFailure> ended_with_launcher(const RankStatusBoard& board,
+                                             const World& world,
+                                             const std::string& reason) {
+  std::vector<RankFailure> failures;
+  for (int64_t i = 0; i < board.ranks(); ++i) {
+    const RankSlot& slot = board.slot(i);
+    if (slot.pid() == 0 || slot.returned()) continue;
+    failures.push_back(where_it_was(slot, first_rank(world) + i));
+    failures.back().signal = SIGKILL;
+    failures.back().sent_by_gantrain = true;
+    failures.back().message = reason;
+  }
+  return failures;
+}
+
 // What is done when the launcher has died, in the process that outlives it.
 void record_death(pid_t launcher,
                   const RankStatusBoard& board,
@@ -135,6 +151,7 @@ void record_death(pid_t launcher,
       "killed by SIGKILL, or by the kernel for want of memory",
       host_name(),
       launcher);
+  end.failures = ended_with_launcher(board, world, end.error);
   say_error(end.error, end.hint);
   record(end);
 }

@@ -229,9 +229,8 @@ void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
 
 RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) const {
   const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  RankFailure failure;
-  failure.rank = first_rank(attempt_.world) + static_cast<int64_t>(index);
-  failure.pid = ranks_[index].pid;
+  RankFailure failure =
+      where_it_was(slot, first_rank(attempt_.world) + static_cast<int64_t>(index));
   failure.ns = monotonic_ns();
   failure.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   failure.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
@@ -240,10 +239,6 @@ RankFailure Supervisor::describe(size_t index, int status, const rusage& usage) 
     failure.code = code_of(reported->code);
     failure.message = reported->message;
   }
-  if (const auto crash = slot.crash()) failure.stack = crash->stack;
-  failure.phase = slot.phase();
-  failure.iteration = slot.iteration();
-  failure.images_seen = slot.images_seen();
   failure.peak_kib = usage.ru_maxrss;
   failure.host_was_short = failure.signal == SIGKILL && out_of_memory_kills() > kills_before_;
   return failure;

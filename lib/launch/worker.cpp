@@ -37,16 +37,6 @@ RankContext worker_context(const World& world, RankStatusBoard& board, const Lis
   return context;
 }
 
-RankFailure where_it_was(const RankContext& context) {
-  const RankSlot& slot = context.slot();
-  RankFailure failure;
-  failure.rank = context.rank();
-  failure.phase = slot.phase();
-  failure.iteration = slot.iteration();
-  failure.images_seen = slot.images_seen();
-  return failure;
-}
-
 // Prints the report that a launcher of ours would have printed for this rank. Returns the exit
 // code: a rank that failed because another one died ends with the code for that.
 int report_worker(const World& world,
@@ -56,8 +46,7 @@ int report_worker(const World& world,
                   const RecordEnd& record) {
   const RankSlot& slot = context.slot();
   const auto reported = slot.failure();
-  RankFailure failure = where_it_was(context);
-  failure.pid = getpid();
+  RankFailure failure = where_it_was(slot, context.rank());
   failure.code = reported ? static_cast<int>(reported->code) : code;
   failure.message = reported ? reported->message : "";
   const std::string folder = context.board->run_folder();
@@ -83,14 +72,10 @@ void record_death(const World& world,
                   const RecordEnd& record) {
   const RankSlot& slot = context.slot();
   if (!record || slot.recorded()) return;
-  RankFailure failure = where_it_was(context);
-  failure.pid = static_cast<pid_t>(slot.pid());
+  RankFailure failure = where_it_was(slot, context.rank());
   failure.signal = SIGKILL;  // the only end that leaves no trace
   if (const auto reported = slot.failure()) failure.message = reported->message;
-  if (const auto crash = slot.crash()) {
-    failure.signal = crash->signal;
-    failure.stack = crash->stack;
-  }
+  if (const auto crash = slot.crash()) failure.signal = crash->signal;
   failure.host_was_short = failure.signal == SIGKILL && out_of_memory_kills() > kills_before;
   const std::string folder = context.board->run_folder();
   AttemptEnd end{world, folder, 128 + failure.signal, "", resume_hint(folder), {failure}};

@@ -213,12 +213,21 @@ TEST_CASE("ALauncherThatIsKilledLeavesItsReasonToo") {
   REQUIRE(launcher.wait_for("speed  "));
   const std::string reason = fmt::format(
       "failed with exit code 137: the launcher ({}, pid {}) died", host_name(), launcher.pid());
+  const nlohmann::json pids = pids_of(folder / "run");
   launcher.signal(SIGKILL);
   CHECK(launcher.wait().code == 128 + SIGKILL);
   CHECK(eventually([&] { return starts_with(text_in(folder / "run/STATUS"), reason); }, 60));
   const std::string log = read_file(folder / "run/log.txt");
   CHECK(holds(log, "error   the launcher ("));
   CHECK(holds(log, "\nnext    "));
+  for (const std::string rank : {"0", "1"}) {
+    const nlohmann::json file = json_of(folder / ("run/errors/rank" + rank + ".json"));
+    CHECK(holds(file.at("message").at("message"), "the launcher ("));
+    const nlohmann::json& extra = file.at("message").at("extraInfo");
+    CHECK(extra.at("pid") == pids.at(rank));
+    CHECK(extra.at("signal") == SIGKILL);
+    CHECK(extra.at("iteration") > 0);
+  }
 }
 
 TEST_CASE("ALauncherThatIsKilledLeavesItsReasonWhenItsRanksEndSlowly") {
