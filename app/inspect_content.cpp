@@ -156,12 +156,40 @@ FileContent pickle(const fs::path& path, const std::string& bytes) {
   return content;
 }
 
-FileContent configuration(const fs::path& path, const std::string& text) {
-  FileContent content{.kind = "configuration"};
+bool is_configuration(const Json& json) {
+  for (const char* key : {"recipe", "preset", "base", "about", "values"})
+    if (json.contains(key)) return true;
+  return false;
+}
+
+// errors/rank<k>.json, in the shape of torchelastic's.
+FileContent failure(const Json& message) {
+  FileContent content{.kind = "failure of a rank"};
+  content.facts["message"] = message.value("message", Json());
+  for (const auto& [key, value] : message["extraInfo"].items())
+    if (key != "py_callstack" || value != content.facts["message"]) content.facts[key] = value;
+  return content;
+}
+
+FileContent json_file(const fs::path& path, const std::string& text) {
   const Json json = parse_json(text, path.string(), Exit::kInput);
   if (!json.is_object()) fail(Exit::kInput, "{}: not a JSON object", path.string());
+  const Json message = json.value("message", Json());
+  if (message.is_object() && message.value("extraInfo", Json()).is_object())
+    return failure(message);
+  if (!is_configuration(json)) {
+    FileContent content{.kind = "JSON"};
+    for (const auto& [key, value] : json.items()) {
+      const bool long_list = value.is_array() && value.size() > 16;
+      content.facts[key] = long_list ? Json(fmt::format("{} entries", value.size())) : value;
+    }
+    return content;
+  }
+  FileContent content{.kind = "configuration"};
   if (!json.contains("values") || !json["values"].is_object()) {
     flatten(json, "", content.config);
+    for (const char* key : {"recipe", "preset", "base", "about"})
+      if (json.contains(key)) content.facts[key] = json[key];
     return content;
   }
   for (const auto& [key, entry] : json["values"].items())
@@ -196,12 +224,10 @@ FileContent file(const fs::path& path) {
       is_image_name(name))
     return picture(path, bytes);
   if (begins(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes);
-  if (ends_with(name, ".json")) return configuration(path, bytes);
+  if (ends_with(name, ".json")) return json_file(path, bytes);
   if (ends_with(name, ".pt")) return state(path);
-  fail(Exit::kInput,
-       "{}: no file that gantrain writes: a model (.safetensors), a state (.pt), a network pickle, "
-       "an array (.npy), a picture, a configuration (.json) or a run folder is needed",
-       path.string());
+  if (bytes.size() > 8 && bytes.compare(4, 4, "ftyp") == 0) return {.kind = "video"};
+  return read_record(path, bytes);
 }
 
 }  // namespace

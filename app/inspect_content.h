@@ -23,14 +23,19 @@ struct FileContent {
 };
 
 // Reads what the project writes and imports: models (.safetensors), states (.pt), network pickles,
-// arrays (.npy), pictures, configurations, run folders. Archives and folders of pictures are told
-// apart but not read. Throws UserError(kInput) that names the file and what is wrong with it.
+// arrays (.npy), pictures, configurations and other JSON, JSON lines, event files, text, run
+// folders. Archives, videos and folders of pictures are told apart but not read. Throws
+// UserError(kInput) that names the file and what is wrong with it.
 FileContent read_content(const std::filesystem::path& path);
 
 // The same for a run folder (inspect_run.cpp).
 FileContent read_run(const std::filesystem::path& folder);
 // Whether a folder is a run's.
 bool is_run(const std::filesystem::path& folder);
+
+// The same for what tells of a run: JSON lines (stats.jsonl), event files of TensorBoard, text
+// (STATUS, log.txt, report.html). `bytes` is the file's content.
+FileContent read_record(const std::filesystem::path& path, const std::string& bytes);
 
 // Adds the tensors and the facts of a model file to the content.
 void read_model_file(const std::filesystem::path& path, FileContent& content);

@@ -173,4 +173,26 @@ void EventWriter::flush() {
   pending_.clear();
 }
 
+EventRecords count_event_records(std::string_view file) {
+  constexpr size_t kLength = 8, kCrc = 4;  // bytes: length, its CRC, the event, the event's CRC
+  const auto is_right = [](std::string_view bytes, std::string_view stored) {
+    std::string crc;
+    put_masked_crc(crc, bytes);
+    return crc == stored;
+  };
+  EventRecords records;
+  for (;;) {
+    std::string_view rest = file.substr(records.bytes);
+    if (rest.size() < kLength + 2 * kCrc) return records;
+    uint64_t length = 0;
+    std::memcpy(&length, rest.data(), kLength);
+    if (!is_right(rest.substr(0, kLength), rest.substr(kLength, kCrc))) return records;
+    if (length > rest.size() - kLength - 2 * kCrc) return records;
+    rest.remove_prefix(kLength + kCrc);
+    if (!is_right(rest.substr(0, length), rest.substr(length, kCrc))) return records;
+    ++records.count;
+    records.bytes += kLength + length + 2 * kCrc;
+  }
+}
+
 }  // namespace gantrain

@@ -45,4 +45,13 @@ class EventWriter {
   int descriptor_ = -1;
 };
 
+// The records that an event file begins with.
+struct EventRecords {
+  int64_t count = 0;
+  size_t bytes = 0;  // of these records; what follows is cut off or broken
+};
+
+// Counts the records whose two checksums are right, up to the first that is not whole.
+EventRecords count_event_records(std::string_view file);
+
 }  // namespace gantrain

@@ -7,6 +7,7 @@
 #include "app/tiny.h"
 #include "exchange/official_writer.h"
 #include "util/file.h"
+#include "util/text.h"
 
 namespace gantrain {
 namespace {
@@ -66,6 +67,40 @@ TEST_CASE("InspectTellsEveryFileOfARun") {
   CHECK(whole.at("tensors") == model.at("tensors"));
   CHECK(look(folder, last(run / "samples", "")).at("kind") == "picture");
   CHECK(look(folder, "run/config.json").at("config").at("recipe") == "dcgan");
+  const Json stats = look(folder, "run/stats.jsonl");
+  CHECK(stats.at("kind") == "JSON lines");
+  CHECK(stats.at("facts").at("last").at("Progress/kimg").at("mean") == 0.112);
+  CHECK(look(folder, "run/data-manifest.jsonl").at("facts").at("lines") == 1);
+  CHECK(look(folder, "run/env.json").at("facts").at("ranks") == 1);
+  const Json events = look(folder, last(run, "events."));
+  CHECK(events.at("kind") == "TensorBoard events");
+  CHECK(events.at("facts").at("records") > 10);
+  CHECK(!events.at("facts").contains("end"));
+  CHECK(look(folder, "run/STATUS").at("facts").at("last") == trim(read_file(run / "STATUS")));
+  for (const fs::directory_entry& entry : fs::directory_iterator(run)) {
+    if (entry.path().filename() != ".lock") look(folder, entry.path().string());
+  }
+}
+
+TEST_CASE("InspectTellsWhatARunThatFailedLeft") {
+  const TemporaryFolder folder;
+  write_file(folder / "rank1.json",
+             R"({"message": {"message": "it died", "extraInfo": {"rank": 1, "signal": 9,
+                 "py_callstack": "it died"}}})");
+  const Json failure = look(folder, "rank1.json");
+  CHECK(failure.at("kind") == "failure of a rank");
+  CHECK(failure.at("facts").at("message") == "it died");
+  CHECK(failure.at("facts").at("signal") == 9);
+  CHECK(!failure.at("facts").contains("py_callstack"));
+  write_file(folder / "stats.jsonl", "{\"a\": 1}\n{\"a\": 2}\n{\"a\"");
+  const Json cut = look(folder, "stats.jsonl").at("facts");
+  CHECK(cut.at("lines") == 2);
+  CHECK(cut.at("last") == Json{{"a", 2}});
+  CHECK(cut.contains("end"));
+  const fs::path run = train(folder, "run", "--kimg 0.1");
+  const std::string events = read_file(last(run, "events."));
+  write_file(folder / "events.out.tfevents.1", events.substr(0, events.size() - 3));
+  CHECK(look(folder, "events.out.tfevents.1").at("facts").contains("end"));
 }
 
 TEST_CASE("InspectCountsWhatIsNotFinite") {
@@ -158,6 +193,10 @@ TEST_CASE("InspectNamesWhatIsBroken") {
   write_file(folder / "evil.pkl", "\x80\2cos\nsystem\nX\4" + std::string(3, '\0') + "true\x85R.");
   write_file(folder / "broken.json", "{");
   write_file(folder / "odd.txt", "hello");
+  write_file(folder / "STATUS", "");
+  write_file(folder / "log.txt", "\xff\xfe");
+  write_file(folder / "broken.jsonl", "{}\n{\n{}\n");
+  write_file(folder / "events.out.tfevents.2", "nonsense of a few bytes");
   write_safetensors(
       folder / "meta.safetensors", {{"a", {"F32", {1}, floats({1})}}}, {{"gantrain.model", "{"}});
   const std::vector<std::tuple<std::string, int, std::string>> table = {
@@ -169,6 +208,10 @@ TEST_CASE("InspectNamesWhatIsBroken") {
       {"evil.pkl", 3, "os.system"},
       {"broken.json", 3, "broken.json"},
       {"odd.txt", 3, "odd.txt"},
+      {"STATUS", 3, "an empty file"},
+      {"log.txt", 3, "log.txt"},
+      {"broken.jsonl", 3, "line 2"},
+      {"events.out.tfevents.2", 3, "first record"},
       {"meta.safetensors", 3, "gantrain.model"},
       {"none", 3, "no such file"},
       {"--diff cut.pt cut.safetensors", 3, "cut.pt"},

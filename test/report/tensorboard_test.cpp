@@ -105,6 +105,24 @@ TEST_CASE("EventFileOpensWithItsVersion") {
   CHECK(raw<double>(field(events[0], 1)) > 1.7e9);
 }
 
+TEST_CASE("WholeRecordsOfAnEventFileAreCounted") {
+  const TemporaryFolder folder;
+  EventWriter writer(folder.path());
+  for (int step = 0; step < 3; ++step) writer.scalar("a", step, 1);
+  writer.flush();
+  const std::string bytes = read_file(writer.path());
+  CHECK(count_event_records(bytes).count == 4);
+  CHECK(count_event_records(bytes).bytes == bytes.size());
+  const EventRecords cut = count_event_records(std::string_view(bytes).substr(0, bytes.size() - 1));
+  CHECK(cut.count == 3);
+  CHECK(cut.bytes < bytes.size() - 16);
+  std::string flipped = bytes;
+  flipped[cut.bytes - 6] = static_cast<char>(flipped[cut.bytes - 6] ^ 1);
+  CHECK(count_event_records(flipped).count == 2);
+  CHECK(count_event_records("").count == 0);
+  CHECK(count_event_records(std::string(64, '\xff')).count == 0);
+}
+
 TEST_CASE("EventFileHoldsWhatWasWritten") {
   const TemporaryFolder folder;
   EventWriter writer(folder.path());
