@@ -11,11 +11,13 @@
 #include "recipes.h"
 #include "resolve.h"
 #include "train/checkpoint_writer.h"
+#include "train/classes.h"
 #include "train/cpu_precision.h"
 #include "train/mixed_precision.h"
 #include "train/model_options.h"
 #include "train/options.h"
 #include "train/stage_plan.h"
+#include "train/training_data.h"
 #include "train/training_step.h"
 #include "trainer_verbs.h"
 #include "util/grouped.h"
@@ -118,6 +120,19 @@ Config probe_config(const Config& config, int64_t world, bool cuda) {
   // What it is on the device of the run. On a CPU it is measured.
   if (precision.amp == Amp::kAuto && cuda) probe.set("precision.amp", "fp16", "probe");
   return probe;
+}
+
+// The pictures of each class that the networks would be trained on; the data is opened only where
+// its labels would be used.
+std::vector<int64_t> class_counts_of(const Config& config, const DataOptions& data) {
+  const RecipeFacts& recipe = find_recipe(text_of(config.get("recipe"))).facts;
+  if (!uses_labels(data, /*labelled=*/true, recipe, config)) return {};
+  const ClassTable classes = class_table_of(*open_dataset(data));
+  if (data.cond == Cond::kOn && classes.empty())
+    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", data.path);
+  std::vector<int64_t> counts;
+  for (const ClassRow& row : classes) counts.push_back(row.pictures);
+  return counts;
 }
 
 Json describe_player(const Player& player) {
@@ -232,7 +247,8 @@ int describe(const DescribeRequest& request) {
                      group,
                      at::kCPU,
                      data.resolution,
-                     channels});
+                     channels,
+                     class_counts_of(config, data)});
   Json all = {{"players", Json::array()}};
   double bytes = 0;
   for (const PlayerState& state : step.players()) {

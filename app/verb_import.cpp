@@ -14,9 +14,9 @@ namespace gantrain {
 
 int import_verb(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "A model file of foreign weights: network pickles of StyleGAN2-ADA (PyTorch) and of "
-      "StyleGAN2 in StyleGAN3's repository (nothing in them is executed), and, with --recipe, "
-      "safetensors with the official variables of PGGAN and StyleGAN v1.",
+      "A model file of foreign weights: network pickles of StyleGAN2-ADA (PyTorch), StyleGAN3 and "
+      "R3GAN (nothing in them is executed), and, with --recipe, safetensors with the official "
+      "variables of PGGAN and StyleGAN v1.",
       "gantrain import");
   ImportRequest request;
   std::vector<std::string> known;
@@ -27,7 +27,8 @@ int import_verb(const std::vector<std::string>& arguments) {
   app.add_option("-o,--output", request.output, "model file to write (.safetensors)");
   app.add_option("--recipe",
                  request.recipe,
-                 "model family of FILE, where the file does not say it: " + join(known, " or "));
+                 "model family of safetensors, which do not say it: " + join(known, " or ") +
+                     "; of a pickle, what it has to be");
   if (!parse(app, arguments)) return 0;
   if (request.input.empty())
     fail(Exit::kUsage, "import: which file? gantrain import FILE -o MODEL");

@@ -80,7 +80,11 @@ ModelContent read_foreign(const std::string& input,
          input,
          recipe);
   }
-  return read_official_pickle(content, input);
+  ModelContent model = read_official_pickle(content, input);
+  const std::string own = model.model["recipe"].get<std::string>();
+  if (!recipe.empty() && own != recipe)
+    fail(Exit::kInput, "{}: --recipe {}: it is a pickle of {}", input, recipe, own);
+  return model;
 }
 
 // Builds the generator and copies the weights into it.

@@ -22,7 +22,10 @@ int64_t largest_part(int64_t of_rank, int64_t limit, int64_t group) {
   return best > 0 ? best : any;
 }
 
-void choose_half_blocks(Config& config, Chooser& on_gpu, const std::string& recipe) {
+void choose_half_blocks(Config& config,
+                        Chooser& on_gpu,
+                        const std::string& recipe,
+                        const char* type) {
   if (config.get(recipe + ".num_fp16_res") == 0 || config.get("train.dtype") == "float64") return;
   const auto precision = config.read<PrecisionOptions>("precision.");
   const bool amp_is_free = config.origin("precision.amp") == "default";
@@ -30,7 +33,7 @@ void choose_half_blocks(Config& config, Chooser& on_gpu, const std::string& reci
   if (mode_is_free && (amp_is_free || precision.amp == Amp::kAuto))
     on_gpu.choose_default("precision.mode", "blocks");
   if (amp_is_free && (mode_is_free || precision.mode == PrecisionMode::kBlocks))
-    on_gpu.choose_default("precision.amp", "fp16");
+    on_gpu.choose_default("precision.amp", type);
 }
 
 }  // namespace
@@ -40,9 +43,9 @@ void Chooser::set(const std::string& key, const Json& value) {
   said_ += fmt::format("{}{} {}", said_.empty() ? "" : ", ", key, text_of(config_.get(key)));
 }
 
-std::string choose_for_gpu(Config& config, const std::string& recipe) {
+std::string choose_for_gpu(Config& config, const std::string& recipe, const char* type) {
   Chooser on_gpu(config, "auto (GPU)");
-  choose_half_blocks(config, on_gpu, recipe);
+  choose_half_blocks(config, on_gpu, recipe, type);
   on_gpu.choose_default("data.workers", 3);
   return on_gpu.said();
 }

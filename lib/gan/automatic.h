@@ -35,10 +35,11 @@ class Chooser {
 };
 
 // What the reference code of style-based networks does on GPUs and only there: half-precision
-// blocks at the highest resolutions, RECIPE.num_fp16_res of them, and three loading threads. --amp
-// alone means such blocks too; --amp=fp16 and bf16 ask for autocast. Returns what was chosen, or
+// blocks at the highest resolutions, RECIPE.num_fp16_res of them, and three loading threads. The
+// blocks compute in `type`, a value of precision.amp. --amp alone means such blocks too; --amp=fp16
+// and bf16 ask for autocast. Returns what was chosen, or
 // "".
-std::string choose_for_gpu(Config& config, const std::string& recipe);
+std::string choose_for_gpu(Config& config, const std::string& recipe, const char* type = "fp16");
 
 // Cuts a rank's batch into micro-batches of at most RECIPE.max_micro_batch images, multiples of
 // RECIPE.mbstd_group where they can be. A GPU takes all of them at once where they fit, unless the

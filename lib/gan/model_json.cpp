@@ -25,7 +25,10 @@ const Json* member_of(const Json& object, const std::string& key) {
 
 }  // namespace
 
-const Json* model_entry(const Json& model, const std::string& source, const std::string& path) {
+const Json* model_entry(const Json& model,
+                        const std::string& source,
+                        const std::string& path,
+                        const std::set<std::string>& outside) {
   const auto [group, key] = group_and_key(path);
   if (!group.empty()) {
     if (const Json* inner = member_of(model, group)) {
@@ -33,7 +36,7 @@ const Json* model_entry(const Json& model, const std::string& source, const std:
       if (const Json* found = member_of(*inner, key)) return found;
     }
   }
-  return member_of(model, key);
+  return !group.empty() && outside.count(key) != 0 ? nullptr : member_of(model, key);
 }
 
 Json& new_model_entry(Json& model, const std::string& path) {

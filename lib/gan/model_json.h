@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,9 +24,13 @@ struct ModelContent {
 namespace detail {
 
 // Returns the value of a field, or null where it is absent or null. A field called "group.key" is
-// read from the object `group`; where it is not there it may stand outside the group as "key".
-// Throws UserError(kInput) where the group is not an object.
-const Json* model_entry(const Json& model, const std::string& source, const std::string& path);
+// read from the object `group`; where it is not there it may stand outside the group as "key",
+// unless that is one of the `outside` fields itself. Throws UserError(kInput) where the group is
+// not an object.
+const Json* model_entry(const Json& model,
+                        const std::string& source,
+                        const std::string& path,
+                        const std::set<std::string>& outside);
 Json& new_model_entry(Json& model, const std::string& path);
 
 [[noreturn]] void refuse_model_entry(const std::string& source,
@@ -100,16 +105,22 @@ Json model_json(const std::string& recipe, Shape shape) {
 }
 
 // Reads into `shape` the fields that `model` has. Fields that are absent or null keep their value,
-// and unknown members are ignored; a field "group.key" may also stand outside its group as "key".
+// and unknown members are ignored; a field "group.key" may also stand outside its group as "key"
+// where no other field has that name.
 // `model` may be null. Throws UserError(kInput) that names `source` and the field whose type or
 // range is wrong.
 template <class Shape>
 void read_model(const Json& model, const std::string& source, Shape& shape) {
   if (model.is_null()) return;
   if (!model.is_object()) fail(Exit::kInput, "{}: gantrain.model: not a JSON object", source);
+  std::set<std::string> outside;
+  const auto note = [&](const std::string& path, const auto&, const Check&) {
+    if (path.find('.') == std::string::npos) outside.insert(path);
+  };
+  fields(shape, detail::EachEntry<decltype(note)>{note, ""});
   const auto read = [&]<class T>(const std::string& path, T& member, const Check& check) {
     using Inner = typename detail::OptionalOf<T>::Inner;
-    const Json* given = detail::model_entry(model, source, path);
+    const Json* given = detail::model_entry(model, source, path, outside);
     if (given == nullptr) return;
     const std::optional<Inner> value = detail::model_value<Inner>(*given);
     if (!value || !detail::passes(check, *value)) {

@@ -62,7 +62,7 @@ void check_options(const PrecisionOptions& o, const RecipeFacts& recipe, bool fl
            "precision.mode=autocast",
            recipe.name);
     }
-    if (o.amp == Amp::kBf16)
+    if (o.amp == Amp::kBf16 && !recipe.bfloat16_blocks)
       fail(Exit::kUsage,
            "precision.mode = blocks with --amp=bf16: the blocks are fp16; --amp=fp16");
     if (o.amp == Amp::kOff)

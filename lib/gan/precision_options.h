@@ -91,7 +91,7 @@ bool chooses_by_product(const PrecisionOptions& options, bool on_gpu);
 bool scales_dynamically(const PrecisionOptions& options);
 
 // Throws UserError(kUsage) for options that contradict each other: mode=blocks with a recipe that
-// has no such blocks, or in bf16; half precision for networks of float64.
+// has no such blocks, or none in bf16; half precision for networks of float64.
 void check_options(const PrecisionOptions& options, const RecipeFacts& recipe, bool float64);
 
 }  // namespace gantrain

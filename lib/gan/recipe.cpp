@@ -8,8 +8,8 @@ const Schedule& Recipe::schedule() const {
   return one_stage;
 }
 
-TensorNames Recipe::names_in(const std::map<std::string, at::Tensor>&) const {
-  return [](const std::string& name) { return name; };
+TensorNames Recipe::names_in(const std::map<std::string, at::Tensor>&, const Player&) const {
+  return [](const std::string& name) { return NameInFile(name); };
 }
 
 }  // namespace gantrain

@@ -30,9 +30,14 @@ struct RecipeContext {
   at::ScalarType dtype;
 };
 
-// Maps the name of a tensor to its name in a network of another size; "" where that network has no
-// such tensor.
-using TensorNames = std::function<std::string(const std::string& name)>;
+// Where a tensor of a network is in a file with a network of another size.
+struct NameInFile {
+  NameInFile(std::string there, bool by_size = false)
+      : name(std::move(there)), follows_size(by_size) {}
+  std::string name;   // "" where that network has no such tensor
+  bool follows_size;  // it follows from that network's size, as filters do, and is not taken over
+};
+using TensorNames = std::function<NameInFile(const std::string& name)>;
 
 // A model family in training: its networks and its phases in their order. It knows nothing of
 // ranks, files or optimizers. All ranks build the same recipe.
@@ -63,10 +68,11 @@ class Recipe {
   // Begins a stage, or continues in it after a resume: from now on networks and Player::active are
   // those of the stage.
   virtual void enter(const Stage& /*stage*/) {}
-  // Returns the mapping from the players' tensor names to the names in a model file with these
-  // tensors, for --init-from. The file's networks may have another size, and some names of growing
-  // networks count from the full size.
-  virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file) const;
+  // Returns the mapping from a player's tensor names to the names in a model file with these
+  // tensors, for --init-from. The file's networks may have another size, and some names count from
+  // the full size.
+  virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file,
+                               const Player& player) const;
   // Returns the values of the configuration, "stylegan3.channel_max=8", with which the networks
   // would have the sizes of a model file with these tensors, but for the pictures' resolution.
   // Values that are so already are left out.

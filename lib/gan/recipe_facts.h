@@ -37,6 +37,7 @@ struct RecipeFacts {
   Schedule (*schedule)(const Config& config) = nullptr;
   // Whether the recipe has half-precision blocks of its own, which precision.mode=blocks uses.
   bool has_blocks = false;
+  bool bfloat16_blocks = false;  // these are bfloat16, not float16
   // Whether `gantrain import FILE --recipe NAME` can read safetensors files whose tensors have the
   // names of the authors' own variables.
   bool has_official_names = false;

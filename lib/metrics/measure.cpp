@@ -16,6 +16,8 @@
 #include "metrics/path_length.h"
 #include "metrics/sliced_wasserstein.h"
 #include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -287,6 +289,8 @@ Json recipe_of(const MetricInput& input, const MetricRow& row, const Json& count
   recipe["resolution"] = Value<Size>::to_json({one.size(3), one.size(2)});
   recipe["seed"] = input.seed;
   recipe.update(input.fakes->recipe());
+  if (moved_by(row.name) && recipe.contains("noise"))
+    recipe["noise"] = Value<NoiseMode>::to_json(NoiseMode::kNone);  // noise does not move
   if (row.needs_reals) recipe.update(input.reals->recipe());
   if (row.needs_detector) {
     recipe["detector"] = input.detector->name();
@@ -324,6 +328,11 @@ class Measurement {
   Pictures* reals() { return reals_ ? &*reals_ : nullptr; }
 
   void add_classes(std::vector<MetricResult>& all) {
+    std::vector<std::string> of_whole;
+    for (const std::string& name : names_)
+      if (find_metric(name).needs_generator) of_whole.push_back(name);
+    if (!of_whole.empty())
+      warn("--per-class: {} of all classes together alone", join(of_whole, ", "));
     const std::vector<std::string> classes = fakes_.class_names();
     for (size_t label = 0; label < classes.size(); ++label)
       add_class(all, static_cast<int64_t>(label), classes[label]);

@@ -73,21 +73,25 @@ Weights find_weights(const fs::path& file_or_run, const std::vector<Player*>& pl
 class WeightMatcher {
  public:
   WeightMatcher(Weights weights, const Recipe& recipe)
-      : model_(std::move(weights.file)), names_(recipe.names_in(model_.tensors)) {
+      : model_(std::move(weights.file)), recipe_(recipe) {
     table_.file = weights.path;
     table_.values_that_fit = recipe.values_that_fit(model_.tensors);
   }
 
-  // Copies the file's tensors into `network`; the table calls them `label` + NAME. Each of
-  // `prefixes` is put before the file's names, and the first with which a tensor is found is used.
+  // Copies the file's tensors into `network`, which is the player's or its average; the table calls
+  // them `label` + NAME. Each of `prefixes` is put before the file's names, and the first with
+  // which a tensor is found is used.
   void load(const torch::nn::Module& network,
+            const Player& player,
             const std::string& label,
             const std::vector<std::string>& prefixes) {
     const torch::NoGradGuard no_grad;
+    const TensorNames names = recipe_.names_in(model_.tensors, player);
     const auto parameters = network.named_parameters();
     for (auto& [name, tensor] : state_of(network)) {
-      const std::string there = names_(name);
+      const auto [there, follows_size] = names(name);
       const auto* found = there.empty() ? nullptr : find(there, prefixes);
+      if (follows_size) continue;
       if (found == nullptr) {
         table_.reinitialised.push_back({label + name, shape_of(tensor) + ", missing in the file"});
       } else if (found->second.sizes() != tensor.sizes()) {
@@ -136,7 +140,7 @@ class WeightMatcher {
   }
 
   TensorFile model_;
-  TensorNames names_;  // the file's
+  const Recipe& recipe_;
   InitTable table_;
   std::set<std::string> used_;
   int64_t parameters_ = 0;
@@ -160,7 +164,7 @@ void log_rows(const std::string& what, const std::vector<InitTable::Row>& rows) 
 InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn::Module& ema) {
   const std::vector<Player*> players = recipe.players();
   WeightMatcher loader(find_weights(file_or_run, players), recipe);
-  loader.load(ema, "G_ema.", {""});
+  loader.load(ema, *players.front(), "G_ema.", {""});
   for (const Player* player : players) {
     const std::string prefix = player->name + ".";
     const bool generator = player == players.front();
@@ -170,6 +174,7 @@ InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn
     }
     loader.load(
         *player->network,
+        *player,
         prefix,
         generator ? std::vector<std::string>{prefix, ""} : std::vector<std::string>{prefix});
   }
@@ -185,8 +190,7 @@ void log_table(const InitTable& table) {
   for (const std::string& network : table.afresh) {
     info(
         "init    {} begins afresh: {} holds the generator's average alone; a run folder, a state "
-        "or a "
-        "model of --save-raw has {} as well",
+        "or a model of --save-raw has {} as well",
         network,
         table.file.filename().string(),
         network);

@@ -26,7 +26,8 @@ struct InitTable {
 
 // Starts a run from other weights (transfer learning): copies every tensor of a model file, of a
 // state (.pt), or of a run folder's newest model for which there is a tensor of the same shape here
-// with the same name, or the name that Recipe::names_in gives. Where a run's model holds the
+// with the same name, or the name that Recipe::names_in gives; what follows from a network's size
+// stays and is not counted. Where a run's model holds the
 // average alone, its newest state that can be read serves instead, which has all networks. The
 // file's average goes into `ema`. The first player, the generator, gets the file's raw "G.*", or
 // else the same tensors as `ema`; another player gets its own, "D.*". Throws UserError(kInput) that
@@ -35,8 +36,7 @@ InitTable init_from(const std::filesystem::path& file_or_run,
                     Recipe& recipe,
                     const torch::nn::Module& ema);
 
-// Logs the counts, the first rows of what was not loaded, and the values
-// that fit; the log file
+// Logs the counts, the first rows of what was not loaded, and the values that fit; the log file
 // gets all rows.
 void log_table(const InitTable& table);
 

@@ -10,6 +10,15 @@
 
 namespace gantrain {
 
+bool uses_labels(const DataOptions& data,
+                 bool labelled,
+                 const RecipeFacts& recipe,
+                 const Config& config) {
+  if (data.cond == Cond::kOn) return true;
+  const auto wants = recipe.wants_labels;
+  return data.cond == Cond::kAuto && labelled && wants && wants(config);
+}
+
 TrainingData::TrainingData(const TrainSetup& setup)
     : setup_(setup), options_(setup.config.read<DataOptions>("data.")), dataset_(setup.dataset) {
   const auto train = setup.config.read<TrainOptions>("train.");
@@ -23,9 +32,7 @@ TrainingData::TrainingData(const TrainSetup& setup)
   if (options_.cond == Cond::kOn && !labelled) {
     fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", options_.path);
   }
-  const auto wants = setup.recipe.facts.wants_labels;
-  labels_used_ = options_.cond == Cond::kOn ||
-                 (options_.cond == Cond::kAuto && labelled && wants && wants(setup.config));
+  labels_used_ = uses_labels(options_, labelled, setup.recipe.facts, setup.config);
 }
 
 TrainingData::~TrainingData() = default;

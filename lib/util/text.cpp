@@ -114,7 +114,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::vector<std::string> nearest(std::string_view word,
                                  const std::vector<std::string>& candidates,
                                  size_t count) {
-  std::vector<std::pair<size_t, std::string>> near;
+  struct Near {
+    size_t distance;
+    size_t more;  // characters behind the word, where the candidate begins with it
+    std::string candidate;
+  };
+  std::vector<Near> near;
   const std::string wanted = lower(word);
   for (const std::string& candidate : candidates) {
     const std::string have = lower(candidate);
@@ -122,19 +127,23 @@ std::vector<std::string> nearest(std::string_view word,
     const bool part = wanted.size() >= 3 && (have.find(wanted) != std::string::npos ||
                                              (have.size() >= 3 && wanted.find(have) == 0));
     if (part) distance = std::min<size_t>(distance, 1);
+    const bool begins = wanted.size() >= 3 && starts_with(have, wanted);
+    if (begins) distance = 0;
     // "lr" for "G.adam.lr": the last component is what people remember.
     if (const size_t dot = have.rfind('.'); dot != std::string::npos) {
       const std::string last = have.substr(dot + 1);
       distance = std::min(distance, edit_distance(wanted, last) + 1);
       if (last.size() >= 4 && starts_with(wanted, last)) distance = std::min<size_t>(distance, 2);
     }
-    if (distance <= std::max<size_t>(1, wanted.size() / 3)) near.emplace_back(distance, candidate);
+    if (distance <= std::max<size_t>(1, wanted.size() / 3))
+      near.push_back({distance, begins ? have.size() - wanted.size() : 0, candidate});
   }
-  std::stable_sort(
-      near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) {
+    return std::pair(a.distance, a.more) < std::pair(b.distance, b.more);
+  });
   std::vector<std::string> out;
   for (size_t i = 0; i < near.size() && i < count; ++i) {
-    if (near[i].first == near[0].first) out.push_back(near[i].second);  // the rest are noise
+    if (near[i].distance == near[0].distance) out.push_back(near[i].candidate);  // the rest: noise
   }
   return out;
 }

@@ -73,14 +73,23 @@ TEST_CASE("R3GanInReducedPrecisionTrains") {
 
 TEST_CASE("R3GanStartsFromAModelOfAnotherSize") {
   const TemporaryFolder folder;
-  const fs::path source = train(folder, "source", kSmall + "--kimg 0.016");
+  const fs::path source = train(folder, "source", kSmall + "--save-raw --kimg 0.016");
   const fs::path doubled =
-      train(folder, "doubled", kSmall + "--kimg 0 --resolution 32 --init-from source");
+      train(folder, "doubled", kSmall + "--save-raw --kimg 0 --resolution 32 --init-from source");
   const FileTensors a = read_safetensors(last_model(source));
   const FileTensors b = read_safetensors(last_model(doubled));
   for (const char* name : {"Model.MainLayers.0.Layers.0.Basis",
                            "Model.MainLayers.2.Layers.1.LinearLayer2.Layer.weight"})
     CHECK(b.at(name).bytes == a.at(name).bytes);
+  // D begins with the pictures: its last stage is the one of 4 pixels.
+  const auto of_D = [](int stage, const std::string& rest) {
+    return "D.Model.MainLayers." + std::to_string(stage) + ".Layers." + rest;
+  };
+  for (const std::string rest : {"1.Basis.weight", "0.LinearLayer2.Layer.weight"})
+    CHECK(b.at(of_D(3, rest)).bytes == a.at(of_D(2, rest)).bytes);
+  CHECK(b.at(of_D(1, "0.LinearLayer1.Layer.weight")).bytes ==
+        a.at(of_D(0, "0.LinearLayer1.Layer.weight")).bytes);
+  CHECK_THAT(read_file(doubled / "log.txt"), !Catch::Contains("fit with"));
   // Other widths: the log names the keys, and so does the error where nothing fits.
   const fs::path wider =
       train(folder, "wider", kSmall + "--kimg 0 --set r3gan.width=16:24,16 --init-from source");
@@ -94,10 +103,18 @@ TEST_CASE("R3GanStartsFromAModelOfAnotherSize") {
 
 TEST_CASE("ARunOfR3GanIsRehearsedWhole") {
   const TemporaryFolder folder;
-  const Outcome planned =
-      gantrain(tiny(kSmall + "--run-dir planned --dry-run=full"), {.folder = folder.path()});
+  const auto rehearse = [&](const std::string& more) {
+    return gantrain(tiny(kSmall + "--run-dir planned --dry-run=full " + more),
+                    {.folder = folder.path()});
+  };
+  const Outcome labelled = rehearse("--cond on");
+  INFO(labelled.err);
+  CHECK(labelled.code == 0);
+  CHECK_THAT(labelled.out, Catch::Contains("Model.EmbeddingLayer.weight"));
+  const Outcome planned = rehearse("");
   INFO(planned.err);
   CHECK(planned.code == 0);
+  CHECK_THAT(planned.out, !Catch::Contains("Model.EmbeddingLayer.weight"));
 }
 
 }  // namespace

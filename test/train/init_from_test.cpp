@@ -55,10 +55,12 @@ class Renaming final : public Recipe {
   std::vector<Player*> players() override { return toy_.players(); }
   const std::vector<Phase>& phases() const override { return toy_.phases(); }
   Json model() const override { return toy_.model(); }
-  TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
+  TensorNames names_in(const std::map<std::string, at::Tensor>& file,
+                       const Player& player) const override {
     CHECK(file.count("D.level") == 1);
-    return [](const std::string& name) -> std::string {
-      return name == "weight" ? "level" : name == "bias" ? "" : name;
+    if (player.name == "G") return toy_.names_in(file, player);
+    return [](const std::string& name) -> NameInFile {
+      return {name == "weight" ? "level" : name, name == "bias"};
     };
   }
 

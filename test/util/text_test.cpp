@@ -40,5 +40,7 @@ TEST_CASE("SlipsOfTheFingersFindTheirWord") {
   CHECK(nearest("dcgam", presets).front() == "dcgan");
   CHECK(nearest("sytlegan2", presets).front() == "stylegan2");
   CHECK(nearest("xyzzyqqq", presets).empty());
+  CHECK(nearest("stylegan3", {"stylegan1", "stylegan3-t-ffhq", "stylegan3-t", "stylegan3-tiny"}) ==
+        std::vector<std::string>{"stylegan3-t", "stylegan3-tiny", "stylegan3-t-ffhq"});
   CHECK(did_you_mean("batchsize", {"train.batch", "train.seed"}) == "; did you mean train.batch?");
 }

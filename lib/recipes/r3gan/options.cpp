@@ -6,6 +6,7 @@
 
 #include "gan/automatic.h"
 #include "gan/picture_size.h"
+#include "gan/precision_options.h"
 #include "gan/schedule.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -44,6 +45,15 @@ double gamma_for(const Size& resolution) {
   return std::round(gamma / unit) * unit;
 }
 
+// The blocks in half precision are bfloat16, whichever half precision is asked for.
+void choose_block_type(Config& config, std::vector<std::string>& lines) {
+  const auto precision = config.read<PrecisionOptions>("precision.");
+  const bool half = precision.amp == Amp::kFp16 || precision.amp == Amp::kAuto;
+  if (precision.mode != PrecisionMode::kBlocks || !half) return;
+  config.set("precision.amp", "bf16", "auto (R3GAN's blocks are bfloat16)");
+  lines.emplace_back("auto    precision.amp bf16: R3GAN's blocks are bfloat16");
+}
+
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
@@ -74,8 +84,9 @@ std::vector<std::string> complete(Config& config, const Site& site) {
                            Value<ScheduledKimg>::to_json(ScheduledKimg(burn_in(0, 500'000))));
   }
   if (config.origin("ada.pipe") != "default") choose_transforms(config);
-  const std::string said = site.on_gpu ? choose_for_gpu(config, "r3gan") : "";
+  const std::string said = site.on_gpu ? choose_for_gpu(config, "r3gan", "bf16") : "";
   if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
+  choose_block_type(config, lines);
   return lines;
 }
 
@@ -120,6 +131,7 @@ const RecipeFacts& facts() {
       .wants_labels = wants_labels,
       .complete = complete,
       .has_blocks = true,
+      .bfloat16_blocks = true,
   };
   return record;
 }

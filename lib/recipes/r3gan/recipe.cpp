@@ -56,6 +56,8 @@ class R3Gan final : public Recipe {
   std::vector<std::string> warnings() override { return T_.warnings("r3gan.gamma"); }
   NamedTensors state() override { return T_.state(); }
   Json model() const override { return to_json(G_net_->shape); }
+  TensorNames names_in(const std::map<std::string, Tensor>& file,
+                       const Player& player) const override;
   std::vector<std::string> values_that_fit(
       const std::map<std::string, Tensor>& file) const override;
 
@@ -193,6 +195,17 @@ std::string by_resolution(const std::vector<int64_t>& stages) {
   return fmt::format("{}{}", text, stages.back());
 }
 
+// G counts its stages from the start on, D from the pictures on: its last ones correspond.
+TensorNames R3Gan::names_in(const std::map<std::string, Tensor>& file, const Player& player) const {
+  if (&player == &G_player_) return Recipe::names_in(file, player);
+  const int64_t shift = stages_of(file, "D.") - D_net_->shape.stages();
+  return [shift](const std::string& name) -> NameInFile {
+    const auto [stage, rest] = stage_tensor(name);
+    if (stage < 0) return name;
+    return stage + shift < 0 ? std::string() : stage_name(stage + shift) + rest;
+  };
+}
+
 std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tensor>& file) const {
   const Shape& mine = G_net_->shape;
   Shape theirs;
@@ -203,7 +216,7 @@ std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tens
   }
   std::vector<std::string> values;
   const auto advise = [&](const char* key, const auto& there, const auto& here) {
-    if (there != here) values.push_back(fmt::format("r3gan.{}={}", key, there));
+    if (there != here) values.push_back(fmt::format("{}={}", key, there));
   };
   // Resolutions that both have.
   const auto common = static_cast<size_t>(std::min(mine.stages(), theirs.stages()));
@@ -216,9 +229,12 @@ std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tens
   advise_stages("width", &Shape::widths);
   advise_stages("cardinality", &Shape::cardinalities);
   advise_stages("blocks", &Shape::blocks);
-  advise("expansion", theirs.expansion, mine.expansion);
-  advise("z_dim", theirs.z_dim, mine.z_dim);
-  if (theirs.c_dim > 0 && mine.c_dim > 0) advise("embedding", theirs.embedding, mine.embedding);
+  advise("r3gan.expansion", theirs.expansion, mine.expansion);
+  advise("r3gan.z_dim", theirs.z_dim, mine.z_dim);
+  if (theirs.c_dim > 0 && mine.c_dim > 0)
+    advise("r3gan.embedding", theirs.embedding, mine.embedding);
+  advise("data.channels", theirs.img_channels, mine.img_channels);
+  advise("data.cond", theirs.c_dim > 0 ? "on" : "off", std::string(mine.c_dim > 0 ? "on" : "off"));
   return values;
 }
 

@@ -8,6 +8,7 @@
 #include "core/torch.h"
 #include "util/doubled_size.h"
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain::r3gan {
 
@@ -15,6 +16,8 @@ using at::Tensor;
 using Tensors = std::map<std::string, Tensor>;
 
 namespace {
+
+const std::string kStages = "Model.MainLayers.";
 
 // A generator's tensors, asked for by name and number of axes.
 struct Given {
@@ -39,7 +42,20 @@ struct Given {
 };
 
 std::string layer_name(int64_t stage, int64_t layer, const char* weight) {
-  return fmt::format("Model.MainLayers.{}.Layers.{}.{}", stage, layer, weight);
+  return fmt::format("{}Layers.{}.{}", stage_name(stage), layer, weight);
+}
+
+// Layers 1 and on of a stage are its blocks. One of them that lacks a tensor counts too: loading
+// names the tensor. No file has more layers than tensors.
+int64_t blocks_of(const Tensors& tensors, int64_t stage) {
+  const std::string begin = stage_name(stage) + "Layers.";
+  int64_t blocks = 1;
+  for (const auto& item : tensors) {
+    if (!item.first.starts_with(begin)) continue;
+    const auto layer = parse_int(split(item.first.substr(begin.size()), '.').front()).value_or(0);
+    if (layer < static_cast<int64_t>(tensors.size())) blocks = std::max(blocks, layer);
+  }
+  return blocks;
 }
 
 // Adds the stage whose blocks begin with layer 1.
@@ -72,9 +88,7 @@ void read_stage(const Given& given, int64_t stage, Shape& shape) {
   shape.expansion = inner / width;
   shape.widths.push_back(width);
   shape.cardinalities.push_back(inner / of_group);
-  int64_t blocks = 1;
-  while (given.has(weight(blocks + 1, "LinearLayer1"))) ++blocks;
-  shape.blocks.push_back(blocks);
+  shape.blocks.push_back(blocks_of(given.tensors, stage));
 }
 
 Shape shape_of_tensors(const Given& given) {
@@ -90,8 +104,8 @@ Shape shape_of_tensors(const Given& given) {
          fmt::join(start.sizes(), ", "));
   }
   read_stage(given, 0, shape);
-  while (given.has(layer_name(shape.stages(), 1, "LinearLayer1") + ".Layer.weight"))
-    read_stage(given, shape.stages(), shape);
+  const int64_t stages = stages_of(given.tensors, "");
+  for (int64_t stage = 1; stage < stages; ++stage) read_stage(given, stage, shape);
   shape.img_resolution = size->at(int64_t{4} << (shape.stages() - 1));
   shape.img_channels = given.get("Model.AggregationLayer.Layer.weight", 4).size(0);
   shape.z_dim = given.get(layer_name(0, 0, "LinearLayer.weight"), 2).size(1);
@@ -104,6 +118,25 @@ Shape shape_of_tensors(const Given& given) {
 }
 
 }  // namespace
+
+StageTensor stage_tensor(const std::string& name) {
+  if (!name.starts_with(kStages)) return {-1, name};
+  const size_t dot = name.find('.', kStages.size());
+  const auto stage = parse_int(name.substr(kStages.size(), dot - kStages.size()));
+  if (dot == std::string::npos || !stage || *stage < 0) return {-1, name};
+  return {*stage, name.substr(dot + 1)};
+}
+
+std::string stage_name(int64_t stage) { return fmt::format("{}{}.", kStages, stage); }
+
+int64_t stages_of(const Tensors& tensors, const std::string& prefix) {
+  int64_t stages = 0;
+  for (const auto& item : tensors) {
+    if (item.first.starts_with(prefix))
+      stages = std::max(stages, stage_tensor(item.first.substr(prefix.size())).stage + 1);
+  }
+  return stages;
+}
 
 int64_t Shape::all_blocks() const {
   return std::accumulate(blocks.begin(), blocks.end(), int64_t{0});

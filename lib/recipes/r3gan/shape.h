@@ -44,4 +44,16 @@ Shape generator_shape(const Json& model,
                       const std::map<std::string, at::Tensor>& tensors,
                       const std::string& source);
 
+// The tensors of stage 2 are called "Model.MainLayers.2.", which is stage_name(2), and the rest:
+// "Layers.1.LinearLayer1.Layer.weight". Of other tensors the stage is -1, and all is rest.
+struct StageTensor {
+  int64_t stage = -1;
+  std::string rest;
+};
+StageTensor stage_tensor(const std::string& name);
+std::string stage_name(int64_t stage);
+
+// Returns how many stages the network has whose tensors' names begin with `prefix`.
+int64_t stages_of(const std::map<std::string, at::Tensor>& tensors, const std::string& prefix);
+
 }  // namespace gantrain::r3gan

@@ -37,7 +37,8 @@ class StyleGan1 final : public Recipe {
   int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   const Schedule& schedule() const override { return schedule_; }
   void enter(const Stage& stage) override { stage_ = stage; }
-  TensorNames names_in(const std::map<std::string, at::Tensor>& file) const override {
+  TensorNames names_in(const std::map<std::string, at::Tensor>& file,
+                       const Player&) const override {
     return level_names_in(file, resolution_);
   }
   Json model() const override { return model_of(G_net_->shape); }

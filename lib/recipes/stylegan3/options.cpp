@@ -66,8 +66,34 @@ void choose_for_transfer(Config& config, std::vector<std::string>& lines) {
     lines.push_back("auto    from other weights: no blur, " + chooser.said());
 }
 
+// The critically sampled layers are some of all, and every layer has a feature map: at the last
+// cutoff, half of the pixels, there are channel_base / pixels.
+void check_sizes(const Config& config) {
+  const auto layers = config.get("stylegan3.num_layers").get<int64_t>();
+  const auto critical = config.get("stylegan3.num_critical").get<int64_t>();
+  if (critical >= layers) {
+    fail(Exit::kUsage,
+         "stylegan3.num_critical = {}: stylegan3.num_layers = {} must be more",
+         critical,
+         layers);
+  }
+  const Size size = resolution_of(config);
+  check_resolution(size);
+  for (const char* key : {"stylegan3.channel_base", "stylegan3.d_channel_base"}) {
+    const Json& base = config.get(key);
+    if (!base.is_number() || base.get<int64_t>() >= size.width) continue;
+    fail(Exit::kUsage,
+         "{} = {}: at least {} are needed for {} pixels, one feature map",
+         key,
+         base.get<int64_t>(),
+         size.width,
+         size.width);
+  }
+}
+
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
+  check_sizes(config);
   const bool transfers = config.has("run.init_from") &&
                          !config.get("run.init_from").get_ref<const std::string&>().empty();
   const auto batch = config.get("train.batch").get<double>();

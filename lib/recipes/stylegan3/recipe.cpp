@@ -20,6 +20,7 @@
 #include "recipes/stylegan3/generator.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/trained_generator.h"
+#include "recipes/stylegan3/transfer.h"
 #include "util/log.h"
 
 namespace gantrain::stylegan3 {
@@ -66,12 +67,6 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   s.magnitude_ema_beta = std::exp2(-batch / static_cast<double>(o.magnitude_half_life.images));
   s.num_fp16_res = half_resolutions(o, c);
   s.conv_clamp = uses_float16(c) ? std::optional(o.conv_clamp) : std::nullopt;
-  if (s.num_layers <= s.num_critical) {
-    fail(Exit::kUsage,
-         "stylegan3.num_layers = {}: more than stylegan3.num_critical = {} are needed",
-         s.num_layers,
-         s.num_critical);
-  }
   return shape;
 }
 
@@ -112,9 +107,13 @@ class StyleGan3 final : public Recipe {
   std::vector<std::string> warnings() override { return ada_.warnings("stylegan3.gamma"); }
   NamedTensors state() override { return ada_.state(); }
   int64_t batch_group() const override { return options_.mbstd_group; }
-  TensorNames names_in(const std::map<std::string, Tensor>& file) const override;
+  TensorNames names_in(const std::map<std::string, Tensor>& file, const Player&) const override {
+    return stylegan3::names_in(file, G_net_->shape.synthesis);
+  }
   std::vector<std::string> values_that_fit(
-      const std::map<std::string, Tensor>& file) const override;
+      const std::map<std::string, Tensor>& file) const override {
+    return stylegan3::values_that_fit(file, options_, G_net_->shape);
+  }
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
@@ -292,53 +291,6 @@ Statistics StyleGan3::end_iteration(int64_t iteration) {
   Statistics now = {{"Progress/augment", ada_.p().clone()}};
   ada_.end_iteration(iteration);
   return now;
-}
-
-std::vector<std::string> StyleGan3::values_that_fit(
-    const std::map<std::string, Tensor>& file) const {
-  std::vector<std::string> values;
-  const auto advise = [&](const char* key, const auto& theirs, const auto& mine) {
-    if (theirs != mine) values.push_back(fmt::format("stylegan3.{}={}", key, theirs));
-  };
-  const auto layers = static_cast<int64_t>(layer_names(file).size()) - 1;
-  const SynthesisShape& shape = G_net_->shape.synthesis;
-  if (layers < 0) return {};
-  if (layers != shape.num_layers) {
-    advise("num_layers", layers, shape.num_layers);
-    return values;  // no other size can be told
-  }
-  const GeneratorShape other = shape_of_tensors(file, "run.init_from");
-  const bool rotates = other.synthesis.conv_kernel == 1;
-  advise("config", rotates ? "r" : "t", std::string_view(shape.conv_kernel == 1 ? "r" : "t"));
-  // Where all layers have the same widths, other numbers may say the same.
-  const auto channels = [](const SynthesisShape& of) {
-    std::vector<int64_t> all;
-    for (const Signal& signal : signals_of(of)) all.push_back(signal.channels);
-    return all;
-  };
-  if (channels(other.synthesis) != channels(shape)) {
-    const int64_t factor = rotates ? 2 : 1;
-    advise("channel_max", other.synthesis.channel_max / factor, options_.channel_max);
-    advise("channel_base", other.synthesis.channel_base / factor, options_.channel_base);
-  }
-  advise("w_dim", other.mapping.w_dim, options_.w_dim);
-  advise("z_dim", other.mapping.z_dim, options_.z_dim);
-  return values;
-}
-
-// Layers are matched by their number, since their names hold sizes and widths.
-TensorNames StyleGan3::names_in(const std::map<std::string, Tensor>& file) const {
-  const std::vector<std::string> there = layer_names(file);
-  const SynthesisShape& shape = G_net_->shape.synthesis;
-  const bool same_size = !there.empty() && there.back() == layers_of(shape).back().name;
-  return [there, same_size](const std::string& name) -> std::string {
-    const LayerTensor layer = layer_tensor(name);
-    if (layer.layer < 0) return name;
-    if (layer.layer >= static_cast<int64_t>(there.size())) return "";
-    // Filters belong to the size of the pictures, not to what was learned.
-    if (!same_size && layer.tensor.ends_with("_filter")) return "";
-    return "synthesis." + there[static_cast<size_t>(layer.layer)] + "." + layer.tensor;
-  };
 }
 
 }  // namespace

@@ -64,16 +64,42 @@ bool has_radial_filters(const Tensors& tensors) {
   });
 }
 
+std::vector<std::string> names_of(const SynthesisShape& shape) {
+  std::vector<std::string> names;
+  for (const LayerPlan& plan : layers_of(shape)) names.push_back(plan.name);
+  return names;
+}
+
+// Chooses the widths and, because tensors do not show it, how many layers sample critically, so
+// that the layers have the file's names; the reference's number is tried first.
+void choose_layers(SynthesisShape& s,
+                   const std::vector<int64_t>& channels,
+                   const std::vector<std::string>& names) {
+  std::vector<int64_t> numbers = {std::min(s.num_critical, s.num_layers - 1)};
+  for (int64_t n = 1; n < s.num_layers; ++n) {
+    if (n != numbers.front()) numbers.push_back(n);
+  }
+  std::optional<SynthesisShape> first;
+  for (const int64_t number : numbers) {
+    s.num_critical = number;
+    const Widths widths = widths_of(channels, s);
+    s.channel_base = widths.channel_base;
+    s.channel_max = widths.channel_max;
+    if (names_of(s) == names) return;
+    if (!first) first = s;
+  }
+  s = *first;
+}
+
 SynthesisShape synthesis_of(const Tensors& tensors, const std::string& source) {
   const std::vector<std::string> layers = layer_names(tensors);
   SynthesisShape s;
   s.num_layers = static_cast<int64_t>(layers.size()) - 1;
-  if (s.num_layers <= s.num_critical) {
+  if (s.num_layers < 2) {
     fail(Exit::kInput,
-         "{}: {} layers synthesis.L...; a StyleGAN3 generator has {} or more",
+         "{}: {} layers synthesis.L...; a StyleGAN3 generator has 3 or more",
          source,
-         layers.size(),
-         s.num_critical + 2);
+         layers.size());
   }
   const auto weight = [&](size_t i) -> const Tensor& {
     return get(tensors, kSynthesis + layers[i] + ".weight", 4, source);
@@ -93,53 +119,76 @@ SynthesisShape synthesis_of(const Tensors& tensors, const std::string& source) {
   }
   const int64_t first = parse_int(split(layers.front(), '_').at(1)).value_or(0);
   s.margin_size = std::max<int64_t>((first - signals_of(s).front().rate) / 2, 0);
-  const Widths widths = widths_of(channels, s);
-  s.channel_base = widths.channel_base;
-  s.channel_max = widths.channel_max;
+  choose_layers(s, channels, layers);
   return s;
 }
 
+// What the file's layers, as many as those of `shape`, would need.
+std::string needs_of(const SynthesisShape& shape, const std::vector<std::string>& there) {
+  const std::vector<std::string> here = names_of(shape);
+  if (sizes_of(there) != sizes_of(here))
+    return "its sizes are those of another img_resolution, num_critical, margin_size or first or "
+           "last cutoff and stopband";
+  std::vector<int64_t> channels;
+  for (const std::string& name : there)
+    channels.push_back(parse_int(split(name, '_').back()).value_or(0));
+  const int64_t last = channels.back();
+  channels.pop_back();
+  if (std::equal(here.begin(), here.end() - 1, there.begin()))
+    return fmt::format("its pictures have img_channels = {}", last);
+  const Widths widths = widths_of(channels, shape);
+  return fmt::format("its widths are those of channel_base = {}, channel_max = {}",
+                     widths.channel_base,
+                     widths.channel_max);
+}
+
 // The layers that a shape makes must be those of the file; where they are not, says which key of
-// the configuration the file's widths would need.
-void check_layers(const GeneratorShape& shape, const Tensors& tensors, const std::string& source) {
-  const std::vector<std::string> there = layer_names(tensors);
-  std::vector<std::string> here;
-  for (const LayerPlan& plan : layers_of(shape.synthesis)) here.push_back(plan.name);
+// the configuration the file would need. `maker` is what the shape comes from.
+void check_layers(const GeneratorShape& shape,
+                  const Tensors& tensors,
+                  const std::string& source,
+                  const char* maker) {
+  const std::vector<std::string> there = layer_names(tensors), here = names_of(shape.synthesis);
   if (there == here) return;
   if (there.size() != here.size()) {
     fail(Exit::kInput,
-         "{}: gantrain.model: num_layers = {}, but the file has the {} layers of num_layers = {}",
+         "{}: {}: num_layers = {}, but the file has the {} layers of num_layers = {}",
          source,
+         maker,
          shape.synthesis.num_layers,
          there.size(),
          there.size() - 1);
   }
   const auto [mine, other] = std::mismatch(here.begin(), here.end(), there.begin());
-  std::vector<int64_t> channels;
-  for (size_t i = 0; i + 1 < there.size(); ++i)
-    channels.push_back(parse_int(split(there[i], '_').back()).value_or(0));
-  const Widths widths = widths_of(channels, shape.synthesis);
   fail(Exit::kInput,
-       "{}: gantrain.model makes layer {}, but the file has {}; its widths are those of "
-       "channel_base = {}, channel_max = {}",
+       "{}: {} makes layer {}, but the file has {}; {}",
        source,
+       maker,
        *mine,
        *other,
-       widths.channel_base,
-       widths.channel_max);
+       needs_of(shape.synthesis, there));
+}
+
+// {"a": {"b": 1}} as {"b": 1}: the official code has its synthesis_kwargs outside of a group.
+Json without_group(Json model, const char* group) {
+  if (!model.is_object() || !model.contains(group) || !model[group].is_object()) return model;
+  const Json inner = model[group];
+  for (const auto& [key, value] : inner.items()) {
+    if (!model.contains(key)) model[key] = value;
+  }
+  return model;
 }
 
 }  // namespace
 
 Json to_json(const GeneratorShape& shape) { return model_json("stylegan3", shape); }
 
-GeneratorShape shape_of_model(const Json& model, const std::string& source) {
+GeneratorShape shape_of_model(const Json& grouped, const std::string& source) {
+  const Json model = without_group(grouped, "synthesis_kwargs");
   GeneratorShape shape;
   read_model(model, source, shape);
   SynthesisShape& s = shape.synthesis;
-  const Json* kwargs =
-      model.is_object() && model.contains("synthesis_kwargs") ? &model["synthesis_kwargs"] : &model;
-  if (kwargs->is_object() && kwargs->contains("conv_clamp") && (*kwargs)["conv_clamp"].is_null())
+  if (model.is_object() && model.contains("conv_clamp") && model["conv_clamp"].is_null())
     s.conv_clamp.reset();
   if (s.num_layers <= s.num_critical) {
     fail(Exit::kInput,
@@ -164,7 +213,7 @@ GeneratorShape shape_of_model(const Json& model, const std::string& source) {
 
 GeneratorShape shape_of_tensors(const Tensors& tensors, const std::string& source) {
   GeneratorShape shape{mapping_of(tensors, source), synthesis_of(tensors, source)};
-  check_layers(shape, tensors, source);
+  check_layers(shape, tensors, source, "a network of these sizes");
   return shape;
 }
 
@@ -174,11 +223,12 @@ GeneratorShape generator_shape(const Json& model,
   const bool said = model.is_object() && model.contains("img_resolution");
   if (!said) return shape_of_tensors(tensors, source);
   const GeneratorShape shape = shape_of_model(model, source);
-  check_layers(shape, tensors, source);
+  check_layers(shape, tensors, source, "gantrain.model");
   return shape;
 }
 
-// A layer with c maps, fewer than the most, says c - 1/2 <= base / (2 f_c) <= c + 1/2.
+// A layer with c maps, fewer than the most, says c - 1/2 <= base / (2 f_c) <= c + 1/2. At the
+// bounds it is rounded to an even number, so the lowest of them may be one too low.
 Widths widths_of(const std::vector<int64_t>& channels, const SynthesisShape& shape) {
   const std::vector<Signal> signals = signals_of(shape);
   const int64_t most = *std::max_element(channels.begin(), channels.end());
@@ -190,7 +240,27 @@ Widths widths_of(const std::vector<int64_t>& channels, const SynthesisShape& sha
     if (channels[i] < most) high = std::min(high, (maps + 0.5) * scale);
   }
   const double power = std::exp2(std::ceil(std::log2(low)));
-  return {power <= high ? std::llround(power) : static_cast<int64_t>(std::ceil(low)), most};
+  const auto lowest = static_cast<int64_t>(std::ceil(low));
+  SynthesisShape tried = shape;
+  tried.channel_max = most;
+  for (const int64_t base :
+       {power <= high ? static_cast<int64_t>(power) : lowest, lowest, lowest + 1}) {
+    tried.channel_base = base;
+    const std::vector<Signal> made = signals_of(tried);
+    const bool same =
+        std::equal(channels.begin(),
+                   channels.begin() + std::min(channels.size(), made.size() - 1),
+                   made.begin(),
+                   [](int64_t maps, const Signal& of) { return maps == of.channels; });
+    if (same) return {base, most};
+  }
+  return {lowest, most};
+}
+
+std::vector<std::string> sizes_of(const std::vector<std::string>& layers) {
+  std::vector<std::string> sizes;
+  for (const std::string& name : layers) sizes.push_back(name.substr(0, name.rfind('_')));
+  return sizes;
 }
 
 LayerTensor layer_tensor(const std::string& name) {
@@ -207,7 +277,7 @@ std::vector<std::string> layer_names(const Tensors& tensors) {
   std::map<int64_t, std::string> found;
   for (const auto& item : tensors) {
     const LayerTensor layer = layer_tensor(item.first);
-    if (layer.layer >= 0 && layer.tensor == "weight")
+    if (layer.layer >= 0)
       found[layer.layer] = item.first.substr(
           kSynthesis.size(), item.first.find('.', kSynthesis.size()) - kSynthesis.size());
   }

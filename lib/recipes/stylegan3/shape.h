@@ -60,8 +60,8 @@ void fields(GeneratorShape& shape, Field&& field) {
 Json to_json(const GeneratorShape& shape);
 
 // Reads a "gantrain.model". What is absent has the reference's default; conv_clamp null means no
-// bound; unknown keys are ignored. Throws UserError(kInput) that names `source` and the key of a
-// wrong type or value.
+// bound; members of "synthesis_kwargs" count like those outside; unknown keys are ignored. Throws
+// UserError(kInput) that names `source` and the key of a wrong type or value.
 GeneratorShape shape_of_model(const Json& model, const std::string& source);
 
 // Reads the sizes off a generator's tensors: latents, classes, pixels, layers, kernels, filters and
@@ -93,5 +93,7 @@ LayerTensor layer_tensor(const std::string& name);
 
 // The names of the layers of a file, "L0_36_512", ..., in their order.
 std::vector<std::string> layer_names(const std::map<std::string, at::Tensor>& tensors);
+// Layers' names without their widths: "L0_36", ...
+std::vector<std::string> sizes_of(const std::vector<std::string>& layers);
 
 }  // namespace gantrain::stylegan3

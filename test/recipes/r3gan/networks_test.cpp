@@ -244,10 +244,12 @@ TEST_CASE("TensorsThatMakeNoGeneratorAreNamed") {
   const Networks p("cond16", "io");
   for (const char* name : {"Model.MainLayers.0.Layers.0.Basis",
                            "Model.MainLayers.1.Layers.1.LinearLayer2.Layer.weight",
+                           "Model.MainLayers.2.Layers.1.LinearLayer1.Layer.weight",
                            "Model.AggregationLayer.Layer.weight"}) {
     Tensors tensors = p.G_tensors;
     tensors.erase(name);
     CHECK_THROWS_WITH(loaded(tensors), Contains(name) && Contains("file"));
+    CHECK_THROWS_WITH(loaded(tensors, p.model), Contains(name) && Contains("file"));
     tensors[name] = torch::zeros({3});
     CHECK_THROWS_WITH(loaded(tensors), Contains(name) && Contains("file"));
   }

@@ -105,7 +105,22 @@ TEST_CASE("OnAGpuTheTopResolutionsAreHalf") {
   Config config = config_of({});
   r3gan::facts().complete(config, {.on_gpu = true});
   CHECK(config.get("precision.mode") == "blocks");
-  CHECK(config.get("precision.amp") == "fp16");
+  CHECK(config.get("precision.amp") == "bf16");
+}
+
+TEST_CASE("BlocksAreBfloat16WhicheverHalfPrecisionIsAskedFor") {
+  for (const char* amp : {"auto", "fp16", "bf16"}) {
+    CAPTURE(amp);
+    Config config = config_of({{"precision.amp", amp}, {"precision.mode", "blocks"}}, "flag");
+    r3gan::facts().complete(config, {});
+    CHECK(config.get("precision.amp") == "bf16");
+    const auto precision = config.read<PrecisionOptions>("precision.");
+    CHECK_NOTHROW(check_options(precision, r3gan::facts(), false));
+    CHECK(compute_type(precision, false) == ComputeType::kBfloat16);
+  }
+  Config off = config_of({{"precision.amp", "fp16"}}, "flag");
+  r3gan::facts().complete(off, {});
+  CHECK(off.get("precision.amp") == "fp16");
 }
 
 // The official presets' schedules of rates, moments, penalty, average and augmentation.

@@ -216,6 +216,54 @@ TEST_CASE("SizesReadOffTensorsAreThoseOfTheModel") {
   }
 }
 
+// Odd widths, where halves are rounded to even numbers, and other numbers of critical layers.
+TEST_CASE("SizesOfOddNetworksAreReadOffTheirTensors") {
+  struct Row {
+    int64_t pixels, layers, critical, base, most;
+    bool radial;
+  };
+  for (const Row& row : {Row{16, 5, 1, 340, 32, false},
+                         Row{32, 6, 3, 256, 32, false},
+                         Row{32, 6, 4, 300, 21, true},
+                         Row{32, 9, 2, 600, 41, true},
+                         Row{32, 6, 2, 340, 32, false},
+                         Row{16, 3, 2, 33, 9, false},
+                         Row{16, 2, 1, 64, 9, false}}) {
+    CAPTURE(row.pixels, row.layers, row.critical, row.base, row.most);
+    GeneratorShape shape;
+    shape.mapping.z_dim = shape.mapping.w_dim = 8;
+    SynthesisShape& s = shape.synthesis;
+    s.img_resolution = row.pixels;
+    s.num_layers = row.layers;
+    s.num_critical = row.critical;
+    s.channel_base = row.base;
+    s.channel_max = row.most;
+    s.use_radial_filters = row.radial;
+    s.conv_kernel = row.radial ? 1 : 3;
+    Tensors tensors;
+    for (const auto& [name, tensor] : state_of(stylegan3::Generator(shape))) tensors[name] = tensor;
+    const GeneratorShape seen = shape_of_tensors(tensors, "file");
+    CHECK(seen.synthesis.num_critical == row.critical);
+    check_same_layout(stylegan3::Generator(seen), tensors);
+  }
+}
+
+// The reference's constructor calls the layers of synthesis and of mapping alike, num_layers.
+TEST_CASE("LayersOfTheMappingAreThoseOfItsOwnArguments") {
+  const Json flat = {{"num_layers", 7}, {"img_resolution", 16}};
+  for (const Json& mapping : {Json(), Json(Json::object()), Json{{"w_avg_beta", 0.9}}}) {
+    Json model = flat;
+    if (!mapping.is_null()) model["mapping_kwargs"] = mapping;
+    const GeneratorShape shape = shape_of_model(model, "m");
+    CHECK(shape.mapping.num_layers == 2);
+    CHECK(shape.synthesis.num_layers == 7);
+  }
+  const Json grouped = {{"synthesis_kwargs", {{"num_layers", 5}, {"conv_clamp", nullptr}}}};
+  CHECK(shape_of_model(grouped, "m").synthesis.num_layers == 5);
+  CHECK(shape_of_model(grouped, "m").mapping.num_layers == 2);
+  CHECK_FALSE(shape_of_model(grouped, "m").synthesis.conv_clamp.has_value());
+}
+
 TEST_CASE("ABoundOfNullIsNone") {
   CHECK(shape_of_model(Json::object(), "m").synthesis.conv_clamp == 256);
   CHECK_FALSE(shape_of_model(Json{{"conv_clamp", nullptr}}, "m").synthesis.conv_clamp.has_value());
@@ -238,11 +286,23 @@ TEST_CASE("AModelThatContradictsItsTensorsIsRefusedWithTheKeyThatFits") {
   model["num_layers"] = 2;
   CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("num_critical"));
-  Tensors missing = p.G_tensors;
-  missing.erase("synthesis.L3_52_13.bias");
-  const auto made = make_generator(p.G_model, missing, "m.safetensors");
-  CHECK_THROWS_WITH(made->load(missing, "m.safetensors"),
-                    Catch::Contains("synthesis.L3_52_13.bias"));
+  model = p.G_model;
+  model["margin_size"] = 3;
+  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+                    Catch::Contains("margin_size"));
+  model = p.G_model;
+  model["img_channels"] = 2;
+  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+                    Catch::Contains("img_channels = 3"));
+  for (const char* name : {"synthesis.L3_52_13.bias", "synthesis.L3_52_13.weight"}) {
+    Tensors missing = p.G_tensors;
+    REQUIRE(missing.erase(name) == 1);
+    const auto load = [&](const Json& of) {
+      make_generator(of, missing, "m.safetensors")->load(missing, "m.safetensors");
+    };
+    CHECK_THROWS_WITH(load(p.G_model), Catch::Contains(name));
+    CHECK_THROWS_WITH(load(Json()), Catch::Contains(name));
+  }
 }
 
 // Published numbers of parameters (specification, sec. 1.5).

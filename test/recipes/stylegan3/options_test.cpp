@@ -98,6 +98,11 @@ TEST_CASE("OnlySquaresThatArePowersOfTwoAreTaken") {
                     Catch::Contains("data.resolution = 48") && Catch::Contains("below is 32"));
   for (const Size& bad : {square_of(4), square_of(2048), Size{256, 128}})
     CHECK_THROWS_AS(stylegan3::facts().check_resolution(bad), UserError);
+  CHECK_THROWS_WITH(completed({{"stylegan3.num_layers", 5}, {"stylegan3.num_critical", 5}}),
+                    Catch::Contains("stylegan3.num_critical = 5"));
+  CHECK_THROWS_WITH(completed({{"data.resolution", 32}, {"stylegan3.channel_base", 31}}),
+                    Catch::Contains("stylegan3.channel_base = 31") && Catch::Contains("32"));
+  CHECK_NOTHROW(completed({{"data.resolution", 32}, {"stylegan3.channel_base", 32}}));
   Config config = config_of({{"ada.pipe", "bgx"}});
   CHECK_THROWS_WITH(stylegan3::facts().complete(config, {}), Catch::Contains("bgx"));
 }
