@@ -64,8 +64,17 @@ Json config_of_run(const fs::path& folder) {
   return parse_json(read_file(file), file.string(), Exit::kInput);
 }
 
-// Numbers that the run's metric-*.jsonl have of this very model.
-std::vector<std::string> metrics_of(const fs::path& model) {
+// Whether a line of metric-*.jsonl is of this model. The best one is a copy of a snapshot.
+bool is_of(const Json& row, const fs::path& model, const std::string& kimg) {
+  if (row.value("snapshot", Json()) == model.filename().string()) return true;
+  const auto of_model = parse_double(kimg);
+  return starts_with(model.filename().string(), "model-best") && of_model &&
+         row.value("kimg", Json()) == *of_model;
+}
+
+// Numbers that the run's metric-*.jsonl have of this very model. Where it was measured in several
+// ways, those of the most pictures count; of the same, the last.
+std::vector<std::string> metrics_of(const fs::path& model, const std::string& kimg) {
   std::vector<fs::path> files;
   const fs::path folder = model.parent_path();
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder)) {
@@ -75,15 +84,23 @@ std::vector<std::string> metrics_of(const fs::path& model) {
   std::sort(files.begin(), files.end());
   std::vector<std::string> rows;
   for (const fs::path& file : files) {
-    std::map<std::string, std::string> found;  // a later line wins
+    std::map<std::string, std::pair<int64_t, double>> found;  // fakes, value
     for (const std::string& line : split(read_file(file), '\n')) {
       const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (!row.is_object() || !row.contains("results") || !row["results"].is_object()) continue;
-      if (row.value("snapshot", Json()) != model.filename().string()) continue;
-      for (const auto& [name, value] : row["results"].items())
-        if (value.is_number()) found[name] = number(value.get<double>());
+      if (!is_of(row, model, kimg)) continue;
+      const Json recipe = row.value("recipe", Json::object());
+      const Json fakes = recipe.is_object() ? recipe.value("fakes", Json(0)) : Json(0);
+      const int64_t count = fakes.is_number_integer() ? fakes.get<int64_t>() : 0;
+      for (const auto& [name, value] : row["results"].items()) {
+        if (value.is_number() && (found.count(name) == 0 || count >= found[name].first))
+          found[name] = {count, value.get<double>()};
+      }
     }
-    for (const auto& [name, value] : found) rows.push_back(fmt::format("| {} | {} |", name, value));
+    for (const auto& [name, of] : found) {
+      const std::string pictures = of.first > 0 ? std::to_string(of.first) : "";
+      rows.push_back(fmt::format("| {} | {:.4g} | {} |", name, of.second, pictures));
+    }
   }
   return rows;
 }
@@ -109,23 +126,24 @@ std::string front_matter(const std::string& recipe) {
       recipe);
 }
 
+std::string metadata_of(const ExportedModel& exported, const std::string& key) {
+  const auto at = exported.metadata.find(key);
+  return at == exported.metadata.end() ? std::string() : at->second;
+}
+
 std::string facts_of(const ExportedModel& exported, const Json& config, const Json& run) {
   std::string text = "| | |\n|---|---|\n";
   const auto row = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) text += fmt::format("| {} | {} |\n", name, value);
   };
-  const auto metadata = [&](const std::string& key) {
-    const auto at = exported.metadata.find(key);
-    return at == exported.metadata.end() ? std::string() : at->second;
-  };
   row("recipe", exported.recipe);
   row("pictures", size_text(config));
-  const std::string kimg = metadata("gantrain.kimg");
+  const std::string kimg = metadata_of(exported, "gantrain.kimg");
   row("trained for", kimg.empty() ? "" : kimg + " thousand pictures");
   row("data", value_of(run, "data.path"));
   row("batch", value_of(run, "train.batch"));
   row("seed", value_of(run, "train.seed"));
-  row("gantrain", metadata("gantrain.version"));
+  row("gantrain", metadata_of(exported, "gantrain.version"));
   std::vector<std::string> names;
   for (const ClassRow& one : exported.model.classes) names.push_back(one.name);
   const int64_t classes = exported.model.generator->classes();
@@ -143,9 +161,12 @@ std::string card_of(const ExportedModel& exported, const Json& config) {
   text += fmt::format("# {} of {} pixels\n\n", paper.name, size_text(config));
   text += "![Pictures of the seeds 0 to 15](grid.png)\n\n";
   text += facts_of(exported, config, run);
-  const std::vector<std::string> metrics = metrics_of(exported.file);
+  const std::vector<std::string> metrics =
+      metrics_of(exported.file, metadata_of(exported, "gantrain.kimg"));
   if (!metrics.empty()) {
-    text += "\n## Numbers\n\nMeasured in the run, for these weights:\n\n| metric | |\n|---|---|\n";
+    text +=
+        "\n## Numbers\n\nMeasured in the run, for these weights:\n\n| metric | | fakes "
+        "|\n|---|---|---|\n";
     text += join(metrics, "\n") + "\n";
   }
   const std::string label = exported.model.generator->classes() > 0 ? " --class 0" : "";

@@ -204,10 +204,11 @@ std::vector<Habit> script_habits() {
   return {
       {"--batch-size,--batchSize", whose, kSame, true, "--batch {0}"},
       {"--lr", whose, kHint, true, kTwoRates},
-      {"--epochs,--niter", whose, kHint, true, kCountsEpochs},
+      {"--epochs,--niter,--n-epochs", whose, kHint, true, kCountsEpochs},
       {"--steps,--iterations,--num-train-steps", whose, kHint, true, kCountsSteps},
       {"--dataroot,--dataset,--data-dir,--data-path", whose, kSame, true, "--data {0}"},
-      {"--image-size,--imageSize", whose, kSame, true, "--resolution {0}"},
+      {"--image-size,--imageSize,--img-size", whose, kSame, true, "--resolution {0}"},
+      {"--num-workers", whose, kSame, true, "--set data.workers={0}"},
       {"--ngpu,--num-gpus", whose, kSame, true, "--nproc {0}"},
       {"--manual-seed,--manualSeed", whose, kSame, true, "--seed {0}"},
       {"--outf", whose, kSame, true, "--out {0}"},

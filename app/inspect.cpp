@@ -2,6 +2,7 @@
 #include "inspect_content.h"
 #include "inspect_tensors.h"
 #include "trainer_verbs.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -30,9 +31,9 @@ void print_facts(const Json& facts, const std::string& indent) {
       if (value.empty()) continue;
       std::vector<std::string> parts;
       for (const Json& one : value) parts.push_back(text_of(one));
-      fmt::print("{}{:<14}{}\n", indent, key, join(parts, ", "));
+      fmt::print("{}{:<13} {}\n", indent, key, join(parts, ", "));
     } else {
-      fmt::print("{}{:<14}{}\n", indent, key, text_of(value));
+      fmt::print("{}{:<13} {}\n", indent, key, text_of(value));
     }
   }
 }
@@ -91,9 +92,28 @@ void print_names(const std::string& title, const Json& names) {
   for (const Json& name : names) fmt::print("{:<14}{}\n", title, text_of(name));
 }
 
+// Of what has no tensors and no configuration, the facts are compared, and the bytes.
+void compare_facts(const FileContent& a,
+                   const FileContent& b,
+                   const InspectFileRequest& request,
+                   Json& difference) {
+  if (!a.tensors.empty() || !b.tensors.empty() || !a.config.empty() || !b.config.empty()) return;
+  for (const FileContent* one : {&a, &b}) {
+    for (const auto& [key, value] : one->facts.items()) {
+      const Json there = a.facts.value(key, Json()), here = b.facts.value(key, Json());
+      if (there != here) difference["config"][key] = {there, here};
+    }
+  }
+  std::error_code error;
+  const bool files = std::filesystem::is_regular_file(request.path, error) &&
+                     std::filesystem::is_regular_file(request.other, error);
+  if (files) difference["same_bytes"] = read_file(request.path) == read_file(request.other);
+}
+
 int show_difference(const InspectFileRequest& request) {
   const FileContent a = read_content(request.path), b = read_content(request.other);
-  const Json difference = difference_of(a, b);
+  Json difference = difference_of(a, b);
+  compare_facts(a, b, request, difference);
   if (request.json) {
     fmt::print("{}\n", difference.dump());
     return 0;
@@ -112,7 +132,11 @@ int show_difference(const InspectFileRequest& request) {
                value_text(apart["max_abs"]),
                value_text(apart["relative"]));
   }
-  fmt::print("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
+  if (difference.contains("same_bytes")) {
+    fmt::print("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
+  } else {
+    fmt::print("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
+  }
   return 0;
 }
 

@@ -202,7 +202,19 @@ FileContent json_file(const fs::path& path, const std::string& text) {
 FileContent folder(const fs::path& path) {
   if (is_run(path)) return read_run(path);
   FileContent content{.kind = "folder"};
-  content.next = "gantrain data inspect " + shell_quote(path.string());
+  int64_t runs = 0, entries = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    ++entries;
+    if (entry.is_directory(error) && is_run(entry.path())) ++runs;
+  }
+  content.facts["entries"] = entries;
+  if (runs > 0) {
+    content.facts["runs"] = runs;
+    content.next = "gantrain serve " + shell_quote(path.string());
+  } else if (entries > 0) {
+    content.next = "gantrain data inspect " + shell_quote(path.string());
+  }
   return content;
 }
 

@@ -36,7 +36,8 @@ FileContent events(const fs::path& path, const std::string& bytes) {
     content.facts["end"] = fmt::format("{} bytes that are cut off or broken, from byte {} on",
                                        bytes.size() - records.bytes,
                                        records.bytes);
-  content.next = "tensorboard --logdir " + shell_quote(path.parent_path().string());
+  const fs::path folder = path.parent_path();
+  content.next = "tensorboard --logdir " + (folder.empty() ? "." : shell_quote(folder.string()));
   return content;
 }
 

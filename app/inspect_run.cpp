@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "inspect_content.h"
+#include "page/run_record.h"
 #include "train/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -66,7 +67,10 @@ bool is_run(const fs::path& folder) {
 FileContent read_run(const fs::path& folder) {
   FileContent content = read_content(folder / "config.json");
   content.kind = "run";
-  content.facts["status"] = trim(read_status(folder));
+  const bool at_work = may_be_at_work(folder);
+  const std::string status = trim(read_status(folder));
+  content.facts["status"] =
+      status == "running" && !at_work ? "running, says STATUS; nobody is at work" : status;
   const std::vector<NumberedFile> models = find_models(folder);
   content.facts["models"] = names_of(models);
   content.facts["states"] = names_of(find_states(folder));

@@ -3,8 +3,10 @@
 // library (trainer.cpp and what it links) is loaded where something is computed.
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "cli.h"
@@ -96,6 +98,12 @@ int guarded(std::vector<std::string> arguments) {
     return end_with(e.code(), e.what());
   } catch (const std::bad_alloc&) {
     return end_with(Exit::kOutOfMemory, "out of memory");
+  } catch (const std::system_error& e) {  // fmt's, of a standard output that is full
+    const bool is_disk = e.code().value() == ENOSPC || e.code().value() == EIO ||
+                         e.code().value() == EFBIG || e.code().value() == EDQUOT;
+    return end_with(
+        is_disk ? Exit::kDisk : Exit::kInternal,
+        fmt::format("{}{}", is_disk ? "standard output: " : "internal error: ", e.what()));
   } catch (const std::exception& e) {
     return end_with(Exit::kInternal, fmt::format("internal error: {}", e.what()));
   }

@@ -93,6 +93,9 @@ bool Translator::take_metrics(const std::string& name, const std::string& value)
 void Translator::take_own(const std::string& word, const std::string& name) {
   static const std::vector<std::string> yes_no = {
       "yes", "no", "on", "off", "true", "false", "1", "0"};
+  // The flag itself says which of them there are.
+  static const std::vector<std::string> kAmpWords = {
+      "auto", "fp16", "bf16", "off", "no", "fp32", "float16", "bfloat16", "float32"};
   const bool apart = word == name && at_ + 1 < words_.size();  // the value follows, if there is one
   const std::string value = word != name ? word.substr(name.size() + 1)
                             : apart      ? words_[at_ + 1]
@@ -102,7 +105,7 @@ void Translator::take_own(const std::string& word, const std::string& name) {
     at_ += apart ? 1 : 0;
     return;
   }
-  if (word == "--amp" && join_switch(word, {"auto", "fp16", "bf16", "off"})) return;
+  if (word == "--amp" && join_switch(word, kAmpWords)) return;
   if (word == "--dry-run" && join_switch(word, {"full", "short"})) return;
   for (const Flag& flag : flag_table()) {
     if (flag.is_switch && word == flag.names && flag.alone == nullptr && join_switch(word, yes_no))

@@ -17,7 +17,9 @@ int inspect_file_verb(const std::vector<std::string>& arguments) {
   InspectFileRequest request;
   std::vector<std::string> both;
   app.add_option("PATH", request.path, "a model, state, pickle, array, picture or run folder");
-  app.add_option("--diff", both, "A B: what differs between two of them")->expected(2);
+  app.add_option("--diff", both, "A B: what differs between two of them")
+      ->expected(2)
+      ->type_name("A B");
   app.add_flag("--json", request.json, "one JSON line on standard output");
   if (!parse(app, arguments)) return 0;
   if (!both.empty() && !request.path.empty())

@@ -15,6 +15,9 @@ const Preset& find_preset(const std::string& name) {
   for (const Preset& preset : presets()) {
     if (preset.name == name) return preset;
   }
+  if (ends_with(name, ".json"))
+    fail(
+        Exit::kUsage, "--preset {}: presets have names; a file is read by --config {}", name, name);
   std::string hint = did_you_mean(name, preset_names());
   if (hint.empty()) hint = "; there are " + join(preset_names(), ", ");
   fail(Exit::kUsage, "unknown preset {}{}", name, hint);

@@ -113,4 +113,18 @@ void load_into(const torch::nn::Module& network,
   }
 }
 
+void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const std::string& source) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_floating_point() || tensor.numel() == 0) continue;
+    const int64_t bad = tensor.numel() - at::isfinite(tensor).sum().item<int64_t>();
+    if (bad == 0) continue;
+    fail(Exit::kInput,
+         "{}: tensor {}: {} of {} values are not finite (gantrain inspect shows all)",
+         source,
+         name,
+         bad,
+         tensor.numel());
+  }
+}
+
 }  // namespace gantrain

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -76,5 +77,9 @@ void load_into(const torch::nn::Module& network,
                const std::map<std::string, at::Tensor>& tensors,
                const std::string& source,
                const std::string& prefix = "");
+
+// Throws UserError(kInput) that names `source` and the first tensor, by name, which has a value
+// that is not finite: such weights draw and train nothing.
+void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
 
 }  // namespace gantrain

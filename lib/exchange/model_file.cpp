@@ -59,6 +59,7 @@ ModelFile load_generator(const fs::path& path, const RecipeTable& recipes) {
   }
   const RecipeRow& recipe = recipe_of(path, file, model, recipes);
   ModelFile loaded{recipe.make_generator(model, file.tensors, path.string()), {}, {}, {}};
+  refuse_nonfinite(file.tensors, path.string());
   loaded.generator->load(file.tensors, path.string());
   loaded.level = read_number<int64_t>(path, file, "gantrain.level");
   loaded.alpha = read_number<double>(path, file, "gantrain.alpha");

@@ -31,13 +31,7 @@ RunRecord run_of(const fs::path& folder) {
          "{}: no run folder; it holds neither config.json, STATUS nor stats.jsonl",
          folder.string());
   }
-  RunRecord run = read_run_record(folder);
-  if (run.stats.empty()) {
-    fail(Exit::kInput,
-         "{}: stats.jsonl is missing or has no whole row: there is nothing to compare yet",
-         folder.string());
-  }
-  return run;
+  return read_run_record(folder);
 }
 
 // Runs of one name are told apart by their paths.
@@ -150,6 +144,15 @@ std::string curves(const std::vector<RunRecord>& runs) {
 std::string render_comparison(const std::vector<fs::path>& run_folders) {
   std::vector<RunRecord> runs;
   for (const fs::path& folder : run_folders) runs.push_back(run_of(folder));
+  // One that has just begun, or died early, is shown without curves.
+  if (std::all_of(
+          runs.begin(), runs.end(), [](const RunRecord& run) { return run.stats.empty(); })) {
+    fail(
+        Exit::kInput,
+        "{}: stats.jsonl is missing or has no whole row, as in all of these runs: there is nothing "
+        "to compare yet",
+        run_folders.front().string());
+  }
   name_apart(runs);
   const std::string title = fmt::format("{} runs compared", runs.size());
   std::string body = "<h1>" + title + "</h1>\n" + run_table(runs);

@@ -86,7 +86,8 @@ void read_config(const fs::path& folder, RunRecord& run) {
   }
 }
 
-// A run holds its folder's lock while it is at work. A folder without a lock tells nothing.
+}  // namespace
+
 bool may_be_at_work(const fs::path& folder) {
   const int lock = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (lock < 0) return true;
@@ -94,8 +95,6 @@ bool may_be_at_work(const fs::path& folder) {
   ::close(lock);
   return !is_free;
 }
-
-}  // namespace
 
 std::optional<std::string> content_of(const fs::path& path) {
   try {

@@ -57,6 +57,10 @@ RunRecord read_run_record(const std::filesystem::path& folder);
 // Whether the folder holds the files of a run: config.json, STATUS or stats.jsonl.
 bool is_run_folder(const std::filesystem::path& folder);
 
+// Whether a process may be training in the folder: a run holds the folder's lock while it is at
+// work. A folder without a lock tells nothing, so it may.
+bool may_be_at_work(const std::filesystem::path& folder);
+
 // The text of a setting, "" if there is none of that key.
 std::string setting(const RunRecord& run, const std::string& key);
 // The same as a number.

@@ -183,8 +183,10 @@ std::string ending_section(const RunRecord& run) {
                         ? ""
                         : "<pre>" + escape_html(first.stack.substr(0, kMostOfStack)) + "</pre>\n");
   }
-  const std::string next =
-      failed && !run.ends.front().resume.empty() ? run.ends.front().resume : run.next;
+  std::string next = run.next;
+  if (failed && !run.ends.front().resume.empty()) next = run.ends.front().resume;
+  // It died without a word: what started it goes on.
+  if (run.status == "running") next = run.command;
   if (!next.empty()) html += "<p>What can be run next:</p>\n<pre>" + escape_html(next) + "</pre>\n";
   return html_section(failed ? "How it ended" : "Next", html);
 }

@@ -17,6 +17,8 @@ namespace {
 // A loss that is so many times its usual size counts as exploding, where it stays so.
 constexpr double kExplosion = 100;
 constexpr size_t kExplodingTicks = 3, kUsualTicks = 10;
+// No loss of a healthy network is as large, whatever its past.
+constexpr double kTooLarge = 1e4;
 
 constexpr int kFirstSignalCode = 128;
 
@@ -32,16 +34,32 @@ bool is_loss(const std::string& name) {
   return starts_with(name, "Loss/") && ends_with(name, "/loss");
 }
 
-// The median of the sizes of a curve's values without the last ones.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The size of a loss while it was smallest: the lowest median of ten ticks in a row, the last ones
+// left out. What has exploded long ago does not become usual.
 std::optional<double> usual_size(const Curve& curve, size_t without) {
   std::vector<double> sizes;
   for (size_t i = 0; i + without < curve.size(); ++i) {
     if (std::isfinite(curve[i].second)) sizes.push_back(std::abs(curve[i].second));
   }
   if (sizes.size() < kUsualTicks) return std::nullopt;
-  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
-  std::nth_element(sizes.begin(), middle, sizes.end());
-  return *middle;
+  double lowest = median({sizes.begin(), sizes.begin() + kUsualTicks});
+  for (auto at = sizes.begin(); at + kUsualTicks <= sizes.end(); ++at)
+    lowest = std::min(lowest, median({at, at + kUsualTicks}));
+  return lowest;
+}
+
+// Whether the last ticks of a curve, as far as there are so many, are all above.
+bool stays_above(const Curve& curve, double limit) {
+  const size_t count = std::min(curve.size(), kExplodingTicks);
+  return count > 0 && std::all_of(curve.end() - static_cast<std::ptrdiff_t>(count),
+                                  curve.end(),
+                                  [&](const auto& at) { return std::abs(at.second) > limit; });
 }
 
 std::optional<Verdict> nonfinite(const VerdictInput& run) {
@@ -55,16 +73,40 @@ std::optional<Verdict> nonfinite(const VerdictInput& run) {
   return std::nullopt;
 }
 
+// A player whose steps were all left out since it last had a loss.
+std::optional<Verdict> left_out(const VerdictInput& run) {
+  for (const char* player : {"G", "D"}) {
+    const auto skipped = run.stats.find(fmt::format("AMP/{}/skipped", player));
+    if (skipped == run.stats.end() || skipped->second.empty()) continue;
+    const auto& [kimg, steps] = skipped->second.back();
+    const auto loss = run.stats.find(fmt::format("Loss/{}/loss", player));
+    const bool silent =
+        loss == run.stats.end() || loss->second.empty() || loss->second.back().first < kimg;
+    if (!silent || !(steps > 0)) continue;
+    return Verdict{Judgement::kDiverged,
+                   "diverged",
+                   fmt::format("all steps of {} were left out in the tick at {} kimg, because of "
+                               "gradients that are not finite",
+                               player,
+                               number(kimg)),
+                   "no loss, and steps left out"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Verdict> exploding(const VerdictInput& run) {
   for (const auto& [name, curve] : run.stats) {
     if (!is_loss(name)) continue;
+    if (stays_above(curve, kTooLarge)) {
+      return Verdict{
+          Judgement::kDiverged,
+          "diverged",
+          fmt::format(
+              "{} is {:.3g}, far from what a healthy network has", name, curve.back().second),
+          "exploding loss"};
+    }
     const auto usual = usual_size(curve, kExplodingTicks);
-    if (!usual) continue;
-    const double limit = kExplosion * std::max(*usual, 1.0);
-    const bool all = std::all_of(curve.end() - kExplodingTicks, curve.end(), [&](const auto& at) {
-      return std::abs(at.second) > limit;
-    });
-    if (!all) continue;
+    if (!usual || !stays_above(curve, kExplosion * std::max(*usual, 1.0))) continue;
     return Verdict{
         Judgement::kDiverged,
         "diverged",
@@ -135,6 +177,7 @@ std::string variety(const VerdictInput& run) {
 
 Verdict training(const VerdictInput& run) {
   if (const auto verdict = nonfinite(run)) return *verdict;
+  if (const auto verdict = left_out(run)) return *verdict;
   if (const auto verdict = exploding(run)) return *verdict;
   if (const auto verdict = collapsed(run)) return *verdict;
   const double kimg = kimg_of(run);
@@ -147,10 +190,14 @@ Verdict training(const VerdictInput& run) {
                                 number(young));
     return {Judgement::kYoung, "still young", reason, "too early to tell"};
   }
+  const bool reported = std::any_of(
+      run.stats.begin(), run.stats.end(), [](const auto& of) { return is_loss(of.first); });
   return {Judgement::kGood,
           "good",
-          fmt::format(
-              "at {} kimg losses are finite and do not explode; {}", number(kimg), variety(run)),
+          fmt::format("at {} kimg {}; {}",
+                      number(kimg),
+                      reported ? "losses are finite and do not explode" : "no loss was reported",
+                      variety(run)),
           "no rule of failure holds"};
 }
 

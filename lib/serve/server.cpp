@@ -256,8 +256,14 @@ void set_up(httplib::Server& server, Site& site) {
   server.set_keep_alive_timeout(2);
   server.set_pre_routing_handler([&site](const Request& request, Response& response) {
     if (!site.admits(request, response)) return httplib::Server::HandlerResponse::Handled;
-    if (request.method == "POST") return httplib::Server::HandlerResponse::Unhandled;
-    if (request.method != "GET" && request.method != "HEAD") {
+    if (request.method == "POST") {
+      // Where neither is said there is no body (RFC 9112, sec. 6.3); the library would wait for
+      // one.
+      const bool has_body =
+          request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+      if (has_body) return httplib::Server::HandlerResponse::Unhandled;
+      site.post(request, response);
+    } else if (request.method != "GET" && request.method != "HEAD") {
       response.status = 405;
     } else {
       site.get(request, response);

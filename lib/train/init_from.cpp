@@ -74,6 +74,7 @@ class WeightMatcher {
  public:
   WeightMatcher(Weights weights, const Recipe& recipe)
       : model_(std::move(weights.file)), recipe_(recipe) {
+    refuse_nonfinite(model_.tensors, weights.path.string());
     table_.file = weights.path;
     table_.values_that_fit = recipe.values_that_fit(model_.tensors);
   }

@@ -168,6 +168,24 @@ TEST_CASE("ADifferenceNamesKeysAndTensors") {
   CHECK(text.out.find("G_ema/moved by at most 0.5, relative 0.1") != std::string::npos);
 }
 
+TEST_CASE("ADifferenceOfTextsIsSeen") {
+  const TemporaryFolder folder;
+  write_file(folder / "STATUS", "done 2 kimg\n");
+  write_file(folder / "log.txt", "done 3 kimg\n");
+  write_file(folder / "log2.txt", "done 3 kimg\n");
+  const Json apart = look(folder, "--diff STATUS log.txt");
+  CHECK(apart.at("config").at("last") == Json{"done 2 kimg", "done 3 kimg"});
+  CHECK(apart.at("same_bytes") == false);
+  CHECK(look(folder, "--diff log.txt log2.txt").at("same_bytes") == true);
+  fs::create_directories(folder / "runs");
+  CHECK(inspect(folder, "runs").err.find("next") == std::string::npos);
+  const fs::path run = train(folder, "runs/a", "--kimg 0.1");
+  CHECK(inspect(folder, "runs").err.find("gantrain serve runs") != std::string::npos);
+  write_file(run / "STATUS", "running\n");
+  CHECK(look(folder, "runs/a").at("facts").at("status") ==
+        "running, says STATUS; nobody is at work");
+}
+
 TEST_CASE("AStateAndItsModelHoldTheSameNetworks") {
   const TemporaryFolder folder;
   const fs::path run = train(folder, "run", "--kimg 0.1");

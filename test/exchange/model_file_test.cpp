@@ -60,6 +60,15 @@ TEST_CASE("AFileWithoutMetadataIsOfTheRecipeThatRecognisesIt") {
   CHECK_THAT(refusal({}, "other"), Catch::Contains("no generator of a known recipe"));
 }
 
+TEST_CASE("WeightsThatAreNotFiniteAreRefused") {
+  const TemporaryFolder folder;
+  at::Tensor broken = weight().clone();
+  broken.flatten()[0] = std::numeric_limits<double>::infinity();
+  save_safetensors(folder / "model.safetensors", {{"weight", broken}}, {});
+  CHECK_THROWS_WITH(load_generator(folder / "model.safetensors", toy_recipe_table()),
+                    Catch::Contains("model.safetensors: tensor weight: 1 of"));
+}
+
 TEST_CASE("WhatTheMetadataSaysWronglyIsNamed") {
   CHECK_THAT(refusal({{"gantrain.model", R"({"recipe": "newer"})"}}),
              Catch::Contains("recipe newer is not known"));

@@ -98,6 +98,41 @@ TEST_CASE("LossesThatAreNotFiniteOrExplodeAreDivergence") {
   CHECK(first(run).judgement == Judgement::kGood);
 }
 
+// What lasts is not healthy because it lasts, nor because there was never anything else.
+TEST_CASE("AnExplosionStaysOne") {
+  for (const int after : {3, 8, 12, 30, 300}) {
+    CAPTURE(after);
+    VerdictInput run = healthy();
+    run.stats["Loss/G/loss"] = level(1.2, 12);
+    for (int i = 0; i < after; ++i) run.stats["Loss/G/loss"].emplace_back(100 + i, 900);
+    CHECK(first(run).judgement == Judgement::kDiverged);
+  }
+  for (const int ticks : {1, 2, 7, 50}) {
+    CAPTURE(ticks);
+    VerdictInput run = healthy("done 26 kimg");
+    run.stats["Loss/G/loss"] = level(6e8, ticks);
+    CHECK(first(run).judgement == Judgement::kDiverged);
+  }
+  VerdictInput run = healthy();
+  run.stats["Loss/D/loss"] = level(-80);  // a critic's
+  CHECK(first(run).judgement == Judgement::kGood);
+}
+
+TEST_CASE("StepsThatAreAllLeftOutAreDivergence") {
+  VerdictInput run = healthy();
+  run.stats["AMP/G/skipped"] = level(0);
+  CHECK(first(run).judgement == Judgement::kGood);
+  run.stats["AMP/G/skipped"].back().second = 79;
+  CHECK(first(run).judgement == Judgement::kGood);  // others were made
+  run.stats["Loss/G/loss"].pop_back();
+  CHECK(first(run).judgement == Judgement::kDiverged);
+  run.stats.erase("Loss/G/loss");
+  CHECK(first(run).judgement == Judgement::kDiverged);
+  run.stats.erase("Loss/D/loss");
+  run.stats.erase("AMP/G/skipped");
+  CHECK(first(run).reason.find("no loss was reported") != std::string::npos);
+}
+
 TEST_CASE("HowARunEndedComesFirst") {
   const auto end = [](const std::string& status) { return judge(healthy(status)); };
   const std::string rank = "failed with exit code 6: rank 1 (vm, pid 7) ";

@@ -190,6 +190,9 @@ TEST_CASE("AFileThatGivesNothingIsRefusedByName") {
   CHECK_THAT(
       message_of("m.safetensors"),
       Catch::Contains("m.safetensors: none of its 2 tensors") && Catch::Contains("stylegan2"));
+  save_safetensors(folder / "nan.safetensors", {{"weight", torch::full({8}, std::nan(""))}}, {});
+  CHECK_THAT(message_of("nan.safetensors"),
+             Catch::Contains("nan.safetensors: tensor weight: 8 of 8 values are not finite"));
   CHECK_THAT(message_of("cut.safetensors"), Catch::Contains("cut.safetensors"));
   CHECK_THAT(message_of("empty"), Catch::Contains("empty"));
   CHECK_THAT(message_of("none"), Catch::Contains("none"));
