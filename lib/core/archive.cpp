@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <cstring>
+#include <exception>
 #include <memory>
 
 #include "core/torch.h"
@@ -174,9 +175,16 @@ void save_archive(const std::filesystem::path& path,
                   const BetweenWrites& between) {
   AtomicFile file(path);
   Sink sink(file, between);
+  // An exception must not cross the writer, whose destructor would write again and throw another
+  // one. So the first is kept, and what comes after it is thrown away.
+  std::exception_ptr failed;
   {
     caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, size_t bytes) {
-      sink.write(data, bytes);
+      try {
+        if (!failed) sink.write(data, bytes);
+      } catch (...) {
+        failed = std::current_exception();
+      }
       return bytes;
     });
     std::vector<char> pickle;
@@ -198,6 +206,7 @@ void save_archive(const std::filesystem::path& path,
     }
     writer.writeEndOfFile();
   }
+  if (failed) std::rethrow_exception(failed);
   sink.finish();
   file.commit();
 }

@@ -31,6 +31,8 @@ namespace {
 // What outlives a killed launcher has the lock while it writes down the reason, which is a moment.
 constexpr double kGuardSeconds = 1;
 constexpr double kEndingSeconds = 60;
+// /proc/locks may lack a line while other locks come and go, so one look is not enough.
+constexpr int kLooks = 10;
 
 // The process that locked the file, as /proc/locks has it: "7: FLOCK ADVISORY WRITE 3121 fe:00:24 0
 // EOF". Nothing where the kernel does not tell: it works on another machine, or in another
@@ -81,17 +83,20 @@ int lock_run_folder(const fs::path& folder) {
   if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
   const double begun = monotonic_seconds();
   bool locked = false, said = false;
+  int alive = 0;  // looks in a row that found no ending process
   while (!(locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0) && errno == EWOULDBLOCK) {
     const double waited = monotonic_seconds() - begun;
     if (waited >= kGuardSeconds) {
       const std::optional<int64_t> holder = holder_of(lock);
       errno = EWOULDBLOCK;
-      if (waited >= kEndingSeconds || !holder || !is_ending(*holder)) break;
-      if (!said)
+      const bool ending = holder && is_ending(*holder);
+      alive = ending ? 0 : alive + 1;
+      if (waited >= kEndingSeconds || alive >= kLooks) break;
+      if (ending && !said)
         info("waiting {}: what is left of its last run, pid {}, is ending",
              folder.string(),
              *holder);
-      said = true;
+      said = said || ending;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

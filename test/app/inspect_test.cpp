@@ -131,6 +131,7 @@ TEST_CASE("InspectReadsForeignFiles") {
   write_npy(folder / "z.npy", {"F32", {1, 2}, floats({1, 2})});
   CHECK(look(folder, "z.npy").at("kind") == "array");
   fs::create_directory(folder / "photos");
+  write_file(folder / "photos/a.png", "");
   const Outcome photos = inspect(folder, "photos");
   CHECK(photos.code == 0);
   CHECK(photos.err.find("gantrain data inspect photos") != std::string::npos);

@@ -88,6 +88,27 @@ struct Sealed {
 
 }  // namespace
 
+// Wherever it happens: in the first record, in the middle, in the zip's own end.
+TEST_CASE("AWriteThatFailsIsSaidAndLeavesNothing") {
+  const TemporaryFolder folder;
+  Archive archive = example();
+  archive.tensors["large"] = torch::randn({5000});
+  int writes = 0;
+  save_archive(folder / "whole.pt", archive, [&] { ++writes; });
+  REQUIRE(writes > 3);
+  for (int good = 0; good < writes; ++good) {
+    CAPTURE(good);
+    int left = good;
+    const auto fail_later = [&] {
+      if (left-- == 0) fail(Exit::kDisk, "no space left on device");
+    };
+    CHECK_THROWS_WITH(save_archive(folder / "state.pt", archive, fail_later),
+                      "no space left on device");
+    CHECK_FALSE(std::filesystem::exists(folder / "state.pt"));
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
 TEST_CASE("AStateThatWasSealedAnewIsReadAsBefore") {
   const Sealed state;
   write_sealed(state.file, state.records);

@@ -58,9 +58,7 @@ TEST_CASE("WhatIsNoRunCannotBeCompared") {
   const TemporaryFolder folder;
   make_run(folder / "a");
   fs::create_directories(folder / "empty");
-  make_run(folder / "young");
-  fs::remove(folder / "young" / "stats.jsonl");
-  for (const std::string name : {"empty", "young", "missing"}) {
+  for (const std::string name : {"empty", "missing"}) {
     CAPTURE(name);
     try {
       render_comparison({folder / "a", folder / name});
@@ -70,6 +68,17 @@ TEST_CASE("WhatIsNoRunCannotBeCompared") {
       CHECK(contains(e.what(), name + ": "));
     }
   }
+}
+
+TEST_CASE("ARunWithoutATickIsShownBesideOthers") {
+  const TemporaryFolder folder;
+  make_run(folder / "a");
+  make_run(folder / "young");
+  fs::remove(folder / "young" / "stats.jsonl");
+  const std::string html = render_comparison({folder / "young", folder / "a"});
+  CHECK(contains(html, "no tick has been reported yet"));
+  CHECK_THROWS_WITH(render_comparison({folder / "young", folder / "young"}),
+                    Catch::Contains("young: stats.jsonl"));
 }
 
 TEST_CASE("AComparisonOfManyRunsStaysBelowFiveMegabytes") {

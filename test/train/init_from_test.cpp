@@ -48,7 +48,7 @@ NamedTensors other_weights(const Toy& toy) {
   return all;
 }
 
-// The toy, whose weight a file calls "level", and which finds no bias in any file.
+// The toy, whose weight a file calls "level", and whose bias follows from its size.
 class Renaming final : public Recipe {
  public:
   explicit Renaming(Recipe& toy) : toy_(toy) {}
@@ -56,9 +56,8 @@ class Renaming final : public Recipe {
   const std::vector<Phase>& phases() const override { return toy_.phases(); }
   Json model() const override { return toy_.model(); }
   TensorNames names_in(const std::map<std::string, at::Tensor>& file,
-                       const Player& player) const override {
+                       const Player&) const override {
     CHECK(file.count("D.level") == 1);
-    if (player.name == "G") return toy_.names_in(file, player);
     return [](const std::string& name) -> NameInFile {
       return {name == "weight" ? "level" : name, name == "bias"};
     };
@@ -151,8 +150,8 @@ TEST_CASE("ATensorComesFromWhatTheFileCallsItAndTheTableSaysSo") {
                                                  "G.weight from G.level",
                                                  "D.weight from D.level"});
   CHECK(names_of(table.reinitialised) ==
-        std::vector<std::string>{"G_ema.running_mean", "G.running_mean", "D.bias"});
-  CHECK(names_of(table.skipped) == std::vector<std::string>{"D.bias", "weight"});
+        std::vector<std::string>{"G_ema.running_mean", "G.running_mean"});
+  CHECK(names_of(table.skipped) == std::vector<std::string>{"weight"});
   CHECK(first(toy.tensors.at("G_ema.weight")) == 1);
   CHECK(first(toy.tensors.at("G.weight")) == 3);
   CHECK(first(toy.tensors.at("D.weight")) == 4);

@@ -64,12 +64,6 @@ bool has_radial_filters(const Tensors& tensors) {
   });
 }
 
-std::vector<std::string> names_of(const SynthesisShape& shape) {
-  std::vector<std::string> names;
-  for (const LayerPlan& plan : layers_of(shape)) names.push_back(plan.name);
-  return names;
-}
-
 // Chooses the widths and, because tensors do not show it, how many layers sample critically, so
 // that the layers have the file's names; the reference's number is tried first.
 void choose_layers(SynthesisShape& s,
@@ -85,7 +79,7 @@ void choose_layers(SynthesisShape& s,
     const Widths widths = widths_of(channels, s);
     s.channel_base = widths.channel_base;
     s.channel_max = widths.channel_max;
-    if (names_of(s) == names) return;
+    if (layer_names(s) == names) return;
     if (!first) first = s;
   }
   s = *first;
@@ -95,6 +89,7 @@ SynthesisShape synthesis_of(const Tensors& tensors, const std::string& source) {
   const std::vector<std::string> layers = layer_names(tensors);
   SynthesisShape s;
   s.num_layers = static_cast<int64_t>(layers.size()) - 1;
+  s.num_critical = std::min(s.num_critical, s.num_layers - 1);
   if (s.num_layers < 2) {
     fail(Exit::kInput,
          "{}: {} layers synthesis.L...; a StyleGAN3 generator has 3 or more",
@@ -125,7 +120,7 @@ SynthesisShape synthesis_of(const Tensors& tensors, const std::string& source) {
 
 // What the file's layers, as many as those of `shape`, would need.
 std::string needs_of(const SynthesisShape& shape, const std::vector<std::string>& there) {
-  const std::vector<std::string> here = names_of(shape);
+  const std::vector<std::string> here = layer_names(shape);
   if (sizes_of(there) != sizes_of(here))
     return "its sizes are those of another img_resolution, num_critical, margin_size or first or "
            "last cutoff and stopband";
@@ -148,7 +143,7 @@ void check_layers(const GeneratorShape& shape,
                   const Tensors& tensors,
                   const std::string& source,
                   const char* maker) {
-  const std::vector<std::string> there = layer_names(tensors), here = names_of(shape.synthesis);
+  const std::vector<std::string> there = layer_names(tensors), here = layer_names(shape.synthesis);
   if (there == here) return;
   if (there.size() != here.size()) {
     fail(Exit::kInput,
@@ -255,6 +250,12 @@ Widths widths_of(const std::vector<int64_t>& channels, const SynthesisShape& sha
     if (same) return {base, most};
   }
   return {lowest, most};
+}
+
+std::vector<std::string> layer_names(const SynthesisShape& shape) {
+  std::vector<std::string> names;
+  for (const LayerPlan& plan : layers_of(shape)) names.push_back(plan.name);
+  return names;
 }
 
 std::vector<std::string> sizes_of(const std::vector<std::string>& layers) {

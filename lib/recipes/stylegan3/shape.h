@@ -93,6 +93,8 @@ LayerTensor layer_tensor(const std::string& name);
 
 // The names of the layers of a file, "L0_36_512", ..., in their order.
 std::vector<std::string> layer_names(const std::map<std::string, at::Tensor>& tensors);
+// The names of the layers that a shape makes.
+std::vector<std::string> layer_names(const SynthesisShape& shape);
 // Layers' names without their widths: "L0_36", ...
 std::vector<std::string> sizes_of(const std::vector<std::string>& layers);
 

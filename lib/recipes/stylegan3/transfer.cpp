@@ -12,13 +12,6 @@ using Tensors = std::map<std::string, at::Tensor>;
 
 namespace {
 
-std::vector<int64_t> channels_of(const SynthesisShape& shape) {
-  std::vector<int64_t> all;
-  for (const Signal& signal : signals_of(shape)) all.push_back(signal.channels);
-  all.pop_back();  // the pictures'
-  return all;
-}
-
 // The feature maps of the file's D by resolution.
 std::map<int64_t, int64_t> widths_of_D(const Tensors& file) {
   std::map<int64_t, int64_t> widths;
@@ -43,9 +36,7 @@ bool has_widths(const StyleBlocks& blocks, const std::map<int64_t, int64_t>& wid
 
 TensorNames names_in(const Tensors& file, const SynthesisShape& shape) {
   const std::vector<std::string> there = layer_names(file);
-  std::vector<std::string> here;
-  for (const LayerPlan& plan : layers_of(shape)) here.push_back(plan.name);
-  const bool same_size = sizes_of(there) == sizes_of(here);
+  const bool same_size = sizes_of(there) == sizes_of(layer_names(shape));
   return [there, same_size](const std::string& name) -> NameInFile {
     const LayerTensor layer = layer_tensor(name);
     if (layer.layer < 0) return name;
@@ -72,17 +63,21 @@ std::vector<std::string> values_that_fit(const Tensors& file,
   const bool rotates = theirs.conv_kernel == 1;
   advise("stylegan3.config", rotates ? "r" : "t", std::string(mine.conv_kernel == 1 ? "r" : "t"));
   advise("stylegan3.num_layers", theirs.num_layers, mine.num_layers);
-  advise("stylegan3.num_critical", theirs.num_critical, mine.num_critical);
 
-  // Many numbers may say the same widths: those of here stay where they do.
+  // Many numbers may make the same layers: those of here stay where they do.
   StyleBlocks D{.channel_base = options.d_channel_base.value_or(options.channel_base),
                 .channel_max = options.d_channel_max.value_or(options.channel_max)};
   const int64_t factor = rotates ? 2 : 1;
   SynthesisShape with_mine = theirs;
   with_mine.channel_base = options.channel_base * factor;
   with_mine.channel_max = options.channel_max * factor;
+  with_mine.num_critical = std::min(mine.num_critical, theirs.num_layers - 1);
+  if (layer_names(with_mine) != layer_names(file)) {
+    advise("stylegan3.num_critical", theirs.num_critical, mine.num_critical);
+    with_mine.num_critical = theirs.num_critical;
+  }
   const bool expressible = theirs.channel_max % factor == 0;
-  if (channels_of(with_mine) != channels_of(theirs) && expressible) {
+  if (layer_names(with_mine) != layer_names(file) && expressible) {
     const int64_t base = (theirs.channel_base + factor - 1) / factor;
     advise("stylegan3.channel_max", theirs.channel_max / factor, options.channel_max);
     advise("stylegan3.channel_base", base, options.channel_base);
