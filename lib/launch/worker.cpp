@@ -128,9 +128,11 @@ WorldEnd run_worker(const World& world,
   });
   int code = 0;
   {
-    const WorkerWatch watch(*board, options, starter, [&](const std::string&) {
+    const auto report = [&](const std::string&) {
       report_worker(world, context, static_cast<int>(Exit::kRankDied), resume_hint, record);
-    });
+    };
+    const auto stop = [&](int end) { report_stop(world, context, end, resume_hint, record); };
+    const WorkerWatch watch(*board, options, starter, report, stop);
     code = run_rank(context, main, request_json);
   }
   if (code == static_cast<int>(Exit::kDone) || is_stop_code(code)) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "launch/node_council.h"
+#include "launch/signals.h"
 #include "util/block_signals.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -20,16 +22,19 @@ namespace {
 constexpr double kStep = 0.25;      // between two looks
 constexpr double kMuchTooLate = 1;  // a look that comes so late: this process was stopped
 constexpr double kOrphanGrace = 10;
+constexpr double kMeetingGrace = 0.5;  // for a meeting that ends by itself just then
 
 }  // namespace
 
 WorkerWatch::WorkerWatch(RankStatusBoard& board,
                          const LaunchOptions& options,
                          pid_t starter,
-                         WatchReport report)
+                         WatchReport report,
+                         WatchStop stop)
     : board_(board),
       options_(options),
       report_(std::move(report)),
+      stop_(std::move(stop)),
       starter_(starter),
       watch_from_(monotonic_seconds()) {
   // The thread must take no signal: the rank's handlers set flags that the main thread reads.
@@ -58,6 +63,14 @@ void WorkerWatch::watch() {
 }
 
 void WorkerWatch::look(double now) {
+  if (const int signal = stop_requested(); signal != 0 && board_.slot(0).phase() == "rendezvous") {
+    if (stop_ends_ == 0) stop_ends_ = now + kMeetingGrace;
+    if (now >= stop_ends_) {
+      const int code = stopped_outcome(signal).code;
+      stop_(code);
+      ::_exit(code);
+    }
+  }
   if (starter_ > 0 && orphan_ends_ == 0 && ::getppid() != starter_) {
     const double grace = std::min(options_.grace.seconds, kOrphanGrace);
     orphan_ends_ = now + grace;

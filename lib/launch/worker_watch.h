@@ -17,6 +17,8 @@ namespace gantrain {
 // Says what is to be printed when a worker is ended by its watch; `reason` is one line without a
 // newline.
 using WatchReport = std::function<void(const std::string& reason)>;
+// Records that a worker ended by a stop, with that exit code.
+using WatchStop = std::function<void(int code)>;
 
 // Sees to a worker of torchrun, srun or mpirun as our own launcher sees to its ranks. A thread
 // looks several times a second:
@@ -26,14 +28,18 @@ using WatchReport = std::function<void(const std::string& reason)>;
 // - If the rank gives no sign of life for the hang timeout, the worker is ended with 6. The time
 //   counts from the first sign of life on, and anew after the process was stopped (SIGSTOP) or the
 //   machine slept.
-// `report` is called on that thread before the process is ended. The board must have one slot.
+// - If a stop is asked for while the ranks still meet, where nothing looks at it, the worker is
+//   ended with the stop's code: it has nothing to save.
+// `report` or `stop` is called on that thread before the process is ended. The board must have one
+// slot.
 class WorkerWatch {
  public:
   // `starter`: the parent, taken before anything that lasts; 0: it may end before the worker.
   WorkerWatch(RankStatusBoard& board,
               const LaunchOptions& options,
               pid_t starter,
-              WatchReport report);
+              WatchReport report,
+              WatchStop stop);
   ~WorkerWatch();  // ends the watch
   WorkerWatch(const WorkerWatch&) = delete;
   WorkerWatch& operator=(const WorkerWatch&) = delete;
@@ -46,8 +52,10 @@ class WorkerWatch {
   RankStatusBoard& board_;
   const LaunchOptions options_;
   const WatchReport report_;
+  const WatchStop stop_;
   const pid_t starter_;
   double watch_from_ = 0;   // monotonic seconds; silence is counted from here at the earliest
+  double stop_ends_ = 0;    // when a worker that was to stop while it met is ended; 0: it was not
   double orphan_ends_ = 0;  // when an orphan is ended; 0: it is none
   std::mutex mutex_;
   std::condition_variable ended_;

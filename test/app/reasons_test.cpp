@@ -17,6 +17,7 @@
 #include "util/file.h"
 #include "util/host_name.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 namespace {
@@ -175,6 +176,27 @@ TEST_CASE("AWorkerOfTorchrunLeavesItsReasonWhereTorchrunLooks") {
     CHECK(message.at("extraInfo").at("exit_code") == outcome.code);
     CHECK(holds(outcome.err, message.at("message").get<std::string>().substr(0, 20)));
     CHECK(parse_int(message.at("extraInfo").at("timestamp").get<std::string>()));
+  }
+}
+
+// Nothing looks at the stop while a worker waits in the store for those that never come.
+TEST_CASE("AWorkerThatWaitsForOthersStopsWhenAsked") {
+  for (const std::string rank : {"0", "1"}) {
+    CAPTURE(rank);
+    const TemporaryFolder folder;
+    const ReservedPort port;
+    Command worker(tiny("--run-dir run --kimg 500 --timeout 60s"),
+                   {.environment = {{"RANK", rank},
+                                    {"LOCAL_RANK", rank},
+                                    {"WORLD_SIZE", "2"},
+                                    {"MASTER_ADDR", "127.0.0.1"},
+                                    {"MASTER_PORT", std::to_string(port.number())}},
+                    .folder = folder.path()});
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    worker.signal(SIGTERM);
+    const double asked = monotonic_seconds();
+    CHECK(worker.wait().code == 75);
+    CHECK(monotonic_seconds() - asked < 20);  // not the 60 s of the meeting
   }
 }
 
