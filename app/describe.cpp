@@ -17,7 +17,6 @@
 #include "train/model_options.h"
 #include "train/options.h"
 #include "train/stage_plan.h"
-#include "train/training_data.h"
 #include "train/training_step.h"
 #include "trainer_verbs.h"
 #include "util/grouped.h"
@@ -126,13 +125,9 @@ Config probe_config(const Config& config, int64_t world, bool cuda) {
 // its labels would be used.
 std::vector<int64_t> class_counts_of(const Config& config, const DataOptions& data) {
   const RecipeFacts& recipe = find_recipe(text_of(config.get("recipe"))).facts;
-  if (!uses_labels(data, /*labelled=*/true, recipe, config)) return {};
-  const ClassTable classes = class_table_of(*open_dataset(data));
-  if (data.cond == Cond::kOn && classes.empty())
-    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", data.path);
-  std::vector<int64_t> counts;
-  for (const ClassRow& row : classes) counts.push_back(row.pictures);
-  return counts;
+  if (!wants_labels(data, recipe, config)) return {};
+  const ClassTable of_data = class_table_of(*open_dataset(data));
+  return pictures_of_classes(trained_classes(of_data, data, recipe, config));
 }
 
 Json describe_player(const Player& player) {

@@ -16,15 +16,8 @@ const RecipeRow& recipe_of(const fs::path& path,
                            const TensorFile& file,
                            const Json& model,
                            const RecipeTable& recipes) {
-  if (model.is_object() && model.contains("recipe")) {
-    const std::string name = text_of(model["recipe"]);
-    for (const RecipeRow& row : recipes)
-      if (row.facts.name == name) return row;
-    fail(Exit::kInput,
-         "{}: gantrain.model: recipe {} is not known to this version",
-         path.string(),
-         name);
-  }
+  if (model.is_object() && model.contains("recipe"))
+    return find_recipe(recipes, text_of(model["recipe"]), path.string() + ": gantrain.model: ");
   for (const RecipeRow& row : recipes) {
     if (row.recognises(file.tensors)) return row;
   }

@@ -5,11 +5,13 @@
 
 namespace gantrain {
 
-const RecipeRow& find_recipe(const RecipeTable& recipes, const std::string& name) {
+const RecipeRow& find_recipe(const RecipeTable& recipes,
+                             const std::string& name,
+                             const std::string& said_by) {
   for (const RecipeRow& row : recipes) {
     if (row.facts.name == name) return row;
   }
-  fail(Exit::kInput, "recipe {} is not known to this version", name);
+  fail(Exit::kInput, "{}recipe {} is not known to this version", said_by, name);
 }
 
 }  // namespace gantrain

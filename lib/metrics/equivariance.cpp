@@ -65,6 +65,12 @@ Tensor compared(const Tensor& moved_input, const Tensor& at_rest, const Move& mo
 
 }  // namespace
 
+std::optional<MovedBy> moved_by(std::string_view metric) {
+  if (metric == "eqt") return MovedBy::kPixels;
+  if (metric == "eqt_frac") return MovedBy::kFractions;
+  return metric == "eqr" ? std::optional(MovedBy::kAngles) : std::nullopt;
+}
+
 Tensor equivariance_sums(Generator& generator,
                          const Tensor& ws,
                          const Move& move,

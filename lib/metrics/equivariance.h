@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "metrics/pictures.h"
@@ -13,6 +14,8 @@ namespace gantrain {
 // What the input of the generator is moved by: whole pixels up to an eighth of the picture's size
 // (EQ-T), any fractions of them, or rotations by any angle (EQ-R).
 enum class MovedBy { kPixels, kFractions, kAngles };
+// What the metric of that name moves by: "eqt", "eqt_frac", "eqr". Nothing for other metrics.
+std::optional<MovedBy> moved_by(std::string_view metric);
 
 // A move of pictures.
 struct Move {

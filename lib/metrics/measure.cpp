@@ -45,13 +45,6 @@ bool needs_rows(const std::vector<std::string>& names) {
   });
 }
 
-// What a metric of equivariance moves the generator's input by; nothing for other metrics.
-std::optional<MovedBy> moved_by(const std::string& name) {
-  if (name == "eqt") return MovedBy::kPixels;
-  if (name == "eqt_frac") return MovedBy::kFractions;
-  return name == "eqr" ? std::optional(MovedBy::kAngles) : std::nullopt;
-}
-
 // Pictures of each kind that a metric cannot do without.
 int64_t least_pictures(const std::string& name) {
   if (name == "swd" || name == "modes" || moved_by(name)) return 1;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "util/error.h"
+
 namespace gantrain {
 
 ClassTable class_table_of(const Dataset& dataset) {
@@ -15,6 +17,26 @@ ClassTable class_table_of(const Dataset& dataset) {
   for (int64_t i = 0; i < dataset.size(); ++i)
     table[static_cast<size_t>(dataset.label(i))].pictures += 1;
   return table;
+}
+
+bool wants_labels(const DataOptions& data, const RecipeFacts& recipe, const Config& config) {
+  if (data.cond == Cond::kOn) return true;
+  return data.cond == Cond::kAuto && recipe.wants_labels && recipe.wants_labels(config);
+}
+
+ClassTable trained_classes(const ClassTable& of_data,
+                           const DataOptions& data,
+                           const RecipeFacts& recipe,
+                           const Config& config) {
+  if (data.cond == Cond::kOn && of_data.empty())
+    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", data.path);
+  return wants_labels(data, recipe, config) ? of_data : ClassTable();
+}
+
+std::vector<int64_t> pictures_of_classes(const ClassTable& table) {
+  std::vector<int64_t> counts;
+  for (const ClassRow& row : table) counts.push_back(row.pictures);
+  return counts;
 }
 
 namespace {

@@ -6,11 +6,25 @@
 
 #include "data/dataset.h"
 #include "gan/class_table.h"
+#include "gan/recipe_facts.h"
 
 namespace gantrain {
 
 // Counts the pictures of each class of the data; empty where it has no labels.
 ClassTable class_table_of(const Dataset& dataset);
+
+// Whether a run would use the labels of its data: --cond asks for them, or leaves it to the recipe.
+bool wants_labels(const DataOptions& data, const RecipeFacts& recipe, const Config& config);
+
+// Returns the classes of the data that a run is trained on; empty where labels are not used. Throws
+// UserError(kInput) where --cond asks for labels that the data has not.
+ClassTable trained_classes(const ClassTable& of_data,
+                           const DataOptions& data,
+                           const RecipeFacts& recipe,
+                           const Config& config);
+
+// Returns the number of pictures of each class.
+std::vector<int64_t> pictures_of_classes(const ClassTable& table);
 
 // Returns the lines that show the table when a run starts: number, name and pictures of each class;
 // of more than 20 classes the first 19 and what the others have in common.

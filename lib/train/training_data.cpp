@@ -10,15 +10,6 @@
 
 namespace gantrain {
 
-bool uses_labels(const DataOptions& data,
-                 bool labelled,
-                 const RecipeFacts& recipe,
-                 const Config& config) {
-  if (data.cond == Cond::kOn) return true;
-  const auto wants = recipe.wants_labels;
-  return data.cond == Cond::kAuto && labelled && wants && wants(config);
-}
-
 TrainingData::TrainingData(const TrainSetup& setup)
     : setup_(setup), options_(setup.config.read<DataOptions>("data.")), dataset_(setup.dataset) {
   const auto train = setup.config.read<TrainOptions>("train.");
@@ -28,19 +19,13 @@ TrainingData::TrainingData(const TrainSetup& setup)
   if (!dataset_)
     dataset_ = open_dataset(options_, [this] { return setup_.callbacks.stop_signal() != 0; });
   classes_ = class_table_of(*dataset_);
-  const bool labelled = !classes_.empty();
-  if (options_.cond == Cond::kOn && !labelled) {
-    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", options_.path);
-  }
-  labels_used_ = uses_labels(options_, labelled, setup.recipe.facts, setup.config);
+  labels_used_ = !trained_classes(classes_, options_, setup.recipe.facts, setup.config).empty();
 }
 
 TrainingData::~TrainingData() = default;
 
 std::vector<int64_t> TrainingData::class_counts() const {
-  std::vector<int64_t> counts;
-  for (const ClassRow& row : used_classes()) counts.push_back(row.pictures);
-  return counts;
+  return pictures_of_classes(used_classes());
 }
 
 void TrainingData::begin(const Size& resolution, int64_t batch, int64_t images_seen) {

@@ -12,10 +12,6 @@
 
 namespace gantrain {
 
-// Whether a run trains on labels: asked for by --cond, or because the data has them and the recipe
-// wants them.
-bool uses_labels(const DataOptions& data, bool labelled, const RecipeFacts& recipe, const Config&);
-
 // The real pictures of a run as one rank gets them: on its device, ready for the step.
 class TrainingData {
  public:
