@@ -9,6 +9,8 @@
 #                              is. ON fetches all that it takes, and ends where something is not to be
 #                              had. KEEP: as the folder has it, OFF in a new one (what run.sh asks for
 #                              without a GPU).
+#   GANTRAIN_UNITY=ON|OFF      sources in batches, which builds everything fastest (ON in a new folder), or one by one,
+#                              which builds a changed source fastest; a folder keeps its way until another is named.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are that large
@@ -47,8 +49,9 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
       trap - EXIT
     fi
     [ "$cuda" = OFF ] || mapfile -t options < <(cuda_options)
+    unity=${GANTRAIN_UNITY:-$(sed -n 's/.*-DGANTRAIN_UNITY=\([A-Z]*\).*/\1/p' "$folder/.options" 2>/dev/null || true)}
     # shellcheck disable=SC2086 # several options
-    configure "$folder" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" "${options[@]}" $extra
+    configure "$folder" -DGANTRAIN_UNITY="${unity:-ON}" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" "${options[@]}" $extra
   fi
   if [ "$cuda" = ON ] && ((${#targets[@]})); then
     known=$(cmake --build "$folder" --target help) # not through a pipe: grep -q would end it early

@@ -16,8 +16,7 @@ case ${1:-} in
   *) die 2 "usage: scripts/sanitize.sh address|undefined|thread [TEST...]" ;;
 esac
 tests=("${@:2}")
-((${#tests[@]})) || tests=(util config launch image cpu_kernels batch_script ddp_plan curation containers manifest
-  data core distributed)
+((${#tests[@]})) || tests=(util config launch image cpu_kernels ddp_plan curation data core distributed)
 "$GANTRAIN_ROOT/scripts/build.sh" "${folder#build-}" "${tests[@]/#/test_}"
 
 supp=$GANTRAIN_ROOT/test/sanitizers
@@ -30,11 +29,11 @@ run() { # run TEST...
   local pattern
   pattern=$(IFS='|'; echo "$*")
   ctest --test-dir "$GANTRAIN_ROOT/$folder" -j "$(nproc)" --output-on-failure --no-tests=error --timeout 900 \
-    -LE slow -R "^($pattern)/" </dev/null
+    -LE slow -R "^($pattern)(/|\$)" </dev/null
 }
 with_torch=() without=()
 for test in "${tests[@]}"; do
-  case $test in core | distributed) with_torch+=("$test") ;; *) without+=("$test") ;; esac
+  case $test in core | data | distributed) with_torch+=("$test") ;; *) without+=("$test") ;; esac
 done
 status=0
 ((${#without[@]} == 0)) || run "${without[@]}" || status=$?

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-tidy 14 (.clang-tidy) over sources of the build in build/:
-#   scripts/tidy.sh            what is compiled without LibTorch: seconds a file
-#   scripts/tidy.sh --all      everything; LibTorch's headers cost half a minute a file
-#   scripts/tidy.sh FILE...    these
-# A file that was clean is not read again until it, what it includes or .clang-tidy changes.
+# clang-tidy 14 (.clang-tidy) over what the build in build/ compiles of app and lib, batches of sources or single ones:
+#   scripts/tidy.sh            what is compiled without LibTorch: seconds a batch
+#   scripts/tidy.sh --all      everything; LibTorch's headers cost half a minute a batch
+#   scripts/tidy.sh FILE...    these, as compile_commands.json names them
+# What was clean is not read again until it, what it includes or .clang-tidy changes.
 # shellcheck source=scripts/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$GANTRAIN_ROOT"
@@ -14,9 +14,10 @@ program=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "SKIP: no
 pch='-Winvalid-pch -include [^ ]*cmake_pch.hxx'
 mkdir -p build/tidy
 sed "s#$pch##; s# -fopenmp##" build/compile_commands.json >build/tidy/compile_commands.json
-sources() { # sources FILTER...: those of the build under app and lib whose command passes
+sources() { # sources FILTER...: batches and single sources of app and lib whose command passes
   grep '"command": ' build/compile_commands.json | "$@" |
-    sed -n "s# *\"command\": .* -c $GANTRAIN_ROOT/\(\(app\|lib\)/[^ ]*\.cpp\)\",*#\1#p" | sort -u
+    sed -n -E "s# *\"command\": .* -c $GANTRAIN_ROOT/((app|lib)/[^ ]*\.cpp|build/unity/gantrain(_[^ ]*)?_[0-9]+\.cpp)\",*#\1#p" |
+    grep -v /gantrain_test_ | sort -u
 }
 
 case ${1:-} in
@@ -25,7 +26,8 @@ case ${1:-} in
   *) files=("$@") ;;
 esac
 
-# What the compiler saw each source include of the project: source -> files, separated by blanks.
+# What the compiler saw each source include of the project: source -> files, separated by blanks. A batch is the
+# first of its own list.
 declare -A included
 while read -r source header; do
   included[$source]+=" $header"

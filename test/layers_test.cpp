@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "support/paths.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -19,7 +20,7 @@ std::map<std::string, std::set<std::string>> read_table() {
   std::map<std::string, std::set<std::string>> table;
   const std::string begin = "| `lib/";
   for (const std::string& line :
-       split(read_file(fs::path(GANTRAIN_SOURCE) / "CONTRIBUTING.md"), '\n')) {
+       split(read_file(fs::path(source_folder()) / "CONTRIBUTING.md"), '\n')) {
     if (!starts_with(line, begin)) continue;
     const std::vector<std::string> cells = split(line, '|');
     REQUIRE(cells.size() == 5);
@@ -48,7 +49,7 @@ struct Source {
 
 std::vector<Source> sources() {
   std::vector<Source> all;
-  const fs::path lib = fs::path(GANTRAIN_SOURCE) / "lib";
+  const fs::path lib = fs::path(source_folder()) / "lib";
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(lib)) {
     const std::string extension = entry.path().extension();
     if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
@@ -110,20 +111,79 @@ TEST_CASE("ARecipeIncludesNoOtherRecipe") {
   }
 }
 
+// What is said of one recipe stands in its folder; two tables list the recipes. Presets may have a
+// recipe's name, so the places that name presets are listed here.
+TEST_CASE("NoRecipesNameStandsOutsideItsFolder") {
+  const fs::path root = source_folder();
+  std::set<std::string> recipes;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "lib/recipes"))
+    if (entry.is_directory()) recipes.insert(entry.path().filename());
+  REQUIRE(recipes.size() > 3);
+  const std::set<std::string> tables = {"lib/recipes/facts.cpp", "app/config/recipes.cpp"};
+  const std::set<std::string> name_presets = {"app/config/resolve.h",
+                                              "lib/curation/inspection_text.cpp"};
+  for (const char* top : {"lib", "app"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
+      const std::string path = fs::relative(entry.path(), root);
+      if (tables.count(path) + name_presets.count(path) > 0) continue;
+      const std::string text = read_file(entry.path());
+      for (const std::string& recipe : recipes) {
+        if (starts_with(path, "lib/recipes/" + recipe + "/")) continue;
+        for (const std::string& use :
+             {'"' + recipe + '"', '"' + recipe + ".", recipe + "::", "recipes/" + recipe + "/"}) {
+          CAPTURE(path, use);
+          CHECK(text.find(use) == std::string::npos);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("TorchStaysOutOfTheThinProgram") {
   const std::set<std::string> without_torch = {
-      "util", "config", "launch", "image", "page", "serve", "cpu_kernels", "cuda_kernels"};
+      "util", "config", "launch", "command", "image", "page", "serve"};
+  const std::set<fs::path> thin_halves = {
+      "bench/common", "bench/launch", "bench/ddp/model", "inspect/machine"};
   for (const Source& source : sources()) {
     const std::string stem = source.path.stem();
     const bool thin = without_torch.count(first_folder(source.path.string())) == 1 ||
                       stem.ends_with("options") || stem == "requests" || stem == "recipe_facts" ||
-                      stem == "plan" || stem == "run_folder";
+                      stem == "plan" || stem == "run_folder" ||
+                      thin_halves.count(source.path.parent_path() / stem) == 1;
     if (!thin) continue;
     for (const std::string& include : source.includes) {
       CAPTURE(source.path, include);
       CHECK_FALSE(is_torch(include));
     }
   }
+}
+
+// The arithmetic of a CPU and of a GPU on plain arrays: compiled for every instruction set, or by
+// nvcc.
+bool is_kernel(const fs::path& path) {
+  if (first_folder(path.string()) != "ops") return false;
+  const std::string stem = path.stem(), folder = path.parent_path().filename();
+  return path.extension() == ".cu" || stem.ends_with("_cpu") || stem.ends_with("_gpu") ||
+         stem.ends_with("_plan") || stem == "activation" || folder == "vector" ||
+         (folder == "gpu" && !stem.ends_with("_cuda") && stem != "library");
+}
+
+TEST_CASE("KernelsKnowNoTorch") {
+  int kernels = 0;
+  for (const Source& source : sources()) {
+    if (!is_kernel(source.path)) continue;
+    ++kernels;
+    for (const std::string& include : source.includes) {
+      CAPTURE(source.path, include);
+      CHECK_FALSE(is_torch(include));
+      const std::string module = first_folder(include);
+      if (module == "ops") CHECK(is_kernel(include));
+      if (allowed().count(module) == 1 && module != "ops") CHECK(include == "core/philox.h");
+    }
+  }
+  CHECK(kernels > 40);
 }
 
 TEST_CASE("OnlyDistKnowsC10d") {

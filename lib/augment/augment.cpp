@@ -2,12 +2,253 @@
 #include "augment/augment.h"
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
-#include "core/device_reads.h"
+#include "augment/sample_values.h"
+#include "augment/wavelets.h"
+#include "core/device.h"
 #include "core/torch.h"
-#include "ops/precision.h"
+#include "ops/autocast.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
+
+namespace {
+
+template <class Number>
+using Color = SampleMatrix<Number, 4>;
+
+// l on the luma axis v = (1, 1, 1) / sqrt 3, c across it, s across both (v x .): every linear
+// transform of colour in app. B is one of these.
+template <class Number>
+Color<Number> about_luma(const Number& l, const Number& c, const Number& s) {
+  const Number cross = s / std::sqrt(3.0);
+  const Number all = (l - c) / 3;
+  return {all + c,
+          all - cross,
+          all + cross,
+          0,
+          all + cross,
+          all + c,
+          all - cross,
+          0,
+          all - cross,
+          all + cross,
+          all + c,
+          0,
+          0,
+          0,
+          0,
+          1};
+}
+
+template <class Number>
+Color<Number> brighter(const Number& by) {
+  return {1, 0, 0, by, 0, 1, 0, by, 0, 0, 1, by, 0, 0, 0, 1};
+}
+
+// The matrix that each sample's RGB is multiplied by from the left.
+template <class Number>
+SampleValues<Number, 16> transforms(const AugmentOptions& o,
+                                    const Number& p,
+                                    bool rgb,
+                                    AugmentDraws& draws) {
+  using std::cos, std::exp2, std::floor, std::sin;
+  using D = AugmentDistribution;
+  SampleValues<Number, 16> C(identity_matrix<4>());
+  const auto apply = [&](const AugmentTransform<Number>& transform, auto&& matrix) {
+    if (is_never(transform.probability)) return;
+    C.apply(transform, draws, matrix, [](const auto& before, const auto& made) {
+      return matrix_product<4>(made, before);
+    });
+  };
+  apply({"brightness", D::kNormal, 1, o.brightness * p},
+        [&](const Number* n) { return brighter<Number>(*n * o.brightness_std); });
+  apply({"contrast", D::kNormal, 1, o.contrast * p}, [&](const Number* n) {
+    const Number scale = exp2(*n * o.contrast_std);
+    return about_luma<Number>(scale, scale, 0);
+  });
+  apply({"lumaflip", D::kUniform, 1, o.lumaflip * p},
+        [](const Number* u) { return about_luma<Number>(1 - 2 * floor(2 * *u), 1, 0); });
+  if (!rgb) return C;
+  apply({"hue", D::kUniform, 1, o.hue * p}, [&](const Number* u) {
+    const Number angle = (2 * *u - 1) * M_PI * o.hue_max;
+    return about_luma<Number>(1, cos(angle), sin(angle));
+  });
+  apply({"saturation", D::kNormal, 1, o.saturation * p},
+        [&](const Number* n) { return about_luma<Number>(1, exp2(*n * o.saturation_std), 0); });
+  return C;
+}
+
+// [N, c, c + 1] float64: factors and constant of the c colour channels; undefined without any
+// transform. Grey is RGB with three equal channels, of which the mean is taken.
+at::Tensor color_matrices(const at::Tensor& p,
+                          const AugmentOptions& options,
+                          bool rgb,
+                          AugmentDraws& draws) {
+  return with_strength(p, [&](const auto& strength) -> at::Tensor {
+    const auto C = transforms(options, strength, rgb, draws);
+    if (C.empty()) return {};
+    const at::Tensor all = C.tensor().view({-1, 4, 4}).narrow(1, 0, 3).contiguous();
+    if (rgb) return all;
+    const at::Tensor grey = all.mean(1, true);
+    return at::cat({grey.narrow(2, 0, 3).sum(2, true), grey.narrow(2, 3, 1)}, 2);
+  });
+}
+
+}  // namespace
+
+at::Tensor augment_color(const at::Tensor& images,
+                         const at::Tensor& p,
+                         const AugmentOptions& options,
+                         AugmentDraws& draws) {
+  const bool rgb = images.size(1) >= 3;
+  const at::Tensor exact = color_matrices(p, options, rgb, draws);
+  if (!exact.defined()) return images;
+  TORCH_CHECK(exact.size(0) == images.size(0), "draws for ", exact.size(0), " samples");
+  const int64_t channels = rgb ? 3 : 1;
+  const at::Tensor matrices = exact.to(images.scalar_type());
+  const auto column = [&](int64_t i) { return matrices.select(2, i).view({-1, channels, 1, 1}); };
+  // Not a matrix product: that would round to 11 bits where TF32 is allowed.
+  at::Tensor x = column(channels);
+  for (int64_t i = 0; i < channels; ++i) x = at::addcmul(x, images.narrow(1, i, 1), column(i));
+  if (images.size(1) == channels) return x;
+  return at::cat({x, images.narrow(1, channels, images.size(1) - channels)}, 1);
+}
+
+namespace {
+
+void check_count(int64_t drawn, int64_t samples) {
+  TORCH_CHECK(drawn == samples, drawn, " draws for ", samples, " samples");
+}
+
+// Expected power of natural pictures' bands (app. B).
+constexpr std::array<double, kOctaveBands> kBandPower = {10.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13};
+
+// A gain t of one band is accompanied by one of all bands that keeps the expected power.
+template <class Number>
+std::array<Number, kOctaveBands> band_gain(size_t band, const Number& t) {
+  using std::sqrt;
+  const Number keep = 1 / sqrt(1 + kBandPower[band] * (t * t - 1));
+  std::array<Number, kOctaveBands> gains;
+  gains.fill(keep);
+  gains[band] = keep * t;
+  return gains;
+}
+
+// Each sample's gains of the bands.
+template <class Number>
+SampleValues<Number, kOctaveBands> band_gains(const AugmentOptions& o,
+                                              const Number& p,
+                                              AugmentDraws& draws) {
+  using std::exp2;
+  const auto together = [](const auto& a, const auto& b) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(a)>, at::Tensor>) {
+      return at::Tensor(a * b);
+    } else {
+      auto product = a;
+      for (size_t i = 0; i < product.size(); ++i) product[i] *= b[i];
+      return product;
+    }
+  };
+  SampleValues<Number, kOctaveBands> gains(std::array<double, kOctaveBands>{1, 1, 1, 1});
+  for (size_t band = 0; band < kOctaveBands; ++band) {
+    gains.apply(
+        {"imgfilter/" + std::to_string(band + 1),
+         AugmentDistribution::kNormal,
+         1,
+         o.imgfilter * o.imgfilter_bands[band] * p},
+        draws,
+        [&](const Number* n) { return band_gain<Number>(band, exp2(*n * o.imgfilter_std)); },
+        together);
+  }
+  return gains;
+}
+
+// The deviation of each sample's noise.
+template <class Number>
+SampleValues<Number, 1> noise_strengths(const AugmentOptions& o,
+                                        const Number& p,
+                                        AugmentDraws& draws) {
+  using std::abs;
+  SampleValues<Number, 1> sigma(std::array<double, 1>{0});
+  sigma.apply(
+      {"noise", AugmentDistribution::kNormal, 1, o.noise * p},
+      draws,
+      [&](const Number* n) { return std::array<Number, 1>{abs(*n) * o.noise_std}; },
+      [](const auto&, const auto& made) { return made; });
+  return sigma;
+}
+
+// The band filters on an axis with mirrored borders as matrices, [kOctaveBands, length, length].
+at::Tensor band_matrices(int64_t length, const at::Tensor& like) {
+  const int64_t taps = static_cast<int64_t>(kOctaveBandTaps), pad = taps / 2;
+  const at::Tensor filters = octave_band_filters_like(like).view({-1, 1, taps});
+  const at::Tensor mirrored =
+      at::reflection_pad2d(unit_matrix(length, filters.options()), {pad, pad, 0, 0});
+  std::vector<at::Tensor> matrices;
+  for (const at::Tensor& filter : filters.unbind()) {
+    matrices.push_back(upfirdn2d(mirrored, filter, {})[0][0]);
+  }
+  return at::stack(matrices);
+}
+
+}  // namespace
+
+at::Tensor augment_filter(const at::Tensor& images,
+                          const at::Tensor& p,
+                          const AugmentOptions& options,
+                          AugmentDraws& draws) {
+  if (options.imgfilter <= 0) return images;
+  const at::Tensor exact = with_strength(p, [&](const auto& strength) -> at::Tensor {
+    return band_gains(options, strength, draws).tensor();
+  });
+  check_count(exact.size(0), images.size(0));
+  const at::Tensor gains = exact.to(images.scalar_type());
+  // Rows and columns by the same filter, each sample by its own.
+  const auto filter = [&](int64_t length) {
+    return at::matmul(gains, band_matrices(length, images).flatten(1))
+        .view({-1, 1, length, length});
+  };
+  return on_both_axes(images, filter(images.size(2)), filter(images.size(3)));
+}
+
+at::Tensor augment_noise(const at::Tensor& images,
+                         const at::Tensor& p,
+                         const AugmentOptions& options,
+                         AugmentDraws& draws) {
+  if (options.noise <= 0) return images;
+  const at::Tensor sigma = with_strength(p, [&](const auto& strength) -> at::Tensor {
+    return noise_strengths(options, strength, draws).tensor();
+  });
+  check_count(sigma.size(0), images.size(0));
+  const at::Tensor field = draws.normal("noise/field", images.sizes().slice(1));
+  const at::Tensor noise = field * sigma.view({-1, 1, 1, 1}).to(field.scalar_type());
+  return images + noise.to(images.scalar_type());
+}
+
+at::Tensor augment_cutout(const at::Tensor& images,
+                          const at::Tensor& p,
+                          const AugmentOptions& options,
+                          AugmentDraws& draws) {
+  if (options.cutout <= 0) return images;
+  const at::Tensor probability = (p * options.cutout).to(at::kFloat);
+  const at::Tensor on = draws.uniform("cutout/on", {}) < probability;
+  const at::Tensor centre = draws.uniform("cutout", {2});
+  check_count(on.size(0), images.size(0));
+  const at::Tensor half = on * (options.cutout_size / 2);
+  const at::Tensor box = at::cat({centre.to(at::kDouble), half.to(at::kDouble).unsqueeze(1)}, 1)
+                             .to(images.scalar_type());
+  const auto part = [&](int64_t i) { return box.select(1, i).view({-1, 1, 1, 1}); };
+  const auto outside = [&](int64_t length, int64_t i) {
+    const at::Tensor centres = (at::arange(length, box.options()) + .5) / length;
+    return (centres.view({1, 1, 1, -1}) - part(i)).abs() >= part(2);
+  };
+  const at::Tensor keep =
+      outside(images.size(3), 0).logical_or(outside(images.size(2), 1).transpose(2, 3));
+  return images * keep.to(images.scalar_type());
+}
 
 at::Tensor augment(const at::Tensor& images,
                    const at::Tensor& p,

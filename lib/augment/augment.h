@@ -3,8 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "augment/augment_draws.h"
 #include "augment/augment_options.h"
+#include "augment/sample_values.h"
 
 namespace gantrain {
 

@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "augment/augment.h"
-#include "augment/sample_matrix.h"
 #include "augment/sample_values.h"
-#include "augment/sym6_resample.h"
+#include "augment/wavelets.h"
 #include "core/torch.h"
-#include "ops/grid_sample.h"
+#include "ops/resample.h"
 #include "util/size.h"
 
 namespace gantrain {

@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "config/config.h"
+#include "config/scheduled.h"
 #include "util/field.h"
 #include "util/size.h"
 
@@ -14,6 +17,7 @@ namespace gantrain {
 // in the order in which they are applied. Each has a multiplier of the strength p, 0 switching it
 // off; the default is the pipe "bgc". Lengths are fractions of the picture's width and height.
 struct AugmentOptions {
+  static constexpr const char* kSection = "ada.";
   double xflip = 1, rotate90 = 1, xint = 1;  // pixel blitting
   double xint_max = .125;
   double scale = 1, rotate = 1, aniso = 1, xfrac = 1;  // general geometric transforms
@@ -73,6 +77,7 @@ void fields(AugmentOptions& o, Field&& field) {
 
 // How p follows the discriminator (sec. 3).
 struct AdaptiveOptions {
+  static constexpr const char* kSection = "ada.";
   double target = .6;    // of r_t, the mean sign of D's scores of real pictures
   int64_t interval = 4;  // iterations between two moves
   Kimg kimg{500'000};    // in which p can go from 0 to 1
@@ -93,5 +98,31 @@ AugmentOptions augment_pipe(std::string_view name);
 // Throws UserError(kUsage) unless these transforms work on pictures of that many pixels and
 // channels: up to 4 channels; the image filter needs 22 pixels, as it mirrors 21 at each border.
 void check_augment(const AugmentOptions& options, const Size& resolution, int64_t channels);
+
+enum class Augmentation { kNone, kAda, kFixed };
+constexpr std::array<std::string_view, 3> names(Augmentation) { return {"none", "ada", "fixed"}; }
+
+// How the augmentation of D's pictures is controlled: Karras et al. 2020b, sec. 3.
+struct AdaOptions {
+  Augmentation mode = Augmentation::kNone;
+  std::string pipe = "bgc";  // blit, geometry and colour
+  Scheduled p = 0;           // at the start; with mode fixed, throughout
+  AdaptiveOptions adaptive;
+};
+
+template <class Field>
+void fields(AdaOptions& o, Field&& field) {
+  field("mode", o.mode, "augmentation of what D sees: none, adaptive, or of fixed strength");
+  field("pipe",
+        o.pipe,
+        "transforms: blit, geom, color, filter, noise, cutout, or the unions bg, bgc, bgcf, bgcfn, "
+        "bgcfnc");
+  field("p", o.p, between(0, 1), "probability of each transform: at the start, or fixed");
+  fields(o.adaptive, field);
+}
+
+// Switches the transforms augment.* on or off as ada.pipe says, unless a preset or the user has set
+// them. Throws UserError(kUsage) for an unknown pipe.
+void choose_transforms(Config& config);
 
 }  // namespace gantrain

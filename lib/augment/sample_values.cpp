@@ -2,10 +2,131 @@
 #include "augment/sample_values.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/torch.h"
 
 namespace gantrain {
+
+using at::Tensor;
+
+at::Tensor StreamDraws::uniform(const std::string& name, at::IntArrayRef shape) {
+  return gantrain::uniform(key_, "augment/" + name, samples_, shape);
+}
+
+at::Tensor StreamDraws::normal(const std::string& name, at::IntArrayRef shape) {
+  return gantrain::normal(key_, "augment/" + name, samples_, shape);
+}
+
+std::unique_ptr<AugmentDraws> StreamDraws::whole_batch() const {
+  if (samples_.stride == 1) return nullptr;
+  return std::make_unique<StreamDraws>(key_, Samples{0, 1, samples_.stride * samples_.count});
+}
+
+namespace {
+
+bool is(const SampleNumber& a, double value) { return a.is_known() && a.known() == value; }
+
+}  // namespace
+
+SampleNumber operator-(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(-a.known()) : SampleNumber(a.each().neg());
+}
+
+// Matrices are mostly zeros and ones. What these leave alone needs no operator on the device.
+SampleNumber operator+(const SampleNumber& a, const SampleNumber& b) {
+  if (is(a, 0)) return b;
+  if (is(b, 0)) return a;
+  if (a.is_known() && b.is_known()) return a.known() + b.known();
+  if (a.is_known()) return SampleNumber(b.each() + a.known());
+  if (b.is_known()) return SampleNumber(a.each() + b.known());
+  return SampleNumber(a.each() + b.each());
+}
+
+SampleNumber operator-(const SampleNumber& a, const SampleNumber& b) {
+  if (is(b, 0)) return a;
+  if (a.is_known() && b.is_known()) return a.known() - b.known();
+  if (a.is_known()) return SampleNumber(at::rsub(b.each(), a.known()));
+  if (b.is_known()) return SampleNumber(a.each() - b.known());
+  return SampleNumber(a.each() - b.each());
+}
+
+SampleNumber operator*(const SampleNumber& a, const SampleNumber& b) {
+  if (is(a, 0) || is(b, 0)) return 0;
+  if (is(a, 1)) return b;
+  if (is(b, 1)) return a;
+  if (a.is_known() && b.is_known()) return a.known() * b.known();
+  if (a.is_known()) return SampleNumber(b.each() * a.known());
+  if (b.is_known()) return SampleNumber(a.each() * b.known());
+  return SampleNumber(a.each() * b.each());
+}
+
+SampleNumber operator/(const SampleNumber& a, const SampleNumber& b) {
+  if (is(a, 0)) return 0;
+  if (a.is_known() && b.is_known()) return a.known() / b.known();
+  if (a.is_known()) return a * SampleNumber(b.each().reciprocal());
+  if (b.is_known()) return SampleNumber(a.each() / b.known());
+  return SampleNumber(a.each() / b.each());
+}
+
+SampleNumber abs(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::abs(a.known())) : SampleNumber(a.each().abs());
+}
+SampleNumber cos(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::cos(a.known())) : SampleNumber(a.each().cos());
+}
+SampleNumber exp2(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::exp2(a.known())) : SampleNumber(a.each().exp2());
+}
+SampleNumber floor(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::floor(a.known())) : SampleNumber(a.each().floor());
+}
+SampleNumber nearbyint(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::nearbyint(a.known())) : SampleNumber(a.each().round());
+}
+SampleNumber sin(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::sin(a.known())) : SampleNumber(a.each().sin());
+}
+SampleNumber sqrt(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(std::sqrt(a.known())) : SampleNumber(a.each().sqrt());
+}
+
+double clamped_to_unit(double a) { return std::clamp(a, 0.0, 1.0); }
+SampleNumber clamped_to_unit(const SampleNumber& a) {
+  return a.is_known() ? SampleNumber(clamped_to_unit(a.known()))
+                      : SampleNumber(a.each().clamp(0, 1));
+}
+
+bool is_never(double probability) { return probability <= 0; }
+bool is_never(const SampleNumber& probability) {
+  return probability.is_known() && is_never(probability.known());
+}
+
+Tensor as_columns(at::ArrayRef<SampleNumber> values, int64_t samples, const Tensor& like) {
+  std::map<double, Tensor> known;  // one tensor for all zeros, one for all ones
+  std::vector<Tensor> columns;
+  for (const SampleNumber& value : values) {
+    if (!value.is_known()) {
+      columns.push_back(value.each().expand({samples}));
+      continue;
+    }
+    Tensor& column = known[value.known()];
+    if (!column.defined()) {
+      column = at::full({samples}, value.known(), like.options().dtype(at::kDouble));
+    }
+    columns.push_back(column);
+  }
+  return at::stack(columns, 1);
+}
+
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, int64_t n) {
+  const at::Tensor left = a.view({-1, n, n}), right = b.view({-1, n, n});
+  // The library's product could round to 11 bits, where TF32 is allowed.
+  at::Tensor sum = left.narrow(2, 0, 1) * right.narrow(1, 0, 1);
+  for (int64_t k = 1; k < n; ++k) sum = sum + left.narrow(2, k, 1) * right.narrow(1, k, 1);
+  return sum.view({-1, n * n});
+}
 
 namespace {
 

@@ -4,15 +4,123 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "augment/augment_draws.h"
-#include "augment/sample_number.h"
-#include "core/device_reads.h"
+#include "core/device.h"
+#include "ops/draws/draws.h"
 
 namespace gantrain {
+
+// All random numbers of one call of augment(). Every use has a name, asked for once a call in the
+// order in which the transforms are applied: a transform's parameter ("xflip"), then what decides
+// where it is applied ("xflip/on", uniform). The order is app. B's; rotation is asked for twice
+// ("rotate/before" and "rotate/after" the anisotropic scaling), noise has a field of its own after
+// its decision ("noise/field"), cutout's decision comes before its centre.
+class AugmentDraws {
+ public:
+  virtual ~AugmentDraws() = default;
+  // Draw float32 [N, shape...] on the images' device: uniform in [0, 1), or N(0, 1).
+  virtual at::Tensor uniform(const std::string& name, at::IntArrayRef shape) = 0;
+  virtual at::Tensor normal(const std::string& name, at::IntArrayRef shape) = 0;
+  // Returns the draws of the whole global batch, of which this object draws a share; null if it
+  // draws all.
+  virtual std::unique_ptr<AugmentDraws> whole_batch() const { return nullptr; }
+};
+
+// Counter-based: the draws "augment/NAME" of the key, by global sample. So a sample's numbers
+// depend neither on the rank count nor on which other transforms are on. Calls in one iteration
+// that must differ (real, generated pictures) take keys of different phases. Nothing waits for the
+// device.
+class StreamDraws final : public AugmentDraws {
+ public:
+  StreamDraws(const DrawKey& key, const Samples& samples) : key_(key), samples_(samples) {}
+
+  at::Tensor uniform(const std::string& name, at::IntArrayRef shape) override;
+  at::Tensor normal(const std::string& name, at::IntArrayRef shape) override;
+  // Assumes equal strided shares: sample n of the global batch belongs to share n mod W.
+  std::unique_ptr<AugmentDraws> whole_batch() const override;
+
+ private:
+  DrawKey key_;
+  Samples samples_;
+};
+
+// A float64 number of each sample of a batch, kept on the batch's device, or one number for all
+// samples that the host knows. It has the arithmetic of double, so that a formula written once for
+// any type of number computes one sample's value with double and all samples' values with this.
+// Numbers that the host knows are computed there; nothing is read from a device.
+class SampleNumber {
+ public:
+  SampleNumber(double known = 0) : known_(known) {}               // NOLINT: a number is one
+  explicit SampleNumber(const at::Tensor& each) : each_(each) {}  // [N] or [], float64
+
+  bool is_known() const { return !each_.defined(); }
+  double known() const { return known_; }
+  const at::Tensor& each() const { return each_; }  // undefined if known
+
+  friend SampleNumber operator-(const SampleNumber& a);
+  friend SampleNumber operator+(const SampleNumber& a, const SampleNumber& b);
+  friend SampleNumber operator-(const SampleNumber& a, const SampleNumber& b);
+  friend SampleNumber operator*(const SampleNumber& a, const SampleNumber& b);
+  friend SampleNumber operator/(const SampleNumber& a, const SampleNumber& b);
+  friend SampleNumber abs(const SampleNumber& a);
+  friend SampleNumber cos(const SampleNumber& a);
+  friend SampleNumber exp2(const SampleNumber& a);
+  friend SampleNumber floor(const SampleNumber& a);
+  friend SampleNumber nearbyint(const SampleNumber& a);  // half-way cases to even
+  friend SampleNumber sin(const SampleNumber& a);
+  friend SampleNumber sqrt(const SampleNumber& a);
+
+ private:
+  at::Tensor each_;
+  double known_ = 0;
+};
+
+double clamped_to_unit(double a);  // to [0, 1]
+SampleNumber clamped_to_unit(const SampleNumber& a);
+
+// Whether an event of that probability is known never to happen.
+bool is_never(double probability);
+bool is_never(const SampleNumber& probability);
+
+// [samples, values.size()] float64 with one column for each of `values`, on the device of `like`.
+at::Tensor as_columns(at::ArrayRef<SampleNumber> values, int64_t samples, const at::Tensor& like);
+
+// Homogeneous transforms, row by row: of the plane (n = 3), of RGB (n = 4). Number is double, for
+// one sample, or SampleNumber, for all samples at once.
+template <class Number, size_t n>
+using SampleMatrix = std::array<Number, n * n>;
+
+template <size_t n>
+SampleMatrix<double, n> identity_matrix() {
+  SampleMatrix<double, n> m{};
+  for (size_t i = 0; i < n; ++i) m[i * n + i] = 1;
+  return m;
+}
+
+template <size_t n, class Number>
+std::array<Number, n * n> matrix_product(const std::array<Number, n * n>& a,
+                                         const std::array<Number, n * n>& b) {
+  std::array<Number, n * n> m{};
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      for (size_t k = 0; k < n; ++k) m[i * n + j] = m[i * n + j] + a[i * n + k] * b[k * n + j];
+    }
+  }
+  return m;
+}
+
+// a, b [N, n * n] -> [N, n * n], the product of each sample's matrices, with sums in the order of
+// the product above. On any device; nothing is read.
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, int64_t n);
+template <size_t n>
+at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
+  return matrix_product(a, b, static_cast<int64_t>(n));
+}
 
 // The parameters of augmentations are computed in one of two ways by the same formulas. Where
 // reading is free (on a CPU) the host computes with double, sample by sample. Elsewhere operators

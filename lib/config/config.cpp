@@ -13,9 +13,9 @@ std::string range_text(const Check& check) {
   const bool high = check.max < 1e300;
   std::string text;
   if (check.power_of_two) text = "a power of two ";
-  if (low && high) return text + number(check.min) + " to " + number(check.max);
-  if (low) return text + "at least " + number(check.min);
-  if (high) return text + "at most " + number(check.max);
+  if (low && high) return text + shortest(check.min) + " to " + shortest(check.max);
+  if (low) return text + "at least " + shortest(check.min);
+  if (high) return text + "at most " + shortest(check.max);
   return text;
 }
 

@@ -32,9 +32,9 @@ class Config {
   // Whether a file, the environment or a flag gave the value, and not a default or a preset.
   bool given(const std::string& path) const;
 
-  // Reads the struct whose keys were added under `prefix`.
+  // Reads the struct whose keys were added under its section, or under another prefix.
   template <class Options>
-  Options read(const std::string& prefix) const {
+  Options read(const std::string& prefix = section_of<Options>()) const {
     Options options;
     const std::function<const Json*(const std::string&)> find = [this](const std::string& path) {
       const auto at = values_.find(path);

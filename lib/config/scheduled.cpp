@@ -29,11 +29,11 @@ Scheduled scaled(const Scheduled& schedule, double factor) {
 }
 
 std::string ramp_text(const Scheduled& schedule) {
-  if (schedule.is_constant()) return number(schedule.from);
+  if (schedule.is_constant()) return shortest(schedule.from);
   const bool step = schedule.shape == RampShape::kStep;
   const auto text = [](double value) { return text_of(Value<double>::to_json(value)); };
   return text(schedule.from) + " to " + text(schedule.to) + (step ? " at " : " over ") +
-         number(static_cast<double>(schedule.length.images) / 1e3) + " kimg, " +
+         shortest(static_cast<double>(schedule.length.images) / 1e3) + " kimg, " +
          std::string(names(schedule.shape)[static_cast<size_t>(schedule.shape)]);
 }
 

@@ -124,9 +124,20 @@ struct Reader {
 
 }  // namespace detail
 
-// Adds the keys of `Options` under `prefix` ("train." or "" where the struct names whole paths).
+// The section of a struct's keys: Options::kSection, "train.", or "" where there is none because
+// the struct names whole paths.
 template <class Options>
-void add_keys(Schema& schema, const std::string& prefix) {
+constexpr const char* section_of() {
+  if constexpr (requires { Options::kSection; }) {
+    return Options::kSection;
+  } else {
+    return "";
+  }
+}
+
+// Adds the keys of `Options` under its section, or under another prefix.
+template <class Options>
+void add_keys(Schema& schema, const std::string& prefix = section_of<Options>()) {
   Options defaults;
   fields(defaults, detail::Collector{schema, prefix});
 }

@@ -12,7 +12,7 @@ namespace {
 
 Json json_number(double value) {
   if (!std::isfinite(value)) return value;
-  return Json::parse(number(value));
+  return Json::parse(shortest(value));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ constexpr size_t kEndRecordBytes = 22;  // zip's end-of-central-directory record
 // length in it.
 class Sink {
  public:
-  Sink(AtomicFile& file, const BetweenWrites& between) : file_(file), between_(between) {}
+  explicit Sink(AtomicFile& file) : file_(file) {}
 
   void write(const void* data, size_t bytes) {
     const char* from = static_cast<const char*>(data);
@@ -59,11 +59,10 @@ class Sink {
  private:
   void pass(const char* data, size_t bytes) {
     digest_.update(data, bytes);
-    write_paced(file_, data, bytes, between_);
+    file_.write(data, bytes);
   }
 
   AtomicFile& file_;
-  const BetweenWrites& between_;
   Digest digest_;
   std::string held_;
 };
@@ -170,11 +169,9 @@ Archive read_archive(const std::string& file, std::string_view content) {
 
 }  // namespace
 
-void save_archive(const std::filesystem::path& path,
-                  const Archive& archive,
-                  const BetweenWrites& between) {
+void save_archive(const std::filesystem::path& path, const Archive& archive) {
   AtomicFile file(path);
-  Sink sink(file, between);
+  Sink sink(file);
   // An exception must not cross the writer, whose destructor would write again and throw another
   // one. So the first is kept, and what comes after it is thrown away.
   std::exception_ptr failed;

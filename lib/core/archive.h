@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "core/paced_write.h"
+#include "util/file.h"
 
 namespace gantrain {
 
@@ -23,10 +23,7 @@ struct Archive {
 };
 
 // Writes the file atomically: after a crash there is the old file or the new one, never a part.
-// `between` is as in write_paced().
-void save_archive(const std::filesystem::path& path,
-                  const Archive& archive,
-                  const BetweenWrites& between = {});
+void save_archive(const std::filesystem::path& path, const Archive& archive);
 
 // Reads a state file. Throws UserError(kInput) that names the file and what is wrong with it.
 Archive load_archive(const std::filesystem::path& path);

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/safetensors.h"
+
 namespace gantrain {
 
 // numpy's .npy, version 1.0, with at least one value. They throw UserError that names the file.
@@ -23,5 +25,18 @@ std::string npy_bytes(const at::Tensor& tensor);
 at::Tensor parse_npy(std::string_view content,
                      const std::string& name,
                      std::optional<at::ScalarType> type = at::kFloat);
+
+// numpy's .npz: a zip archive with one .npy file for each array.
+
+// Writes float32 arrays, stored as numpy.savez() does. Throws UserError(kDisk).
+void save_npz(const std::filesystem::path& path, const NamedTensors& arrays);
+
+// Reads the array `key` as float32. Throws UserError(kInput) that names the file, and the arrays
+// that it has where `key` is not among them. Content that is broken, encrypted, larger than 256 MB,
+// or no float32 or float64 array in C order is refused before memory is taken for it.
+at::Tensor load_npz(const std::filesystem::path& path, const std::string& key);
+
+// Whether a file begins as zip archives do, whatever its name.
+bool is_npz(const std::filesystem::path& path);
 
 }  // namespace gantrain

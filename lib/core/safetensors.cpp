@@ -163,8 +163,7 @@ TensorFile load_safetensors(const std::filesystem::path& path) {
 
 void save_safetensors(const std::filesystem::path& path,
                       const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata,
-                      const BetweenWrites& between) {
+                      const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   header["__metadata__"] = metadata;
   uint64_t at = 0;
@@ -185,7 +184,7 @@ void save_safetensors(const std::filesystem::path& path,
   file.write(text);
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor flat = tensor.detach().cpu().contiguous();
-    write_paced(file, flat.data_ptr(), flat.numel() * flat.element_size(), between);
+    file.write(flat.data_ptr(), flat.numel() * flat.element_size());
   }
   file.commit();
 }

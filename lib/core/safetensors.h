@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/paced_write.h"
+#include "util/file.h"
 
 namespace gantrain {
 
@@ -28,11 +28,9 @@ struct TensorFile {
 // file, overlap or have the wrong size.
 TensorFile load_safetensors(const std::filesystem::path& path);
 
-// Writes a file atomically. Tensors may have any device and layout; names must differ. `between` is
-// as in write_paced().
+// Writes a file atomically. Tensors may have any device and layout; names must differ.
 void save_safetensors(const std::filesystem::path& path,
                       const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata,
-                      const BetweenWrites& between = {});
+                      const std::map<std::string, std::string>& metadata);
 
 }  // namespace gantrain

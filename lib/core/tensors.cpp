@@ -76,7 +76,7 @@ NamedTensors named(const StateTensors& state) {
   return all;
 }
 
-void move_to(torch::nn::Module& network, at::Device device, at::ScalarType dtype) {
+void to_device(torch::nn::Module& network, at::Device device, at::ScalarType dtype) {
   const torch::NoGradGuard no_grad;
   for (auto& [name, tensor] : state_of(network)) {
     tensor.set_data(tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device));
@@ -125,6 +125,53 @@ void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const st
          bad,
          tensor.numel());
   }
+}
+
+namespace {
+
+RunningStatistics*& innermost() {
+  thread_local RunningStatistics* scope = nullptr;
+  return scope;
+}
+
+}  // namespace
+
+at::Tensor& RunningStatistics::next(const at::Tensor& buffer) {
+  for (Moved& moved : moved_) {
+    if (moved.buffer.is_same(buffer)) return moved.next;
+  }
+  const torch::NoGradGuard no_grad;
+  moved_.push_back({buffer, buffer.clone()});
+  return moved_.back().next;
+}
+
+void RunningStatistics::add(const RunningStatistics& other) {
+  for (const Moved& moved : other.moved_) {
+    for (const Moved& own : moved_) TORCH_CHECK(!own.buffer.is_same(moved.buffer));
+    moved_.push_back(moved);
+  }
+}
+
+void RunningStatistics::apply() const {
+  const torch::NoGradGuard no_grad;
+  for (const Moved& moved : moved_) {
+    at::Tensor buffer = moved.buffer;
+    buffer.copy_(moved.next);
+  }
+}
+
+RunningStatisticsScope::RunningStatisticsScope(RunningStatistics& into) : outer_(innermost()) {
+  innermost() = &into;
+}
+
+RunningStatisticsScope::~RunningStatisticsScope() { innermost() = outer_; }
+
+RunningStatistics* noted_running_statistics() { return innermost(); }
+
+at::Tensor to_bytes(const at::Tensor& images) {
+  if (images.scalar_type() == at::kByte) return images.cpu();
+  const at::Tensor scaled = images.detach().to(at::kFloat).mul(127.5).add_(128);
+  return scaled.nan_to_num_(0).clamp_(0, 255).to(at::kByte).cpu();
 }
 
 }  // namespace gantrain

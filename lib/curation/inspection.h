@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "curation/requests.h"
-#include "curation/work_callbacks.h"
 
 namespace gantrain {
 

@@ -2,19 +2,203 @@
 #include "curation/picture_store.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
-#include "data/random_access_file.h"
-#include "data/zip_directory.h"
+#include "data/containers/source.h"
+#include "data/containers/zip.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
 
 namespace gantrain {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kMax16 = 0xffff;
+constexpr uint64_t kMax32 = 0xffffffff;
+constexpr uint16_t kZipVersion = 20;    // that a reader needs: 2.0
+constexpr uint16_t kZip64Version = 45;  // 4.5: Zip64
+constexpr uint16_t kUtf8 = 1 << 11;     // flag: the name is UTF-8
+constexpr uint16_t kDate = 1 << 5 | 1;  // 1980-01-01
+
+// Little-endian numbers, one behind the other.
+class Record {
+ public:
+  Record& text(std::string_view text) {
+    bytes_ += text;
+    return *this;
+  }
+  Record& u16(uint64_t value) { return number(value, 2); }
+  Record& u32(uint64_t value) { return number(value, 4); }
+  Record& u64(uint64_t value) { return number(value, 8); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  Record& number(uint64_t value, int count) {
+    for (int i = 0; i < count; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
+    return *this;
+  }
+
+  std::string bytes_;
+};
+
+uint16_t flags_of(const std::string& name) {
+  const bool ascii = std::all_of(
+      name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return ascii ? 0 : kUtf8;
+}
+
+std::string directory_entry(const StoredEntry& entry) {
+  const bool far = entry.header >= kMax32;
+  Record extra;
+  if (far) extra.u16(1).u16(8).u64(entry.header);  // the Zip64 field
+  Record record;
+  record.text("PK\1\2").u16(3 << 8 | (far ? kZip64Version : kZipVersion));  // made on Unix
+  record.u16(far ? kZip64Version : kZipVersion).u16(flags_of(entry.name));
+  record.u16(0).u16(0).u16(kDate).u32(entry.checksum);  // stored; time; date
+  record.u32(entry.size).u32(entry.size);
+  record.u16(entry.name.size()).u16(extra.bytes().size()).u16(0).u16(0).u16(0);
+  record.u32(uint64_t{0100644} << 16);  // a file that all may read
+  record.u32(std::min(entry.header, kMax32)).text(entry.name).text(extra.bytes());
+  return record.bytes();
+}
+
+}  // namespace
+
+uint32_t checksum_of(std::string_view content) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+}
+
+std::string local_header(const StoredEntry& entry) {
+  if (entry.size >= kMax32) throw std::invalid_argument("zip: an entry of 4 GiB: " + entry.name);
+  Record record;
+  record.text("PK\3\4").u16(kZipVersion).u16(flags_of(entry.name)).u16(0).u16(0).u16(kDate);
+  record.u32(entry.checksum).u32(entry.size).u32(entry.size);
+  record.u16(entry.name.size()).u16(0).text(entry.name);
+  return record.bytes();
+}
+
+std::string central_directory(const std::vector<StoredEntry>& entries, uint64_t offset) {
+  Record record;
+  for (const StoredEntry& entry : entries) record.text(directory_entry(entry));
+  const uint64_t size = record.bytes().size();
+  const uint64_t count = entries.size();
+  if (count >= kMax16 || size >= kMax32 || offset >= kMax32) {
+    constexpr uint64_t kRecordBytes = 44;  // of the Zip64 end record behind this number
+    record.text("PK\6\6").u64(kRecordBytes).u16(3 << 8 | kZip64Version).u16(kZip64Version);
+    record.u32(0).u32(0).u64(count).u64(count).u64(size).u64(offset);
+    record.text("PK\6\7").u32(0).u64(offset + size).u32(1);  // where that record lies
+  }
+  record.text("PK\5\6").u16(0).u16(0).u16(std::min(count, kMax16)).u16(std::min(count, kMax16));
+  record.u32(std::min(size, kMax32)).u32(std::min(offset, kMax32)).u16(0);
+  return record.bytes();
+}
+
+namespace {
+
+constexpr const char* kFormat = "gantrain.pack.1";
+constexpr double kFlushSeconds = 1;
+
+std::string line_of(const PackedPicture& p) {
+  const Json line = {p.label, p.bytes, p.checksum, p.bad};
+  // Names of files need not be UTF-8.
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<PackedPicture> read_line(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool sound = json.is_array() && json.size() == 4 && json[0].is_number_integer() &&
+                     json[1].is_number_unsigned() && json[2].is_number_unsigned() &&
+                     json[3].is_string();
+  if (!sound) return std::nullopt;
+  return PackedPicture{.label = json[0], .bytes = json[1], .checksum = json[2], .bad = json[3]};
+}
+
+}  // namespace
+
+PackJournal::PackJournal(std::filesystem::path path, const Json& job)
+    : path_(std::move(path)), job_({{"format", kFormat}, {"job", job}}) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(Exit::kDisk, "{}: cannot be made: {}", path_.string(), errno_text());
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    fail(Exit::kUsage, "{}: another gantrain data pack is at work there", path_.string());
+  }
+  const std::string content = read_file(path_);
+  // The last part has no newline: empty, or a line that was being written when the process died.
+  std::vector<std::string> lines = split(content, '\n');
+  lines.pop_back();
+  const bool same =
+      !lines.empty() && Json::parse(lines[0], nullptr, /*allow_exceptions=*/false) == job_;
+  was_of_another_job_ = !content.empty() && !same;
+  if (!same) {
+    const std::string header = job_.dump() + "\n";
+    cut(0);
+    append(header);
+    ends_ = {header.size()};
+    return;
+  }
+  ends_ = {lines[0].size() + 1};
+  for (size_t i = 1; i < lines.size(); ++i) {
+    auto picture = read_line(lines[i]);
+    if (!picture) break;
+    pictures_.push_back(std::move(*picture));
+    ends_.push_back(ends_.back() + lines[i].size() + 1);
+  }
+  cut(ends_.back());
+}
+
+PackJournal::~PackJournal() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PackJournal::keep_first(size_t kept) {
+  if (kept >= pictures_.size()) return;
+  flush();
+  pictures_.resize(kept);
+  ends_.resize(kept + 1);
+  cut(ends_.back());
+}
+
+void PackJournal::add(PackedPicture picture) {
+  const std::string line = line_of(picture);
+  unwritten_ += line;
+  ends_.push_back(ends_.back() + line.size());
+  pictures_.push_back(std::move(picture));
+  if (monotonic_seconds() - written_at_ >= kFlushSeconds) flush();
+}
+
+void PackJournal::flush() {
+  append(std::exchange(unwritten_, ""));
+  written_at_ = monotonic_seconds();
+}
+
+void PackJournal::remove() { ::unlink(path_.c_str()); }
+
+// Keeps the first bytes of the file and goes on behind them.
+void PackJournal::cut(size_t bytes) {
+  const auto size = static_cast<off_t>(bytes);
+  if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)
+    fail(Exit::kDisk, "{}: cannot be written: {}", path_.string(), errno_text());
+}
+
+void PackJournal::append(const std::string& text) {
+  if (!write_whole(descriptor_, text))
+    fail(Exit::kDisk, "{}: cannot be written: {}", path_.string(), errno_text());
+}
 
 namespace {
 
@@ -31,23 +215,14 @@ constexpr uint64_t kSentBytes = uint64_t{32} << 20;
 }
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_write(path);
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
+  if (!write_whole(descriptor, bytes)) fail_write(path);
 }
 
 // Renames, and makes sure that a crash of the machine leaves the new name.
 void put_in_place(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0)
     fail(Exit::kDisk, "{}: cannot be put in place: {}", to.string(), errno_text());
-  const fs::path folder = to.parent_path();
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
+  flush_folder_of(to);
 }
 
 // Removes packed data, dataset.json last: what is left of it where the process is killed meanwhile

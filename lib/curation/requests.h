@@ -2,15 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "data/options.h"
+#include "data/pictures/dataset.h"
 
-// What `gantrain data inspect` and `data pack` are asked for: made of the command line by the thin
-// program, sent to the trainer library as a message (config/message.h). No torch.
+// What `gantrain data inspect` and `data pack` are asked for: the thin program makes it of the
+// command line, whose options are the members with a help text (command/options.h), and hands it to
+// the trainer library. No torch.
 
 namespace gantrain {
+
+inline constexpr const char* kDataPathHelp =
+    "folder, zip, tar, LMDB, or files of CIFAR or MNIST, as --data takes them";
+inline constexpr const char* kDataLabelsHelp = "CSV or JSON with the class of each picture";
 
 // `data inspect`: look at every picture of a data set, and say what to start with.
 struct InspectRequest {
@@ -25,12 +32,12 @@ struct InspectRequest {
 
 template <class Field>
 void fields(InspectRequest& o, Field&& field) {
-  field("path", o.path);
-  field("labels", o.labels);
-  field("sheet", o.sheet);
-  field("bad", o.bad);
-  field("all", o.all);
-  field("json", o.json);
+  field("path", o.path, said("PATH,--data"), kDataPathHelp);
+  field("labels", o.labels, kDataLabelsHelp);
+  field("sheet", o.sheet, "PNG to write with up to 100 of the pictures");
+  field("bad", o.bad, "text file to write with the bad files, one a line");
+  field("all", o.all, "list all copies, not only the first");
+  field("json", o.json, "one JSON line");
   field("gpu", o.gpu);
 }
 
@@ -52,19 +59,34 @@ struct PackRequest {
 
 template <class Field>
 void fields(PackRequest& o, Field&& field) {
-  field("path", o.path);
-  field("labels", o.labels);
-  field("output", o.output);
-  field("width", o.resolution.width);
-  field("height", o.resolution.height);
-  field("fit", o.fit);
-  field("filter", o.filter);
-  field("channels", o.channels);
-  field("max_images", o.max_images);
-  field("level", o.level);
-  field("on_bad", o.on_bad);
-  field("force", o.force);
-  field("json", o.json);
+  field("path", o.path, said("PATH,--data"), kDataPathHelp);
+  field("output", o.output, said("-o,--output"), "NAME.zip, or a folder");
+  field("resolution", o.resolution, "pixels: 256, or width x height: 256x128");
+  field("fit", o.fit, "how a picture gets that shape: crop, pad or stretch");
+  field("filter", o.filter, "lanczos, bicubic, bilinear or box");
+  field("channels",
+        o.channels,
+        between(1, 4, "1 to 4, or auto"),
+        "1 grey, 3 RGB, 4 RGBA; auto: 1 if all are grey");
+  field("labels", o.labels, kDataLabelsHelp);
+  field(
+      "max_images", o.max_images, between(1, 1e9, "1 or more"), "only so many, the first by name");
+  field("level",
+        o.level,
+        said("--png-level"),
+        between(0, 9),
+        "0: as large as the pixels, packed and read fastest, as other tools write it; to "
+        "9: smallest");
+  field("on_bad", o.on_bad, "skip: leave bad pictures out and list them; or fail");
+  field("force", o.force, "replace the output where it exists");
+  field("json", o.json, "one JSON line, last on standard output");
 }
+
+// How work on all pictures of a data set talks with what surrounds it.
+struct WorkCallbacks {
+  StopCheck stop = {};
+  // Called after each picture, good or bad.
+  std::function<void(int64_t done, int64_t all)> progress = [](int64_t, int64_t) {};
+};
 
 }  // namespace gantrain

@@ -1,13 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
+#include <ATen/core/Tensor.h>
 
-#include "ddp_table/table_gan.h"
+#include <memory>
+#include <string>
+
+#include "core/safetensors.h"
 #include "distributed/group.h"
 #include "distributed/options.h"
 
 namespace gantrain {
+
+// What a progressive GAN computes at some time.
+struct TableStage {
+  int64_t level = 0;  // the newest of the blocks that are in use, from 0
+  double alpha = 1;   // weight of the newest block, 0 to 1; the older ones have the rest
+  // Whether the same parameters take part in both stages.
+  bool same_graph(const TableStage& other) const {
+    return level == other.level && (alpha < 1) == (other.alpha < 1);
+  }
+};
+
+// A GAN with a few thousand weights, with which the table of DDP modes (ddp_table.h) is measured.
+// All ranks make the same one.
+class TableGan {
+ public:
+  virtual ~TableGan() = default;
+
+  // z [N, kLatents] to pictures [N, 3, S, S], where S is side(stage).
+  virtual at::Tensor generate(const at::Tensor& z, const TableStage& stage) const = 0;
+  // Pictures [N, 3, S, S] to scores [N].
+  virtual at::Tensor judge(const at::Tensor& x, const TableStage& stage) const = 0;
+  virtual TableStage stage_at(int64_t /*iteration*/) const { return {}; }
+  // Whether the parameter takes part in the stage.
+  virtual bool is_active(const std::string& /*parameter*/, const TableStage& /*stage*/) const {
+    return true;
+  }
+  virtual int64_t side(const TableStage& stage) const = 0;  // of a picture, in pixels
+
+  NamedTensors G, D;  // parameters, in the order in which they are used
+  static constexpr int64_t kLatents = 8;
+
+ protected:
+  at::Tensor add(NamedTensors& net, const std::string& name, at::IntArrayRef shape);
+};
+
+// Without `progressive`, both networks have two layers, as in DCGAN, and pictures have 8 pixels a
+// side. With it, they grow from 4 to 8 and 16 pixels, as in PGGAN, and each new block is faded in
+// over two iterations. At 4 pixels most of their parameters take no part.
+std::unique_ptr<TableGan> make_table_gan(bool progressive);
 
 enum class TableWay {
   kWholeModel,    // one DistributedDataParallel around both networks, armed after each iteration

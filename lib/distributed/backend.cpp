@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that reads gloo's headers: they are Debian's and older than the gloo inside
-// LibTorch, so nothing of gloo's own classes is touched here.
 #include "distributed/backend.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "distributed/counting_backend.h"
 #include "util/error.h"
+#include "util/time.h"
 
 namespace gantrain {
+
+CountingBackend::CountingBackend(c10::intrusive_ptr<c10d::Backend> backend, c10::Device device)
+    : Backend(backend->getRank(), backend->getSize()),
+      backend_(std::move(backend)),
+      device_(device) {}
+
+void CountingBackend::publish(std::atomic<int64_t>& counter) {
+  counter_ = &counter;
+  counter_->store(traffic_.collectives, std::memory_order_relaxed);
+}
+
+// Counts before the call, so that a rank that waits in a collective is seen to have entered it.
+void CountingBackend::count(const char* what, const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) check_on_group_device(what, tensor.device(), device_);
+  traffic_.collectives += 1;
+  traffic_.launched = monotonic_seconds();
+  for (const at::Tensor& tensor : tensors) traffic_.bytes += static_cast<int64_t>(tensor.nbytes());
+  if (counter_ != nullptr) counter_->store(traffic_.collectives, std::memory_order_relaxed);
+}
+
+CountingBackend::Work CountingBackend::broadcast(Tensors& tensors,
+                                                 const c10d::BroadcastOptions& options) {
+  count("broadcast", tensors);
+  return backend_->broadcast(tensors, options);
+}
+
+CountingBackend::Work CountingBackend::allreduce(Tensors& tensors,
+                                                 const c10d::AllreduceOptions& options) {
+  count("all-reduce", tensors);
+  return backend_->allreduce(tensors, options);
+}
+
+// This file alone reads gloo's headers: they are Debian's and older than the gloo inside
+// LibTorch, so nothing of gloo's own classes is touched here.
 
 namespace {
 
@@ -39,6 +74,12 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
   return c10::intrusive_ptr<c10d::Backend>::reclaim(make(store.get(), s));
 }
 
+// Group makes its process group with this backend and no other.
+c10::intrusive_ptr<CountingBackend> backend_of(const Group& group) {
+  return c10::dynamic_intrusive_pointer_cast<CountingBackend>(
+      group.process_group()->getDefaultBackend());
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
@@ -61,6 +102,22 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
 Traffic traffic_of(const c10d::ProcessGroup& group, c10::Device device) {
   const auto backend = const_cast<c10d::ProcessGroup&>(group).getBackend(device.type());
   return dynamic_cast<const CountingBackend&>(*backend).traffic();
+}
+
+c10::Device device_of(const Group& group) {
+  return group.world() == 1 ? c10::Device(c10::kCPU) : backend_of(group)->device();
+}
+
+void publish_collectives(const Group& group, std::atomic<int64_t>& counter) {
+  if (group.world() > 1) backend_of(group)->publish(counter);
+}
+
+void check_on_group_device(const char* call, c10::Device tensor, c10::Device group) {
+  const bool same_index =
+      !tensor.has_index() || !group.has_index() || tensor.index() == group.index();
+  if (tensor.type() == group.type() && same_index) return;
+  throw std::logic_error(
+      fmt::format("{}: a tensor on {} in a group on {}", call, tensor.str(), group.str()));
 }
 
 }  // namespace gantrain

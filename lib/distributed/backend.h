@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "distributed/group.h"
 #include "distributed/options.h"
-#include "distributed/traffic.h"
 #include "util/rank_info.h"
 
 namespace c10d {

@@ -9,8 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "util/error.h"
-#include "util/failure_text.h"
-#include "util/host_name.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {

@@ -4,11 +4,35 @@
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "util/error.h"
+
 namespace c10d {
 class ProcessGroup;
 }
 
 namespace gantrain {
+
+// Ends this process if it still exists after `seconds`: for calls that may never return and take no
+// timeout. A thread throws UserError(code) with `message`, which nothing catches, so that the
+// process reports it as it does with every uncaught exception, and dies of SIGABRT.
+class Deadline {
+ public:
+  Deadline(double seconds, Exit code, std::string message);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 // How a process group ends. A rank whose work is done shuts it down, which waits for what is still
 // under way. A rank that has failed must not wait: a peer may be dead, and NCCL would wait for it

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,18 @@
 #include "distributed/options.h"
 
 namespace gantrain {
+
+// Returns a function that maps a tensor x to the sum of x over all ranks, on every rank. It is
+// differentiable any number of times: since the output of every rank contains the input of every
+// rank, the gradient of x is the sum of the output's gradients over all ranks. Each call, and each
+// backward pass through a call, is one all-reduce, so all ranks must make the same calls and
+// backward passes in the same order.
+std::function<at::Tensor(const at::Tensor&)> rank_sum(std::shared_ptr<Group> group);
+
+// What this rank adds to the sum over ranks: gradient / ranks, in half precision or, with kNone, in
+// the gradient's own dtype. The division comes before the rounding, so that the sum over ranks does
+// not overflow where the mean of the gradients does not.
+at::Tensor compressed_share(const at::Tensor& gradient, Compress how, int64_t ranks);
 
 // A part of a network that recipes call by itself, with its trainable parameters in the order in
 // which they were registered. The part named "" is the whole network. The name of a part that lies
@@ -74,5 +87,13 @@ class GradientSync {
   // Says in words what was chosen, for example "find-unused off, 2 buckets".
   virtual std::string description() const { return "nothing to reduce"; }
 };
+
+// The trainable ones among `parameters` that the graph of `loss` does not reach. The host walks the
+// graph; nothing is asked of the device.
+NamedTensors unused_parameters(const at::Tensor& loss, const NamedTensors& parameters);
+
+// Returns the loss, whose backward pass also gives zeros to those parameters: so every parameter
+// takes part, and gradients are the same to the bit.
+at::Tensor with_zero_gradients(const at::Tensor& loss, const NamedTensors& parameters);
 
 }  // namespace gantrain

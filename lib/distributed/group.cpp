@@ -15,16 +15,12 @@
 
 #include "core/torch.h"
 #include "distributed/backend.h"
-#include "distributed/deadline.h"
 #include "distributed/device_identity.h"
 #include "distributed/ending.h"
-#include "distributed/group_backend.h"
-#include "distributed/local_address.h"
 #include "distributed/meeting.h"
 #include "util/error.h"
-#include "util/failure_text.h"
-#include "util/host_name.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/time.h"
 
 namespace gantrain {
@@ -45,7 +41,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
 // For the end of a group whose work is done, which all ranks reach together.
 constexpr double kShutdownSeconds = 10;
 
-std::string text_of(const std::exception& e) {
+std::string message_of(const std::exception& e) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&e);
   return c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
 }
@@ -67,7 +63,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_s
         r.ranks.rank,
         r.master.host,
         r.master.port,
-        cause_line(text_of(e)));
+        cause_line(message_of(e)));
   }
 }
 
@@ -94,7 +90,7 @@ void guarded(int64_t rank, const char* what, Call&& call) {
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const std::exception& e) {
-    explain(rank, what, text_of(e));
+    explain(rank, what, message_of(e));
   }
 }
 

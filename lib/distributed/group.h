@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,7 +12,6 @@
 
 #include "core/safetensors.h"
 #include "distributed/options.h"
-#include "distributed/traffic.h"
 #include "util/rank_info.h"
 
 namespace c10d {
@@ -18,6 +19,13 @@ class ProcessGroup;
 }
 
 namespace gantrain {
+
+// What one rank has put through a process group since the group was made.
+struct Traffic {
+  int64_t collectives = 0;
+  int64_t bytes = 0;    // of the tensors that the rank gave; the algorithm may send more or less
+  double launched = 0;  // monotonic_seconds() when the last collective began
+};
 
 // The ranks of a run. With one rank there is no process group and every call returns at once.
 // The calls are collective: all ranks must make the same calls in the same order. If a rank fails
@@ -61,5 +69,18 @@ class Group {
   at::Device device_;
   std::unique_ptr<Impl> impl_;
 };
+
+// The device on which the tensors of the group's calls must be. With one rank nothing is sent, so
+// any device will do, and this is the CPU.
+c10::Device device_of(const Group& group);
+
+// From now on the number of collectives that this rank has entered is also kept in `counter`, where
+// a launcher can read it. The counter must live longer than the group. With one rank this does
+// nothing.
+void publish_collectives(const Group& group, std::atomic<int64_t>& counter);
+
+// Throws std::logic_error that names the call and both devices if the tensor is on another device
+// than the group. NCCL takes tensors of its own GPU alone.
+void check_on_group_device(const char* call, c10::Device tensor, c10::Device group);
 
 }  // namespace gantrain

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of the CUDA library, with the kernels: the one place that names NCCL. It takes nothing of
 // gantrain but headers, since the library is loaded before the trainer.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <type_traits>
 
 #include "distributed/backend.h"
+#include "distributed/device_identity.h"
 #include "util/error.h"
 
 // ProcessGroupNCCL::Options holds an ncclConfig_t by value, and LibTorch 2.11 was compiled with the
@@ -82,3 +88,31 @@ extern "C" c10d::Backend* gantrain_make_nccl(c10d::Store* store, const BackendSe
                                                      options)
       .release();
 }
+
+namespace {
+
+// As nvidia-smi writes it, without "GPU-" or "MIG-" in front. In a process that was given a MIG
+// instance, CUDA tells the instance's own number.
+void write_uuid(const cudaUUID_t& uuid, char* text, int size) {
+  int at = 0;
+  for (int i = 0; i < 16 && at + 4 < size; ++i) {
+    const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+    at += std::snprintf(text + at,
+                        static_cast<size_t>(size - at),
+                        dash ? "-%02x" : "%02x",
+                        static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+  }
+}
+
+}  // namespace
+
+extern "C" int gantrain_read_device(int index, char* pci, int pci_size, char* uuid, int uuid_size) {
+  cudaDeviceProp properties{};
+  const cudaError_t found = cudaGetDeviceProperties(&properties, index);
+  if (found != cudaSuccess) return found;
+  write_uuid(properties.uuid, uuid, uuid_size);
+  return cudaDeviceGetPCIBusId(pci, pci_size, index);
+}
+
+static_assert(std::is_same_v<decltype(&gantrain_read_device), gantrain::ReadDevice>,
+              "the trainer calls it through this type");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/options.h"
 
+#include <algorithm>
+
 #include "util/error.h"
 
 namespace gantrain {
@@ -47,6 +49,17 @@ void check_options(const DistOptions& o, int64_t ranks, bool reducer_built) {
          "flat, or build with LibTorch 2.11",
          names(o.ddp_mode)[static_cast<size_t>(o.ddp_mode)]);
   }
+}
+
+double collective_timeout(std::optional<double> given, double default_timeout, double watch) {
+  if (given) return *given;
+  return watch > 0 ? std::max(default_timeout, watch + kTimeoutMargin) : default_timeout;
+}
+
+double hang_watch(double watch, bool watch_given, double timeout) {
+  constexpr double kShareOfTimeout = 0.8;
+  const bool late = watch > 0 && watch >= timeout;
+  return late && !watch_given ? kShareOfTimeout * timeout : watch;
 }
 
 }  // namespace gantrain

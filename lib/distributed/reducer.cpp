@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "core/torch.h"
-#include "distributed/compress.h"
+#include "distributed/gradient_sync.h"
 
 namespace gantrain {
 
@@ -39,63 +39,58 @@ class CompressHook final : public c10d::CppCommHookInterface<ProcessGroup> {
   Compress how_;
 };
 
-}  // namespace
+class TorchReducer final : public BucketReducer {
+ public:
+  TorchReducer(const ReducerSettings& s, const Group& group, const NamedTensors& parameters) {
+    std::vector<at::Tensor> tensors;
+    std::unordered_map<size_t, std::string> names;
+    for (const auto& [name, tensor] : parameters) {
+      names[tensors.size()] = name;
+      tensors.push_back(tensor);
+    }
+    const auto first = static_cast<size_t>(s.first_bucket_bytes);
+    const auto others = static_cast<size_t>(s.bucket_bytes);
+    const std::vector<bool> sparse(tensors.size(), false);
+    const auto buckets =
+        std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, {first, others}, sparse));
+    const auto process_group = ProcessGroup::reclaim_copy(group.process_group());
+    buckets_ = static_cast<int64_t>(buckets.size());
+    reducer_ = std::make_unique<c10d::Reducer>(tensors,
+                                               buckets,
+                                               process_group,
+                                               sparse,
+                                               s.bucket_bytes,
+                                               s.find_unused,
+                                               s.views,
+                                               names,
+                                               s.first_bucket_bytes,
+                                               s.skip_unused,
+                                               /*use_python_reducer=*/false,
+                                               std::vector<int64_t>{});
+    if (s.static_graph) reducer_->set_static_graph();
+    if (s.compress != Compress::kNone)
+      reducer_->register_comm_hook(std::make_unique<CompressHook>(process_group, s.compress));
+  }
 
-struct BucketReducer::Impl {
-  std::unique_ptr<c10d::Reducer> reducer;
-  int64_t buckets = 0;
-  bool static_graph = false;
+  void arm(const std::vector<at::Tensor>& outputs) override {
+    reducer_->prepare_for_backward(outputs);
+  }
+  void reduce_late() override { reducer_->delay_all_reduce(); }
+  void check_finished() override { reducer_->check_finalized(); }
+  void rebuild_buckets() override { reducer_->rebuild_buckets(); }
+  int64_t buckets() const override { return buckets_; }
+
+ private:
+  std::unique_ptr<c10d::Reducer> reducer_;
+  int64_t buckets_ = 0;
 };
 
-BucketReducer::BucketReducer(const ReducerSettings& s,
-                             const Group& group,
-                             const NamedTensors& parameters)
-    : impl_(std::make_unique<Impl>()) {
-  std::vector<at::Tensor> tensors;
-  std::unordered_map<size_t, std::string> names;
-  for (const auto& [name, tensor] : parameters) {
-    names[tensors.size()] = name;
-    tensors.push_back(tensor);
-  }
-  const auto first = static_cast<size_t>(s.first_bucket_bytes);
-  const auto others = static_cast<size_t>(s.bucket_bytes);
-  const std::vector<bool> sparse(tensors.size(), false);
-  const auto buckets =
-      std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, {first, others}, sparse));
-  const auto process_group = ProcessGroup::reclaim_copy(group.process_group());
-  impl_->buckets = static_cast<int64_t>(buckets.size());
-  impl_->static_graph = s.static_graph;
-  impl_->reducer = std::make_unique<c10d::Reducer>(tensors,
-                                                   buckets,
-                                                   process_group,
-                                                   sparse,
-                                                   s.bucket_bytes,
-                                                   s.find_unused,
-                                                   s.views,
-                                                   names,
-                                                   s.first_bucket_bytes,
-                                                   s.skip_unused,
-                                                   /*use_python_reducer=*/false,
-                                                   std::vector<int64_t>{});
-  if (s.static_graph) impl_->reducer->set_static_graph();
-  if (s.compress != Compress::kNone)
-    impl_->reducer->register_comm_hook(std::make_unique<CompressHook>(process_group, s.compress));
+}  // namespace
+
+std::unique_ptr<BucketReducer> BucketReducer::make(const ReducerSettings& settings,
+                                                   const Group& group,
+                                                   const NamedTensors& parameters) {
+  return std::make_unique<TorchReducer>(settings, group, parameters);
 }
-
-BucketReducer::~BucketReducer() = default;
-
-void BucketReducer::arm(const std::vector<at::Tensor>& outputs) {
-  impl_->reducer->prepare_for_backward(outputs);
-}
-
-void BucketReducer::reduce_late() { impl_->reducer->delay_all_reduce(); }
-
-void BucketReducer::check_finished() { impl_->reducer->check_finalized(); }
-
-void BucketReducer::rebuild_buckets() { impl_->reducer->rebuild_buckets(); }
-
-int64_t BucketReducer::buckets() const { return impl_->buckets; }
-
-bool BucketReducer::static_graph() const { return impl_->static_graph; }
 
 }  // namespace gantrain

@@ -36,32 +36,25 @@ class BucketReducer {
   // All `parameters` must require gradients, or this crashes. They come in the order in which their
   // gradients get ready. Throws UserError(kUsage) if this build has no Reducer
   // (reducer_absent.cpp).
-  BucketReducer(const ReducerSettings& settings,
-                const Group& group,
-                const NamedTensors& parameters);
-  ~BucketReducer();
-  BucketReducer(const BucketReducer&) = delete;
-  BucketReducer& operator=(const BucketReducer&) = delete;
+  static std::unique_ptr<BucketReducer> make(const ReducerSettings& settings,
+                                             const Group& group,
+                                             const NamedTensors& parameters);
+  virtual ~BucketReducer() = default;
 
   // Says that the next backward pass is to be reduced. The search for unused parameters begins at
   // `outputs`.
-  void arm(const std::vector<at::Tensor>& outputs);
+  virtual void arm(const std::vector<at::Tensor>& outputs) = 0;
   // With static_graph, this must be called after the first backward pass. It reduces the gradients,
   // which that pass has not done yet.
-  void reduce_late();
+  virtual void reduce_late() = 0;
   // Throws what c10d throws if a parameter took no part in the backward pass that was armed last.
-  void check_finished();
+  virtual void check_finished() = 0;
   // Assigns the parameters to buckets anew, in the order in which their gradients got ready, as
   // DistributedDataParallel does after its first iteration. This changes the order in which numbers
   // are added up, so only the table of DDP modes (lib/ddp_table) uses it.
-  void rebuild_buckets();
+  virtual void rebuild_buckets() = 0;
 
-  int64_t buckets() const;
-  bool static_graph() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual int64_t buckets() const = 0;
 };
 
 }  // namespace gantrain

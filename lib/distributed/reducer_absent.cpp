@@ -6,24 +6,13 @@
 
 namespace gantrain {
 
-struct BucketReducer::Impl {};
-
-BucketReducer::BucketReducer(const ReducerSettings& /*settings*/,
-                             const Group& /*group*/,
-                             const NamedTensors& /*parameters*/) {
+std::unique_ptr<BucketReducer> BucketReducer::make(const ReducerSettings& /*settings*/,
+                                                   const Group& /*group*/,
+                                                   const NamedTensors& /*parameters*/) {
   fail(
       Exit::kUsage,
       "this build's LibTorch has another c10d::Reducer than 2.11's: --ddp-mode wrapper and dynamic "
       "cannot be; use --ddp-mode flat, or build with LibTorch 2.11");
 }
-
-BucketReducer::~BucketReducer() = default;
-
-void BucketReducer::arm(const std::vector<at::Tensor>& /*outputs*/) {}
-void BucketReducer::reduce_late() {}
-void BucketReducer::check_finished() {}
-void BucketReducer::rebuild_buckets() {}
-int64_t BucketReducer::buckets() const { return 0; }
-bool BucketReducer::static_graph() const { return false; }
 
 }  // namespace gantrain

@@ -4,12 +4,177 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "config/value.h"
+#include "core/npy.h"
+#include "core/random.h"
 #include "core/torch.h"
 #include "util/error.h"
 
 namespace gantrain {
+
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// A .npy file, or the array `key` of a .npz file, all of it finite.
+at::Tensor load_finite(const std::filesystem::path& path, const std::string& key) {
+  at::Tensor values = is_npz(path) ? load_npz(path, key) : load_npy(path);
+  if (!values.isfinite().all().item<bool>())
+    fail(Exit::kInput, "{}: holds values that are not finite", path.string());
+  return values;
+}
+
+at::Tensor mix(const at::Tensor& a, double of_a, const at::Tensor& b, double of_b) {
+  return (a.to(at::kDouble) * of_a + b.to(at::kDouble) * of_b).to(a.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim) {
+  std::vector<at::Tensor> rows;
+  for (const int64_t seed : seeds) {
+    const std::vector<double> draws = NumpyRandom(static_cast<uint32_t>(seed)).randn(z_dim);
+    rows.push_back(torch::tensor(draws, at::kDouble).to(at::kFloat));
+  }
+  return torch::stack(rows);
+}
+
+at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
+  const at::Tensor z = load_finite(path, "z");
+  if (z.dim() != 2 || z.size(1) != z_dim) {
+    fail(Exit::kInput,
+         "{}: shape {}; [N, {}] is needed",
+         path.string(),
+         shape_text(z.sizes()),
+         z_dim);
+  }
+  return z;
+}
+
+at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim) {
+  const at::Tensor w = load_finite(path, "w");
+  if (w.dim() == 2 && w.size(1) == w_dim)
+    return w.unsqueeze(1).expand({w.size(0), num_ws, w_dim}).contiguous();
+  if (w.dim() != 3 || w.size(1) != num_ws || w.size(2) != w_dim) {
+    fail(Exit::kInput,
+         "{}: shape {}; [N, {}, {}] (a row a layer) or [N, {}] (one for all layers) is needed",
+         path.string(),
+         shape_text(w.sizes()),
+         num_ws,
+         w_dim,
+         w_dim);
+  }
+  return w;
+}
+
+at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t) {
+  return mix(a, 1 - t, b, t);
+}
+
+at::Tensor spherical(const at::Tensor& a, const at::Tensor& b, double t) {
+  const at::Tensor x = a.to(at::kDouble).flatten(), y = b.to(at::kDouble).flatten();
+  const double lengths = x.norm().item<double>() * y.norm().item<double>();
+  const double cosine = lengths > 0 ? x.dot(y).item<double>() / lengths : 1;
+  const double angle = std::acos(std::clamp(cosine, -1.0, 1.0));
+  constexpr double kParallel = 1e-6;  // sin(angle) below: no great circle, or any
+  if (std::sin(angle) < kParallel) return linear(a, b, t);
+  return mix(
+      a, std::sin((1 - t) * angle) / std::sin(angle), b, std::sin(t * angle) / std::sin(angle));
+}
+
+namespace {
+
+constexpr size_t kNamed = 6;  // classes that a message names
+
+// Each label once, where it comes first.
+std::vector<int64_t> without_repeats(const std::vector<int64_t>& labels) {
+  std::vector<int64_t> once;
+  for (const int64_t label : labels) {
+    if (std::find(once.begin(), once.end(), label) == once.end()) once.push_back(label);
+  }
+  return once;
+}
+
+std::string name_of(int64_t label, const ClassTable& table) {
+  const auto at = static_cast<size_t>(label);
+  return at < table.size() ? table[at].name : std::to_string(label);
+}
+
+}  // namespace
+
+ClassChoice choose_classes(const Generator& generator,
+                           const ModelRequest& request,
+                           const ClassTable& table,
+                           bool styles_given) {
+  const bool asked = !request.classes.empty();
+  if (asked && styles_given) {
+    fail(Exit::kUsage,
+         "--class {}: latents of layers (--w) have their class in them; leave it out",
+         request.classes);
+  }
+  const int64_t classes = generator.classes();
+  if (asked && classes == 0) {
+    fail(Exit::kUsage,
+         "--class {}: {} is unconditional; models that were trained with labels have classes; "
+         "leave it out",
+         request.classes,
+         request.model);
+  }
+  if (classes == 0 || styles_given) return {};
+  if (asked) {
+    // A table of another length belongs to other classes: its names say nothing about these.
+    const bool fits = static_cast<int64_t>(table.size()) == classes;
+    const ClassTable& names = fits ? table : ClassTable{};
+    return {without_repeats(parse_classes(request.classes, classes, names)), true};
+  }
+  ClassChoice all{std::vector<int64_t>(static_cast<size_t>(classes)), false};
+  std::iota(all.labels.begin(), all.labels.end(), 0);
+  return all;
+}
+
+LabelledRows::LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most)
+    : labels_(choice.labels), rows_(rows) {
+  const auto classes = static_cast<int64_t>(labels_.size());
+  in_turn_ = classes > 0 && !choice.asked && rows > most / classes;
+  size_ = in_turn_ || classes == 0 ? rows : rows * classes;
+  if (rows < classes && (in_turn_ || rows == 0)) labels_.resize(static_cast<size_t>(rows));
+}
+
+LabelledRow LabelledRows::operator[](int64_t index) const {
+  if (labels_.empty()) return {index, std::nullopt};
+  const auto classes = static_cast<int64_t>(labels_.size());
+  int64_t row = index % rows_;
+  int64_t nth = index / rows_;  // of the classes
+  if (in_turn_) {
+    // The first classes have one row more where the rows are no multiple of the classes.
+    const int64_t each = rows_ / classes;
+    const int64_t longer = rows_ % classes;
+    const int64_t in_longer = longer * (each + 1);
+    const int64_t rest = index - in_longer;
+    nth = rest < 0 ? index / (each + 1) : longer + rest / each;
+    row = (rest < 0 ? index % (each + 1) : rest % each) * classes + nth;
+  }
+  return {row, labels_[static_cast<size_t>(nth)]};
+}
+
+std::string class_line(const LabelledRows& rows, const ClassTable& table) {
+  const std::vector<int64_t>& labels = rows.labels();
+  if (labels.size() < 2) return "";
+  std::string line = "classes ";
+  for (size_t i = 0; i < std::min(labels.size(), kNamed); ++i) {
+    line += (i == 0 ? "" : ", ") + name_of(labels[i], table);
+  }
+  if (labels.size() > kNamed) line += fmt::format(" and {} more", labels.size() - kNamed);
+  return line;
+}
+
+std::string class_suffix(const std::optional<int64_t>& label, const ClassChoice& choice) {
+  return label && choice.labels.size() > 1 ? fmt::format("-class{}", *label) : "";
+}
 
 namespace {
 

@@ -1,14 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "draw/requests.h"
+#include "gan/class_table.h"
 #include "gan/generator.h"
-#include "gan/movable_input.h"
 
 namespace gantrain {
+
+// All latents are float32 on the CPU.
+
+// [N, z_dim]: row i is numpy's RandomState(seeds[i]).randn(z_dim), the reference tools' latent.
+// Seeds are from 0 to 2^32 - 1.
+at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim);
+
+// [N, z_dim] of a .npy file, or of the array "z" of a .npz file. Throws UserError(kInput) naming
+// file and both shapes.
+at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim);
+
+// [N, num_ws, w_dim] of a .npy file of that shape, or of [N, w_dim], one row for all layers; or of
+// the array "w" of a .npz file, as the reference's projector writes it. Throws UserError(kInput)
+// naming file and both shapes.
+at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim);
+
+// Interpolates between a (t = 0) and b (t = 1), exact at both ends. Spherical interpolation
+// (Shoemake 1985) goes along the great circle through both directions at even speed, and along a
+// straight line where they are parallel; it takes one vector of any shape. Linear interpolation
+// goes along a straight line.
+at::Tensor spherical(const at::Tensor& a, const at::Tensor& b, double t);
+at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t);
+
+// The classes that a command draws.
+struct ClassChoice {
+  std::vector<int64_t> labels;  // in the order of drawing; empty for unconditional models
+  bool asked = false;           // by --class; if not, they are all classes of the model
+};
+
+// Reads `--class`. The table may be empty. `styles_given`: the latents are w, in which the class is
+// already. Throws UserError(kUsage) where the model has no classes or not these.
+ClassChoice choose_classes(const Generator& generator,
+                           const ModelRequest& request,
+                           const ClassTable& table,
+                           bool styles_given = false);
+
+// One picture of a command: a row of latents, and the class it is drawn in.
+struct LabelledRow {
+  int64_t row = 0;
+  std::optional<int64_t> label;
+};
+
+// Every row in every class, sorted by class. Where no class was asked for and these would be more
+// than `most`, the rows take the classes in turn instead: row i has class i mod classes. It takes
+// no memory for a row.
+class LabelledRows {
+ public:
+  LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most);
+
+  int64_t size() const { return size_; }
+  LabelledRow operator[](int64_t index) const;  // index: 0 to size() - 1
+  // The classes that have a row, in the order of the rows; empty for an unconditional model.
+  const std::vector<int64_t>& labels() const { return labels_; }
+
+ private:
+  std::vector<int64_t> labels_;
+  int64_t rows_;
+  bool in_turn_;
+  int64_t size_;
+};
+
+// Returns the classes for a message, "classes circle, square and 8 more"; "" for a single one or
+// none.
+std::string class_line(const LabelledRows& rows, const ClassTable& table);
+
+// Returns the part of a file's name that tells the class: "-class2" where several classes are
+// drawn, else "".
+std::string class_suffix(const std::optional<int64_t>& label, const ClassChoice& choice);
 
 // A generator with the SynthesisOptions that a request asks for. It draws one picture at a time, so
 // that a latent gives the same picture whatever is drawn beside it.

@@ -8,14 +8,90 @@
 #include <string_view>
 #include <vector>
 
-#include "draw/ranges.h"
-#include "draw/seed_list.h"
+#include "config/value.h"
 #include "gan/synthesis_options.h"
+#include "launch/options.h"
+#include "util/field.h"
 
-// What the verbs that draw are asked for: made of the command line by the thin program, sent to the
-// trainer library as a message (config/message.h). No torch.
+// What the verbs that draw are asked for: the thin program makes it of the command line, whose
+// options are the members with a help text (command/options.h), and hands it to the trainer
+// library. No torch.
 
 namespace gantrain {
+
+// Seeds as a command line has them, "0-1000000,85", in that order. It takes as much memory as the
+// text does, however many they are. No torch.
+class SeedList {
+ public:
+  SeedList() = default;
+
+  // Adds first, first + 1, ..., last.
+  void add(int64_t first, int64_t last);
+
+  bool empty() const { return ranges_.empty(); }
+  int64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end; }
+  int64_t operator[](int64_t index) const;  // index: 0 to size() - 1
+  std::vector<int64_t> numbers() const;     // all of them
+  std::string text() const;                 // "0-1000000,85"
+
+ private:
+  struct Range {
+    int64_t first;
+    int64_t last;
+    int64_t end;  // how many seeds there are up to the end of this range
+  };
+  std::vector<Range> ranges_;
+};
+
+// In messages it is its text.
+template <>
+struct Value<SeedList> {
+  static std::string type() { return "seeds (0-63,85)"; }
+  static std::optional<SeedList> from_text(std::string_view text);
+  static Json to_json(const SeedList& seeds) { return seeds.text(); }
+};
+
+// Numbers as command lines have them. `flag` is only for messages. No torch: both halves of the
+// program use it. All throw UserError(kUsage) in one line with what is expected.
+
+// "0-3,7" -> 0 1 2 3 7, in that order, each from 0 to 2^32 - 1 as numpy's RandomState takes it.
+SeedList parse_seeds(const std::string& flag, const std::string& text);
+inline void parse_said(const std::string& flag, const std::string& text, SeedList& seeds) {
+  seeds = parse_seeds(flag, text);
+}
+
+// `generate --mix ROWS:COLUMNS:LAYERS`: seeds, seeds, and the layers that come from the columns.
+struct Mix {
+  std::vector<int64_t> rows;
+  std::vector<int64_t> columns;
+  std::vector<int64_t> layers;
+};
+
+template <class Field>
+void fields(Mix& o, Field&& field) {
+  field("rows", o.rows);
+  field("columns", o.columns);
+  field("layers", o.layers);
+}
+
+Mix parse_mix(const std::string& text);
+inline void parse_said(const std::string&, const std::string& text, Mix& mix) {
+  mix = parse_mix(text);
+}
+
+// `interpolate --grid 4x2`: tracks side by side.
+struct GridShape {
+  int64_t columns = 1;
+  int64_t rows = 1;
+};
+
+template <class Field>
+void fields(GridShape& o, Field&& field) {
+  field("columns", o.columns);
+  field("rows", o.rows);
+}
+
+GridShape parse_grid(const std::string& text);
 
 // How generators move pictures: turned counter-clockwise about their middle, then moved to the
 // right and down. Each number has one value, or the values that a walk passes at even distances, in
@@ -32,10 +108,14 @@ void fields(PictureMove& o, Field&& field) {
   field("down", o.down);
 }
 
+inline constexpr const char* kModelHelp = "model file or run folder";
+
 // Which generator draws, and how. What is not given is left to the model.
 struct ModelRequest {
-  std::string model;    // a model file or a run folder
-  bool cuda = false;    // on the first GPU; else on the CPU
+  std::string model;     // a model file or a run folder
+  std::string argument;  // the same, said without a flag; "" once `model` has it
+  DeviceKind device = DeviceKind::kAuto;
+  bool cuda = false;    // what that led to: on the first GPU; else on the CPU
   std::string classes;  // what --class was given (gan/class_table.h), or ""
   std::optional<double> trunc;
   std::optional<int64_t> trunc_cutoff;  // layers that `trunc` holds for; only given with it
@@ -47,15 +127,36 @@ struct ModelRequest {
 
 template <class Field>
 void fields(ModelRequest& o, Field&& field) {
-  field("model", o.model);
+  field("model", o.model, said("--model,--network"), kModelHelp);
+  field("class", o.classes, "conditional models: names, numbers, ranges or all: circle,3-5 (all)");
+  field("trunc",
+        o.trunc,
+        said("--trunc,--psi"),
+        any_number("a number, usually 0 to 1"),
+        "style-based models: truncation psi; 1 none, 0.7 usual, 0 the mean picture");
+  field("trunc_cutoff",
+        o.trunc_cutoff,
+        between(0, 1e6, "a number of layers from 0 on"),
+        "layers that --trunc holds for (all)");
+  field("noise_mode", o.noise_mode, "models with noise inputs: const (default), random, none");
+  field("level",
+        o.level,
+        between(1, 1e6, "pixels of a stage, like 32"),
+        "progressive models: pixels of the stage to draw");
+  field("alpha",
+        o.alpha,
+        between(0, 1, "0 to 1"),
+        "weight of that stage's newest layers, 0 to 1 (1)");
+  field("device", o.device, "auto, cpu or cuda");
   field("cuda", o.cuda);
-  field("class", o.classes);
-  field("trunc", o.trunc);
-  field("trunc_cutoff", o.trunc_cutoff);
-  field("noise_mode", o.noise_mode);
-  field("level", o.level);
-  field("alpha", o.alpha);
   fields(o.move, field);
+}
+
+// The model as an argument, of the verbs that take it without a flag, too.
+template <class Field>
+void model_fields(ModelRequest& o, Field&& field) {
+  field("argument", o.argument, said("MODEL"), kModelHelp);
+  fields(o, field);
 }
 
 enum class PictureFormat { kPng, kNpy };
@@ -72,18 +173,27 @@ struct GenerateRequest {
   std::string outdir;      // folder of one file for each picture, or ""
   PictureFormat format = PictureFormat::kPng;  // of these files
   std::string grid;                            // PNG of all pictures, or ""
+  std::string rotate, translate;               // how.move as it was said
 };
 
 template <class Field>
 void fields(GenerateRequest& o, Field&& field) {
-  fields(o.how, field);
-  field("seeds", o.seeds);
-  field("z", o.z);
-  field("w", o.w);
-  field("mix", o.mix);
-  field("outdir", o.outdir);
-  field("format", o.format);
-  field("grid", o.grid);
+  field("seeds", o.seeds, said("--seeds,--seed"), "numbers and ranges: 0-63,85 (default 0-15)");
+  field("z", o.z, "latents instead of seeds: .npy, [N, z_dim] float32, or .npz with z");
+  field("w",
+        o.w,
+        "style-based models: latents of layers, .npy, [N, num_ws, w_dim] or [N, w_dim], or "
+        "projected_w.npz with w");
+  field("mix",
+        o.mix,
+        "style-based models: ROWS:COLUMNS:LAYERS, as 85,100:55-60:0-6; each row's seed "
+        "with these layers from each column's");
+  field("outdir", o.outdir, "folder for one file a picture: seed0007.png");
+  field("grid", o.grid, said("-o,--grid"), "one PNG with all pictures");
+  field("format", o.format, "png: 8 bit; npy: float32 [C, H, W], the network's own output");
+  model_fields(o.how, field);
+  field("rotate", o.rotate, "StyleGAN3: degrees by which pictures are turned counter-clockwise");
+  field("translate", o.translate, "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved");
 }
 
 // Where the path between two latents runs: through z on great circles, or through w in straight
@@ -100,23 +210,43 @@ struct InterpolateRequest {
   bool loop = false;    // back to the first seed at the end
   WalkSpace space = WalkSpace::kAuto;
   double fps = 30;
-  int64_t quality = 90;  // of WebP: 1 to 100, lossless at 100
-  std::string file;      // NAME.webp or NAME.mp4, or ""
-  std::string outdir;    // folder of one PNG for each frame, or ""
+  int64_t quality = 90;           // of WebP: 1 to 100, lossless at 100
+  std::string file;               // NAME.webp or NAME.mp4, or ""
+  std::string outdir;             // folder of one PNG for each frame, or ""
+  std::string grid = "1x1";       // `tracks` as it was said
+  std::string rotate, translate;  // how.move as it was said
 };
 
 template <class Field>
 void fields(InterpolateRequest& o, Field&& field) {
-  fields(o.how, field);
-  field("seeds", o.seeds);
+  field("seeds",
+        o.seeds,
+        said("--seeds,--seed"),
+        "what the path goes through, numbers and ranges: 0-3,85 (default 0-3)");
+  field("frames", o.frames, between(1, 1e5, "1 to 100000"), "from one seed to the next (60)");
+  field("loop", o.loop, "back to the first seed, to be played without an end");
+  field("space",
+        o.space,
+        "z: on great circles; w: in straight lines, style-based models (default: w where "
+        "the model has it)");
+  field("grid", o.grid, "COLUMNSxROWS tracks side by side, which share the seeds out");
   fields(o.tracks, field);
-  field("frames", o.frames);
-  field("loop", o.loop);
-  field("space", o.space);
-  field("fps", o.fps);
-  field("quality", o.quality);
-  field("file", o.file);
-  field("outdir", o.outdir);
+  field("file", o.file, said("-o,--output"), "NAME.webp, or NAME.mp4 where ffmpeg is on PATH");
+  field("outdir", o.outdir, "folder for one PNG a frame: frame0007.png");
+  field("fps", o.fps, between(1, 240, "1 to 240"), "frames a second (30)");
+  field("quality",
+        o.quality,
+        between(1, 100, "1 to 100 (lossless)"),
+        "of WebP: 1 to 100, lossless at 100 (90)");
+  model_fields(o.how, field);
+  field("rotate",
+        o.rotate,
+        "StyleGAN3: degrees by which pictures are turned counter-clockwise; reached at the last "
+        "frame, or a way through several: 0:90:-90");
+  field("translate",
+        o.translate,
+        "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved; reached at the last "
+        "frame, or a way through several: 0,0:0.3,0:0.3,0.2");
 }
 
 }  // namespace gantrain

@@ -12,7 +12,7 @@ file(WRITE ${OUT}.new "// Made from python/*.py by embed_python.cmake.
 #include <map>
 #include <stdexcept>
 
-#include \"exchange/python_source.h\"
+#include \"exchange/export.h\"
 
 namespace gantrain {
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/import.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "config/config.h"
 #include "core/safetensors.h"
 #include "core/tensors.h"
 #include "core/torch.h"
@@ -12,6 +14,71 @@
 #include "util/text.h"
 
 namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const RecipeRow& recipe_of(const fs::path& path,
+                           const TensorFile& file,
+                           const Json& model,
+                           const RecipeTable& recipes) {
+  if (model.is_object() && model.contains("recipe"))
+    return find_recipe(recipes, text_of(model["recipe"]), path.string() + ": gantrain.model: ");
+  for (const RecipeRow& row : recipes) {
+    if (row.recognises(file.tensors)) return row;
+  }
+  fail(
+      Exit::kInput,
+      "{}: no generator of a known recipe (no gantrain.model in its metadata, and the tensor names "
+      "fit none)",
+      path.string());
+}
+
+// A number of the file's metadata; none where it is not there.
+template <class Number>
+std::optional<Number> read_number(const fs::path& path,
+                                  const TensorFile& file,
+                                  const std::string& key) {
+  const auto at = file.metadata.find(key);
+  if (at == file.metadata.end()) return std::nullopt;
+  const Json value =
+      parse_json(at->second, fmt::format("{} ({})", path.string(), key), Exit::kInput);
+  if (!value.is_number())
+    fail(Exit::kInput, "{}: {} = {}: no number", path.string(), key, at->second);
+  return value.get<Number>();
+}
+
+}  // namespace
+
+LoadedModel load_generator(const fs::path& path, const RecipeTable& recipes) {
+  TensorFile file = load_safetensors(path);
+  Json model;
+  if (const auto at = file.metadata.find("gantrain.model"); at != file.metadata.end()) {
+    model = parse_json(at->second, path.string() + " (gantrain.model)", Exit::kInput);
+  }
+  const RecipeRow& recipe = recipe_of(path, file, model, recipes);
+  LoadedModel loaded;
+  loaded.recipe = &recipe;
+  loaded.generator = recipe.make_generator(model, file.tensors, path.string());
+  refuse_nonfinite(file.tensors, path.string());
+  loaded.generator->load(file.tensors, path.string());
+  loaded.level = read_number<int64_t>(path, file, "gantrain.level");
+  loaded.alpha = read_number<double>(path, file, "gantrain.alpha");
+  if (const auto at = file.metadata.find("gantrain.classes"); at != file.metadata.end()) {
+    const std::string source = path.string() + " (gantrain.classes)";
+    loaded.classes = classes_from_json(parse_json(at->second, source, Exit::kInput), source);
+  }
+  loaded.metadata = std::move(file.metadata);
+  return loaded;
+}
+
+void save_model(const fs::path& path, const ModelContent& model) {
+  save_safetensors(
+      path,
+      {model.tensors.begin(), model.tensors.end()},
+      {{"format", "pt"}, {"gantrain.model", model.model.dump()}, {"gantrain.version", kVersion}});
+}
 
 namespace {
 
@@ -72,15 +139,22 @@ ModelContent read_foreign(const std::string& input,
     case FileKind::kPickle:
       break;
   }
-  const bool known =
-      recipe.empty() || recipe == "stylegan2" || recipe == "stylegan3" || recipe == "r3gan";
-  if (!known) {
-    fail(Exit::kInput,
-         "{}: --recipe {}: network pickles are of stylegan2, stylegan3 and r3gan",
-         input,
-         recipe);
+  std::vector<std::string> known;
+  for (const RecipeRow& row : recipes) {
+    if (row.pickled != nullptr) known.push_back(row.facts.name);
   }
-  ModelContent model = read_official_pickle(content, input);
+  if (!recipe.empty() && std::find(known.begin(), known.end(), recipe) == known.end()) {
+    const std::string last = known.empty() ? "none" : known.back();
+    if (!known.empty()) known.pop_back();
+    fail(Exit::kInput,
+         "{}: --recipe {}: network pickles are of {}{}{}",
+         input,
+         recipe,
+         join(known, ", "),
+         known.empty() ? "" : " and ",
+         last);
+  }
+  ModelContent model = read_official_pickle(content, input, recipes);
   const std::string own = model.model["recipe"].get<std::string>();
   if (!recipe.empty() && own != recipe)
     fail(Exit::kInput, "{}: --recipe {}: it is a pickle of {}", input, recipe, own);

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 
+#include "config/value.h"
 #include "core/pickle.h"
-#include "core/pickle_text.h"
+#include "core/pickle_values.h"
 #include "core/torch.h"
 #include "core/torch_pickle.h"
-#include "exchange/known_arguments.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -25,17 +26,6 @@ constexpr const char* kSupported =
     "training.networks_stylegan2.Generator and training.networks_stylegan3.Generator of "
     "StyleGAN3's repository, and R3GAN's generators";
 
-// Modules whose classes R3GAN's networks are instances of; released snapshots have the older ones.
-// They are pickled as torch pickles any module: a class and the instance's attributes.
-constexpr std::array kPlainModules = {
-    "BaselineGAN.", "R3GAN.", "training.networks_baseline.", "training.networks."};
-
-bool is_plain_class(std::string_view name) {
-  const auto begins = [&](const char* module) { return starts_with(name, module); };
-  return starts_with(name, "torch.nn.modules.") ||
-         std::any_of(kPlainModules.begin(), kPlainModules.end(), begins);
-}
-
 // A network of the snapshot: a class by name with the attributes of its instance.
 struct Module {
   std::string name;        // "G_ema", "G_ema.synthesis.b4"
@@ -47,14 +37,18 @@ struct Module {
 
 class Reader {
  public:
-  Reader(std::string_view content, std::string source)
-      : source_(std::move(source)),
+  Reader(std::string_view content, std::string source, const RecipeTable& recipes)
+      : recipes_(recipes),
+        source_(std::move(source)),
         tensors_(source_, static_cast<int64_t>(content.size()) * 2 + (1 << 20)) {
     PickleRules rules;
     rules.source = source_;
     rules.globals = torch_globals();
     rules.globals.insert({kPersistent, "dnnlib.util.EasyDict", "torch.nn.modules.*"});
-    for (const char* module : kPlainModules) rules.globals.insert(std::string(module) + "*");
+    for (const RecipeRow& row : recipes_) {
+      if (row.pickled == nullptr) continue;
+      for (const std::string& module : row.pickled->modules) rules.globals.insert(module + "*");
+    }
     rules.hint =
         "; nothing but the networks' own classes and tensors is. Snapshots of the TensorFlow "
         "versions must first go through the reference's legacy.py";
@@ -73,14 +67,13 @@ class Reader {
       fail(Exit::kInput, "{}: no G_ema in it (keys: {})", source_, join(keys, ", "));
     }
     const Module generator = module(*ema, "G_ema");
-    const bool persistent = generator.is_persistent;
-    Json model = persistent ? architecture(generator) : Json();
+    const PickledForm& form =
+        generator.is_persistent ? form_of_arguments(generator) : form_of_modules(generator);
+    Json model;
+    if (generator.is_persistent) model = form.model(described(generator));
     add_tensors(generator, "", 0);
-    if (persistent) {
-      check_generator(model);
-    } else {
-      model = r3gan_architecture(generator);
-    }
+    if (!generator.is_persistent) model = form.model(described(generator));
+    if (form.needed != nullptr) check_tensors(form.needed(model));
     for (const char* name : {"G", "D"}) {
       const PickleValue* network = root.find(name);
       if (network != nullptr && network->kind != Kind::kNone)
@@ -157,16 +150,19 @@ class Reader {
     }
   }
 
+  // Whether instances of the class are pickled as torch pickles any module.
+  bool is_plain_class(std::string_view name) const;
+  const PickledForm& form_of_arguments(const Module& generator) const;
+  const PickledForm& form_of_modules(const Module& generator) const;
+  PickledGenerator described(const Module& generator) const;
+  void check_tensors(const std::vector<std::string>& needed) const;
+
   // --- the constructor's arguments
-  Json architecture(const Module& generator) const;
-  Json r3gan_architecture(const Module& generator) const;
-  Json stylegan3_architecture(const Module& generator, const Json& arguments) const;
-  bool is_stylegan3(const Module& generator) const;
-  void check_generator(const Json& model) const;
   Json constructor_arguments(const Module& generator) const;
   Json plain(const PickleValue& value, const std::string& name, int depth, int64_t& left) const;
   Json numpy_scalar(const PickleValue& value, const std::string& name) const;
 
+  const RecipeTable& recipes_;
   std::string source_;
   Pickle pickle_;
   TorchTensors tensors_;
@@ -264,129 +260,80 @@ Json Reader::constructor_arguments(const Module& generator) const {
   return arguments;
 }
 
+bool Reader::is_plain_class(std::string_view name) const {
+  if (starts_with(name, "torch.nn.modules.")) return true;
+  for (const RecipeRow& row : recipes_) {
+    if (row.pickled == nullptr) continue;
+    for (const std::string& module : row.pickled->modules) {
+      if (starts_with(name, module)) return true;
+    }
+  }
+  return false;
+}
+
 // A qualified name decides; a bare one is shared by all repositories' generators. Throws for
 // classes that are none of them.
-bool Reader::is_stylegan3(const Module& generator) const {
+const PickledForm& Reader::form_of_arguments(const Module& generator) const {
   const std::string& name = generator.class_name;
-  const bool own = name == "training.networks_stylegan3.Generator";
-  const bool right = own || name == "Generator" || name == "training.networks.Generator" ||
-                     name == "training.networks_stylegan2.Generator";
-  if (!right) bad("{} is of class {}; {}", generator.name, name, kSupported);
+  std::vector<const PickledForm*> right;
+  for (const RecipeRow& row : recipes_) {
+    if (row.pickled == nullptr) continue;
+    const std::vector<std::string>& classes = row.pickled->classes;
+    if (std::find(classes.begin(), classes.end(), name) != classes.end())
+      right.push_back(row.pickled);
+  }
+  if (right.empty()) bad("{} is of class {}; {}", generator.name, name, kSupported);
   const PickleValue* below = generator.state->find("_modules");
   const PickleValue* synthesis = below == nullptr ? nullptr : below->find("synthesis");
   if (synthesis == nullptr) bad("{} has no synthesis network; {}", generator.name, kSupported);
   const Module network = module(*synthesis, generator.name + ".synthesis");
   const PickleValue* layers = network.state->find("_modules");
   const bool has_input = layers != nullptr && layers->find("input") != nullptr;
-  if (own ? !has_input : has_input && name != "Generator")
-    bad("{} is of class {}, but its layers are not; {}", generator.name, name, kSupported);
-  return has_input;
+  for (const PickledForm* form : right) {
+    if (form->synthesis_has_input == has_input) return *form;
+  }
+  bad("{} is of class {}, but its layers are not; {}", generator.name, name, kSupported);
 }
 
-// The "gantrain.model" of StyleGAN3's constructor, which passes unknown arguments on to the
-// synthesis network.
-Json Reader::stylegan3_architecture(const Module& generator, const Json& arguments) const {
-  Json model = {{"recipe", "stylegan3"}};
-  Json mapping = arguments.value("mapping_kwargs", Json::object()), synthesis = Json::object();
-  for (const auto& [key, value] : arguments.items()) {
-    const bool own =
-        std::find(std::begin(kPositions), std::end(kPositions), key) != std::end(kPositions);
-    if (!own) synthesis[key] = value;
-    if (own && value.is_number_integer()) model[key] = value;
+const PickledForm& Reader::form_of_modules(const Module& generator) const {
+  for (const RecipeRow& row : recipes_) {
+    if (row.pickled != nullptr && !row.pickled->modules.empty()) return *row.pickled;
   }
-  mapping = known_arguments(
-      mapping, known_mapping(), source_ + ": " + generator.name + ": mapping_kwargs");
-  synthesis = known_arguments(
-      synthesis, known_stylegan3(), source_ + ": " + generator.name + ": synthesis_kwargs");
-  model["mapping_kwargs"] = mapping;
-  model.update(synthesis);
-  return model;
+  bad("{} is of class {}; {}", generator.name, generator.class_name, kSupported);
 }
 
-// "gantrain.model": StyleGAN2-ADA's constructor. StyleGAN3's repository has the synthesis network's
-// arguments among the generator's own, and other defaults.
-Json Reader::architecture(const Module& generator) const {
-  const bool stylegan3 = is_stylegan3(generator);
-  const Json arguments = constructor_arguments(generator);
-  Json model = {{"recipe", "stylegan2"}};
-  for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"}) {
-    if (!arguments.contains(key) || !arguments[key].is_number_integer())
-      bad("{}: its argument {} is missing or no integer", generator.name, key);
-    model[key] = arguments[key];
+PickledGenerator Reader::described(const Module& generator) const {
+  Json arguments;
+  if (generator.is_persistent) {
+    arguments = constructor_arguments(generator);
+    for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"}) {
+      if (!arguments.contains(key) || !arguments[key].is_number_integer())
+        bad("{}: its argument {} is missing or no integer", generator.name, key);
+    }
   }
-  if (stylegan3) return stylegan3_architecture(generator, arguments);
-  Json mapping = arguments.value("mapping_kwargs", Json::object());
-  Json synthesis = arguments.value("synthesis_kwargs", Json::object());
-  mapping = known_arguments(
-      mapping, known_mapping(), source_ + ": " + generator.name + ": mapping_kwargs");
-  Json flat = Json::object();
-  for (const auto& [key, value] : arguments.items()) {
-    if (std::find(std::begin(kPositions), std::end(kPositions), key) == std::end(kPositions))
-      flat[key] = value;
-  }
-  const std::string_view text =
-      generator.source_text == nullptr ? std::string_view() : generator.source_text->text;
-  const bool of_stylegan3 =
-      generator.class_name == "training.networks_stylegan2.Generator" || !flat.empty() ||
-      (!arguments.contains("synthesis_kwargs") && text.find("update_emas") != text.npos);
-  if (of_stylegan3) {
-    if (!mapping.contains("w_avg_beta")) mapping["w_avg_beta"] = 0.998;
-    synthesis = flat;
-    if (!synthesis.contains("num_fp16_res")) synthesis["num_fp16_res"] = 4;
-    if (!synthesis.contains("conv_clamp")) synthesis["conv_clamp"] = 256;
-  }
-  synthesis = known_arguments(
-      synthesis, known_synthesis(), source_ + ": " + generator.name + ": synthesis_kwargs");
-  model["mapping_kwargs"] = mapping;
-  model["synthesis_kwargs"] = synthesis;
-  return model;
-}
-
-// "gantrain.model" of R3GAN. The tensors show all sizes, so that the recipe reads most of them
-// there.
-Json Reader::r3gan_architecture(const Module& generator) const {
-  const auto tensor = [&](const std::string& name, int64_t axes) -> const at::Tensor& {
-    const auto at = found_.find(name);
-    if (at == found_.end() || at->second.dim() != axes)
-      bad("{} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
+  return {source_,
           generator.name,
           generator.class_name,
-          name,
-          kSupported);
-    return at->second;
-  };
-  tensor("Model.MainLayers.0.Layers.0.Basis", 3);
-  int64_t resolution = 4;
-  const auto has_stage = [&](int64_t number) {
-    return found_.count(
-               fmt::format("Model.MainLayers.{}.Layers.1.LinearLayer1.Layer.weight", number)) != 0;
-  };
-  for (int64_t stage = 1; has_stage(stage); ++stage) resolution *= 2;
-  const bool conditional = found_.count("Model.EmbeddingLayer.weight") != 0;
-  return {{"recipe", "r3gan"},
-          {"c_dim", conditional ? tensor("Model.EmbeddingLayer.weight", 2).size(1) : 0},
-          {"img_resolution", resolution},
-          {"img_channels", tensor("Model.AggregationLayer.Layer.weight", 4).size(0)}};
+          {std::begin(kPositions), std::end(kPositions)},
+          std::move(arguments),
+          generator.source_text == nullptr ? std::string_view() : generator.source_text->text,
+          kSupported,
+          found_};
 }
 
-// The first and last layers are there; the rest is checked where the network is built.
-void Reader::check_generator(const Json& model) const {
-  const int64_t size = model["img_resolution"].get<int64_t>();
-  std::vector<std::string> all = {"mapping.fc0.weight", "mapping.w_avg"};
-  if (model["recipe"] == "stylegan3") {
-    all.insert(all.end(), {"synthesis.input.freqs", "synthesis.input.phases"});
-  } else {
-    all.insert(all.end(), {"synthesis.b4.const", fmt::format("synthesis.b{}.torgb.weight", size)});
-  }
-  for (const std::string& needed : all) {
-    if (found_.count(needed) == 0) bad("G_ema: tensor {} is missing", needed);
+// The rest is checked where the network is built.
+void Reader::check_tensors(const std::vector<std::string>& needed) const {
+  for (const std::string& name : needed) {
+    if (found_.count(name) == 0) bad("G_ema: tensor {} is missing", name);
   }
 }
 
 }  // namespace
 
-ModelContent read_official_pickle(std::string_view content, const std::string& source) {
-  return Reader(content, source).read();
+ModelContent read_official_pickle(std::string_view content,
+                                  const std::string& source,
+                                  const RecipeTable& recipes) {
+  return Reader(content, source, recipes).read();
 }
 
 }  // namespace gantrain

@@ -1,17 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "config/value.h"
-#include "explore/fakes.h"
-#include "explore/nearest.h"
-#include "explore/picture_vectors.h"
+#include "data/pictures/dataset.h"
+#include "draw/requests.h"
+#include "gan/class_table.h"
+#include "gan/generator.h"
 #include "image/image.h"
 
 namespace gantrain {
+
+// Pictures of which one wants to know whether they are copies.
+struct Fakes {
+  std::vector<std::string> names;
+  at::Tensor pictures;  // uint8 [N, C, H, W]
+};
+
+// Draws seeds as `generate` does, a conditional model's in the classes asked for, or in all. The
+// names are those of generate's files without ending. Throws what `generate` throws, and
+// UserError(kUsage) as load_fakes() does.
+Fakes draw_fakes(Generator& generator,
+                 const ModelRequest& how,
+                 const std::vector<int64_t>& seeds,
+                 const ClassTable& table);
+
+// Loads all pictures of a data set. Throws UserError(kInput) where there are more than 10,000, or
+// where their pixel_vectors() would take more than 2 GiB.
+Fakes load_fakes(const Dataset& pictures);
+
+// One of the pictures nearest to another.
+struct Neighbour {
+  int64_t picture = 0;    // its number
+  bool mirrored = false;  // it is nearer when flipped left to right
+  double distance = 0;
+};
+
+// Keeps, for each of N vectors, the nearest among vectors that come in batches. Its memory does not
+// depend on how many come.
+class NearestKeeper {
+ public:
+  // queries: [N, F]. `count` neighbours of each are kept. Query i does not meet picture
+  // own[i]; empty: queries are none of the pictures.
+  NearestKeeper(const at::Tensor& queries, int64_t count, std::vector<int64_t> own = {});
+
+  // candidates: [M, F], of the pictures first, first + 1, ...
+  void add(const at::Tensor& candidates, int64_t first, bool mirrored);
+
+  // Returns for each query its neighbours, nearest first, each picture once; the distance is
+  // Euclidean.
+  const std::vector<std::vector<Neighbour>>& nearest() const { return nearest_; }
+
+ private:
+  void meet(size_t query, const Neighbour& candidate);
+
+  at::Tensor queries_;
+  int64_t count_;
+  std::vector<int64_t> own_;
+  std::vector<std::vector<Neighbour>> nearest_;
+};
+
+// Turns pictures, uint8 [N, C, H, W], into vectors [N, F] whose Euclidean distance says how unlike
+// two pictures are.
+using PictureVectors = std::function<at::Tensor(const at::Tensor&)>;
+
+// Vectors of all values, such that the distance is the root mean squared difference, 0 to 1. Equal
+// pictures have distance 0 exactly. Pictures of more than 256 pixels a side are compared by the
+// means of square blocks.
+at::Tensor pixel_vectors(const at::Tensor& pictures);
+
+// Features of an untrained convolutional network with fixed random weights: colours, edges and
+// textures of three scales in a grid of 4 x 4 places. They stand in where nobody brought a
+// detector, and forgive small shifts that pixels do not.
+class RandomFeatures {
+ public:
+  explicit RandomFeatures(int64_t channels);
+  at::Tensor operator()(const at::Tensor& pictures) const;
+
+ private:
+  std::vector<at::Tensor> weights_;
+};
+
+// Return pictures of a data set, uint8 [N, C, H, W], loaded by all threads: those of these numbers,
+// or first, first + 1, ... Throw what Dataset::view() throws.
+at::Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers);
+at::Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count);
+
+// Returns the path of a picture as messages name it: its file, or "picture 17" where it has none.
+std::string picture_name(const Dataset& dataset, int64_t index);
 
 struct MemorisationOptions {
   int64_t count = 3;    // nearest reals of each fake

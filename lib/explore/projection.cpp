@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
+#include <map>
 
-#include "core/npz.h"
+#include "config/config.h"
+#include "core/npy.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "draw/classes.h"
-#include "draw/frame_sink.h"
+#include "data/pictures/dataset.h"
+#include "draw/frames.h"
 #include "draw/job.h"
 #include "draw/painter.h"
-#include "explore/projection_folder.h"
-#include "explore/targets.h"
+#include "image/resize.h"
 #include "report/grid.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -22,6 +24,120 @@
 #include "util/time.h"
 
 namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<std::string>& files) {
+  std::map<std::string, std::string> known;
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    const std::string name = fs::path(file).stem().string();
+    const auto [at, fresh] = known.emplace(name, file);
+    if (!fresh) {
+      fail(Exit::kUsage,
+           "{} and {}: what is found would be written to one file, {}.npz; project them into two "
+           "folders",
+           at->second,
+           file,
+           name);
+    }
+    names.push_back(name);
+  }
+  return names;
+}
+
+// uint8 [C, H, W].
+at::Tensor planes_of(const ImageView& image) {
+  at::Tensor planes = torch::empty({image.channels, image.height, image.width}, at::kByte);
+  copy_planes(image, /*flipped=*/false, planes.data_ptr<uint8_t>());
+  return planes;
+}
+
+Image load_target(const std::string& file, Size size, int64_t channels) {
+  if (fs::is_directory(file))
+    fail(Exit::kInput, "{}: a folder; name its pictures: {}/*.png", file, file);
+  DataOptions options;
+  options.resolution = size;
+  return prepare(decode_image(read_file(file), file), channels, options);
+}
+
+}  // namespace
+
+Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels) {
+  Targets targets{files, names_of(files), {}};
+  std::vector<at::Tensor> pictures;
+  for (const std::string& file : files) {
+    const Image picture = load_target(file, size, channels);
+    pictures.push_back(planes_of(view_of(picture)));
+  }
+  targets.pictures = torch::stack(pictures);
+  return targets;
+}
+
+at::Tensor from_bytes(const at::Tensor& pictures) {
+  return (pictures.to(at::kFloat) - 127.5) / 127.5;
+}
+
+at::Tensor psnr(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
+  constexpr double kPeak = 255;
+  return 10 * torch::log10(kPeak * kPeak / error);
+}
+
+namespace {
+// Keys of the state's metadata.
+constexpr const char* kRequest = "gantrain.project";
+constexpr const char* kDigest = "gantrain.sha256";
+
+// SHA-256 of the tensors, in the order of their names.
+std::string digest_of(const std::map<std::string, at::Tensor>& tensors) {
+  return sha256_of({tensors.begin(), tensors.end()});
+}
+
+}  // namespace
+
+ProjectionFolder::ProjectionFolder(const fs::path& folder, const Json& request)
+    : folder_(folder), request_(request) {
+  make_writable_folder(folder);
+}
+
+std::optional<std::map<std::string, at::Tensor>> ProjectionFolder::load() const {
+  if (!fs::exists(state_file())) return std::nullopt;
+  const std::string name = state_file().string();
+  const std::string mend = "give another --outdir, or remove the file to begin again";
+  TensorFile file;
+  Json before;
+  try {
+    file = load_safetensors(state_file());
+    const auto metadata = file.metadata.find(kRequest);
+    if (metadata == file.metadata.end()) fail(Exit::kInput, "{}: no {} in it", name, kRequest);
+    before = parse_json(metadata->second, name, Exit::kInput);
+    const auto digest = file.metadata.find(kDigest);
+    if (digest == file.metadata.end() || digest->second != digest_of(file.tensors))
+      fail(Exit::kInput, "{}: its content was changed or damaged", name);
+  } catch (const UserError& e) {
+    fail(Exit::kInput, "{}; {}", e.what(), mend);
+  }
+  for (const auto& [key, now] : request_.items()) {
+    const Json was = before.is_object() && before.contains(key) ? before[key] : Json();
+    if (was == now) continue;
+    fail(Exit::kUsage,
+         "{}: of another projection ({} was {}, is {}); {}",
+         name,
+         key,
+         text_of(was),
+         text_of(now),
+         mend);
+  }
+  return file.tensors;
+}
+
+void ProjectionFolder::save(const NamedTensors& state) const {
+  const std::string digest = digest_of({state.begin(), state.end()});
+  save_safetensors(state_file(), state, {{kRequest, request_.dump()}, {kDigest, digest}});
+}
 
 namespace {
 

@@ -8,19 +8,146 @@
 #include "core/random.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "ops/adam.h"
+#include "metrics/detector.h"
+#include "ops/adam/adam.h"
 
 namespace gantrain {
 
 namespace {
 
+constexpr int64_t kSamples = 10'000;
+constexpr uint32_t kSampleSeed = 123;  // numpy's RandomState(123), as the reference's projector
+constexpr int64_t kBatch = 1000;
+
+at::Tensor sample_latents(int64_t z_dim) {
+  const std::vector<double> draws = NumpyRandom(kSampleSeed).randn(kSamples * z_dim);
+  return torch::tensor(draws, at::kDouble).to(at::kFloat).view({kSamples, z_dim});
+}
+
+}  // namespace
+
+LatentSpace::LatentSpace(Generator& generator,
+                         const SynthesisOptions& options,
+                         ProjectionSpace space,
+                         const std::vector<int64_t>& labels)
+    : generator_(generator), options_(options), space_(space), labels_(labels) {
+  samples_ = sample_latents(generator.z_dim());
+  if (space != ProjectionSpace::kZ) {
+    std::vector<at::Tensor> parts;
+    for (int64_t first = 0; first < kSamples; first += kBatch) {
+      const at::Tensor numbers = torch::arange(first, first + kBatch);
+      const at::Tensor z = samples_.narrow(0, first, kBatch);
+      parts.push_back(generator.map(z, labels_of(numbers), {}).narrow(1, 0, 1));
+    }
+    samples_ = torch::cat(parts);
+  }
+  const at::Tensor exact = samples_.to(at::kDouble);
+  const at::Tensor mean = exact.mean(0, /*keepdim=*/true);
+  deviation_ = std::sqrt((exact - mean).square().sum().item<double>() / kSamples);
+}
+
+at::Tensor LatentSpace::labels_of(const at::Tensor& numbers) const {
+  if (labels_.empty()) return {};
+  const at::Tensor all = torch::tensor(labels_, at::kLong).to(numbers.device());
+  return all.index_select(0, numbers.remainder(all.size(0)));
+}
+
+at::Tensor LatentSpace::unfolded(const at::Tensor& rows) const {
+  if (space_ != ProjectionSpace::kWPlus) return rows.clone();
+  return rows.expand({rows.size(0), generator_.num_ws(), rows.size(2)}).contiguous();
+}
+
+at::Tensor LatentSpace::pictures(const at::Tensor& latents,
+                                 const at::Tensor& labels,
+                                 bool gradients) const {
+  SynthesisOptions options = options_;
+  options.gradients = gradients;
+  if (space_ == ProjectionSpace::kZ) return generator_.images(latents, labels, options);
+  return generator_.synthesize(for_files(latents), options);
+}
+
+at::Tensor LatentSpace::for_files(const at::Tensor& latents) const {
+  if (space_ != ProjectionSpace::kW) return latents;
+  return latents.expand({latents.size(0), generator_.num_ws(), latents.size(2)});
+}
+
+namespace {
+
+constexpr int64_t kSmallest = 4;  // pixels of a level's shorter side
+
+bool can_halve(const at::Tensor& pictures) {
+  return std::min(pictures.size(2), pictures.size(3)) >= 2 * kSmallest;
+}
+
+// Pictures are cut off at both ends of the range when they become bytes: what lies beyond a target
+// there is no difference.
+at::Tensor cut_off(const at::Tensor& pictures, const at::Tensor& targets) {
+  constexpr double kEnd = 1 - 1.0 / 255;
+  const at::Tensor beyond = (targets.ge(kEnd).logical_and(pictures.gt(targets)))
+                                .logical_or(targets.le(-kEnd).logical_and(pictures.lt(targets)));
+  return torch::where(beyond, targets, pictures);
+}
+
+at::Tensor halved(const at::Tensor& pictures) { return torch::avg_pool2d(pictures, 2); }
+
+}  // namespace
+
+PyramidLoss::PyramidLoss(const at::Tensor& targets) {
+  levels_.push_back(targets);
+  while (can_halve(levels_.back())) levels_.push_back(halved(levels_.back()));
+}
+
+at::Tensor PyramidLoss::operator()(const at::Tensor& pictures, const at::Tensor& rows) const {
+  at::Tensor sum, level = cut_off(pictures, levels_.front().index_select(0, rows));
+  for (size_t i = 0; i < levels_.size(); ++i) {
+    if (i > 0) level = halved(level);
+    const at::Tensor difference = level - levels_[i].index_select(0, rows);
+    const at::Tensor mean = difference.square().mean({1, 2, 3});
+    sum = sum.defined() ? sum + mean : mean;
+  }
+  return sum;
+}
+
+namespace {
+
+constexpr int64_t kLargest = 256;  // pixels a side
+constexpr int64_t kAtOnce = 8;     // targets that the network sees at a time
+
+// Values in [-1, 1] as a detector takes them.
+at::Tensor shown(const at::Tensor& pictures) {
+  const at::Tensor x = pictures * 127.5 + 127.5;
+  const int64_t longer = std::max(x.size(2), x.size(3));
+  if (longer <= kLargest) return x;
+  return torch::adaptive_avg_pool2d(x,
+                                    {x.size(2) * kLargest / longer, x.size(3) * kLargest / longer});
+}
+
+}  // namespace
+
+FurtherLoss detector_loss(const std::shared_ptr<Detector>& detector, const at::Tensor& targets) {
+  const torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& some : targets.split(kAtOnce))
+    parts.push_back(detector->differentiable(shown(some)));
+  const at::Tensor wanted = torch::cat(parts);
+  const bool lpips = detector->has_lpips();
+  const at::Tensor lengths = wanted.square().sum(1).clamp_min(1e-12);
+  return [detector, wanted, lengths, lpips](const at::Tensor& pictures, const at::Tensor& rows) {
+    const at::Tensor seen = detector->differentiable(shown(pictures));
+    const at::Tensor distance = (seen - wanted.index_select(0, rows)).square().sum(1);
+    return lpips ? distance : distance / lengths.index_select(0, rows);
+  };
+}
+
+namespace {
+
 // Karras et al. 2020a, app. D.
-constexpr double kRampUp = 0.05;     // of the steps
-constexpr double kRampDown = 0.25;   // of the steps
-constexpr double kNoise = 0.05;      // of the deviation of latents
-constexpr double kNoiseEnd = 0.75;   // of the steps
-constexpr double kAllStarts = 0.25;  // of the steps, then each target's best start goes on alone
-constexpr int64_t kBatch = 32;       // samples drawn at a time
+constexpr double kRampUp = 0.05;        // of the steps
+constexpr double kRampDown = 0.25;      // of the steps
+constexpr double kNoise = 0.05;         // of the deviation of latents
+constexpr double kNoiseEnd = 0.75;      // of the steps
+constexpr double kAllStarts = 0.25;     // of the steps, then each target's best start goes on alone
+constexpr int64_t kDrawnTogether = 32;  // samples drawn at a time
 // Of the pictures that are made at a time: autograd keeps all that the network computed for them.
 constexpr int64_t kGroupPixels = 1 << 20;
 constexpr int64_t kMostGroup = 32;  // pictures
@@ -48,8 +175,8 @@ void Projector::begin() {
   const torch::NoGradGuard no_grad;
   const at::Device device = rows_.device();
   std::vector<at::Tensor> parts;  // [targets, samples of a batch]
-  for (int64_t first = 0; first < options_.tried; first += kBatch) {
-    const int64_t count = std::min(kBatch, options_.tried - first);
+  for (int64_t first = 0; first < options_.tried; first += kDrawnTogether) {
+    const int64_t count = std::min(kDrawnTogether, options_.tried - first);
     const at::Tensor numbers = torch::arange(first, first + count, at::kLong);
     const at::Tensor latents = space_.unfolded(space_.samples().narrow(0, first, count));
     const at::Tensor made =

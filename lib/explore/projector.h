@@ -5,12 +5,67 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "core/safetensors.h"
-#include "explore/latent_space.h"
-#include "explore/pyramid_loss.h"
+#include "explore/requests.h"
+#include "gan/generator.h"
 
 namespace gantrain {
+
+// Latents of one kind of a generator, and the pictures they make. A row of latents is [1, w_dim] in
+// w, [num_ws, w_dim] in w+ and [z_dim] in z.
+class LatentSpace {
+ public:
+  // `labels`: the classes that samples come from in turn; empty for unconditional models. `space`
+  // is not kAuto, and the generator has it.
+  LatentSpace(Generator& generator,
+              const SynthesisOptions& options,
+              ProjectionSpace space,
+              const std::vector<int64_t>& labels);
+
+  // 10,000 seeds' latents, [10000, ...] of one row each (w+ has w's), and the root of their mean
+  // squared distance from their mean (Karras et al. 2020a, app. D).
+  const at::Tensor& samples() const { return samples_; }
+  double deviation() const { return deviation_; }
+  // Returns the class of a sample as int64 [M] of `numbers` [M]; undefined without classes.
+  at::Tensor labels_of(const at::Tensor& numbers) const;
+
+  // Returns `rows` [M, ...] of samples' form as latents to be optimised: w+ has one row a layer.
+  at::Tensor unfolded(const at::Tensor& rows) const;
+  // Returns pictures [M, C, H, W], about in [-1, 1], of latents [M, ...]; `labels` only count in z.
+  at::Tensor pictures(const at::Tensor& latents, const at::Tensor& labels, bool gradients) const;
+  // Returns latents as files have them: [M, num_ws, w_dim] in w and w+, [M, z_dim] in z.
+  at::Tensor for_files(const at::Tensor& latents) const;
+
+  ProjectionSpace space() const { return space_; }
+
+ private:
+  Generator& generator_;
+  SynthesisOptions options_;
+  ProjectionSpace space_;
+  std::vector<int64_t> labels_;
+  at::Tensor samples_;
+  double deviation_ = 0;
+};
+
+// The distance of pictures to fixed targets on several scales, so that shapes far from their place
+// draw the picture towards them too: the mean squared difference at full size, at half of it, and
+// so on while both sides have at least 4 pixels. Where a target is black or white, what is blacker
+// or whiter is no difference.
+class PyramidLoss {
+ public:
+  // targets: [N, C, H, W] float32 in [-1, 1].
+  explicit PyramidLoss(const at::Tensor& targets);
+
+  // Returns [M], the loss of each of `pictures` [M, C, H, W] towards the target of the same row,
+  // `rows` int64 [M].
+  at::Tensor operator()(const at::Tensor& pictures, const at::Tensor& rows) const;
+
+ private:
+  std::vector<at::Tensor> levels_;  // the targets, each half as large as the one before
+};
 
 struct ProjectorOptions {
   int64_t steps = 500;
@@ -87,5 +142,13 @@ class Projector {
   at::Tensor first_, second_;  // Adam's moments
   at::Tensor way_;
 };
+
+class Detector;
+
+// Returns the loss of pictures towards `targets` [N, C, H, W] in [-1, 1] by what a detector sees:
+// the squared distance of LPIPS vectors where it has them (Zhang et al. 2018), else the squared
+// distance of features relative to the targets' squared length. Pictures of more than 256 pixels a
+// side are brought to 256 first.
+FurtherLoss detector_loss(const std::shared_ptr<Detector>& detector, const at::Tensor& targets);
 
 }  // namespace gantrain

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/config.h"
+#include "core/torch.h"
 
 namespace gantrain {
 
@@ -57,6 +58,39 @@ void refuse_model_entry(const std::string& source,
 }
 
 }  // namespace detail
+
+const at::Tensor& GeneratorTensors::get(const std::string& name) const {
+  const auto at = tensors.find(name);
+  if (at == tensors.end())
+    fail(Exit::kInput, "{}: tensor {} is missing: not {}", source, name, kind);
+  return at->second;
+}
+
+const at::Tensor& GeneratorTensors::get(const std::string& name, int64_t axes) const {
+  const at::Tensor& tensor = get(name);
+  if (tensor.dim() != axes || tensor.numel() == 0) {
+    fail(Exit::kInput,
+         "{}: tensor {} has shape [{}]; {}'s has {} axes, none empty",
+         source,
+         name,
+         fmt::join(tensor.sizes(), ", "),
+         kind,
+         axes);
+  }
+  return tensor;
+}
+
+int64_t GeneratorTensors::size(const std::string& name, int64_t axes, int64_t axis) const {
+  const at::Tensor& tensor = get(name);
+  if (tensor.dim() != axes)
+    fail(Exit::kInput,
+         "{}: tensor {} has shape [{}], {} dimensions are needed",
+         source,
+         name,
+         fmt::join(tensor.sizes(), ", "),
+         axes);
+  return tensor.size(axis);
+}
 
 Json official_arguments(const TensorFile& file, const std::string& source) {
   const auto text = file.metadata.find("config");

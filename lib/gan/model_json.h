@@ -133,6 +133,21 @@ void read_model(const Json& model, const std::string& source, Shape& shape) {
   fields(shape, detail::EachEntry<decltype(read)>{read, ""});
 }
 
+// The tensors of a file that must be those of a generator, asked for by name and number of axes.
+// Throws UserError(kInput) that names `source` and the tensor that is missing or does not fit.
+struct GeneratorTensors {
+  const std::map<std::string, at::Tensor>& tensors;
+  const std::string& source;
+  std::string kind;  // "a DCGAN generator"
+
+  bool has(const std::string& name) const { return tensors.count(name) != 0; }
+  const at::Tensor& get(const std::string& name) const;
+  // The tensor must have that many axes, and may not be empty.
+  const at::Tensor& get(const std::string& name, int64_t axes) const;
+  // Returns the size of the tensor's axis `axis`.
+  int64_t size(const std::string& name, int64_t axes, int64_t axis) const;
+};
+
 // Returns the arguments of an official generator's constructor, from the header of a file with its
 // weights: the members of "config" that both networks share, overridden by the members of its "G".
 // Empty without such a header. Throws UserError(kInput) that names `source` where the header is not

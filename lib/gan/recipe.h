@@ -7,10 +7,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
-#include "core/device_number.h"
+#include "core/device.h"
 #include "core/tensors.h"
 #include "gan/generator.h"
 #include "gan/phase.h"
@@ -73,7 +74,7 @@ class Recipe {
   // the full size.
   virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file,
                                const Player& player) const;
-  // Returns the values of the configuration, "stylegan3.channel_max=8", with which the networks
+  // Returns the values of the configuration, "RECIPE.channel_max=8", with which the networks
   // would have the sizes of a model file with these tensors, but for the pictures' resolution.
   // Values that are so already are left out.
   virtual std::vector<std::string> values_that_fit(
@@ -87,7 +88,33 @@ class Recipe {
 struct ModelContent;
 struct TensorFile;
 
-// One row of the table of recipes (app/recipes.cpp).
+// The averaged generator in an official network pickle (exchange/official_pickle.h).
+struct PickledGenerator {
+  std::string source;            // the file, for errors
+  std::string name, class_name;  // "G_ema", "training.networks.Generator"
+  std::vector<std::string> own;  // names of its constructor's positional arguments, in their order
+  Json arguments;                // of its constructor; null where the pickle keeps none
+  std::string_view program;      // the Python source of its class, or ""
+  std::string_view supported;    // what can be read, for errors
+  // Its tensors; empty where there are arguments, which are read first.
+  const std::map<std::string, at::Tensor>& tensors;
+};
+
+// How the networks of a recipe stand in official network pickles: either as instances that keep
+// their constructor's arguments, or as torch pickles any module.
+struct PickledForm {
+  // Classes of generators that keep their arguments. Recipes may share a class; then it counts
+  // whether the synthesis network has a part called "input".
+  std::vector<std::string> classes = {};
+  bool synthesis_has_input = false;
+  std::vector<std::string> modules = {};  // what names of other classes begin with: "R3GAN."
+  // Returns the "gantrain.model". Throws UserError(kInput) for what gantrain does not have.
+  Json (*model)(const PickledGenerator& generator) = nullptr;
+  // Returns names of tensors that a generator of this "gantrain.model" has; null: any may lack.
+  std::vector<std::string> (*needed)(const Json& model) = nullptr;
+};
+
+// One row of the table of recipes (app/config/recipes.cpp).
 struct RecipeRow {
   const RecipeFacts& facts;
   std::unique_ptr<Recipe> (*make)(const RecipeContext&);
@@ -98,9 +125,30 @@ struct RecipeRow {
                                                const std::map<std::string, at::Tensor>& tensors,
                                                const std::string& source);
   bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
+  // Returns the sizes of such a generator in full: what "gantrain.model" says, and what it leaves
+  // to the tensors. Null: `gantrain export` knows no program for it.
+  Json (*whole_model)(const Json& model,
+                      const std::map<std::string, at::Tensor>& tensors,
+                      const std::string& source) = nullptr;
   // Converts a file that has its authors' names and layouts (gan/model_json.h). Null: the recipe
   // knows no such files. Throws UserError(kInput) that names `source` and what does not fit.
   ModelContent (*import_official)(const TensorFile& file, const std::string& source) = nullptr;
+  const PickledForm* pickled = nullptr;  // null: no official pickle has such networks
 };
+
+// RecipeRow::make for a class of recipe.
+template <class R>
+std::unique_ptr<Recipe> make_recipe(const RecipeContext& context) {
+  return std::make_unique<R>(context);
+}
+
+// The recipes that a program has; app/config/recipes.h makes the program's table.
+using RecipeTable = std::vector<RecipeRow>;
+
+// Returns a recipe by name. Throws UserError(kInput) that names it, behind what says it ("FILE: "),
+// where the table does not have it.
+const RecipeRow& find_recipe(const RecipeTable& recipes,
+                             const std::string& name,
+                             const std::string& said_by = "");
 
 }  // namespace gantrain

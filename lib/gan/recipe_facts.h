@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -17,11 +19,61 @@ struct Site {
   bool on_gpu = false;  // each rank computes on a GPU
 };
 
+// A script that trains the same network with other code (`gantrain bench step`).
+struct BenchScript {
+  std::string title, file;
+  std::vector<std::pair<std::string, std::string>> arguments =
+      {};                              // flag -> the key with its value
+  std::vector<std::string> more = {};  // arguments that stay
+  bool official = false;               // runs the authors' code, from a folder that the user names
+  bool (*fits)(const Config& config) = nullptr;  // null: any configuration
+};
+
+// A script with the authors' code, which makes squares alone.
+BenchScript official_script(std::string file,
+                            std::vector<std::pair<std::string, std::string>> arguments);
+
+// The network by which `gantrain bench step` measures a recipe: a preset with changes.
+struct BenchCase {
+  int place = 0;  // in the list of networks
+  std::string about, preset;
+  std::vector<std::string> set;
+  std::vector<BenchScript> scripts = {};
+};
+
+// The network by which `gantrain bench ddp` times the synchronisation of gradients.
+struct DdpCase {
+  std::string about, preset;
+  std::vector<std::string> set;
+  int64_t batch = 1;  // of a rank
+  std::vector<std::string> peer =
+      {};  // arguments of scripts/peers/ddp.py for the same; empty: none
+};
+
+// What the exported Python program is made of, and how it makes latents.
+struct PythonExport {
+  std::vector<std::string> parts = {};  // of lib/exchange/python, in their order; empty: none
+  bool normalises_z = true;
+  std::string w_average = "mapping.w_avg";  // the tensor that truncation pulls styles to
+};
+
+// What a loss is where G and D are in balance, and a sentence for the reader of its curve.
+struct LossAtEquilibrium {
+  double value;
+  std::string words;
+};
+using SettingOf = std::function<std::string(const std::string& key)>;
+
+// Those of G's softplus(-D(G(z))) and D's cross-entropy of real and fake (Goodfellow et al. 2014).
+std::vector<LossAtEquilibrium> nonsaturating_equilibrium();
+
 // What is known of a recipe without LibTorch, so that the thin program can use it. Each recipe has
-// one such record, facts() in its options.h; app/schema.cpp lists them. The part that computes is
+// one such record, facts() in its options.h; recipes/facts.h lists them. The part that computes is
 // RecipeRow (gan/recipe.h), which refers to this record.
 struct RecipeFacts {
   std::string name;
+  std::string title = name;   // "StyleGAN2"
+  std::string citation = {};  // of its paper
   // Adds all configuration keys of the recipe with their defaults.
   void (*add_keys)(Schema& schema) = nullptr;
   // Throws UserError(kUsage) unless networks can be built for pictures of that size.
@@ -41,9 +93,65 @@ struct RecipeFacts {
   // Whether `gantrain import FILE --recipe NAME` can read safetensors files whose tensors have the
   // names of the authors' own variables.
   bool has_official_names = false;
+  // The losses at the equilibrium in a run of these settings; null: nothing is known.
+  std::vector<LossAtEquilibrium> (*equilibrium)(const SettingOf& setting) = nullptr;
+  PythonExport python = {};
+  BenchCase bench = {};
+  DdpCase bench_ddp = {};
+  // Arguments of `gantrain train` for a run of tiny networks (`gantrain bench launch`).
+  std::vector<std::string> tiny_run = {};
 
   // Whether the recipe can use labels at all.
   bool conditional() const { return wants_labels != nullptr; }
 };
+
+// Returns data.resolution, the size of the pictures that the networks make and see.
+Size resolution_of(const Config& config);
+
+// Throws UserError(kUsage) that names data.resolution and the nearest sizes that can be had, unless
+// `networks` ("DCGAN's networks") that double a start size so often can have this size.
+void check_doubled_size(const std::string& networks,
+                        const Size& resolution,
+                        const Doublings& doublings);
+
+// Sets keys whose values a recipe chooses; a key's value afterwards is the one that counts.
+class Chooser {
+ public:
+  // `why` is the origin of what is chosen; it begins with "auto".
+  Chooser(Config& config, std::string why) : config_(config), why_(std::move(why)) {}
+
+  // Unless the user has set it.
+  void choose(const std::string& key, const Json& value) {
+    if (!config_.given(key)) set(key, value);
+  }
+  // Unless a preset or the user has set it.
+  void choose_default(const std::string& key, const Json& value) {
+    if (config_.origin(key) == "default") set(key, value);
+  }
+  // What was chosen: "train.batch 32, G.adam.lr 0.002".
+  const std::string& said() const { return said_; }
+
+ private:
+  void set(const std::string& key, const Json& value);
+
+  Config& config_;
+  std::string why_;
+  std::string said_;
+};
+
+// What the reference code of style-based networks does on GPUs and only there: half-precision
+// blocks at the highest resolutions, RECIPE.num_fp16_res of them, and three loading threads. The
+// blocks compute in `type`, a value of precision.amp. --amp alone means such blocks too; --amp=fp16
+// and bf16 ask for autocast. Adds the line that says what was chosen.
+void choose_for_gpu(Config& config,
+                    const Site& site,
+                    const std::string& recipe,
+                    std::vector<std::string>& lines,
+                    const char* type = "fp16");
+
+// Cuts a rank's batch into micro-batches of at most RECIPE.max_micro_batch images, multiples of
+// RECIPE.mbstd_group where they can be. A GPU takes all of them at once where they fit, unless the
+// user has set this limit.
+void choose_micro_batch(Config& config, const Site& site, const std::string& recipe);
 
 }  // namespace gantrain

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "util/field.h"
+#include "util/size.h"
 
 namespace gantrain {
 
@@ -27,9 +31,16 @@ using SizeTable = std::map<int64_t, double>;  // key 0: all others
 // Reads a table. Throws UserError(kUsage) that names `key` where the text is not such a table.
 SizeTable parse_size_table(const std::string& text, const std::string& key);
 
+// The pictures by which the gradient of a penalty is taken: those of the level, or, as in the
+// official code, those enlarged to the full resolution. The gradient's norm is then smaller by the
+// factor resolution / level.
+enum class PenaltySize { kNative, kFullres };
+constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
+
 // Options of progressive growing (Karras et al. 2018a, sec. 3). The first resolution is trained for
 // `stable` images; each further one is faded in for `fade` images and then trained for `stable`.
 struct ScheduleOptions {
+  static constexpr const char* kSection = "schedule.";
   int64_t start = 4;
   Kimg fade{600'000};
   Kimg stable{600'000};
@@ -77,5 +88,30 @@ class Schedule {
 // Makes the stages up to `resolution`. Throws UserError(kUsage) that names the key that does not
 // fit.
 Schedule make_schedule(const ScheduleOptions& options, int64_t resolution);
+
+// One row of a recipe's table: the batch and learning rates that its authors used with `ranks`
+// devices or more.
+struct ScheduleRow {
+  int64_t ranks;
+  std::string batch, lr_factor;  // as in ScheduleOptions
+};
+
+// Fills in schedule.batch, schedule.lr_factor and train.batch (the first stage's batch) for that
+// many ranks, where the user has not given them. If the user has given train.batch, this batch is
+// used in all stages, and train.lr_scale then scales each stage's learning rates. Batches become
+// multiples of the number of ranks, and multiples of 4 images per rank where they are that large
+// (the group of the minibatch standard deviation). Origins of chosen values begin with "auto";
+// values that already have such an origin stay. Returns lines that say what was chosen and why.
+std::vector<std::string> choose_schedule(Config& config,
+                                         int64_t ranks,
+                                         const std::vector<ScheduleRow>& rows);
+
+// Returns the schedule of a complete configuration. Throws UserError(kUsage) that names the key
+// that does not fit.
+Schedule schedule_of(const Config& config);
+
+// Throws UserError(kUsage) unless networks that double their size can end at `resolution`: a square
+// whose side is a power of two from 4 to 1024.
+void check_growing_resolution(const Size& resolution);
 
 }  // namespace gantrain

@@ -12,18 +12,18 @@ namespace gantrain {
 // format's signature, and writes over a picture whose memory is used again.
 
 void decode_png(std::string_view bytes, const std::string& name, Image& image);
-ImageInfo png_info(std::string_view bytes, const std::string& name);
+ImageInfo info_of_png(std::string_view bytes, const std::string& name);
 void verify_png(std::string_view bytes, const std::string& name);  // memory for one row alone
 
 void decode_jpeg(std::string_view bytes,
                  const std::string& name,
                  const NeededSize& needed,
                  Image& image);
-ImageInfo jpeg_info(std::string_view bytes, const std::string& name);
+ImageInfo info_of_jpeg(std::string_view bytes, const std::string& name);
 void verify_jpeg(std::string_view bytes, const std::string& name);
 
 void decode_webp(std::string_view bytes, const std::string& name, Image& image);
-ImageInfo webp_info(std::string_view bytes, const std::string& name);
+ImageInfo info_of_webp(std::string_view bytes, const std::string& name);
 
 // Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
 int jpeg_orientation(std::string_view bytes);
@@ -42,6 +42,11 @@ void check_packing(const ImageInfo& info,
                    const Packing& packing,
                    const std::string& name,
                    std::string_view format);
+
+// The bytes as the codecs' libraries take them.
+inline const uint8_t* data_of(std::string_view bytes) {
+  return reinterpret_cast<const uint8_t*>(bytes.data());
+}
 
 // Gives the picture that size; what the pixels are is not said.
 void set_size(Image& image, const ImageInfo& info);

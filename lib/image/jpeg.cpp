@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "image/central_part.h"
 #include "image/codec.h"
 #include "image/convert.h"
 #include "util/error.h"
@@ -36,10 +35,6 @@ struct Header {
   bool grey() const { return color == TJCS_GRAY; }
   bool cmyk() const { return color == TJCS_CMYK || color == TJCS_YCCK; }
 };
-
-const unsigned char* data_of(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 Header read_header(const Handle& handle, std::string_view bytes, const std::string& name) {
   Header header;
@@ -134,7 +129,7 @@ void cmyk_to_rgb(Image& image) {
 
 }  // namespace
 
-ImageInfo jpeg_info(std::string_view bytes, const std::string& name) {
+ImageInfo info_of_jpeg(std::string_view bytes, const std::string& name) {
   const Handle handle = open_handle(tjInitDecompress());
   const Header header = read_header(handle, bytes, name);
   return {.width = header.width, .height = header.height, .channels = header.grey() ? 1 : 3};

@@ -150,7 +150,7 @@ void check_png_size(std::string_view bytes, const std::string& name) {
 
 }  // namespace
 
-ImageInfo png_info(std::string_view bytes, const std::string& name) {
+ImageInfo info_of_png(std::string_view bytes, const std::string& name) {
   check_png_size(bytes, name);
   const ImageInfo info = PngFile(bytes, name).info();
   check_size(info, name, "PNG");  // again: a palette has more channels when it is decoded

@@ -32,4 +32,8 @@ Image resize(const ImageView& image, Size size, Filter filter);
 Image resize(const Image& image, const Box& box, Size size, Filter filter);
 Image resize(const Image& image, Size size, Filter filter);
 
+// Writes the pixels [H, W, C] of a picture as planes [C, H, W], left and right exchanged if
+// `flipped`. `out` has room for as many bytes as the picture has.
+void copy_planes(const ImageView& image, bool flipped, uint8_t* out);
+
 }  // namespace gantrain

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "image/webp.h"
+
 #include <webp/decode.h>
 #include <webp/encode.h>
+#include <webp/mux.h>
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 
@@ -12,10 +16,6 @@
 namespace gantrain {
 
 namespace {
-
-const uint8_t* data_of(std::string_view bytes) {
-  return reinterpret_cast<const uint8_t*>(bytes.data());
-}
 
 const char* reason_of(VP8StatusCode status) {
   switch (status) {
@@ -30,7 +30,7 @@ const char* reason_of(VP8StatusCode status) {
 
 }  // namespace
 
-ImageInfo webp_info(std::string_view bytes, const std::string& name) {
+ImageInfo info_of_webp(std::string_view bytes, const std::string& name) {
   WebPBitstreamFeatures features = {};
   const VP8StatusCode status = WebPGetFeatures(data_of(bytes), bytes.size(), &features);
   if (status != VP8_STATUS_OK) {
@@ -49,7 +49,7 @@ ImageInfo webp_info(std::string_view bytes, const std::string& name) {
 }
 
 void decode_webp(std::string_view bytes, const std::string& name, Image& image) {
-  const ImageInfo info = webp_info(bytes, name);
+  const ImageInfo info = info_of_webp(bytes, name);
   set_size(image, info);
   WebPDecoderConfig config;
   WebPInitDecoderConfig(&config);
@@ -86,6 +86,100 @@ std::string encode_webp(const Image& image, int quality) {
   const std::unique_ptr<uint8_t, decltype(&WebPFree)> owner(out, WebPFree);
   if (size == 0) throw std::runtime_error("encode_webp: failed (at most 16383 pixels a side)");
   return std::string(reinterpret_cast<const char*>(out), size);
+}
+
+namespace {
+
+WebPConfig config_of(const AnimationOptions& options) {
+  WebPConfig config;
+  if (!WebPConfigInit(&config)) throw std::runtime_error("WebpAnimation: libwebp's version");
+  config.quality = static_cast<float>(options.quality);
+  if (options.quality >= 100) {
+    config.lossless = 1;
+    config.exact = 1;     // colours under transparent pixels, too
+    config.quality = 75;  // of a lossless file: effort
+  }
+  return config;
+}
+
+// A picture in libwebp's own form.
+class Picture {
+ public:
+  explicit Picture(const Image& image) {
+    if (!WebPPictureInit(&picture_)) throw std::runtime_error("WebpAnimation: libwebp's version");
+    picture_.use_argb = 1;
+    picture_.width = static_cast<int>(image.width);
+    picture_.height = static_cast<int>(image.height);
+    const int stride = static_cast<int>(image.width * image.channels);
+    const auto import = image.channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
+    if (!import(&picture_, image.pixels.data(), stride)) throw std::bad_alloc();
+  }
+  ~Picture() { WebPPictureFree(&picture_); }
+  Picture(const Picture&) = delete;
+  Picture& operator=(const Picture&) = delete;
+
+  WebPPicture* get() { return &picture_; }
+
+ private:
+  WebPPicture picture_ = {};
+};
+
+}  // namespace
+
+struct WebpAnimation::Encoder {
+  int64_t width;
+  int64_t height;
+  double fps;
+  WebPConfig config;
+  std::unique_ptr<WebPAnimEncoder, decltype(&WebPAnimEncoderDelete)> webp{nullptr,
+                                                                          WebPAnimEncoderDelete};
+  int64_t frames = 0;
+
+  int milliseconds() const {
+    return static_cast<int>(std::llround(static_cast<double>(frames) * 1000 / fps));
+  }
+  [[noreturn]] void fail_encoding() const {
+    throw std::runtime_error(std::string("WebpAnimation: ") + WebPAnimEncoderGetError(webp.get()));
+  }
+};
+
+WebpAnimation::WebpAnimation(int64_t width, int64_t height, const AnimationOptions& options)
+    : encoder_(new Encoder{width, height, options.fps, config_of(options)}) {
+  if (width < 1 || height < 1 || width > kMaxWebpSide || height > kMaxWebpSide ||
+      !(options.fps > 0) || options.fps > 1000)
+    throw std::invalid_argument("WebpAnimation: size or speed");
+  WebPAnimEncoderOptions webp;
+  if (!WebPAnimEncoderOptionsInit(&webp)) throw std::runtime_error("WebpAnimation: version");
+  webp.anim_params.loop_count = options.loops;
+  encoder_->webp.reset(
+      WebPAnimEncoderNew(static_cast<int>(width), static_cast<int>(height), &webp));
+  if (encoder_->webp == nullptr) throw std::bad_alloc();
+}
+
+WebpAnimation::~WebpAnimation() = default;
+
+void WebpAnimation::add(const Image& frame) {
+  check_image(frame);
+  if (frame.channels < 3) return add(with_channels(frame, frame.channels + 2));
+  Encoder& e = *encoder_;
+  if (frame.width != e.width || frame.height != e.height)
+    throw std::invalid_argument("WebpAnimation: a frame of another size");
+  Picture picture(frame);
+  if (!WebPAnimEncoderAdd(e.webp.get(), picture.get(), e.milliseconds(), &e.config))
+    e.fail_encoding();
+  ++e.frames;
+}
+
+std::string WebpAnimation::finish() {
+  Encoder& e = *encoder_;
+  // The end of the last frame.
+  if (!WebPAnimEncoderAdd(e.webp.get(), nullptr, e.milliseconds(), nullptr)) e.fail_encoding();
+  WebPData data;
+  WebPDataInit(&data);
+  if (!WebPAnimEncoderAssemble(e.webp.get(), &data)) e.fail_encoding();
+  std::string bytes(reinterpret_cast<const char*>(data.bytes), data.size);
+  WebPDataClear(&data);
+  return bytes;
 }
 
 }  // namespace gantrain

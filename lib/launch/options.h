@@ -25,6 +25,7 @@ struct Patience {
 
 // Section "launch": who takes part, and for how long the launcher waits for whom.
 struct LaunchOptions {
+  static constexpr const char* kSection = "launch.";
   std::optional<int64_t> nproc;  // per node; none: visible GPUs, else 1
   int64_t nnodes = 1;
   int64_t node_rank = 0;

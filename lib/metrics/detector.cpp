@@ -84,23 +84,13 @@ at::Tensor Detector::features(const at::Tensor& pictures) {
   return run(pictures, impl_->has(kFeatures) ? kFeatures : "", "features");
 }
 
-void Detector::require_probabilities() const {
-  if (has_probabilities()) return;
-  fail(Exit::kInput,
-       "{}: gives no class probabilities (its forward() has no return_features=False), which "
-       "is needs",
-       file_);
-}
-
-void Detector::require_lpips() const {
-  if (has_lpips()) return;
-  fail(Exit::kInput,
-       "{}: gives no LPIPS vectors (its forward() has no return_lpips), which ppl needs",
-       file_);
-}
-
 at::Tensor Detector::probabilities(const at::Tensor& pictures) {
-  require_probabilities();
+  if (!has_probabilities()) {
+    fail(Exit::kInput,
+         "{}: gives no class probabilities (its forward() has no return_features=False), which "
+         "is needs",
+         file_);
+  }
   const at::Tensor rows =
       run(pictures, impl_->has("no_output_bias") ? "no_output_bias" : "", "probabilities");
   const double worst = (rows.sum(1, false, at::kDouble) - 1).abs().max().item<double>();
@@ -114,7 +104,11 @@ at::Tensor Detector::probabilities(const at::Tensor& pictures) {
 }
 
 at::Tensor Detector::lpips(const at::Tensor& pictures) {
-  require_lpips();
+  if (!has_lpips()) {
+    fail(Exit::kInput,
+         "{}: gives no LPIPS vectors (its forward() has no return_lpips), which ppl needs",
+         file_);
+  }
   return run(pictures, kLpips, "LPIPS vectors");
 }
 

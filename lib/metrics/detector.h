@@ -27,10 +27,6 @@ class Detector {
   const std::string& sha256() const { return sha256_; }  // of the file
   bool has_probabilities() const;
   bool has_lpips() const;
-  // Throw UserError(kInput) that names the file, what it does not give and the metric that needs
-  // it.
-  void require_probabilities() const;
-  void require_lpips() const;
 
   // Take pictures [N, C, H, W] on any device, uint8 or float in 0..255, of 1 to 4 channels: one is
   // repeated, and alpha is laid over white. All return float32 on the CPU and throw
@@ -38,10 +34,11 @@ class Detector {
   // is not finite.
 
   at::Tensor features(const at::Tensor& pictures);  // [N, F]
-  // [N, C], needs has_probabilities(). Rows that do not add up to 1, or hold a number below 0, are
+  // [N, C]. Throws UserError(kInput) that names the metric which needs them where the network has
+  // none. Rows that do not add up to 1, or hold a number below 0, are
   // refused: they are logits.
   at::Tensor probabilities(const at::Tensor& pictures);
-  at::Tensor lpips(const at::Tensor& pictures);  // [N, F], needs has_lpips()
+  at::Tensor lpips(const at::Tensor& pictures);  // [N, F]; throws as probabilities() does
 
   // Returns lpips() where there is such a thing, else features(), on the network's device and with
   // the graph that autograd needs to differentiate it with respect to the pictures.

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/features.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "core/random.h"
 #include "core/safetensors.h"
 #include "core/torch.h"
 #include "metrics/detector.h"
@@ -17,14 +24,278 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kBatch = 32;
+// A factor R [F, r] of a covariance R R^T: its eigenvectors times the roots of its eigenvalues.
+// Eigenvalues that are rounding errors of zeros count as zeros; their roots would not be small.
+at::Tensor root_of(const at::Tensor& covariance) {
+  const auto [values, vectors] = at::linalg_eigh(0.5 * (covariance + covariance.t()));
+  const double largest = std::max(values.max().item<double>(), 0.0);
+  const double noise =
+      static_cast<double>(values.size(0)) * std::numeric_limits<double>::epsilon() * largest;
+  const at::Tensor kept = values.gt(noise).nonzero().squeeze(1);
+  return vectors.index_select(1, kept) * values.index_select(0, kept).sqrt();
+}
+
+}  // namespace
+
+FeatureSums::FeatureSums(const at::Tensor& packed) {
+  const int64_t features = packed.size(0) - 1;
+  count_ = std::llround(packed[features][features].item<double>());
+  total_ = packed.narrow(0, features, 1).narrow(1, 0, features).reshape(-1).clone();
+  products_ = packed.narrow(0, 0, features).narrow(1, 0, features).clone();
+}
+
+void FeatureSums::add(const at::Tensor& features) {
+  const at::Tensor x = features.to(at::kCPU, at::kDouble);
+  if (!total_.defined()) {
+    total_ = at::zeros({x.size(1)}, x.options());
+    products_ = at::zeros({x.size(1), x.size(1)}, x.options());
+  }
+  count_ += x.size(0);
+  total_ += x.sum(0);
+  products_.addmm_(x.t(), x);
+}
+
+void FeatureSums::sum_(const SharedWork& work) {
+  if (work.world() == 1) return;
+  // A rank without pictures does not know the number of features.
+  at::Tensor sizes = at::zeros({work.world()}, at::kLong);
+  sizes[work.rank()] = features();
+  sum_over_ranks_(work, sizes);
+  const int64_t size = sizes.max().item<int64_t>() + 1;
+  at::Tensor packed = count_ == 0 ? at::zeros({size, size}, at::kDouble) : to_tensor();
+  sum_over_ranks_(work, packed);
+  *this = FeatureSums(packed);
+}
+
+at::Tensor FeatureSums::mean() const { return total_ / count_; }
+
+at::Tensor FeatureSums::covariance() const {
+  const at::Tensor m = mean();
+  return products_ / count_ - m.outer(m);
+}
+
+at::Tensor FeatureSums::to_tensor() const {
+  const int64_t f = features();
+  at::Tensor packed = at::zeros({f + 1, f + 1}, at::kDouble);
+  packed.narrow(0, 0, f).narrow(1, 0, f).copy_(products_);
+  packed.narrow(0, f, 1).narrow(1, 0, f).copy_(total_);
+  packed[f][f] = static_cast<double>(count_);
+  return packed;
+}
+
+double frechet_distance(const Gaussian& a, const Gaussian& b) {
+  const at::Tensor of_a = root_of(a.covariance), of_b = root_of(b.covariance);
+  double root = 0;
+  if (of_a.size(1) > 0 && of_b.size(1) > 0)
+    root = at::linalg_svdvals(of_a.t().mm(of_b)).sum().item<double>();
+  const double distance = (a.mean - b.mean).square().sum().item<double>() +
+                          a.covariance.trace().item<double>() +
+                          b.covariance.trace().item<double>() - 2 * root;
+  return std::max(distance, 0.0);
+}
+
+namespace {
+
+at::Tensor rows(const at::Tensor& features, const std::vector<int64_t>& chosen) {
+  const at::Tensor index = at::tensor(chosen, at::kLong);
+  return features.index_select(0, index).to(at::kCPU, at::kDouble);
+}
+
+// k(x, y) = (x.y / F + 1)^3 of all pairs.
+at::Tensor kernel(const at::Tensor& x, const at::Tensor& y) {
+  return x.mm(y.t()).div_(x.size(1)).add_(1).pow_(3);
+}
+
+// The sum over all pairs of two different rows.
+double sum_of_others(const at::Tensor& square) {
+  return (square.sum() - square.trace()).item<double>();
+}
+
+// `count` different numbers below `size`: the beginning of a random permutation (Fisher-Yates from
+// the front), without making the rest of it.
+std::vector<int64_t> draw(const Stream& stream, int64_t size, int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) all[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto left = static_cast<uint64_t>(size - i);
+    const auto other = static_cast<size_t>(i) + stream.below(left, static_cast<uint64_t>(i));
+    std::swap(all[static_cast<size_t>(i)], all[other]);
+  }
+  all.resize(static_cast<size_t>(count));
+  return all;
+}
+
+}  // namespace
+
+double kernel_distance(const FeatureSets& sets, const Subset& subset) {
+  const at::Tensor x = rows(sets.fakes, subset.fakes), y = rows(sets.reals, subset.reals);
+  const auto m = static_cast<double>(x.size(0));
+  const double own = sum_of_others(kernel(x, x)) + sum_of_others(kernel(y, y));
+  return own / (m - 1) - 2 * kernel(x, y).sum().item<double>() / m;
+}
+
+Subset draw_subset(const FeatureSets& sets, int64_t k, const KidOptions& options) {
+  const int64_t m = std::min({options.most, sets.fakes.size(0), sets.reals.size(0)});
+  const auto subset = static_cast<uint64_t>(k);
+  return {.fakes = draw(Stream(options.seed, "kid/fakes", subset), sets.fakes.size(0), m),
+          .reals = draw(Stream(options.seed, "kid/reals", subset), sets.reals.size(0), m)};
+}
+
+double kernel_inception_distance(const FeatureSets& sets,
+                                 const KidOptions& options,
+                                 const SharedWork& work) {
+  const int64_t m = std::min({options.most, sets.fakes.size(0), sets.reals.size(0)});
+  at::Tensor distances = at::zeros({options.subsets}, at::kDouble);
+  share(work, {.doing = "subsets for kid", .items = options.subsets}, [&](const Piece& piece) {
+    distances[piece.first] = kernel_distance(sets, draw_subset(sets, piece.first, options));
+  });
+  sum_over_ranks_(work, distances);
+  return distances.mean().item<double>() / static_cast<double>(m);
+}
+
+InceptionScore inception_score(const at::Tensor& probabilities, int64_t splits) {
+  const int64_t count = probabilities.size(0);
+  TORCH_CHECK(count >= splits, "inception_score: ", count, " pictures for ", splits, " splits");
+  const at::Tensor all = probabilities.to(at::kCPU, at::kDouble);
+  std::vector<double> scores;
+  for (int64_t split = 0; split < splits; ++split) {
+    const at::Tensor p = all.slice(0, split * count / splits, (split + 1) * count / splits);
+    const at::Tensor divergence = (at::xlogy(p, p) - at::xlogy(p, p.mean(0, true))).sum(1);
+    scores.push_back(divergence.mean().exp().item<double>());
+  }
+  const at::Tensor values = at::tensor(scores, at::kDouble);
+  return {.mean = values.mean().item<double>(),
+          .deviation = values.std(/*unbiased=*/false).item<double>()};
+}
+
+namespace {
+
+constexpr int64_t kRowsAtOnce = 512;
+constexpr int64_t kColumnsAtOnce = 8192;
+constexpr double kRounding = 1e-13;  // of a squared distance, in squared lengths
+
+// Rows of features about a common centre: distances lose fewer digits between short vectors.
+struct Centred {
+  at::Tensor features;  // [N, F]
+  at::Tensor centre;    // [F] float64
+
+  int64_t size() const { return features.size(0); }
+  at::Tensor rows(int64_t first, int64_t count) const {
+    const at::Tensor some = features.narrow(0, first, std::min(count, size() - first));
+    return some.to(at::kCPU, at::kDouble) - centre;
+  }
+};
+
+at::Tensor mean_of(const at::Tensor& features) {
+  return features.mean(0, false, at::kDouble).cpu();
+}
+
+// Calls `look` with the distances of a block of rows to each block of columns, and where the
+// columns begin.
+using Look = std::function<void(const at::Tensor& distances, int64_t first_column)>;
+void for_columns(const at::Tensor& rows, const Centred& columns, const Look& look) {
+  for (int64_t first = 0; first < columns.size(); first += kColumnsAtOnce)
+    look(squared_distances(rows, columns.rows(first, kColumnsAtOnce)), first);
+}
+
+// For each row of `points`, 1 where it lies in any ball.
+at::Tensor in_any_ball(const Centred& points,
+                       const Centred& centres,
+                       const at::Tensor& radii,
+                       const SharedWork& work) {
+  const Pieces pieces = {"pictures for pr", points.size(), kRowsAtOnce};
+  const at::Tensor zeros = at::zeros({points.size()}, at::kDouble);
+  return share_rows(work, pieces, zeros, [&](const Piece& piece) {
+    const at::Tensor rows = points.rows(piece.first, piece.count);
+    at::Tensor any = at::zeros({piece.count}, at::kBool);
+    for_columns(rows, centres, [&](const at::Tensor& distances, int64_t first) {
+      any.logical_or_(distances.le(radii.narrow(0, first, distances.size(1))).any(1));
+    });
+    return any;
+  });
+}
+
+at::Tensor radii_of(const Centred& set, int64_t k, const SharedWork& work) {
+  TORCH_CHECK(set.size() > k, "neighbours: more than ", k, " rows are needed");
+  const Pieces pieces = {"neighbours of pictures", set.size(), kRowsAtOnce};
+  const at::Tensor zeros = at::zeros({set.size()}, at::kDouble);
+  return share_rows(work, pieces, zeros, [&](const Piece& piece) {
+    at::Tensor nearest;  // [rows, up to k + 1], of the columns so far
+    for_columns(set.rows(piece.first, piece.count), set, [&](at::Tensor distances, int64_t) {
+      if (nearest.defined()) distances = at::cat({nearest, distances}, 1);
+      const int64_t kept = std::min(k + 1, distances.size(1));
+      nearest = std::get<0>(distances.topk(kept, 1, /*largest=*/false, /*sorted=*/true));
+    });
+    return nearest.select(1, k);
+  });
+}
+
+}  // namespace
+
+at::Tensor squared_distances(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  const at::Tensor lengths = x.square().sum(1, true) + y.square().sum(1).unsqueeze(0);
+  const at::Tensor distances = at::addmm(lengths, x, y.t(), 1, -2);
+  return distances.masked_fill_(distances.lt(lengths * kRounding), 0);
+}
+
+at::Tensor squared_radii(const at::Tensor& features, int64_t k, const SharedWork& work) {
+  return radii_of({features, mean_of(features)}, k, work);
+}
+
+PrecisionRecall precision_recall(const FeatureSets& sets, int64_t k, const SharedWork& work) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor centre = mean_of(sets.reals);
+  const Centred reals = {sets.reals, centre}, fakes = {sets.fakes, centre};
+  const at::Tensor of_reals = radii_of(reals, k, work), of_fakes = radii_of(fakes, k, work);
+  return {.precision = in_any_ball(fakes, reals, of_reals, work).mean().item<double>(),
+          .recall = in_any_ball(reals, fakes, of_fakes, work).mean().item<double>()};
+}
+
+DensityCoverage density_coverage(const FeatureSets& sets, int64_t k, const SharedWork& work) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor centre = mean_of(sets.reals);
+  const Centred reals = {sets.reals, centre}, fakes = {sets.fakes, centre};
+  const at::Tensor radii = radii_of(reals, k, work);
+  const Pieces pieces = {"pictures for dc", reals.size(), kRowsAtOnce};
+  const at::Tensor zeros = at::zeros({reals.size()}, at::kDouble);
+  const at::Tensor fakes_inside = share_rows(work, pieces, zeros, [&](const Piece& piece) {
+    const at::Tensor radius = radii.narrow(0, piece.first, piece.count).unsqueeze(1);
+    const at::Tensor count = at::zeros({piece.count}, at::kDouble);  // in each real's ball
+    for_columns(reals.rows(piece.first, piece.count), fakes, [&](const at::Tensor& d, int64_t) {
+      count.add_(d.lt(radius).sum(1));
+    });
+    return count;
+  });
+  const auto balls = static_cast<double>(k * fakes.size());
+  return {.density = fakes_inside.sum().item<double>() / balls,
+          .coverage = fakes_inside.gt(0).to(at::kDouble).mean().item<double>()};
+}
+
+Json results_of_rows(const std::string& metric,
+                     const FeatureSets& sets,
+                     uint64_t seed,
+                     const SharedWork& work) {
+  if (metric == "kid") return {{"kid", kernel_inception_distance(sets, {.seed = seed}, work)}};
+  if (metric == "pr") {
+    const PrecisionRecall pr = precision_recall(sets, kPrNeighbours, work);
+    return {{"precision", pr.precision}, {"recall", pr.recall}};
+  }
+  const DensityCoverage dc = density_coverage(sets, kDcNeighbours, work);
+  return {{"density", dc.density}, {"coverage", dc.coverage}};
+}
+
+namespace {
+
+constexpr int64_t kShownTogether = 32;
 constexpr const char* kFormat = "1";  // of the files in the folder
 
 // Pictures [N, C, H, W] -> rows, in batches that fit memory.
-using Look = at::Tensor (Detector::*)(const at::Tensor&);
-at::Tensor look(Detector& detector, Look what, const at::Tensor& pictures) {
+using DetectorCall = at::Tensor (Detector::*)(const at::Tensor&);
+at::Tensor look(Detector& detector, DetectorCall what, const at::Tensor& pictures) {
   std::vector<at::Tensor> rows;
-  for (const at::Tensor& some : pictures.split(kBatch)) rows.push_back((detector.*what)(some));
+  for (const at::Tensor& some : pictures.split(kShownTogether))
+    rows.push_back((detector.*what)(some));
   return at::cat(rows);
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "metrics/measure.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -8,11 +10,6 @@
 #include "metrics/diversity.h"
 #include "metrics/equivariance.h"
 #include "metrics/features.h"
-#include "metrics/inception_score.h"
-#include "metrics/kernel_distance.h"
-#include "metrics/metric.h"
-#include "metrics/ms_ssim.h"
-#include "metrics/neighbours.h"
 #include "metrics/path_length.h"
 #include "metrics/sliced_wasserstein.h"
 #include "util/error.h"
@@ -26,9 +23,6 @@ namespace {
 
 constexpr int64_t kKeptBytes = int64_t{1} << 30;  // of pictures of each kind
 constexpr int64_t kMostRows = 200'000;            // features of reals that are kept one by one
-constexpr int64_t kSplits = 10;                   // of the inception score
-constexpr int64_t kPrNeighbours = 3;
-constexpr int64_t kDcNeighbours = 5;
 
 // Runs on rank 0 alone; all ranks get the value.
 double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
@@ -39,18 +33,15 @@ double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
   return value.item<double>();
 }
 
-bool needs_rows(const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return name == "kid" || name == "pr" || name == "dc";
-  });
-}
+// Whether the metric needs features one by one.
+bool needs_rows(const std::string& name) { return name == "kid" || name == "pr" || name == "dc"; }
 
 // Pictures of each kind that a metric cannot do without.
 int64_t least_pictures(const std::string& name) {
   if (name == "swd" || name == "modes" || moved_by(name)) return 1;
   if (name == "pr") return kPrNeighbours + 1;
   if (name == "dc") return kDcNeighbours + 1;
-  return name == "is" ? kSplits : 2;
+  return name == "is" ? kInceptionSplits : 2;
 }
 
 // How many pictures of each kind there are.
@@ -112,7 +103,7 @@ class Comparison {
         reals_(reals),
         fakes_(fakes),
         counts_(counts),
-        rows_(needs_rows(names)) {
+        rows_(std::any_of(names.begin(), names.end(), needs_rows)) {
     equal_ = reals == nullptr ? counts.fakes : std::min(counts.fakes, counts.reals);
   }
 
@@ -123,9 +114,7 @@ class Comparison {
     if (name == "diversity") return compute_diversity();
     if (name == "modes") return compute_modes();
     if (name == "fid" || name == "fd") return {{name, compute_frechet(name)}};
-    if (name == "kid") return compute_kid();
-    if (name == "pr") return compute_pr();
-    if (name == "dc") return compute_dc();
+    if (needs_rows(name)) return compute_of_rows(name);
     if (name == "is") return compute_is();
     if (name == "ppl") return compute_ppl();
     if (const auto by = moved_by(name)) return compute_equivariance(name, *by);
@@ -183,27 +172,16 @@ class Comparison {
     });
   }
 
-  Json compute_kid() {
-    enough("kid");
-    return {{"kid", kernel_inception_distance(rows(), {.seed = input_.seed}, work_)}};
-  }
-
-  Json compute_pr() {
-    enough("pr");
-    const PrecisionRecall pr = precision_recall(rows(), kPrNeighbours, work_);
-    return {{"precision", pr.precision}, {"recall", pr.recall}};
-  }
-
-  Json compute_dc() {
-    enough("dc");
-    const DensityCoverage dc = density_coverage(rows(), kDcNeighbours, work_);
-    return {{"density", dc.density}, {"coverage", dc.coverage}};
+  Json compute_of_rows(const std::string& name) {
+    enough(name);
+    const FeatureSets rows = {features_of_reals(/*rows=*/true).rows, features_of_fakes().rows};
+    return results_of_rows(name, rows, input_.seed, work_);
   }
 
   Json compute_is() {
     const int64_t count = enough("is");
     const at::Tensor p = compute_probabilities(fakes_, *input_.detector, count, work_);
-    const InceptionScore score = inception_score(p, kSplits);
+    const InceptionScore score = inception_score(p, kInceptionSplits);
     return {{"is", score.mean}, {"is_std", score.deviation}};
   }
 
@@ -217,8 +195,6 @@ class Comparison {
     const int64_t count = enough(name);
     return {{name, equivariance(*input_.made, {by, count, input_.seed}, work_)}};
   }
-
-  FeatureSets rows() { return {features_of_reals(/*rows=*/true).rows, features_of_fakes().rows}; }
 
   // Features one by one are kept of so many reals only; more of them share one pass where they can.
   const Features& features_of_reals(bool rows) {

@@ -14,7 +14,7 @@ namespace gantrain {
 
 namespace {
 
-constexpr int64_t kBatch = 8;
+constexpr int64_t kPathsAtOnce = 8;
 constexpr int64_t kLargest = 256;  // pixels a side that pictures are compared at
 
 // The two ends of a short piece of each path.
@@ -79,8 +79,9 @@ double perceptual_path_length(GeneratedPictures& pictures,
   const at::NoGradGuard no_grad;
   Generator& generator = pictures.generator();
   const Stream stream(options.seed, "ppl");
-  at::Tensor lengths = at::zeros({options.samples}, at::kDouble);
-  share(work, {"paths for ppl", options.samples, kBatch}, [&](const Piece& piece) {
+  const Pieces pieces = {"paths for ppl", options.samples, kPathsAtOnce};
+  const at::Tensor zeros = at::zeros({options.samples}, at::kDouble);
+  const at::Tensor lengths = share_rows(work, pieces, zeros, [&](const Piece& piece) {
     const at::Tensor z = normal(stream, {2 * piece.first, 1, 2 * piece.count}, {generator.z_dim()});
     const std::vector<int64_t> own = pictures.labels(piece.numbers());
     const at::Tensor labels = own.empty() ? at::Tensor() : at::tensor(own, at::kLong);
@@ -89,11 +90,9 @@ double perceptual_path_length(GeneratedPictures& pictures,
     const Ends ends = pictures_of(generator, z, labels, how, options.epsilon);
     const at::Tensor difference =
         detector.lpips(shown(ends.at_0)) - detector.lpips(shown(ends.at_epsilon));
-    lengths.narrow(0, piece.first, piece.count)
-        .copy_(difference.to(at::kDouble).square().sum(1) / (options.epsilon * options.epsilon));
+    return difference.to(at::kDouble).square().sum(1) / (options.epsilon * options.epsilon);
   });
-  sum_over_ranks_(work, lengths);
-  const double* values = lengths.data_ptr<double>();
+  const double* values = lengths.const_data_ptr<double>();
   return mean_within_percentiles({values, values + lengths.numel()});
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "metrics/pictures.h"
-#include "metrics/shared_work.h"
 
 namespace gantrain {
 

@@ -2,15 +2,16 @@
 #include "metrics/pictures.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
-#include "core/picture_bytes.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "data/load_planes.h"
-#include "data/manifest.h"
-#include "gan/full_size.h"
+#include "data/load/loader.h"
+#include "data/pictures/manifest.h"
+#include "distributed/group.h"
+#include "gan/generator.h"
 #include "util/error.h"
 #include "util/hash.h"
 
@@ -204,6 +205,81 @@ at::Tensor KeptPictures::get(const std::vector<int64_t>& numbers) {
     kept_[numbers] = pictures;
   }
   return pictures;
+}
+
+namespace {
+constexpr int64_t kValuesAtOnce = 1 << 23;  // through the group
+}
+
+int64_t SharedWork::rank() const { return group == nullptr ? 0 : group->rank(); }
+int64_t SharedWork::world() const { return group == nullptr ? 1 : group->world(); }
+
+std::vector<int64_t> Piece::numbers() const {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+void share(const SharedWork& work,
+           const Pieces& pieces,
+           const std::function<void(const Piece&)>& run) {
+  const int64_t world = work.world(), rank = work.rank();
+  const int64_t in_round = world * pieces.of_each;
+  for (int64_t first = 0; first < pieces.items; first += in_round) {
+    work.between({.doing = pieces.doing, .done = first, .of = pieces.items});
+    const int64_t own = first + rank * pieces.of_each;
+    if (own < pieces.items)
+      run({.first = own, .count = std::min(pieces.of_each, pieces.items - own)});
+  }
+}
+
+void sum_over_ranks_(const SharedWork& work, at::Tensor& tensor) {
+  if (work.world() == 1 || tensor.numel() == 0) return;
+  const at::Tensor flat = tensor.view(-1);
+  for (int64_t first = 0; first < flat.size(0); first += kValuesAtOnce) {
+    const at::Tensor some = flat.narrow(0, first, std::min(kValuesAtOnce, flat.size(0) - first));
+    at::Tensor sum = some.to(work.device).clone();
+    work.group->sum_(sum);
+    some.copy_(sum);
+  }
+}
+
+at::Tensor share_rows(const SharedWork& work,
+                      const Pieces& pieces,
+                      at::Tensor all,
+                      const std::function<at::Tensor(const Piece&)>& rows_of) {
+  share(work, pieces, [&](const Piece& piece) {
+    all.narrow(0, piece.first, piece.count).copy_(rows_of(piece));
+  });
+  sum_over_ranks_(work, all);
+  return all;
+}
+
+double share_sum(const SharedWork& work,
+                 const Pieces& pieces,
+                 const std::function<double(const Piece&)>& number_of) {
+  const int64_t count = (pieces.items + pieces.of_each - 1) / pieces.of_each;
+  at::Tensor numbers = at::zeros({count}, at::kDouble);
+  share(work, pieces, [&](const Piece& piece) {
+    numbers[piece.first / pieces.of_each] = number_of(piece);
+  });
+  sum_over_ranks_(work, numbers);
+  const double* values = numbers.const_data_ptr<double>();
+  return std::accumulate(values, values + count, 0.0);
+}
+
+std::string text_of_rank_0(const SharedWork& work, const std::string& text) {
+  if (work.world() == 1) return text;
+  at::Tensor size = at::tensor({static_cast<int64_t>(text.size())}).to(work.device);
+  work.group->broadcast_(size);
+  const auto bytes = size.item<int64_t>();
+  if (bytes == 0) return "";
+  at::Tensor content = at::zeros({bytes}, at::kByte);
+  if (work.rank() == 0) std::memcpy(content.data_ptr(), text.data(), text.size());
+  content = content.to(work.device);
+  work.group->broadcast_(content);
+  content = content.cpu();
+  return {static_cast<const char*>(content.data_ptr()), static_cast<size_t>(bytes)};
 }
 
 }  // namespace gantrain

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,12 +13,13 @@
 #include <vector>
 
 #include "config/value.h"
-#include "data/dataset.h"
+#include "data/pictures/dataset.h"
 #include "gan/synthesis_options.h"
 
 namespace gantrain {
 
 class Generator;
+class Group;
 
 // Pictures that can be asked for by number, the same on every rank and at every call: the data's,
 // or those that a generator makes of latents keyed by (seed, number).
@@ -156,5 +159,66 @@ class KeptPictures final : public Pictures {
   int64_t left_;                                     // bytes
   std::map<std::vector<int64_t>, at::Tensor> kept_;  // by numbers
 };
+
+// Where a measurement stands, for a progress line: pieces of work done by all ranks together.
+struct MetricProgress {
+  std::string doing;  // "generated pictures"
+  int64_t done = 0;
+  int64_t of = 0;
+};
+
+// Who shares the work of a metric. Members are as in MetricInput.
+struct SharedWork {
+  Group* group = nullptr;  // null: this process alone
+  at::Device device = at::kCPU;
+  std::function<void(const MetricProgress&)> between = [](const MetricProgress&) {};
+
+  int64_t rank() const;
+  int64_t world() const;
+};
+
+// Pictures of one piece of work; one number for all metrics, so that pictures kept for one of them
+// serve the others.
+inline constexpr int64_t kPicturesAtOnce = 64;
+
+// A range of numbers that is done in pieces of the same size; the last one may be shorter.
+struct Pieces {
+  std::string doing;  // for MetricProgress
+  int64_t items = 0;
+  int64_t of_each = 1;  // items of a piece
+};
+struct Piece {
+  int64_t first = 0;  // its first item
+  int64_t count = 0;
+
+  std::vector<int64_t> numbers() const;  // first, first + 1, ...
+};
+
+// Calls `run` for every piece: piece k on rank k mod world. Collective only in that all ranks call
+// between() once in each round of pieces.
+void share(const SharedWork& work,
+           const Pieces& pieces,
+           const std::function<void(const Piece&)>& run);
+
+// Replaces a tensor on the CPU by its sum over all ranks, in blocks that fit any device. Where each
+// rank has filled in other rows and left zeros elsewhere, all ranks then have all rows, bit for
+// bit.
+void sum_over_ranks_(const SharedWork& work, at::Tensor& tensor);
+
+// Fills `all`, zeros on the CPU with one row for each item, with the rows of every piece, and
+// returns it on all ranks. Collective.
+at::Tensor share_rows(const SharedWork& work,
+                      const Pieces& pieces,
+                      at::Tensor all,
+                      const std::function<at::Tensor(const Piece&)>& rows_of);
+
+// Returns the sum of a number of every piece, added in the order of the pieces, so that any number
+// of ranks gets the same bits. Collective.
+double share_sum(const SharedWork& work,
+                 const Pieces& pieces,
+                 const std::function<double(const Piece&)>& number_of);
+
+// Returns rank 0's text on all ranks.
+std::string text_of_rank_0(const SharedWork& work, const std::string& text);
 
 }  // namespace gantrain

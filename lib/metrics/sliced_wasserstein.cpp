@@ -2,20 +2,144 @@
 #include "metrics/sliced_wasserstein.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <vector>
 
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/torch.h"
-#include "metrics/transport.h"
 #include "util/error.h"
 
 namespace gantrain {
 
 namespace {
 
-constexpr int64_t kRowsAtOnce = 2048;            // descriptors through the normalisation
+// About eight numbers a bucket: with more of them more buckets cross, and fewer would leave the
+// cache.
+size_t bucket_count(size_t numbers) {
+  return std::clamp<size_t>(std::bit_ceil(numbers / 8 + 1), 16, 16384);
+}
+
+// Sorted places not yet passed.
+struct Rest {
+  std::span<const float> places;
+  double first_before(double edge) const {
+    return !places.empty() && places.front() < edge ? places.front() : edge;
+  }
+  void pass() { places = places.subspan(1); }
+};
+
+// Area over [left, right), where `ahead` more of a than of b lie before left. Takes the numbers
+// before right off both rests.
+double area_between(double left, double right, int64_t ahead, Rest& a, Rest& b) {
+  double area = 0;
+  while (true) {
+    const double next_a = a.first_before(right), next_b = b.first_before(right);
+    const double next = std::min(next_a, next_b);
+    area += static_cast<double>(std::abs(ahead)) * (next - left);
+    if (next >= right) return area;
+    left = next;
+    if (next_a <= next_b) {
+      a.pass(), ++ahead;
+    } else {
+      b.pass(), --ahead;
+    }
+  }
+}
+
+}  // namespace
+
+void Transport::count(std::span<const float> a, std::span<const float> b) {
+  for (const float x : a) {
+    const float at = place(x);
+    const size_t k = bucket_of(at);
+    ++buckets_[k].a;
+    buckets_[k].net += at - static_cast<float>(k);
+  }
+  for (const float x : b) {
+    const float at = place(x);
+    const size_t k = bucket_of(at);
+    ++buckets_[k].b;
+    buckets_[k].net -= at - static_cast<float>(k);
+  }
+}
+
+// Where one function stays ahead through a bucket, the sum of places is all that counts.
+double Transport::area_outside_crossings() {
+  double area = 0;
+  int64_t ahead = 0;  // more of a than of b before this bucket
+  for (size_t k = 0; k < buckets_.size(); ++k) {
+    const Bucket& bucket = buckets_[k];
+    crossing_[k] = ahead < bucket.b && -ahead < bucket.a;
+    const int64_t after = ahead + bucket.a - bucket.b;
+    if (!crossing_[k]) area += std::abs(static_cast<double>(after) - bucket.net);
+    ahead = after;
+  }
+  return area;
+}
+
+// Places of the numbers that lie in crossing buckets, sorted: put bucket by bucket, then each
+// bucket of a few by itself.
+std::span<const float> Transport::sorted_in_crossings(std::span<const float> numbers,
+                                                      int32_t Bucket::*how_many,
+                                                      std::vector<float>& sorted) {
+  unsorted_.resize(numbers.size() + 1);
+  size_t count = 0;
+  for (const float x : numbers) {  // without a branch: nobody could predict it
+    unsorted_[count] = place(x);
+    count += crossing_[bucket_of(unsorted_[count])];
+  }
+  ends_.resize(buckets_.size());
+  size_t end = 0;
+  for (size_t k = 0; k < buckets_.size(); ++k) {
+    ends_[k] = end;
+    if (crossing_[k]) end += static_cast<size_t>(buckets_[k].*how_many);
+  }
+  sorted.resize(count);
+  for (size_t i = 0; i < count; ++i) sorted[ends_[bucket_of(unsorted_[i])]++] = unsorted_[i];
+  for (size_t k = 0; k < buckets_.size(); ++k) {
+    if (!crossing_[k] || buckets_[k].*how_many < 2) continue;
+    const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(ends_[k]);
+    std::sort(last - buckets_[k].*how_many, last);
+  }
+  return sorted;
+}
+
+double Transport::area_in_crossings(std::span<const float> a, std::span<const float> b) {
+  Rest rest_a = {sorted_in_crossings(a, &Bucket::a, a_)};
+  Rest rest_b = {sorted_in_crossings(b, &Bucket::b, b_)};
+  double area = 0;
+  int64_t ahead = 0;
+  for (size_t k = 0; k < buckets_.size(); ++k) {
+    const auto left = static_cast<double>(k);
+    if (crossing_[k]) area += area_between(left, left + 1, ahead, rest_a, rest_b);
+    ahead += buckets_[k].a - buckets_[k].b;
+  }
+  return area;
+}
+
+double Transport::cost(std::span<const float> a,
+                       std::span<const float> b,
+                       const ValueRange& range) {
+  const float width = range.high - range.low;
+  if (!std::isfinite(width)) return std::numeric_limits<double>::quiet_NaN();
+  if (width <= 0) return 0;
+  buckets_.assign(bucket_count(a.size()), Bucket{});
+  crossing_.resize(buckets_.size());
+  low_ = range.low;
+  factor_ = static_cast<float>(buckets_.size()) / width;
+  count(a, b);
+  const double area = area_outside_crossings();
+  return (area + area_in_crossings(a, b)) / factor_;
+}
+
+namespace {
+
+constexpr int64_t kDescriptorsAtOnce = 2048;     // descriptors through the normalisation
 constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
 
 // One axis of the 5x5 filter: [1, 4, 6, 4, 1] / 16 along `dim` with mirrored borders (the edge is
@@ -38,8 +162,8 @@ double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
   }
   const auto [low_a, high_a] = at::aminmax(a);
   const auto [low_b, high_b] = at::aminmax(b);
-  const Interval range = {.low = at::minimum(low_a, low_b).item<float>(),
-                          .high = at::maximum(high_a, high_b).item<float>()};
+  const ValueRange range = {.low = at::minimum(low_a, low_b).item<float>(),
+                            .high = at::maximum(high_a, high_b).item<float>()};
   const auto length = static_cast<size_t>(a.size(1));
   const float* first_a = a.const_data_ptr<float>();
   const float* first_b = b.const_data_ptr<float>();
@@ -85,7 +209,7 @@ at::Tensor draw_directions(const Stream& stream, int64_t features, const SwdOpti
   return rows.t();
 }
 
-struct Level {
+struct PyramidLevel {
   int64_t index = 0;
   int64_t of = 1;
 };
@@ -93,7 +217,7 @@ struct Level {
 // Normalised descriptors [N * K, F] of one level of pictures 0 to `pictures` - 1, on all ranks.
 at::Tensor describe(Pictures& set,
                     int64_t pictures,
-                    const Level& level,
+                    const PyramidLevel& level,
                     const Stream& stream,
                     const SwdOptions& options,
                     const SharedWork& work) {
@@ -170,7 +294,7 @@ at::Tensor descriptors(const at::Tensor& level, const Positions& positions) {
 // In pieces that stay in the cache: this is memory traffic and little else.
 at::Tensor normalize_(at::Tensor& patches) {
   const at::Tensor rows = patches.view({patches.size(0), -1});  // [P, C * 49]
-  const std::vector<at::Tensor> pieces = rows.split(kRowsAtOnce);
+  const std::vector<at::Tensor> pieces = rows.split(kDescriptorsAtOnce);
   // [C * 49] summed over patches -> [C * 49], each value its channel's mean.
   const auto mean_of_channels = [&](const at::Tensor& sums) {
     const at::Tensor means = sums.view(patches[0].sizes()).mean({1, 2}, /*keepdim=*/true);
@@ -196,18 +320,15 @@ double wasserstein(const at::Tensor& a,
   const at::Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
   const int64_t at_once = std::max<int64_t>(1, kProjectionsAtOnce / a.size(0));
   const at::Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
-  at::Tensor sums = at::zeros({(unit.size(0) + at_once - 1) / at_once}, at::kDouble);
-  share(work, {"directions of swd", unit.size(0), at_once}, [&](const Piece& piece) {
+  const Pieces pieces = {"directions of swd", unit.size(0), at_once};
+  const double sum = share_sum(work, pieces, [&](const Piece& piece) {
     const at::Tensor some = unit.narrow(0, piece.first, piece.count);
     at::Tensor on_a = memory[0].narrow(0, 0, some.size(0));
     at::Tensor on_b = memory[1].narrow(0, 0, some.size(0));
     at::mm_out(on_a, some, a.t());
     at::mm_out(on_b, some, b.t());
-    sums[piece.first / at_once] = sum_of_costs(on_a, on_b);
+    return sum_of_costs(on_a, on_b);
   });
-  sum_over_ranks_(work, sums);
-  double sum = 0;  // in order, so that any number of ranks gets the same bits
-  for (int64_t i = 0; i < sums.size(0); ++i) sum += sums[i].item<double>();
   return sum / static_cast<double>(unit.size(0) * a.size(0));
 }
 
@@ -227,7 +348,7 @@ std::vector<double> swd(const PicturePair& pictures,
   std::vector<double> distances;
   for (int64_t i = 0; i < levels; ++i) {
     const auto draw = static_cast<uint64_t>(i);
-    const Level level = {.index = i, .of = levels};
+    const PyramidLevel level = {.index = i, .of = levels};
     const auto described = [&](Pictures& set, const char* purpose) {
       return describe(set, count, level, Stream(seed, purpose, draw), options, work);
     };
@@ -240,16 +361,6 @@ std::vector<double> swd(const PicturePair& pictures,
   distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
                       static_cast<double>(levels));
   return distances;
-}
-
-std::vector<double> swd(const at::Tensor& reals,
-                        const at::Tensor& fakes,
-                        uint64_t seed,
-                        const SwdOptions& options) {
-  TORCH_CHECK(reals.dim() == 4 && fakes.dim() == 4, "swd: pictures are [N, C, H, W]");
-  TensorPictures a(reals), b(fakes);
-  const SharedWork alone = {.group = nullptr, .device = fakes.device()};
-  return swd({a, b}, std::min(a.size(), b.size()), seed, alone, options);
 }
 
 }  // namespace gantrain

@@ -2,9 +2,9 @@
 #include "nn/batch_norm.h"
 
 #include "core/forward_precision.h"
-#include "core/running_statistics.h"
+#include "core/tensors.h"
 #include "core/torch.h"
-#include "ops/precision.h"
+#include "ops/autocast.h"
 
 namespace gantrain {
 

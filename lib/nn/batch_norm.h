@@ -15,7 +15,7 @@ namespace gantrain {
 // Batch normalisation (Ioffe & Szegedy 2015) of [N, C, H, W] with torch's names, momentum .1 and
 // eps 1e-5. In training mode it normalises by the batch's statistics and updates its running
 // statistics: at once, or, inside a RunningStatisticsScope, in the copies that the scope collects
-// (core/running_statistics.h).
+// (core/tensors.h).
 struct BatchNorm2d final : torch::nn::Module, HasRunningStatistics {
   // `block` is the layer's name in the network, which the table of compute types shows.
   explicit BatchNorm2d(int64_t channels, std::string block = "");

@@ -2,21 +2,72 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "core/device_number.h"
+#include "core/device.h"
 
 namespace gantrain {
+
+// The gain of layers that a leaky ReLU follows (He et al. 2015); linear layers have 1.
+constexpr double kHeGain = 1.41421356237309504880;
+
+// The weight and bias of a layer with equalised learning rate (Karras et al. 2018a, sec. 4.1): the
+// weight is stored with unit variance and multiplied by gain / sqrt(fan-in) where it is used. `lr`
+// below 1 makes the layer learn slower by that factor (Karras et al. 2019, app. C): weight and bias
+// are multiplied by `lr` where they are used, and the initial weight is divided by it. Both are
+// zero until initialise_equalised().
+struct Equalised final : torch::nn::Module {
+  struct Shape {
+    std::vector<int64_t> weight;  // its shape: [out, in] or [out, in, k, k]
+    int64_t bias = 0;             // length; 0: no bias
+    double gain = kHeGain;
+    double lr = 1;
+  };
+  explicit Equalised(const Shape& shape);
+  at::Tensor w() const;  // the weight with its factors
+  at::Tensor b() const;
+
+  at::Tensor weight, bias;
+  double scale, lr;
+};
+
+Equalised::Shape dense_shape(int64_t in, int64_t out, double gain = kHeGain, double lr = 1);
+// A k x k convolution with a bias.
+Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain = kHeGain);
+
+// A dense layer: flattens x [N, ...] and returns W x + b, [N, out].
+at::Tensor dense(const at::Tensor& x, const Equalised& layer);
+// A k x k convolution that keeps the picture's size, without and with the layer's bias.
+at::Tensor conv_without_bias(const at::Tensor& x, const Equalised& layer);
+at::Tensor conv(const at::Tensor& x, const Equalised& layer);
+// Returns leaky ReLU (negative slope .2) of convolve(w) + b, where convolve is linear in the weight
+// w. For float32 on a CPU the weight's factor multiplies the convolution's result instead, in the
+// pass that adds the bias. `x` is what is convolved.
+at::Tensor convolved_lrelu(const at::Tensor& x,
+                           const Equalised& layer,
+                           const std::function<at::Tensor(const at::Tensor& weight)>& convolve);
+// The same for a k x k convolution that keeps the picture's size.
+at::Tensor conv_lrelu(const at::Tensor& x, const Equalised& layer);
+// Returns leaky ReLU (negative slope .2) of x + bias; bias is [x.size(1)]. The output is not
+// multiplied by sqrt 2.
+at::Tensor lrelu(const at::Tensor& x, const at::Tensor& bias);
+
+// Draws the weights of all Equalised layers in `network` from N(0, 1) / lr and sets their biases to
+// 0. The values depend on the seed, `player` and the layers' names alone.
+void initialise_equalised(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
 // The level that a growing network stands at (Karras et al. 2018a, sec. 2). It makes or takes
 // pictures of `pixels` x `pixels`. `alpha` is the weight of the newest layers; the branch at half
 // the size has 1 - alpha.
-struct Level {
+struct StageLevel {
   int64_t pixels = 0;      // a power of two from 4 up
   DeviceNumber alpha = 1;  // in [0, 1]
   // Whether the branch at half the size takes part. The smallest level has no such branch.
@@ -55,6 +106,48 @@ std::function<std::string(const std::string& name)> level_names_in(
 bool is_active(std::string_view parameter, int64_t resolution, int64_t pixels, bool fading);
 
 // Throws c10::Error unless the network has this level and alpha lies in [0, 1].
-void check_level(const Level& level, int64_t resolution);
+void check_level(const StageLevel& level, int64_t resolution);
+
+struct DiscriminatorShape {
+  int64_t resolution = 1024;  // 4 * 2^k
+  int64_t num_channels = 3;   // channels of the pictures
+  int64_t label_size = 0;     // classes; 0: unconditional
+  FeatureMaps maps;
+  int64_t mbstd_group_size = 4;
+  // With fused_scale, each level's second convolution and the 2x2 mean are one operation, and bias
+  // and activation follow it. Without, bias and activation come before the mean (Karras et al.
+  // 2018a, table 2).
+  bool fused_scale = true;
+  bool blur = false;  // blurs before the second convolution (Karras et al. 2019, sec. 2)
+};
+
+// A growing discriminator: pictures [N, C, r, r] of a level -> scores [N]. One network serves every
+// size (Karras et al. 2018a, fig. 2 and table 2). With classes it has one output for each class and
+// returns the output of the label's class (Mescheder et al. 2018, app. D).
+//
+// Names are the official ones with dots ("FromRGB_lod0.weight", "16x16.Conv0.weight",
+// "16x16.Conv1_down.bias", "4x4.Dense1.weight"); layouts are torch's.
+struct ProgressiveDiscriminator final : torch::nn::Module {
+  explicit ProgressiveDiscriminator(const DiscriminatorShape& shape);
+  // labels: int64 [N], or undefined where the network has no classes.
+  at::Tensor forward(const at::Tensor& x, const StageLevel& level, const at::Tensor& labels = {});
+  // Whether a parameter takes part at a level.
+  bool active(const std::string& parameter, int64_t pixels, bool fading) const;
+
+  DiscriminatorShape shape;
+
+ private:
+  struct Block final : torch::nn::Module {
+    std::shared_ptr<Equalised> conv0, conv1;  // at 4x4 there is only conv0
+    std::shared_ptr<Equalised> dense0, dense1;
+  };
+  void add_block(int64_t pixels);
+  at::Tensor from_rgb(int64_t i, const at::Tensor& x) const;
+  at::Tensor halve(int64_t i, const at::Tensor& x) const;
+  at::Tensor head(const at::Tensor& x, const at::Tensor& labels) const;
+
+  std::vector<std::shared_ptr<Block>> blocks_;   // index: doublings(pixels)
+  std::vector<std::shared_ptr<Equalised>> rgb_;  // in the same order
+};
 
 }  // namespace gantrain

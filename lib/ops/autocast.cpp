@@ -1,14 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/autocast.h"
 
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
 #include "core/forward_precision.h"
 #include "core/torch.h"
-#include "ops/convolution.h"
-#include "ops/precision.h"
+#include "ops/convolution/convolution.h"
 
 namespace gantrain {
 
 using at::Tensor;
+
+at::ScalarType convolution_type(const at::Tensor& x) {
+  if (in_float32()) return statistics_type(x.scalar_type());
+  const c10::DeviceType device = x.device().type();
+  // As in LibTorch, autocast leaves float64 as it is.
+  const bool lowered = at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;
+  return lowered ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
+}
+
+ProductTypes product_types(const Product& product, const at::Tensor& x, const at::Tensor& weight) {
+  const at::ScalarType type = convolution_type(x);
+  if (type != at::kFloat || !x.is_cpu() || !chooses_products()) return {type, type};
+  const bool recorded = at::GradMode::is_enabled();
+  ProductUses once;
+  once.samples = product.kind == Product::Kind::kLinear ? x.numel() / x.size(-1) : x.size(0);
+  once.forward = 1;
+  once.input_gradient = recorded && x.requires_grad() ? 1 : 0;
+  once.weight_gradient = recorded && weight.requires_grad() ? 1 : 0;
+  if (lowers_product(product, once))
+    return {at::kBFloat16, at::kFloat, "measured: faster in bfloat16"};
+  return {at::kFloat, at::kFloat, "measured: not faster in bfloat16"};
+}
+
+at::ScalarType statistics_type(at::ScalarType type) {
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
+Tensor in_statistics_type(const Tensor& x) { return x.to(statistics_type(x.scalar_type())); }
 
 namespace {
 
@@ -44,17 +74,27 @@ Tensor in_type(const ProductTypes& types,
   return compute(rounded(a, at::kFloat), rounded(w, at::kFloat), rounded(b, at::kFloat)).to(type);
 }
 
+// The same on operands of the types that this product has.
+template <class Compute>
+Tensor as_product(const Product& product,
+                  const Tensor& x,
+                  const Tensor& weight,
+                  const Tensor& bias,
+                  const Compute& compute) {
+  const ProductTypes types = product_types(product, x, weight);
+  note_computed(types.operands, types.why);
+  return in_type(types, x, weight, bias, compute);
+}
+
 }  // namespace
 
 Tensor autocast_conv2d(const Tensor& x,
                        const Tensor& weight,
                        const Tensor& bias,
                        const ConvPlace& place) {
-  const ProductTypes types =
-      product_types(product_of(Product::Kind::kConv2d, x, weight, place), x, weight);
-  note_computed(types.operands, types.why);
-  return in_type(
-      types, x, weight, bias, [&place](const Tensor& a, const Tensor& w, const Tensor& b) {
+  const Product product = product_of(Product::Kind::kConv2d, x, weight, place);
+  return as_product(
+      product, x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
         return conv2d(a, w, b, place);
       });
 }
@@ -63,22 +103,19 @@ Tensor autocast_conv_transpose2d(const Tensor& x,
                                  const Tensor& weight,
                                  const Tensor& bias,
                                  const ConvPlace& place) {
-  const ProductTypes types =
-      product_types(product_of(Product::Kind::kConvTranspose2d, x, weight, place), x, weight);
-  note_computed(types.operands, types.why);
-  return in_type(
-      types, x, weight, bias, [&place](const Tensor& a, const Tensor& w, const Tensor& b) {
+  const Product product = product_of(Product::Kind::kConvTranspose2d, x, weight, place);
+  return as_product(
+      product, x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
         return conv_transpose2d(a, w, b, place);
       });
 }
 
 Tensor autocast_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const ProductTypes types =
-      product_types(product_of(Product::Kind::kLinear, x, weight), x, weight);
-  note_computed(types.operands, types.why);
-  return in_type(types, x, weight, bias, [](const Tensor& a, const Tensor& w, const Tensor& b) {
-    return b.defined() ? at::linear(a, w, b) : at::matmul(a, w.t());
-  });
+  const Product product = product_of(Product::Kind::kLinear, x, weight);
+  return as_product(
+      product, x, weight, bias, [](const Tensor& a, const Tensor& w, const Tensor& b) {
+        return b.defined() ? at::linear(a, w, b) : at::matmul(a, w.t());
+      });
 }
 
 Tensor plain_conv2d(const Tensor& x, const Tensor& weight, at::IntArrayRef stride, int64_t groups) {

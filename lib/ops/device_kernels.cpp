@@ -1,34 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/device_kernels.h"
 
-#include "ops/fused_kernels.h"
+#include <atomic>
+#include <cmath>
+
+#include "ops/kernels.h"
 
 namespace gantrain {
 
 namespace {
 
-using Table = std::array<const DeviceKernels*, c10::COMPILE_TIME_MAX_DEVICE_TYPES>;
-
-const DeviceKernels& cpu_kernels() {
-  static const DeviceKernels kernels = [] {
-    DeviceKernels all = kComposedKernels;
-    all.upfirdn2d = cpu_upfirdn2d;
-    all.bias_act = cpu_bias_act;
-    all.bias_act_gradient = cpu_bias_act_gradient;
-    all.bias_act_double_backward = cpu_bias_act_double_backward;
-    all.draw = cpu_draw;
-    all.fused = &kCpuFusedKernels;
-    return all;
-  }();
-  return kernels;
+// Atomic, because backward passes on a GPU read it from autograd's own thread.
+std::atomic<KernelSet>& chosen() {
+  static std::atomic<KernelSet> set{KernelSet::kAuto};
+  return set;
 }
 
-// It is filled while libraries are loaded and only read from then on.
-Table& table() {
-  static Table kernels = [] {
-    Table all;
+}  // namespace
+
+void use_kernels(KernelSet set) { chosen() = set; }
+
+KernelSet kernels_in_use() { return chosen(); }
+
+WithKernels::WithKernels(KernelSet set) : before_(kernels_in_use()) { use_kernels(set); }
+
+WithKernels::~WithKernels() { use_kernels(before_); }
+
+const DeviceKernels kComposedKernels{
+    composed_upfirdn2d, composed_bias_act, composed_bias_act_gradient, composed_draw};
+
+namespace {
+
+constexpr FusedKernels kCpuFusedKernels{
+    .act = cpu_act,
+    .act_gradient = cpu_act_gradient,
+    .act_second = cpu_act_second,
+    .plane_products = cpu_plane_products,
+    .scaled_planes = cpu_scaled_planes,
+    .minibatch_std = cpu_minibatch_std,
+    .minibatch_std_gradient = cpu_minibatch_std_gradient,
+    .pixel_norm = cpu_pixel_norm,
+    .pixel_norm_gradient = cpu_pixel_norm_gradient,
+    .adain = cpu_adain,
+    .adain_gradient = cpu_adain_gradient,
+    .filtered_lrelu = cpu_filtered_lrelu,
+    .filtered_slopes = cpu_filtered_slopes,
+};
+
+constexpr DeviceKernels kCpuKernels{
+    .upfirdn2d = cpu_upfirdn2d,
+    .bias_act = cpu_bias_act,
+    .bias_act_gradient = cpu_bias_act_gradient,
+    .draw = cpu_draw,
+    .fused = &kCpuFusedKernels,
+};
+
+// For each type of device. It is filled while libraries are loaded and only read from then on.
+auto& table() {
+  static auto kernels = [] {
+    std::array<const DeviceKernels*, c10::COMPILE_TIME_MAX_DEVICE_TYPES> all;
     all.fill(&kComposedKernels);
-    all[static_cast<size_t>(c10::DeviceType::CPU)] = &cpu_kernels();
+    all[static_cast<size_t>(c10::DeviceType::CPU)] = &kCpuKernels;
     return all;
   }();
   return kernels;
@@ -42,6 +74,21 @@ const DeviceKernels& device_kernels(c10::DeviceType device) {
 
 void set_device_kernels(c10::DeviceType device, const DeviceKernels& kernels) {
   table()[static_cast<size_t>(device)] = &kernels;
+}
+
+bool ActNumbers::constant_slope() const { return alpha == 1 && std::isinf(clamp); }
+
+const FusedKernels* fused_kernels_for(const at::Tensor& x, at::ScalarType type) {
+  const FusedKernels* kernels = device_kernels(x.device().type()).fused;
+  if (kernels == nullptr || kernels_in_use() == KernelSet::kRef) return nullptr;
+  const bool half = type == at::kHalf || type == at::kBFloat16;
+  return type == at::kFloat || (half && kernels->half_types) ? kernels : nullptr;
+}
+
+const FusedKernels& fused_kernels_of(const at::Tensor& x) {
+  const FusedKernels* kernels = device_kernels(x.device().type()).fused;
+  TORCH_CHECK(kernels != nullptr, "no fused kernels for tensors on ", x.device());
+  return *kernels;
 }
 
 }  // namespace gantrain

@@ -4,9 +4,12 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
 
+#include <tuple>
+
 #include "core/tensors.h"
-#include "ops/bias_act.h"
-#include "ops/upfirdn2d.h"
+#include "ops/bias_act/bias_act.h"
+#include "ops/filtered_lrelu/filtered_lrelu.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
 
@@ -17,6 +20,9 @@ struct BiasActNumbers {
   Activation act;
   int64_t dim;
   double alpha, gain, clamp;
+
+  // Whether the derivative of bias_act by x is `gain` everywhere.
+  bool constant_slope() const;
 };
 
 // The derivatives of bias_act by x and by b, times dy. db is undefined where nobody asked for it.
@@ -24,9 +30,9 @@ struct BiasActGradients {
   at::Tensor dx, db;
 };
 
-// Says what to draw. The numbers drawn (ops/draws.h) depend on these members alone, on every device
-// and with any number of threads. They are the draws of a Stream (core/random.h) whose purpose has
-// the hash `purpose`.
+// Says what to draw. The numbers drawn (ops/draws/draws.h) depend on these members alone, on every
+// device and with any number of threads. They are the draws of a Stream (core/random.h) whose
+// purpose has the hash `purpose`.
 enum class Distribution { kNormal, kUniform, kBits };
 struct DrawNumbers {
   at::Tensor key;  // int64 [2] on the device of the draws: seed, iteration
@@ -45,27 +51,17 @@ struct DeviceKernels {
   // f is [h, w], float32 or wider, on x's device. Both sides of the result are at least 1 pixel.
   at::Tensor (*upfirdn2d)(const at::Tensor& x, const at::Tensor& f, const UpFirDn& how);
 
-  // b is [x.size(dim)] of x's type, or undefined.
+  // The activation is one of two straight lines. b is [x.size(dim)] of x's type, or undefined.
   at::Tensor (*bias_act)(const at::Tensor& x, const at::Tensor& b, const BiasActNumbers& how);
 
   // Returns dx, the derivative of bias_act by x, times dy: dy * gain * f', and 0 where |y| reached
-  // the clamp. f' is the activation's derivative, computed from x + b or from t = y / gain. `from`
-  // is the tensor that saved_by(how) names: y, or x (then with b), or undefined. Where sum_to_bias,
-  // also db, the sum of dx over all axes but how.dim. dx may be dy itself where they are equal.
+  // the clamp. f' is the activation's derivative, computed from t = y / gain. y is undefined where
+  // the slope is constant. Where sum_to_bias, also db, the sum of dx over all axes but how.dim. dx
+  // may be dy itself where they are equal.
   BiasActGradients (*bias_act_gradient)(const at::Tensor& dy,
-                                        const at::Tensor& from,
-                                        const at::Tensor& b,
+                                        const at::Tensor& y,
                                         const BiasActNumbers& how,
                                         bool sum_to_bias);
-
-  // Returns the derivative of sum(v * dx) by `from`, dx as bias_act_gradient computes it: v * dy *
-  // gain * df'/dx where x is saved, v * dy * df'/dt where y is saved, and 0 where the value was
-  // clamped. It is called only for activations with has_second_derivative().
-  at::Tensor (*bias_act_double_backward)(const at::Tensor& v,
-                                         const at::Tensor& dy,
-                                         const at::Tensor& from,
-                                         const at::Tensor& b,
-                                         const BiasActNumbers& how);
 
   // Draws a contiguous [samples.count, each] tensor on the key's device without waiting for the
   // device: float32 N(0, 1), float32 uniform in [0, 1), or 32 random bits as int64. Bits and
@@ -73,15 +69,10 @@ struct DeviceKernels {
   // Draws use this function for KernelSet::kRef too.
   at::Tensor (*draw)(const DrawNumbers& how);
 
-  // Kernels of whole epilogues (ops/fused_kernels.h). Null: those operators are composed.
+  // Kernels of whole epilogues. Null: those operators are composed.
   const FusedKernels* fused = nullptr;
 };
 
-// The tensor that the derivative of bias_act is computed from. Saving the output y lets go of the
-// input x, which would otherwise stay in memory until the backward pass.
-enum class Saved { kNothing, kOutput, kInput };
-Saved saved_by(const BiasActNumbers& how);
-bool has_second_derivative(Activation act);                    // false if it is zero everywhere
 at::Tensor summed_to_bias(const at::Tensor& dx, int64_t dim);  // over all axes but dim
 
 // Returns the kernels for tensors of that device: those set by set_device_kernels(), else the CPU's
@@ -95,24 +86,167 @@ void set_device_kernels(c10::DeviceType device, const DeviceKernels& kernels);
 // Kernels composed of LibTorch's operators, which run on any device.
 extern const DeviceKernels kComposedKernels;
 
-// Implementations for the CPU. float32 tensors go to lib/cpu_kernels, others to kComposedKernels.
-// No bit of a result depends on the number of threads.
-at::Tensor cpu_upfirdn2d(const at::Tensor& x, const at::Tensor& f, const UpFirDn& how);
-at::Tensor cpu_bias_act(const at::Tensor& x, const at::Tensor& b, const BiasActNumbers& how);
-BiasActGradients cpu_bias_act_gradient(const at::Tensor& dy,
-                                       const at::Tensor& from,
-                                       const at::Tensor& b,
-                                       const BiasActNumbers& how,
-                                       bool sum_to_bias);
-at::Tensor cpu_bias_act_double_backward(const at::Tensor& v,
-                                        const at::Tensor& dy,
-                                        const at::Tensor& from,
-                                        const at::Tensor& b,
-                                        const BiasActNumbers& how);
+// The numbers of modulated_act() (modulation/modulated_act.h): out = clamp(gain * act(u)), u =
+// scale * d * y + strength * noise + bias, act(u) = u where u > 0, else alpha * u. gain > 0; a
+// clamp of infinity means none.
+struct ActNumbers {
+  double scale, alpha, gain, clamp;
 
-// Implementations of DeviceKernels::draw: one composed of LibTorch's operators for any device, and
-// one for the CPU.
-at::Tensor composed_draw(const DrawNumbers& how);
-at::Tensor cpu_draw(const DrawNumbers& how);
+  // Whether the derivative of out by u is `gain` everywhere.
+  bool constant_slope() const;
+};
+
+// Its tensors: d [N, C], strength [] or [C], bias [C]; noise [n, H, W] with n = 1 or N. Any of them
+// may be undefined.
+struct ActTensors {
+  at::Tensor d, noise, strength, bias;
+};
+
+// Derivatives by the terms; those that were not asked for are undefined.
+struct ActDerivatives {
+  at::Tensor y, d, strength, bias;
+};
+struct ActWanted {
+  bool d, strength, bias;
+};
+
+// What the first derivative is computed from. y may be undefined where no derivative by d is asked
+// for, out where the slope is constant.
+struct ActPoint {
+  at::Tensor grad, y, out;
+};
+
+// A step of filtered_lrelu() (filtered_lrelu/filtered_lrelu.h) or of one of its derivatives, which
+// is the same step with the factors and the filters exchanged and slopes that are read.
+struct FilteredLreluStep {
+  FilteredLrelu how;  // filters are float32 on the maps' device
+  bool flip = false;  // filters correlate instead of convolving
+  // With slopes that are read: the row and column of them that belongs to the first sample of the
+  // higher rate. Where there are none, they are 0.
+  int64_t slope_y = 0, slope_x = 0;
+};
+
+// What kernels of filtered_lrelu() can be asked for; the rest is composed.
+constexpr int64_t kMostFilteredFactor = 8, kMostFilteredTaps = 32;
+
+// Kernels that do in one pass what takes several of LibTorch's operators, for tensors with any
+// strides. Feature maps and whatever has their shape are float32 or, where half_types says so,
+// float16 or bfloat16, all those of a call alike. d, noise, strength, bias and the derivatives by
+// them are float32. Results are new tensors and do not depend on the number of threads; maps lie in
+// memory as those that they are computed from. Autograd is built on top of these kernels. Null
+// members have no kernel: the operator is composed.
+struct FusedKernels {
+  bool half_types = false;
+
+  at::Tensor (*act)(const at::Tensor& y, const ActTensors& t, const ActNumbers& how) = nullptr;
+  ActDerivatives (*act_gradient)(const ActPoint& at,
+                                 const ActTensors& t,
+                                 const ActNumbers& how,
+                                 const ActWanted& wanted) = nullptr;
+  // The derivatives by grad, y and d of the sum of the products of `along` with the first
+  // derivatives. Members of `along` may be undefined. Of y and d only what is wanted is computed.
+  struct SecondWanted {
+    bool y, d;
+  };
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> (*act_second)(const ActPoint& at,
+                                                               const ActTensors& t,
+                                                               const ActNumbers& how,
+                                                               const ActDerivatives& along,
+                                                               const SecondWanted& wanted) =
+      nullptr;
+
+  // Over the last two axes of a and b [O, I, h, w]: the sums of a * b, [O, I], of a's type.
+  at::Tensor (*plane_products)(const at::Tensor& a, const at::Tensor& b) = nullptr;
+  // factor * w * by[..., None, None] for w [O, I, h, w] and by [O, I].
+  at::Tensor (*scaled_planes)(const at::Tensor& w, const at::Tensor& by, double factor) = nullptr;
+
+  // minibatch_std() with groups of g samples; g divides N, `channels` divides C.
+  at::Tensor (*minibatch_std)(const at::Tensor& x,
+                              int64_t g,
+                              int64_t channels,
+                              double eps) = nullptr;
+  at::Tensor (*minibatch_std_gradient)(const at::Tensor& dout,
+                                       const at::Tensor& x,
+                                       int64_t g,
+                                       int64_t channels,
+                                       double eps) = nullptr;
+
+  // pixel_norm() along axis 1 of x [N, C, H, W].
+  at::Tensor (*pixel_norm)(const at::Tensor& x, double eps) = nullptr;
+  at::Tensor (*pixel_norm_gradient)(const at::Tensor& dout,
+                                    const at::Tensor& x,
+                                    double eps) = nullptr;
+
+  // adain(): the result, and each plane's mean and 1 / standard deviation, [N, C], from which the
+  // derivatives by x and the style are computed.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> (*adain)(const at::Tensor& x,
+                                                          const at::Tensor& style,
+                                                          double eps) = nullptr;
+  std::tuple<at::Tensor, at::Tensor> (*adain_gradient)(const at::Tensor& dout,
+                                                       const at::Tensor& x,
+                                                       const at::Tensor& style,
+                                                       const at::Tensor& mean,
+                                                       const at::Tensor& inverse) = nullptr;
+
+  // filtered_lrelu() of x [N, C, H, W] with a bias [C] or without one. Where with_slopes, also what
+  // the derivatives need: the sign of each sample of the higher rate and whether it was clamped, in
+  // a form that only these kernels know, uint8. Factors are at most kMostFilteredFactor, filters
+  // have at most kMostFilteredTaps taps along an axis.
+  std::tuple<at::Tensor, at::Tensor> (*filtered_lrelu)(const at::Tensor& x,
+                                                       const at::Tensor& b,
+                                                       const FilteredLreluStep& step,
+                                                       bool with_slopes) = nullptr;
+  // The same with slopes that such a call returned instead of leaky ReLU and clamp: at the higher
+  // rate numbers are multiplied by 1, how.slope or 0, and by how.gain.
+  at::Tensor (*filtered_slopes)(const at::Tensor& x,
+                                const at::Tensor& slopes,
+                                const FilteredLreluStep& step) = nullptr;
+};
+
+// Returns the fused kernels that compute with x in `type`: those of x's device where they take that
+// type and KernelSet::kAuto is in use. Null: operators are to be composed.
+const FusedKernels* fused_kernels_for(const at::Tensor& x, at::ScalarType type);
+
+// Returns whether this one of them is there: has_fused_kernel(&FusedKernels::act, x).
+template <class Kernel>
+bool has_fused_kernel(Kernel FusedKernels::*kernel, const at::Tensor& x, at::ScalarType type) {
+  const FusedKernels* kernels = fused_kernels_for(x, type);
+  return kernels != nullptr && kernels->*kernel != nullptr;
+}
+template <class Kernel>
+bool has_fused_kernel(Kernel FusedKernels::*kernel, const at::Tensor& x) {
+  return has_fused_kernel(kernel, x, x.scalar_type());
+}
+
+// Returns the fused kernels of x's device, which has some, whatever is in use by now: a backward
+// pass stays with its forward pass's kernels.
+const FusedKernels& fused_kernels_of(const at::Tensor& x);
+
+// Declares functions like those that a member of a table points to.
+template <class Member>
+using KernelLike = std::remove_pointer_t<Member>;
+
+// The kernels that are composed, and those of the CPU. On the CPU, float32 tensors go to the
+// arithmetic of vector/cpu_kernels.h, others to the composed kernels. No bit of a result depends on
+// the number of threads.
+KernelLike<decltype(DeviceKernels::upfirdn2d)> composed_upfirdn2d, cpu_upfirdn2d;
+KernelLike<decltype(DeviceKernels::bias_act)> composed_bias_act, cpu_bias_act;
+KernelLike<decltype(DeviceKernels::bias_act_gradient)> composed_bias_act_gradient,
+    cpu_bias_act_gradient;
+KernelLike<decltype(DeviceKernels::draw)> composed_draw, cpu_draw;
+
+KernelLike<decltype(FusedKernels::act)> cpu_act;
+KernelLike<decltype(FusedKernels::act_gradient)> cpu_act_gradient;
+KernelLike<decltype(FusedKernels::act_second)> cpu_act_second;
+KernelLike<decltype(FusedKernels::plane_products)> cpu_plane_products;
+KernelLike<decltype(FusedKernels::scaled_planes)> cpu_scaled_planes;
+KernelLike<decltype(FusedKernels::minibatch_std)> cpu_minibatch_std;
+KernelLike<decltype(FusedKernels::minibatch_std_gradient)> cpu_minibatch_std_gradient;
+KernelLike<decltype(FusedKernels::pixel_norm)> cpu_pixel_norm;
+KernelLike<decltype(FusedKernels::pixel_norm_gradient)> cpu_pixel_norm_gradient;
+KernelLike<decltype(FusedKernels::adain)> cpu_adain;
+KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient;
+KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu;
+KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes;
 
 }  // namespace gantrain

@@ -3,12 +3,14 @@
 
 #include "core/torch.h"
 #include "ops/autocast.h"
-#include "ops/precision.h"
-#include "ops/upfirdn2d.h"
+#include "ops/operator.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -66,6 +68,67 @@ Tensor conv2d_down(const Tensor& x, const Tensor& weight) {
 Tensor fade_reals(const Tensor& x, const DeviceNumber& alpha) {
   if (alpha.host() == 1) return x;
   return alpha.lerp(nearest_up(box_down(x)), x);
+}
+
+namespace {
+
+// grid_sampler's codes.
+constexpr int64_t kBilinear = 0, kZeros = 0;
+
+// Sampling is linear in x, so its gradient is linear in dy, and the two are each other's adjoint:
+// sample -> scatter -> sample -> ...
+struct Sample : torch::autograd::Function<Sample> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& grid);
+  static variable_list backward(AutogradContext* context, variable_list dy);
+};
+
+struct Scatter : torch::autograd::Function<Scatter> {
+  // x gives its size only.
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& dy,
+                        const Tensor& x,
+                        const Tensor& grid) {
+    save(context, {grid});
+    return std::get<0>(at::grid_sampler_2d_backward(dy.contiguous(),
+                                                    x,
+                                                    grid,
+                                                    kBilinear,
+                                                    kZeros,
+                                                    /*align_corners=*/false,
+                                                    /*output_mask=*/{true, false}));
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list v) {
+    variable_list result(3);
+    if (v[0].defined()) result[0] = Sample::apply(v[0], context->get_saved_variables()[0]);
+    return result;
+  }
+};
+
+Tensor Sample::forward(AutogradContext* context, const Tensor& x, const Tensor& grid) {
+  save(context, {x.detach(), grid});
+  return at::grid_sampler_2d(x, grid, kBilinear, kZeros, /*align_corners=*/false);
+}
+
+variable_list Sample::backward(AutogradContext* context, variable_list dy) {
+  variable_list result(2);
+  const variable_list saved = context->get_saved_variables();
+  if (dy[0].defined()) result[0] = Scatter::apply(dy[0], saved[0], saved[1]);
+  return result;
+}
+
+}  // namespace
+
+Tensor grid_sample(const Tensor& x, const Tensor& grid) {
+  TORCH_CHECK(x.dim() == 4 && grid.dim() == 4 && grid.size(3) == 2 && grid.size(0) == x.size(0),
+              "grid_sample takes [N, C, H, W] and [N, h, w, 2], not ",
+              x.sizes(),
+              " and ",
+              grid.sizes());
+  const WithoutAutocast exact;
+  // Coordinates of half precision would be off by pixels.
+  const at::ScalarType type = statistics_type(x.scalar_type());
+  return Sample::apply(x.to(type), grid.detach().to(type)).to(x.scalar_type());
 }
 
 }  // namespace gantrain

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/device_number.h"
+#include "core/device.h"
 
 namespace gantrain {
 
@@ -27,5 +27,11 @@ at::Tensor conv2d_down(const at::Tensor& x, const at::Tensor& weight);
 // Returns alpha * x + (1 - alpha) * nearest_up(box_down(x)), alpha in [0, 1]. Real pictures are
 // shown so while a level fades in: they then hold no more detail than the generated ones.
 at::Tensor fade_reals(const at::Tensor& x, const DeviceNumber& alpha);
+
+// Samples x [N, C, H, W] bilinearly at the positions grid [N, h, w, 2], whose coordinates (x, y)
+// lie in [-1, 1] (align_corners false); x counts as 0 outside. Returns [N, C, h, w]. Unlike
+// LibTorch's own function it is twice differentiable in x, which R1 through a geometric
+// augmentation needs. The grid gets no gradient.
+at::Tensor grid_sample(const at::Tensor& x, const at::Tensor& grid);
 
 }  // namespace gantrain

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <set>
 
-#include "page/chart_section.h"
+#include "page/charts.h"
 #include "page/html.h"
-#include "page/picture_section.h"
 #include "page/pictures.h"
+#include "page/run_page.h"
 #include "page/run_record.h"
-#include "page/summary.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -23,16 +22,6 @@ namespace {
 
 constexpr size_t kPictureBytes = 2'400'000;  // of all grids together, before base64
 constexpr size_t kMostPictureBytes = 450'000;
-constexpr size_t kColours = 8;
-
-RunRecord run_of(const fs::path& folder) {
-  if (!is_run_folder(folder)) {
-    fail(Exit::kInput,
-         "{}: no run folder; it holds neither config.json, STATUS nor stats.jsonl",
-         folder.string());
-  }
-  return read_run_record(folder);
-}
 
 // Runs of one name are told apart by their paths.
 void name_apart(std::vector<RunRecord>& runs) {
@@ -61,11 +50,9 @@ std::string run_table(const std::vector<RunRecord>& runs) {
         escape_html(run.name),
         escape_html(verdict.word + ": " + verdict.reason),
         escape_html(run.status),
-        kimg ? number(*kimg) : "");
+        kimg ? shortest(*kimg) : "");
   }
-  return "<div class=\"wide\"><table>\n<tr><th>Run</th><th>Verdict</th><th>Status</th><th>kimg</th>"
-         "</tr>\n" +
-         html + "</table></div>\n";
+  return html_table_of({"Run", "Verdict", "Status", "kimg"}, html);
 }
 
 std::string differences(const std::vector<RunRecord>& runs) {
@@ -97,7 +84,7 @@ std::string grids(const std::vector<RunRecord>& runs) {
     const auto url = store.url_of(run.folder / "samples" / "latest.png", limits);
     html += grid_figure(run, run.name, "", url);
   }
-  return html.empty() ? "" : "<div class=\"cells\">\n" + html + "</div>\n";
+  return html_cells(html);
 }
 
 using CurvesOf = std::map<std::string, Curve> RunRecord::*;
@@ -122,28 +109,23 @@ std::vector<Chart> common_charts(const std::vector<RunRecord>& runs, CurvesOf cu
   return charts;
 }
 
-std::string cells(const std::vector<Chart>& charts, bool bookkeeping, size_t points) {
-  std::string html;
-  for (const Chart& chart : charts) {
-    if (chart.bookkeeping == bookkeeping) html += chart_figure(chart, {}, {}, points);
-  }
-  return html.empty() ? "" : "<div class=\"cells\">\n" + html + "</div>\n";
-}
-
 std::string curves(const std::vector<RunRecord>& runs) {
   const std::vector<Chart> metrics = common_charts(runs, &RunRecord::metrics);
   const std::vector<Chart> stats = common_charts(runs, &RunRecord::stats);
   const size_t points = points_for((metrics.size() + stats.size()) * runs.size());
-  return html_section("Quality", cells(metrics, false, points)) +
-         html_section("Training", cells(stats, false, points)) +
-         html_folded("Bookkeeping", cells(stats, true, points));
+  return chart_groups(metrics, stats, "Bookkeeping", [&](const Chart& chart) {
+    return chart_figure(chart, {}, {}, points);
+  });
 }
 
 }  // namespace
 
 std::string render_comparison(const std::vector<fs::path>& run_folders) {
   std::vector<RunRecord> runs;
-  for (const fs::path& folder : run_folders) runs.push_back(run_of(folder));
+  for (const fs::path& folder : run_folders) {
+    require_run_folder(folder);
+    runs.push_back(read_run_record(folder));
+  }
   // One that has just begun, or died early, is shown without curves.
   if (std::all_of(
           runs.begin(), runs.end(), [](const RunRecord& run) { return run.stats.empty(); })) {

@@ -18,9 +18,18 @@ std::string html_page(const std::string& title, const std::string& body);
 // Return pieces of a page. Texts that are named html are HTML already, others are escaped.
 std::string html_section(const std::string& title, const std::string& html);  // "" for ""
 std::string html_folded(const std::string& title, const std::string& html);   // "" for ""
+// What lies side by side where there is room; "" for "".
+std::string html_cells(const std::string& html);
+// A table of rows that are HTML already, <tr> and <td>.
+std::string html_table_of(const std::vector<std::string>& heads, const std::string& rows_html);
 std::string html_table(const std::vector<std::string>& heads,
                        const std::vector<std::vector<std::string>>& rows);
 // A list of names and values; pairs without a value are left out.
 std::string html_facts(const std::vector<std::pair<std::string, std::string>>& facts);
+
+// What every page has inline: the style sheet, and the script that moves the slider of a time-lapse
+// and shows the values below the pointer.
+extern const char* const kPageStyle;
+extern const char* const kPageScript;
 
 }  // namespace gantrain

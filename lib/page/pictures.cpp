@@ -8,7 +8,7 @@
 
 #include "image/image.h"
 #include "image/resize.h"
-#include "page/run_log.h"
+#include "page/html.h"
 #include "page/run_record.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -16,6 +16,27 @@
 namespace gantrain {
 
 namespace fs = std::filesystem;
+
+int64_t class_of_cell(int64_t cell, const SampleGridShape& grid, int64_t classes) {
+  if (classes <= grid.rows) return cell / grid.columns * classes / grid.rows;
+  return cell * classes / (grid.rows * grid.columns);
+}
+
+std::vector<std::string> row_names(const SampleGridShape& grid,
+                                   const std::vector<std::string>& names) {
+  std::vector<std::string> rows;
+  if (names.empty() || grid.columns < 1) return rows;
+  const auto classes = static_cast<int64_t>(names.size());
+  const auto name_at = [&](int64_t cell) {
+    return names[static_cast<size_t>(class_of_cell(cell, grid, classes))];
+  };
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    const std::string first = name_at(row * grid.columns);
+    const std::string last = name_at((row + 1) * grid.columns - 1);
+    rows.push_back(first == last ? first : first + " \u2013 " + last);
+  }
+  return rows;
+}
 
 namespace {
 
@@ -115,6 +136,87 @@ std::vector<SampleFile> evenly_chosen(const std::vector<SampleFile>& files, size
   for (size_t i = 0; i < files.size(); i += stride) chosen.push_back(files[i]);
   if (!files.empty() && (files.size() - 1) % stride != 0) chosen.push_back(files.back());
   return chosen;
+}
+
+namespace {
+
+// What the frames of a time-lapse may take together is 1.9 MB before base64.
+constexpr size_t kMostFrames = 24;
+constexpr PictureLimits kFrame = {.side = 512, .bytes = 79'000};
+constexpr PictureLimits kStill = {.side = 1600, .bytes = 450'000};
+
+// The names of a grid's rows as a column of the rows' heights, "" without classes.
+std::string rows_html(const RunRecord& run) {
+  const auto rows = parse_int(setting(run, "samples.rows"));
+  const auto columns = parse_int(setting(run, "samples.columns"));
+  if (!rows || !columns) return "";
+  std::string html;
+  for (const std::string& name : row_names({*rows, *columns}, run.classes))
+    html += "<span>" + escape_html(name) + "</span>";
+  return html.empty() ? "" : "<div class=\"rows\">" + html + "</div>";
+}
+
+std::string still(const RunRecord& run,
+                  EmbeddedPictures& store,
+                  const std::string& name,
+                  const std::string& caption) {
+  return grid_figure(
+      run, name, caption, store.url_of(run.folder / "samples" / (name + ".png"), kStill));
+}
+
+std::string time_lapse(const RunRecord& run, EmbeddedPictures& store) {
+  const std::vector<SampleFile> files = sample_files(run.folder);
+  std::string frames;
+  size_t shown = 0;
+  for (const SampleFile& file : evenly_chosen(files, kMostFrames)) {
+    const auto url = store.url_of(file.path, kFrame);
+    if (!url) continue;
+    // Without the script the first one is seen.
+    frames += fmt::format("<img{} alt=\"{} kimg\" src=\"{}\">\n",
+                          shown == 0 ? "" : " hidden",
+                          shortest(file.kimg),
+                          *url);
+    ++shown;
+  }
+  if (shown < 2) return "";
+  const size_t left_out = files.size() - shown;
+  return fmt::format(
+      "<figure class=\"lapse\"><div class=\"grid-box\">{}<div class=\"frames\">\n{}</div></div>\n"
+      "<input type=\"range\" aria-label=\"kimg\" min=\"0\" max=\"{}\" value=\"{}\" hidden>\n"
+      "<figcaption><b class=\"place\"></b> Time-lapse: the same latents all through training, {} "
+      "grids{}.</figcaption></figure>\n",
+      rows_html(run),
+      frames,
+      shown - 1,
+      shown - 1,
+      shown,
+      left_out == 0 ? ""
+                    : fmt::format("; {} more are in the folder samples, left out here", left_out));
+}
+
+}  // namespace
+
+std::string grid_figure(const RunRecord& run,
+                        const std::string& name,
+                        const std::string& caption_html,
+                        const std::optional<std::string>& url) {
+  if (!url) return "";
+  return fmt::format(
+      "<figure><div class=\"grid-box\">{}<div class=\"frames\"><img alt=\"{}\" src=\"{}\"></div>"
+      "</div><figcaption><b>{}</b> {}</figcaption></figure>\n",
+      rows_html(run),
+      escape_html(name),
+      *url,
+      escape_html(name),
+      caption_html);
+}
+
+std::string picture_section(const RunRecord& run, EmbeddedPictures& store) {
+  std::string html = still(run, store, "reals", "Real pictures, as the discriminator sees them.");
+  html += still(
+      run, store, "latest", "The same latents as at the start, now, by the averaged generator.");
+  html += time_lapse(run, store);
+  return html_section("Pictures", html_cells(html));
 }
 
 }  // namespace gantrain

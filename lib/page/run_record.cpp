@@ -2,13 +2,24 @@
 #include "page/run_record.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "page/incidents.h"
-#include "page/model_classes.h"
+#include "config/value.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -16,6 +27,296 @@
 namespace gantrain {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Results of one recipe count as such whatever the order of its keys.
+using SortedJson = nlohmann::json;
+
+// The lines of a file that are JSON objects; none if there is no such file.
+std::vector<SortedJson> objects_of(const fs::path& path) {
+  std::vector<SortedJson> objects;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    SortedJson object = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object()) objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+double number_or_nan(const SortedJson& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Drops the points at this place or later, which were written before the run resumed from an
+// earlier state.
+void append(Curve& curve, double kimg, double value) {
+  while (!curve.empty() && curve.back().first >= kimg) curve.pop_back();
+  curve.emplace_back(kimg, value);
+}
+
+std::optional<double> kimg_of_row(const SortedJson& row) {
+  const auto kimg = row.find("Progress/kimg");
+  if (kimg == row.end() || !kimg->is_object() || !kimg->contains("mean")) return std::nullopt;
+  const SortedJson& mean = (*kimg)["mean"];
+  return mean.is_number() ? std::optional(mean.get<double>()) : std::nullopt;
+}
+
+std::optional<double> kimg_of_metric(const SortedJson& line) {
+  if (const auto kimg = line.find("kimg"); kimg != line.end() && kimg->is_number()) {
+    return kimg->get<double>();
+  }
+  const auto snapshot = line.find("snapshot");
+  if (snapshot == line.end() || !snapshot->is_string()) return std::nullopt;
+  return kimg_in_name(fs::path(snapshot->get<std::string>()).filename());
+}
+
+// What names of curves end with, by the recipes of one file.
+class RecipeNames {
+ public:
+  // Returns "" for the first recipe, " (50000 fakes)" for another one, and " (recipe 3)" where that
+  // would not tell it from an earlier one.
+  const std::string& of(const SortedJson& line) {
+    const SortedJson recipe = line.value("recipe", SortedJson());
+    const auto [known, is_new] = names_.try_emplace(recipe.dump());
+    if (!is_new) return known->second;
+    const bool counted = recipe.is_object() && recipe.contains("fakes");
+    const std::string fakes = counted ? " (" + recipe["fakes"].dump() + " fakes)" : "";
+    const bool tells = used_.insert(fakes).second && counted;
+    if (names_.size() > 1)
+      known->second = tells ? fakes : " (recipe " + std::to_string(names_.size()) + ")";
+    return known->second;
+  }
+
+ private:
+  std::map<std::string, std::string> names_;  // by recipe
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+std::optional<double> kimg_in_name(const std::string& name) {
+  const auto digit = [&](size_t i) { return i < name.size() && std::isdigit(name[i]) != 0; };
+  size_t first = 0;
+  while (first < name.size() && !digit(first)) ++first;
+  size_t end = first;
+  while (digit(end) || (end > first && end < name.size() && name[end] == '.' && digit(end + 1))) {
+    ++end;
+  }
+  return parse_double(name.substr(first, end - first));
+}
+
+std::optional<double> kimg_of_line(const std::string& line) {
+  const SortedJson row = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return std::nullopt;
+  const auto kimg = kimg_of_row(row);
+  return kimg ? kimg : kimg_of_metric(row);
+}
+
+std::map<std::string, Curve> read_stats(const fs::path& run_folder) {
+  std::map<std::string, Curve> curves;
+  for (const SortedJson& row : objects_of(run_folder / "stats.jsonl")) {
+    const auto kimg = kimg_of_row(row);
+    if (!kimg) continue;
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_object() || !value.contains("mean")) continue;
+      append(curves[name], *kimg, number_or_nan(value["mean"]));
+    }
+  }
+  return curves;
+}
+
+std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
+  std::map<std::string, Curve> curves;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder, ignored)) {
+    const std::string file = entry.path().filename();
+    if (!starts_with(file, "metric-") || !ends_with(file, ".jsonl")) continue;
+    const std::string metric = entry.path().stem().string().substr(7);
+    RecipeNames recipes;
+    for (const SortedJson& line : objects_of(entry.path())) {
+      const auto kimg = kimg_of_metric(line);
+      const auto results = line.find("results");
+      if (!kimg || results == line.end() || !results->is_object()) continue;
+      const std::string& recipe = recipes.of(line);
+      for (const auto& [name, value] : results->items()) {
+        const std::string own = name == metric ? name : metric + "/" + name;
+        append(curves[own + recipe], *kimg, number_or_nan(value));
+      }
+    }
+  }
+  return curves;
+}
+
+namespace {
+
+constexpr uint64_t kLongestHeader = 100'000'000;  // bytes, as safetensors itself limits it
+
+fs::path newest_model(const fs::path& run_folder) {
+  fs::path newest;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder, ignored)) {
+    const std::string name = entry.path().filename();
+    const bool is_model = starts_with(name, "model-") && ends_with(name, ".safetensors");
+    if (is_model && name > newest.filename().string()) newest = entry.path();
+  }
+  return newest;
+}
+
+// The header of a safetensors file: its length as 8 bytes, little-endian, then JSON. Null if it
+// cannot be read.
+Json header_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::array<unsigned char, 8> bytes{};
+  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return {};
+  uint64_t length = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) length |= static_cast<uint64_t>(bytes[i]) << (8 * i);
+  std::error_code error;
+  if (length > kLongestHeader || length > fs::file_size(file, error) || error) return {};
+  std::string text(length, '\0');
+  if (!in.read(text.data(), static_cast<std::streamsize>(length))) return {};
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+// Names of the classes that a run's models were trained on, by label, from the header of its newest
+// model file; nothing for unconditional models, also where the data has labels.
+std::vector<std::string> classes_of_models(const fs::path& run_folder) {
+  const Json header = header_of(newest_model(run_folder));
+  if (!header.is_object()) return {};
+  const Json metadata = header.value("__metadata__", Json::object());
+  if (!metadata.is_object() || !metadata.contains("gantrain.classes")) return {};
+  const Json& table = metadata["gantrain.classes"];
+  if (!table.is_string()) return {};
+  std::vector<std::string> names;
+  const Json rows = Json::parse(table.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+  if (!rows.is_array()) return {};
+  for (const Json& row : rows) {
+    const bool named = row.is_object() && row.contains("name") && row["name"].is_string();
+    names.push_back(named ? row["name"].get<std::string>() : "");
+  }
+  return names;
+}
+
+constexpr size_t kMostIncidents = 200;
+constexpr size_t kLongest = 400;    // bytes of one incident's text
+constexpr size_t kTimeLength = 19;  // "2026-01-12 09:14:31"
+
+struct LogLine {
+  std::string time, text;
+};
+
+// A line of a log; without a time it belongs to the line before.
+LogLine parse_line(const std::string& line) {
+  const bool timed = line.size() > kTimeLength && line[4] == '-' && line[10] == ' ' &&
+                     line[13] == ':' && line[kTimeLength] == ' ';
+  if (!timed) return {"", line};
+  return {line.substr(0, kTimeLength), line.substr(kTimeLength + 1)};
+}
+
+// At most kLongest bytes, cut between two characters of UTF-8.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " ...";
+}
+
+bool is_incident(const std::string& text) {
+  constexpr std::array<std::string_view, 8> kBeginnings = {"warning ",
+                                                           "error   ",
+                                                           "resume ",
+                                                           "STOP ",
+                                                           "SAVE ",
+                                                           "starting the ranks",
+                                                           "stopped ",
+                                                           "failed twice"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](std::string_view beginning) {
+    return starts_with(text, beginning);
+  });
+}
+
+// 12.5 of "resume  at 12.5 kimg (state-000012.500.pt)".
+std::optional<double> resumed_at(const std::string& text) {
+  constexpr std::string_view kBeginning = "resume  at ";
+  if (!starts_with(text, kBeginning)) return std::nullopt;
+  const std::string rest = text.substr(kBeginning.size());
+  return parse_double(rest.substr(0, rest.find(' ')));
+}
+
+void read_log(const fs::path& path, const std::string& prefix, RunRecord& run) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const LogLine parsed = parse_line(line);
+    constexpr std::string_view kNext = "next    ";
+    if (starts_with(parsed.text, kNext)) run.next = parsed.text.substr(kNext.size());
+    if (const auto kimg = resumed_at(parsed.text)) run.resumes.push_back(*kimg);
+    if (parsed.time.empty() || !is_incident(parsed.text)) continue;
+    run.incidents.push_back(
+        {parsed.time, prefix + shortened(parsed.text), starts_with(parsed.text, "error ")});
+  }
+}
+
+// "3 files: superseded-..., ..." of what the run has left behind.
+void read_superseded(const fs::path& folder, RunRecord& run) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (starts_with(name, "superseded-")) names.push_back(name);
+  }
+  if (names.empty()) return;
+  std::sort(names.begin(), names.end());
+  run.incidents.push_back(
+      {"",
+       shortened(fmt::format("{} files of a history that the run has left behind: {}",
+                             names.size(),
+                             join(names, ", "))),
+       false});
+}
+
+void read_earlier_failures(const fs::path& folder, RunRecord& run) {
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& session : fs::directory_iterator(folder / "errors", ignored)) {
+    if (!starts_with(session.path().filename().string(), "earlier-")) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(session.path(), ignored))
+      files.push_back(fs::relative(entry.path(), folder, ignored).string());
+  }
+  if (files.empty()) return;
+  std::sort(files.begin(), files.end());
+  run.incidents.push_back(
+      {"", shortened("failures of earlier sessions: " + join(files, ", ")), false});
+}
+
+void keep_ends(std::vector<Incident>& incidents) {
+  if (incidents.size() <= kMostIncidents) return;
+  const size_t left_out = incidents.size() - kMostIncidents;
+  const auto first = incidents.begin() + kMostIncidents / 2;
+  *first = {"", fmt::format("... {} more, which the logs have ...", left_out + 1), false};
+  incidents.erase(first + 1, first + 1 + static_cast<std::ptrdiff_t>(left_out));
+}
+
+}  // namespace
+
+void read_incidents(const fs::path& folder, RunRecord& run) {
+  read_log(folder / "log.txt", "", run);
+  const std::string next = run.next;
+  const std::vector<double> resumes = run.resumes;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().stem();
+    if (starts_with(name, "log-rank") && entry.path().extension() == ".txt")
+      read_log(entry.path(), "[rank " + name.substr(8) + "] ", run);
+  }
+  run.next = next;
+  run.resumes = resumes;
+  std::stable_sort(run.incidents.begin(),
+                   run.incidents.end(),
+                   [](const Incident& a, const Incident& b) { return a.time < b.time; });
+  keep_ends(run.incidents);
+  read_superseded(folder, run);
+  read_earlier_failures(folder, run);
+}
 
 namespace {
 
@@ -110,6 +411,13 @@ bool is_run_folder(const fs::path& folder) {
     if (fs::is_regular_file(folder / name, error)) return true;
   }
   return false;
+}
+
+void require_run_folder(const fs::path& folder) {
+  if (is_run_folder(folder)) return;
+  fail(Exit::kInput,
+       "{}: no run folder; it holds neither config.json, STATUS nor stats.jsonl",
+       folder.string());
 }
 
 RunRecord read_run_record(const fs::path& folder) {

@@ -6,12 +6,32 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/value.h"
-#include "page/run_log.h"
 
 namespace gantrain {
+
+// One curve: pairs (kimg, value) with rising kimg.
+using Curve = std::vector<std::pair<double, double>>;
+
+// Reads the curves of a run folder's stats.jsonl by name: the means over Progress/kimg. Where a
+// resumed run has rows twice, the later rows are used. Broken lines are skipped.
+std::map<std::string, Curve> read_stats(const std::filesystem::path& run_folder);
+
+// Reads the curves of metric-*.jsonl by the name of the result ("swd", "pr/recall"), over the
+// line's "kimg" or else the number in its "snapshot". Results of different recipes (the line's
+// "recipe": numbers of pictures, detector, seed) cannot be compared: those of the file's first one
+// have the plain name, and others curves of their own, "fid (50000 fakes)".
+std::map<std::string, Curve> read_metrics(const std::filesystem::path& run_folder);
+
+// Returns how far the training was, in kimg, as a line of stats.jsonl or of metric-*.jsonl tells
+// it; nothing if the line is no whole row, or does not tell it.
+std::optional<double> kimg_of_line(const std::string& line);
+
+// Returns the first number in the name of a file: 200.16 of "model-000200.160.safetensors".
+std::optional<double> kimg_in_name(const std::string& name);
 
 // How a rank ended, as errors/rank<k>.json tells it. What the file does not say is empty.
 struct RankEnd {
@@ -57,6 +77,9 @@ RunRecord read_run_record(const std::filesystem::path& folder);
 // Whether the folder holds the files of a run: config.json, STATUS or stats.jsonl.
 bool is_run_folder(const std::filesystem::path& folder);
 
+// Throws UserError(kInput) where it does not.
+void require_run_folder(const std::filesystem::path& folder);
+
 // Whether a process may be training in the folder: a run holds the folder's lock while it is at
 // work. A folder without a lock tells nothing, so it may.
 bool may_be_at_work(const std::filesystem::path& folder);
@@ -71,5 +94,10 @@ std::optional<double> last_of(const std::map<std::string, Curve>& curves, const 
 
 // A file's content, or nothing if it cannot be read: a page is made of what is there.
 std::optional<std::string> content_of(const std::filesystem::path& path);
+
+// Fills run.incidents, run.resumes and run.next: resumes, restarts, warnings and errors of log.txt,
+// errors of the other ranks' logs, failures of earlier sessions (errors/earlier-*), and what a run
+// has left behind (superseded-*). Of very many incidents the first and the last ones are kept.
+void read_incidents(const std::filesystem::path& folder, RunRecord& run);
 
 }  // namespace gantrain

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "recipes/facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -67,7 +69,7 @@ std::optional<Verdict> nonfinite(const VerdictInput& run) {
     if (!is_loss(name) || curve.empty() || std::isfinite(curve.back().second)) continue;
     return Verdict{Judgement::kDiverged,
                    "diverged",
-                   fmt::format("{} is not finite at {} kimg", name, number(curve.back().first)),
+                   fmt::format("{} is not finite at {} kimg", name, shortest(curve.back().first)),
                    "loss that is not finite"};
   }
   return std::nullopt;
@@ -88,7 +90,7 @@ std::optional<Verdict> left_out(const VerdictInput& run) {
                    fmt::format("all steps of {} were left out in the tick at {} kimg, because of "
                                "gradients that are not finite",
                                player,
-                               number(kimg)),
+                               shortest(kimg)),
                    "no loss, and steps left out"};
   }
   return std::nullopt;
@@ -121,7 +123,7 @@ std::optional<Verdict> exploding(const VerdictInput& run) {
   return std::nullopt;
 }
 
-// The alarm's own rule (train/collapse_alarm.h), read from what each tick has measured.
+// The alarm's own rule (train/run/evaluate.h), read from what each tick has measured.
 std::optional<Verdict> indistinct(const Curve& curve, const CollapseLimits& limits) {
   const auto times = static_cast<size_t>(limits.times);
   if (curve.size() < times) return std::nullopt;
@@ -136,7 +138,7 @@ std::optional<Verdict> indistinct(const Curve& curve, const CollapseLimits& limi
       fmt::format("for {} measurements pictures have been less distinct than {} of the data's "
                   "(now {:.3f})",
                   limits.times,
-                  number(limits.below),
+                  shortest(limits.below),
                   curve.back().second),
       "collapse alarm"};
 }
@@ -150,7 +152,7 @@ std::optional<Verdict> alike(const Curve& curve, const CollapseLimits& limits) {
       Judgement::kCollapsed,
       "collapsed",
       fmt::format(
-          "MS-SSIM {:.2f} of the last fakes is above {}", curve.back().second, number(most)),
+          "MS-SSIM {:.2f} of the last fakes is above {}", curve.back().second, shortest(most)),
       "alike by MS-SSIM"};
 }
 
@@ -186,8 +188,8 @@ Verdict training(const VerdictInput& run) {
     const std::string reason =
         kimg == 0 ? "no tick has been reported yet"
                   : fmt::format("{} kimg, and networks that have just begun are judged after {}",
-                                number(kimg),
-                                number(young));
+                                shortest(kimg),
+                                shortest(young));
     return {Judgement::kYoung, "still young", reason, "too early to tell"};
   }
   const bool reported = std::any_of(
@@ -195,7 +197,7 @@ Verdict training(const VerdictInput& run) {
   return {Judgement::kGood,
           "good",
           fmt::format("at {} kimg {}; {}",
-                      number(kimg),
+                      shortest(kimg),
                       reported ? "losses are finite and do not explode" : "no loss was reported",
                       variety(run)),
           "no rule of failure holds"};
@@ -274,6 +276,61 @@ std::vector<Verdict> judge(const VerdictInput& run) {
   // A stop is nobody's fault, and says less than what the training has come to.
   if (end->judgement == Judgement::kStopped && bad) return {now, *end};
   return {*end, now};
+}
+
+namespace {
+
+constexpr double kEver = std::numeric_limits<double>::infinity();
+
+std::vector<HealthyBand> of_losses(const RunRecord& run) {
+  const std::string name = setting(run, "recipe");
+  std::vector<HealthyBand> bands;
+  for (const RecipeFacts& recipe : recipe_facts()) {
+    if (recipe.name != name || recipe.equilibrium == nullptr) continue;
+    const auto setting_of = [&run](const std::string& key) { return setting(run, key); };
+    for (const LossAtEquilibrium& loss : recipe.equilibrium(setting_of))
+      bands.push_back({{loss.value, loss.value}, loss.words});
+  }
+  return bands;
+}
+
+std::optional<double> augmentation_target(const RunRecord& run) {
+  if (setting(run, "ada.mode") != "ada") return std::nullopt;
+  return number_setting(run, "ada.target");
+}
+
+}  // namespace
+
+std::vector<HealthyBand> healthy_bands(const RunRecord& run, const Chart& chart) {
+  const std::string& name = chart.curves.front().name;
+  if (chart.title == "Losses") return of_losses(run);
+  if (chart.title == "Signs") {
+    const auto target = augmentation_target(run);
+    if (!target || run.stats.count("Progress/augment") == 0) return {};
+    return {{{*target, *target},
+             fmt::format("Dashed: {}, the target of adaptive augmentation for real pictures "
+                         "(Karras et al. 2020, arXiv:2006.06676, sec. 3).",
+                         shortest(*target))}};
+  }
+  if (chart.title == "Augmentation") {
+    return {{{0, 0.8},
+             "Shaded: below 0.8 augmentations do not leak into generated pictures (Karras et al. "
+             "2020, arXiv:2006.06676, sec. 2.2)."}};
+  }
+  if (chart.title == "Distinctness") {
+    const auto below = number_setting(run, "metrics.collapse_below");
+    if (!below || *below <= 0) return {};
+    return {{{*below, kEver},
+             fmt::format("Shaded: above metrics.collapse_below = {}, where the collapse alarm is "
+                         "silent.",
+                         shortest(*below))}};
+  }
+  if (starts_with(name, "AMP/") && ends_with(name, "/scale")) {
+    return {{{1, kEver},
+             "Shaded: a loss scale below 1 means that gradients overflow float16 however they are "
+             "scaled (Micikevicius et al. 2018, sec. 3.2)."}};
+  }
+  return {};
 }
 
 }  // namespace gantrain

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "page/run_log.h"
+#include "page/charts.h"
+#include "page/run_record.h"
 
 namespace gantrain {
 
@@ -42,5 +43,14 @@ std::vector<Verdict> judge(const VerdictInput& run);
 
 // Returns the exit code that STATUS tells: 6 of "failed with exit code 6: ...".
 std::optional<int64_t> exit_code_of(const std::string& status);
+
+// Where the curves of a chart are known to be in healthy training.
+struct HealthyBand {
+  Band band;
+  std::string words;  // a sentence with the source
+};
+
+// Returns what is known for this run's chart: by its loss, its targets and its limits.
+std::vector<HealthyBand> healthy_bands(const RunRecord& run, const Chart& chart);
 
 }  // namespace gantrain

@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
-#include "util/color.h"
-#include "util/grouped.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -39,7 +38,7 @@ std::string brief(double value) {
 std::string kimg_of(const Progress& p) {
   const int digits = p.total_kimg >= 10 || p.total_kimg <= 0 ? 1 : p.total_kimg >= 1 ? 2 : 3;
   const std::string done = fmt::format("kimg {:.{}f}", p.kimg, digits);
-  return p.total_kimg > 0 ? done + "/" + number(p.total_kimg) : done;
+  return p.total_kimg > 0 ? done + "/" + shortest(p.total_kimg) : done;
 }
 
 double share_done(const Progress& p) { return std::clamp(p.kimg / p.total_kimg, 0.0, 1.0); }
@@ -221,6 +220,64 @@ void Console::print(const Progress& progress) {
   info("{}", render_tick(progress));
   printed_at_ = progress.seconds;
   unprinted_.reset();
+}
+
+StartLine::StartLine(double began, bool wanted)
+    : began_(began), live_(wanted && detect_terminal().live) {}
+
+StartLine::~StartLine() {
+  if (live_) set_live_line("");
+}
+
+void StartLine::show(const std::string& phase) {
+  if (!live_) return;
+  const std::string passed = short_duration(monotonic_seconds() - began_);
+  const auto room = static_cast<size_t>(std::max<int64_t>(terminal_width() - 1, 0));
+  set_live_line(fmt::format(" starting {}  {}", passed, phase).substr(0, room));
+}
+
+namespace {
+
+constexpr int64_t kBar = 20;  // cells
+
+}  // namespace
+
+WorkProgress::WorkProgress(std::string what, std::string unit)
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      start_(monotonic_seconds()),
+      shown_at_(start_) {}
+
+WorkProgress::~WorkProgress() {
+  if (terminal_.live) set_live_line("");
+}
+
+void WorkProgress::show(int64_t done, int64_t all) {
+  const double now = monotonic_seconds();
+  if (first_ < 0) first_ = done - 1;
+  if (now - shown_at_ < (terminal_.live ? kRedraw : kPrint)) return;
+  shown_at_ = now;
+  const std::string text = line(done, all, now - start_);
+  if (terminal_.live) {
+    set_live_line(text.substr(0, static_cast<size_t>(std::max<int64_t>(terminal_width() - 1, 0))));
+  } else {
+    info("{}", text);
+  }
+}
+
+std::string WorkProgress::line(int64_t done, int64_t all, double seconds) const {
+  const double rate = static_cast<double>(done - first_) / std::max(seconds, 1e-9);
+  const auto filled = static_cast<size_t>(done * kBar / std::max<int64_t>(all, 1));
+  return fmt::format("{} {}/{} {:3}% |{}{}| {:.0f} {}/s  eta {}",
+                     what_,
+                     done,
+                     all,
+                     100 * done / std::max<int64_t>(all, 1),
+                     std::string(filled, '#'),
+                     std::string(kBar - filled, '-'),
+                     rate,
+                     unit_,
+                     short_duration(static_cast<double>(all - done) / std::max(rate, 1e-9)));
 }
 
 }  // namespace gantrain

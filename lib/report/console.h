@@ -91,4 +91,47 @@ class Console {
   std::optional<Progress> unprinted_;
 };
 
+// What a run does before its first iteration, in one line on a terminal, which Console then takes
+// over: " starting 3s  opening data". Elsewhere it shows nothing.
+class StartLine {
+ public:
+  // `began` is monotonic_seconds() when the command began. A line that is not `wanted` (-q, ranks
+  // other than 0) shows nothing.
+  StartLine(double began, bool wanted);
+  ~StartLine();  // clears the line, unless end() was called
+  StartLine(const StartLine&) = delete;
+  StartLine& operator=(const StartLine&) = delete;
+
+  void show(const std::string& phase);
+  // The first iteration is done: the line is Console's from now on.
+  void end() { live_ = false; }
+
+ private:
+  double began_;
+  bool live_;
+};
+
+// Shows how far work on many pictures, or other things, has come: on a terminal one line that is
+// redrawn, elsewhere a whole line each minute.
+class WorkProgress {
+ public:
+  // `what` begins the line: "packing". `unit` is what is counted.
+  explicit WorkProgress(std::string what, std::string unit = "pictures");
+  ~WorkProgress();  // clears the line
+  WorkProgress(const WorkProgress&) = delete;
+  WorkProgress& operator=(const WorkProgress&) = delete;
+
+  // `done` of `all` are finished. It may be called as often as one likes.
+  void show(int64_t done, int64_t all);
+
+ private:
+  std::string line(int64_t done, int64_t all, double seconds) const;
+
+  std::string what_, unit_;
+  Terminal terminal_ = detect_terminal();
+  double start_;        // monotonic seconds
+  double shown_at_;     // monotonic seconds
+  int64_t first_ = -1;  // done before the first call: by an earlier command
+};
+
 }  // namespace gantrain

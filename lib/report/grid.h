@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/picture_bytes.h"
+#include "core/tensors.h"
 #include "image/image.h"
 
 namespace gantrain {

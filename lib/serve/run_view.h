@@ -41,4 +41,32 @@ RunView view_of(const FoundRun& run);
 // Returns a text that changes when a file of the run does from which a page is made.
 std::string stamp_of(const std::filesystem::path& run_folder);
 
+// Percent-encodes a run's name for a path of a URL; '/' stays.
+std::string url_path(const std::string& name);
+
+// The list of runs as HTML. `folder` is what is said to have no runs where it has none.
+std::string list_html(const std::vector<RunView>& runs, const std::string& folder);
+
+// Returns a whole page around what is refreshed, `inner`. It takes style and script from the server
+// (/page.css, /page.js); the script asks for `inner` anew where `stamp` is no longer up to date.
+// `above` is HTML that stays.
+struct WebPage {
+  std::string title, above, inner, stamp;
+};
+std::string web_page(const WebPage& page);
+
+// What stands above a run: the way back and, of a run at work, SAVE and STOP with a field for the
+// token, or how to have them where the server has no token. `said` is shown, too.
+std::string run_header(const std::string& name,
+                       bool running,
+                       bool has_token,
+                       const std::string& said);
+
+std::string page_style();
+std::string page_script();
+
+// Returns the runs' numbers in Prometheus' text format, version 0.0.4: one HELP and one TYPE line a
+// metric, then a line for each run that has it. `now` is in seconds since 1970.
+std::string prometheus_text(const std::vector<RunView>& runs, double now);
+
 }  // namespace gantrain

@@ -15,11 +15,10 @@
 
 #include "config/value.h"
 #include "page/pictures.h"
-#include "page/report.h"
+#include "page/run_page.h"
 #include "page/run_record.h"
 #include "serve/access.h"
-#include "serve/prometheus.h"
-#include "serve/web_page.h"
+#include "serve/run_view.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -54,9 +53,9 @@ struct KeptPage {
 
 // Answers requests, several at a time; what was read and made is kept behind one lock, so that
 // many viewers take no more of the machine than one does.
-class Site {
+class PageServer {
  public:
-  explicit Site(ServeOptions options)
+  explicit PageServer(ServeOptions options)
       : options_(std::move(options)), loopback_(is_loopback(options_.host)) {}
 
   // Whether the request may be answered; else `response` says why not.
@@ -189,7 +188,7 @@ class Site {
     const double now = monotonic_seconds();
     // A page may take 5 % of a processor.
     if (kept.html.empty() || (kept.stamp != stamp && now - kept.made > 20 * kept.cost)) {
-      kept.html = report_body(read_run_record(run.folder), kept.pictures);
+      kept.html = run_page_body(read_run_record(run.folder), kept.pictures);
       kept.stamp = stamp;
       kept.made = monotonic_seconds();
       kept.cost = kept.made - now;
@@ -244,7 +243,7 @@ const httplib::Headers& safe_headers() {
   return headers;
 }
 
-void set_up(httplib::Server& server, Site& site) {
+void set_up(httplib::Server& server, PageServer& pages) {
   server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   // The library's own choice, SO_REUSEPORT, lets two servers share a port without a word.
   server.set_socket_options([](int socket) {
@@ -254,24 +253,25 @@ void set_up(httplib::Server& server, Site& site) {
   server.set_default_headers(safe_headers());
   server.set_payload_max_length(kMostPosted);
   server.set_keep_alive_timeout(2);
-  server.set_pre_routing_handler([&site](const Request& request, Response& response) {
-    if (!site.admits(request, response)) return httplib::Server::HandlerResponse::Handled;
+  server.set_pre_routing_handler([&pages](const Request& request, Response& response) {
+    if (!pages.admits(request, response)) return httplib::Server::HandlerResponse::Handled;
     if (request.method == "POST") {
       // Where neither is said there is no body (RFC 9112, sec. 6.3); the library would wait for
       // one.
       const bool has_body =
           request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
       if (has_body) return httplib::Server::HandlerResponse::Unhandled;
-      site.post(request, response);
+      pages.post(request, response);
     } else if (request.method != "GET" && request.method != "HEAD") {
       response.status = 405;
     } else {
-      site.get(request, response);
+      pages.get(request, response);
     }
     return httplib::Server::HandlerResponse::Handled;
   });
-  server.Post(
-      ".*", [&site](const Request& request, Response& response) { site.post(request, response); });
+  server.Post(".*", [&pages](const Request& request, Response& response) {
+    pages.post(request, response);
+  });
 }
 
 // The port, after the server listens on it.
@@ -299,9 +299,9 @@ void serve(const ServeOptions& options) {
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // in the server's threads, too
-  Site site(options);
+  PageServer pages(options);
   httplib::Server server;
-  set_up(server, site);
+  set_up(server, pages);
   const int port = listen_on(server, options);
   const bool v6 = options.host.find(':') != std::string::npos;
   fmt::print("http://{}:{}/\n", v6 ? "[" + options.host + "]" : options.host, port);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "util/field.h"
+
 namespace gantrain {
 
 struct ServeOptions {
@@ -15,10 +17,12 @@ struct ServeOptions {
 
 template <class Field>
 void fields(ServeOptions& o, Field&& field) {
-  field("folder", o.folder);
-  field("host", o.host);
-  field("port", o.port);
-  field("token", o.token);
+  field("folder", o.folder, said("RUNS"), "a folder of runs, or a run folder");
+  field("host", o.host, "address to listen on; others need a token (127.0.0.1)");
+  field("port", o.port, "port to listen on; 0: a free one (8300)");
+  field("token",
+        o.token,
+        "auto: one is made and printed; FILE: its first line. With it SAVE and STOP work");
 }
 
 // Serves pages of the folder's runs until SIGINT or SIGTERM, and prints its address to standard

@@ -41,7 +41,7 @@ void check_metric_options(const MetricsOptions& metrics,
   if (metrics.every && metrics.every->images < 1) {
     fail(Exit::kUsage,
          "metrics.every = {}: allowed: auto, or at least 0.001 kimg",
-         number(static_cast<double>(metrics.every->images) / 1e3));
+         shortest(static_cast<double>(metrics.every->images) / 1e3));
   }
   const bool shapes = data_path == "synth:shapes";
   check_metrics(metric_names(metrics, save),
@@ -56,6 +56,29 @@ void check_metric_options(const MetricsOptions& metrics,
            metrics.detector);
     }
   }
+}
+
+std::optional<int64_t> models_kept(const ModelOptions& models, const SaveOptions& save) {
+  if (models.keep == "all") return std::nullopt;
+  if (models.keep == "best") {
+    if (!save.keep_best.empty()) return 1;
+    fail(Exit::kUsage,
+         "save.keep_models = best: by which metric? Give --keep-best METRIC, too, for example "
+         "--keep-best swd");
+  }
+  const std::optional<int64_t> count = parse_int(models.keep);
+  if (!count || *count < 1) {
+    fail(Exit::kUsage,
+         "save.keep_models = {}: allowed: all, best, or a number of at least 1",
+         models.keep);
+  }
+  return count;
+}
+
+bool is_forced(const std::string& force, const std::string& what) {
+  const std::vector<std::string> forced = split(force, ',');
+  return std::any_of(
+      forced.begin(), forced.end(), [&](const std::string& f) { return f == what || f == "all"; });
 }
 
 }  // namespace gantrain

@@ -42,6 +42,7 @@ void fields(NonfiniteOptions& o, Field&& field) {
 }
 
 struct TrainOptions {
+  static constexpr const char* kSection = "train.";
   Kimg kimg{1'000'000};
   int64_t batch = 64;
   std::optional<int64_t> micro_batch;
@@ -96,6 +97,7 @@ void fields(TrainOptions& o, Field&& field) {
 }
 
 struct OptimOptions {
+  static constexpr const char* kSection = "optim.";
   double clip_norm = 0;
   double clip_value = 0;
 };
@@ -110,6 +112,7 @@ void fields(OptimOptions& o, Field&& field) {
 }
 
 struct EmaOptions {
+  static constexpr const char* kSection = "ema.";
   ScheduledKimg half_life = Kimg{10'000};  // Karras et al. 2018a, app. A, as a half-life
   double rampup = 0.05;
 };
@@ -127,6 +130,7 @@ void fields(EmaOptions& o, Field&& field) {
 }
 
 struct SaveOptions {
+  static constexpr const char* kSection = "save.";
   Kimg every{200'000};
   int64_t keep_last = 3;
   Kimg keep_every{0};
@@ -147,6 +151,7 @@ void fields(SaveOptions& o, Field&& field) {
 }
 
 struct SampleOptions {
+  static constexpr const char* kSection = "samples.";
   Kimg every{40'000};
   int64_t columns = 8;
   int64_t rows = 8;
@@ -190,6 +195,7 @@ void fields(CollapseOptions& o, Field&& field) {
 }
 
 struct MetricsOptions {
+  static constexpr const char* kSection = "metrics.";
   std::string names = "swd,msssim";
   std::optional<Kimg> every;
   bool at_start = true;
@@ -218,6 +224,7 @@ void fields(MetricsOptions& o, Field&& field) {
 }
 
 struct RunOptions {
+  static constexpr const char* kSection = "run.";
   std::string out = "runs";
   std::string run_dir;
   std::string resume = "auto";
@@ -253,5 +260,31 @@ std::vector<std::string> metric_names(const MetricsOptions& metrics, const SaveO
 void check_metric_options(const MetricsOptions& metrics,
                           const SaveOptions& save,
                           const std::string& data_path);
+
+// What becomes of the models that a run writes at its saves. The keys are in the section save.
+struct ModelOptions {
+  static constexpr const char* kSection = "save.";
+  std::string keep = "all";
+  bool raw = false;
+};
+
+template <class Field>
+void fields(ModelOptions& o, Field&& field) {
+  field("keep_models",
+        o.keep,
+        "models kept: all; N, the newest ones; best, the newest one beside model-best.safetensors "
+        "(see keep_best); those of keep_every stay, too");
+  field("raw",
+        o.raw,
+        "models hold the raw networks (G.*, D.*) beside the generator's average; states always do");
+}
+
+// Returns how many of the newest models are kept; nothing: all. Throws UserError(kUsage) for what
+// is no such number, and for "best" where no metric says which one is.
+std::optional<int64_t> models_kept(const ModelOptions& models, const SaveOptions& save);
+
+// Whether `force`, what --force was given (names with commas between, or "all"), names `what`: a
+// key, or "data".
+bool is_forced(const std::string& force, const std::string& what);
 
 }  // namespace gantrain

@@ -1,11 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/error.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "util/text.h"
 
 namespace gantrain {
 
 std::string errno_text() { return std::strerror(errno); }
+
+namespace {
+
+constexpr std::array<std::string_view, 18> kLostPeer{"closed by peer",
+                                                     "closed by remote peer",
+                                                     "connection closed by",
+                                                     "connection reset",
+                                                     "broken pipe",
+                                                     "connection refused",
+                                                     "remote process exit",
+                                                     "ncclremoteerror",
+                                                     "remote error detected from rank",
+                                                     "application crash on rank",
+                                                     "nccl communicator was aborted",
+                                                     "socket closed",
+                                                     "remoteerror",
+                                                     "read error",
+                                                     "write error",
+                                                     "got 0 bytes",
+                                                     "connection was likely closed",
+                                                     "pair closure"};
+
+constexpr std::array<std::string_view, 8> kVainWait{"timed out waiting",
+                                                    "application timeout caused",
+                                                    "socket timeout",
+                                                    "wait timeout after",
+                                                    "client socket has timed out",
+                                                    "caught collective operation timeout",
+                                                    "milliseconds before timing out",
+                                                    "nccl timeout in"};
+
+constexpr std::array<std::string_view, 5> kNccl{
+    "nccl error in", "nccl timeout in", "watchdog", "nccl communicator", "processgroupnccl"};
+
+// How the lines begin that CUDA adds to each of its errors.
+constexpr std::array<std::string_view, 5> kAdvice{"Search for `cuda",
+                                                  "CUDA kernel errors might be asynchronously",
+                                                  "For debugging consider passing CUDA_LAUNCH",
+                                                  "Compile with `TORCH_USE_CUDA_DSA`",
+                                                  "Device-side assertion tracking was not enabled"};
+
+// From the first of these on, all is backtrace.
+constexpr std::array<std::string_view, 3> kBacktrace{
+    "\nException raised from ", "\nC++ CapturedTraceback", "\nframe #0"};
+
+template <size_t N>
+bool begins_with_one_of(const std::string& line, const std::array<std::string_view, N>& starts) {
+  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) {
+    return starts_with(line, start);
+  });
+}
+
+// A backtrace names files and functions of c10d whatever has failed, so it is not searched.
+std::string_view without_backtrace(std::string_view text) {
+  for (const std::string_view start : kBacktrace) {
+    const size_t at = text.find(start);
+    if (at != std::string_view::npos) text = text.substr(0, at);
+  }
+  return text;
+}
+
+template <size_t N>
+bool has_one_of(std::string_view text, const std::array<std::string_view, N>& words) {
+  const std::string small = lower(without_backtrace(text));
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return small.find(word) != std::string::npos;
+  });
+}
+
+std::vector<std::string> without_noise(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const std::string& raw : split(without_backtrace(text), '\n')) {
+    const std::string line = trim(raw);
+    if (!line.empty() && !begins_with_one_of(line, kAdvice)) lines.push_back(line);
+  }
+  return lines;
+}
+
+// "NCCL 2.28.9: unhandled system error" of "NCCL error in: FILE:LINE, unhandled system error (run
+// with ...), NCCL version 2.28.9". What stands before "NCCL error in" stays in front.
+std::string short_nccl_error(const std::string& line) {
+  constexpr std::string_view kStart = "NCCL error in: ", kVersion = ", NCCL version ";
+  const size_t start = line.find(kStart);
+  if (start == std::string::npos) return line;
+  const std::string before = line.substr(0, start);
+  std::string rest = line.substr(start + kStart.size());
+  const size_t place_ends = rest.find(", ");
+  if (place_ends == std::string::npos) return line;
+  rest = rest.substr(place_ends + 2);
+  std::string version;
+  if (const size_t at = rest.find(kVersion); at != std::string::npos) {
+    version = " " + rest.substr(at + kVersion.size());
+    rest = rest.substr(0, at);
+  }
+  if (const size_t advice = rest.find(" (run with"); advice != std::string::npos)
+    rest = rest.substr(0, advice);
+  return fmt::format("{}NCCL{}: {}", before, version, rest);
+}
+
+// "ncclSystemError: System call ... failed": the explanation of a code, which the line above has.
+bool explains_code(const std::string& line) {
+  const size_t word_ends = line.find_first_of(": ");
+  return starts_with(line, "nccl") && word_ends != std::string::npos && line[word_ends] == ':';
+}
+
+bool is_nccl_header(const std::string& line) {
+  return line.find("NCCL error in: ") != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<std::string> telling_lines(std::string_view text) {
+  const std::vector<std::string> lines = without_noise(text);
+  if (lines.empty()) return {""};
+  const auto header = std::find_if(lines.begin(), lines.end(), is_nccl_header);
+  if (header == lines.end()) return lines;
+  std::vector<std::string> causes, explanations;
+  bool last_error = false;
+  for (auto line = header + 1; line != lines.end(); ++line) {
+    if (starts_with(*line, "Last error:")) {
+      last_error = true;
+      const std::string same_line = trim(line->substr(std::string_view("Last error:").size()));
+      if (!same_line.empty() && same_line != "Unknown NCCL Error") causes.push_back(same_line);
+    } else {
+      (last_error || !explains_code(*line) ? causes : explanations).push_back(*line);
+    }
+  }
+  std::vector<std::string> result = causes.empty() ? explanations : causes;
+  result.insert(result.end(), lines.begin(), header);
+  result.push_back(short_nccl_error(*header));
+  return result;
+}
+
+std::string cause_line(std::string_view text) {
+  const std::vector<std::string> lines = telling_lines(text);
+  const std::vector<std::string> all = without_noise(text);
+  const bool nccl = std::any_of(all.begin(), all.end(), is_nccl_header);
+  if (!nccl || lines.size() == 1) return lines.front();
+  return fmt::format("{} ({})", lines.front(), lines.back());
+}
+
+bool tells_of_lost_peer(std::string_view text) { return has_one_of(text, kLostPeer); }
+bool tells_of_vain_wait(std::string_view text) { return has_one_of(text, kVainWait); }
+bool tells_of_nccl(std::string_view text) { return has_one_of(text, kNccl); }
 
 }  // namespace gantrain

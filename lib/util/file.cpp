@@ -6,12 +6,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <system_error>
 #include <vector>
 
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -28,31 +31,31 @@ std::string limit_text(bool too_large) {
                      static_cast<uint64_t>(limit.rlim_cur));
 }
 
-void write_all(int descriptor, const char* data, size_t bytes, const fs::path& path) {
-  while (bytes > 0) {
-    const ssize_t done = ::write(descriptor, data, bytes);
-    if (done < 0) {
-      if (errno == EINTR) continue;
-      const bool too_large = errno == EFBIG;
-      fail(Exit::kDisk,
-           "{}: cannot write: {}{}",
-           path.string(),
-           errno_text(),
-           limit_text(too_large));
-    }
-    data += done;
-    bytes -= static_cast<size_t>(done);
-  }
+void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+  if (write_whole(descriptor, bytes)) return;
+  const bool too_large = errno == EFBIG;
+  fail(Exit::kDisk, "{}: cannot write: {}{}", path.string(), errno_text(), limit_text(too_large));
 }
 
-void flush_folder(const fs::path& folder) {
+}  // namespace
+
+bool write_whole(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  return true;
+}
+
+void flush_folder_of(const fs::path& path) {
+  const fs::path folder = path.parent_path();
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
 }
-
-}  // namespace
 
 std::string read_file(const fs::path& path) {
   std::error_code error;
@@ -83,7 +86,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  write_all(descriptor_, static_cast<const char*>(data), bytes, path_);
+  write_all(descriptor_, {static_cast<const char*>(data), bytes}, path_);
 }
 
 void AtomicFile::commit() {
@@ -97,7 +100,7 @@ void AtomicFile::commit() {
     ::unlink(temporary_.c_str());
     fail(Exit::kDisk, "{}: cannot be put in place: {}", path_.string(), reason);
   }
-  flush_folder(path_.parent_path());
+  flush_folder_of(path_);
 }
 
 void write_file(const fs::path& path, std::string_view content) {
@@ -111,7 +114,7 @@ void append_line(const fs::path& path, std::string_view line) {
   if (descriptor < 0) fail(Exit::kDisk, "{}: cannot be opened: {}", path.string(), errno_text());
   const std::string whole = std::string(line) + "\n";
   try {
-    write_all(descriptor, whole.data(), whole.size(), path);
+    write_all(descriptor, whole, path);
   } catch (...) {
     ::close(descriptor);
     throw;
@@ -139,5 +142,32 @@ int64_t free_bytes(const fs::path& folder) {
 }
 
 fs::path executable_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+namespace {
+
+std::filesystem::path variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::filesystem::path cache_folder(const std::string& kind) {
+  if (const auto own = variable("GANTRAIN_CACHE_DIR"); !own.empty()) return own / kind;
+  if (const auto xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "gantrain" / kind;
+  const std::filesystem::path home = variable("HOME");
+  return home.empty() ? "" : home / ".cache" / "gantrain" / kind;
+}
+
+fs::path find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::error_code error;
+  for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
+    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
+    if (fs::is_regular_file(candidate, error) && ::access(candidate.c_str(), X_OK) == 0)
+      return candidate;
+  }
+  return {};
+}
 
 }  // namespace gantrain

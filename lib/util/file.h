@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,12 @@ class AtomicFile {
 // Writes the content with an AtomicFile.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
+// Writes all bytes to a descriptor. Returns false, with errno, where that fails.
+bool write_whole(int descriptor, std::string_view bytes);
+
+// Makes sure that a crash of the machine leaves the path's name as it is now.
+void flush_folder_of(const std::filesystem::path& path);
+
 // Appends a line and its newline in one write(2), so that readers never see half a line.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
@@ -45,5 +52,13 @@ int64_t free_bytes(const std::filesystem::path& folder);
 
 // Returns the folder of the running executable.
 std::filesystem::path executable_folder();
+
+// Returns the folder in which results of that kind are kept between commands, which may not exist
+// yet: $GANTRAIN_CACHE_DIR/KIND, else $XDG_CACHE_HOME/gantrain/KIND, else
+// ~/.cache/gantrain/KIND; "" where there is no home folder.
+std::filesystem::path cache_folder(const std::string& kind);
+
+// Returns the path where the shell would find the program by PATH, or an empty path.
+std::filesystem::path find_program(const std::string& name);
 
 }  // namespace gantrain

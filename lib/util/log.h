@@ -4,12 +4,63 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+// Standard error of a program that must go on working when nobody reads it: a frozen ssh session, a
+// terminal stopped by Ctrl-S, a pager that waits.
 
 namespace gantrain {
+
+// When lines on standard error have colours. A log file never has any.
+enum class ColorWhen {
+  kAuto,    // on a terminal, unless TERM is unset or "dumb", or NO_COLOR holds something
+  kAlways,  // also through a pipe, and whatever NO_COLOR says
+  kNever,
+};
+constexpr std::array<std::string_view, 3> names(ColorWhen) { return {"auto", "always", "never"}; }
+
+// The variable of the environment through which --color reaches the ranks and the trainer library,
+// which has a log of its own.
+constexpr const char* kColorVariable = "GANTRAIN_COLOR";
+
+// Whether standard error is to have colours now, by kColorVariable and the terminal.
+bool shows_colors();
+
+enum class Color : int64_t { kRed = 31, kGreen = 32, kYellow = 33, kCyan = 36 };
+// Returns the text between the sequences that begin and end a colour.
+std::string painted(std::string_view text, Color color);
+
+// Returns a line with its first word in that word's colour: error is red, warning yellow, next
+// cyan, done green. Other lines come back as they are.
+std::string paint_first_word(const std::string& line);
+
+// Bytes of text that wait for a reader. What comes when they are full is dropped.
+constexpr size_t kMostUnread = 256 * 1024;
+
+// What becomes of text that cannot be written at once.
+enum class Unread {
+  kKeep,  // it goes out before later text; when text was dropped, a line says how many lines
+  kDrop,  // what a terminal shows for a moment
+};
+
+// Writes to standard error in one write where that is possible. It never waits for the reader of a
+// terminal, pipe or socket. Errors are ignored, because there is no place left to report them.
+void write_standard_error(std::string_view text, Unread unread = Unread::kKeep);
+
+// Whether standard error would take some text now. Signal handlers may call it.
+bool standard_error_takes_text();
+
+// How long the end of a process waits for a slow reader, in seconds.
+constexpr double kLastWords = 2;
+
+// Waits until kept text has been taken, at most so many seconds. For the end of a process.
+void flush_standard_error(double seconds);
 
 enum class Level { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 constexpr std::array<std::string_view, 4> names(Level) {
@@ -55,5 +106,13 @@ template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
   log_line(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
+
+// From now on this process keeps a copy of the lines that it logs (util/log.h), for a file that is
+// not known yet, or whose disk must not be waited for now. set_log() ends this and forgets them.
+// Lines are kept from Level::kInfo up whatever the console shows, at most 10,000 of them.
+void keep_log_lines();
+
+// Returns the lines kept since the last call, each as a log file has it, with its time.
+std::vector<std::string> take_kept_lines();
 
 }  // namespace gantrain

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "util/text.h"
 
@@ -36,6 +39,84 @@ std::optional<Size> parse_size(std::string_view text) {
 std::string to_text(const Size& size) {
   return size.is_square() ? std::to_string(size.width)
                           : fmt::format("{}x{}", size.width, size.height);
+}
+
+namespace {
+
+constexpr int64_t kSmallestStart = 4;  // pixels of a start's shorter side
+constexpr int64_t kLargestStart = 7;
+
+// How far two sizes are apart: their widths and heights, each in proportion, and twice their
+// proportions.
+double distance(const Size& a, const Size& b) {
+  const auto apart = [](int64_t x, int64_t y) {
+    return std::log(static_cast<double>(x) / static_cast<double>(y));
+  };
+  const double width = apart(a.width, b.width), height = apart(a.height, b.height);
+  return std::abs(width) + std::abs(height) + 2 * std::abs(width - height);
+}
+
+// Starts whose pictures, doubled so often, have about the proportions of `size`, and about its
+// pixels where they can.
+std::vector<Size> starts_near(const Size& size, int64_t doublings) {
+  const double doubled = std::ldexp(1.0, static_cast<int>(doublings));
+  const double shorter = static_cast<double>(size.shorter()) / doubled;
+  const double scale =
+      std::clamp<double>(shorter, kSmallestStart, kLargestStart) / (shorter * doubled);
+  const auto below = [scale](int64_t side) {
+    constexpr double kRounding = 1e-9;
+    return static_cast<int64_t>(static_cast<double>(side) * scale + kRounding);
+  };
+  const int64_t width = below(size.width), height = below(size.height);
+  std::vector<Size> all;
+  for (const int64_t w : {width, width + 1}) {
+    for (const int64_t h : {height, height + 1}) {
+      const Size start{w, h};
+      if (start.shorter() >= kSmallestStart && start.shorter() <= kLargestStart)
+        all.push_back(start);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::optional<DoubledSize> find_doubled_size(const Size& size) {
+  DoubledSize found{size, 0};
+  while (found.start.shorter() > kLargestStart) {
+    if (found.start.width % 2 != 0 || found.start.height % 2 != 0) return std::nullopt;
+    found.start = {found.start.width / 2, found.start.height / 2};
+    ++found.doublings;
+  }
+  if (found.start.shorter() < kSmallestStart) return std::nullopt;
+  return found;
+}
+
+DoubledSize doubled_size(const Size& size) {
+  const auto found = find_doubled_size(size);
+  if (!found) {
+    throw std::logic_error(
+        fmt::format("{} is no start of 4 to 7 pixels times a power of two", to_text(size)));
+  }
+  return *found;
+}
+
+std::vector<Size> nearest_doubled_sizes(const Size& size, const Doublings& doublings) {
+  std::vector<std::pair<double, Size>> all;
+  for (int64_t k = doublings.fewest; k <= doublings.most; ++k) {
+    for (const Size& start : starts_near(size, k)) {
+      const Size candidate{start.width << k, start.height << k};
+      all.emplace_back(distance(candidate, size), candidate);
+    }
+  }
+  std::stable_sort(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Size> nearest;
+  for (const auto& [apart, candidate] : all) {
+    const bool new_one = std::find(nearest.begin(), nearest.end(), candidate) == nearest.end();
+    if (new_one && nearest.size() < 3) nearest.push_back(candidate);
+  }
+  return nearest;
 }
 
 }  // namespace gantrain

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gantrain {
 
@@ -27,5 +28,32 @@ constexpr Size square_of(int64_t side) { return {side, side}; }
 std::optional<Size> parse_size(std::string_view text);
 // Writes what parse_size() reads: "64", "256x128".
 std::string to_text(const Size& size);
+
+// A size that networks reach by doubling both sides of a start size, whose shorter side has 4 to 7
+// pixels: 64x64 = 4x4 times 2^4, 256x128 = 8x4 times 2^5, 320x448 = 5x7 times 2^6. There is at most
+// one such start for a size.
+struct DoubledSize {
+  // The shorter side of the squares that begin with 4x4 and are doubled as often: a network for
+  // 256x128 has blocks, feature maps and names of one for 128x128.
+  int64_t nominal() const { return int64_t{4} << doublings; }
+  // The size of the pictures in the block of that nominal resolution: 4, 8, ... nominal().
+  Size at(int64_t nominal) const { return {start.width * nominal / 4, start.height * nominal / 4}; }
+
+  Size start;
+  int64_t doublings = 0;
+};
+
+// Returns how `size` is reached by doubling; nothing where it is not.
+std::optional<DoubledSize> find_doubled_size(const Size& size);
+// The same for a size that is known to be one. Throws std::logic_error for another size.
+DoubledSize doubled_size(const Size& size);
+
+// Returns the sizes nearest to `size`, the nearest first, that are reached by `fewest` to `most`
+// doublings: at most three.
+struct Doublings {
+  int64_t fewest = 0;
+  int64_t most = 8;
+};
+std::vector<Size> nearest_doubled_sizes(const Size& size, const Doublings& doublings);
 
 }  // namespace gantrain

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace gantrain {
@@ -79,7 +82,7 @@ std::optional<double> parse_double(std::string_view text) {
   return value;
 }
 
-std::string number(double value) {
+std::string shortest(double value) {
   char buffer[32];
   const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   std::string shortest(buffer, result.ptr);
@@ -111,9 +114,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::vector<std::string> nearest(std::string_view word,
-                                 const std::vector<std::string>& candidates,
-                                 size_t count) {
+std::vector<std::string> likely_meant(std::string_view word,
+                                      const std::vector<std::string>& candidates,
+                                      size_t count) {
   struct Near {
     size_t distance;
     size_t more;  // characters behind the word, where the candidate begins with it
@@ -149,8 +152,20 @@ std::vector<std::string> nearest(std::string_view word,
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::vector<std::string> near = nearest(word, candidates);
+  const std::vector<std::string> near = likely_meant(word, candidates);
   return near.empty() ? "" : "; did you mean " + join(near, ", ") + "?";
+}
+
+std::string grouped(double value) {
+  constexpr double kWhole = 99.95;  // what is less has a digit after the point
+  if (!std::isfinite(value) || std::abs(value) < kWhole) return fmt::format("{:.3g}", value);
+  std::string text = fmt::format("{:.0f}", value);
+  const size_t sign = value < 0 ? 1 : 0;
+  for (size_t end = text.size(); end > sign + 3;) {
+    end -= 3;
+    text.insert(end, ",");
+  }
+  return text;
 }
 
 }  // namespace gantrain

@@ -26,15 +26,19 @@ std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
 
 // Returns the shortest text that reads back as the same double ("0.1", "25000").
-std::string number(double value);
+std::string shortest(double value);
 
 // Returns up to `count` candidates that are near enough to `word` to be typing errors, by edit
 // distance (Damerau-Levenshtein), nearest first.
-std::vector<std::string> nearest(std::string_view word,
-                                 const std::vector<std::string>& candidates,
-                                 size_t count = 3);
+std::vector<std::string> likely_meant(std::string_view word,
+                                      const std::vector<std::string>& candidates,
+                                      size_t count = 3);
 
 // Returns "; did you mean a, b?", or "" where no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+// Returns a number for people to read: three significant digits, and whole from 100 on, with a
+// comma between thousands: "0.0312", "6.83", "41.2", "179", "1,790", "25,000,000".
+std::string grouped(double value);
 
 }  // namespace gantrain

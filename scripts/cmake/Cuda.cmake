@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# libgantrain_cuda.so: the kernels of lib/cuda_kernels (compiled by nvcc, without torch), their glue in
-# lib/cuda and the NCCL group; a library of its own that is loaded only where a GPU is used. Compiles
-# and links without a GPU. -DCUDAToolkit_ROOT=DIR names the toolkit.
+# libgantrain_cuda.so: the operators' kernels (lib/ops/*/*.cu, compiled by nvcc, without torch), their glue
+# (*_cuda.cpp and lib/ops/gpu) and the NCCL group; a library of its own that is loaded only where a GPU is
+# used. Compiles and links without a GPU. -DCUDAToolkit_ROOT=DIR names the toolkit.
 set(GANTRAIN_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING
     "what the kernels are compiled for; the last, without -real, is also kept as PTX for newer GPUs")
 option(GANTRAIN_CUDA_WERROR "what nvcc warns of is an error, a kernel that spills registers too" ON)
@@ -80,9 +80,10 @@ function(gantrain_compile_kernels objects)
   set(${objects} ${made} PARENT_SCOPE)
 endfunction()
 
-file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/cuda_kernels/*.cu)
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/ops/*/*.cu)
 gantrain_compile_kernels(kernel_objects ${kernels})
-file(GLOB glue CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/cuda/*.cpp)
+file(GLOB glue CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/ops/*/*_cuda.cpp ${CMAKE_SOURCE_DIR}/lib/ops/gpu/*.cpp)
+list(REMOVE_DUPLICATES glue)
 add_library(gantrain_cuda SHARED ${kernel_objects} ${glue} ${CMAKE_SOURCE_DIR}/lib/distributed/nccl.cpp)
 set_target_properties(gantrain_cuda PROPERTIES BUILD_RPATH ${GANTRAIN_TORCH_LIB}) # before the toolkit's
 target_include_directories(gantrain_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib)

@@ -1,17 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
+option(GANTRAIN_UNITY "compile sources in batches; OFF compiles each by itself, for those who edit" ON)
+set(GANTRAIN_UNITY_BYTES 60000 CACHE STRING "bytes of sources in a batch, about")
 
-# gantrain_module(NAME [TORCH] SOURCES a.cpp... [OPTIONS options.cpp...] [LINKS target...])
-# A static library gantrain_NAME. OPTIONS become gantrain_NAME_options, which knows no torch and
-# which the thin executable links. LINKS are public. The modules and their levels: README.md.
+# gantrain_batches(RESULT NAME SOURCE...): the sources that the compiler sees. With GANTRAIN_UNITY these
+# are files that include the given ones, in their order, until GANTRAIN_UNITY_BYTES are reached. Sources with
+# SKIP_UNITY_BUILD_INCLUSION, with compile options of their own or without the precompiled header stay as they
+# are. The batches name their sources from the checkout's root, so that ccache finds them again in another
+# checkout.
+function(gantrain_batches result name)
+  set(seen "")
+  set(batch "")
+  set(size 0)
+  set(number 0)
+  foreach(source ${ARGN} "")
+    set(alone FALSE)
+    if(source)
+      get_filename_component(path ${source} ABSOLUTE)
+      get_source_file_property(options ${source} COMPILE_OPTIONS)
+      get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
+      get_source_file_property(skips ${source} SKIP_PRECOMPILE_HEADERS)
+      get_source_file_property(single ${source} SKIP_UNITY_BUILD_INCLUSION)
+      string(FIND ${path} ${CMAKE_SOURCE_DIR}/ place)
+      if(single OR options OR definitions OR skips OR NOT place EQUAL 0 OR NOT path MATCHES "\\.cpp$" OR path MATCHES "^${CMAKE_BINARY_DIR}/"
+         OR NOT GANTRAIN_UNITY)
+        list(APPEND seen ${source})
+        continue()
+      endif()
+      file(SIZE ${path} bytes)
+      math(EXPR size "${size} + ${bytes}")
+      file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR} ${path})
+      string(APPEND batch "#include \"${relative}\"\n")
+    endif()
+    if(batch AND (NOT source OR size GREATER GANTRAIN_UNITY_BYTES))
+      set(file ${CMAKE_BINARY_DIR}/unity/${name}_${number}.cpp)
+      file(CONFIGURE OUTPUT ${file} CONTENT "${batch}" @ONLY)
+      list(APPEND seen ${file})
+      set(batch "")
+      set(size 0)
+      math(EXPR number "${number} + 1")
+    endif()
+  endforeach()
+  set(${result} ${seen} PARENT_SCOPE)
+endfunction()
+
+# gantrain_library(TARGET KIND SOURCE...): add_library or, with KIND EXECUTABLE, add_executable, in batches.
+function(gantrain_library target kind)
+  gantrain_batches(sources ${target} ${ARGN})
+  if(kind STREQUAL "EXECUTABLE")
+    add_executable(${target} ${sources})
+  else()
+    add_library(${target} ${kind} ${sources})
+  endif()
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+endfunction()
+
+# gantrain_module(NAME [TORCH] [SOURCES a.cpp...] [OPTIONS b.cpp...] [PLAIN c.cpp...] [EXCEPT d.cpp...] [EXTRA made.cpp...]
+#                 [LINKS target...])
+# A static library gantrain_NAME of all sources below the folder but EXCEPT, or of SOURCES where they are given; EXTRA
+# are generated ones. OPTIONS become gantrain_NAME_options, which knows no torch and which the thin executable
+# links; PLAIN become gantrain_NAME_plain, compiled without LibTorch's headers. LINKS are public. Flags of
+# single sources are set before the call. The modules and their levels: CONTRIBUTING.md.
 function(gantrain_module name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;OPTIONS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;OPTIONS;PLAIN;EXCEPT;EXTRA;LINKS" ${ARGN})
+  if(NOT arg_SOURCES)
+    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
+    list(REMOVE_ITEM arg_SOURCES "" ${arg_OPTIONS} ${arg_PLAIN} ${arg_EXCEPT})
+  endif()
+  set(below ${arg_LINKS})
   if(arg_OPTIONS)
-    add_library(gantrain_${name}_options STATIC ${arg_OPTIONS})
+    gantrain_library(gantrain_${name}_options STATIC ${arg_OPTIONS})
     target_include_directories(gantrain_${name}_options PUBLIC ${CMAKE_SOURCE_DIR}/lib)
     target_link_libraries(gantrain_${name}_options PUBLIC gantrain_config)
     list(APPEND arg_LINKS gantrain_${name}_options)
   endif()
-  add_library(gantrain_${name} STATIC ${arg_SOURCES})
+  if(arg_PLAIN)
+    gantrain_library(gantrain_${name}_plain STATIC ${arg_PLAIN})
+    target_include_directories(gantrain_${name}_plain PUBLIC ${CMAKE_SOURCE_DIR}/lib)
+    target_link_libraries(gantrain_${name}_plain PUBLIC ${below})
+    if(arg_OPTIONS)
+      target_link_libraries(gantrain_${name}_plain PUBLIC gantrain_${name}_options)
+    endif()
+    list(APPEND arg_LINKS gantrain_${name}_plain)
+  endif()
+  gantrain_library(gantrain_${name} STATIC ${arg_SOURCES} ${arg_EXTRA})
   target_include_directories(gantrain_${name} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   target_link_libraries(gantrain_${name} PUBLIC ${arg_LINKS})
   if(arg_TORCH)
@@ -23,38 +94,10 @@ endfunction()
 # LibTorch takes 12 s to read: one precompiled header, made in core, serves every target.
 function(gantrain_use_pch target)
   if(target STREQUAL "gantrain_core")
-    target_precompile_headers(gantrain_core PRIVATE ${CMAKE_SOURCE_DIR}/lib/core/torch_pch.h)
+    target_precompile_headers(gantrain_core PRIVATE <core/torch_pch.h>) # no path, for ccache
   else()
     target_precompile_headers(${target} REUSE_FROM gantrain_core)
   endif()
 endfunction()
 
-# gantrain_test(NAME [TORCH] SOURCES a_test.cpp... LINKS target... [LABELS ...])
-# One test program; every TEST_CASE is a test of ctest, in a process of its own.
-function(gantrain_test name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS;LABELS" ${ARGN})
-  add_executable(test_${name} ${arg_SOURCES})
-  target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/lib ${CMAKE_SOURCE_DIR}/test)
-  target_link_libraries(test_${name} PRIVATE gantrain_test_main ${arg_LINKS})
-  target_compile_definitions(test_${name} PRIVATE
-    GANTRAIN_FIXTURES="${CMAKE_SOURCE_DIR}/test/fixtures" GANTRAIN_SOURCE="${CMAKE_SOURCE_DIR}"
-    GANTRAIN_BUILD="${CMAKE_BINARY_DIR}")
-  if(arg_TORCH)
-    target_link_libraries(test_${name} PRIVATE LibTorch::cpu)
-    gantrain_use_pch(test_${name})
-  endif()
-  set(timeout 300)
-  if("slow" IN_LIST arg_LABELS)
-    set(timeout 1800)
-  endif()
-  set(properties TIMEOUT ${timeout})
-  if(arg_LABELS)
-    list(APPEND properties LABELS "${arg_LABELS}")
-  endif()
-  if(arg_TORCH)
-    # Tests share the cores among each other. A second thread that has to wait for its core spins at
-    # every barrier of these small networks: a test of 2 s took minutes on a busy machine.
-    list(APPEND properties ENVIRONMENT OMP_NUM_THREADS=1)
-  endif()
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}/" PROPERTIES ${properties})
-endfunction()
+include(Test) # gantrain_test()

@@ -24,8 +24,9 @@ find_program(GANTRAIN_CCACHE ccache)
 if(GANTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Sloppiness that precompiled headers need: ccache's manual, "Precompiled headers". CCACHE_DEPEND takes
   # the headers from the compiler's .d file instead of preprocessing first: half again as many files a minute.
+  # Paths below the checkout are taken relative to it, so that another checkout finds what this one compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${GANTRAIN_CCACHE})
   set(CMAKE_PCH_INSTANTIATE_TEMPLATES OFF)
 endif()

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "augment/adaptive_strength.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <random>
 
-#include "core/device_reads.h"
-#include "tensor_checks.h"
+#include "augment/ada.h"
+#include "core/device.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "augment/augment_draws.h"
-
 #include <catch2/catch.hpp>
 
 #include "augment/known_draws.h"
+#include "augment/sample_values.h"
 #include "core/random.h"
 
 using namespace gantrain;

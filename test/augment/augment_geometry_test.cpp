@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "augment/known_draws.h"
-#include "gradient_checks.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 using O = AugmentOptions;

@@ -54,16 +54,16 @@ TEST_CASE("AnUnknownPipeIsAnsweredWithTheNames") {
 
 TEST_CASE("EveryAugmentationKeyIsReachable") {
   Schema schema;
-  add_keys<AugmentOptions>(schema, "ada.");
-  add_keys<AdaptiveOptions>(schema, "ada.");
+  add_keys<AugmentOptions>(schema);
+  add_keys<AdaptiveOptions>(schema);
   Config config(schema);
   for (const auto& [key, which] : switches()) config.set("ada." + key, .5, "test");
   config.set("ada.imgfilter_band3", 2, "test");
   config.set("ada.kimg", "100", "test");
-  const auto o = config.read<AugmentOptions>("ada.");
+  const auto o = config.read<AugmentOptions>();
   for (const auto& [key, which] : switches()) CHECK(o.*which == .5);
   CHECK(o.imgfilter_bands == std::array<double, 4>{1, 1, 2, 1});
-  CHECK(config.read<AdaptiveOptions>("ada.").kimg.images == 100'000);
+  CHECK(config.read<AdaptiveOptions>().kimg.images == 100'000);
   CHECK_THROWS_AS(config.set("ada.xflip", -1, "test"), UserError);
   CHECK_THROWS_AS(config.set("ada.cutout_size", 2, "test"), UserError);
   CHECK_THROWS_AS(config.set("ada.interval", 0, "test"), UserError);

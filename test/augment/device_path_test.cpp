@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "augment/known_draws.h"
-#include "core/device_reads.h"
-#include "tensor_checks.h"
+#include "core/device.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "augment/sample_number.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
+#include "augment/sample_values.h"
 #include "core/torch.h"
 
 using namespace gantrain;

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 
 #include "augment/known_draws.h"
-#include "augment/sample_matrix.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "augment/sym6_resample.h"
-
 #include <catch2/catch.hpp>
 
 #include "augment/known_draws.h"
+#include "augment/wavelets.h"
 
 using namespace gantrain;
 

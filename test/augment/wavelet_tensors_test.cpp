@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "augment/wavelet_tensors.h"
-
 #include <catch2/catch.hpp>
 
 #include "augment/wavelets.h"

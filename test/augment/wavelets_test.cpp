@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

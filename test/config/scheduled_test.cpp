@@ -23,7 +23,7 @@ void fields(Rates& o, Field&& field) {
   field("half_life", o.half_life, between(0, 1e6), "kimg");
 }
 
-Config fresh() {
+Config fresh_rates() {
   Schema schema;
   add_keys<Rates>(schema, "G.adam.");
   return Config(schema);
@@ -31,7 +31,7 @@ Config fresh() {
 
 Rates rates_of(const Config& config) { return config.read<Rates>("G.adam."); }
 
-std::string message_of(const std::function<void()>& call) {
+std::string refusal_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const UserError& e) {
@@ -143,7 +143,7 @@ TEST_CASE("ARampIsAValueInAFileNotASection") {
   for (const char* text :
        {R"({"G": {"adam": {"lr": {"from": 0.9, "to": 0.99, "kimg": "2M", "shape": "cosine"}}}})",
         R"({"G.adam.lr": {"shape": "cosine", "kimg": 2000, "to": 0.99, "from": 0.9}})"}) {
-    Config config = fresh();
+    Config config = fresh_rates();
     config.set_tree(parse_json(text, "f", Exit::kUsage), "file f");
     CHECK(config.get("G.adam.lr") == kCanonical);
     CHECK(config.origin("G.adam.lr") == "file f");
@@ -152,7 +152,7 @@ TEST_CASE("ARampIsAValueInAFileNotASection") {
 }
 
 TEST_CASE("ARampComesFromFlagsAndTheEnvironmentToo") {
-  Config config = fresh();
+  Config config = fresh_rates();
   config.set("G.adam.lr", kRamp, "flag --set");
   set_from_environment(config, {{"GANTRAIN_G__ADAM__GAMMA", kRamp}});
   CHECK(config.get("G.adam.lr") == kCanonical);
@@ -165,11 +165,11 @@ TEST_CASE("ARampComesFromFlagsAndTheEnvironmentToo") {
 }
 
 TEST_CASE("ASavedConfigurationKeepsItsRamps") {
-  Config config = fresh();
+  Config config = fresh_rates();
   config.set("G.adam.lr", kRamp, "flag --set");
   config.set("G.adam.half_life", R"({"from": "10k", "to": 500, "kimg": 100})", "flag --set");
   const Json saved = Json::parse(config.to_json().dump());
-  Config again = fresh();
+  Config again = fresh_rates();
   again.set_tree(saved, "file");
   CHECK(differences(config, again).empty());
   CHECK(again.get("G.adam.lr") == config.get("G.adam.lr"));
@@ -179,8 +179,8 @@ TEST_CASE("ASavedConfigurationKeepsItsRamps") {
 
 TEST_CASE("BothEndsOfARampMustBeAllowed") {
   const auto error_of = [](const std::string& key, const std::string& value) {
-    Config config = fresh();
-    return message_of([&] { config.set(key, value, "flag --set"); });
+    Config config = fresh_rates();
+    return refusal_of([&] { config.set(key, value, "flag --set"); });
   };
   CHECK(error_of("G.adam.lr", R"({"from":2,"to":1,"kimg":3})") ==
         R"(G.adam.lr = {"from":2,"to":1,"kimg":3} (flag --set): allowed: number or )"
@@ -201,6 +201,6 @@ TEST_CASE("AnObjectWhereANumberBelongsNamesTheKey") {
                     }});
   Config config(schema);
   const Json tree = Json::parse(R"({"train": {"batch": {"from": 1}}})");
-  CHECK(message_of([&] { config.set_tree(tree, "file f"); }) ==
+  CHECK(refusal_of([&] { config.set_tree(tree, "file f"); }) ==
         R"(train.batch = {"from":1} (file f): allowed: integer)");
 }

@@ -6,8 +6,8 @@
 using namespace gantrain;
 
 namespace {
-enum class Colour { kRed, kGreen };
-constexpr std::array<std::string_view, 2> names(Colour) { return {"red", "green"}; }
+enum class Shade { kRed, kGreen };
+constexpr std::array<std::string_view, 2> names(Shade) { return {"red", "green"}; }
 }  // namespace
 
 TEST_CASE("ABareNumberIsKimgAndWithAUnitItCountsPictures") {
@@ -28,10 +28,10 @@ TEST_CASE("SwitchesHaveManyWords") {
 }
 
 TEST_CASE("EnumsAreTheirNames") {
-  CHECK(Value<Colour>::type() == "red|green");
-  CHECK(Value<Colour>::from_text("green") == Colour::kGreen);
-  CHECK_FALSE(Value<Colour>::from_text("blue"));
-  CHECK(Value<Colour>::to_json(Colour::kRed) == "red");
+  CHECK(Value<Shade>::type() == "red|green");
+  CHECK(Value<Shade>::from_text("green") == Shade::kGreen);
+  CHECK_FALSE(Value<Shade>::from_text("blue"));
+  CHECK(Value<Shade>::to_json(Shade::kRed) == "red");
 }
 
 TEST_CASE("AnOptionalMayBeAuto") {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device_number.h"
-
 #include <catch2/catch.hpp>
 
+#include "core/device.h"
 #include "core/torch.h"
 
 using namespace gantrain;
@@ -16,7 +15,7 @@ TEST_CASE("ANumberThatNeverMovesStaysAPlainNumber") {
   DeviceNumber number = 2.5;
   CHECK_FALSE(number.moves());
   CHECK_FALSE(number.value().defined());
-  number.move_to(1000);
+  number.advance_to(1000);
   CHECK(number.host() == 2.5);
   CHECK(number.times(torch::ones({2}), 2)[1].item<float>() == 5);
   CHECK(number.is_used());
@@ -29,19 +28,19 @@ TEST_CASE("ANumberThatMovesIsThatOfTheImagesSeen") {
   CHECK(number.is_used());  // though it is 0 now
   CHECK(number.host() == 0);
   const Tensor value = number.value();
-  number.move_to(25);
+  number.advance_to(25);
   CHECK(number.host() == 2.5);
   CHECK(value.item<float>() == 2.5F);  // the same tensor, moved in place
   CHECK(value.sizes().empty());
   CHECK(number.times(torch::ones({2}), 2)[1].item<float>() == 5);
-  number.move_to(0);
+  number.advance_to(0);
   CHECK(number.host() == 0);
 }
 
 TEST_CASE("CopiesShareTheirValue") {
   DeviceNumber number(tenth, at::kFloat);
   const DeviceNumber copy = number;
-  number.move_to(70);
+  number.advance_to(70);
   CHECK(copy.host() == 7);
   CHECK(copy.value().item<float>() == 7);
 }

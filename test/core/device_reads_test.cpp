@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device_reads.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "core/device.h"
 #include "core/torch.h"
 
 using namespace gantrain;

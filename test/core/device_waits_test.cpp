@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/device_waits.h"
-
 #include <catch2/catch.hpp>
 #include <stdexcept>
+
+#include "core/device.h"
 
 using namespace gantrain;
 

@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "core/torch.h"
+#include "support/computed_text.h"
 
 using namespace gantrain;
 

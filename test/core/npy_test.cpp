@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -20,7 +20,7 @@ std::string npy(std::string header, size_t bytes) {
   return file + header + std::string(bytes, '\0');
 }
 
-std::string error_of(const std::filesystem::path& path) {
+std::string npy_error(const std::filesystem::path& path) {
   try {
     load_npy(path);
   } catch (const UserError& e) {
@@ -52,7 +52,7 @@ TEST_CASE("NpyFilesThatCannotBeAreRefusedByName") {
   };
   const std::string good = npy(header("<f4", "False", "2, 3"), 24);
   write_file(folder / "good.npy", good);
-  CHECK(error_of(folder / "good.npy").empty());
+  CHECK(npy_error(folder / "good.npy").empty());
   const std::vector<std::pair<std::string, std::string>> table = {
       {"", "not a .npy"},
       {"no numbers at all", "not a .npy"},
@@ -67,7 +67,7 @@ TEST_CASE("NpyFilesThatCannotBeAreRefusedByName") {
       {npy(header("<f4", "False", "9223372036854775807"), 24), "truncated"}};
   for (const auto& [content, expected] : table) {
     write_file(folder / "bad.npy", content);
-    const std::string error = error_of(folder / "bad.npy");
+    const std::string error = npy_error(folder / "bad.npy");
     CAPTURE(error, expected);
     CHECK(error.find("bad.npy") != std::string::npos);
     CHECK(error.find(expected) != std::string::npos);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/npz.h"
-
 #include <zip.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/npy.h"
 #include "core/torch.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -32,7 +30,7 @@ std::string npy(const std::string& header, const std::string& data) {
   return file + header + "\n" + data;
 }
 
-std::string error_of(const fs::path& path, const std::string& key = "w") {
+std::string npz_error(const fs::path& path, const std::string& key = "w") {
   try {
     load_npz(path, key);
   } catch (const UserError& e) {
@@ -81,13 +79,13 @@ TEST_CASE("NpzFilesThatCannotBeAreRefusedByNameAndArray") {
   for (const size_t length : {size_t{0}, size_t{10}, good.size() / 2, good.size() - 1}) {
     write_file(bad, good.substr(0, length));
     CAPTURE(length);
-    CHECK(error_of(bad).find("bad.npz") != std::string::npos);
+    CHECK(npz_error(bad).find("bad.npz") != std::string::npos);
   }
   std::string flipped = good;
   flipped[good.size() / 3] = static_cast<char>(flipped[good.size() / 3] ^ 1);
   write_file(bad, flipped);
-  CHECK(error_of(bad).find("bad.npz (w)") != std::string::npos);
-  CHECK(error_of(folder / "good.npz", "z").find("no array \"z\" in it; it has w") !=
+  CHECK(npz_error(bad).find("bad.npz (w)") != std::string::npos);
+  CHECK(npz_error(folder / "good.npz", "z").find("no array \"z\" in it; it has w") !=
         std::string::npos);
   const std::vector<std::pair<std::string, std::string>> table = {
       {npy(header("|O", "False"), "pickled "), "|O"},
@@ -97,7 +95,7 @@ TEST_CASE("NpzFilesThatCannotBeAreRefusedByNameAndArray") {
       {"no array", "not a .npy"}};
   for (const auto& [content, expected] : table) {
     write_zip(bad, "w.npy", content);
-    const std::string error = error_of(bad);
+    const std::string error = npz_error(bad);
     CAPTURE(error, expected);
     CHECK(error.find("bad.npz (w)") != std::string::npos);
     CHECK(error.find(expected) != std::string::npos);
@@ -108,7 +106,7 @@ TEST_CASE("AZipBombIsRefusedBeforeItIsUnpacked") {
   const TemporaryFolder folder;
   write_zip(folder / "bomb.npz", "w.npy", std::string(size_t{257} << 20, '\0'));
   CHECK(fs::file_size(folder / "bomb.npz") < 1 << 20);
-  CHECK(error_of(folder / "bomb.npz").find("at most 268435456") != std::string::npos);
+  CHECK(npz_error(folder / "bomb.npz").find("at most 268435456") != std::string::npos);
 }
 
 }  // namespace gantrain

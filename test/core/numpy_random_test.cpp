@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/numpy_random.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
+#include "core/random.h"
 #include "core/safetensors.h"
+#include "support/paths.h"
 
 namespace gantrain {
 namespace {
 
 std::vector<double> stored(const std::string& key) {
-  static const TensorFile file =
-      load_safetensors(std::string(GANTRAIN_FIXTURES) + "/numpy_randn.safetensors");
+  static const TensorFile file = load_safetensors(fixtures_folder() + "/numpy_randn.safetensors");
   const at::Tensor values = file.tensors.at(key).contiguous();
   return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pickle_plain.h"
-
 #include <catch2/catch.hpp>
 
+#include "core/pickle_values.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -42,7 +42,7 @@ std::string show(const PickleValue& value) {
     case PickleKind::kBigInt:
       return "big" + std::to_string(value.text.size());
     case PickleKind::kFloat:
-      return number(value.real);
+      return shortest(value.real);
     case PickleKind::kString:
       return "'" + std::string(value.text) + "'";
     case PickleKind::kBytes:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/product_choice.h"
-
 #include <catch2/catch.hpp>
+
+#include "core/forward_precision.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/running_statistics.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "core/tensors.h"
 #include "core/torch.h"
 
 using namespace gantrain;

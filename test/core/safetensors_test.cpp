@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "temporary_folder.h"
-#include "tensor_checks.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -32,7 +32,7 @@ std::string little_endian(int64_t value) {
 
 constexpr const char* kMagic = "\x80\2\x8a\nl\xfc\x9c\x46\xf9\x20j\xa8P\x19.";
 
-struct Stream {
+struct PickleStream {
   std::string magic = kMagic;
   std::string protocol = "M\xe9\3.";
   std::string system = "}(" + text("little_endian") + "\x88u.";
@@ -51,8 +51,8 @@ struct Stream {
   }
 };
 
-Stream stream_of(const at::Tensor& data, const std::string& name = "FloatStorage") {
-  Stream stream;
+PickleStream stream_of(const at::Tensor& data, const std::string& name = "FloatStorage") {
+  PickleStream stream;
   stream.storage = "ctorch\n" + name + "\n";
   stream.announced = stream.counted = data.numel();
   stream.data = raw(data);
@@ -110,14 +110,14 @@ TEST_CASE("StoragesOfEveryTypeAreRead") {
     CHECK(back.scalar_type() == type);
     CHECK(torch::equal(back, data));
   }
-  Stream bytes = stream_of(torch::arange(5).to(at::kByte));
+  PickleStream bytes = stream_of(torch::arange(5).to(at::kByte));
   bytes.storage = "ctorch.storage\nUntypedStorage\n";
   CHECK(torch::equal(read_legacy_storage(bytes.bytes(), "a"), torch::arange(5).to(at::kByte)));
   CHECK(read_legacy_storage(stream_of(torch::empty({0})).bytes(), "a").numel() == 0);
 }
 
 TEST_CASE("AViewOfAStorageIsItsPart") {
-  Stream stream = stream_of(torch::arange(10.));
+  PickleStream stream = stream_of(torch::arange(10.));
   stream.view = "(" + text("8") + integer(3) + integer(4) + "t";
   CHECK(torch::equal(read_legacy_storage(stream.bytes(), "a"), torch::arange(3., 7.)));
   for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
@@ -181,7 +181,7 @@ TEST_CASE("OtherThingsAreNoTensors") {
 
 TEST_CASE("StreamsThatLieAreRefused") {
   const at::Tensor data = torch::arange(4.);
-  std::vector<Stream> lies(10, stream_of(data));
+  std::vector<PickleStream> lies(10, stream_of(data));
   lies[0].magic = "\x8a\1\1.";
   lies[1].protocol = "M\xe8\3.";
   lies[2].system = "}(" + text("little_endian") + "\x89u.";
@@ -196,7 +196,7 @@ TEST_CASE("StreamsThatLieAreRefused") {
     CAPTURE(i);
     CHECK(message_of([&] { read_legacy_storage(lies[i].bytes(), "a"); }).find("a: ") == 0);
   }
-  Stream evil = stream_of(data);
+  PickleStream evil = stream_of(data);
   evil.storage = "cos\nsystem\n";
   CHECK(message_of([&] { read_legacy_storage(evil.bytes(), "a"); }).find("os.system") !=
         std::string::npos);

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "cpu_kernels/kernels.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/filtered_lrelu.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
 
-#include "cpu_kernels/filtered_lrelu_plan.h"
-#include "cpu_kernels/kernels.h"
+#include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
+#include "ops/filtered_lrelu/filtered_lrelu_plan.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 
 namespace {
 
-struct Case {
+struct LreluCase {
   FilteredLreluShape shape;
   PlaneFilter up, down;
   bool channels_last;
@@ -48,7 +47,7 @@ struct Definition {
   std::vector<double> before, after, out;
 };
 
-Definition definition(const Case& c,
+Definition definition(const LreluCase& c,
                       const FilteredLreluTask& t,
                       Maps& x,
                       int64_t n,
@@ -89,7 +88,7 @@ Definition definition(const Case& c,
   return d;
 }
 
-class Cases {
+class LreluCases {
  public:
   int64_t between(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(engine_);
@@ -103,8 +102,8 @@ class Cases {
       f.values.push_back(number());
     return f;
   }
-  Case next() {
-    Case c;
+  LreluCase next() {
+    LreluCase c;
     c.channels_last = between(0, 1) == 0;
     c.shape.samples = between(1, 2);
     c.shape.channels = between(0, 1) == 0 ? 16 : between(1, 37);
@@ -156,7 +155,7 @@ Computed computed(const FilteredLreluKernels& k,
   return {y.data, slopes};
 }
 
-double scale_of(const Case& c) {
+double scale_of(const LreluCase& c) {
   double up = 0, down = 0;
   for (const double v : c.up.values) up += std::abs(v);
   for (const double v : c.down.values) down += std::abs(v);
@@ -168,10 +167,10 @@ double scale_of(const Case& c) {
 }  // namespace
 
 TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
-  Cases cases;
+  LreluCases cases;
   const CpuKernelSets sets = available_cpu_kernels();
   for (int round = 0; round < 100; ++round) {
-    const Case c = cases.next();
+    const LreluCase c = cases.next();
     std::vector<float> bias(c.shape.channels);
     for (float& b : bias) b = static_cast<float>(cases.number());
     FilteredLreluPlan plan(c.shape, c.up, c.down);
@@ -241,7 +240,7 @@ TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
                                                                         : c.shape.slope);
           }
           if (near) break;
-          const Case b{back, up, down, false};
+          const LreluCase b{back, up, down, false};
           const Definition e = definition(b, r, dy, n, ch, &slopes);
           for (int64_t o = 0; o < r.out_h * r.out_w; ++o)
             back_worst =

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/fir.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
-#include "cpu_kernels/fir_plan.h"
-#include "cpu_kernels/kernels.h"
+#include "ops/upfirdn2d/upfirdn2d_cpu.h"
+#include "ops/upfirdn2d/upfirdn2d_plan.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 

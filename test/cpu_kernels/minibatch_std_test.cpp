@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/minibatch_std.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <random>
 #include <vector>
 
-#include "cpu_kernels/kernels.h"
+#include "cpu_kernels/numbers.h"
+#include "ops/minibatch_std/minibatch_std_cpu.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 
 namespace {
-
-using Numbers = std::vector<float>;
-
-Numbers normal(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
-  Numbers numbers(static_cast<size_t>(count));
-  for (float& x : numbers) x = draw(random);
-  return numbers;
-}
 
 // The mean deviation of a part over a group, in float64.
 double deviation(const MinibatchStd& how, const Numbers& x, int64_t m, int64_t part) {
@@ -39,15 +28,15 @@ double deviation(const MinibatchStd& how, const Numbers& x, int64_t m, int64_t p
   return total / static_cast<double>(how.length);
 }
 
-const std::vector<MinibatchStd> kSizes = {
+const std::vector<MinibatchStd> kDeviationSizes = {
     {4, 2, 1, 64, 16, 1e-8f}, {3, 1, 2, 35, 7, 1e-8f}, {1, 2, 1, 9, 9, 1e-8f}};
 
 // Calls check(kernels, sizes) for every set of kernels and all sizes.
 template <class Check>
-void for_all(const Check& check) {
+void for_all_deviation_kernels(const Check& check) {
   const CpuKernelSets sets = available_cpu_kernels();
   for (int i = 0; i < sets.count; ++i) {
-    for (const MinibatchStd& how : kSizes) {
+    for (const MinibatchStd& how : kDeviationSizes) {
       CAPTURE(sets.set[i]->name, how.g, how.groups, how.parts, how.length);
       check(sets.set[i]->minibatch_std, how);
     }
@@ -57,9 +46,9 @@ void for_all(const Check& check) {
 }  // namespace
 
 TEST_CASE("EverySampleGetsItsGroupsDeviations") {
-  for_all([](const MinibatchStdKernels& kernels, const MinibatchStd& how) {
+  for_all_deviation_kernels([](const MinibatchStdKernels& kernels, const MinibatchStd& how) {
     const int64_t samples = how.g * how.groups, width = how.parts * (how.length + how.pixels);
-    const Numbers x = normal(samples * how.parts * how.length, 1);
+    const Numbers x = normal_numbers(samples * how.parts * how.length, 1);
     Numbers out(static_cast<size_t>(samples * width));
     kernels.forward(how, x.data(), out.data(), 0, how.groups * how.parts);
     for (int64_t n = 0; n < samples; ++n) {
@@ -76,11 +65,11 @@ TEST_CASE("EverySampleGetsItsGroupsDeviations") {
 }
 
 TEST_CASE("TheDeviationsGradientIsTheirDerivative") {
-  for_all([](const MinibatchStdKernels& kernels, const MinibatchStd& how) {
+  for_all_deviation_kernels([](const MinibatchStdKernels& kernels, const MinibatchStd& how) {
     if (how.g == 1) return;  // a group of one has the deviation 1e-4 everywhere
     const int64_t samples = how.g * how.groups, width = how.parts * (how.length + how.pixels);
-    const Numbers x = normal(samples * how.parts * how.length, 1);
-    const Numbers dout = normal(samples * width, 2);
+    const Numbers x = normal_numbers(samples * how.parts * how.length, 1);
+    const Numbers dout = normal_numbers(samples * width, 2);
     Numbers dx(x.size());
     kernels.gradient(how, dout.data(), x.data(), dx.data(), 0, how.groups * how.parts);
     // One number of x at a time.

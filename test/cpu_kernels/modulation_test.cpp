@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/modulation.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
 
-#include "cpu_kernels/kernels.h"
+#include "cpu_kernels/numbers.h"
+#include "ops/modulation/modulation_cpu.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 
 namespace {
 
-using Numbers = std::vector<float>;
-
-Numbers normal(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw;
-  Numbers numbers(static_cast<size_t>(count));
-  for (float& x : numbers) x = draw(random);
-  return numbers;
-}
-
-struct Sizes {
+struct ActSizes {
   int64_t n, c, p;
   bool last;  // channels side by side
 
@@ -47,17 +36,17 @@ struct Sizes {
 
 // All the terms and tensors of one call.
 struct Call {
-  explicit Call(const Sizes& s, float clamp)
-      : y(normal(s.numel(), 1)),
-        grad(normal(s.numel(), 2)),
-        along_y(normal(s.numel(), 3)),
-        d(normal(s.n * s.c, 4)),
-        noise(normal(s.n * s.p, 5)),
-        strength(normal(s.c, 6)),
-        bias(normal(s.c, 7)),
-        along_d(normal(s.n * s.c, 8)),
-        along_strength(normal(s.c, 9)),
-        along_bias(normal(s.c, 10)),
+  explicit Call(const ActSizes& s, float clamp)
+      : y(normal_numbers(s.numel(), 1)),
+        grad(normal_numbers(s.numel(), 2)),
+        along_y(normal_numbers(s.numel(), 3)),
+        d(normal_numbers(s.n * s.c, 4)),
+        noise(normal_numbers(s.n * s.p, 5)),
+        strength(normal_numbers(s.c, 6)),
+        bias(normal_numbers(s.c, 7)),
+        along_d(normal_numbers(s.n * s.c, 8)),
+        along_strength(normal_numbers(s.c, 9)),
+        along_bias(normal_numbers(s.c, 10)),
         how{s.c,
             s.p,
             0.7f,
@@ -71,7 +60,7 @@ struct Call {
             1,
             bias.data()} {}
 
-  double u(const Sizes& s, int64_t i, int64_t j, int64_t k) const {
+  double u(const ActSizes& s, int64_t i, int64_t j, int64_t k) const {
     const auto plane = static_cast<size_t>(i * s.c + j), channel = static_cast<size_t>(j);
     return 0.7 * d[plane] * y[s.at(i, j, k)] +
            double(strength[channel]) * noise[static_cast<size_t>(i * s.p + k)] + bias[channel];
@@ -88,23 +77,23 @@ struct Call {
   ActPlanes how;
 };
 
-const std::vector<Sizes> kSizes = {{2, 3, 16, false},
-                                   {1, 2, 35, false},
-                                   {2, 2, 5000, false},
-                                   {2, 16, 9, true},
-                                   {2, 5, 300, true},
-                                   {1, 530, 3, true}};
+const std::vector<ActSizes> kActSizes = {{2, 3, 16, false},
+                                         {1, 2, 35, false},
+                                         {2, 2, 5000, false},
+                                         {2, 16, 9, true},
+                                         {2, 5, 300, true},
+                                         {1, 530, 3, true}};
 
-const ActKernels& kernels_of(const CpuKernels& set, const Sizes& s) {
+const ActKernels& kernels_of(const CpuKernels& set, const ActSizes& s) {
   return s.last ? set.modulation.channels_last : set.modulation.planes;
 }
 
 // Calls check(set, sizes, call) for every set of kernels, all sizes, with and without a clamp.
 template <class Check>
-void for_all(const Check& check) {
+void for_all_act_kernels(const Check& check) {
   const CpuKernelSets sets = available_cpu_kernels();
   for (int i = 0; i < sets.count; ++i) {
-    for (const Sizes& s : kSizes) {
+    for (const ActSizes& s : kActSizes) {
       for (const float clamp : {0.9f, std::numeric_limits<float>::infinity()}) {
         CAPTURE(sets.set[i]->name, s.n, s.c, s.p, s.last, clamp);
         check(kernels_of(*sets.set[i], s), s, Call(s, clamp));
@@ -115,7 +104,7 @@ void for_all(const Check& check) {
 
 // Calls compute(begin, end) for all units, in two unequal ranges, the second one first.
 template <class Compute>
-void in_two_ranges(const Sizes& s, const Compute& compute) {
+void in_two_ranges(const ActSizes& s, const Compute& compute) {
   const int64_t middle = s.units() / 3;
   compute(middle, s.units());
   compute(0, middle);
@@ -124,7 +113,7 @@ void in_two_ranges(const Sizes& s, const Compute& compute) {
 }  // namespace
 
 TEST_CASE("TheEpiloguesOutputIsItsFormula") {
-  for_all([](const ActKernels& kernels, const Sizes& s, const Call& call) {
+  for_all_act_kernels([](const ActKernels& kernels, const ActSizes& s, const Call& call) {
     Numbers out(call.y.size());
     in_two_ranges(s, [&](int64_t begin, int64_t end) {
       kernels.act(call.how, call.y.data(), out.data(), begin, end);
@@ -141,7 +130,7 @@ TEST_CASE("TheEpiloguesOutputIsItsFormula") {
 }
 
 TEST_CASE("TheEpiloguesGradientIsItsDerivative") {
-  for_all([](const ActKernels& kernels, const Sizes& s, const Call& call) {
+  for_all_act_kernels([](const ActKernels& kernels, const ActSizes& s, const Call& call) {
     Numbers out(call.y.size()), dy(call.y.size());
     kernels.act(call.how, call.y.data(), out.data(), 0, s.units());
     const auto count = static_cast<size_t>(s.sums());
@@ -177,7 +166,7 @@ TEST_CASE("TheEpiloguesGradientIsItsDerivative") {
 }
 
 TEST_CASE("TheEpiloguesSecondDerivativeIsThatOfItsGradient") {
-  for_all([](const ActKernels& kernels, const Sizes& s, const Call& call) {
+  for_all_act_kernels([](const ActKernels& kernels, const ActSizes& s, const Call& call) {
     Numbers out(call.y.size()), dgrad(call.y.size()), dy(call.y.size());
     kernels.act(call.how, call.y.data(), out.data(), 0, s.units());
     std::vector<double> sum_d(static_cast<size_t>(s.sums()));
@@ -223,7 +212,7 @@ TEST_CASE("RowsHaveTheirProductsAndFactors") {
     const ModulationKernels& kernels = sets.set[k]->modulation;
     for (const int64_t length : {int64_t{9}, int64_t{1}, int64_t{16}}) {
       constexpr int64_t kRows = 37;
-      const Numbers a = normal(kRows * length, 1), b = normal(kRows * length, 2);
+      const Numbers a = normal_numbers(kRows * length, 1), b = normal_numbers(kRows * length, 2);
       Numbers sums(kRows), out(a.size());
       kernels.row_products(a.data(), b.data(), sums.data(), length, 0, kRows);
       kernels.scaled_rows(a.data(), sums.data(), 2, out.data(), length, 0, kRows);

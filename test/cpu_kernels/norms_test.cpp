@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/norms.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <random>
 #include <vector>
 
-#include "cpu_kernels/kernels.h"
+#include "cpu_kernels/numbers.h"
+#include "ops/norms/norms_cpu.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 
 namespace {
 
-using Numbers = std::vector<float>;
-
-Numbers normal(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0.5f, 2);
-  Numbers numbers(static_cast<size_t>(count));
-  for (float& x : numbers) x = draw(random);
-  return numbers;
-}
+Numbers norm_input(int64_t count, unsigned seed) { return normal_numbers(count, seed, 0.5f, 2); }
 
 double dot(const Numbers& a, const Numbers& b) {
   double sum = 0;
@@ -34,31 +25,32 @@ Numbers moved(const Numbers& x, const Numbers& direction, float step) {
   return y;
 }
 
-struct Sizes {
+struct NormSizes {
   int64_t n, channels, pixels;
 };
-const std::vector<Sizes> kSizes = {{2, 3, 16}, {1, 5, 7}, {2, 2, 1300}};
+const std::vector<NormSizes> kNormSizes = {{2, 3, 16}, {1, 5, 7}, {2, 2, 1300}};
 
 // Calls check(kernels, sizes, maps) for every set of kernels and all sizes.
 template <class Check>
-void for_all(const Check& check) {
+void for_all_norm_kernels(const Check& check) {
   const CpuKernelSets sets = available_cpu_kernels();
   for (int i = 0; i < sets.count; ++i) {
-    for (const Sizes& s : kSizes) {
+    for (const NormSizes& s : kNormSizes) {
       CAPTURE(sets.set[i]->name, s.n, s.channels, s.pixels);
       check(sets.set[i]->norms, s, NormMaps{s.channels, s.pixels, 1e-8f});
     }
   }
 }
 
-int64_t bands(const Sizes& s) { return s.n * ((s.pixels + kPixelBand - 1) / kPixelBand); }
+int64_t bands(const NormSizes& s) { return s.n * ((s.pixels + kPixelBand - 1) / kPixelBand); }
 
 }  // namespace
 
 TEST_CASE("PixelNormsKernelLeavesUnitMeanSquareAndItsGradientIsItsDerivative") {
-  for_all([](const NormKernels& kernels, const Sizes& s, const NormMaps& how) {
+  for_all_norm_kernels([](const NormKernels& kernels, const NormSizes& s, const NormMaps& how) {
     const int64_t count = s.n * s.channels * s.pixels;
-    const Numbers x = normal(count, 1), dout = normal(count, 2), direction = normal(count, 3);
+    const Numbers x = norm_input(count, 1), dout = norm_input(count, 2),
+                  direction = norm_input(count, 3);
     const auto norm = [&](const Numbers& in) {
       Numbers out(in.size());
       kernels.pixel_norm(how, in.data(), out.data(), 0, bands(s));
@@ -88,10 +80,11 @@ TEST_CASE("PixelNormsKernelLeavesUnitMeanSquareAndItsGradientIsItsDerivative") {
 }
 
 TEST_CASE("AdainsKernelSetsMeanAndDeviationAndItsGradientIsItsDerivative") {
-  for_all([](const NormKernels& kernels, const Sizes& s, const NormMaps& how) {
+  for_all_norm_kernels([](const NormKernels& kernels, const NormSizes& s, const NormMaps& how) {
     const int64_t planes = s.n * s.channels, count = planes * s.pixels;
-    const Numbers x = normal(count, 1), dout = normal(count, 2), direction = normal(count, 3);
-    const Numbers style = normal(2 * planes, 4);
+    const Numbers x = norm_input(count, 1), dout = norm_input(count, 2),
+                  direction = norm_input(count, 3);
+    const Numbers style = norm_input(2 * planes, 4);
     Numbers mean(static_cast<size_t>(planes)), inverse(mean.size());
     const auto norm = [&](const Numbers& in) {
       Numbers out(in.size());

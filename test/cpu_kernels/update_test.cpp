@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/update.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
-#include "cpu_kernels/kernels.h"
+#include "ops/adam/adam_cpu.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu_kernels/winograd.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
 
-#include "cpu_kernels/kernels.h"
+#include "ops/convolution/winograd_cpu.h"
+#include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
 
@@ -66,37 +65,28 @@ Solution solve(const WinogradKernels& kernels, const Problem& problem) {
   const int64_t columns = panels, out_rows = panels_of(kOut) * kPanel;
   std::vector<float> du(columns * points * point_stride(out_rows));
   for (int64_t i = 0; i < panels; ++i)
-    kernels.gather(x.view, problem.from, taps, grid, all, i, v.data() + i * tiles, region.data());
+    kernels.gather({x.view, problem.from, grid, all, i}, taps, v.data() + i * tiles, region.data());
   for (int64_t o = 0; o < panels_of(kOut); ++o)
     kernels.gather_gradient(
-        y.view, {1, 0, 0}, taps, grid, all, o, m.data() + o * tiles, region.data());
+        {y.view, {1, 0, 0}, grid, all, o}, taps, m.data() + o * tiles, region.data());
   const KernelView gradient{dw.data(), kOut, kIn, kIn * kSide * kSide, kSide * kSide, kSide};
   for (int64_t i = 0; i < columns; ++i) {
     float* to = du.data() + i * points * point_stride(out_rows);
     for (int64_t o = 0; o < panels_of(kOut); ++o) {
       for (int64_t p = 0; p < points; ++p)
         kernels.accumulate(
-            m.data() + o * tiles, v.data() + i * tiles, grid.tiles, taps, p, o, out_rows, to);
+            {grid.tiles, taps, p, o, out_rows}, m.data() + o * tiles, v.data() + i * tiles, to);
     }
     for (int64_t o = 0; o < panels_of(kOut); ++o)
-      kernels.kernel_gradient(to, problem.choice, taps, o, i, out_rows, gradient);
+      kernels.kernel_gradient(to, {gradient, problem.choice, taps, o, i, out_rows});
   }
   const KernelView view{w.data(), kIn, kOut, kSide * kSide, kIn * kSide * kSide, kSide};
   for (int64_t o = 0; o < panels_of(kOut); ++o) {
     for (int64_t i = 0; i < panels; ++i)
-      kernels.transform_kernel(view, problem.choice, taps, i, o, i * kPanel, rows, u.data());
-    kernels.multiply(v.data(),
-                     panels,
-                     grid.tiles,
-                     0,
-                     u.data(),
-                     taps,
-                     grid,
-                     all,
-                     false,
-                     pixels.data(),
-                     scratch.data());
-    kernels.write(pixels.data(), y.view, {1, 0, 0}, grid, all, o);
+      kernels.transform_kernel({view, problem.choice, taps, i, o, rows}, i * kPanel, u.data());
+    const TileProducts products{panels, grid.tiles, 0, taps, grid, all};
+    kernels.multiply(products, v.data(), u.data(), false, pixels.data(), scratch.data());
+    kernels.write(pixels.data(), {y.view, {1, 0, 0}, grid, all, o});
   }
   return {y.data, dw};
 }

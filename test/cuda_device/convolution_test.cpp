@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and draws on the device.
-#include "ops/convolution.h"
+#include "ops/convolution/convolution.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@
 #include "core/torch.h"
 #include "device.h"
 #include "device_checks.h"
-#include "ops/draws.h"
+#include "ops/draws/draws.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -18,7 +18,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 // Libraries may convolve in transformed domains, whose errors are a few times those of plain sums.
-constexpr double kRoundings = 20, kFloat32Roundings = 1024;
+constexpr double kSumRoundings = 20, kFloat32SumRoundings = 1024;
 
 Tensor numbers(at::IntArrayRef sizes) { return torch::randn(sizes, at::kDouble); }
 
@@ -43,7 +43,7 @@ TEST_CASE("KernelConvolutionsInEveryTypeAndLayoutAreThoseOfFloat64") {
                                                   : conv2d(t[0], t[1], {}, place);
                               }};
       const double allowed =
-          allowed_error(form.type, form.type == at::kFloat ? kFloat32Roundings : kRoundings);
+          allowed_error(form.type, form.type == at::kFloat ? kFloat32SumRoundings : kSumRoundings);
       CAPTURE(text_of(form), i, x.sizes(), w.sizes());
       CHECK(largest_error(call, form, *device) < allowed);
     }

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ops/cuda_library.h"
-#include "train/mixed_precision.h"
+#include "train/step/mixed_precision.h"
 #include "util/file.h"
 
 namespace gantrain {

@@ -4,7 +4,7 @@
 
 #include "core/torch.h"
 #include "device.h"
-#include "train/device_input.h"
+#include "train/run/training_data.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -18,7 +18,7 @@ TEST_CASE("BatchesArriveOnTheGpuWithTheBitsThatACpuMakes") {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     DeviceInput input(streams_of(*device, DeviceInput::kEvents), type);
     const Tensor work = torch::randn({1024, 1024}, at::TensorOptions().device(*device));
-    std::vector<DeviceBatch> batches;
+    std::vector<Batch> batches;
     std::vector<Tensor> pictures, labels;
     for (int64_t i = 0; i < 24; ++i) {
       const int64_t count = i % 7 == 6 ? 5 : 16;
@@ -27,7 +27,7 @@ TEST_CASE("BatchesArriveOnTheGpuWithTheBitsThatACpuMakes") {
       pictures.push_back(bytes.to(type).div_(127.5).sub_(1));
       labels.push_back(classes.clone());
       for (int k = 0; k < 20; ++k) work.mm(work);
-      batches.push_back(input.bring(bytes, i % 3 == 0 ? Tensor() : classes));
+      batches.push_back(input.bring({bytes, i % 3 == 0 ? Tensor() : classes}));
       bytes.fill_(7);
       classes.fill_(-1);
     }

@@ -5,12 +5,11 @@
 #include "core/torch.h"
 #include "device.h"
 #include "device_checks.h"
-#include "ops/adain.h"
-#include "ops/bias_act.h"
-#include "ops/minibatch_std.h"
-#include "ops/modulated_act.h"
-#include "ops/pixel_norm.h"
-#include "ops/upfirdn2d.h"
+#include "ops/bias_act/bias_act.h"
+#include "ops/minibatch_std/minibatch_std.h"
+#include "ops/modulation/modulated_act.h"
+#include "ops/norms/norms.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -2,15 +2,13 @@
 // Whole training steps of the tiny presets on a GPU: recorded as graphs, and without waiting.
 #include <catch2/catch.hpp>
 
-#include "auto_values.h"
-#include "core/device_graphs.h"
-#include "core/device_waits.h"
+#include "config/recipes.h"
+#include "config/resolve.h"
+#include "core/device.h"
 #include "core/torch.h"
 #include "device.h"
-#include "recipes.h"
-#include "resolve.h"
-#include "train/algorithms.h"
-#include "train/training_step.h"
+#include "train/step/mixed_precision.h"
+#include "train/step/training_step.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -46,7 +44,7 @@ class Training {
                                            at::TensorOptions().dtype(at::kFloat).device(device_));
       const Tensor real =
           torch::sin(numbers * 0.37 + iteration_).reshape({kBatch, 3, kResolution, kResolution});
-      step_->run({real, {}, iteration_, begin_ + iteration_ * kBatch});
+      step_->run({real, {}}, {iteration_, begin_ + iteration_ * kBatch});
     }
   }
 

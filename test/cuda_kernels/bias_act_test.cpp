@@ -1,34 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/bias_act.h"
+#include "ops/bias_act/bias_act.h"
 
+#include <array>
 #include <catch2/catch.hpp>
-#include <limits>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "cuda_kernels/bias_act.h"
 #include "cuda_kernels/random_cases.h"
+#include "ops/bias_act/bias_act_gpu.h"
+#include "ops/gpu/table_cuda.h"
 
 using namespace gantrain;
 using at::Tensor;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kActivations = static_cast<int64_t>(names(Activation{}).size());
+// Those that have kernels.
+constexpr std::array kTwoLines = {Activation::kLinear, Activation::kRelu, Activation::kLrelu};
 
 const DeviceKernels& kernels() {
   static const DeviceKernels all = [] {
     DeviceKernels k = kComposedKernels;
     k.bias_act = cuda_bias_act;
     k.bias_act_gradient = cuda_bias_act_gradient;
-    k.bias_act_double_backward = cuda_bias_act_double_backward;
     return k;
   }();
   return all;
 }
-
-Tensor wide(const Tensor& t) { return t.defined() ? t.to(at::kDouble) : t; }
 
 // The error of one rounding to the type and of some in the type that is computed in.
 double tolerance(at::ScalarType type) {
@@ -37,7 +34,7 @@ double tolerance(at::ScalarType type) {
 
 // Clamps are numbers of every type: a clamp that is rounded lies elsewhere.
 BiasActNumbers random_numbers(Dice& dice, int64_t axes) {
-  return {static_cast<Activation>(dice.up_to(kActivations - 1)),
+  return {kTwoLines[dice.up_to(kTwoLines.size() - 1)],
           dice.up_to(axes - 1),
           dice.one_of({0.0, 0.2, 1.5}),
           dice.one_of({1.0, 1.4142135, -0.7}),
@@ -72,10 +69,10 @@ Tensor random_tensor(Dice& dice, const std::vector<int64_t>& shape, at::ScalarTy
 // The error of db, as a share of what it can be: of the sum of dx's magnitudes. dx was rounded on
 // its own, in float16 to a whole number of 2^-24 where it is below 2^-14.
 double error_of_sums(const BiasActGradients& found, int64_t dim) {
-  const Tensor dx = wide(found.dx);
+  const Tensor dx = in_float64(found.dx);
   const double least = found.dx.scalar_type() == at::kHalf ? 0x1p-14 : 1e-30;
   const Tensor most = summed_to_bias(dx.abs().clamp_min(least), dim);
-  return ((wide(found.db) - summed_to_bias(dx, dim)).abs() / most).max().item<double>();
+  return ((in_float64(found.db) - summed_to_bias(dx, dim)).abs() / most).max().item<double>();
 }
 
 }  // namespace
@@ -86,8 +83,7 @@ TEST_CASE("BiasActKernelsComputeWhatTheComposedOperatorsDo") {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16, at::kDouble});
     const auto shape = random_shape(dice);
     const BiasActNumbers how = random_numbers(dice, static_cast<int64_t>(shape.size()));
-    const Tensor x = random_tensor(dice, shape, type), dy = random_tensor(dice, shape, type),
-                 v = random_tensor(dice, shape, type);
+    const Tensor x = random_tensor(dice, shape, type), dy = random_tensor(dice, shape, type);
     const Tensor b = dice.coin() ? at::randn({shape[how.dim]}, at::kDouble).to(type) : Tensor();
     CAPTURE(
         i, type, shape, x.strides(), how.dim, names(how.act)[int(how.act)], how.gain, how.clamp);
@@ -95,26 +91,20 @@ TEST_CASE("BiasActKernelsComputeWhatTheComposedOperatorsDo") {
 
     const Tensor y = cuda_bias_act(x, b, how);
     REQUIRE(y.scalar_type() == type);
-    CHECK(share_of_error(y, kComposedKernels.bias_act(wide(x), wide(b), how)) < allowed);
+    CHECK(share_of_error(y, kComposedKernels.bias_act(in_float64(x), in_float64(b), how)) <
+          allowed);
     if (x.is_non_overlapping_and_dense()) CHECK(y.strides() == at::empty_like(x).strides());
 
-    const Saved saved = saved_by(how);
-    const Tensor from = saved == Saved::kInput ? x : saved == Saved::kOutput ? y : Tensor();
-    const Tensor bias = saved == Saved::kInput ? b : Tensor();
-    const BiasActGradients found = cuda_bias_act_gradient(dy, from, bias, how, dice.coin());
+    const Tensor saved = how.constant_slope() ? Tensor() : y;
+    const BiasActGradients found = cuda_bias_act_gradient(dy, saved, how, dice.coin());
     const Tensor dx =
-        kComposedKernels.bias_act_gradient(wide(dy), wide(from), wide(bias), how, false).dx;
+        kComposedKernels.bias_act_gradient(in_float64(dy), in_float64(saved), how, false).dx;
     CHECK(share_of_error(found.dx, dx) < allowed);
     REQUIRE(found.dx.scalar_type() == type);
     if (found.db.defined()) {
       REQUIRE(found.db.scalar_type() == type);
       CHECK(error_of_sums(found, how.dim) < allowed + epsilon_of(type));
     }
-    if (!has_second_derivative(how.act)) continue;
-    const Tensor second = cuda_bias_act_double_backward(v, dy, from, bias, how);
-    CHECK(share_of_error(second,
-                         kComposedKernels.bias_act_double_backward(
-                             wide(v), wide(dy), wide(from), wide(bias), how)) < allowed);
   }
 }
 
@@ -124,7 +114,7 @@ TEST_CASE("BiasActsDerivativesThroughTheKernelsMatchTheReferenceInFloat64") {
   for (int i = 0; i < 60; ++i) {
     const auto type = i % 2 == 0 ? at::kFloat : at::kDouble;
     const std::vector<int64_t> shape = {2, dice.one_of<int64_t>({3, 8}), 4, 1 + dice.up_to(4)};
-    BiasAct how{static_cast<Activation>(i / 2 % kActivations), 1, 0.3, {}, {}};
+    BiasAct how{kTwoLines[i / 2 % kTwoLines.size()], 1, 0.3, {}, {}};
     if (dice.coin()) how.clamp = 1.25;
     CAPTURE(i, names(how.act)[int(how.act)], shape, type);
     const TensorFunction op = [&](const Tensors& in) { return bias_act(in[0], in[1], how); };
@@ -143,7 +133,7 @@ TEST_CASE("ManyPartsOfAChannelAddUp") {
         CAPTURE(shape, type, format);
         const Tensor dy = at::randn(shape).to(type).contiguous(format);
         const BiasActNumbers how{Activation::kLinear, 1, 0, 0.5, kInfinity};
-        const BiasActGradients found = cuda_bias_act_gradient(dy, {}, {}, how, true);
+        const BiasActGradients found = cuda_bias_act_gradient(dy, {}, how, true);
         CHECK(found.dx.equal(dy * 0.5));
         CHECK(error_of_sums(found, 1) < tolerance(type));
       }
@@ -154,30 +144,28 @@ TEST_CASE("ManyPartsOfAChannelAddUp") {
 TEST_CASE("TheGradientOfALinearActivationIsNotCopied") {
   const Tensor dy = at::randn({2, 3, 4, 4});
   const BiasActNumbers how{Activation::kLinear, 1, 0, 1, kInfinity};
-  const BiasActGradients found = cuda_bias_act_gradient(dy, {}, {}, how, true);
+  const BiasActGradients found = cuda_bias_act_gradient(dy, {}, how, true);
   CHECK(found.dx.is_same(dy));
   CHECK(error_of_sums(found, 1) < tolerance(at::kFloat));
-  CHECK(cuda_bias_act_gradient(dy, {}, {}, how, false).dx.is_same(dy));
+  CHECK(cuda_bias_act_gradient(dy, {}, how, false).dx.is_same(dy));
 }
 
 TEST_CASE("BiasActKernelsTakeEmptyTensors") {
-  const BiasActNumbers how{Activation::kTanh, 1, 0, 1, 2};
+  const BiasActNumbers how{Activation::kLrelu, 1, 0.2, 1, 2};
   const Tensor x = at::empty({0, 3, 4, 4}), b = at::ones({3});
   CHECK(cuda_bias_act(x, b, how).sizes() == x.sizes());
-  const BiasActGradients found = cuda_bias_act_gradient(x, x, {}, how, true);
+  const BiasActGradients found = cuda_bias_act_gradient(x, x, how, true);
   CHECK(found.dx.sizes() == x.sizes());
   CHECK(found.db.equal(at::zeros({3})));
-  CHECK(cuda_bias_act_double_backward(x, x, x, {}, how).sizes() == x.sizes());
 }
 
 TEST_CASE("WhatIsNotANumberStaysSoAndInfinitiesAreClamped") {
   const Tensor x = at::tensor({std::nanf(""), INFINITY, -INFINITY, -1.F}).reshape({1, 1, 2, 2});
-  for (int64_t i = 0; i < kActivations; ++i) {
-    const auto act = static_cast<Activation>(i);
+  for (const Activation act : kTwoLines) {
     for (const double clamp : {kInfinity, 3.0}) {
       const BiasActNumbers how{act, 1, 0.2, 1, clamp};
       const Tensor y = cuda_bias_act(x, {}, how), expected = kComposedKernels.bias_act(x, {}, how);
-      CAPTURE(names(act)[static_cast<size_t>(i)], clamp);
+      CAPTURE(names(act)[static_cast<size_t>(act)], clamp);
       CHECK(at::allclose(y, expected, 1e-6, 0, /*equal_nan=*/true));
     }
   }
@@ -186,11 +174,10 @@ TEST_CASE("WhatIsNotANumberStaysSoAndInfinitiesAreClamped") {
 TEST_CASE("GradientsThatOverflowedAreHiddenOnlyByTheClamp") {
   const Tensor dy = at::full({1, 1, 1, 4}, INFINITY),
                y = at::tensor({0.F, -1.F, 1.F, 3.F}).reshape({1, 1, 1, 4});
-  for (const Activation act :
-       {Activation::kRelu, Activation::kLrelu, Activation::kTanh, Activation::kElu}) {
+  for (const Activation act : {Activation::kRelu, Activation::kLrelu}) {
     const BiasActNumbers how{act, 1, 0.2, 1, 3};
-    const Tensor found = cuda_bias_act_gradient(dy, y, {}, how, false).dx,
-                 expected = kComposedKernels.bias_act_gradient(dy, y, {}, how, false).dx;
+    const Tensor found = cuda_bias_act_gradient(dy, y, how, false).dx,
+                 expected = kComposedKernels.bias_act_gradient(dy, y, how, false).dx;
     CHECK(at::allclose(found, expected, 0, 0, /*equal_nan=*/true));
     CHECK(found[0][0][0][3].item<float>() == 0);
   }
@@ -207,7 +194,6 @@ TEST_CASE("CommonBiasActsMoveSixteenBytesAtATime") {
     const void* at = room + offset;
     const bool forward = cuda_kernels::packed(task, at, room);
     CHECK(packed(task, cuda_kernels::BiasActGradientArrays{at, room, room, nullptr}) == forward);
-    CHECK(packed(task, cuda_kernels::BiasActSecondArrays{room, at, room, room}) == forward);
     return forward;
   };
   for (const Type type : {Type::kFloat32, Type::kFloat16, Type::kBFloat16}) {

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "ops/draws.h"
+#include "ops/draws/draws.h"
+#include "ops/gpu/table_cuda.h"
 #include "util/hash.h"
 
 using namespace gantrain;

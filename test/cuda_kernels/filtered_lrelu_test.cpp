@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/filtered_lrelu.h"
+#include "ops/filtered_lrelu/filtered_lrelu.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/filtered_lrelu_arguments.h"
-#include "cuda/kernel_table.h"
 #include "cuda_kernels/random_cases.h"
+#include "ops/filtered_lrelu/filtered_lrelu_cuda.h"
+#include "ops/gpu/table_cuda.h"
 
 using namespace gantrain;
 

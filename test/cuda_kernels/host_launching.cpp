@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lib/cuda/launching.cpp is for a GPU: kernels run at once, on the host, in a loop.
-#include "cuda/launching.h"
+// What lib/ops/gpu/library.cpp is for a GPU: kernels run at once, on the host, in a loop.
+#include "ops/gpu/table_cuda.h"
 
 namespace gantrain {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/minibatch_std.h"
+#include "ops/minibatch_std/minibatch_std.h"
 
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "cuda/minibatch_std_arguments.h"
 #include "cuda_kernels/random_cases.h"
+#include "ops/gpu/table_cuda.h"
 #include "ops/kernels.h"
+#include "ops/minibatch_std/minibatch_std_cuda.h"
 
 using namespace gantrain;
 

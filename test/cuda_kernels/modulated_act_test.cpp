@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/modulated_act.h"
+#include "ops/modulation/modulated_act.h"
 
 #include <catch2/catch.hpp>
-#include <limits>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "cuda_kernels/modulated_act.h"
 #include "cuda_kernels/random_cases.h"
-#include "ops/modulated_conv2d.h"
-
-extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels();
+#include "ops/gpu/table_cuda.h"
+#include "ops/modulation/modulated_conv2d.h"
+#include "ops/modulation/modulation_gpu.h"
 
 using namespace gantrain;
 using at::Tensor;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Tensor wide(const Tensor& t) { return t.defined() ? t.to(at::kDouble) : t; }
 Tensor for_pixels(const Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); }
 
-double tolerance(at::ScalarType type) { return epsilon_of(type) + 32 * epsilon_of(at::kFloat); }
+double act_tolerance(at::ScalarType type) { return epsilon_of(type) + 32 * epsilon_of(at::kFloat); }
 
 std::vector<int64_t> random_maps(Dice& dice) {
   const int64_t size = dice.one_of<int64_t>({1, 2, 3, 4, 7, 8, 16, 20});
@@ -62,30 +56,31 @@ struct Formulas {
   ActNumbers how;
 
   Tensor out(const Tensor& y) const {
-    Tensor u = wide(y) * how.scale;
-    if (t.d.defined()) u = u * for_pixels(wide(t.d));
-    if (t.noise.defined()) u = u + strengths(t.strength) * wide(t.noise).unsqueeze(1);
-    if (t.bias.defined()) u = u + wide(t.bias).reshape({-1, 1, 1});
+    Tensor u = in_float64(y) * how.scale;
+    if (t.d.defined()) u = u * for_pixels(in_float64(t.d));
+    if (t.noise.defined()) u = u + strengths(t.strength) * in_float64(t.noise).unsqueeze(1);
+    if (t.bias.defined()) u = u + in_float64(t.bias).reshape({-1, 1, 1});
     return (at::leaky_relu(u, how.alpha) * how.gain).clamp(-how.clamp, how.clamp);
   }
   Tensor slope(const Tensor& out) const {
     if (!out.defined()) return at::scalar_tensor(how.gain, at::kDouble);
-    const Tensor o = wide(out);
+    const Tensor o = in_float64(out);
     return how.gain * at::where(o > 0, 1.0, how.alpha) * (o.abs() < how.clamp).to(at::kDouble);
   }
   Tensor factor() const {
-    return t.d.defined() ? for_pixels(wide(t.d)) * how.scale
+    return t.d.defined() ? for_pixels(in_float64(t.d)) * how.scale
                          : at::scalar_tensor(how.scale, at::kDouble);
   }
   static Tensor strengths(const Tensor& s) {
-    return s.defined() ? wide(s).reshape({-1, 1, 1}) : at::ones({1, 1, 1}, at::kDouble);
+    return s.defined() ? in_float64(s).reshape({-1, 1, 1}) : at::ones({1, 1, 1}, at::kDouble);
   }
   Tensor by_grad(const ActPoint& at, const ActDerivatives& along) const {
     Tensor s = at::zeros(at.grad.sizes(), at::kDouble);
-    if (along.y.defined()) s = s + wide(along.y) * factor();
-    if (along.d.defined()) s = s + wide(at.y) * for_pixels(wide(along.d)) * how.scale;
-    if (along.strength.defined()) s = s + strengths(along.strength) * wide(t.noise).unsqueeze(1);
-    if (along.bias.defined()) s = s + wide(along.bias).reshape({-1, 1, 1});
+    if (along.y.defined()) s = s + in_float64(along.y) * factor();
+    if (along.d.defined()) s = s + in_float64(at.y) * for_pixels(in_float64(along.d)) * how.scale;
+    if (along.strength.defined())
+      s = s + strengths(along.strength) * in_float64(t.noise).unsqueeze(1);
+    if (along.bias.defined()) s = s + in_float64(along.bias).reshape({-1, 1, 1});
     return slope(at.out) * s;
   }
 };
@@ -93,7 +88,7 @@ struct Formulas {
 // The error of sums over these axes, as a share of the sum of magnitudes.
 double error_of_sums(const Tensor& found, const Tensor& terms, at::IntArrayRef axes) {
   REQUIRE(found.scalar_type() == at::kFloat);
-  const Tensor error = (wide(found) - terms.sum(axes)).abs();
+  const Tensor error = (in_float64(found) - terms.sum(axes)).abs();
   return (error / (terms.abs().sum(axes) + 1e-30)).max().item<double>();
 }
 
@@ -104,17 +99,18 @@ void check_gradient(Dice& dice, const ActPoint& at, const Formulas& f, double al
   ActPoint without_y = at;
   if (!wanted.d) without_y.y = Tensor();
   const ActDerivatives found = cuda_act_gradient(without_y, f.t, f.how, wanted);
-  const Tensor du = wide(at.grad) * f.slope(at.out);
+  const Tensor du = in_float64(at.grad) * f.slope(at.out);
   REQUIRE(found.y.scalar_type() == at.grad.scalar_type());
   CHECK(share_of_error(found.y, du * f.factor()) < allowed);
   const double of_sums = 32 * epsilon_of(at::kFloat);
   REQUIRE(found.d.defined() == wanted.d);
   REQUIRE(found.strength.defined() == wanted.strength);
   REQUIRE(found.bias.defined() == wanted.bias);
-  if (wanted.d) CHECK(error_of_sums(found.d, du * wide(at.y) * f.how.scale, {2, 3}) < of_sums);
+  if (wanted.d)
+    CHECK(error_of_sums(found.d, du * in_float64(at.y) * f.how.scale, {2, 3}) < of_sums);
   if (wanted.bias) CHECK(error_of_sums(found.bias, du, {0, 2, 3}) < of_sums);
   if (!wanted.strength) return;
-  const Tensor terms = du * wide(f.t.noise).unsqueeze(1);
+  const Tensor terms = du * in_float64(f.t.noise).unsqueeze(1);
   REQUIRE(found.strength.sizes() == f.t.strength.sizes());
   if (f.t.strength.dim() == 0)
     CHECK(error_of_sums(found.strength, terms, {0, 1, 2, 3}) < of_sums);
@@ -134,16 +130,17 @@ void check_second(Dice& dice, const ActPoint& at, const Formulas& f, double allo
   const auto [by_grad, by_y, by_d] = cuda_act_second(at, f.t, f.how, along, wanted);
   REQUIRE(by_grad.scalar_type() == at.grad.scalar_type());
   CHECK(share_of_error(by_grad, f.by_grad(at, along)) < allowed);
-  const Tensor du = wide(at.grad) * f.slope(at.out);
+  const Tensor du = in_float64(at.grad) * f.slope(at.out);
   REQUIRE(by_y.defined() == wanted.y);
   REQUIRE(by_d.defined() == wanted.d);
-  if (wanted.y) CHECK(share_of_error(by_y, du * for_pixels(wide(along.d)) * f.how.scale) < allowed);
+  if (wanted.y)
+    CHECK(share_of_error(by_y, du * for_pixels(in_float64(along.d)) * f.how.scale) < allowed);
   if (wanted.d)
-    CHECK(error_of_sums(by_d, du * wide(along.y) * f.how.scale, {2, 3}) <
+    CHECK(error_of_sums(by_d, du * in_float64(along.y) * f.how.scale, {2, 3}) <
           32 * epsilon_of(at::kFloat));
 }
 
-const DeviceKernels& kernels() { return *gantrain_cuda_kernels(); }
+const DeviceKernels& cuda_table() { return *gantrain_cuda_kernels(); }
 
 BiasAct lrelu(std::optional<double> clamp) {
   BiasAct how;
@@ -174,17 +171,17 @@ TEST_CASE("EpilogueKernelsComputeTheFormulasAndTheirDerivatives") {
             f.how.clamp);
     const Tensor out = cuda_act(y, f.t, f.how);
     REQUIRE(out.scalar_type() == type);
-    CHECK(share_of_error(out, f.out(y)) < tolerance(type));
+    CHECK(share_of_error(out, f.out(y)) < act_tolerance(type));
     CHECK(out.is_contiguous(y.suggest_memory_format()));
     const bool constant = f.how.alpha == 1 && std::isinf(f.how.clamp);
     const ActPoint at{grad, y, constant ? Tensor() : out};
-    check_gradient(dice, at, f, tolerance(type));
-    check_second(dice, at, f, tolerance(type));
+    check_gradient(dice, at, f, act_tolerance(type));
+    check_second(dice, at, f, act_tolerance(type));
   }
 }
 
 TEST_CASE("TheEpiloguesDerivativesThroughTheKernelsMatchTheReferenceInFloat64") {
-  const WithTable with(kernels());
+  const WithTable with(cuda_table());
   Dice dice(9);
   for (int i = 0; i < 60; ++i) {
     const auto maps = random_maps(dice);
@@ -211,7 +208,7 @@ TEST_CASE("TheEpiloguesDerivativesThroughTheKernelsMatchTheReferenceInFloat64") 
 }
 
 TEST_CASE("DerivativesByTermsHaveTheTermsTypesWhateverTheMapsTypeIs") {
-  const WithTable with(kernels());
+  const WithTable with(cuda_table());
   for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16}) {
     for (const auto type_of_terms : {at::kFloat, type}) {
       const auto leaf = [](const Tensor& t) { return t.detach().requires_grad_(true); };
@@ -235,7 +232,7 @@ TEST_CASE("DerivativesByTermsHaveTheTermsTypesWhateverTheMapsTypeIs") {
 }
 
 TEST_CASE("OnlyFloat64AndTheReferenceAreComposedWithTheseKernels") {
-  const WithTable with(kernels());
+  const WithTable with(cuda_table());
   const auto fused = [](at::ScalarType type) {
     const Tensor x = at::randn({2, 3, 4, 4}).to(type).requires_grad_(true);
     const Tensor y = modulated_act(x, {.bias = at::randn({3})}, lrelu({}));
@@ -250,7 +247,7 @@ TEST_CASE("OnlyFloat64AndTheReferenceAreComposedWithTheseKernels") {
 }
 
 TEST_CASE("AScaleAfterTheConvolutionIsNotFreeInFloat16") {
-  const WithTable with(kernels());
+  const WithTable with(cuda_table());
   CHECK(scale_is_free(at::ones({1, 1, 1, 1})));
   CHECK(scale_is_free(at::ones({1, 1, 1, 1}, at::kBFloat16)));
   CHECK_FALSE(scale_is_free(at::ones({1, 1, 1, 1}, at::kHalf)));
@@ -275,7 +272,7 @@ TEST_CASE("AModulatedLayerInHalfPrecisionIsAsGoodThroughTheKernels") {
   };
   const Tensor expected = layer(x.to(at::kDouble));
   const double composed = share_of_error(layer(x), expected);
-  const WithTable with(kernels());
+  const WithTable with(cuda_table());
   CHECK(share_of_error(layer(x), expected) <= composed);
 }
 

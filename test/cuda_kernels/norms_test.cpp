@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/norms/norms.h"
+
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "cuda/norms_arguments.h"
 #include "cuda_kernels/random_cases.h"
-#include "ops/adain.h"
+#include "ops/gpu/table_cuda.h"
 #include "ops/kernels.h"
-#include "ops/pixel_norm.h"
+#include "ops/norms/norms_cuda.h"
 
 using namespace gantrain;
 
@@ -20,7 +20,7 @@ void set_norms(FusedKernels& fused) {
   fused.adain_gradient = cuda_adain_gradient;
 }
 
-at::Tensor random_maps(Dice& dice, at::ScalarType type) {
+at::Tensor random_norm_maps(Dice& dice, at::ScalarType type) {
   const int64_t channels = dice.one_of({1, 2, 3, 4, 8, 16, 40, 64, 129});
   const int64_t height = 1 + dice.up_to(dice.coin() ? 5 : 30), width = 1 + dice.up_to(20);
   const double shift = dice.coin() ? 0 : 3;
@@ -37,7 +37,9 @@ std::string described(const at::Tensor& x) {
 at::Tensor random_style(const at::Tensor& x) { return at::randn({x.size(0), 2 * x.size(1)}); }
 
 // A rounding of the result and some of sums in float32.
-double tolerance(at::ScalarType type) { return 2 * epsilon_of(type) + 64 * epsilon_of(at::kFloat); }
+double norm_tolerance(at::ScalarType type) {
+  return 2 * epsilon_of(type) + 64 * epsilon_of(at::kFloat);
+}
 
 }  // namespace
 
@@ -46,13 +48,13 @@ TEST_CASE("PixelNormKernelsNormaliseAsTheComposedOperatorDoes") {
   Dice dice(6);
   for (int64_t i = 0; i < 300; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});
-    const at::Tensor x = random_maps(dice, type);
+    const at::Tensor x = random_norm_maps(dice, type);
     INFO(i << ": " << described(x));
     const at::Tensor y = pixel_norm(x);
     REQUIRE(y.scalar_type() == type);
     REQUIRE(y.is_contiguous(x.suggest_memory_format()));
     const WithKernels reference(KernelSet::kRef);
-    CHECK(share_of_error(y, pixel_norm(x.to(at::kDouble))) < tolerance(type));
+    CHECK(share_of_error(y, pixel_norm(x.to(at::kDouble))) < norm_tolerance(type));
   }
 }
 
@@ -62,7 +64,7 @@ TEST_CASE("PixelNormKernelsDerivativesAreThoseOfTheComposedOperator") {
   for (int64_t i = 0; i < 200; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});
     // Away from zero, where derivatives grow without bound.
-    const at::Tensor x = random_maps(dice, type) + 4;
+    const at::Tensor x = random_norm_maps(dice, type) + 4;
     if (x.size(1) == 1) continue;  // constant: its derivative is nothing but rounding
     INFO(i << ": " << described(x));
     const auto op = [](const Tensors& in) { return pixel_norm(in[0]); };
@@ -75,7 +77,7 @@ TEST_CASE("AdainKernelsNormaliseAsTheComposedOperatorDoes") {
   Dice dice(8);
   for (int64_t i = 0; i < 300; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});
-    const at::Tensor x = random_maps(dice, type);
+    const at::Tensor x = random_norm_maps(dice, type);
     const at::Tensor style = random_style(x);
     INFO(i << ": " << described(x));
     const at::Tensor y = adain(x, style);
@@ -83,7 +85,7 @@ TEST_CASE("AdainKernelsNormaliseAsTheComposedOperatorDoes") {
     REQUIRE(y.is_contiguous(x.suggest_memory_format()));
     const WithKernels reference(KernelSet::kRef);
     const at::Tensor expected = adain(x.to(at::kDouble), style.to(at::kDouble));
-    CHECK(share_of_error(y, expected) < tolerance(type));
+    CHECK(share_of_error(y, expected) < norm_tolerance(type));
   }
 }
 
@@ -92,7 +94,7 @@ TEST_CASE("AdainKernelsDerivativesAreThoseOfTheComposedOperator") {
   Dice dice(9);
   for (int64_t i = 0; i < 200; ++i) {
     const auto type = dice.one_of({at::kFloat, at::kHalf, at::kBFloat16});
-    const at::Tensor x = random_maps(dice, type);
+    const at::Tensor x = random_norm_maps(dice, type);
     // Planes of a few pixels may be nearly constant, where derivatives grow without bound.
     if (x.size(2) * x.size(3) < 12) continue;
     INFO(i << ": " << described(x));

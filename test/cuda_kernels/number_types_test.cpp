@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_kernels/number_types.h"
+#include "ops/gpu/number_types.h"
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "cuda_kernels/launch.h"
+#include "ops/gpu/launch.h"
 
 using namespace gantrain::cuda_kernels;
 

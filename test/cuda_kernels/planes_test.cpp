@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_kernels/planes.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
 #include "cuda_kernels/random_cases.h"
-#include "ops/square_sums.h"
-
-extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels();
+#include "ops/gpu/table_cuda.h"
+#include "ops/modulation/modulated_conv2d.h"
+#include "ops/modulation/modulation_gpu.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -3,14 +3,14 @@
 
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <random>
 
 #include "core/torch.h"
-#include "gradient_checks.h"
 #include "ops/device_kernels.h"
-#include "ops/fused_kernels.h"
 #include "ops/kernels.h"
+#include "support/gradient_checks.h"
 
 // Random cases for the kernels, and the comparison of an operator's derivatives with those of the
 // composed operators in float64.
@@ -58,6 +58,10 @@ inline at::Tensor random_strides(Dice& dice, const at::Tensor& x) {
       return x.narrow(0, 0, 1).expand_as(x);
   }
 }
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+inline at::Tensor in_float64(const at::Tensor& t) { return t.defined() ? t.to(at::kDouble) : t; }
 
 inline double epsilon_of(at::ScalarType type) {
   switch (type) {

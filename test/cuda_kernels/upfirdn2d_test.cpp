@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/upfirdn2d.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "cuda/kernel_table.h"
-#include "cuda/upfirdn2d_arguments.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/device_kernels.h"
+#include "ops/gpu/table_cuda.h"
+#include "ops/upfirdn2d/upfirdn2d_cuda.h"
 
 using namespace gantrain;
 using cuda_kernels::FirBody;
@@ -75,7 +75,7 @@ double error_of(const at::Tensor& y, const at::Tensor& x, const Resampling& r) {
 }
 
 // A rounding of the result and, in the wide type, of each product and sum.
-double tolerance(at::ScalarType type) { return epsilon_of(type) + 16 * epsilon_of(at::kFloat); }
+double fir_tolerance(at::ScalarType type) { return epsilon_of(type) + 16 * epsilon_of(at::kFloat); }
 
 FirBody body_of(const at::Tensor& x, const Resampling& r) {
   return cuda_kernels::fir_choice(UpFirDnCall(x, r.f, r.how).arguments).body;
@@ -103,7 +103,7 @@ TEST_CASE("FilterKernelsSumWhatTheComposedOperatorSums") {
     REQUIRE(y.scalar_type() == type);
     REQUIRE(y.sizes() == expected(x, r).sizes());
     REQUIRE(y.is_contiguous(x.suggest_memory_format()));
-    REQUIRE(error_of(y, x, r) < tolerance(type));
+    REQUIRE(error_of(y, x, r) < fir_tolerance(type));
     ++of_body[static_cast<int>(body_of(x, r))];
   }
   CHECK(fewest() == 200);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/advice.h"
-
 #include <catch2/catch.hpp>
+
+#include "curation/inspection_text.h"
 
 namespace gantrain {
 namespace {

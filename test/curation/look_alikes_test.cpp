@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/look_alikes.h"
-
 #include <catch2/catch.hpp>
 
-#include "data/dataset.h"
-#include "image/pictures.h"
+#include "curation/picture_look.h"
+#include "data/pictures/dataset.h"
 #include "image/resize.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 namespace {

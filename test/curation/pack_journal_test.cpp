@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/pack_journal.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "curation/picture_store.h"
 #include "data/scratch.h"
 #include "util/error.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "curation/picture_store.h"
+#include "data/containers/source.h"
 #include "data/picture_files.h"
-#include "data/source.h"
 #include "util/error.h"
 
 namespace gantrain {

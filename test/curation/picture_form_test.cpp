@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/picture_form.h"
-
 #include <png.h>
 
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
+#include "curation/picture_look.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/zip_writer.h"
-
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
+#include "curation/picture_store.h"
+#include "data/containers/source.h"
+#include "data/containers/zip.h"
 #include "data/scratch.h"
-#include "data/source.h"
-#include "data/zip_directory.h"
 
 namespace gantrain {
 namespace {

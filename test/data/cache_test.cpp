@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/cache.h"
-
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -13,6 +11,7 @@
 #include <functional>
 #include <thread>
 
+#include "data/pictures/dataset.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/dataset.h"
+#include "data/pictures/dataset.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "data/picture_files.h"
-#include "stopwatch.h"
+#include "support/stopwatch.h"
 #include "util/error.h"
 
 namespace gantrain {

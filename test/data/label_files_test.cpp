@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/label_files.h"
+#include "data/labels/label_files.h"
 
-#include "data/csv.h"
 #include "data/picture_files.h"
 #include "util/error.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/labels.h"
+#include "data/labels/labels.h"
 
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/lmdb.h"
+#include "data/containers/lmdb.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

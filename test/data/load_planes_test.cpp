@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/load_planes.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "data/shapes.h"
+#include "data/load/loader.h"
+#include "data/pictures/shapes.h"
 
 using namespace gantrain;
 

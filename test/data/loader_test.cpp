@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/loader.h"
+#include "data/load/loader.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -12,7 +12,6 @@
 #include <set>
 #include <thread>
 
-#include "data/sampler.h"
 #include "util/error.h"
 #include "util/time.h"
 
@@ -63,11 +62,11 @@ DataOptions with_workers(int64_t workers, bool mirror = false) {
 }
 
 // Indices of the pictures in a batch.
-std::vector<int64_t> indices(const RealBatch& batch) {
+std::vector<int64_t> indices(const Batch& batch) {
   std::vector<int64_t> all;
-  for (int64_t i = 0; i < batch.images.size(0); ++i) {
-    const int left = batch.images[i][0][0][0].item<uint8_t>();
-    const int right = batch.images[i][0][0][1].item<uint8_t>();
+  for (int64_t i = 0; i < batch.real.size(0); ++i) {
+    const int left = batch.real[i][0][0][0].item<uint8_t>();
+    const int right = batch.real[i][0][0][1].item<uint8_t>();
     all.push_back(std::min(left, right));
   }
   return all;
@@ -88,9 +87,9 @@ TEST_CASE("PicturesAreAveragedDownToASmallerStage") {
   options.resolution = {1, 1};
   Loader loader(std::make_shared<Numbered>(), options, 3, {}, 0, 8);
   // Half of a picture is its index, half 255 - index: 127.5, which rounds to 128.
-  const RealBatch batch = loader.next();
-  CHECK(batch.images.sizes() == at::IntArrayRef({8, 1, 1, 1}));
-  CHECK((batch.images == 128).all().item<bool>());
+  const Batch batch = loader.next();
+  CHECK(batch.real.sizes() == at::IntArrayRef({8, 1, 1, 1}));
+  CHECK((batch.real == 128).all().item<bool>());
 }
 
 TEST_CASE("RectanglesComeAsRowsAndColumns") {
@@ -99,13 +98,13 @@ TEST_CASE("RectanglesComeAsRowsAndColumns") {
   options.workers = 0;
   const auto shapes = open_dataset(options);
   Loader loader(shapes, options, 3, {}, 0, 2);
-  const RealBatch batch = loader.next();
-  CHECK(batch.images.sizes() == at::IntArrayRef({2, 3, 8, 12}));
+  const Batch batch = loader.next();
+  CHECK(batch.real.sizes() == at::IntArrayRef({2, 3, 8, 12}));
   const Sampler sampler(shapes->size(), 3, /*mirror=*/false);
   const Image first = shapes->load(sampler.index(0));
   for (const auto& [x, y] : {std::pair(0, 0), std::pair(11, 0), std::pair(0, 7), std::pair(5, 6)}) {
     const auto pixel = static_cast<size_t>((y * 12 + x) * 3);
-    CHECK(batch.images[0][1][y][x].item<uint8_t>() == first.pixels[pixel + 1]);
+    CHECK(batch.real[0][1][y][x].item<uint8_t>() == first.pixels[pixel + 1]);
   }
 }
 
@@ -125,8 +124,9 @@ TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
   for (int64_t step = 0; step * batch < 3 * kPrime; ++step) {
     std::vector<int64_t> global(static_cast<size_t>(batch));
     for (int64_t rank = 0; rank < world; ++rank) {
-      const RealBatch part = loaders[static_cast<size_t>(rank)]->next();
-      CHECK(part.first == step * batch);
+      Loader& loader = *loaders[static_cast<size_t>(rank)];
+      const Batch part = loader.next();
+      CHECK(loader.first() == step * batch);
       const auto own = indices(part);
       REQUIRE(static_cast<int64_t>(own.size()) == batch / world);
       for (size_t i = 0; i < own.size(); ++i) {
@@ -149,11 +149,11 @@ TEST_CASE("LoaderStartsAtAnyImage") {
   Loader loader(dataset, with_workers(2), 1, {}, start, 8);
   const Sampler sampler(kPrime, 1, false);
   for (int64_t step = 0; step < 5; ++step) {
-    const RealBatch batch = loader.next();
-    CHECK(batch.first == start + 8 * step);
+    const Batch batch = loader.next();
+    CHECK(loader.first() == start + 8 * step);
     const auto own = indices(batch);
     for (int64_t i = 0; i < 8; ++i)
-      CHECK(own[static_cast<size_t>(i)] == sampler.index(batch.first + i));
+      CHECK(own[static_cast<size_t>(i)] == sampler.index(loader.first() + i));
   }
 }
 
@@ -161,10 +161,10 @@ TEST_CASE("MirroredImagesAreFlippedAsTheSamplerSays") {
   const auto dataset = std::make_shared<Numbered>();
   Loader loader(dataset, with_workers(1, true), 6, {1, 2}, 0, 40);
   const Sampler sampler(kPrime, 6, true);
-  const RealBatch batch = loader.next();
+  const Batch batch = loader.next();
   for (int64_t i = 0; i < 20; ++i) {
     const int64_t image = 1 + 2 * i;
-    const int left = batch.images[i][0][1][0].item<uint8_t>();
+    const int left = batch.real[i][0][1][0].item<uint8_t>();
     const int64_t index = sampler.index(image);
     CHECK(left == (sampler.flipped(image) ? 255 - index : index));
   }
@@ -176,11 +176,11 @@ TEST_CASE("PlanesComeInOrderOfTheChannels") {
   options.workers = 0;
   const auto shapes = open_dataset(options);
   Loader loader(shapes, options, 0, {}, 0, 4);
-  const RealBatch batch = loader.next();
-  CHECK(batch.images.sizes() == at::IntArrayRef{4, 3, 16, 16});
-  CHECK(batch.images.scalar_type() == at::kByte);
+  const Batch batch = loader.next();
+  CHECK(batch.real.sizes() == at::IntArrayRef{4, 3, 16, 16});
+  CHECK(batch.real.scalar_type() == at::kByte);
   const Image first = shapes->load(Sampler(shapes->size(), 0, false).index(0));
-  const auto hwc = batch.images[0].permute({1, 2, 0}).contiguous();
+  const auto hwc = batch.real[0].permute({1, 2, 0}).contiguous();
   const auto* data = hwc.data_ptr<uint8_t>();
   CHECK(std::vector<uint8_t>(data, data + hwc.numel()) == first.pixels);
 }
@@ -229,10 +229,11 @@ TEST_CASE("LoaderTellsHowLongItWaited") {
   const double start = monotonic_seconds();
   Loader loader(dataset, with_workers(1), 0, {}, 0, 8);
   const double asked = monotonic_seconds();
-  CHECK(asked - start + loader.next().waited >= 0.4);
+  loader.next();
+  CHECK(asked - start + loader.waited() >= 0.4);
   const double before = monotonic_seconds();
-  const double waited = loader.next().waited;
-  CHECK(waited <= monotonic_seconds() - before);
+  loader.next();
+  CHECK(loader.waited() <= monotonic_seconds() - before);
 }
 
 TEST_CASE("WorkersShareThePicturesOfABatch") {
@@ -276,7 +277,7 @@ TEST_CASE("MemoryOfABatchIsUsedAgainOnceNobodyHoldsIt") {
   const int64_t workers = GENERATE(0, 2);
   Loader loader(dataset, with_workers(workers), 0, {}, 0, 8);
   std::set<const void*> seen;
-  for (int i = 0; i < 40; ++i) seen.insert(loader.next().images.data_ptr());
+  for (int i = 0; i < 40; ++i) seen.insert(loader.next().real.data_ptr());
   CHECK(seen.size() <= 5);
 }
 
@@ -285,7 +286,7 @@ TEST_CASE("BatchesThatAreHeldKeepTheirPictures") {
   const Sampler sampler(kPrime, 0, false);
   Loader loader(dataset, with_workers(GENERATE(0, 3)), 0, {}, 0, 8);
   std::vector<at::Tensor> views;  // of the same memory, without the batch itself
-  for (int i = 0; i < 20; ++i) views.push_back(loader.next().images.view({8, 4}));
+  for (int i = 0; i < 20; ++i) views.push_back(loader.next().real.view({8, 4}));
   for (int64_t i = 0; i < 160; ++i) {
     const int first = views[static_cast<size_t>(i / 8)][i % 8][0].item<uint8_t>();
     CHECK(first == sampler.index(i));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/manifest.h"
+#include "data/pictures/manifest.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
+#include "data/containers/source.h"
 #include "data/picture_files.h"
-#include "data/source.h"
 #include "util/text.h"
 
 namespace gantrain {

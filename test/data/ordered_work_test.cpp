@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/ordered_work.h"
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+
+#include "data/load/threads.h"
 
 namespace gantrain {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/pictures/dataset.h"
 #include "data/scratch.h"
-#include "data/tar_writer.h"
-#include "data/zip_writer.h"
-#include "image/pictures.h"
+#include "support/pictures.h"
+#include "support/tar_writer.h"
+#include "support/zip_writer.h"
 
 namespace gantrain {
 

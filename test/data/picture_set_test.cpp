@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels of the pictures of a folder or zip, and what becomes of bad ones.
-#include "data/picture_set.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "data/picture_files.h"
-#include "stopwatch.h"
+#include "data/pictures/dataset.h"
+#include "support/stopwatch.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/prepare.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "data/picture_files.h"
+#include "data/pictures/dataset.h"
 
 namespace gantrain {
 

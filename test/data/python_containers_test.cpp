@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "data/picture_files.h"
+#include "support/paths.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -28,9 +29,8 @@ TEST_CASE("ContainersThatPythonWritesAreReadToTheBit") {
     return;
   }
   const Scratch scratch;
-  const std::string command = shell_quote(python) +
-                              " " GANTRAIN_SOURCE "/test/python/containers.py " +
-                              shell_quote(scratch.path());
+  const std::string command = shell_quote(python) + " " + source_folder() +
+                              "/test/python/containers.py " + shell_quote(scratch.path());
   REQUIRE(std::system(command.c_str()) == 0);
   std::istringstream index(read_file(scratch.path("index.txt")));
   std::string path;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIFAR's and MNIST's files: records of pixels.
-#include "data/records.h"
+#include "data/containers/records.h"
 
 #include <zlib.h>
 
-#include "data/cifar.h"
-#include "data/idx.h"
-#include "data/pickle.h"
 #include "data/picture_files.h"
 #include "util/error.h"
 
@@ -29,7 +26,7 @@ std::string cifar10(std::initializer_list<int> labels) {
   return records;
 }
 
-std::string number(uint32_t value) {
+std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
   return bytes;
@@ -42,14 +39,15 @@ struct IdxForm {
 };
 
 std::string idx_images(const IdxForm& form) {
-  std::string bytes = number(0x803) + number(form.count) + number(form.height) + number(form.width);
+  std::string bytes =
+      big_endian(0x803) + big_endian(form.count) + big_endian(form.height) + big_endian(form.width);
   for (uint32_t i = 0; i < form.count; ++i)
     bytes.append(form.height * form.width, static_cast<char>(10 + i));
   return bytes;
 }
 
 std::string idx_labels(std::initializer_list<int> labels) {
-  std::string bytes = number(0x801) + number(static_cast<uint32_t>(labels.size()));
+  std::string bytes = big_endian(0x801) + big_endian(static_cast<uint32_t>(labels.size()));
   for (const int label : labels) bytes += static_cast<char>(label);
   return bytes;
 }
@@ -161,11 +159,13 @@ TEST_CASE("IdxThatContradictsItsHeaderIsRefused") {
   CHECK(contains(error_of(good.substr(0, good.size() - 1)), "ends too early"));
   CHECK(contains(error_of(good.substr(0, 10)), "ends too early"));
   CHECK(contains(error_of(good + "x"), "has 1 bytes more"));
-  CHECK(contains(
-      error_of(number(0x803) + number(0xffffffff) + number(0xffffffff) + number(0xffffffff) + "x"),
-      "ends too early"));
-  CHECK(contains(error_of(number(0x803) + number(0) + number(28) + number(28)), "0 pictures"));
-  CHECK(contains(error_of(number(0x802) + number(1) + number(1) + "x"), "3 dimensions"));
+  CHECK(contains(error_of(big_endian(0x803) + big_endian(0xffffffff) + big_endian(0xffffffff) +
+                          big_endian(0xffffffff) + "x"),
+                 "ends too early"));
+  CHECK(contains(error_of(big_endian(0x803) + big_endian(0) + big_endian(28) + big_endian(28)),
+                 "0 pictures"));
+  CHECK(
+      contains(error_of(big_endian(0x802) + big_endian(1) + big_endian(1) + "x"), "3 dimensions"));
   scratch.write("train-labels-idx1-ubyte", idx_labels({1, 2}));
   CHECK(contains(error_of(good), "2 labels for 3 pictures"));
 }
@@ -183,27 +183,42 @@ TEST_CASE("RecordsCutOffOrDamagedNeverCrash") {
   accepted_damage(idx, 300, open);
 }
 
-TEST_CASE("APickleIsReadWithoutBeingCalled") {
+TEST_CASE("CifarsPythonFilesAreReadWithoutBeingCalled") {
   const Scratch scratch;
-  const auto values_of = [&](const std::string& bytes) {
-    scratch.write("p", bytes);
-    PickleReader reader(whole_file(scratch.path("p")));
-    std::vector<std::string> all;
-    while (const auto value = reader.next()) {
-      if (value->kind == PickledItem::Kind::kNumber)
-        all.push_back(fmt::format("{}", value->number));
-      if (value->kind == PickledItem::Kind::kText) all.push_back(value->text);
-    }
-    return all;
+  // {key "data": bytes, key "labels": [one label]}; Python 3 writes keys of Python 2 as bytes.
+  const bool keys_are_bytes = GENERATE(false, true);
+  const auto key = [&](const std::string& text) {
+    return (keys_are_bytes ? "C" : "U") + std::string(1, static_cast<char>(text.size())) + text;
   };
-  using Texts = std::vector<std::string>;
-  CHECK(values_of("\x80\x02}q\x01(U\x06labels]q\x02(K\x06M\x2c\x01J\xff\xff\xff\xff\x65u.") ==
-        Texts{"labels", "6", "300", "-1"});
-  CHECK(contains(input_error([&] { values_of("\x80\x02(U\xffshort"); }), "ends too early"));
+  const auto batch = [&](int label, const std::string& pixels) {
+    const std::string bytes = "B" + std::string("\x00\x0c\x00\x00", 4) + pixels;
+    return "\x80\x03}q\x01(" + key("data") + bytes + key("labels") + "]q\x02K" +
+           static_cast<char>(label) + "au.";
+  };
+  const std::string path = scratch.path("c");
+  scratch.write("c/data_batch_1", batch(6, planes(1, 2, 3)));
+  std::string names;
+  for (int i = 0; i < 10; ++i)
+    names += fmt::format(
+        "U\x06"
+        "class{}",
+        i);
+  scratch.write("c/batches.meta", "\x80\x02}U\x0blabel_names](" + names + "es.");
+  const auto data = open_dataset(at(path, 32));
+  REQUIRE(data->size() == 1);
+  CHECK(data->label(0) == 6);
+  CHECK(data->class_name(6) == "class6");
+  CHECK(data->load(0).pixels[1] == 2);
+  const auto error_of_batch = [&](const std::string& bytes) {
+    scratch.write("c/data_batch_1", bytes);
+    return open_error(at(path, 32));
+  };
   CHECK(
-      contains(input_error([&] { values_of("\x80\x02i__builtin__\n"); }), "not a pickle of plain"));
-  CHECK(
-      contains(input_error([&] { values_of(std::string("T\xff\xff\xff\xff.", 6)); }), "too early"));
+      contains(error_of_batch(batch(12, planes(1, 2, 3))), "not CIFAR-10's: 3072 bytes of pixels"));
+  CHECK(contains(error_of_batch("\x80\x02(U\xffshort"), "truncated?"));
+  CHECK(contains(error_of_batch("\x80\x02"
+                                "cos\nsystem\n."),
+                 "global os.system is not allowed"));
 }
 
 TEST_CASE("IdxPackedInAnArchiveIsPointedTo") {

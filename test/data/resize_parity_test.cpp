@@ -7,8 +7,8 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
 #include "image/resize.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/shapes.h"
+#include "data/pictures/shapes.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

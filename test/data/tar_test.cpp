@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tar.h"
+#include "data/containers/tar.h"
 
 #include <zlib.h>
 
 #include "data/picture_files.h"
-#include "data/unpack.h"
 #include "util/error.h"
 
 namespace gantrain {

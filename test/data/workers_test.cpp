@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/workers.h"
-
 #include <catch2/catch.hpp>
+
+#include "data/options.h"
 
 namespace gantrain {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/zip_directory.h"
-
 #include <zlib.h>
 
+#include "data/containers/zip.h"
 #include "data/picture_files.h"
 
 namespace gantrain {

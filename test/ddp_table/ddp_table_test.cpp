@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launch/local_ranks.h"
+#include "launch/local/local_ranks.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ddp_table/table_gan.h"
-
 #include <catch2/catch.hpp>
 
-#include "tensor_checks.h"
+#include "ddp_table/table_modes.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/compress.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "distributed/gradient_sync.h"
 
 using namespace gantrain;
 

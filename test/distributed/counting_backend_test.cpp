@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "distributed/gradient_sync.h"
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 
@@ -21,6 +21,24 @@ TEST_CASE("CollectivesAndTheirBytesAreCounted") {
               after.collectives - before.collectives == 2 && after.bytes - before.bytes == 64;
           return right ? 0 : 1;
         }) == 0);
+}
+
+// A collective that passed by uncounted would be found out by nobody.
+TEST_CASE("WhatIsNotCountedIsRefused") {
+  struct Idle final : c10d::Backend {
+    using Tensors = CountingBackend::Tensors;
+    using Work = CountingBackend::Work;
+    Idle() : Backend(0, 1) {}
+    const std::string getBackendName() const override { return "idle"; }
+    Work barrier(const c10d::BarrierOptions&) override { return {}; }
+    Work send(Tensors&, int, int) override { return {}; }
+  };
+  CountingBackend backend(c10::make_intrusive<Idle>(), at::kCPU);
+  CountingBackend::Tensors tensors = {torch::ones({2})};
+  CHECK_THROWS_WITH(backend.barrier({}), Catch::Contains("Backend idle does not support barrier"));
+  CHECK_THROWS_WITH(backend.send(tensors, 0, 0),
+                    Catch::Contains("Backend idle does not support send"));
+  CHECK(backend.traffic().collectives == 0);
 }
 
 TEST_CASE("AReductionCostsTheBytesOfTheParametersInEveryMode") {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/deadline.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "distributed/ending.h"
 #include "util/time.h"
 
 using namespace gantrain;

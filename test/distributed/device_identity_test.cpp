@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/torch.h"
-#include "spawn_ranks.h"
+#include "support/spawn_ranks.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -11,7 +11,7 @@
 #include "core/torch.h"
 #include "distributed/counting_backend.h"
 #include "distributed/group.h"
-#include "spawn_ranks.h"
+#include "support/spawn_ranks.h"
 #include "util/time.h"
 
 using namespace gantrain;

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/group_backend.h"
-
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "core/torch.h"
-#include "spawn_ranks.h"
+#include "distributed/group.h"
+#include "support/spawn_ranks.h"
 #include "util/error.h"
 
 using namespace gantrain;

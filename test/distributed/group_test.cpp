@@ -7,23 +7,22 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
-#include "util/failure_text.h"
 #include "util/time.h"
 
 using namespace gantrain;
 
 namespace {
-std::shared_ptr<Group> join(const Rendezvous& r, double timeout = 20) {
+std::shared_ptr<Group> join_over_gloo(const Rendezvous& r, double timeout = 20) {
   return Group::join(r, BackendKind::kGloo, at::kCPU, timeout);
 }
 }  // namespace
 
 TEST_CASE("CollectivesGiveEveryRankTheSame") {
   CHECK(failed_ranks(3, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = join_over_gloo(r);
           const auto mine = static_cast<float>(r.ranks.rank + 1);
           at::Tensor sum = torch::full({4}, mine), first = sum.clone();
           group->sum_(sum);
@@ -37,7 +36,7 @@ TEST_CASE("CollectivesGiveEveryRankTheSame") {
 TEST_CASE("WorkOfRankZeroMayTakeLongerThanTheTimeout") {
   CHECK(failed_ranks(3, [](const Rendezvous& r) {
           constexpr double kTimeout = 2;
-          const auto group = join(r, kTimeout);
+          const auto group = join_over_gloo(r, kTimeout);
           int64_t signs = 0;
           for (const double seconds : {0.0, kTimeout + 0.5}) {
             signs = 0;
@@ -62,7 +61,7 @@ TEST_CASE("WorkOfRankZeroMayTakeLongerThanTheTimeout") {
 
 TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = join_over_gloo(r);
           const double mine = r.ranks.rank == 0 ? 3 : 5;
           at::Tensor a = torch::full({2, 3}, mine, torch::requires_grad()),
                      b = torch::full({5}, mine, at::kDouble), c = torch::full({}, mine, at::kLong);
@@ -76,7 +75,7 @@ TEST_CASE("StateOfEveryTypeIsBroadcastFromRankZero") {
 
 TEST_CASE("RanksThatWaitForADeadRankZeroFail") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = join_over_gloo(r);
           try {
             group->on_rank_0([] { _exit(0); }, [] {});
           } catch (const UserError& e) {
@@ -99,7 +98,7 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
   int met[2];  // rank 0 says there that it has left join, whose all-reduce needs its peer alive
   REQUIRE(::pipe(met) == 0);
   CHECK(failed_ranks(2, [&](const Rendezvous& r) {
-          const auto group = join(r, 60);
+          const auto group = join_over_gloo(r, 60);
           if (r.ranks.rank == 1) {
             char byte = 0;
             if (::read(met[0], &byte, 1) == 1) ::raise(SIGKILL);
@@ -124,7 +123,7 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
 
 TEST_CASE("ARankThatDoesNotComeIsAWaitInVainAndNoOtherFailure") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r, 2);
+          const auto group = join_over_gloo(r, 2);
           if (r.ranks.rank == 1) {
             usleep(4'000'000);
             return 0;
@@ -143,12 +142,12 @@ TEST_CASE("ARankThatDoesNotComeIsAWaitInVainAndNoOtherFailure") {
 TEST_CASE("RestartedRanksReadNoAddressesOfTheRanksBefore") {
   CHECK(failed_ranks(2, [](const Rendezvous& first) {
           setenv("TORCHELASTIC_RESTART_COUNT", "0", 1);
-          const auto before = join(first);
+          const auto before = join_over_gloo(first);
           Rendezvous again = first;
           again.listen_fd = -1;
           again.store_is_served = true;  // by rank 0 of the first meeting, as by an agent
           setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
-          const auto after = join(again);
+          const auto after = join_over_gloo(again);
           at::Tensor x = torch::ones({2});
           after->sum_(x);
           before->barrier();
@@ -161,5 +160,5 @@ TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {
   r.ranks.rank = 1;
   r.ranks.world = 2;
   r.master.port = 1;  // nothing listens there
-  CHECK_THROWS_WITH(join(r, 1), Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1"));
+  CHECK_THROWS_WITH(join_over_gloo(r, 1), Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1"));
 }

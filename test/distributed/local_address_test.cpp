@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/local_address.h"
-
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/socket.h>
 
 #include <catch2/catch.hpp>
 
-#include "util/host_name.h"
+#include "distributed/meeting.h"
+#include "util/system.h"
 
 using namespace gantrain;
 

@@ -9,6 +9,7 @@
 #include "core/torch.h"
 #include "distributed/backend.h"
 #include "distributed/device_identity.h"
+#include "support/paths.h"
 
 using namespace gantrain;
 
@@ -16,7 +17,7 @@ namespace {
 
 // Loads the CUDA library as the trainer does; false, with the reason said, where there is none.
 bool load_cuda_library() {
-  const std::string path = GANTRAIN_BUILD "/libgantrain_cuda.so";
+  const std::string path = build_folder() + "/libgantrain_cuda.so";
   if (!std::filesystem::exists(path)) {
     WARN("skipped: this build has no CUDA library");
     return false;

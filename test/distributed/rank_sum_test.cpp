@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/rank_sum.h"
-
 #include <catch2/catch.hpp>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "distributed/gradient_sync.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/reducer_sync.h"
-
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "distributed/gradient_sync.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 
@@ -24,7 +23,7 @@ DistOptions options_of(DdpMode mode, FindUnused find_unused) {
   return options;
 }
 
-std::shared_ptr<Group> join(const Rendezvous& r) {
+std::shared_ptr<Group> meet_others(const Rendezvous& r) {
   return Group::join(r, BackendKind::kGloo, at::kCPU, 20);
 }
 
@@ -43,7 +42,7 @@ TEST_CASE("AParameterOutsideTheLossIsSeenNotSilentlyUnreduced") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const Two net;
           const auto sync = GradientSync::create(options_of(DdpMode::kDynamic, FindUnused::kOff),
-                                                 join(r),
+                                                 meet_others(r),
                                                  "net",
                                                  {{"", net.parameters()}});
           sync->begin(true);
@@ -59,19 +58,20 @@ TEST_CASE("AParameterOutsideTheLossIsSeenNotSilentlyUnreduced") {
 }
 
 TEST_CASE("FindUnusedMakesItRightAndIsDynamicModesDefault") {
-  CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const Two net;
-          const auto sync = GradientSync::create({}, join(r), "net", {{"", net.parameters()}});
-          sync->begin(true);
-          sync->expect_backward((net.a * static_cast<double>(r.ranks.rank + 1)).sum()).backward();
-          sync->finish();
-          return net.a.grad()[0].item<float>() == 1.5f ? 0 : 1;
-        }) == 0);
+  CHECK(
+      failed_ranks(2, [](const Rendezvous& r) {
+        const Two net;
+        const auto sync = GradientSync::create({}, meet_others(r), "net", {{"", net.parameters()}});
+        sync->begin(true);
+        sync->expect_backward((net.a * static_cast<double>(r.ranks.rank + 1)).sum()).backward();
+        sync->finish();
+        return net.a.grad()[0].item<float>() == 1.5f ? 0 : 1;
+      }) == 0);
   for (const DdpMode mode : {DdpMode::kDynamic, DdpMode::kWrapper}) {
     CHECK(failed_ranks(2, [mode](const Rendezvous& r) {
             const Two net;
             const auto sync = GradientSync::create(
-                options_of(mode, FindUnused::kOn), join(r), "net", {{"", net.parameters()}});
+                options_of(mode, FindUnused::kOn), meet_others(r), "net", {{"", net.parameters()}});
             for (int repeat = 0; repeat < 3; ++repeat) {
               for (const auto& [name, p] : net.parameters())
                 const_cast<at::Tensor&>(p).mutable_grad() = at::Tensor();
@@ -93,7 +93,7 @@ TEST_CASE("ThePartsOfAWrappedNetworkAreArmedByTheirOwnForwards") {
           const std::vector<SyncPart> parts = {
               {"a", {{"a", net.a}}}, {"b", {{"b", net.b}}}, {"none", {}}};
           const auto sync = GradientSync::create(
-              options_of(DdpMode::kWrapper, FindUnused::kOff), join(r), "net", parts);
+              options_of(DdpMode::kWrapper, FindUnused::kOff), meet_others(r), "net", parts);
           sync->begin(true);
           const at::Tensor y = net.a * static_cast<double>(r.ranks.rank);
           sync->forwarded("a", y);
@@ -111,7 +111,7 @@ TEST_CASE("ACallAroundTheHandleIsAnErrorThatNamesThePart") {
           const Two net;
           const std::vector<SyncPart> parts = {{"a", {{"a", net.a}}}, {"b", {{"b", net.b}}}};
           const auto sync = GradientSync::create(
-              options_of(DdpMode::kWrapper, FindUnused::kOff), join(r), "net", parts);
+              options_of(DdpMode::kWrapper, FindUnused::kOff), meet_others(r), "net", parts);
           sync->begin(true);
           sync->forwarded("a", net.a * 1.0);
           const std::string text =
@@ -122,7 +122,7 @@ TEST_CASE("ACallAroundTheHandleIsAnErrorThatNamesThePart") {
 
 TEST_CASE("ACallOfTheWholeArmsItsPartsAndOneOfAPieceItsPart") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = meet_others(r);
           for (const bool whole_is_called : {true, false}) {
             const Two net;
             const std::vector<SyncPart> halves = {{"body.a", {{"a", net.a}}},
@@ -150,7 +150,7 @@ TEST_CASE("ACallOfWhatIsInNoPartIsAnErrorThatNamesIt") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const Two net;
           const auto sync = GradientSync::create(options_of(DdpMode::kWrapper, FindUnused::kOff),
-                                                 join(r),
+                                                 meet_others(r),
                                                  "G",
                                                  {{"mapping", net.parameters()}, {"noise", {}}});
           sync->begin(true);
@@ -195,7 +195,7 @@ TEST_CASE("AStaticGraphIsSearchedOnceAlone") {
             const Two net;
             DistOptions options = options_of(mode, FindUnused::kOn);
             options.static_graph = true;
-            const auto group = join(r);
+            const auto group = meet_others(r);
             const auto sync = GradientSync::create(options, group, "net", {{"", net.parameters()}});
             const int64_t gradients = 2 * 3 * 4, bitmap = 2 * 4;
             const std::vector<int64_t> expected = {gradients + bitmap, gradients, gradients};
@@ -211,7 +211,7 @@ TEST_CASE("AStaticGraphThatChangesIsAnError") {
           const Two net;
           DistOptions options = options_of(DdpMode::kDynamic, FindUnused::kAuto);
           options.static_graph = true;
-          const auto group = join(r);
+          const auto group = meet_others(r);
           const auto sync = GradientSync::create(options, group, "net", {{"", net.parameters()}});
           static_steps(*sync, *group, net, false);
           const std::string text = message_of([&] { static_steps(*sync, *group, net, true); });
@@ -221,17 +221,18 @@ TEST_CASE("AStaticGraphThatChangesIsAnError") {
 
 TEST_CASE("AParameterThatOneRankAloneUsesIsReducedAndOneThatNoneUsesIsLeft") {
   for (const DdpMode mode : {DdpMode::kWrapper, DdpMode::kDynamic, DdpMode::kFlat}) {
-    CHECK(failed_ranks(2, [mode](const Rendezvous& r) {
-            const Two net;
-            const auto sync = GradientSync::create(
-                options_of(mode, FindUnused::kAuto), join(r), "net", {{"", net.parameters()}});
-            sync->begin(true);
-            const at::Tensor y = r.ranks.rank == 0 ? net.a * 4.0 : net.b * 6.0;
-            sync->forwarded("", y);
-            sync->expect_backward(y.sum()).backward();
-            sync->finish();
-            return net.a.grad()[0].item<float>() == 2 && net.b.grad()[0].item<float>() == 3 ? 0 : 1;
-          }) == 0);
+    CHECK(
+        failed_ranks(2, [mode](const Rendezvous& r) {
+          const Two net;
+          const auto sync = GradientSync::create(
+              options_of(mode, FindUnused::kAuto), meet_others(r), "net", {{"", net.parameters()}});
+          sync->begin(true);
+          const at::Tensor y = r.ranks.rank == 0 ? net.a * 4.0 : net.b * 6.0;
+          sync->forwarded("", y);
+          sync->expect_backward(y.sum()).backward();
+          sync->finish();
+          return net.a.grad()[0].item<float>() == 2 && net.b.grad()[0].item<float>() == 3 ? 0 : 1;
+        }) == 0);
   }
 }
 
@@ -241,7 +242,7 @@ TEST_CASE("APenaltyAloneLeavesRanksEqualInWrapperMode") {
           at::Tensor w = torch::full({3}, 0.5, torch::requires_grad()),
                      b = torch::zeros({1}, torch::requires_grad());
           const auto sync = GradientSync::create(options_of(DdpMode::kWrapper, FindUnused::kOff),
-                                                 join(r),
+                                                 meet_others(r),
                                                  "D",
                                                  {{"", {{"w", w}, {"b", b}}}});
           for (int repeat = 0; repeat < 3; ++repeat) {

@@ -6,14 +6,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 
 namespace {
 
-std::shared_ptr<Group> join(const Rendezvous& r) {
+std::shared_ptr<Group> two_ranks(const Rendezvous& r) {
   return Group::join(r, BackendKind::kGloo, at::kCPU, 20);
 }
 
@@ -37,22 +37,22 @@ size_t hooks_on(const at::Tensor& parameter) {
 
 TEST_CASE("BucketsAreCutAtTheirCapsInTheOrderGiven") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = two_ranks(r);
           ReducerSettings s;
-          if (BucketReducer(s, *group, parameters()).buckets() != 1) return 1;
+          if (BucketReducer::make(s, *group, parameters())->buckets() != 1) return 1;
           s.first_bucket_bytes = s.bucket_bytes = 1024;
-          if (BucketReducer(s, *group, parameters()).buckets() != 3) return 2;
+          if (BucketReducer::make(s, *group, parameters())->buckets() != 3) return 2;
           s.bucket_bytes = 1 << 20;  // the first alone is small
-          return BucketReducer(s, *group, parameters()).buckets() == 2 ? 0 : 3;
+          return BucketReducer::make(s, *group, parameters())->buckets() == 2 ? 0 : 3;
         }) == 0);
 }
 
 TEST_CASE("ABackwardAfterAnArmedReducerWasDestroyedIsClean") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = two_ranks(r);
           NamedTensors all = parameters();
           const auto mine = static_cast<double>(r.ranks.rank + 1);
-          auto reducer = std::make_unique<BucketReducer>(ReducerSettings{}, *group, all);
+          auto reducer = BucketReducer::make({}, *group, all);
           reducer->arm({});
           all[0].second.sum().backward();  // the reducer waits for the others
           const bool unfinished = [&] {
@@ -72,32 +72,32 @@ TEST_CASE("ABackwardAfterAnArmedReducerWasDestroyedIsClean") {
           if (group->traffic().collectives != before.collectives) return 3;
           if (all[2].second.grad()[0].item<float>() != static_cast<float>(mine)) return 4;
           // And a new one reduces.
-          BucketReducer next({}, *group, all);
+          const auto next = BucketReducer::make({}, *group, all);
           for (auto& [name, p] : all) p.mutable_grad() = at::Tensor();
-          next.arm({});
+          next->arm({});
           loss_of(all, mine).backward();
-          next.check_finished();
+          next->check_finished();
           return all[2].second.grad()[0].item<float>() == 1.5F ? 0 : 5;
         }) == 0);
 }
 
 TEST_CASE("UnusedBucketsAreLeftOutWhereRanksAgreeOnThem") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
-          const auto group = join(r);
+          const auto group = two_ranks(r);
           for (const bool skip : {false, true}) {
             NamedTensors all = parameters();
             ReducerSettings s;
             s.find_unused = true;
             s.skip_unused = skip;
             s.first_bucket_bytes = s.bucket_bytes = 1024;  // a bucket for each
-            BucketReducer reducer(s, *group, all);
+            const auto reducer = BucketReducer::make(s, *group, all);
             for (int repeat = 0; repeat < 3; ++repeat) {
               for (auto& [name, p] : all) p.mutable_grad() = at::Tensor();
               const Traffic before = group->traffic();
               const at::Tensor loss = all[static_cast<size_t>(repeat)].second.sum();
-              reducer.arm({loss});
+              reducer->arm({loss});
               loss.backward();
-              reducer.check_finished();
+              reducer->check_finished();
               const int64_t bytes = group->traffic().bytes - before.bytes;
               const int64_t bitmap = 3 * 4;
               if (bytes != (skip ? 1024 : 3 * 1024) + bitmap) return 1;

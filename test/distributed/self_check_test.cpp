@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/self_check.h"
-
 #include <catch2/catch.hpp>
 #include <tuple>
 
-#include "spawn_ranks.h"
-#include "tensor_checks.h"
+#include "distributed/agreement.h"
+#include "support/spawn_ranks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/timeouts.h"
-
 #include <catch2/catch.hpp>
 
 #include "distributed/options.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/classes.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "draw/toy_generator.h"
+#include "draw/painter.h"
+#include "support/toy_generator.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/frame_sink.h"
-
 #include <webp/demux.h>
 
 #include <catch2/catch.hpp>
 
-#include "image/animation.h"
-#include "image/pictures.h"
-#include "temporary_folder.h"
+#include "draw/frames.h"
+#include "image/webp.h"
+#include "support/pictures.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

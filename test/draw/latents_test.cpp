@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/latents.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
 
 #include "core/npy.h"
 #include "core/torch.h"
-#include "temporary_folder.h"
-#include "tensor_checks.h"
-#include "util/error.h"
+#include "draw/painter.h"
+#include "support/pictures.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain {
 namespace {
@@ -20,16 +18,6 @@ at::Tensor draw(int64_t seed, int64_t count) { return latents_of_seeds({seed}, c
 double angle(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   return std::acos(std::clamp((x.dot(y) / x.norm() / y.norm()).item<double>(), -1.0, 1.0));
-}
-
-std::string input_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kInput);
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/mp4.h"
-
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -9,12 +7,12 @@
 #include <optional>
 #include <thread>
 
+#include "draw/frames.h"
 #include "image/convert.h"
-#include "image/pictures.h"
-#include "temporary_folder.h"
+#include "support/pictures.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/program.h"
 #include "util/text.h"
 
 namespace gantrain {

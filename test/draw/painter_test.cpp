@@ -5,8 +5,7 @@
 
 #include "config/message.h"
 #include "core/torch.h"
-#include "draw/latents.h"
-#include "draw/toy_generator.h"
+#include "support/toy_generator.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/picture_folder.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/npy.h"
 #include "core/torch.h"
+#include "draw/draw.h"
 #include "report/grid.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 using namespace gantrain;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/ranges.h"
-
 #include <catch2/catch.hpp>
 #include <functional>
 
+#include "draw/requests.h"
 #include "util/error.h"
 
 namespace gantrain {

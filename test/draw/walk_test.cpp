@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "draw/walk.h"
-
 #include <catch2/catch.hpp>
+
+#include "draw/frames.h"
 
 namespace gantrain {
 

@@ -6,10 +6,11 @@
 #include "exchange/toy_recipe_table.h"
 #include "recipes/dcgan/recipe.h"
 #include "recipes/pggan/recipe.h"
+#include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -18,9 +19,11 @@ using namespace gantrain;
 namespace {
 
 // What is said of a file that is not imported, or "".
-std::string refusal(const std::filesystem::path& file, const std::string& recipe = "") {
+std::string import_refusal(const std::filesystem::path& file,
+                           const std::string& recipe = "",
+                           const RecipeTable& recipes = toy_recipe_table()) {
   try {
-    import_weights(file.string(), recipe, toy_recipe_table());
+    import_weights(file.string(), recipe, recipes);
   } catch (const UserError& e) {
     CHECK(e.code() == Exit::kInput);
     return e.what();
@@ -38,15 +41,15 @@ TEST_CASE("OfficialVariablesBecomeAModelOfTheRecipeThatIsNamed") {
       import_weights((folder / "net.safetensors").string(), "official", toy_recipe_table());
   CHECK(model.model.at("recipe") == "official");
   CHECK(model.tensors.at("weight").equal(weight));
-  CHECK_THAT(refusal(folder / "net.safetensors"), Catch::Contains("--recipe official"));
-  CHECK_THAT(refusal(folder / "net.safetensors", "plain"),
+  CHECK_THAT(import_refusal(folder / "net.safetensors"), Catch::Contains("--recipe official"));
+  CHECK_THAT(import_refusal(folder / "net.safetensors", "plain"),
              Catch::Contains("--recipe plain: safetensors files are read of official"));
 }
 
 TEST_CASE("ATensorThatIsMissingIsNamedAtTheImport") {
   const TemporaryFolder folder;
   save_safetensors(folder / "net.safetensors", {{"authors/other", torch::zeros({1})}}, {});
-  CHECK_THAT(refusal(folder / "net.safetensors", "official"), Catch::Contains("weight"));
+  CHECK_THAT(import_refusal(folder / "net.safetensors", "official"), Catch::Contains("weight"));
 }
 
 TEST_CASE("OtherFilesAreRefusedByWhatTheyAre") {
@@ -58,10 +61,11 @@ TEST_CASE("OtherFilesAreRefusedByWhatTheyAre") {
   for (const auto& [content, reason] : table) {
     write_file(folder / "net.pkl", content);
     CAPTURE(reason);
-    CHECK_THAT(refusal(folder / "net.pkl"), Catch::Contains(reason));
+    CHECK_THAT(import_refusal(folder / "net.pkl"), Catch::Contains(reason));
   }
   write_file(folder / "net.pkl", "\x80\x04.");
-  CHECK_THAT(refusal(folder / "net.pkl", "official"),
+  const RecipeTable pickled = {stylegan2::row(), stylegan3::row(), r3gan::row()};
+  CHECK_THAT(import_refusal(folder / "net.pkl", "official", pickled),
              Catch::Contains("network pickles are of stylegan2, stylegan3 and r3gan"));
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/model_file.h"
-
 #include <catch2/catch.hpp>
 
+#include "exchange/import.h"
 #include "exchange/toy_recipe_table.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -16,7 +15,7 @@ const at::Tensor& weight() {
   return tensor;
 }
 
-at::Tensor weight_of(const ModelFile& model) {
+at::Tensor weight_of(const LoadedModel& model) {
   return model.generator->network()->named_parameters()["weight"].detach();
 }
 
@@ -39,7 +38,7 @@ std::string refusal(const std::map<std::string, std::string>& metadata,
 TEST_CASE("AModelThatWasSavedIsLoaded") {
   const TemporaryFolder folder;
   save_model(folder / "model.safetensors", {{{"recipe", "plain"}}, {{"weight", weight()}}});
-  const ModelFile model = load_generator(folder / "model.safetensors", toy_recipe_table());
+  const LoadedModel model = load_generator(folder / "model.safetensors", toy_recipe_table());
   CHECK(weight_of(model).equal(weight()));
   CHECK_FALSE(model.level);
   CHECK_FALSE(model.alpha);
@@ -50,7 +49,7 @@ TEST_CASE("AFileOfGrowingNetworksHasItsStage") {
   save_safetensors(folder / "model.safetensors",
                    {{"weight", weight()}},
                    {{"gantrain.level", "16"}, {"gantrain.alpha", "0.25"}});
-  const ModelFile model = load_generator(folder / "model.safetensors", toy_recipe_table());
+  const LoadedModel model = load_generator(folder / "model.safetensors", toy_recipe_table());
   CHECK(model.level == 16);
   CHECK(model.alpha == 0.25);
 }

@@ -8,15 +8,20 @@
 #include <map>
 #include <random>
 
-#include "exchange/official_writer.h"
-#include "temporary_folder.h"
-#include "tensor_checks.h"
+#include "recipes/r3gan/recipe.h"
+#include "recipes/stylegan2/recipe.h"
+#include "recipes/stylegan3/recipe.h"
+#include "support/official_writer.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 #include "util/file.h"
 
 using namespace gantrain;
 
 namespace {
+
+RecipeTable pickled_recipes() { return {stylegan2::row(), stylegan3::row(), r3gan::row()}; }
 
 // The written pickle's content, or "" where there is no Python.
 std::string pickle_of(const std::string& set, const std::string& options) {
@@ -27,7 +32,7 @@ std::string pickle_of(const std::string& set, const std::string& options) {
 
 std::string message_of(const std::string& content) {
   try {
-    read_official_pickle(content, "net.pkl");
+    read_official_pickle(content, "net.pkl", pickled_recipes());
   } catch (const UserError& e) {
     CHECK(e.code() == Exit::kInput);
     CHECK(std::string(e.what()).find("net.pkl: ") == 0);
@@ -69,7 +74,7 @@ TEST_CASE("SnapshotsOfEitherRepositoryAreReadWhole") {
       CAPTURE(set, options);
       const std::string content = pickle_of(set, options);
       if (content.empty()) return;
-      const ModelContent imported = read_official_pickle(content, "net.pkl");
+      const ModelContent imported = read_official_pickle(content, "net.pkl", pickled_recipes());
       check_tensors(imported, set);
       Json model = imported.model;
       CHECK(model["recipe"] == "stylegan2");
@@ -84,7 +89,7 @@ TEST_CASE("StyleGan3sArgumentsAreFlatAndHaveOtherDefaults") {
     CAPTURE(name);
     const std::string content = pickle_of("cond", "repository=stylegan3 class=" + name);
     if (content.empty()) return;
-    const ModelContent imported = read_official_pickle(content, "net.pkl");
+    const ModelContent imported = read_official_pickle(content, "net.pkl", pickled_recipes());
     check_tensors(imported, "cond");
     Json expected = config_of("cond");
     expected["mapping_kwargs"]["w_avg_beta"] = 0.998;
@@ -101,7 +106,7 @@ TEST_CASE("StyleGan3sOwnSnapshotsAreReadWhole") {
       CAPTURE(set, name);
       const std::string content = pickle_of(set, "class=" + name);
       if (content.empty()) return;
-      const ModelContent imported = read_official_pickle(content, "net.pkl");
+      const ModelContent imported = read_official_pickle(content, "net.pkl", pickled_recipes());
       const TensorFile file = fixture(set + "_G");
       for (const auto& [key, tensor] : file.tensors)
         CHECK(torch::equal(imported.tensors.at(key.substr(2)), tensor));
@@ -117,7 +122,8 @@ TEST_CASE("NetworksBesideTheAverageMayBeMissing") {
   const std::string content = pickle_of("uncond", "size=tiny without=D");
   if (content.empty()) return;
   bool generator = false;
-  for (const auto& [name, tensor] : read_official_pickle(content, "net.pkl").tensors) {
+  for (const auto& [name, tensor] :
+       read_official_pickle(content, "net.pkl", pickled_recipes()).tensors) {
     CHECK(name.find("D.") != 0);
     generator = generator || name == "G.synthesis.b8.torgb.bias";
   }
@@ -152,7 +158,7 @@ TEST_CASE("WhatIsNotSupportedIsNamed") {
 TEST_CASE("WhatHasNoEffectIsAccepted") {
   const std::string content = pickle_of("uncond", "size=tiny argument=resample_filter:[1,3,3,1]");
   if (content.empty()) return;
-  const ModelContent imported = read_official_pickle(content, "net.pkl");
+  const ModelContent imported = read_official_pickle(content, "net.pkl", pickled_recipes());
   CHECK_FALSE(imported.model["synthesis_kwargs"].contains("resample_filter"));
 }
 
@@ -197,7 +203,7 @@ TEST_CASE("ModulesInsideThemselvesEnd") {
 TEST_CASE("DamagedSnapshotsEndInNetworksOrInAnError") {
   const std::string whole = pickle_of("uncond", "size=tiny");
   if (whole.empty()) return;
-  const ModelContent sound = read_official_pickle(whole, "net.pkl");
+  const ModelContent sound = read_official_pickle(whole, "net.pkl", pickled_recipes());
   std::mt19937 random(5);  // NOLINT: the same damage every time
   int errors = 0, networks = 0;
   double longest = 0;
@@ -231,7 +237,7 @@ TEST_CASE("SnapshotsOfR3GanAreReadWhole") {
     CAPTURE(set);
     const std::string content = pickle_of("r3gan_" + set, "structure=r3gan protocol=4");
     if (content.empty()) return;
-    const ModelContent imported = read_official_pickle(content, "net.pkl");
+    const ModelContent imported = read_official_pickle(content, "net.pkl", pickled_recipes());
     size_t expected = 0;
     for (const std::string network : {"G", "D"}) {
       for (const auto& [name, tensor] : fixture("r3gan_" + set + "_" + network).tensors) {

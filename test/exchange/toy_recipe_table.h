@@ -3,7 +3,7 @@
 
 #include "core/torch.h"
 #include "gan/model_json.h"
-#include "gan/recipe_table.h"
+#include "gan/recipe.h"
 
 namespace gantrain {
 
@@ -38,7 +38,7 @@ inline RecipeTable toy_recipe_table() {
   };
   return {
       {plain, nullptr, make, [](const Tensors& tensors) { return tensors.count("weight") == 1; }},
-      {official, nullptr, make, [](const Tensors&) { return false; }, import_official}};
+      {official, nullptr, make, [](const Tensors&) { return false; }, nullptr, import_official}};
 }
 
 }  // namespace gantrain

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/latent_space.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/torch.h"
-#include "draw/toy_generator.h"
+#include "explore/projector.h"
+#include "support/toy_generator.h"
 
 namespace gantrain {
 namespace {

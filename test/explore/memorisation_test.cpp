@@ -6,7 +6,7 @@
 
 #include "core/torch.h"
 #include "report/grid.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

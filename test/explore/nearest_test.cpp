@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/nearest.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "explore/memorisation.h"
 
 namespace gantrain {
 namespace {

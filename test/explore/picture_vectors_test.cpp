@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/picture_vectors.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "explore/memorisation.h"
 
 namespace gantrain {
 namespace {

@@ -5,13 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/npz.h"
+#include "core/npy.h"
 #include "core/torch.h"
-#include "draw/latents.h"
-#include "draw/toy_generator.h"
-#include "explore/projection_folder.h"
+#include "draw/painter.h"
 #include "report/grid.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
+#include "support/toy_generator.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

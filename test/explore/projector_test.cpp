@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
-#include "draw/latents.h"
-#include "draw/toy_generator.h"
+#include "draw/painter.h"
+#include "support/toy_generator.h"
 
 namespace gantrain {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/pyramid_loss.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "explore/projector.h"
 
 namespace gantrain {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/targets.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/torch.h"
+#include "explore/projection.h"
 #include "report/grid.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 

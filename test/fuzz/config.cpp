@@ -12,8 +12,8 @@ using namespace gantrain;
 
 Config empty_config() {
   Schema schema;
-  add_keys<DataOptions>(schema, "data.");
-  add_keys<LaunchOptions>(schema, "launch.");
+  add_keys<DataOptions>(schema);
+  add_keys<LaunchOptions>(schema);
   return Config(schema);
 }
 
@@ -37,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   InputReader lines(input.until('\0'));  // which no variable can hold
   accepts("GANTRAIN_", [&] { set_variables(config, lines); });
   // Whatever was taken is in range, can be read, and is the same after a round trip.
-  (void)config.read<DataOptions>("data.");
-  (void)config.read<LaunchOptions>("launch.");
+  (void)config.read<DataOptions>();
+  (void)config.read<LaunchOptions>();
   Config again = empty_config();
   again.set_tree(parse_json(config.to_json().dump(), "config.json", Exit::kInput), "config.json");
   require(differences(config, again).empty(), "config.json does not hold the configuration");

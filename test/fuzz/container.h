@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/source.h"
+#include "data/containers/source.h"
 #include "fuzz/fuzz_input.h"
 
 namespace gantrain {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels in CSV files.
-#include "data/csv.h"
-
-#include "data/labels.h"
+#include "data/labels/label_files.h"
+#include "data/labels/labels.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

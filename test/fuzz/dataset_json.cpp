@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dataset.json, the labels of StyleGAN2-ADA's data sets.
-#include "data/labels.h"
+#include "data/labels/labels.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

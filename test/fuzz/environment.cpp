@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The variables of torchrun, Slurm and MPI, one a line, behind three numbers of the command line.
-#include "launch/environment.h"
+#include "launch/where/environment.h"
 
 #include "fuzz/fuzz_input.h"
-#include "launch/allocation.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // idx files: pictures, and behind the mark "labels" the file of their labels.
-#include "data/idx.h"
-
+#include "data/containers/records.h"
 #include "fuzz/container.h"
 
 namespace {

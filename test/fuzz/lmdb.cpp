@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data files of LMDB.
-#include "data/lmdb.h"
+#include "data/containers/lmdb.h"
 
 #include "fuzz/container.h"
 

@@ -140,13 +140,16 @@ def texts():
         save("environment", name, b"\0\0" + text.encode())
     save("environment", "batch", b"\x08\0SLURM_JOB_ID=7\nSLURM_NTASKS=1\nSLURM_JOB_END_TIME=1800003600\n")
     place = {"node": 1, "nodes": 2, "ranks": 4, "host": "h1"}
-    hello = {"gantrain": 1, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
+    hello = {"gantrain": 2, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
     end = {"code": 6, "error": "why", "restartable": True, "resumable": True, "cause": "rank 5", "iteration": 40}
-    report = {"node": 1, "kind": 2, "end": end, "progress": [True, 7, 8, 9], "behind": "rank 5", "before": "a",
-              "after": "b", "waiting": [False, 0, 0, 0]}
-    save("node_message", "beat", json.dumps({"gantrain": 1, "word": 0}))
+    death = {"kind": "hang", "node": 1, "host": "h1", "rank": 5, "pid": 4711, "signal": 0, "code": 6, "message": "why",
+             "phase": "D backward", "iteration": 8, "images_seen": 512, "peak_kib": 0, "sent_by_gantrain": False,
+             "host_was_short": False, "hang_timeout": 600.0,
+             "progress": {"stopped": True, "collectives": 7, "iteration": 8, "heartbeat_ns": 9}}
+    save("node_message", "beat", json.dumps({"gantrain": 2, "word": 0}))
     save("node_message", "hello", json.dumps(hello))
-    save("node_message", "report", json.dumps({**hello, "word": 5, "report": report}))
+    save("node_message", "report", json.dumps({**hello, "word": 5, "deaths": [death, {**death, "kind": "alive"}]}))
+    save("node_message", "verdict", json.dumps({**hello, "word": 7, "end": end}))
     save("nodelist", "ranges", "rack[1-2]n[08-10,12],login")
     save("nodelist", "tasks", "2(x2),1,16(x128)")
     save("nodelist", "many", "a[0-99999999]")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the launchers of two nodes tell each other, one line of it.
-#include "launch/node_message.h"
+#include "launch/nodes/node_message.h"
 
 #include "fuzz/fuzz_input.h"
 

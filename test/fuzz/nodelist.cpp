@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slurm's lists of hosts and of tasks.
-#include "launch/nodelist.h"
-
 #include "fuzz/fuzz_input.h"
+#include "launch/where/environment.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gantrain;

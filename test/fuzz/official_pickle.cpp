@@ -3,9 +3,14 @@
 #include "exchange/official_pickle.h"
 
 #include "fuzz/fuzz_input.h"
+#include "recipes/r3gan/recipe.h"
+#include "recipes/stylegan2/recipe.h"
+#include "recipes/stylegan3/recipe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gantrain;
-  accepts("some file", [&] { (void)read_official_pickle(text_of_input(data, size), "some file"); });
+  static const RecipeTable recipes = {stylegan2::row(), stylegan3::row(), r3gan::row()};
+  accepts("some file",
+          [&] { (void)read_official_pickle(text_of_input(data, size), "some file", recipes); });
   return 0;
 }

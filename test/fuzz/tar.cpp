@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tar archives.
-#include "data/tar.h"
+#include "data/containers/tar.h"
 
 #include "fuzz/container.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zip archives, by the reader of plain directories and by the one for all others.
-#include "data/zip_directory.h"
+#include "data/containers/zip.h"
+
 #include "fuzz/container.h"
 
 namespace {

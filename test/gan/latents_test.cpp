@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gan/latents.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "gan/phase.h"
 
 using namespace gantrain;
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "config/config.h"
-#include "covered_fixture.h"
+#include "support/covered_fixture.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -46,11 +46,11 @@ TEST_CASE("CosineRampsAreTheReferences") {
 
 TEST_CASE("RatesAndMomentsOfAPlayerMayBeRamps") {
   Schema schema;
-  add_keys<Both>(schema, "");
+  add_keys<Both>(schema);
   Config config(schema);
   for (const char* key : {"G.adam.lr", "G.adam.beta1", "G.adam.beta2", "G.sgd.lr", "D.rmsprop.lr"})
     config.set(key, R"({"from": 0.9, "to": 0.5, "kimg": 1})", "test");
-  const auto both = config.read<Both>("");
+  const auto both = config.read<Both>();
   for (const Scheduled& moved :
        {both.G.adam.lr, both.G.adam.beta1, both.G.adam.beta2, both.G.sgd.lr, both.D.rmsprop.lr}) {
     CHECK(moved.at(500) == Approx(0.7));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gan/player.h"
-
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "distributed/gradient_sync.h"
-#include "tensor_checks.h"
+#include "gan/phase.h"
+#include "support/computed_text.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gan/precision_options.h"
-
 #include <catch2/catch.hpp>
 
+#include "gan/options.h"
 #include "gan/recipe_facts.h"
 #include "util/error.h"
 

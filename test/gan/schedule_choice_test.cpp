@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gan/schedule_choice.h"
-
 #include <catch2/catch.hpp>
 
 #include "config/schema.h"
 #include "config/value.h"
+#include "gan/schedule.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -28,7 +27,7 @@ void fields(Keys& o, Field&& field) {
 
 Config config_of() {
   Schema schema;
-  add_keys<Keys>(schema, "");
+  add_keys<Keys>(schema);
   return Config(schema);
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/animation.h"
-
 #include <webp/demux.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "image/pictures.h"
+#include "image/webp.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/central_part.h"
-
 #include <catch2/catch.hpp>
+
+#include "image/convert.h"
 
 using namespace gantrain;
 

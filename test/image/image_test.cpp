@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

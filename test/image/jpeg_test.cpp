@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "image/codec.h"
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

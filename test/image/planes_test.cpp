@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/planes.h"
-
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
+#include "image/resize.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <new>
 
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 
@@ -17,7 +17,7 @@ namespace {
 
 Image decode(const PngSpec& spec) { return decode_image(write_png(spec), "a.png"); }
 
-void decode_bytes(std::string_view bytes) { decode_image(bytes, "a.png"); }
+void decode_png_bytes(std::string_view bytes) { decode_image(bytes, "a.png"); }
 
 }  // namespace
 
@@ -80,28 +80,29 @@ TEST_CASE("PngInterlacedEqualsPlain") {
 
 TEST_CASE("PngCutOffAnywhereIsRefusedByName") {
   const Image image = test_picture(9, 9, 3);
-  CHECK(accepted_beginnings(encode_png(image), decode_bytes) == 0);
+  CHECK(accepted_beginnings(encode_png(image), decode_png_bytes) == 0);
   PngSpec spec = {9, 9, 8, PNG_COLOR_TYPE_RGB, true, image.pixels};
-  CHECK(accepted_beginnings(write_png(spec), decode_bytes) == 0);
+  CHECK(accepted_beginnings(write_png(spec), decode_png_bytes) == 0);
   const std::string whole = encode_png(image);
-  const std::string error = input_error([&] { decode_bytes(whole.substr(0, whole.size() / 2)); });
+  const std::string error =
+      input_error([&] { decode_png_bytes(whole.substr(0, whole.size() / 2)); });
   CHECK(error == "a.png: broken PNG: the file ends too early");
 }
 
 TEST_CASE("PngWithDamagedBytesIsAnImageOrAnError") {
   const std::string bytes = encode_png(test_picture(16, 16, 3));
-  const size_t accepted = accepted_damage(bytes, 3000, decode_bytes);
+  const size_t accepted = accepted_damage(bytes, 3000, decode_png_bytes);
   CHECK(accepted < 1000);  // only what no checksum protects: chunks that say nothing of pixels
 }
 
 TEST_CASE("PngOfAbsurdSizeIsRefusedByItsSize") {
   std::string bytes = encode_png(test_picture(4, 4, 1));
   bytes[16] = 1;  // width 16777220
-  const std::string error = input_error([&] { decode_bytes(bytes); });
+  const std::string error = input_error([&] { decode_png_bytes(bytes); });
   CHECK(error.find("is too large") != std::string::npos);
   bytes[16] = 0;
   bytes[18] = bytes[22] = 0x7f;  // 32516 x 32516: each side allowed, not their product
-  CHECK(input_error([&] { decode_bytes(bytes); }).find("is too large") != std::string::npos);
+  CHECK(input_error([&] { decode_png_bytes(bytes); }).find("is too large") != std::string::npos);
 }
 
 TEST_CASE("PngTooShortForTheSizeItAnnouncesIsRefusedByThat") {
@@ -109,7 +110,7 @@ TEST_CASE("PngTooShortForTheSizeItAnnouncesIsRefusedByThat") {
   spec.data.assign(48, 7);
   std::string bytes = write_png(spec);
   bytes[18] = bytes[22] = 0x20;  // 8196 x 8196: allowed, and 200 MB
-  const std::string error = input_error([&] { decode_bytes(bytes); });
+  const std::string error = input_error([&] { decode_png_bytes(bytes); });
   CHECK(error.find("cannot hold the 8196x8196 pixels") != std::string::npos);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 
 namespace {
 
-void decode_bytes(std::string_view bytes) { decode_image(bytes, "a.webp"); }
+void decode_webp_bytes(std::string_view bytes) { decode_image(bytes, "a.webp"); }
 
 }  // namespace
 
@@ -31,17 +31,18 @@ TEST_CASE("WebpCutOffAnywhereIsRefusedByName") {
   const std::string lossy = encode_webp(test_picture(24, 24, 3), 80);
   const std::string lossless = encode_webp(test_picture(24, 24, 4), 100);
   // RIFF pads chunks to even sizes; a missing pad byte at the very end loses nothing.
-  CHECK(accepted_beginnings(lossy, decode_bytes) <= 1);
-  CHECK(accepted_beginnings(lossless, decode_bytes) <= 1);
-  const std::string error = input_error([&] { decode_bytes(lossy.substr(0, lossy.size() / 2)); });
+  CHECK(accepted_beginnings(lossy, decode_webp_bytes) <= 1);
+  CHECK(accepted_beginnings(lossless, decode_webp_bytes) <= 1);
+  const std::string error =
+      input_error([&] { decode_webp_bytes(lossy.substr(0, lossy.size() / 2)); });
   CHECK(error == "a.webp: broken WebP: the file ends too early");
 }
 
 TEST_CASE("WebpWithDamagedBytesIsAnImageOrAnError") {
   const std::string lossy = encode_webp(test_picture(24, 24, 4), 80);
-  accepted_damage(lossy, 2000, decode_bytes);
+  accepted_damage(lossy, 2000, decode_webp_bytes);
   const std::string lossless = encode_webp(test_picture(24, 24, 3), 100);
-  accepted_damage(lossless, 2000, decode_bytes);
+  accepted_damage(lossless, 2000, decode_webp_bytes);
 }
 
 }  // namespace gantrain

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "image/pictures.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/allocation.h"
-
 #include <catch2/catch.hpp>
 
+#include "launch/where/environment.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/devices.h"
+#include "launch/where/devices.h"
 
 #include <sched.h>
 #include <stdlib.h>

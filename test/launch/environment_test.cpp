@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/environment.h"
+#include "launch/where/environment.h"
 
 #include <catch2/catch.hpp>
 

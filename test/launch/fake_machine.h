@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "launch/gpu_driver.h"
-#include "temporary_folder.h"
+#include "launch/where/devices.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/gpu_driver.h"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "launch/fake_machine.h"
+#include "launch/where/devices.h"
 
 namespace gantrain {
 

@@ -9,13 +9,7 @@
 
 namespace gantrain {
 
-namespace {
-
-[[noreturn]] void sleep_for_ever() {
-  while (true) pause();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("ARankWithoutProgressEndsTheRun") {
   LaunchOptions options;

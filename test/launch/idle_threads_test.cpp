@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/idle_threads.h"
-
 #include <catch2/catch.hpp>
+
+#include "launch/where/devices.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/interfaces.h"
-
 #include <catch2/catch.hpp>
 
 #include "launch/fake_machine.h"
+#include "launch/where/network.h"
 
 namespace gantrain {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/laggard.h"
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+
+#include "launch/death/death.h"
+#include "launch/local/processes.h"
 
 using namespace gantrain;
 

@@ -135,6 +135,12 @@ Launcher::Result Launcher::wait() {
   return result_;
 }
 
+void sleep_for_ever() {
+  while (true) pause();
+}
+
+int done(const RankContext&, const char*) { return 0; }
+
 int64_t& shared_number(size_t index) { return numbers[index]; }
 
 void clear_shared_numbers() {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/supervise.h"
+#include "launch/local/supervise.h"
 
 namespace gantrain {
 
@@ -44,6 +44,10 @@ class Launcher {
   double signalled_ = 0;
   Result result_;
 };
+
+// What ranks do that have nothing to do.
+[[noreturn]] void sleep_for_ever();
+int done(const RankContext& context, const char* request_json);
 
 // What ranks say to a test: eight numbers in shared memory, the last of them for mark_now.
 int64_t& shared_number(size_t index);

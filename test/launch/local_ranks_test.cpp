@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/local_ranks.h"
+#include "launch/local/local_ranks.h"
 
 #include <unistd.h>
 

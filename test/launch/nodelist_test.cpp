@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/nodelist.h"
-
 #include <catch2/catch.hpp>
 
+#include "launch/where/environment.h"
 #include "util/error.h"
 #include "util/text.h"
 

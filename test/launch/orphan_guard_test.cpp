@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/orphan_guard.h"
-
 #include <signal.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "launch/local/processes.h"
 #include "launch_helper.h"
 
 namespace gantrain {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/output.h"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+
+#include "launch/local/spawn.h"
 
 namespace gantrain {
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/pod.h"
-
 #include <catch2/catch.hpp>
 
-#include "launch/environment.h"
+#include "launch/where/environment.h"
 #include "util/error.h"
 
 namespace gantrain {

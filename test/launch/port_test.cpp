@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/port.h"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
-#include "reserved_port.h"
+#include "launch/where/network.h"
+#include "support/reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {

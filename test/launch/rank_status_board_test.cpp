@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/rank_status_board.h"
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+
+#include "launch/local/rank.h"
 
 namespace gantrain {
 

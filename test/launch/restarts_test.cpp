@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/restarts.h"
-
 #include <signal.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
+#include "launch/death/verdict.h"
 #include "launch_helper.h"
 
 namespace gantrain {
@@ -20,8 +19,8 @@ LaunchOptions options_of(int64_t restarts, double first_pause) {
   return options;
 }
 
-Outcome crash(const std::string& cause, int64_t iteration) {
-  Outcome end;
+AttemptOutcome crash(const std::string& cause, int64_t iteration) {
+  AttemptOutcome end;
   end.restartable = true;
   end.cause = cause;
   end.iteration = iteration;
@@ -65,20 +64,20 @@ TEST_CASE("AnotherCauseOrAnotherIterationIsTriedAgain") {
 
 TEST_CASE("WhatIsNotRestartableIsNotCounted") {
   Restarts restarts(options_of(5, 0));
-  Outcome end = crash("x", 1);
+  AttemptOutcome end = crash("x", 1);
   end.restartable = false;
   CHECK(!restarts.after(end).again);
   CHECK(restarts.after(end).note.empty());
 }
 
 TEST_CASE("ACauseIsTheSameWhicheverRankHadIt") {
-  RankFailure a;
+  Death a;
   a.code = 1;
   a.rank = 1;
   a.pid = 100;
   a.iteration = 4;
   a.message = "rank 1: index 7 out of range";
-  RankFailure b = a;
+  Death b = a;
   b.rank = 2;
   b.pid = 200;
   b.message = "rank 2: index 7 out of range";
@@ -88,14 +87,14 @@ TEST_CASE("ACauseIsTheSameWhicheverRankHadIt") {
 }
 
 TEST_CASE("AKillBeforeTheFirstIterationSaysNothingAboutTheRun") {
-  RankFailure failure;
-  failure.signal = SIGKILL;
-  CHECK(cause_of(failure).empty());
-  failure.iteration = 3;
-  CHECK(!cause_of(failure).empty());
-  failure.iteration = 0;
-  failure.host_was_short = true;
-  CHECK(!cause_of(failure).empty());
+  Death death;
+  death.signal = SIGKILL;
+  CHECK(cause_of(death).empty());
+  death.iteration = 3;
+  CHECK(!cause_of(death).empty());
+  death.iteration = 0;
+  death.host_was_short = true;
+  CHECK(!cause_of(death).empty());
 }
 
 TEST_CASE("TheSameFailureAtTheSameIterationEndsTheRun") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/spawn.h"
+#include "launch/local/spawn.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,15 +9,13 @@
 #include <cstdlib>
 #include <string>
 
-#include "launch/port.h"
+#include "launch/where/network.h"
 #include "launch_helper.h"
 #include "util/error.h"
 
 namespace gantrain {
 
 namespace {
-
-int done(const RankContext&, const char*) { return 0; }
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);

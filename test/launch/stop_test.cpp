@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launch/signals.h"
+#include "launch/local/signals.h"
 #include "launch_helper.h"
 #include "util/error.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/supervise.h"
+#include "launch/local/supervise.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "launch/signals.h"
+#include "launch/local/signals.h"
 #include "launch_helper.h"
 #include "util/error.h"
 
@@ -27,12 +27,6 @@ LaunchOptions patient() {
   options.patience.after_failure = 60;
   return options;
 }
-
-[[noreturn]] void sleep_for_ever() {
-  while (true) pause();
-}
-
-int done(const RankContext&, const char*) { return 0; }
 
 // Where rank 1 does something and the others sleep: they must be ended.
 template <auto act>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/survivor.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -9,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "launch/local/processes.h"
 #include "launch_helper.h"
 
 namespace gantrain {

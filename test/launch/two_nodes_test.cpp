@@ -5,17 +5,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "launch/supervise.h"
+#include "launch/local/supervise.h"
 #include "launch_helper.h"
-#include "reserved_port.h"
+#include "support/reserved_port.h"
 
 namespace gantrain {
 
 namespace {
-
-[[noreturn]] void sleep_for_ever() {
-  while (true) pause();
-}
 
 struct Shape {
   int64_t nodes = 2;

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "launch_helper.h"
-#include "reserved_port.h"
+#include "support/reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -6,7 +6,7 @@
 
 #include "core/torch.h"
 #include "metrics/toy_detector.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -4,8 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "metrics/picture_moves.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -5,12 +5,9 @@
 #include <string>
 
 #include "core/torch.h"
-#include "covered_fixture.h"
-#include "metrics/frechet.h"
-#include "metrics/inception_score.h"
-#include "metrics/kernel_distance.h"
-#include "metrics/neighbours.h"
+#include "metrics/features.h"
 #include "metrics/path_length.h"
+#include "support/covered_fixture.h"
 
 namespace gantrain {
 namespace {

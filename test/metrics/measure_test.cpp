@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // All metrics together: of any number of ranks, of classes, with statistics that are kept.
+#include "metrics/measure.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <string>
 
 #include "core/torch.h"
-#include "data/dataset.h"
+#include "data/pictures/dataset.h"
 #include "distributed/group.h"
 #include "metrics/detector.h"
 #include "metrics/diversity.h"
-#include "metrics/metric.h"
 #include "metrics/toy_detector.h"
-#include "spawn_ranks.h"
-#include "temporary_folder.h"
+#include "support/spawn_ranks.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 

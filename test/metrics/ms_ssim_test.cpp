@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/ms_ssim.h"
-
 #include <catch2/catch.hpp>
 #include <string>
 
 #include "core/safetensors.h"
 #include "core/torch.h"
+#include "metrics/diversity.h"
+#include "support/paths.h"
 
 namespace gantrain {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-Tensors fixture(int64_t resolution) {
-  return load_safetensors(std::string(GANTRAIN_FIXTURES) + "/metrics_images" +
-                          std::to_string(resolution) + ".safetensors")
+Tensors ssim_fixture(int64_t resolution) {
+  return load_safetensors(fixtures_folder() + "/metrics_images" + std::to_string(resolution) +
+                          ".safetensors")
       .tensors;
+}
+
+// Of all of the uint8 pictures in memory.
+double ms_ssim(const at::Tensor& images) {
+  TensorPictures pictures(images);
+  return gantrain::ms_ssim(pictures, images.size(0));
 }
 
 std::vector<double> three() { return ms_ssim_weights(32); }
 
 TEST_CASE("MsSsimMatchesReference") {
   const int64_t resolution = GENERATE(32, 64);
-  const Tensors f = fixture(resolution);
+  const Tensors f = ssim_fixture(resolution);
   const at::Tensor reals = f.at("reals");
   const at::Tensor even = reals.slice(0, 0, reals.size(0), 2);
   const at::Tensor odd = reals.slice(0, 1, reals.size(0), 2);
@@ -43,7 +49,7 @@ TEST_CASE("MsSsimMatchesReference") {
 }
 
 TEST_CASE("SsimOfOneScaleMatchesReference") {
-  const Tensors f = fixture(GENERATE(32, 64));
+  const Tensors f = ssim_fixture(GENERATE(32, 64));
   const at::Tensor reals = f.at("reals");
   const Similarity got =
       ssim(reals.slice(0, 0, reals.size(0), 2), reals.slice(0, 1, reals.size(0), 2));

@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "core/torch.h"
-#include "draw/toy_generator.h"
 #include "metrics/detector.h"
 #include "metrics/path_length.h"
 #include "metrics/toy_detector.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
+#include "support/toy_generator.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -6,6 +6,7 @@
 
 #include "core/safetensors.h"
 #include "core/torch.h"
+#include "support/paths.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -16,9 +17,15 @@ using Tensors = std::map<std::string, at::Tensor>;
 constexpr double kTolerance = 2e-3;  // in units of the distance times 1000
 
 Tensors fixture(int64_t resolution) {
-  return load_safetensors(std::string(GANTRAIN_FIXTURES) + "/metrics_images" +
-                          std::to_string(resolution) + ".safetensors")
+  return load_safetensors(fixtures_folder() + "/metrics_images" + std::to_string(resolution) +
+                          ".safetensors")
       .tensors;
+}
+
+// Of the uint8 pictures in memory.
+std::vector<double> swd(const at::Tensor& reals, const at::Tensor& fakes, uint64_t seed) {
+  TensorPictures a(reals), b(fakes);
+  return gantrain::swd({a, b}, std::min(a.size(), b.size()), seed);
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/transport.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "metrics/sliced_wasserstein.h"
 
 namespace gantrain {
 namespace {
@@ -20,7 +20,7 @@ double by_sorting(Numbers a, Numbers b) {
   return sum;
 }
 
-Interval range_of(const Numbers& a, const Numbers& b) {
+ValueRange range_of(const Numbers& a, const Numbers& b) {
   Numbers all = a;
   all.insert(all.end(), b.begin(), b.end());
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
@@ -36,7 +36,7 @@ Numbers drawn(size_t count, uint32_t seed, Draw draw) {
 }
 
 void check(const Numbers& a, const Numbers& b) {
-  const Interval range = range_of(a, b);
+  const ValueRange range = range_of(a, b);
   const double wanted = by_sorting(a, b);
   // Rounding of places: 2^-24 of the range for each number at worst.
   const double slack = (range.high - range.low) * 0x1p-24 * static_cast<double>(a.size());

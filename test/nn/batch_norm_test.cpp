@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/running_statistics.h"
-#include "tensor_checks.h"
+#include "core/tensors.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

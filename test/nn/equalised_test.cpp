@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/equalised.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
-#include "covered_fixture.h"
-#include "float32_checks.h"
+#include "nn/progressive.h"
 #include "nn/tensorflow_layout.h"
-#include "ops/adain.h"
 #include "ops/kernels.h"
-#include "ops/minibatch_std.h"
-#include "ops/pixel_norm.h"
+#include "ops/minibatch_std/minibatch_std.h"
+#include "ops/norms/norms.h"
 #include "ops/resample.h"
+#include "support/covered_fixture.h"
+#include "support/float32_checks.h"
 
 using namespace gantrain;
 

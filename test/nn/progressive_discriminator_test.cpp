@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/progressive_discriminator.h"
-
 #include <catch2/catch.hpp>
 
-#include "ops/penalties.h"
+#include "nn/progressive.h"
+#include "ops/losses.h"
 #include "ops/resample.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 
@@ -62,8 +61,12 @@ TEST_CASE("WhatTakesPartIsWhatGetsAGradientOfScoresAndPenalty") {
     DiscriminatorShape shape = tiny(16);
     shape.blur = blurred;
     const auto D = made(shape);
-    for (const Level& level :
-         {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
+    for (const StageLevel& level : {StageLevel{4},
+                                    StageLevel{8, 0},
+                                    StageLevel{8, 0.4},
+                                    StageLevel{8},
+                                    StageLevel{16, 0.4},
+                                    StageLevel{16}}) {
       D->zero_grad(/*set_to_none=*/true);
       const InputGradients s = input_gradients(
           [&](const at::Tensor& x) { return D->forward(x, level); }, pictures(level.pixels));

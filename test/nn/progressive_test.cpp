@@ -60,11 +60,12 @@ TEST_CASE("BlocksUpToTheLevelTakePartAndTheConvolutionsToRgbOfTheLevel") {
 
 TEST_CASE("OnlyLevelsOfTheNetworkAreTaken") {
   CHECK_NOTHROW(check_level({64, 0}, 64));
-  for (const Level& level : {Level{128}, Level{2}, Level{0}, Level{12}, Level{-4}})
+  for (const StageLevel& level :
+       {StageLevel{128}, StageLevel{2}, StageLevel{0}, StageLevel{12}, StageLevel{-4}})
     CHECK_THROWS(check_level(level, 64));
   CHECK_THROWS(check_level({8, -0.1}, 64));
   CHECK_THROWS(check_level({8, 1.1}, 64));
-  CHECK_FALSE(Level{4, 0.5}.fading());  // nothing is below
-  CHECK(Level{8, 0}.fading());
-  CHECK_FALSE(Level{8, 1}.fading());
+  CHECK_FALSE(StageLevel{4, 0.5}.fading());  // nothing is below
+  CHECK(StageLevel{8, 0}.fading());
+  CHECK_FALSE(StageLevel{8, 1}.fading());
 }

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

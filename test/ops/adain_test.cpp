@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/adain.h"
-
 #include <catch2/catch.hpp>
 
-#include "float32_checks.h"
-#include "tensor_checks.h"
+#include "ops/norms/norms.h"
+#include "support/float32_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

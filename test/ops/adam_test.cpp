@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/adam.h"
+#include "ops/adam/adam.h"
 
 #include <catch2/catch.hpp>
 
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

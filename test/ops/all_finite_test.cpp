@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/all_finite.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "ops/adam/adam.h"
 
 using namespace gantrain;
 

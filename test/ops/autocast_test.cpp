@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "core/forward_precision.h"
-#include "ops/upfirdn2d.h"
-#include "tensor_checks.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
+#include "support/computed_text.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ops/kernels.h"
-#include "ops/upfirdn2d.h"
-#include "tensor_checks.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain {
 

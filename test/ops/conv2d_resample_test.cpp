@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv2d_resample.h"
-
 #include <ATen/autocast_mode.h>
 
 #include <catch2/catch.hpp>
 
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "ops/convolution/convolution.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 
@@ -28,12 +27,12 @@ TEST_CASE("ConvResampleMatchesReference") {
 
 namespace {
 
-struct Odd {
+struct OddResampling {
   std::vector<int64_t> w, f;
   ConvResample how;
 };
 
-std::vector<Odd> odd_cases() {
+std::vector<OddResampling> odd_resamplings() {
   return {
       {{2, 1, 3, 3}, {4, 4}, {2, 1, {1, 1, 1, 1}, 1, false}},
       {{2, 1, 3, 3}, {4, 4}, {1, 2, {1, 1, 1, 1}}},
@@ -51,7 +50,7 @@ std::vector<Odd> odd_cases() {
 TEST_CASE("ConvResamplesDerivativesMatchDifferences") {
   for (const KernelSet set : {KernelSet::kAuto, KernelSet::kRef}) {
     const WithKernels with(set);
-    for (const Odd& odd : odd_cases()) {
+    for (const OddResampling& odd : odd_resamplings()) {
       const at::Tensor f = odd.f.empty() ? at::Tensor() : torch::randn(odd.f, at::kDouble);
       const auto y = [&](const Tensors& in) { return conv2d_resample(in[0], in[1], f, odd.how); };
       const Tensors inputs = {torch::randn({2, 1, 7, 9}, at::kDouble),
@@ -64,7 +63,7 @@ TEST_CASE("ConvResamplesDerivativesMatchDifferences") {
 }
 
 TEST_CASE("TheCheapOrderEqualsTheDefinition") {
-  for (const Odd& odd : odd_cases()) {
+  for (const OddResampling& odd : odd_resamplings()) {
     for (const int64_t groups : {1, 3}) {
       ConvResample how = odd.how;
       how.groups = groups;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/convolution.h"
+#include "ops/convolution/convolution.h"
 
 #include <ATen/Parallel.h>
 
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "ops/convolution/winograd.h"
 #include "ops/kernels.h"
-#include "ops/winograd_conv.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/draws.h"
+#include "ops/draws/draws.h"
 
 #include <ATen/record_function.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/device_reads.h"
+#include "core/device.h"
 #include "core/random.h"
 #include "core/torch.h"
 #include "ops/device_kernels.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/filtered_lrelu.h"
+#include "ops/filtered_lrelu/filtered_lrelu.h"
 
 #include <catch2/catch.hpp>
 
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 
@@ -29,7 +29,7 @@ FilteredLrelu how_of(OperatorCase& c) {
 }
 
 // Without a filter too, and with sizes and pads that are no multiples of anything.
-std::vector<FilteredLrelu> odd_cases() {
+std::vector<FilteredLrelu> odd_steps() {
   const auto f = [](std::vector<int64_t> size) { return torch::rand(size) + 0.1; };
   return {
       {f({12}), f({12}), 2, 2, {9, 8, 9, 8}},
@@ -112,7 +112,7 @@ TEST_CASE("FilteredLrelusDerivativesMatchDifferences") {
   torch::manual_seed(2);
   for (const KernelSet set : {KernelSet::kAuto, KernelSet::kRef}) {
     const WithKernels with(set);
-    for (const FilteredLrelu& how : odd_cases()) {
+    for (const FilteredLrelu& how : odd_steps()) {
       const auto y = [&](const Tensors& in) { return filtered_lrelu(in[0], in[1], how); };
       CAPTURE(how.up, how.down, how.padding);
       const Tensors in = inputs_away_from_bends(how);
@@ -124,7 +124,7 @@ TEST_CASE("FilteredLrelusDerivativesMatchDifferences") {
 
 TEST_CASE("BothSetsOfFilteredLreluAgree") {
   torch::manual_seed(1);
-  for (const FilteredLrelu& how : odd_cases()) {
+  for (const FilteredLrelu& how : odd_steps()) {
     for (const int64_t channels : {3, 16, 37}) {
       for (const int64_t width : {14, 75}) {
         CAPTURE(how.up, how.down, how.padding, channels, width);
@@ -150,7 +150,7 @@ TEST_CASE("BothSetsOfFilteredLreluAgree") {
 
 TEST_CASE("FilteredLreluHasTheSameBitsOnAnyNumberOfThreads") {
   const int before = at::get_num_threads();
-  for (const FilteredLrelu& how : odd_cases()) {
+  for (const FilteredLrelu& how : odd_steps()) {
     const Tensors in = {torch::randn({2, 5, 70, 75}), torch::randn({5})};
     at::set_num_threads(1);
     const Derived one = derived(in, how);
@@ -164,13 +164,13 @@ TEST_CASE("FilteredLreluHasTheSameBitsOnAnyNumberOfThreads") {
 }
 
 TEST_CASE("FilteredLreluOfAnEmptyBatchIsEmpty") {
-  const FilteredLrelu how = odd_cases()[0];
+  const FilteredLrelu how = odd_steps()[0];
   CHECK(filtered_lrelu(torch::ones({0, 3, 12, 13}), {}, how).sizes() ==
         at::IntArrayRef({0, 3, 10, 11}));
 }
 
 TEST_CASE("FilteredLreluKeepsItsInputsType") {
-  for (const FilteredLrelu& how : odd_cases()) {
+  for (const FilteredLrelu& how : odd_steps()) {
     const at::Tensor x = torch::randn({2, 3, 12, 13}), b = torch::randn({3});
     for (const auto& [type, tolerance] :
          {std::pair{at::kHalf, 6e-4}, std::pair{at::kBFloat16, 5e-3}}) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/flat_pieces.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/torch.h"
+#include "ops/adam/adam.h"
 
 using namespace gantrain;
 
@@ -15,7 +14,7 @@ std::vector<at::Tensor> visits(const std::vector<at::Tensor>& tensors, int threa
   at::set_num_threads(threads);
   std::vector<at::Tensor> counts;
   for (const at::Tensor& t : tensors) counts.push_back(torch::zeros({t.numel()}, at::kInt));
-  FlatPieces(tensors).for_each([&](const FlatPiece& piece, size_t /*index*/) {
+  FlatPieces(tensors).for_each([&](const FlatPiece& piece) {
     int* count = counts[piece.tensor].mutable_data_ptr<int>() + piece.offset;
     for (int64_t i = 0; i < piece.count; ++i) ++count[i];
   });
@@ -37,7 +36,7 @@ TEST_CASE("EveryNumberIsInOnePiece") {
     for (const at::Tensor& count : visits(tensors, threads)) CHECK(count.eq(1).all().item<bool>());
   }
   CHECK(FlatPieces({}).size() == 0);
-  FlatPieces({}).for_each([](const FlatPiece&, size_t) { FAIL(); });
+  FlatPieces({}).for_each([](const FlatPiece&) { FAIL(); });
 }
 
 TEST_CASE("OnlyFloat32WithoutGapsIsFlat") {

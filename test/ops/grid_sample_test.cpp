@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/grid_sample.h"
-
 #include <catch2/catch.hpp>
 
-#include "gradient_checks.h"
-#include "tensor_checks.h"
+#include "ops/resample.h"
+#include "support/gradient_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/minibatch_std.h"
+#include "ops/minibatch_std/minibatch_std.h"
 
 #include <catch2/catch.hpp>
 
-#include "float32_checks.h"
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "support/float32_checks.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/modulated_act.h"
+#include "ops/modulation/modulated_act.h"
 
 #include <catch2/catch.hpp>
 
-#include "float32_checks.h"
 #include "ops/kernels.h"
+#include "support/float32_checks.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -15,7 +15,7 @@ constexpr double kFloat32Tolerance = 5e-6;
 
 enum class Noise { kNone, kShared, kShared4d, kPerSample };
 
-struct Case {
+struct ActCase {
   std::vector<int64_t> maps;
   Noise noise = Noise::kNone;
   bool d = false, bias = false, strength_per_channel = false;
@@ -31,7 +31,7 @@ BiasAct activation(Activation act, std::optional<double> clamp, std::optional<do
   return how;
 }
 
-std::vector<Case> cases() {
+std::vector<ActCase> act_cases() {
   const BiasAct lrelu = activation(Activation::kLrelu, 0.9), linear = {};
   return {
       {{2, 3, 8, 8}, Noise::kPerSample, true, true, false, 1, lrelu},
@@ -53,7 +53,7 @@ std::vector<Case> cases() {
   };
 }
 
-Tensor noise_of(const Case& c) {
+Tensor noise_of(const ActCase& c) {
   const int64_t n = c.maps[0], h = c.maps[2], w = c.maps[3];
   switch (c.noise) {
     case Noise::kNone:
@@ -73,7 +73,7 @@ struct Built {
   Tensors inputs;
   TensorFunction f;
 };
-Built built(const Case& c) {
+Built built(const ActCase& c) {
   torch::manual_seed(5);
   const int64_t n = c.maps[0], channels = c.maps[1];
   Built b{{torch::randn(c.maps, at::kDouble)}, {}};
@@ -106,7 +106,7 @@ bool is_fused(const Tensor& y) {
 }  // namespace
 
 TEST_CASE("TheFusedEpilogueAndItsDerivativesMatchTheComposedOnesInFloat64") {
-  for (const Case& c : cases()) {
+  for (const ActCase& c : act_cases()) {
     CAPTURE(c.maps, static_cast<int>(c.noise), c.d, c.bias, c.scale);
     const Built b = built(c);
     CHECK(float32_error(b.f, b.inputs, /*order=*/3) < kFloat32Tolerance);
@@ -114,7 +114,7 @@ TEST_CASE("TheFusedEpilogueAndItsDerivativesMatchTheComposedOnesInFloat64") {
 }
 
 TEST_CASE("TheEpilogueDoesNotDependOnTheNumberOfThreads") {
-  for (Case c : cases()) {
+  for (ActCase c : act_cases()) {
     c.maps = {3, 5, 41, 83};  // enough for two threads
     const Built b = built(c);
     Tensors inputs;
@@ -124,10 +124,10 @@ TEST_CASE("TheEpilogueDoesNotDependOnTheNumberOfThreads") {
 }
 
 TEST_CASE("MapsWhoseChannelsLieSideBySideGiveTheSameAndStaySo") {
-  std::vector<Case> all = cases();
+  std::vector<ActCase> all = act_cases();
   all.push_back(all[0]);
   all.back().maps = {2, 600, 17, 19};  // several parts of pixels, several blocks of channels
-  for (const Case& c : all) {
+  for (const ActCase& c : all) {
     CAPTURE(c.maps, static_cast<int>(c.noise), c.d, c.bias, c.scale);
     const Built b = built(c);
     const TensorFunction f = [&b](const Tensors& in) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/modulated_conv2d.h"
+#include "ops/modulation/modulated_conv2d.h"
 
 #include <catch2/catch.hpp>
 
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 

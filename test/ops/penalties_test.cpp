@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/penalties.h"
-
 #include <catch2/catch.hpp>
 
 #include "ops/losses.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/pixel_norm.h"
-
 #include <catch2/catch.hpp>
 
-#include "float32_checks.h"
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "ops/norms/norms.h"
+#include "support/float32_checks.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

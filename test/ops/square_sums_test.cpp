@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/square_sums.h"
-
 #include <catch2/catch.hpp>
 
-#include "float32_checks.h"
+#include "ops/modulation/modulated_conv2d.h"
+#include "support/float32_checks.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/upfirdn2d.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 #include <catch2/catch.hpp>
 
-#include "gradient_checks.h"
 #include "ops/cases.h"
+#include "support/gradient_checks.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/healthy.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "page/made_run.h"
+#include "page/verdict.h"
+#include "support/made_run.h"
 
 namespace gantrain {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/incidents.h"
-
 #include <catch2/catch.hpp>
 
-#include "temporary_folder.h"
+#include "page/run_record.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

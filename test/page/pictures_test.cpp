@@ -3,9 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "page/class_rows.h"
-#include "page/made_run.h"
-#include "temporary_folder.h"
+#include "support/made_run.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 #include "util/text.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/run_log.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "temporary_folder.h"
+#include "page/run_record.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/svg.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
+#include "page/charts.h"
 #include "page/html.h"
 
 namespace gantrain {

@@ -9,7 +9,7 @@
 namespace gantrain {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 Curve level(double value, int ticks = 50) {
   Curve curve;
@@ -61,7 +61,7 @@ TEST_CASE("CollapseIsJudgedAsTheAlarmDoes") {
   CHECK(first(run).rule == "collapse alarm");
   CHECK(first(run).reason ==
         "for 3 measurements pictures have been less distinct than 0.1 of the data's (now 0.050)");
-  distinct[49].second = kNan;
+  distinct[49].second = kNotANumber;
   CHECK(first(run).judgement == Judgement::kGood);
   distinct[49].second = 0.05;
   run.limits->below = 0;  // not judged
@@ -83,7 +83,7 @@ TEST_CASE("WithoutDistinctnessMsSsimTellsCollapse") {
 
 TEST_CASE("LossesThatAreNotFiniteOrExplodeAreDivergence") {
   VerdictInput run = healthy();
-  run.stats["Loss/D/loss"].back().second = kNan;
+  run.stats["Loss/D/loss"].back().second = kNotANumber;
   CHECK(first(run).judgement == Judgement::kDiverged);
   CHECK(first(run).reason == "Loss/D/loss is not finite at 200 kimg");
   run = healthy();

@@ -22,7 +22,7 @@ void fields(RunKeys& o, Field&& field) {
 // The recipe's defaults with all that it chooses for so many ranks.
 inline Config completed(const RecipeFacts& facts, int64_t ranks) {
   Schema schema;
-  add_keys<RunKeys>(schema, "");
+  add_keys<RunKeys>(schema);
   facts.add_keys(schema);
   Config config(schema);
   facts.complete(config, Site{.ranks = ranks});

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "covered_fixture.h"
 #include "nn/tensorflow_layout.h"
 #include "ops/resample.h"
-#include "recipes/phase_checks.h"
+#include "support/covered_fixture.h"
+#include "support/phase_checks.h"
 #include "util/text.h"
 
 namespace gantrain {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 #include "util/text.h"
 

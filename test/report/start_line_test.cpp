@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/start_line.h"
-
 #include <catch2/catch.hpp>
 
-#include "pseudo_terminal.h"
 #include "report/console.h"
-#include "scoped_variable.h"
-#include "util/color.h"
+#include "support/pseudo_terminal.h"
+#include "support/scoped_variable.h"
 #include "util/log.h"
 #include "util/time.h"
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/stats.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "temporary_folder.h"
+#include "report/records.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/tensorboard.h"
-
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <vector>
 
-#include "temporary_folder.h"
+#include "report/records.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"

@@ -51,7 +51,6 @@ wide 0 1 '^DrawBody'
 full='<(float, 4|Half, 8|BFloat16, 8)'
 wide 1 1 "BiasActWork$full"
 wide 1 1 "[^d]GradientWork$full"
-wide 2 1 "[^d]SecondWork$full"
 wide 1 1 "ModulatedWork$full"
 wide 1 1 "ModulatedGradientWork$full"
 wide 1 1 "ModulatedSecondWork$full"

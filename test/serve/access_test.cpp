@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/prometheus.h"
-
 #include <catch2/catch.hpp>
 #include <limits>
+
+#include "serve/run_view.h"
 
 namespace gantrain {
 

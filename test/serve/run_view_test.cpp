@@ -3,9 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "page/made_run.h"
-#include "serve/web_page.h"
-#include "temporary_folder.h"
+#include "support/made_run.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

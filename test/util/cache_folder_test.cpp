@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/cache_folder.h"
-
 #include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "util/file.h"
 
 using namespace gantrain;
 

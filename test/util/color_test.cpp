@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/color.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
-#include "pseudo_terminal.h"
-#include "scoped_variable.h"
-#include "temporary_folder.h"
+#include "support/pseudo_terminal.h"
+#include "support/scoped_variable.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
-#include "util/kept_log.h"
 #include "util/log.h"
 
 namespace gantrain {

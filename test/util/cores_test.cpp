@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/cores.h"
-
 #include <sched.h>
 
 #include <catch2/catch.hpp>
+
+#include "util/system.h"
 
 namespace gantrain {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/failure_text.h"
-
 #include <catch2/catch.hpp>
+
+#include "util/error.h"
 
 using namespace gantrain;
 

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <functional>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 
 using namespace gantrain;

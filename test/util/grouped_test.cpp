@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/grouped.h"
-
 #include <catch2/catch.hpp>
 #include <limits>
+
+#include "util/text.h"
 
 using namespace gantrain;
 

@@ -3,10 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/kept_log.h"
 
 using namespace gantrain;
 

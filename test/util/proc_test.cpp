@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/proc.h"
-
 #include <catch2/catch.hpp>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
+#include "util/system.h"
 
 using namespace gantrain;
 

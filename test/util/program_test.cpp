@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/program.h"
-
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 namespace gantrain {

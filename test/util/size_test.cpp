@@ -3,8 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "util/doubled_size.h"
-
 using namespace gantrain;
 
 TEST_CASE("ASizeIsOneNumberOrWidthByHeight") {

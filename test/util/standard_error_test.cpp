@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/standard_error.h"
-
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -10,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "util/log.h"
 #include "util/time.h"
 
 using namespace gantrain;

@@ -29,18 +29,19 @@ TEST_CASE("NumbersAreTheWholeText") {
 
 TEST_CASE("ANumbersTextReadsBackAsTheSameNumber") {
   for (const double value : {0.1, 2e-4, 1.0 / 3, 25000.0, 1e300, -0.5, 123456789.0}) {
-    CHECK(parse_double(number(value)) == value);
+    CHECK(parse_double(shortest(value)) == value);
   }
-  CHECK(number(25000) == "25000");
-  CHECK(number(0.5) == "0.5");
+  CHECK(shortest(25000) == "25000");
+  CHECK(shortest(0.5) == "0.5");
 }
 
 TEST_CASE("SlipsOfTheFingersFindTheirWord") {
   const std::vector<std::string> presets = {"dcgan", "lsgan", "wgan-gp", "dcgan-tiny", "stylegan2"};
-  CHECK(nearest("dcgam", presets).front() == "dcgan");
-  CHECK(nearest("sytlegan2", presets).front() == "stylegan2");
-  CHECK(nearest("xyzzyqqq", presets).empty());
-  CHECK(nearest("stylegan3", {"stylegan1", "stylegan3-t-ffhq", "stylegan3-t", "stylegan3-tiny"}) ==
+  CHECK(likely_meant("dcgam", presets).front() == "dcgan");
+  CHECK(likely_meant("sytlegan2", presets).front() == "stylegan2");
+  CHECK(likely_meant("xyzzyqqq", presets).empty());
+  CHECK(likely_meant("stylegan3",
+                     {"stylegan1", "stylegan3-t-ffhq", "stylegan3-t", "stylegan3-tiny"}) ==
         std::vector<std::string>{"stylegan3-t", "stylegan3-tiny", "stylegan3-t-ffhq"});
   CHECK(did_you_mean("batchsize", {"train.batch", "train.seed"}) == "; did you mean train.batch?");
 }

@@ -5,8 +5,8 @@
 
 #include "core/forward_precision.h"
 #include "core/torch.h"
-#include "ops/minibatch_std.h"
-#include "ops/upfirdn2d.h"
+#include "ops/minibatch_std/minibatch_std.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "nn/style/layers.h"
-#include "nn/style/mapping.h"
 #include "nn/style/shape.h"
 
 namespace gantrain {

@@ -4,14 +4,35 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "nn/style/noise.h"
-#include "ops/bias_act.h"
+#include "nn/style/shape.h"
+#include "ops/bias_act/bias_act.h"
+#include "ops/draws/draws.h"
+#include "util/size.h"
 
 namespace gantrain {
+
+// The noise inputs of a synthesis network (Karras et al. 2019, sec. 3.2). Called with a layer and
+// the size of its pictures, the function returns the noise that the layer adds, before the layer
+// multiplies it by its own strength: N(0, 1), on any device, [N, 1, H, W], or [1, 1, H, W] or
+// [H, W] for all samples; undefined where nothing is to be added. Layers with noise are counted
+// from 0 in the first block, and the count is also the index of their w. An empty function stands
+// for the noise that is part of the model.
+using NoiseInputs = std::function<at::Tensor(int64_t layer, const Size& size)>;
+
+// The constant noise that each layer has stored as a buffer.
+NoiseInputs stored_noise();
+// No layer adds anything.
+NoiseInputs no_noise();
+// N(0, 1) for each sample of a batch, in the type and on the device of `like`. A layer's noise
+// depends on the key, the layer and the global sample alone.
+NoiseInputs drawn_noise(const DrawKey& key, const Samples& samples, const at::TensorOptions& like);
 
 // What goes from block to block: feature maps [N, C, h, w] in the block's type, and the picture
 // [N, img_channels, h, w] in the parameters' type; either may be undefined.
@@ -100,5 +121,20 @@ struct ModulatedToRgb final : torch::nn::Module {
 // the seed alone: N(0, 1), divided by a dense layer's lr_multiplier. Biases (0; styles' 1), noise
 // strengths (0) and w_avg (0) are what the constructors made them.
 void initialise_style_layers(torch::nn::Module& network, const std::string& player, uint64_t seed);
+
+// z [N, z_dim], labels int64 [N] -> w [N, w_dim] (Karras et al. 2019, fig. 1b): both normalised,
+// the class embedded, then dense layers with leaky ReLU. z is not looked at where z_dim is 0,
+// labels not where c_dim is 0.
+struct StyleMapping final : torch::nn::Module {
+  explicit StyleMapping(const MappingShape& shape);
+  at::Tensor forward(const at::Tensor& z, const at::Tensor& labels);
+
+  MappingShape shape;
+  // Running mean of w [w_dim], undefined without shape.has_w_avg. forward() never moves it, because
+  // what counts is the mean over all ranks and micro-batches: nn/style/styles.h.
+  at::Tensor w_avg;
+  std::shared_ptr<FullyConnected> embed;
+  std::vector<std::shared_ptr<FullyConnected>> fc;
+};
 
 }  // namespace gantrain

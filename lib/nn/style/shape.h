@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "util/doubled_size.h"
+#include "util/size.h"
 
 namespace gantrain {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/device_reads.h"
+#include "core/device.h"
 #include "core/torch.h"
 #include "nn/progressive.h"
 
@@ -57,6 +57,21 @@ Tensor mix_styles(const Tensor& w, const Tensor& other, const Tensor& cutoff, in
 
 bool known_not_to_mix(const Tensor& cutoff, int64_t layers) {
   return reads_are_free(cutoff.device()) && read_cutoff(cutoff, layers) == layers;
+}
+
+at::Tensor sum_of_w(const at::Tensor& w) {
+  const at::Tensor values = w.detach();
+  return at::cat({values.mean(0), at::ones({1}, values.options())});
+}
+
+at::Tensor mean_of_w(const at::Tensor& sum) {
+  const int64_t w_dim = sum.size(0) - 1;
+  return sum.narrow(0, 0, w_dim) / sum.narrow(0, w_dim, 1);
+}
+
+void move_w_average_(at::Tensor average, const at::Tensor& mean, double beta) {
+  const torch::NoGradGuard no_grad;
+  average.lerp_(mean.detach().to(average.options()), 1 - beta);
 }
 
 }  // namespace gantrain

@@ -4,10 +4,11 @@
 #include "core/forward_precision.h"
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "gan/model_json.h"
 #include "ops/autocast.h"
-#include "ops/convolution.h"
-#include "util/doubled_size.h"
+#include "ops/convolution/convolution.h"
 #include "util/error.h"
+#include "util/size.h"
 #include "util/text.h"
 
 namespace gantrain::dcgan {
@@ -148,9 +149,8 @@ Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::s
     const auto at = tensors.find("main." + std::to_string(3 * layer) + ".weight");
     return at == tensors.end() ? nullptr : &at->second;
   };
-  const Tensor* first = weight(0);
-  if (first == nullptr)
-    fail(Exit::kInput, "{}: tensor main.0.weight is missing: not a DCGAN generator", source);
+  const Tensor* first =
+      &GeneratorTensors{tensors, source, "a DCGAN generator"}.get("main.0.weight");
   Shape shape;
   DoubledSize size{.start = first->dim() == 4 ? Size{first->size(3), first->size(2)} : Size{}};
   const Tensor* last = first;

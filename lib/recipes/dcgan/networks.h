@@ -16,7 +16,7 @@ namespace gantrain::dcgan {
 
 // Sizes of one network.
 struct Shape {
-  Size resolution = {64, 64};  // a start times a power of two (util/doubled_size.h)
+  Size resolution = {64, 64};  // a start times a power of two (util/size.h)
   int64_t image_channels = 3;
   int64_t latent = 100;  // generator only
   int64_t channels =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/options.h"
 
-#include "gan/picture_size.h"
+#include "gan/recipe_facts.h"
 
 namespace gantrain::dcgan {
 
@@ -11,13 +11,50 @@ void check_resolution(const Size& resolution) {
   check_doubled_size("DCGAN's networks", resolution, {.fewest = 1, .most = 5});
 }
 
+// The same in PyTorch, whose network is for one size, in one layout of memory.
+BenchScript pytorch_script(const std::string& layout) {
+  return {.title = "PyTorch, " + layout,
+          .file = "dcgan.py",
+          .arguments = {{"--batch", "train.batch"},
+                        {"--latent", "dcgan.latent"},
+                        {"--channels", "dcgan.channels"},
+                        {"--d-channels", "dcgan.d_channels"}},
+          .more = {"--layout", layout},
+          .fits = [](const Config& config) { return config.get("data.resolution") == 64; }};
+}
+
+std::vector<LossAtEquilibrium> equilibrium(const SettingOf& setting) {
+  if (setting("dcgan.loss") != "dcgan") return {};
+  return nonsaturating_equilibrium();
+}
+
 }  // namespace
 
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "dcgan",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "DCGAN",
+      .citation =
+          "A. Radford, L. Metz, S. Chintala: Unsupervised Representation Learning with Deep "
+          "Convolutional Generative Adversarial Networks. ICLR 2016, arXiv:1511.06434",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
+      .equilibrium = equilibrium,
+      .python = {.parts = {"base", "dcgan", "command"}, .normalises_z = false},
+      .bench = {.place = 3,
+                .about = "DCGAN, 64 pixels, batch 128",
+                .preset = "dcgan",
+                .set = {"data.resolution=64",
+                        "train.batch=128",
+                        "dcgan.channels=512",
+                        "dcgan.d_channels=64"},
+                .scripts = {pytorch_script("contiguous"), pytorch_script("channels-last")}},
+      .bench_ddp = {.about = "DCGAN, 64 pixels",
+                    .preset = "dcgan",
+                    .set = {"data.resolution=64", "dcgan.channels=512", "dcgan.d_channels=64"},
+                    .batch = 16,
+                    .peer = {"--channels", "512", "--d-channels", "64"}},
+      .tiny_run = {"--preset=dcgan-tiny", "--set=dcgan.channels=16", "--set=dcgan.d_channels=8"},
   };
   return record;
 }

@@ -51,7 +51,7 @@ void fields(Options& o, Field&& field) {
 }
 
 // The facts of this recipe. Its networks can be built for a start size doubled 1 to 5 times
-// (util/doubled_size.h): squares from 8 to 128 pixels, and rectangles.
+// (util/size.h): squares from 8 to 128 pixels, and rectangles.
 const RecipeFacts& facts();
 
 }  // namespace gantrain::dcgan

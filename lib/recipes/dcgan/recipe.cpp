@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "core/torch.h"
-#include "gan/alternating_phases.h"
-#include "gan/scheduled_number.h"
+#include "gan/phase.h"
 #include "ops/losses.h"
 #include "recipes/dcgan/networks.h"
 #include "util/error.h"
@@ -29,7 +28,7 @@ Shape shape_of(const Options& o, const RecipeContext& c, bool generator) {
 class Dcgan final : public Recipe {
  public:
   explicit Dcgan(const RecipeContext& context)
-      : options_(context.config.read<Options>("")),
+      : options_(context.config.read<Options>()),
         G_net_(std::make_shared<Generator>(shape_of(options_, context, true))),
         D_net_(std::make_shared<Discriminator>(shape_of(options_, context, false))),
         G_player_{"G", G_net_, options_.G},
@@ -39,7 +38,7 @@ class Dcgan final : public Recipe {
     facts().check_resolution(context.resolution);
     for (const Player* player : {&G_player_, &D_player_}) {
       initialise(*player->network, player->name, context.seed);
-      move_to(*player->network, context.device, context.dtype);
+      to_device(*player->network, context.device, context.dtype);
       player->network->train();
     }
     gp_weight_ =
@@ -49,7 +48,7 @@ class Dcgan final : public Recipe {
         [this](const PhaseInput& in) { return d_loss(in); },
         G_player_,
         [this](const PhaseInput& in) { return g_loss(in); });
-    phases_.front().hands_to = &G_player_;
+    phases_[1].continues = true;  // G improves the pictures that D has just judged
   }
 
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
@@ -80,7 +79,7 @@ class Dcgan final : public Recipe {
       const RunningStatisticsScope of_G(out.carried.running);
       return G_(z(in));
     }();
-    if (in.hands_over) out.carried.tensors["pictures"] = made;
+    if (in.continued) out.carried.tensors["pictures"] = made;
     const Tensor fake = made.detach();
     const Tensor real_scores = D_(x);
     const Tensor fake_scores = D_(fake);
@@ -159,9 +158,7 @@ class TrainedGenerator final : public gantrain::Generator {
 
 RecipeRow row() {
   RecipeRow row{facts()};
-  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
-    return std::make_unique<Dcgan>(context);
-  };
+  row.make = make_recipe<Dcgan>;
   row.make_generator = [](const Json&,
                           const std::map<std::string, Tensor>& tensors,
                           const std::string& source) -> std::unique_ptr<gantrain::Generator> {
@@ -170,6 +167,18 @@ RecipeRow row() {
   row.recognises = [](const std::map<std::string, Tensor>& tensors) {
     const auto first = tensors.find("main.0.weight");
     return first != tensors.end() && first->second.dim() == 4 && first->second.size(2) >= 4;
+  };
+  // Sizes that the file does not state are read off its tensors.
+  row.whole_model = [](const Json&,
+                       const std::map<std::string, Tensor>& tensors,
+                       const std::string& source) -> Json {
+    const Shape s = generator_shape(tensors, source);
+    return {{"recipe", "dcgan"},
+            {"z_dim", s.latent},
+            {"img_resolution", Value<Size>::to_json(s.resolution)},
+            {"img_channels", s.image_channels},
+            {"channels", s.channels},
+            {"norm", s.norm == Norm::kBatch ? "batch" : "none"}};
   };
   return row;
 }

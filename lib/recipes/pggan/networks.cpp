@@ -3,10 +3,10 @@
 
 #include "core/forward_precision.h"
 #include "core/torch.h"
+#include "gan/model_json.h"
 #include "ops/autocast.h"
-#include "ops/pixel_norm.h"
+#include "ops/norms/norms.h"
 #include "ops/resample.h"
-#include "util/error.h"
 
 namespace gantrain::pggan {
 
@@ -35,7 +35,7 @@ Generator::Generator(const Shape& s) : shape(s) {
   }
 }
 
-Tensor Generator::forward(const Tensor& z, const Level& level) {
+Tensor Generator::forward(const Tensor& z, const StageLevel& level) {
   check_level(level, shape.resolution);
   // Pictures are float32 whatever the layers compute in.
   const auto picture_of = [&](size_t i, const Tensor& x) {
@@ -76,37 +76,20 @@ DiscriminatorShape discriminator_shape(const Shape& shape) {
   return d;
 }
 
-void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed) {
-  initialise_equalised(network, player, seed);
-}
-
 Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
-  const auto size = [&](const std::string& name, int64_t dims, int64_t dim) {
-    const auto at = tensors.find(name);
-    if (at == tensors.end())
-      fail(Exit::kInput, "{}: tensor {} is missing: not a PGGAN generator", source, name);
-    if (at->second.dim() != dims)
-      fail(Exit::kInput,
-           "{}: tensor {} has shape [{}], {} dimensions are needed",
-           source,
-           name,
-           fmt::join(at->second.sizes(), ", "),
-           dims);
-    return at->second.size(dim);
-  };
+  const GeneratorTensors given{tensors, source, "a PGGAN generator"};
   Shape shape;
-  shape.net.latent_size = size("4x4.Dense.weight", 2, 1);
-  shape.net.fmap_max = size("4x4.Conv.weight", 4, 0);
+  shape.net.latent_size = given.size("4x4.Dense.weight", 2, 1);
+  shape.net.fmap_max = given.size("4x4.Conv.weight", 4, 0);
   shape.resolution = 4;
-  while (shape.resolution < 1024 &&
-         tensors.count(block_name(2 * shape.resolution) + ".Conv1.weight") != 0)
+  while (shape.resolution < 1024 && given.has(block_name(2 * shape.resolution) + ".Conv1.weight"))
     shape.resolution *= 2;
   const int64_t last = shape.resolution == 4
                            ? shape.net.fmap_max
-                           : size(block_name(shape.resolution) + ".Conv1.weight", 4, 0);
+                           : given.size(block_name(shape.resolution) + ".Conv1.weight", 4, 0);
   shape.net.fmap_base = last << (doublings(shape.resolution) + 1);
-  shape.net.fused_scale = tensors.count("8x8.Conv0.weight") == 0;
-  shape.num_channels = size("ToRGB_lod0.weight", 4, 0);
+  shape.net.fused_scale = !given.has("8x8.Conv0.weight");
+  shape.num_channels = given.size("ToRGB_lod0.weight", 4, 0);
   return shape;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/progressive_discriminator.h"
+#include "nn/progressive.h"
 #include "recipes/pggan/options.h"
 
 namespace gantrain::pggan {
@@ -36,10 +36,10 @@ void fields(Shape& s, Field&& field) {
 // Names are the official ones with dots: "4x4.Dense.weight", "16x16.Conv0_up.bias" ("Conv0" where
 // fused_scale is off), "16x16.Conv1.weight", "ToRGB_lod0.weight". Layouts are torch's: [out, in],
 // [O, I, k, k]; an up-sampling convolution is stored as the convolution that follows nearest_up.
-// convert.h converts the official layouts.
+// recipe.h converts the official layouts.
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
-  at::Tensor forward(const at::Tensor& z, const Level& level);
+  at::Tensor forward(const at::Tensor& z, const StageLevel& level);
   // Whether a parameter takes part at a level.
   bool active(const std::string& parameter, int64_t pixels, bool fading) const;
 
@@ -55,10 +55,6 @@ struct Generator final : torch::nn::Module {
 
 // Returns the sizes of the discriminator, [N, C, r, r] -> scores [N].
 DiscriminatorShape discriminator_shape(const Shape& shape);
-
-// Draws the weights from N(0, 1) and sets biases to 0 (Karras et al. 2018a, sec. 4.1). They depend
-// on the seed alone.
-void initialise(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
 // Returns the sizes of the generator that these tensors belong to. Where the tensors allow several
 // widths, it returns the narrowest: fmap_base shows only where a layer is narrower than fmap_max.

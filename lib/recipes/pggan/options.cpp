@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/options.h"
 
-#include "gan/schedule_choice.h"
+#include "gan/schedule.h"
 
 namespace gantrain::pggan {
 
@@ -28,11 +28,23 @@ std::vector<std::string> complete(Config& config, const Site& site) {
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "pggan",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "PGGAN",
+      .citation =
+          "T. Karras, T. Aila, S. Laine, J. Lehtinen: Progressive Growing of GANs for Improved "
+          "Quality, Stability, and Variation. ICLR 2018, arXiv:1710.10196",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_growing_resolution,
       .complete = complete,
       .schedule = schedule_of,
       .has_official_names = true,
+      .python = {.parts = {"base", "growing", "pggan", "command"}},
+      .bench = {.place = 4,
+                .about = "PGGAN, 32 pixels, batch 16",
+                .preset = "pggan",
+                .set = {"data.resolution=32",
+                        "pggan.fmap_base=2048",
+                        "pggan.fmap_max=256",
+                        "schedule.batch=16"}},
   };
   return record;
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <string_view>
-
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 
@@ -29,12 +26,6 @@ void fields(NetworkOptions& o, Field&& field) {
         o.fused_scale,
         "resampling as part of the convolution; off: D's activation comes before its 2x2 mean");
 }
-
-// The pictures by which the gradient penalty's gradient is taken: those of the level, or, as in the
-// official code, those enlarged to the full resolution. The gradient's norm is then smaller by the
-// factor resolution / level.
-enum class PenaltySize { kNative, kFullres };
-constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
 
 // Options of the losses: Karras et al. 2018a, app. A.1.
 struct LossOptions {
@@ -77,7 +68,7 @@ void fields(Options& o, Field&& field) {
 }
 
 // The facts of this recipe. Its automatic values are the schedule's tables, which choose_schedule()
-// fills in (gan/schedule_choice.h).
+// fills in (gan/schedule.h).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::pggan

@@ -1,20 +1,260 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/r3gan/networks.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "config/value.h"
 #include "core/forward_precision.h"
 #include "core/random.h"
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "gan/model_json.h"
 #include "ops/autocast.h"
-#include "ops/convolution.h"
-#include "util/doubled_size.h"
+#include "ops/bias_act/bias_act.h"
+#include "ops/convolution/convolution.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 #include "util/error.h"
+#include "util/size.h"
+#include "util/text.h"
 
 namespace gantrain::r3gan {
 
 using at::Tensor;
+
+using Tensors = std::map<std::string, Tensor>;
+
+namespace {
+
+const std::string kStages = "Model.MainLayers.";
+
+std::string layer_name(int64_t stage, int64_t layer, const char* weight) {
+  return fmt::format("{}Layers.{}.{}", stage_name(stage), layer, weight);
+}
+
+// Layers 1 and on of a stage are its blocks. One of them that lacks a tensor counts too: loading
+// names the tensor. No file has more layers than tensors.
+int64_t blocks_of(const Tensors& tensors, int64_t stage) {
+  const std::string begin = stage_name(stage) + "Layers.";
+  int64_t blocks = 1;
+  for (const auto& item : tensors) {
+    if (!item.first.starts_with(begin)) continue;
+    const auto layer = parse_int(split(item.first.substr(begin.size()), '.').front()).value_or(0);
+    if (layer < static_cast<int64_t>(tensors.size())) blocks = std::max(blocks, layer);
+  }
+  return blocks;
+}
+
+// Adds the stage whose blocks begin with layer 1.
+void read_stage(const GeneratorTensors& given, int64_t stage, Shape& shape) {
+  const auto weight = [&](int64_t layer, const char* name) {
+    return layer_name(stage, layer, name) + ".Layer.weight";
+  };
+  const Tensor& in = given.get(weight(1, "LinearLayer1"), 4);
+  const Tensor& middle = given.get(weight(1, "LinearLayer2"), 4);
+  const int64_t width = in.size(1), inner = in.size(0), of_group = middle.size(1);
+  if (inner % width != 0 || middle.size(0) != inner || inner % of_group != 0) {
+    fail(
+        Exit::kInput,
+        "{}: tensors {} [{}] and {} [{}] do not make a block: the first widens its feature maps to "
+        "a multiple, which the second shares out among groups",
+        given.source,
+        weight(1, "LinearLayer1"),
+        fmt::join(in.sizes(), ", "),
+        weight(1, "LinearLayer2"),
+        fmt::join(middle.sizes(), ", "));
+  }
+  if (stage > 0 && inner / width != shape.expansion) {
+    fail(Exit::kInput,
+         "{}: tensor {} widens {} times, the first block {} times",
+         given.source,
+         weight(1, "LinearLayer1"),
+         inner / width,
+         shape.expansion);
+  }
+  shape.expansion = inner / width;
+  shape.widths.push_back(width);
+  shape.cardinalities.push_back(inner / of_group);
+  shape.blocks.push_back(blocks_of(given.tensors, stage));
+}
+
+Shape shape_of_tensors(const GeneratorTensors& given) {
+  Shape shape;
+  const std::string basis = layer_name(0, 0, "Basis");
+  const Tensor& start = given.get(basis, 3);
+  const auto size = find_doubled_size({start.size(2), start.size(1)});
+  if (!size || size->doublings > 0) {
+    fail(Exit::kInput,
+         "{}: tensor {} has shape [{}]; the shorter side of a start has 4 to 7 pixels",
+         given.source,
+         basis,
+         fmt::join(start.sizes(), ", "));
+  }
+  read_stage(given, 0, shape);
+  const int64_t stages = stages_of(given.tensors, "");
+  for (int64_t stage = 1; stage < stages; ++stage) read_stage(given, stage, shape);
+  shape.img_resolution = size->at(int64_t{4} << (shape.stages() - 1));
+  shape.img_channels = given.get("Model.AggregationLayer.Layer.weight", 4).size(0);
+  shape.z_dim = given.get(layer_name(0, 0, "LinearLayer.weight"), 2).size(1);
+  if (!given.has("Model.EmbeddingLayer.weight")) return shape;
+  const Tensor& embedding = given.get("Model.EmbeddingLayer.weight", 2);
+  shape.embedding = embedding.size(0);
+  shape.c_dim = embedding.size(1);
+  shape.z_dim -= shape.embedding;
+  return shape;
+}
+
+}  // namespace
+
+StageTensor stage_tensor(const std::string& name) {
+  if (!name.starts_with(kStages)) return {-1, name};
+  const size_t dot = name.find('.', kStages.size());
+  const auto stage = parse_int(name.substr(kStages.size(), dot - kStages.size()));
+  if (dot == std::string::npos || !stage || *stage < 0) return {-1, name};
+  return {*stage, name.substr(dot + 1)};
+}
+
+std::string stage_name(int64_t stage) { return fmt::format("{}{}.", kStages, stage); }
+
+int64_t stages_of(const Tensors& tensors, const std::string& prefix) {
+  int64_t stages = 0;
+  for (const auto& item : tensors) {
+    if (item.first.starts_with(prefix))
+      stages = std::max(stages, stage_tensor(item.first.substr(prefix.size())).stage + 1);
+  }
+  return stages;
+}
+
+int64_t Shape::all_blocks() const {
+  return std::accumulate(blocks.begin(), blocks.end(), int64_t{0});
+}
+
+bool Shape::half(int64_t stage) const {
+  return std::find(half_stages.begin(), half_stages.end(), stage) != half_stages.end();
+}
+
+Json to_json(const Shape& s) {
+  Json model = {{"recipe", "r3gan"},
+                {"NoiseDimension", s.z_dim},
+                {"WidthPerStage", s.widths},
+                {"CardinalityPerStage", s.cardinalities},
+                {"BlocksPerStage", s.blocks},
+                {"ExpansionFactor", s.expansion},
+                {"FP16Stages", s.half_stages},
+                {"c_dim", s.c_dim},
+                {"img_resolution", Value<Size>::to_json(s.img_resolution)},
+                {"img_channels", s.img_channels}};
+  if (s.c_dim > 0) model["ConditionEmbeddingDimension"] = s.embedding;
+  return model;
+}
+
+Shape generator_shape(const Json& model, const Tensors& tensors, const std::string& source) {
+  const Shape seen = shape_of_tensors({tensors, source, "an R3GAN generator"});
+  if (model.is_null()) return seen;
+  if (!model.is_object()) fail(Exit::kInput, "{}: gantrain.model: not a JSON object", source);
+  const Json of_tensors = to_json(seen);
+  for (const auto& [key, value] : of_tensors.items()) {
+    const bool said = key != "recipe" && key != "FP16Stages" && model.contains(key);
+    if (said && !model[key].is_null() && model[key] != value) {
+      fail(Exit::kInput,
+           "{}: gantrain.model: {} = {}, but the tensors have {}",
+           source,
+           key,
+           model[key].dump(),
+           value.dump());
+    }
+  }
+  return seen;
+}
+
+namespace {
+
+// A child of which only the buffer's name matters.
+struct Resampler final : torch::nn::Module {
+  Resampler() { kernel = register_buffer("Kernel", setup_filter(std::vector<double>{1, 3, 3, 1})); }
+  Tensor kernel;
+};
+
+}  // namespace
+
+Convolution::Convolution(const Config& c) : config(c) {
+  layer = register_module(
+      "Layer",
+      std::make_shared<Weight>(std::vector<int64_t>{c.out, c.in / c.groups, c.kernel, c.kernel}));
+}
+
+Tensor Convolution::forward(const Tensor& x) {
+  const int64_t padding = config.kernel / 2;
+  return autocast_conv2d(x, layer->weight, {}, {1, {padding, padding}, config.groups});
+}
+
+BiasedActivation::BiasedActivation(int64_t channels)
+    : bias(register_parameter("Bias", torch::zeros({channels}))) {}
+
+Tensor BiasedActivation::forward(const Tensor& x) {
+  BiasAct how;
+  how.act = Activation::kLrelu;
+  how.gain = 1;
+  return bias_act(x, bias, how);
+}
+
+ResidualBlock::ResidualBlock(const Config& c) {
+  const int64_t inner = c.width * c.expansion;
+  const auto convolution = [this](const char* name, const Convolution::Config& config) {
+    return register_module(name, std::make_shared<Convolution>(config));
+  };
+  linear1 = convolution("LinearLayer1", {.in = c.width, .out = inner});
+  linear2 = convolution("LinearLayer2",
+                        {.in = inner, .out = inner, .kernel = 3, .groups = c.cardinality});
+  linear3 = convolution("LinearLayer3", {.in = inner, .out = c.width});
+  act1 = register_module("NonLinearity1", std::make_shared<BiasedActivation>(inner));
+  act2 = register_module("NonLinearity2", std::make_shared<BiasedActivation>(inner));
+}
+
+Tensor ResidualBlock::forward(const Tensor& x) {
+  Tensor y = act1->forward(linear1->forward(x));
+  y = act2->forward(linear2->forward(y));
+  return x + linear3->forward(y);
+}
+
+Transition::Transition(int64_t in, int64_t out, Change how) : change(how) {
+  kernel = register_module("Resampler", std::make_shared<Resampler>())->kernel;
+  if (in != out) {
+    linear = register_module(
+        "LinearLayer", std::make_shared<Convolution>(Convolution::Config{.in = in, .out = out}));
+  }
+}
+
+Tensor Transition::forward(const Tensor& x) {
+  if (change == Change::kTwiceAsLarge) return upsample2d(linear ? linear->forward(x) : x, kernel);
+  const Tensor y = downsample2d(x, kernel);
+  return linear ? linear->forward(y) : y;
+}
+
+GenerativeBasis::GenerativeBasis(int64_t in, int64_t out, const Size& size)
+    : basis(register_parameter("Basis", torch::zeros({out, size.height, size.width}))),
+      linear(register_module("LinearLayer",
+                             std::make_shared<Weight>(std::vector<int64_t>{out, in}))) {}
+
+Tensor GenerativeBasis::forward(const Tensor& x) {
+  const AutocastDisabled exact("the start scales everything else");
+  const Tensor y = autocast_linear(x.to(basis.scalar_type()), linear->weight);
+  return in_fast_layout(basis * y.reshape({y.size(0), -1, 1, 1}));
+}
+
+DiscriminativeBasis::DiscriminativeBasis(int64_t in, int64_t out, const Size& size)
+    : basis(register_module(
+          "Basis", std::make_shared<Weight>(std::vector<int64_t>{in, 1, size.height, size.width}))),
+      linear(register_module("LinearLayer",
+                             std::make_shared<Weight>(std::vector<int64_t>{out, in}))) {}
+
+// The kernel covers the feature maps, so that a product and a sum are the convolution.
+Tensor DiscriminativeBasis::forward(const Tensor& x) {
+  const AutocastDisabled exact("the last block: scores");
+  const Tensor y = (x.to(basis->weight.scalar_type()) * basis->weight.squeeze(1)).sum({2, 3});
+  return autocast_linear(y, linear->weight);
+}
 
 namespace {
 

@@ -4,14 +4,131 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "recipes/r3gan/layers.h"
-#include "recipes/r3gan/shape.h"
+#include "config/schema.h"
+#include "util/size.h"
 
 namespace gantrain::r3gan {
+
+// The sizes that a generator and its discriminator share. The lists have one entry for each stage,
+// the start (4x4) first; D, which begins with the image, goes through them backwards.
+struct Shape {
+  Size img_resolution = {256, 256};  // a start times a power of two (util/size.h)
+  int64_t img_channels = 3;
+  int64_t z_dim = 64;
+  int64_t c_dim = 0;       // classes; 0: unconditional
+  int64_t embedding = 64;  // of the class in G; in D as wide as the start
+  int64_t expansion = 2;
+  std::vector<int64_t> widths, cardinalities, blocks;
+  std::vector<int64_t> half_stages = {};  // numbers of the stages that compute in bfloat16
+
+  int64_t stages() const { return static_cast<int64_t>(widths.size()); }
+  // Of one network: the scale of its initial weights depends on it.
+  int64_t all_blocks() const;
+  bool half(int64_t stage) const;
+};
+
+// Returns the "gantrain.model" of a model file: {"recipe": "r3gan", the reference constructor's
+// arguments}.
+Json to_json(const Shape& shape);
+
+// Reads the sizes off a generator's tensors; all of them show there. Throws UserError(kInput) that
+// names `source` and the tensor that is missing or does not fit, or the member of `model`, which
+// may be empty, that says something else.
+Shape generator_shape(const Json& model,
+                      const std::map<std::string, at::Tensor>& tensors,
+                      const std::string& source);
+
+// The tensors of stage 2 are called "Model.MainLayers.2.", which is stage_name(2), and the rest:
+// "Layers.1.LinearLayer1.Layer.weight". Of other tensors the stage is -1, and all is rest.
+struct StageTensor {
+  int64_t stage = -1;
+  std::string rest;
+};
+StageTensor stage_tensor(const std::string& name);
+std::string stage_name(int64_t stage);
+
+// Returns how many stages the network has whose tensors' names begin with `prefix`.
+int64_t stages_of(const std::map<std::string, at::Tensor>& tensors, const std::string& prefix);
+
+// The layers of Huang et al. 2024, sec. 3 and fig. 4. None of them has a bias or a normalisation;
+// modules and tensors have the reference's names.
+
+// A child module that holds one weight.
+struct Weight final : torch::nn::Module {
+  explicit Weight(at::IntArrayRef shape) : weight(register_parameter("weight", at::zeros(shape))) {}
+  at::Tensor weight;
+};
+
+// x [N, in, H, W] -> [N, out, H, W]: kernel 1 or 3, padded to keep the size, in `groups` parts.
+struct Convolution final : torch::nn::Module {
+  struct Config {
+    int64_t in = 1, out = 1, kernel = 1, groups = 1;
+  };
+  explicit Convolution(const Config& config);
+  at::Tensor forward(const at::Tensor& x);
+
+  Config config;
+  std::shared_ptr<Weight> layer;  // "Layer"
+};
+
+// Leaky ReLU of x + Bias, slope .2, without a gain.
+struct BiasedActivation final : torch::nn::Module {
+  explicit BiasedActivation(int64_t channels);
+  at::Tensor forward(const at::Tensor& x);
+
+  at::Tensor bias;  // "Bias"
+};
+
+// x + L3(act(L2(act(L1 x)))): an inverted bottleneck around a grouped 3x3 convolution (sec. 3,
+// config E).
+struct ResidualBlock final : torch::nn::Module {
+  struct Config {
+    int64_t width = 1, cardinality = 1, expansion = 2;
+  };
+  explicit ResidualBlock(const Config& config);
+  at::Tensor forward(const at::Tensor& x);
+
+  std::shared_ptr<Convolution> linear1, linear2, linear3;  // "LinearLayer1" to "LinearLayer3"
+  std::shared_ptr<BiasedActivation> act1, act2;            // "NonLinearity1", "NonLinearity2"
+};
+
+enum class Change { kTwiceAsLarge, kHalfAsLarge };
+
+// Between two stages: resampling with [1, 3, 3, 1], and a 1x1 convolution where widths differ: G
+// convolves before it doubles the size, D after it has halved it.
+struct Transition final : torch::nn::Module {
+  Transition(int64_t in, int64_t out, Change change);
+  at::Tensor forward(const at::Tensor& x);
+
+  Change change;
+  at::Tensor kernel;                    // "Resampler.Kernel"
+  std::shared_ptr<Convolution> linear;  // "LinearLayer"; null where widths are the same
+};
+
+// x [N, in] -> [N, out, h, w], G's start: learned pictures times a linear function of x, one of
+// each for a feature map.
+struct GenerativeBasis final : torch::nn::Module {
+  GenerativeBasis(int64_t in, int64_t out, const Size& size);
+  at::Tensor forward(const at::Tensor& x);
+
+  at::Tensor basis;                // "Basis"
+  std::shared_ptr<Weight> linear;  // "LinearLayer"
+};
+
+// x [N, in, h, w] -> [N, out], D's end: a depth-wise convolution that leaves one pixel, and a
+// linear function of it.
+struct DiscriminativeBasis final : torch::nn::Module {
+  DiscriminativeBasis(int64_t in, int64_t out, const Size& size);
+  at::Tensor forward(const at::Tensor& x);
+
+  std::shared_ptr<Weight> basis, linear;  // "Basis", "LinearLayer"
+};
 
 // The layers of one resolution: in G a basis or a transition and then blocks; in D blocks and then
 // a transition or a basis. Exactly one of `start`, `transition` and `end` is set.

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gan/automatic.h"
-#include "gan/picture_size.h"
-#include "gan/precision_options.h"
+#include "gan/options.h"
+#include "gan/recipe_facts.h"
 #include "gan/schedule.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -30,7 +29,7 @@ int64_t size_at(const SizeTable& table, int64_t pixels, const char* key) {
     fail(Exit::kUsage,
          "{}: {} for {} pixels: a whole number from 1 to 65536 is needed",
          key,
-         number(at->second),
+         shortest(at->second),
          pixels);
   }
   return size;
@@ -47,7 +46,7 @@ double gamma_for(const Size& resolution) {
 
 // The blocks in half precision are bfloat16, whichever half precision is asked for.
 void choose_block_type(Config& config, std::vector<std::string>& lines) {
-  const auto precision = config.read<PrecisionOptions>("precision.");
+  const auto precision = config.read<PrecisionOptions>();
   const bool half = precision.amp == Amp::kFp16 || precision.amp == Amp::kAuto;
   if (precision.mode != PrecisionMode::kBlocks || !half) return;
   config.set("precision.amp", "bf16", "auto (R3GAN's blocks are bfloat16)");
@@ -57,7 +56,7 @@ void choose_block_type(Config& config, std::vector<std::string>& lines) {
 std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
-  const auto o = config.read<Options>("");
+  const auto o = config.read<Options>();
   if (const auto size = find_doubled_size(resolution)) {
     const StageSizes sizes = stage_sizes(o, size->nominal());
     if (o.width == "auto" || o.cardinality == "auto") {
@@ -75,7 +74,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
                "auto (" + rule + ")");
     lines.push_back(
         fmt::format("auto    r3gan.gamma {}, {}: other data may want 10 times more or less",
-                    number(gamma),
+                    shortest(gamma),
                     rule));
   }
   if (config.has("ema.half_life")) {
@@ -84,13 +83,18 @@ std::vector<std::string> complete(Config& config, const Site& site) {
                            Value<ScheduledKimg>::to_json(ScheduledKimg(burn_in(0, 500'000))));
   }
   if (config.origin("ada.pipe") != "default") choose_transforms(config);
-  const std::string said = site.on_gpu ? choose_for_gpu(config, "r3gan", "bf16") : "";
-  if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
+  choose_for_gpu(config, site, "r3gan", lines, "bf16");
   choose_block_type(config, lines);
   return lines;
 }
 
 bool wants_labels(const Config& config) { return config.get("r3gan.conditional").get<bool>(); }
+
+std::vector<LossAtEquilibrium> pairing_equilibrium(const SettingOf&) {
+  return {{std::log(2),
+           "Dashed at 0.69: both losses are ln 2 at the equilibrium, D's without its penalties: "
+           "a real and a generated picture are scored alike (Huang et al. 2024, sec. 2)."}};
+}
 
 }  // namespace
 
@@ -126,12 +130,34 @@ StageSizes stage_sizes(const Options& options, int64_t nominal) {
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "r3gan",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "R3GAN",
+      .citation =
+          "N. Huang, A. Gokaslan, V. Kuleshov, J. Tompkin: The GAN is dead; long live the GAN! A "
+          "Modern GAN Baseline. NeurIPS 2024, arXiv:2501.05441",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
       .wants_labels = wants_labels,
       .complete = complete,
       .has_blocks = true,
       .bfloat16_blocks = true,
+      .equilibrium = pairing_equilibrium,
+      .python = {.parts = {"base", "r3gan", "command"}, .normalises_z = false},
+      .bench = {.place = 2,
+                .about =
+                    "R3GAN, FFHQ-64 at an eighth of the widths, batch 16, without augmentation",
+                .preset = "r3gan-ffhq64",
+                .set = {"train.batch=16",
+                        "train.micro_batch=16",
+                        "r3gan.width=64:48,96",
+                        "ada.mode=none"},
+                .scripts = {official_script("r3gan.py",
+                                            {{"--resolution", "data.resolution"},
+                                             {"--batch", "train.batch"},
+                                             {"--width", "r3gan.width"},
+                                             {"--cardinality", "r3gan.cardinality"},
+                                             {"--blocks", "r3gan.blocks"},
+                                             {"--z-dim", "r3gan.z_dim"},
+                                             {"--gamma", "r3gan.gamma"}})}},
   };
   return record;
 }

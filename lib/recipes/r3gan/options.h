@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "augment/ada_options.h"
+#include "augment/augment_options.h"
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 
@@ -103,7 +103,7 @@ struct StageSizes {
 StageSizes stage_sizes(const Options& options, int64_t nominal);
 
 // The facts of this recipe. Its networks can be built for a start size doubled 1 to 8 times
-// (util/doubled_size.h): squares from 8 to 1024 pixels, and rectangles. Its automatic values are
+// (util/size.h): squares from 8 to 1024 pixels, and rectangles. Its automatic values are
 // widths, groups and gamma by resolution, the generator's average, and on GPUs bfloat16 stages and
 // the loading threads.
 const RecipeFacts& facts();

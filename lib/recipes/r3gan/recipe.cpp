@@ -4,15 +4,12 @@
 #include "augment/ada.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "gan/alternating_phases.h"
-#include "gan/latents.h"
-#include "gan/precision_options.h"
-#include "gan/scheduled_number.h"
-#include "recipes/r3gan/losses.h"
+#include "gan/options.h"
+#include "gan/phase.h"
 #include "recipes/r3gan/networks.h"
 #include "recipes/r3gan/options.h"
-#include "util/doubled_size.h"
 #include "util/error.h"
+#include "util/size.h"
 
 namespace gantrain::r3gan {
 
@@ -20,9 +17,49 @@ using at::Tensor;
 
 namespace {
 
-// Calls of the augmentation in one iteration.
-int64_t fakes_of(int64_t phase) { return 2 * phase; }
-int64_t reals_of(int64_t phase) { return 2 * phase + 1; }
+// -f(t) with f(t) = -log(1 + e^-t), t being by how much the score that should be higher is so.
+Tensor pairing_loss(const Tensor& higher, const Tensor& lower) {
+  return at::softplus(lower - higher).mean();
+}
+
+}  // namespace
+
+DiscriminatorPairing penalties_d(const PairedD& D, const Pair& pair, const DeviceNumber& gamma) {
+  const InputGradients real = input_gradients(D.real, pair.real);
+  const InputGradients fake = input_gradients(D.fake, pair.fake);
+  const Tensor r1 = real.squared_norms, r2 = fake.squared_norms.to(r1.scalar_type());
+  return {.loss = gamma.times(r1.mean() + r2.mean(), 0.5),
+          .real_scores = real.scores,
+          .fake_scores = fake.scores,
+          .r1_penalty = r1,
+          .r2_penalty = r2};
+}
+
+DiscriminatorPairing pairing_d(const PairedD& D, const Pair& pair, const DeviceNumber* gamma) {
+  DiscriminatorPairing d;
+  if (gamma != nullptr) {
+    d = penalties_d(D, pair, *gamma);
+  } else {
+    d.real_scores = D.real(pair.real);
+    d.fake_scores = D.fake(pair.fake);
+  }
+  const Tensor loss = pairing_loss(d.real_scores, d.fake_scores);  // eq. 2
+  d.loss = d.loss.defined() ? loss + d.loss : loss;
+  return d;
+}
+
+GeneratorPairing pairing_g(const PairedD& D, const Pair& pair) {
+  GeneratorPairing g;
+  g.fake_scores = D.fake(pair.fake);
+  {
+    const torch::NoGradGuard no_grad;
+    g.real_scores = D.real(pair.real);
+  }
+  g.loss = pairing_loss(g.fake_scores, g.real_scores);  // eq. 2
+  return g;
+}
+
+namespace {
 
 Shape shape_of(const Options& o, const RecipeContext& c) {
   facts().check_resolution(c.resolution);
@@ -37,7 +74,7 @@ Shape shape_of(const Options& o, const RecipeContext& c) {
   s.widths = sizes.widths;
   s.cardinalities = sizes.cardinalities;
   s.blocks = sizes.blocks;
-  const auto precision = c.config.read<PrecisionOptions>("precision.");
+  const auto precision = c.config.read<PrecisionOptions>();
   if (precision.amp == Amp::kOff || precision.mode != PrecisionMode::kBlocks) return s;
   // The start never is in half precision.
   for (int64_t i = std::max(s.stages() - o.num_fp16_res, int64_t{1}); i < s.stages(); ++i)
@@ -75,8 +112,7 @@ class R3Gan final : public Recipe {
   }
   // The share of D's steps that its main loss makes (Player::step_share).
   static double step_share(const Options& o) {
-    const auto interval = static_cast<double>(o.penalty_interval);
-    return is_lazy(o) ? interval / (interval + 1) : 1;
+    return is_lazy(o) ? main_step_share(o.penalty_interval) : 1;
   }
 
   Options options_;
@@ -92,7 +128,7 @@ class R3Gan final : public Recipe {
 };
 
 R3Gan::R3Gan(const RecipeContext& context)
-    : options_(context.config.read<Options>("")),
+    : options_(context.config.read<Options>()),
       latents_(options_.z_dim, context.class_counts, context.device),
       G_net_(std::make_shared<Generator>(shape_of(options_, context))),
       D_net_(std::make_shared<Discriminator>(shape_of(options_, context))),
@@ -110,7 +146,7 @@ R3Gan::R3Gan(const RecipeContext& context)
   initialise(*G_net_, "G", context.seed);
   initialise(*D_net_, "D", context.seed);
   for (const Player* player : {&G_player_, &D_player_}) {
-    move_to(*player->network, context.device, context.dtype);
+    to_device(*player->network, context.device, context.dtype);
     player->network->train();
   }
   gamma_ = on_device(*options_.gamma, at::TensorOptions(context.device).dtype(context.dtype));
@@ -250,8 +286,7 @@ class TrainedGenerator final : public gantrain::Generator {
 
   Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
     const torch::AutoGradMode gradients(options.gradients);
-    if (classes() > 0 && !labels.defined())
-      fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
+    check_labels(labels);
     const Tensor& own = net_->to_image->layer->weight;
     return net_->forward(z.to(own.options()), labels).to(at::kFloat);
   }
@@ -268,13 +303,47 @@ class TrainedGenerator final : public gantrain::Generator {
   std::shared_ptr<r3gan::Generator> net_;
 };
 
+// The tensors show all sizes, so that most of them are read there.
+Json pickled_model(const PickledGenerator& g) {
+  const auto tensor = [&](const std::string& name, int64_t axes) -> const Tensor& {
+    const auto at = g.tensors.find(name);
+    if (at == g.tensors.end() || at->second.dim() != axes)
+      fail(Exit::kInput,
+           "{}: {} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
+           g.source,
+           g.name,
+           g.class_name,
+           name,
+           g.supported);
+    return at->second;
+  };
+  tensor("Model.MainLayers.0.Layers.0.Basis", 3);
+  int64_t resolution = 4;
+  const auto has_stage = [&](int64_t number) {
+    return g.tensors.count(stage_name(number) + "Layers.1.LinearLayer1.Layer.weight") != 0;
+  };
+  for (int64_t stage = 1; has_stage(stage); ++stage) resolution *= 2;
+  const bool conditional = g.tensors.count("Model.EmbeddingLayer.weight") != 0;
+  return {{"recipe", "r3gan"},
+          {"c_dim", conditional ? tensor("Model.EmbeddingLayer.weight", 2).size(1) : 0},
+          {"img_resolution", resolution},
+          {"img_channels", tensor("Model.AggregationLayer.Layer.weight", 4).size(0)}};
+}
+
+// Modules whose classes R3GAN's networks are instances of; released snapshots have the older ones.
+const PickledForm& pickled_form() {
+  static const PickledForm form = {
+      .modules = {"BaselineGAN.", "R3GAN.", "training.networks_baseline.", "training.networks."},
+      .model = pickled_model};
+  return form;
+}
+
 }  // namespace
 
 RecipeRow row() {
   RecipeRow row{facts()};
-  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
-    return std::make_unique<R3Gan>(context);
-  };
+  row.make = make_recipe<R3Gan>;
+  row.pickled = &pickled_form();
   row.make_generator = [](const Json& model,
                           const std::map<std::string, Tensor>& tensors,
                           const std::string& source) -> std::unique_ptr<gantrain::Generator> {
@@ -283,6 +352,11 @@ RecipeRow row() {
   row.recognises = [](const std::map<std::string, Tensor>& tensors) {
     return tensors.count("Model.MainLayers.0.Layers.0.Basis") != 0 &&
            tensors.count("Model.AggregationLayer.Layer.weight") != 0;
+  };
+  row.whole_model = [](const Json& model,
+                       const std::map<std::string, Tensor>& tensors,
+                       const std::string& source) {
+    return to_json(generator_shape(model, tensors, source));
   };
   return row;
 }

@@ -3,13 +3,12 @@
 
 #include "core/forward_precision.h"
 #include "core/torch.h"
+#include "gan/model_json.h"
 #include "nn/style/styles.h"
-#include "ops/adain.h"
 #include "ops/autocast.h"
-#include "ops/modulated_act.h"
-#include "ops/pixel_norm.h"
+#include "ops/modulation/modulated_act.h"
+#include "ops/norms/norms.h"
 #include "ops/resample.h"
-#include "util/error.h"
 
 namespace gantrain::stylegan1 {
 
@@ -19,27 +18,6 @@ namespace {
 
 // An empty module of a name: "16x16".
 struct Block final : torch::nn::Module {};
-
-// Sizes of a model file's tensors.
-struct Sizes {
-  const std::map<std::string, Tensor>& tensors;
-  const std::string& source;
-
-  bool has(const std::string& name) const { return tensors.count(name) != 0; }
-  int64_t operator()(const std::string& name, int64_t dims, int64_t dim) const {
-    const auto at = tensors.find(name);
-    if (at == tensors.end())
-      fail(Exit::kInput, "{}: tensor {} is missing: not a StyleGAN generator", source, name);
-    if (at->second.dim() != dims)
-      fail(Exit::kInput,
-           "{}: tensor {} has shape [{}], {} dimensions are needed",
-           source,
-           name,
-           fmt::join(at->second.sizes(), ", "),
-           dims);
-    return at->second.size(dim);
-  }
-};
 
 }  // namespace
 
@@ -139,7 +117,7 @@ Synthesis::Synthesis(const Shape& shape) : resolution(shape.resolution) {
   }
 }
 
-Tensor Synthesis::forward(const Tensor& ws, const Level& level, const NoiseInputs& noise) {
+Tensor Synthesis::forward(const Tensor& ws, const StageLevel& level, const NoiseInputs& noise) {
   check_level(level, resolution);
   const auto top = static_cast<size_t>(doublings(level.pixels));
   const auto finish = [&](const Tensor& x, double factor, size_t i) {
@@ -183,7 +161,7 @@ Generator::Generator(const Shape& s) : shape(s) {
 
 Tensor Generator::forward(const Tensor& z,
                           const Tensor& labels,
-                          const Level& level,
+                          const StageLevel& level,
                           const NoiseInputs& noise) {
   const Tensor w = [&] {
     const BlockScope named("mapping");
@@ -231,28 +209,29 @@ void initialise(Generator& network, const std::string& player, uint64_t seed) {
 }
 
 Shape generator_shape(const std::map<std::string, Tensor>& tensors, const std::string& source) {
-  const Sizes size{tensors, source};
+  const GeneratorTensors given{tensors, source, "a StyleGAN generator"};
   const auto dense = [](int64_t i) { return fmt::format("mapping.Dense{}.weight", i); };
   Shape shape;
   NetworkOptions& net = shape.net;
-  net.latent_size = size(dense(0), 2, 1);
-  if (size.has("mapping.LabelConcat.weight")) {
-    shape.label_size = size("mapping.LabelConcat.weight", 2, 0);
-    net.latent_size = size("mapping.LabelConcat.weight", 2, 1);
+  net.latent_size = given.size(dense(0), 2, 1);
+  if (given.has("mapping.LabelConcat.weight")) {
+    shape.label_size = given.size("mapping.LabelConcat.weight", 2, 0);
+    net.latent_size = given.size("mapping.LabelConcat.weight", 2, 1);
   }
   net.mapping_layers = 1;
-  while (size.has(dense(net.mapping_layers))) ++net.mapping_layers;
-  net.mapping_fmaps = size(dense(0), 2, 0);
-  net.dlatent_size = size(dense(net.mapping_layers - 1), 2, 0);
-  net.fmap_max = size("synthesis.4x4.Conv.weight", 4, 0);
+  while (given.has(dense(net.mapping_layers))) ++net.mapping_layers;
+  net.mapping_fmaps = given.size(dense(0), 2, 0);
+  net.dlatent_size = given.size(dense(net.mapping_layers - 1), 2, 0);
+  net.fmap_max = given.size("synthesis.4x4.Conv.weight", 4, 0);
   shape.resolution = 4;
   const auto conv = [](int64_t pixels) {
     return "synthesis." + block_name(pixels) + ".Conv1.weight";
   };
-  while (shape.resolution < 1024 && size.has(conv(2 * shape.resolution))) shape.resolution *= 2;
-  const int64_t last = shape.resolution == 4 ? net.fmap_max : size(conv(shape.resolution), 4, 0);
+  while (shape.resolution < 1024 && given.has(conv(2 * shape.resolution))) shape.resolution *= 2;
+  const int64_t last =
+      shape.resolution == 4 ? net.fmap_max : given.size(conv(shape.resolution), 4, 0);
   net.fmap_base = last << (doublings(shape.resolution) + 1);
-  shape.num_channels = size("synthesis.ToRGB_lod0.weight", 4, 0);
+  shape.num_channels = given.size("synthesis.ToRGB_lod0.weight", 4, 0);
   return shape;
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/progressive_discriminator.h"
-#include "nn/style/noise.h"
+#include "nn/progressive.h"
+#include "nn/style/layers.h"
 #include "recipes/stylegan1/options.h"
 
 namespace gantrain::stylegan1 {
@@ -81,7 +81,7 @@ struct StyledLayer final : torch::nn::Module {
 // level. A level uses only the latents of its own layers.
 struct Synthesis final : torch::nn::Module {
   explicit Synthesis(const Shape& shape);
-  at::Tensor forward(const at::Tensor& ws, const Level& level, const NoiseInputs& noise = {});
+  at::Tensor forward(const at::Tensor& ws, const StageLevel& level, const NoiseInputs& noise = {});
 
   int64_t resolution;
   std::vector<std::shared_ptr<StyledLayer>> layers;  // two for each level
@@ -94,13 +94,13 @@ struct Synthesis final : torch::nn::Module {
 // "synthesis.4x4.Const.const", "synthesis.16x16.Conv0_up.StyleMod.bias",
 // "synthesis.ToRGB_lod0.weight", and the buffers "synthesis.noise3" and "dlatent_avg". Layouts are
 // torch's; an up-sampling convolution is stored as the convolution that follows nearest_up.
-// convert.h converts the official layouts.
+// recipe.h converts the official layouts.
 struct Generator final : torch::nn::Module {
   explicit Generator(const Shape& shape);
   // Makes pictures [N, C, r, r] of z [N, latent_size], with the same w for all layers.
   at::Tensor forward(const at::Tensor& z,
                      const at::Tensor& labels,
-                     const Level& level,
+                     const StageLevel& level,
                      const NoiseInputs& noise = {});
   bool active(const std::string& parameter, int64_t pixels, bool fading) const;
   int64_t num_ws() const { return static_cast<int64_t>(synthesis->layers.size()); }

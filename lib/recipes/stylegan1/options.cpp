@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan1/options.h"
 
-#include "gan/schedule_choice.h"
+#include "gan/schedule.h"
 
 namespace gantrain::stylegan1 {
 
@@ -27,17 +27,35 @@ std::vector<std::string> complete(Config& config, const Site& site) {
 
 bool wants_labels(const Config& config) { return config.get("stylegan1.conditional").get<bool>(); }
 
+std::vector<LossAtEquilibrium> equilibrium(const SettingOf& setting) {
+  if (setting("stylegan1.loss") != "logistic") return {};
+  return nonsaturating_equilibrium();
+}
+
 }  // namespace
 
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "stylegan1",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "StyleGAN",
+      .citation =
+          "T. Karras, S. Laine, T. Aila: A Style-Based Generator Architecture for Generative "
+          "Adversarial Networks. CVPR 2019, arXiv:1812.04948",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_growing_resolution,
       .wants_labels = wants_labels,
       .complete = complete,
       .schedule = schedule_of,
       .has_official_names = true,
+      .equilibrium = equilibrium,
+      .python = {.parts = {"base", "growing", "stylegan1", "command"}, .w_average = "dlatent_avg"},
+      .bench = {.place = 5,
+                .about = "StyleGAN v1, 32 pixels, batch 16",
+                .preset = "stylegan1",
+                .set = {"data.resolution=32",
+                        "stylegan1.fmap_base=2048",
+                        "stylegan1.fmap_max=256",
+                        "schedule.batch=16"}},
   };
   return record;
 }

@@ -41,12 +41,6 @@ constexpr std::array<std::string_view, 4> names(Loss) {
   return {"logistic", "saturating", "wgan-gp", "hinge"};
 }
 
-// The pictures by which a penalty's gradient is taken: those of the level, or, as in the official
-// code, those enlarged to the full resolution. The gradient's norm is then smaller by the factor
-// resolution / level.
-enum class PenaltySize { kNative, kFullres };
-constexpr std::array<std::string_view, 2> names(PenaltySize) { return {"native", "fullres"}; }
-
 struct LossOptions {
   Loss kind = Loss::kLogistic;
   Scheduled r1_gamma = 10;  // app. C
@@ -110,7 +104,7 @@ void fields(Options& o, Field&& field) {
 }
 
 // The facts of this recipe. Its automatic values are the schedule's tables, which choose_schedule()
-// fills in (gan/schedule_choice.h).
+// fills in (gan/schedule.h).
 const RecipeFacts& facts();
 
 }  // namespace gantrain::stylegan1

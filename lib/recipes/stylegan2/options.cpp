@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gan/automatic.h"
-#include "gan/picture_size.h"
+#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -62,12 +61,11 @@ std::vector<std::string> complete(Config& config, const Site& site) {
     const std::string rule = fmt::format("0.0002 x {} / {}", pixels, batch);
     config.set("stylegan2.gamma", gamma, "auto (" + rule + ")");
     lines.push_back(fmt::format(
-        "auto    stylegan2.gamma {} = {}: try twice and half of it too", number(gamma), rule));
+        "auto    stylegan2.gamma {} = {}: try twice and half of it too", shortest(gamma), rule));
   }
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan2");
-  const std::string said = site.on_gpu ? choose_for_gpu(config, "stylegan2") : "";
-  if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
+  choose_for_gpu(config, site, "stylegan2", lines);
   return lines;
 }
 
@@ -78,11 +76,44 @@ bool wants_labels(const Config& config) { return config.get("stylegan2.condition
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "stylegan2",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "StyleGAN2",
+      .citation =
+          "T. Karras, S. Laine, M. Aittala, J. Hellsten, J. Lehtinen, T. Aila: Analyzing and "
+          "Improving the Image Quality of StyleGAN. CVPR 2020, arXiv:1912.04958",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
       .wants_labels = wants_labels,
       .complete = complete,
       .has_blocks = true,
+      .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
+      .python = {.parts = {"base", "style", "stylegan2", "command"}},
+      .bench = {.place = 0,
+                .about = "StyleGAN2, 64 pixels, batch 8",
+                .preset = "stylegan2",
+                .set = {"data.resolution=64",
+                        "train.batch=8",
+                        "train.micro_batch=8",
+                        "stylegan2.channel_base=16384",
+                        "stylegan2.map_depth=2"},
+                .scripts = {official_script("stylegan2.py",
+                                            {{"--resolution", "data.resolution"},
+                                             {"--batch", "train.batch"},
+                                             {"--channel-base", "stylegan2.channel_base"},
+                                             {"--channel-max", "stylegan2.channel_max"},
+                                             {"--map-depth", "stylegan2.map_depth"},
+                                             {"--z-dim", "stylegan2.z_dim"},
+                                             {"--w-dim", "stylegan2.w_dim"},
+                                             {"--mbstd-group", "stylegan2.mbstd_group"}})}},
+      // Regularisation phases would only add arithmetic to the bytes of the main ones.
+      .bench_ddp = {.about = "StyleGAN2, 16 pixels, main phases",
+                    .preset = "stylegan2",
+                    .set = {"data.resolution=16",
+                            "stylegan2.automatic=off",
+                            "stylegan2.channel_max=432",
+                            "stylegan2.map_depth=2",
+                            "stylegan2.pl_weight=0",
+                            "stylegan2.gamma=0"},
+                    .batch = 8},
   };
   return record;
 }

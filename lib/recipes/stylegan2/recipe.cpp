@@ -1,163 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan2/recipe.h"
 
-#include "augment/ada.h"
+#include <algorithm>
+
 #include "core/forward_precision.h"
+#include "core/tensors.h"
 #include "core/torch.h"
-#include "gan/latents.h"
-#include "gan/precision_options.h"
-#include "gan/scheduled_number.h"
-#include "nn/style/discriminator.h"
-#include "nn/style/mapping.h"
-#include "nn/style/noise.h"
+#include "gan/style_recipe.h"
 #include "nn/style/styles.h"
-#include "nn/style/w_average.h"
 #include "ops/losses.h"
-#include "ops/penalties.h"
-#include "recipes/stylegan2/generator.h"
+#include "recipes/stylegan2/networks.h"
 #include "recipes/stylegan2/options.h"
-#include "recipes/stylegan2/trained_generator.h"
+#include "util/error.h"
 
 namespace gantrain::stylegan2 {
 
 using at::Tensor;
+using Tensors = std::map<std::string, Tensor>;
 
 namespace {
 
-// The share of a network's steps that its main loss makes where the network is regularised at every
-// interval-th iteration (Player::step_share).
-double step_share(int64_t interval) {
-  return static_cast<double>(interval) / static_cast<double>(interval + 1);
-}
-
-// Calls of the augmentation in one iteration.
-int64_t fakes_of(int64_t phase) { return 2 * phase; }
-int64_t reals_of(int64_t phase) { return 2 * phase + 1; }
-
-GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
+std::shared_ptr<Generator> make_network(const Options& o, const RecipeContext& c) {
   GeneratorShape shape;
-  shape.mapping.z_dim = o.z_dim;
-  shape.mapping.c_dim = static_cast<int64_t>(c.class_counts.size());
-  shape.mapping.w_dim = o.w_dim;
-  shape.mapping.num_layers = o.map_depth;
-  shape.mapping.w_avg_beta = o.w_avg_beta;
+  shape.mapping = mapping_shape(o, c);
+  shape.synthesis = discriminator_shape(o, c).blocks;
   shape.synthesis.architecture = o.g_architecture;
-  shape.synthesis.img_resolution = c.resolution;
-  shape.synthesis.img_channels = c.channels;
-  shape.synthesis.channel_base = o.channel_base;
-  shape.synthesis.channel_max = o.channel_max;
-  const auto precision = c.config.read<PrecisionOptions>("precision.");
-  if (compute_type(precision, c.device.is_cuda()) == ComputeType::kFloat16) {
-    shape.synthesis.conv_clamp = o.conv_clamp;
-    if (precision.mode == PrecisionMode::kBlocks) shape.synthesis.num_fp16_res = o.num_fp16_res;
-  }
-  return shape;
+  auto G = std::make_shared<Generator>(shape);
+  initialise_style_layers(*G, "G", c.seed);
+  return G;
 }
 
-StyleDiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
-  StyleDiscriminatorShape shape;
-  shape.blocks = generator_shape(o, c).synthesis;
+std::shared_ptr<StyleDiscriminator> make_discriminator(const Options& o, const RecipeContext& c) {
+  StyleDiscriminatorShape shape = discriminator_shape(o, c);
   shape.blocks.architecture = o.d_architecture;
-  shape.c_dim = static_cast<int64_t>(c.class_counts.size());
-  shape.mbstd_group_size = o.mbstd_group;
-  shape.freeze_layers = o.freeze_d;
-  return shape;
+  return std::make_shared<StyleDiscriminator>(shape);
 }
 
-class StyleGan2 final : public Recipe {
+class StyleGan2 final : public StyleRecipe {
  public:
-  explicit StyleGan2(const RecipeContext& context);
+  explicit StyleGan2(const RecipeContext& context)
+      : StyleGan2(context, context.config.read<Options>()) {}
 
-  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  const std::vector<Phase>& phases() const override { return phases_; }
   std::vector<AllReducedSum> sums() override;
   std::vector<DeviceNumber*> numbers() override { return {&gamma_, &pl_weight_, &ada_.number()}; }
-  Statistics end_iteration(int64_t iteration) override;
-  std::vector<std::string> warnings() override { return ada_.warnings("stylegan2.gamma"); }
   NamedTensors state() override;
-  int64_t batch_group() const override { return options_.mbstd_group; }
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
-  using Loss = PhaseOutput (StyleGan2::*)(const PhaseInput&);
-  void add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss);
-  // A penalty that is applied at one of `lazily` turns counts that often.
-  void add_penalty(
-      Player& player, const std::string& name, Cadence cadence, int64_t lazily, Loss loss);
+  StyleGan2(const RecipeContext& context, const Options& options)
+      : StyleGan2(context, options, make_network(options, context)) {}
+  StyleGan2(const RecipeContext& context,
+            const Options& options,
+            const std::shared_ptr<Generator>& G);
   Tensor styles(const PhaseInput& in, const Tensor& c, Statistics& sums);
   Tensor pictures(const PhaseInput& in, const Tensor& ws);
-  Tensor scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c);
-  PhaseOutput g_main(const PhaseInput& in);
+  Tensor fakes_for_G(const PhaseInput& in, const Tensor& c, Statistics& sums) override {
+    return pictures(in, styles(in, c, sums));
+  }
+  Tensor fakes_for_D(const PhaseInput& in, const Tensor& c, Statistics& sums) override {
+    return pictures(in, styles(in, c, sums));
+  }
   PhaseOutput g_path(const PhaseInput& in);
-  PhaseOutput d_main(const PhaseInput& in);
-  PhaseOutput d_r1(const PhaseInput& in);
-  static void see_real(const Tensor& real_scores, PhaseOutput& out);
 
   Options options_;
-  Latents latents_;
   std::shared_ptr<Generator> G_net_;
-  std::shared_ptr<StyleDiscriminator> D_net_;
-  Player G_player_, D_player_;
-  Handle<StyleMapping> mapping_;
   Handle<Synthesis> synthesis_;
-  Handle<StyleDiscriminator> D_;
-  std::vector<Phase> phases_;
-  Ada ada_;
-  DeviceNumber gamma_, pl_weight_;
+  DeviceNumber pl_weight_;
   Tensor mean_length_;  // running mean of path lengths
 };
 
-StyleGan2::StyleGan2(const RecipeContext& context)
-    : options_(context.config.read<Options>("")),
-      latents_(options_.z_dim, context.class_counts, context.device),
-      G_net_(std::make_shared<Generator>(generator_shape(options_, context))),
-      D_net_(std::make_shared<StyleDiscriminator>(discriminator_shape(options_, context))),
-      G_player_{"G", G_net_, options_.G, {"mapping", "synthesis"}, step_share(options_.g_interval)},
-      D_player_{"D", D_net_, options_.D, {""}, step_share(options_.d_interval)},
-      mapping_(G_player_, G_net_->mapping, "mapping"),
-      synthesis_(G_player_, G_net_->synthesis, "synthesis"),
-      D_(D_player_, D_net_),
-      ada_(options_.ada,
-           options_.augment,
-           {context.resolution,
-            context.channels,
-            context.config.get("train.batch"),
-            context.device}) {
-  facts().check_resolution(context.resolution);
-  if (!options_.gamma) throw std::logic_error("stylegan2.gamma was not chosen: complete()");
-  for (const Player* player : {&G_player_, &D_player_}) {
-    initialise_style_layers(*player->network, player->name, context.seed);
-    move_to(*player->network, context.device, context.dtype);
-    player->network->train();
-  }
+StyleGan2::StyleGan2(const RecipeContext& context,
+                     const Options& options,
+                     const std::shared_ptr<Generator>& G)
+    : StyleRecipe(context,
+                  facts(),
+                  options,
+                  {G, G->mapping, make_discriminator(options, context)},
+                  main_step_share(options.g_interval)),
+      options_(options),
+      G_net_(G),
+      synthesis_(G_player_, G->synthesis, "synthesis") {
   const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  gamma_ = on_device(*options_.gamma, like);
   pl_weight_ = on_device(options_.pl_weight, like);
   mean_length_ = torch::zeros({}, like);
 
-  const int64_t turn = options_.D.steps;  // updates of D for one turn of G
-  for (int64_t i = 0; i < options_.G.steps; ++i) {
-    const std::string name = i == 0 ? "Gmain" : "Gmain" + std::to_string(i + 1);
-    add_phase(G_player_, name, {turn, turn - 1}, &StyleGan2::g_main);
+  add_g_main();
+  const int64_t turn = options_.D.steps;
+  if (pl_weight_.is_used()) {
+    add_penalty(G_player_,
+                "Greg",
+                {options_.g_interval * turn, turn - 1},
+                options_.g_interval,
+                [this](const PhaseInput& in) { return g_path(in); });
   }
-  const int64_t g_interval = options_.g_interval, d_interval = options_.d_interval;
-  if (pl_weight_.is_used())
-    add_penalty(G_player_, "Greg", {g_interval * turn, turn - 1}, g_interval, &StyleGan2::g_path);
-  add_phase(D_player_, "Dmain", {}, &StyleGan2::d_main);
-  if (gamma_.is_used())
-    add_penalty(D_player_, "Dreg", {d_interval, 0}, d_interval, &StyleGan2::d_r1);
-}
-
-void StyleGan2::add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss) {
-  phases_.push_back(
-      {name, player, [this, loss](const PhaseInput& in) { return (this->*loss)(in); }, cadence});
-}
-
-void StyleGan2::add_penalty(
-    Player& player, const std::string& name, Cadence cadence, int64_t lazily, Loss loss) {
-  add_phase(player, name, cadence, loss);
-  phases_.back().role = Role::kPenalty;
-  phases_.back().gain = static_cast<double>(lazily);
+  add_d_phases();
 }
 
 NamedTensors StyleGan2::state() {
@@ -166,21 +102,12 @@ NamedTensors StyleGan2::state() {
   return all;
 }
 
-// The sums that phases return over the global batch: w of the mapping network moves its running
-// average, path lengths move their running mean, and the signs of D's scores control the
-// augmentation.
+// Path lengths move their running mean.
 std::vector<AllReducedSum> StyleGan2::sums() {
-  const Tensor w_avg = G_net_->mapping->w_avg;
-  const auto move_w = [w_avg, this](const Tensor& sum) {
-    move_w_average_(w_avg, mean_of_w(sum), options_.w_avg_beta);
-  };
   const auto move_length = [this](const Tensor& sum) {
     mean_length_.lerp_(sum[0] / sum[1], options_.pl_decay);
   };
-  const auto add_signs = [this](const Tensor& sum) { ada_.strength().add(sum); };
-  return {{"w_avg", move_w, {w_avg}},
-          {"pl_mean", move_length, {mean_length_}},
-          {"ada", add_signs, {ada_.strength().signs()}}};
+  return {sum_of_styles(), {"pl_mean", move_length, {mean_length_}}, sum_of_signs()};
 }
 
 // The w of each layer; two styles are mixed with probability options.mixing (Karras et al. 2019,
@@ -196,22 +123,6 @@ Tensor StyleGan2::styles(const PhaseInput& in, const Tensor& c, Statistics& sums
 
 Tensor StyleGan2::pictures(const PhaseInput& in, const Tensor& ws) {
   return synthesis_(ws, drawn_noise(in.key, in.samples, in.real.options()));
-}
-
-// D's scores of pictures x, augmented; `call` tells the calls of an iteration apart.
-Tensor StyleGan2::scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c) {
-  return D_(ada_(x, in.key.of_phase(call), in.samples), c);
-}
-
-// -E[log s(D(G(z)))]
-PhaseOutput StyleGan2::g_main(const PhaseInput& in) {
-  PhaseOutput out;
-  const Tensor c = latents_.labels(in);
-  const Tensor fake = pictures(in, styles(in, c, out.sums));
-  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
-  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
-  out.loss = logistic_g(fake_scores);
-  return out;
 }
 
 // E[(|J_w^T y| - a)^2], a the running mean of the lengths: Karras et al. 2020a, eq. 4. A part of
@@ -235,55 +146,163 @@ PhaseOutput StyleGan2::g_path(const PhaseInput& all) {
   return out;
 }
 
-// -E[log s(D(x))] - E[log(1 - s(D(G(z))))]
-PhaseOutput StyleGan2::d_main(const PhaseInput& in) {
-  PhaseOutput out;
-  const Tensor c = latents_.labels(in);
-  const Tensor fake = [&] {
+class TrainedGenerator final : public TrainedStyleGenerator {
+ public:
+  explicit TrainedGenerator(const std::shared_ptr<stylegan2::Generator>& net)
+      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+
+  bool has_noise() const override { return true; }
+
+  Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
+    return synthesize_from(ws, {}, options);
+  }
+
+  bool rotates() const override { return false; }
+
+  // The learned constant, of 4x4 pixels, is moved by bilinear interpolation; around it are zeros,
+  // as its convolutions see them. All pictures of a call are moved alike.
+  Tensor synthesize_moved(const Tensor& ws,
+                          const Tensor& inverse,
+                          const SynthesisOptions& options) override {
     const torch::NoGradGuard no_grad;
-    return pictures(in, styles(in, c, out.sums));
-  }();
-  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
-  const Tensor real_scores = scores(in, reals_of(in.key.phase), in.real, in.labels);
-  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
-  see_real(real_scores, out);
-  out.loss = logistic_d(real_scores, fake_scores);
-  return out;
+    const Tensor m = inverse.to(at::kCPU, at::kDouble).reshape({-1, 3, 3});
+    const Tensor shift = m[0].narrow(1, 2, 1).clone();  // picture widths
+    const Tensor turned = m - at::eye(3, m.options());
+    if (turned.narrow(1, 0, 2).narrow(2, 0, 2).abs().max().item<double>() > 0 ||
+        (m - m[0]).abs().max().item<double>() > 0)
+      fail(Exit::kUsage,
+           "the input of StyleGAN2 can be translated, all pictures alike, and no more");
+    return synthesize_from(
+        ws, moved_constant(shift[0].item<double>(), shift[1].item<double>()), options);
+  }
+
+ private:
+  Tensor made(const std::string& name, const Tensor& fresh) const override {
+    if (name.ends_with(".noise_const")) return normal_like(fresh, 0, "init/G/" + name);
+    const bool known = name.ends_with(".resample_filter") || name.ends_with(".noise_strength");
+    return known ? fresh : Tensor();
+  }
+
+  static NoiseInputs noise_of(const SynthesisOptions& options) {
+    switch (options.noise) {
+      case NoiseMode::kConst:
+        return stored_noise();
+      case NoiseMode::kRandom:
+        return [seed = options.noise_seed](int64_t layer, const Size& size) {
+          return normal(Stream(seed, "noise", static_cast<uint64_t>(layer)),
+                        {0, 1, 1},
+                        {1, size.height, size.width});
+        };
+      case NoiseMode::kNone:
+        return no_noise();
+    }
+    throw std::logic_error("no such noise mode");
+  }
+
+  Tensor synthesize_from(const Tensor& ws, const Tensor& start, const SynthesisOptions& options) {
+    const torch::AutoGradMode gradients(options.gradients);
+    return net_->synthesis->forward(own(ws), noise_of(options), false, start).to(at::kFloat);
+  }
+
+  // The constant [C, h, w] looked up at each of its pixels' places plus (x, y) picture widths.
+  Tensor moved_constant(double x, double y) const {
+    const Tensor c = net_->synthesis->blocks.front()->constant.detach();
+    const auto width = static_cast<double>(c.size(2)), height = static_cast<double>(c.size(1));
+    const Tensor theta =
+        at::tensor({1.0, 0.0, 2 * x, 0.0, 1.0, 2 * y * width / height}, c.options());
+    const Tensor grid = at::affine_grid_generator(
+        theta.reshape({1, 2, 3}), {1, c.size(0), c.size(1), c.size(2)}, /*align_corners=*/false);
+    return at::grid_sampler(c.unsqueeze(0), grid, 0, 0, /*align_corners=*/false)[0];
+  }
+
+  std::shared_ptr<stylegan2::Generator> net_;
+};
+
+}  // namespace
+
+std::unique_ptr<gantrain::Generator> make_generator(const Json& model,
+                                                    const Tensors& tensors,
+                                                    const std::string& source) {
+  GeneratorShape shape = generator_shape(model, tensors, source);
+  shape.synthesis.num_fp16_res = 0;
+  return std::make_unique<TrainedGenerator>(std::make_shared<stylegan2::Generator>(shape));
 }
 
-// Overfitting shows in the signs of D's scores of real pictures: Karras et al. 2020b, eq. 1.
-void StyleGan2::see_real(const Tensor& real_scores, PhaseOutput& out) {
-  out.sums.emplace_back("ada", AdaptiveStrength::signs(real_scores));
-  out.statistics.emplace_back("Loss/scores/real", real_scores);
-  out.statistics.emplace_back("Loss/signs/real", real_scores.sign());
+bool recognises(const Tensors& tensors) {
+  return tensors.count("synthesis.b4.const") != 0 && tensors.count("mapping.fc0.weight") != 0;
 }
 
-// gamma/2 E[|grad D(x)|^2] at the picture before its augmentation: Mescheder et al. 2018, eq. 9.
-PhaseOutput StyleGan2::d_r1(const PhaseInput& in) {
-  PhaseOutput out;
-  const InputGradients real = input_gradients(
-      [&](const Tensor& x) { return scores(in, reals_of(in.key.phase), x, in.labels); }, in.real);
-  see_real(real.scores, out);
-  out.statistics.emplace_back("Loss/r1_penalty", real.squared_norms);
-  out.loss = gamma_.times(real.squared_norms.mean(), 0.5);
-  return out;
+namespace {
+
+Json known_synthesis(const PickledGenerator& g, const Json& arguments) {
+  static const Json known = {{"channel_base", nullptr},
+                             {"channel_max", nullptr},
+                             {"num_fp16_res", nullptr},
+                             {"conv_clamp", nullptr},
+                             {"architecture", nullptr},
+                             {"resample_filter", {1, 3, 3, 1}},
+                             {"activation", "lrelu"},
+                             {"use_noise", true},
+                             {"kernel_size", 3}};
+  return known_arguments(arguments, known, g, "synthesis_kwargs");
 }
 
-Statistics StyleGan2::end_iteration(int64_t iteration) {
-  Statistics now = {{"Progress/augment", ada_.p().clone()}};
-  ada_.end_iteration(iteration);
-  return now;
+// The constructor of StyleGAN2-ADA. StyleGAN3's repository has the synthesis network's arguments
+// among the generator's own, and other defaults.
+Json pickled_model(const PickledGenerator& g) {
+  Json model = {{"recipe", "stylegan2"}};
+  for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"})
+    model[key] = g.arguments[key];
+  Json mapping = mapping_arguments(g);
+  Json synthesis = g.arguments.value("synthesis_kwargs", Json::object());
+  Json flat = Json::object();
+  for (const auto& [key, value] : g.arguments.items()) {
+    if (std::find(g.own.begin(), g.own.end(), key) == g.own.end()) flat[key] = value;
+  }
+  const bool of_later_repository = g.class_name == "training.networks_stylegan2.Generator" ||
+                                   !flat.empty() ||
+                                   (!g.arguments.contains("synthesis_kwargs") &&
+                                    g.program.find("update_emas") != g.program.npos);
+  if (of_later_repository) {
+    if (!mapping.contains("w_avg_beta")) mapping["w_avg_beta"] = 0.998;
+    synthesis = flat;
+    if (!synthesis.contains("num_fp16_res")) synthesis["num_fp16_res"] = 4;
+    if (!synthesis.contains("conv_clamp")) synthesis["conv_clamp"] = 256;
+  }
+  synthesis = known_synthesis(g, synthesis);
+  model["mapping_kwargs"] = mapping;
+  model["synthesis_kwargs"] = synthesis;
+  return model;
+}
+
+const PickledForm& pickled_form() {
+  static const PickledForm form = {
+      .classes = {"Generator",
+                  "training.networks.Generator",
+                  "training.networks_stylegan2.Generator"},
+      .model = pickled_model,
+      .needed = [](const Json& model) -> std::vector<std::string> {
+        return {"mapping.fc0.weight",
+                "mapping.w_avg",
+                "synthesis.b4.const",
+                fmt::format("synthesis.b{}.torgb.weight", model["img_resolution"].get<int64_t>())};
+      }};
+  return form;
 }
 
 }  // namespace
 
 RecipeRow row() {
   RecipeRow row{facts()};
-  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
-    return std::make_unique<StyleGan2>(context);
-  };
+  row.make = make_recipe<StyleGan2>;
   row.make_generator = make_generator;
   row.recognises = recognises;
+  row.pickled = &pickled_form();
+  row.whole_model = [](const Json& model,
+                       const std::map<std::string, Tensor>& tensors,
+                       const std::string& source) {
+    return to_json(generator_shape(model, tensors, source));
+  };
   return row;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan3/options.h"
 
-#include "gan/automatic.h"
-#include "gan/picture_size.h"
+#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -39,7 +38,7 @@ void choose_gamma(Config& config, std::vector<std::string>& lines) {
   config.set("stylegan3.gamma", gamma, "auto (" + rule + ")");
   lines.push_back(fmt::format(
       "auto    stylegan3.gamma {} = {}: try 2 and 4 times and a half and a quarter of it",
-      number(gamma),
+      shortest(gamma),
       rule));
 }
 
@@ -104,8 +103,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   if (transfers) choose_for_transfer(config, lines);
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan3");
-  const std::string said = site.on_gpu ? choose_for_gpu(config, "stylegan3") : "";
-  if (!said.empty()) lines.push_back("auto    on a GPU: " + said);
+  choose_for_gpu(config, site, "stylegan3", lines);
   return lines;
 }
 
@@ -116,11 +114,37 @@ bool wants_labels(const Config& config) { return config.get("stylegan3.condition
 const RecipeFacts& facts() {
   static const RecipeFacts record = {
       .name = "stylegan3",
-      .add_keys = [](Schema& schema) { add_keys<Options>(schema, ""); },
+      .title = "StyleGAN3",
+      .citation =
+          "T. Karras, M. Aittala, S. Laine, E. Härkönen, J. Hellsten, J. Lehtinen, T. Aila: "
+          "Alias-Free Generative Adversarial Networks. NeurIPS 2021, arXiv:2106.12423",
+      .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
       .wants_labels = wants_labels,
       .complete = complete,
       .has_blocks = true,
+      .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
+      .python = {.parts = {"base", "style", "stylegan3", "command"}},
+      .bench = {.place = 1,
+                .about = "StyleGAN3-T, 64 pixels, batch 4, without augmentation",
+                .preset = "stylegan3-t",
+                .set = {"data.resolution=64",
+                        "train.batch=4",
+                        "train.micro_batch=4",
+                        "stylegan3.channel_base=8192",
+                        "ada.mode=none"},
+                .scripts = {official_script("stylegan3.py",
+                                            {{"--resolution", "data.resolution"},
+                                             {"--batch", "train.batch"},
+                                             {"--config", "stylegan3.config"},
+                                             {"--channel-base", "stylegan3.channel_base"},
+                                             {"--channel-max", "stylegan3.channel_max"},
+                                             {"--d-channel-base", "stylegan3.d_channel_base"},
+                                             {"--d-channel-max", "stylegan3.d_channel_max"},
+                                             {"--map-depth", "stylegan3.map_depth"},
+                                             {"--z-dim", "stylegan3.z_dim"},
+                                             {"--w-dim", "stylegan3.w_dim"},
+                                             {"--mbstd-group", "stylegan3.mbstd_group"}})}},
   };
   return record;
 }

@@ -1,47 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan3/recipe.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "augment/ada.h"
-#include "core/device_reads.h"
-#include "core/forward_precision.h"
+#include "core/device.h"
 #include "core/torch.h"
-#include "gan/latents.h"
-#include "gan/precision_options.h"
-#include "gan/scheduled_number.h"
-#include "nn/style/discriminator.h"
-#include "nn/style/mapping.h"
+#include "gan/style_recipe.h"
 #include "nn/style/styles.h"
-#include "nn/style/w_average.h"
-#include "ops/losses.h"
-#include "ops/penalties.h"
-#include "ops/upfirdn2d.h"
-#include "recipes/stylegan3/generator.h"
-#include "recipes/stylegan3/options.h"
-#include "recipes/stylegan3/trained_generator.h"
-#include "recipes/stylegan3/transfer.h"
-#include "util/log.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
+#include "recipes/stylegan3/networks.h"
+#include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain::stylegan3 {
 
 using at::Tensor;
+using Tensors = std::map<std::string, Tensor>;
 
 namespace {
 
-// Calls of the augmentation in one iteration.
-int64_t fakes_of(int64_t phase) { return 2 * phase; }
-int64_t reals_of(int64_t phase) { return 2 * phase + 1; }
+// The feature maps of the file's D by resolution.
+std::map<int64_t, int64_t> widths_of_D(const Tensors& file) {
+  std::map<int64_t, int64_t> widths;
+  for (const auto& [name, tensor] : file) {
+    if (!name.starts_with("D.b") || tensor.dim() != 4) continue;
+    const std::vector<std::string> parts = split(name.substr(3), '.');
+    const auto resolution = parse_int(parts.front());
+    if (!resolution || parts.size() != 3 || parts[2] != "weight") continue;
+    if (parts[1] == "conv0" || parts[1] == "conv") widths[*resolution] = tensor.size(0);
+  }
+  return widths;
+}
 
-// Whether networks compute in float16 somewhere; then activations are clamped.
-bool uses_float16(const RecipeContext& c) {
-  const auto precision = c.config.read<PrecisionOptions>("precision.");
-  return compute_type(precision, c.device.is_cuda()) == ComputeType::kFloat16;
+// Whether StyleBlocks of these numbers have these widths.
+bool has_widths(const StyleBlocks& blocks, const std::map<int64_t, int64_t>& widths) {
+  for (const auto& [resolution, width] : widths)
+    if (blocks.channels(resolution) != width) return false;
+  return true;
 }
-int64_t half_resolutions(const Options& o, const RecipeContext& c) {
-  const auto precision = c.config.read<PrecisionOptions>("precision.");
-  return uses_float16(c) && precision.mode == PrecisionMode::kBlocks ? o.num_fp16_res : 0;
+
+}  // namespace
+
+TensorNames names_in(const Tensors& file, const SynthesisShape& shape) {
+  const std::vector<std::string> there = layer_names(file);
+  const bool same_size = sizes_of(there) == sizes_of(layer_names(shape));
+  return [there, same_size](const std::string& name) -> NameInFile {
+    const LayerTensor layer = layer_tensor(name);
+    if (layer.layer < 0) return name;
+    if (layer.layer >= static_cast<int64_t>(there.size())) return std::string();
+    return {"synthesis." + there[static_cast<size_t>(layer.layer)] + "." + layer.tensor,
+            !same_size && layer.tensor.ends_with("_filter")};
+  };
 }
+
+std::vector<std::string> values_that_fit(const Tensors& file,
+                                         const Options& options,
+                                         const GeneratorShape& shape) {
+  GeneratorShape other;
+  try {
+    other = shape_of_tensors(file, "run.init_from");
+  } catch (const UserError&) {
+    return {};  // of another recipe, or of sizes that only its configuration tells
+  }
+  std::vector<std::string> values;
+  const auto advise = [&](const char* key, const auto& theirs, const auto& mine) {
+    if (theirs != mine) values.push_back(fmt::format("{}={}", key, theirs));
+  };
+  const SynthesisShape &theirs = other.synthesis, &mine = shape.synthesis;
+  const bool rotates = theirs.conv_kernel == 1;
+  advise("stylegan3.config", rotates ? "r" : "t", std::string(mine.conv_kernel == 1 ? "r" : "t"));
+  advise("stylegan3.num_layers", theirs.num_layers, mine.num_layers);
+
+  // Many numbers may make the same layers: those of here stay where they do.
+  StyleBlocks D{.channel_base = options.d_channel_base.value_or(options.channel_base),
+                .channel_max = options.d_channel_max.value_or(options.channel_max)};
+  const int64_t factor = rotates ? 2 : 1;
+  SynthesisShape with_mine = theirs;
+  with_mine.channel_base = options.channel_base * factor;
+  with_mine.channel_max = options.channel_max * factor;
+  with_mine.num_critical = std::min(mine.num_critical, theirs.num_layers - 1);
+  if (layer_names(with_mine) != layer_names(file)) {
+    advise("stylegan3.num_critical", theirs.num_critical, mine.num_critical);
+    with_mine.num_critical = theirs.num_critical;
+  }
+  const bool expressible = theirs.channel_max % factor == 0;
+  if (layer_names(with_mine) != layer_names(file) && expressible) {
+    const int64_t base = (theirs.channel_base + factor - 1) / factor;
+    advise("stylegan3.channel_max", theirs.channel_max / factor, options.channel_max);
+    advise("stylegan3.channel_base", base, options.channel_base);
+    D.channel_base = options.d_channel_base.value_or(base);
+    D.channel_max = options.d_channel_max.value_or(theirs.channel_max / factor);
+  }
+  const std::map<int64_t, int64_t> widths = widths_of_D(file);
+  if (!widths.empty() && !has_widths(D, widths)) {
+    StyleBlocks fitting;
+    fitting.channel_max = widths.begin()->second;
+    for (const auto& [resolution, width] : widths) fitting.channel_base = resolution * width;
+    if (has_widths(fitting, widths)) {
+      advise("stylegan3.d_channel_max", fitting.channel_max, D.channel_max);
+      advise("stylegan3.d_channel_base", fitting.channel_base, D.channel_base);
+    }
+  }
+
+  advise("stylegan3.map_depth", other.mapping.num_layers, shape.mapping.num_layers);
+  advise("stylegan3.w_dim", other.mapping.w_dim, shape.mapping.w_dim);
+  advise("stylegan3.z_dim", other.mapping.z_dim, shape.mapping.z_dim);
+  advise("data.channels", theirs.img_channels, mine.img_channels);
+  advise("data.cond",
+         other.mapping.c_dim > 0 ? "on" : "off",
+         std::string(shape.mapping.c_dim > 0 ? "on" : "off"));
+  return values;
+}
+
+using Tensors = std::map<std::string, Tensor>;
+
+namespace {
 
 // Configuration R has kernels of one pixel and radial filters, and twice the feature maps instead
 // (Karras et al. 2021, sec. 3.2 and app. D).
@@ -49,11 +123,7 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   const bool rotates = o.config == Equivariance::kR;
   const auto batch = c.config.get("train.batch").get<double>();
   GeneratorShape shape;
-  shape.mapping.z_dim = o.z_dim;
-  shape.mapping.c_dim = static_cast<int64_t>(c.class_counts.size());
-  shape.mapping.w_dim = o.w_dim;
-  shape.mapping.num_layers = o.map_depth;
-  shape.mapping.w_avg_beta = o.w_avg_beta;
+  shape.mapping = mapping_shape(o, c);
   SynthesisShape& s = shape.synthesis;
   s.img_resolution = c.resolution.width;
   s.img_channels = c.channels;
@@ -66,26 +136,27 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   s.use_radial_filters = rotates;
   s.magnitude_ema_beta = std::exp2(-batch / static_cast<double>(o.magnitude_half_life.images));
   s.num_fp16_res = half_resolutions(o, c);
-  s.conv_clamp = uses_float16(c) ? std::optional(o.conv_clamp) : std::nullopt;
+  s.conv_clamp = clamp_of(o, c);
   return shape;
 }
 
-StyleDiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
-  StyleDiscriminatorShape shape;
-  shape.blocks.img_resolution = c.resolution;
-  shape.blocks.img_channels = c.channels;
+std::shared_ptr<Generator> make_network(const Options& o, const RecipeContext& c) {
+  auto G = std::make_shared<Generator>(generator_shape(o, c));
+  initialise(*G, c.seed);
+  return G;
+}
+
+std::shared_ptr<StyleDiscriminator> make_discriminator(const Options& o, const RecipeContext& c) {
+  StyleDiscriminatorShape shape = discriminator_shape(o, c);
   shape.blocks.channel_base = o.d_channel_base.value_or(o.channel_base);
   shape.blocks.channel_max = o.d_channel_max.value_or(o.channel_max);
-  shape.blocks.num_fp16_res = half_resolutions(o, c);
-  if (uses_float16(c)) shape.blocks.conv_clamp = o.conv_clamp;
-  shape.c_dim = static_cast<int64_t>(c.class_counts.size());
-  shape.mbstd_group_size = o.mbstd_group;
-  shape.freeze_layers = o.freeze_d;
-  return shape;
+  return std::make_shared<StyleDiscriminator>(shape);
 }
 
 // The sigma of the blur, which goes down in a line.
 DeviceNumber blur_of(const Options& o, const at::TensorOptions& like) {
+  if (!o.blur_sigma || !o.blur_fade)
+    throw std::logic_error("stylegan3's blur was not chosen: complete()");
   const auto fade = static_cast<double>(o.blur_fade->images);
   const double first = *o.blur_sigma;
   if (first == 0 || fade == 0) return 0;
@@ -95,105 +166,48 @@ DeviceNumber blur_of(const Options& o, const at::TensorOptions& like) {
           like.dtype(at::kDouble)};
 }
 
-class StyleGan3 final : public Recipe {
+class StyleGan3 final : public StyleRecipe {
  public:
-  explicit StyleGan3(const RecipeContext& context);
+  explicit StyleGan3(const RecipeContext& context)
+      : StyleGan3(context, context.config.read<Options>()) {}
 
-  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  const std::vector<Phase>& phases() const override { return phases_; }
   std::vector<AllReducedSum> sums() override;
   std::vector<DeviceNumber*> numbers() override { return {&gamma_, &sigma_, &ada_.number()}; }
-  Statistics end_iteration(int64_t iteration) override;
-  std::vector<std::string> warnings() override { return ada_.warnings("stylegan3.gamma"); }
-  NamedTensors state() override { return ada_.state(); }
-  int64_t batch_group() const override { return options_.mbstd_group; }
-  TensorNames names_in(const std::map<std::string, Tensor>& file, const Player&) const override {
+  TensorNames names_in(const Tensors& file, const Player&) const override {
     return stylegan3::names_in(file, G_net_->shape.synthesis);
   }
-  std::vector<std::string> values_that_fit(
-      const std::map<std::string, Tensor>& file) const override {
+  std::vector<std::string> values_that_fit(const Tensors& file) const override {
     return stylegan3::values_that_fit(file, options_, G_net_->shape);
   }
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
-  using Loss = PhaseOutput (StyleGan3::*)(const PhaseInput&);
-  void add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss);
-  Tensor blurred(const Tensor& x) const;
-  Tensor scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c);
-  PhaseOutput g_main(const PhaseInput& in);
-  PhaseOutput d_main(const PhaseInput& in);
-  PhaseOutput d_r1(const PhaseInput& in);
-  static void see_real(const Tensor& real_scores, PhaseOutput& out);
+  StyleGan3(const RecipeContext& context, const Options& options)
+      : StyleGan3(context, options, make_network(options, context)) {}
+  StyleGan3(const RecipeContext& context,
+            const Options& options,
+            const std::shared_ptr<Generator>& G);
+  Tensor before_augmentation(const Tensor& x) const override;
+  Tensor fakes_for_G(const PhaseInput& in, const Tensor& c, Statistics& sums) override;
+  Tensor fakes_for_D(const PhaseInput& in, const Tensor& c, Statistics& sums) override;
 
   Options options_;
-  Latents latents_;
   std::shared_ptr<Generator> G_net_;
-  std::shared_ptr<StyleDiscriminator> D_net_;
-  Player G_player_, D_player_;
-  Handle<StyleMapping> mapping_;
   Handle<Synthesis> synthesis_;
-  Handle<StyleDiscriminator> D_;
-  std::vector<Phase> phases_;
-  Ada ada_;
-  DeviceNumber gamma_;
   DeviceNumber sigma_;  // of the blur, pixels
 };
 
-// Of D's steps d_interval / (d_interval + 1) are the main loss's; G has no penalty.
-StyleGan3::StyleGan3(const RecipeContext& context)
-    : options_(context.config.read<Options>("")),
-      latents_(options_.z_dim, context.class_counts, context.device),
-      G_net_(std::make_shared<Generator>(generator_shape(options_, context))),
-      D_net_(std::make_shared<StyleDiscriminator>(discriminator_shape(options_, context))),
-      G_player_{"G", G_net_, options_.G, {"mapping", "synthesis"}},
-      D_player_{
-          "D",
-          D_net_,
-          options_.D,
-          {""},
-          static_cast<double>(options_.d_interval) / static_cast<double>(options_.d_interval + 1)},
-      mapping_(G_player_, G_net_->mapping, "mapping"),
-      synthesis_(G_player_, G_net_->synthesis, "synthesis"),
-      D_(D_player_, D_net_),
-      ada_(options_.ada,
-           options_.augment,
-           {context.resolution,
-            context.channels,
-            context.config.get("train.batch"),
-            context.device}) {
-  facts().check_resolution(context.resolution);
-  if (!options_.gamma || !options_.blur_sigma || !options_.blur_fade)
-    throw std::logic_error("stylegan3.gamma and blur were not chosen: complete()");
-  initialise(*G_net_, context.seed);
-  initialise_style_layers(*D_net_, "D", context.seed);
-  for (const Player* player : {&G_player_, &D_player_}) {
-    move_to(*player->network, context.device, context.dtype);
-    player->network->train();
-  }
-  const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  gamma_ = on_device(*options_.gamma, like);
-  sigma_ = blur_of(options_, like);
-
-  const int64_t turn = options_.D.steps;  // updates of D for one turn of G
-  for (int64_t i = 0; i < options_.G.steps; ++i) {
-    const std::string name = i == 0 ? "Gmain" : "Gmain" + std::to_string(i + 1);
-    add_phase(G_player_, name, {turn, turn - 1}, &StyleGan3::g_main);
-  }
-  add_phase(D_player_, "Dmain", {}, &StyleGan3::d_main);
-  if (gamma_.is_used()) {
-    // A penalty that is applied at one of d_interval turns counts that often.
-    add_phase(D_player_, "Dreg", {options_.d_interval, 0}, &StyleGan3::d_r1);
-    phases_.back().role = Role::kPenalty;
-    phases_.back().gain = static_cast<double>(options_.d_interval);
-    // The gradient of scores by pictures does not depend on the scores' last bias.
-    phases_.back().unreached = {"b4.out.bias"};
-  }
-}
-
-void StyleGan3::add_phase(Player& player, const std::string& name, Cadence cadence, Loss loss) {
-  phases_.push_back(
-      {name, player, [this, loss](const PhaseInput& in) { return (this->*loss)(in); }, cadence});
+// G has no penalty. The gradient of scores by pictures does not depend on the scores' last bias.
+StyleGan3::StyleGan3(const RecipeContext& context,
+                     const Options& options,
+                     const std::shared_ptr<Generator>& G)
+    : StyleRecipe(context, facts(), options, {G, G->mapping, make_discriminator(options, context)}),
+      options_(options),
+      G_net_(G),
+      synthesis_(G_player_, G->synthesis, "synthesis") {
+  sigma_ = blur_of(options_, at::TensorOptions().device(context.device).dtype(context.dtype));
+  add_g_main();
+  add_d_phases({"b4.out.bias"});
 }
 
 // The sums that Dmain and Dreg return over the global batch. In Dmain each part of a batch is
@@ -201,23 +215,16 @@ void StyleGan3::add_phase(Player& player, const std::string& name, Cadence caden
 // are the running magnitudes moved once, by the mean over all ranks and micro-batches. So these are
 // the same on every rank.
 std::vector<AllReducedSum> StyleGan3::sums() {
-  const Tensor w_avg = G_net_->mapping->w_avg;
-  const auto move_w = [w_avg, this](const Tensor& sum) {
-    move_w_average_(w_avg, mean_of_w(sum), options_.w_avg_beta);
-  };
   std::vector<Tensor> magnitudes;
   for (const auto& layer : G_net_->synthesis->layers) magnitudes.push_back(layer->magnitude_ema);
   const auto move = [this](const Tensor& sum) { move_magnitudes_(*G_net_->synthesis, sum); };
-  const auto add_signs = [this](const Tensor& sum) { ada_.strength().add(sum); };
-  return {{"w_avg", move_w, {w_avg}},
-          {"magnitudes", move, magnitudes},
-          {"ada", add_signs, {ada_.strength().signs()}}};
+  return {sum_of_styles(), {"magnitudes", move, magnitudes}, sum_of_signs()};
 }
 
 // Taps 2^-((j / sigma)^2), |j| <= 3 sigma, of sum 1, with zeros around the pictures. The filter has
 // the length that it has at the start: its outer taps become 0, so that no shape depends on sigma,
 // and at sigma 0 one tap is left.
-Tensor StyleGan3::blurred(const Tensor& x) const {
+Tensor StyleGan3::before_augmentation(const Tensor& x) const {
   if (!sigma_.is_used()) return x;
   if (reads_are_free(x.device()) && sigma_.host() == 0) return x;
   const auto reach = static_cast<int64_t>(std::floor(3 * *options_.blur_sigma));
@@ -229,79 +236,132 @@ Tensor StyleGan3::blurred(const Tensor& x) const {
   return filter2d(x, (taps / taps.sum()).to(x.scalar_type()));
 }
 
-// D's scores of pictures x, blurred and augmented; `call` tells the calls of an iteration apart.
-Tensor StyleGan3::scores(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& c) {
-  return D_(ada_(blurred(x), in.key.of_phase(call), in.samples), c);
+Tensor StyleGan3::fakes_for_G(const PhaseInput& in, const Tensor& c, Statistics& /*sums*/) {
+  return synthesis_(for_all_layers(mapping_(latents_.z(in), c), G_net_->shape.num_ws()));
 }
 
-// -E[log s(D(G(z)))]
-PhaseOutput StyleGan3::g_main(const PhaseInput& in) {
-  PhaseOutput out;
-  const Tensor c = latents_.labels(in);
+// Here the generator's running means move (app. F.1).
+Tensor StyleGan3::fakes_for_D(const PhaseInput& in, const Tensor& c, Statistics& sums) {
   const Tensor w = mapping_(latents_.z(in), c);
-  const Tensor fake = synthesis_(for_all_layers(w, G_net_->shape.num_ws()));
-  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
-  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
-  out.loss = logistic_g(fake_scores);
-  return out;
+  MagnitudeUpdate magnitudes;
+  const Tensor ws = for_all_layers(w, G_net_->shape.num_ws());
+  const Tensor pictures = synthesis_(ws, &magnitudes);
+  sums.emplace_back("w_avg", sum_of_w(w));
+  sums.emplace_back("magnitudes", sum_of_magnitudes(magnitudes));
+  return pictures;
 }
 
-// -E[log s(D(x))] - E[log(1 - s(D(G(z))))]; here the generator's running means move (app. F.1).
-PhaseOutput StyleGan3::d_main(const PhaseInput& in) {
-  PhaseOutput out;
-  const Tensor c = latents_.labels(in);
-  const Tensor fake = [&] {
-    const torch::NoGradGuard no_grad;
-    const Tensor w = mapping_(latents_.z(in), c);
-    MagnitudeUpdate magnitudes;
-    const Tensor ws = for_all_layers(w, G_net_->shape.num_ws());
-    const Tensor pictures = synthesis_(ws, &magnitudes);
-    out.sums.emplace_back("w_avg", sum_of_w(w));
-    out.sums.emplace_back("magnitudes", sum_of_magnitudes(magnitudes));
-    return pictures;
+class TrainedGenerator final : public TrainedStyleGenerator {
+ public:
+  explicit TrainedGenerator(const std::shared_ptr<stylegan3::Generator>& net)
+      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+
+  bool rotates() const override { return true; }
+
+  Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
+    return synthesize_moved(ws, {}, options);
+  }
+
+  Tensor synthesize_moved(const Tensor& ws,
+                          const Tensor& inverse,
+                          const SynthesisOptions& options) override {
+    const torch::AutoGradMode gradients(options.gradients);
+    return net_->synthesis->forward(own(ws), nullptr, inverse).to(at::kFloat);
+  }
+
+ private:
+  Tensor made(const std::string& name, const Tensor& fresh) const override {
+    const bool known = name.ends_with("_filter") || name == "synthesis.input.transform";
+    return known ? fresh : Tensor();
+  }
+
+  std::shared_ptr<stylegan3::Generator> net_;
+};
+
+}  // namespace
+
+std::unique_ptr<gantrain::Generator> make_generator(const Json& model,
+                                                    const Tensors& tensors,
+                                                    const std::string& source) {
+  GeneratorShape shape = generator_shape(model, tensors, source);
+  shape.synthesis.num_fp16_res = 0;
+  return std::make_unique<TrainedGenerator>(std::make_shared<stylegan3::Generator>(shape));
+}
+
+bool recognises(const Tensors& tensors) {
+  return tensors.count("synthesis.input.freqs") != 0 && tensors.count("mapping.fc0.weight") != 0;
+}
+
+namespace {
+
+Json known_synthesis(const PickledGenerator& g, const Json& arguments) {
+  static const Json known = [] {
+    Json keys = Json::object();
+    for (const char* key : {"channel_base",
+                            "channel_max",
+                            "num_layers",
+                            "num_critical",
+                            "first_cutoff",
+                            "first_stopband",
+                            "last_stopband_rel",
+                            "margin_size",
+                            "output_scale",
+                            "num_fp16_res",
+                            "conv_kernel",
+                            "filter_size",
+                            "lrelu_upsampling",
+                            "use_radial_filters",
+                            "conv_clamp",
+                            "magnitude_ema_beta"})
+      keys[key] = nullptr;
+    return keys;
   }();
-  const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
-  const Tensor real_scores = scores(in, reals_of(in.key.phase), in.real, in.labels);
-  out.statistics = {{"Loss/scores/fake", fake_scores}, {"Loss/signs/fake", fake_scores.sign()}};
-  see_real(real_scores, out);
-  out.loss = logistic_d(real_scores, fake_scores);
-  return out;
+  return known_arguments(arguments, known, g, "synthesis_kwargs");
 }
 
-// Overfitting shows in the signs of D's scores of real pictures: Karras et al. 2020b, eq. 1.
-void StyleGan3::see_real(const Tensor& real_scores, PhaseOutput& out) {
-  out.sums.emplace_back("ada", AdaptiveStrength::signs(real_scores));
-  out.statistics.emplace_back("Loss/scores/real", real_scores);
-  out.statistics.emplace_back("Loss/signs/real", real_scores.sign());
+// The constructor passes arguments that are not its own on to the synthesis network.
+Json pickled_model(const PickledGenerator& g) {
+  Json model = {{"recipe", "stylegan3"}};
+  Json synthesis = Json::object();
+  for (const auto& [key, value] : g.arguments.items()) {
+    const bool own = std::find(g.own.begin(), g.own.end(), key) != g.own.end();
+    if (!own) synthesis[key] = value;
+    if (own && value.is_number_integer()) model[key] = value;
+  }
+  const Json mapping = mapping_arguments(g);
+  synthesis = known_synthesis(g, synthesis);
+  model["mapping_kwargs"] = mapping;
+  model.update(synthesis);
+  return model;
 }
 
-// gamma/2 E[|grad D(x)|^2] at the picture before blur and augmentation: Mescheder et al. 2018,
-// eq. 9.
-PhaseOutput StyleGan3::d_r1(const PhaseInput& in) {
-  PhaseOutput out;
-  const InputGradients real = input_gradients(
-      [&](const Tensor& x) { return scores(in, reals_of(in.key.phase), x, in.labels); }, in.real);
-  see_real(real.scores, out);
-  out.statistics.emplace_back("Loss/r1_penalty", real.squared_norms);
-  out.loss = gamma_.times(real.squared_norms.mean(), 0.5);
-  return out;
-}
-
-Statistics StyleGan3::end_iteration(int64_t iteration) {
-  Statistics now = {{"Progress/augment", ada_.p().clone()}};
-  ada_.end_iteration(iteration);
-  return now;
+const PickledForm& pickled_form() {
+  static const PickledForm form = {
+      .classes = {"Generator", "training.networks_stylegan3.Generator"},
+      .synthesis_has_input = true,
+      .model = pickled_model,
+      .needed = [](const Json&) -> std::vector<std::string> {
+        return {"mapping.fc0.weight",
+                "mapping.w_avg",
+                "synthesis.input.freqs",
+                "synthesis.input.phases"};
+      }};
+  return form;
 }
 
 }  // namespace
 
 RecipeRow row() {
   RecipeRow row{facts()};
-  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
-    return std::make_unique<StyleGan3>(context);
-  };
+  row.make = make_recipe<StyleGan3>;
   row.make_generator = make_generator;
   row.recognises = recognises;
+  row.pickled = &pickled_form();
+  row.whole_model = [](const Json& model,
+                       const std::map<std::string, Tensor>& tensors,
+                       const std::string& source) {
+    return to_json(generator_shape(model, tensors, source));
+  };
   return row;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "core/torch.h"
 #include "gan/model_json.h"
@@ -12,46 +13,169 @@
 namespace gantrain::stylegan3 {
 
 using at::Tensor;
+
+namespace {
+
+constexpr double kPi = std::numbers::pi;
+
+double sinc(double x) { return x == 0 ? 1 : std::sin(kPi * x) / (kPi * x); }
+
+// The distance of a tap from the filter's middle, in taps.
+double from_middle(int64_t tap, int64_t taps) {
+  return static_cast<double>(tap) - static_cast<double>(taps - 1) / 2;
+}
+
+// I_0(beta sqrt(1 - (2j / (n - 1) - 1)^2)) / I_0(beta), j = 0 to n - 1.
+std::vector<double> kaiser_window(const LowPass& filter) {
+  const double beta = kaiser_beta(kaiser_attenuation(filter));
+  const double half = static_cast<double>(filter.taps - 1) / 2;
+  std::vector<double> window;
+  for (int64_t j = 0; j < filter.taps; ++j) {
+    const double at = half == 0 ? 0 : from_middle(j, filter.taps) / half;
+    const double inside = std::sqrt(std::max(1 - at * at, 0.0));
+    window.push_back(std::cyl_bessel_i(0.0, beta * inside) / std::cyl_bessel_i(0.0, beta));
+  }
+  return window;
+}
+
+void scale_to_sum_1(std::vector<double>& taps) {
+  double sum = 0;
+  for (const double tap : taps) sum += tap;
+  for (double& tap : taps) tap /= sum;
+}
+
+}  // namespace
+
+double kaiser_attenuation(const LowPass& f) {
+  return 2.285 * static_cast<double>(f.taps - 1) * kPi * f.width / (f.rate / 2) + 7.95;
+}
+
+double kaiser_beta(double attenuation) {
+  const double a = attenuation;
+  if (a > 50) return 0.1102 * (a - 8.7);
+  return a > 21 ? 0.5842 * std::pow(a - 21, 0.4) + 0.07886 * (a - 21) : 0;
+}
+
+std::vector<double> separable_lowpass(const LowPass& filter) {
+  std::vector<double> taps = kaiser_window(filter);
+  for (int64_t j = 0; j < filter.taps; ++j) {
+    taps[static_cast<size_t>(j)] *=
+        sinc(2 * filter.cutoff / filter.rate * from_middle(j, filter.taps));
+  }
+  scale_to_sum_1(taps);
+  return taps;
+}
+
+// J_1(2 pi f_c r) / (pi r) is the radial filter that passes frequencies up to f_c.
+std::vector<double> radial_lowpass(const LowPass& filter) {
+  const std::vector<double> window = kaiser_window(filter);
+  std::vector<double> taps;
+  for (int64_t i = 0; i < filter.taps; ++i) {
+    for (int64_t j = 0; j < filter.taps; ++j) {
+      const double r =
+          std::hypot(from_middle(i, filter.taps), from_middle(j, filter.taps)) / filter.rate;
+      const double jinc = std::cyl_bessel_j(1.0, 2 * kPi * filter.cutoff * r) / (kPi * r);
+      taps.push_back(jinc * window[static_cast<size_t>(i)] * window[static_cast<size_t>(j)]);
+    }
+  }
+  scale_to_sum_1(taps);
+  return taps;
+}
+
+namespace {
+
+double real(int64_t n) { return static_cast<double>(n); }
+
+int64_t floor_half(int64_t n) { return n >= 0 ? n / 2 : -((1 - n) / 2); }
+
+// first * (last / first)^e: geometric progressions of the bandlimits.
+double progress(double first, double last, double e) { return first * std::pow(last / first, e); }
+
+// Karras et al. 2021, app. C.1: the pixels that make the layer's result `out.size` wide.
+std::array<int64_t, 4> padding_of(const LayerPlan& p) {
+  const auto taps = [](const std::optional<LowPass>& filter) { return filter ? filter->taps : 1; };
+  const int64_t wanted = (p.out.size - 1) * p.down + 1;  // before the down-sampling
+  const int64_t given = (p.in.size + p.kernel - 1) * p.up;
+  const int64_t all = wanted - given + taps(p.up_filter) + taps(p.down_filter) - 2;
+  const int64_t before = floor_half(all + p.up);
+  return {before, all - before, before, all - before};
+}
+
+LayerPlan layer_of(const SynthesisShape& s, int64_t i, const Signal& in, const Signal& out) {
+  LayerPlan p;
+  p.name = fmt::format("L{}_{}_{}", i, out.size, out.channels);
+  p.in = in;
+  p.out = out;
+  p.to_rgb = i == s.num_layers;
+  p.half = std::ldexp(real(out.rate), static_cast<int>(s.num_fp16_res)) > real(s.img_resolution);
+  p.kernel = p.to_rgb ? 1 : s.conv_kernel;
+  const int64_t rate = std::max(in.rate, out.rate) * (p.to_rgb ? 1 : s.lrelu_upsampling);
+  p.up = rate / in.rate;
+  p.down = rate / out.rate;
+  if (!p.to_rgb && p.up > 1)
+    p.up_filter = {s.filter_size * p.up, in.cutoff, 2 * in.half_width, real(rate)};
+  if (!p.to_rgb && p.down > 1)
+    p.down_filter = {s.filter_size * p.down, out.cutoff, 2 * out.half_width, real(rate)};
+  const bool critical = i >= s.num_layers - s.num_critical;
+  p.down_is_radial = p.down_filter && s.use_radial_filters && !critical;
+  p.padding = padding_of(p);
+  return p;
+}
+
+}  // namespace
+
+std::vector<Signal> signals_of(const SynthesisShape& s) {
+  const double resolution = real(s.img_resolution);
+  const double last_cutoff = resolution / 2;
+  std::vector<Signal> all;
+  for (int64_t i = 0; i <= s.num_layers; ++i) {
+    const double e = std::min(real(i) / real(s.num_layers - s.num_critical), 1.0);
+    Signal signal;
+    signal.cutoff = progress(s.first_cutoff, last_cutoff, e);
+    signal.stopband = progress(s.first_stopband, last_cutoff * s.last_stopband_rel, e);
+    const double rate = std::min(2 * signal.stopband, resolution);
+    signal.rate = int64_t{1} << static_cast<int>(std::ceil(std::log2(rate)));
+    signal.half_width = std::max(signal.stopband, real(signal.rate) / 2) - signal.cutoff;
+    signal.size = i >= s.num_layers - 1 ? s.img_resolution : signal.rate + 2 * s.margin_size;
+    const double maps = std::min(real(s.channel_base) / 2 / signal.cutoff, real(s.channel_max));
+    signal.channels = i == s.num_layers ? s.img_channels : std::llrint(maps);
+    all.push_back(signal);
+  }
+  return all;
+}
+
+std::vector<LayerPlan> layers_of(const SynthesisShape& shape) {
+  const std::vector<Signal> signals = signals_of(shape);
+  std::vector<LayerPlan> all;
+  for (size_t i = 0; i < signals.size(); ++i) {
+    const Signal& in = signals[i == 0 ? 0 : i - 1];
+    all.push_back(layer_of(shape, static_cast<int64_t>(i), in, signals[i]));
+  }
+  return all;
+}
+
 using Tensors = std::map<std::string, Tensor>;
 
 namespace {
 
 const std::string kSynthesis = "synthesis.";
 
-const Tensor& get(const Tensors& tensors,
-                  const std::string& name,
-                  int64_t axes,
-                  const std::string& source) {
-  const auto at = tensors.find(name);
-  if (at == tensors.end())
-    fail(Exit::kInput, "{}: tensor {} is missing: not a StyleGAN3 generator", source, name);
-  if (at->second.dim() != axes || at->second.numel() == 0) {
-    fail(Exit::kInput,
-         "{}: tensor {} has shape [{}]; a StyleGAN3 generator's has {} axes, none empty",
-         source,
-         name,
-         fmt::join(at->second.sizes(), ", "),
-         axes);
-  }
-  return at->second;
-}
-
-MappingShape mapping_of(const Tensors& tensors, const std::string& source) {
+MappingShape mapping_of(const GeneratorTensors& given) {
   MappingShape m = GeneratorShape().mapping;
   m.num_layers = 0;
-  while (tensors.count(fmt::format("mapping.fc{}.weight", m.num_layers)) != 0) ++m.num_layers;
-  const Tensor& first = get(tensors, "mapping.fc0.weight", 2, source);
-  m.w_dim = get(tensors, fmt::format("mapping.fc{}.weight", m.num_layers - 1), 2, source).size(0);
+  while (given.has(fmt::format("mapping.fc{}.weight", m.num_layers))) ++m.num_layers;
+  const Tensor& first = given.get("mapping.fc0.weight", 2);
+  m.w_dim = given.get(fmt::format("mapping.fc{}.weight", m.num_layers - 1), 2).size(0);
   m.z_dim = first.size(1);
-  if (tensors.count("mapping.embed.weight") != 0) {
-    const Tensor& embed = get(tensors, "mapping.embed.weight", 2, source);
+  if (given.has("mapping.embed.weight")) {
+    const Tensor& embed = given.get("mapping.embed.weight", 2);
     m.c_dim = embed.size(1);
     m.z_dim -= embed.size(0);
   }
   if (m.z_dim < 0) {
     fail(Exit::kInput,
          "{}: mapping.fc0.weight takes {} features, fewer than mapping.embed.weight gives",
-         source,
+         given.source,
          first.size(1));
   }
   return m;
@@ -85,30 +209,30 @@ void choose_layers(SynthesisShape& s,
   s = *first;
 }
 
-SynthesisShape synthesis_of(const Tensors& tensors, const std::string& source) {
-  const std::vector<std::string> layers = layer_names(tensors);
+SynthesisShape synthesis_of(const GeneratorTensors& given) {
+  const std::vector<std::string> layers = layer_names(given.tensors);
   SynthesisShape s;
   s.num_layers = static_cast<int64_t>(layers.size()) - 1;
   s.num_critical = std::min(s.num_critical, s.num_layers - 1);
   if (s.num_layers < 2) {
     fail(Exit::kInput,
          "{}: {} layers synthesis.L...; a StyleGAN3 generator has 3 or more",
-         source,
+         given.source,
          layers.size());
   }
   const auto weight = [&](size_t i) -> const Tensor& {
-    return get(tensors, kSynthesis + layers[i] + ".weight", 4, source);
+    return given.get(kSynthesis + layers[i] + ".weight", 4);
   };
   std::vector<int64_t> channels;
   for (size_t i = 0; i + 1 < layers.size(); ++i) channels.push_back(weight(i).size(0));
   s.conv_kernel = weight(0).size(2);
   s.img_channels = weight(layers.size() - 1).size(0);
   s.img_resolution = parse_int(split(layers.back(), '_').at(1)).value_or(0);
-  s.use_radial_filters = s.conv_kernel == 1 || has_radial_filters(tensors);
+  s.use_radial_filters = s.conv_kernel == 1 || has_radial_filters(given.tensors);
   if (s.img_resolution < 4 || !std::has_single_bit(static_cast<uint64_t>(s.img_resolution))) {
     fail(Exit::kInput,
          "{}: layer {}: pictures of {} pixels; a power of two is needed",
-         source,
+         given.source,
          layers.back(),
          s.img_resolution);
   }
@@ -207,7 +331,8 @@ GeneratorShape shape_of_model(const Json& grouped, const std::string& source) {
 }
 
 GeneratorShape shape_of_tensors(const Tensors& tensors, const std::string& source) {
-  GeneratorShape shape{mapping_of(tensors, source), synthesis_of(tensors, source)};
+  const GeneratorTensors given{tensors, source, "a StyleGAN3 generator"};
+  GeneratorShape shape{mapping_of(given), synthesis_of(given)};
   check_layers(shape, tensors, source, "a network of these sizes");
   return shape;
 }

@@ -8,7 +8,7 @@
 #include "core/tensors.h"
 #include "nn/style/shape.h"
 #include "ops/kernels.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 using at::Tensor;

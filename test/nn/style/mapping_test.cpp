@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/style/mapping.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
-#include "tensor_checks.h"
+#include "nn/style/layers.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -10,7 +10,7 @@
 
 #include "core/tensors.h"
 #include "nn/style/shape.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain {
 

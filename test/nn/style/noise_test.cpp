@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/style/noise.h"
-
 #include <catch2/catch.hpp>
 
-#include "tensor_checks.h"
+#include "nn/style/layers.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

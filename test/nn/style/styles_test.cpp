@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/device_reads.h"
-#include "tensor_checks.h"
+#include "core/device.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 

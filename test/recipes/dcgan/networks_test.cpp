@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 #include "util/error.h"
 
 using namespace gantrain;

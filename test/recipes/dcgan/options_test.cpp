@@ -23,7 +23,7 @@ TEST_CASE("KeysOfBothPlayersAreReachable") {
   config.set("dcgan.norm", "none", "test");
   config.set("D.adam.lr", 4e-4, "test");
   config.set("D.steps", 5, "test");
-  const auto o = config.read<dcgan::Options>("");
+  const auto o = config.read<dcgan::Options>();
   CHECK(o.norm == dcgan::Norm::kNone);
   CHECK_FALSE(o.g_norm);
   CHECK(o.D.adam.lr == 4e-4);

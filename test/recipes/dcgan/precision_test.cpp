@@ -2,12 +2,12 @@
 // What DCGAN computes in when it is asked for less than float32.
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "recipes/dcgan/options.h"
 #include "recipes/dcgan/recipe.h"
-#include "step_setup.h"
-#include "tensor_checks.h"
-#include "train/cpu_precision.h"
+#include "support/computed_text.h"
+#include "support/step_setup.h"
+#include "support/tensor_checks.h"
+#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "given_draws.h"
 #include "recipes/dcgan/options.h"
-#include "recipes/phase_checks.h"
-#include "tensor_checks.h"
+#include "support/given_draws.h"
+#include "support/phase_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 
@@ -49,10 +49,10 @@ int64_t batches_of(const Player& player, const char* norm) {
       .item<int64_t>();
 }
 
-// D's phase, which hands its pictures over.
+// D's phase, whose pictures G's phase goes on with.
 PhaseOutput judged(Made& made, int64_t iteration = 0) {
   PhaseInput in = input(made, 0, iteration);
-  in.hands_over = true;
+  in.continued = true;
   return made.call(0, in);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("PicturesAreHandedOverInTrainingAndThatChangesNoBit") {
   const auto train = [](bool hands_over, const Changes& changes) {
     Made made(changes);
     auto& phases = const_cast<std::vector<Phase>&>(made.recipe().phases());
-    if (!hands_over) phases[0].hands_to = nullptr;
+    if (!hands_over) phases[1].continues = false;
     std::vector<bool> taken;
     phases[1].loss = [&taken, loss = phases[1].loss](const PhaseInput& in) {
       taken.push_back(in.carried.tensors.count("pictures") == 1);

@@ -4,7 +4,7 @@
 
 #include "recipes/dcgan/options.h"
 #include "recipes/dcgan/recipe.h"
-#include "recipes/step_checks.h"
+#include "support/step_checks.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/pggan/convert.h"
-
 #include <catch2/catch.hpp>
 
 #include "official.h"
+#include "recipes/pggan/recipe.h"
 #include "util/error.h"
 
 using namespace gantrain;

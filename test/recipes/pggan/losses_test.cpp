@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/pggan/losses.h"
-
 #include <catch2/catch.hpp>
 
 #include "official.h"
 #include "ops/resample.h"
+#include "recipes/pggan/recipe.h"
 #include "util/text.h"
 
 using namespace gantrain;
@@ -19,7 +18,7 @@ TEST_CASE("ScoresOfInterpolatedPicturesMatchTheOfficialCode") {
       if (!key.ends_with("/mixed_scores")) continue;
       CAPTURE(name, key);
       const std::vector<std::string> parts = split(key, '/');
-      const Level level{parse_int(parts[1]).value(), parse_double(parts[2].substr(1)).value()};
+      const StageLevel level{parse_int(parts[1]).value(), parse_double(parts[2].substr(1)).value()};
       const auto D = [&](const at::Tensor& x) { return official.D.forward(x, level); };
       const DiscriminatorLoss d =
           pggan::d_loss(D,
@@ -38,15 +37,15 @@ TEST_CASE("ScoresOfInterpolatedPicturesMatchTheOfficialCode") {
 
 TEST_CASE("ThePenaltyByFullSizePicturesIsTheOneTakenThroughTheirReduction") {
   pggan::OfficialPair official("pggan16");
-  const Level level{8, 0.3};
+  const StageLevel level{8, 0.3};
   const auto D = [&](const at::Tensor& x) { return official.D.forward(x, level); };
   const auto reduced = [&](const at::Tensor& x) { return D(box_down(x)); };
   const at::Tensor real = torch::randn({8, 3, 8, 8}), fake = torch::randn({8, 3, 8, 8});
   const at::Tensor t = torch::rand({8, 1, 1, 1});
   pggan::LossOptions options;
-  options.gp_size = pggan::PenaltySize::kFullres;
+  options.gp_size = PenaltySize::kFullres;
   const DiscriminatorLoss quick = pggan::d_loss(D, real, fake, t, 10, options, 16);
-  options.gp_size = pggan::PenaltySize::kNative;
+  options.gp_size = PenaltySize::kNative;
   const DiscriminatorLoss exact =
       pggan::d_loss(reduced, nearest_up(real), nearest_up(fake), t, 10, options, 16);
   CHECK(scaled_error(quick.interpolated_norms.detach(), exact.interpolated_norms.detach()) < 1e-5);

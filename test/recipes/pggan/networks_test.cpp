@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "covered_fixture.h"
 #include "official.h"
 #include "ops/resample.h"
+#include "support/covered_fixture.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -23,7 +23,7 @@ pggan::Shape tiny(int64_t resolution, int64_t channels = 3) {
 
 std::shared_ptr<pggan::Generator> made(const pggan::Shape& shape) {
   auto G = std::make_shared<pggan::Generator>(shape);
-  pggan::initialise(*G, "G", 5);
+  initialise_equalised(*G, "G", 5);
   return G;
 }
 
@@ -34,7 +34,7 @@ int64_t count(const torch::nn::Module& net) {
 }
 
 // "16/a0.3" of a key "G/16/a0.3".
-Level level_of_key(const std::vector<std::string>& parts) {
+StageLevel level_of_key(const std::vector<std::string>& parts) {
   return {parse_int(parts.at(1)).value(), parse_double(parts.at(2).substr(1)).value()};
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("PicturesAndScoresOfEveryStageMatchTheOfficialNetworks") {
       const std::vector<std::string> parts = split(key, '/');
       if (parts[0] == "in") continue;
       CAPTURE(name, key);
-      const Level level = level_of_key(parts);
+      const StageLevel level = level_of_key(parts);
       const auto images = [&]() { return reference["in/img" + parts[1]]; };
       const at::Tensor value = parts[0] == "G"   ? official.G.forward(z, level)
                                : parts[0] == "D" ? official.D.forward(images(), level)
@@ -102,8 +102,12 @@ TEST_CASE("TheLengthOfZDoesNotMatter") {
 
 TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
   const auto G = made(tiny(16));
-  for (const Level& level :
-       {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
+  for (const StageLevel& level : {StageLevel{4},
+                                  StageLevel{8, 0},
+                                  StageLevel{8, 0.4},
+                                  StageLevel{8},
+                                  StageLevel{16, 0.4},
+                                  StageLevel{16}}) {
     G->zero_grad(/*set_to_none=*/true);
     G->forward(torch::randn({2, 7}), level).square().mean().backward();
     for (const auto& item : G->named_parameters()) {
@@ -116,7 +120,7 @@ TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
 TEST_CASE("InitialWeightsDependOnTheSeedAlone") {
   const auto digest = [](uint64_t seed) {
     pggan::Generator G(tiny(16));
-    pggan::initialise(G, "G", seed);
+    initialise_equalised(G, "G", seed);
     return sha256_of(state_of(G));
   };
   CHECK(digest(1) == digest(1));

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/tensors.h"
-#include "recipes/pggan/convert.h"
 #include "recipes/pggan/networks.h"
-#include "tensor_checks.h"
+#include "recipes/pggan/recipe.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain::pggan {
 

@@ -2,13 +2,13 @@
 // What PGGAN's networks compute in when they are asked for less than float32.
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "recipes/pggan/networks.h"
 #include "recipes/pggan/options.h"
 #include "recipes/pggan/recipe.h"
-#include "recipes/phase_checks.h"
-#include "tensor_checks.h"
+#include "support/computed_text.h"
+#include "support/phase_checks.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -25,12 +25,12 @@ struct Pair {
     shape.net = {7, 128, 1, 8, fused};
     G = std::make_shared<pggan::Generator>(shape);
     D = std::make_shared<ProgressiveDiscriminator>(pggan::discriminator_shape(shape));
-    pggan::initialise(*G, "G", 5);
-    pggan::initialise(*D, "D", 5);
+    initialise_equalised(*G, "G", 5);
+    initialise_equalised(*D, "D", 5);
   }
 };
 
-const Level kFading{16, 0.3};
+const StageLevel kFading{16, 0.3};
 
 Tensor latents() { return torch::sin(torch::arange(28, at::kFloat)).reshape({4, 7}); }
 

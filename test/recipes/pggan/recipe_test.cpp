@@ -3,11 +3,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "given_draws.h"
 #include "official.h"
 #include "recipes/official_losses.h"
 #include "recipes/pggan/options.h"
-#include "train/cpu_precision.h"
+#include "support/given_draws.h"
+#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/pggan/trained_generator.h"
-
 #include <catch2/catch.hpp>
 
 #include "official.h"
+#include "recipes/pggan/recipe.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -53,7 +52,7 @@ TEST_CASE("OwnModelsAreRecognisedAndBuiltAsTheyWere") {
   shape.resolution = 8;
   shape.net = {5, 90, 1, 30, true};  // widths 30, 22: no power of two
   pggan::Generator G(shape);
-  pggan::initialise(G, "G", 1);
+  initialise_equalised(G, "G", 1);
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
   CHECK(pggan::recognises(tensors));

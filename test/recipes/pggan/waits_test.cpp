@@ -4,7 +4,7 @@
 
 #include "recipes/pggan/options.h"
 #include "recipes/pggan/recipe.h"
-#include "recipes/step_checks.h"
+#include "support/step_checks.h"
 
 using namespace gantrain;
 

@@ -7,7 +7,7 @@
 
 #include "core/tensors.h"
 #include "recipes/r3gan/networks.h"
-#include "tensor_checks.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain::r3gan {
 

@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "config/presets.h"
-#include "covered_fixture.h"
 #include "data/options.h"
-#include "gan/precision_options.h"
+#include "gan/options.h"
+#include "support/covered_fixture.h"
 #include "train/options.h"
 #include "util/error.h"
 
@@ -22,10 +22,10 @@ using Sizes = std::vector<int64_t>;
 
 Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
   Schema schema;
-  add_keys<TrainOptions>(schema, "train.");
-  add_keys<DataOptions>(schema, "data.");
-  add_keys<EmaOptions>(schema, "ema.");
-  add_keys<PrecisionOptions>(schema, "precision.");
+  add_keys<TrainOptions>(schema);
+  add_keys<DataOptions>(schema);
+  add_keys<EmaOptions>(schema);
+  add_keys<PrecisionOptions>(schema);
   r3gan::facts().add_keys(schema);
   Config config(schema);
   for (const auto& [key, value] : values) config.set(key, value, origin);
@@ -77,15 +77,15 @@ TEST_CASE("GammaAndTheAverageAreChosenUnlessGiven") {
   for (const auto& [resolution, gamma] : {std::pair{64, 2.0}, {256, 150.0}}) {
     Config config = config_of({{"data.resolution", resolution}});
     const auto lines = r3gan::facts().complete(config, {});
-    CHECK(config.read<Options>("").gamma == r3gan::burn_in(gamma, gamma / 10));
+    CHECK(config.read<Options>().gamma == r3gan::burn_in(gamma, gamma / 10));
     CHECK(config.origin("r3gan.gamma").starts_with("auto"));
-    CHECK(config.read<EmaOptions>("ema.").half_life.at(20'000'000) == 500'000);
+    CHECK(config.read<EmaOptions>().half_life.at(20'000'000) == 500'000);
     CHECK_FALSE(lines.empty());
   }
   Config given = config_of({{"r3gan.gamma", 3}, {"ema.half_life", 7}}, "flag");
   r3gan::facts().complete(given, {});
   CHECK(given.get("r3gan.gamma") == 3);
-  CHECK(given.read<EmaOptions>("ema.").half_life.at(0) == 7000);
+  CHECK(given.read<EmaOptions>().half_life.at(0) == 7000);
 }
 
 TEST_CASE("ThePaperMixesItsOwnTransformsAndAPipeReplacesThem") {
@@ -114,7 +114,7 @@ TEST_CASE("BlocksAreBfloat16WhicheverHalfPrecisionIsAskedFor") {
     Config config = config_of({{"precision.amp", amp}, {"precision.mode", "blocks"}}, "flag");
     r3gan::facts().complete(config, {});
     CHECK(config.get("precision.amp") == "bf16");
-    const auto precision = config.read<PrecisionOptions>("precision.");
+    const auto precision = config.read<PrecisionOptions>();
     CHECK_NOTHROW(check_options(precision, r3gan::facts(), false));
     CHECK(compute_type(precision, false) == ComputeType::kBfloat16);
   }
@@ -130,8 +130,8 @@ TEST_CASE("PresetsFollowTheReferencesSchedules") {
                                          {"r3gan-ffhq256", "FFHQ-256"},
                                          {"r3gan-imagenet64", "ImageNet-64"}}) {
     const Config config = of_preset(preset);
-    const auto o = config.read<Options>("");
-    const auto half_life = config.read<EmaOptions>("ema.").half_life;
+    const auto o = config.read<Options>();
+    const auto half_life = config.read<EmaOptions>().half_life;
     const std::string prefix = std::string(official) + "/";
     const at::Tensor images = f[prefix + "nimg"];
     const auto is = [&](const std::string& name, const std::function<double(int64_t)>& at) {
@@ -156,7 +156,7 @@ TEST_CASE("PresetsHaveTheReferencesNetworks") {
   const auto sizes = [](const char* preset) {
     const Config config = of_preset(preset);
     const auto size = Value<Size>::from_text(text_of(config.get("data.resolution")));
-    return stage_sizes(config.read<Options>(""), size->width);
+    return stage_sizes(config.read<Options>(), size->width);
   };
   CHECK(sizes("r3gan-cifar").widths == Sizes(4, 768));
   CHECK(sizes("r3gan-ffhq64").cardinalities == Sizes{96, 96, 96, 96, 48});

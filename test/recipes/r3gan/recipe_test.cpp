@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "recipes/r3gan/losses.h"
 #include "recipes/r3gan/reference_step.h"
 
 using namespace gantrain;

@@ -4,11 +4,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "given_draws.h"
-#include "recipes/phase_checks.h"
 #include "recipes/r3gan/networks_of_fixtures.h"
 #include "recipes/r3gan/options.h"
 #include "recipes/r3gan/recipe.h"
+#include "support/given_draws.h"
+#include "support/phase_checks.h"
 #include "util/text.h"
 
 namespace gantrain::r3gan {

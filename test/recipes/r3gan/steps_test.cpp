@@ -4,13 +4,13 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "computed_text.h"
-#include "core/device_reads.h"
-#include "recipes/phase_checks.h"
+#include "core/device.h"
 #include "recipes/r3gan/networks_of_fixtures.h"
 #include "recipes/r3gan/options.h"
 #include "recipes/r3gan/recipe.h"
-#include "recipes/step_checks.h"
+#include "support/computed_text.h"
+#include "support/phase_checks.h"
+#include "support/step_checks.h"
 
 using namespace gantrain;
 using at::Tensor;

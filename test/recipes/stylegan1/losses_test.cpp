@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan1/losses.h"
-
 #include <catch2/catch.hpp>
 
 #include "nn/style/styles.h"
 #include "official.h"
+#include "recipes/stylegan1/recipe.h"
 #include "util/text.h"
 
 using namespace gantrain;
@@ -21,7 +20,7 @@ TEST_CASE("ScoresOfInterpolatedPicturesMatchTheOfficialCode") {
     if (!key.ends_with("/scores.mixed")) continue;
     CAPTURE(key);
     const std::vector<std::string> parts = split(key, '/');
-    const Level level{parse_int(parts[1]).value(), parse_double(parts[2].substr(1)).value()};
+    const StageLevel level{parse_int(parts[1]).value(), parse_double(parts[2].substr(1)).value()};
     const at::Tensor w = official.G.mapping->forward(reference.tensors.at("in/z" + parts[1]));
     const DiscriminatorLoss d =
         stylegan1::d_loss([&](const at::Tensor& x) { return official.D.forward(x, level); },

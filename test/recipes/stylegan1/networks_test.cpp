@@ -3,11 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "covered_fixture.h"
 #include "nn/style/styles.h"
-#include "nn/style/w_average.h"
 #include "official.h"
 #include "ops/resample.h"
+#include "support/covered_fixture.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -23,7 +22,7 @@ std::shared_ptr<stylegan1::Generator> made(const stylegan1::Shape& shape, uint64
   return G;
 }
 
-at::Tensor images(stylegan1::Generator& G, const at::Tensor& z, const Level& level) {
+at::Tensor images(stylegan1::Generator& G, const at::Tensor& z, const StageLevel& level) {
   return G.forward(z, {}, level, stored_noise());
 }
 
@@ -43,7 +42,7 @@ class Outputs {
     const at::Tensor ws = for_all_layers(w, 6);
     if (parts[1] == "w") return w;
     if (parts[1] == "G" || parts[1] == "D") {
-      const Level level{parse_int(parts[2]).value(), parse_double(parts[3].substr(1)).value()};
+      const StageLevel level{parse_int(parts[2]).value(), parse_double(parts[3].substr(1)).value()};
       return parts[1] == "G" ? official_.images(ws, level)
                              : official_.D.forward(reference["in/img" + parts[2]], level);
     }
@@ -74,9 +73,10 @@ class Outputs {
                                      for_all_layers(other, 6),
                                      torch::tensor(parse_int(words.back().substr(3)).value()));
     if (parts[3] == "w") return ws;
-    const Level level = words.size() == 1 ? Level{16}
-                                          : Level{parse_int(words[0].substr(5)).value(),
-                                                  parse_double(words[1].substr(1)).value()};
+    const StageLevel level = words.size() == 1
+                                 ? StageLevel{16}
+                                 : StageLevel{parse_int(words[0].substr(5)).value(),
+                                              parse_double(words[1].substr(1)).value()};
     return official_.images(ws, level);
   }
 
@@ -133,8 +133,12 @@ TEST_CASE("AnInvisibleLevelIsTheOneBelow") {
 TEST_CASE("WhatTakesPartIsWhatGetsAGradient") {
   const auto G = made(stylegan1::tiny_shape(16, 3, 4));
   const at::Tensor labels = torch::tensor({1, 3});
-  for (const Level& level :
-       {Level{4}, Level{8, 0}, Level{8, 0.4}, Level{8}, Level{16, 0.4}, Level{16}}) {
+  for (const StageLevel& level : {StageLevel{4},
+                                  StageLevel{8, 0},
+                                  StageLevel{8, 0.4},
+                                  StageLevel{8},
+                                  StageLevel{16, 0.4},
+                                  StageLevel{16}}) {
     G->zero_grad(/*set_to_none=*/true);
     const auto noise =
         drawn_noise(make_draw_key(1, 0, 0, at::kCPU), {0, 1, 2}, G->dlatent_avg.options());

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/tensors.h"
-#include "recipes/stylegan1/convert.h"
 #include "recipes/stylegan1/networks.h"
-#include "tensor_checks.h"
+#include "recipes/stylegan1/recipe.h"
+#include "support/tensor_checks.h"
 
 namespace gantrain::stylegan1 {
 
@@ -26,7 +26,7 @@ struct OfficialPair {
     load_into(D, tensors, source, "D.");
   }
   // Noise is the stored one, as in the fixtures.
-  at::Tensor images(const at::Tensor& ws, const Level& level) {
+  at::Tensor images(const at::Tensor& ws, const StageLevel& level) {
     return G.synthesis->forward(ws, level, stored_noise());
   }
 

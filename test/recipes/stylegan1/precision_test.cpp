@@ -2,10 +2,10 @@
 // What StyleGAN v1's generator computes in when it is asked for less than float32.
 #include <catch2/catch.hpp>
 
-#include "computed_text.h"
 #include "core/forward_precision.h"
 #include "recipes/stylegan1/networks.h"
-#include "tensor_checks.h"
+#include "support/computed_text.h"
+#include "support/tensor_checks.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -29,7 +29,7 @@ std::shared_ptr<stylegan1::Generator> small() {
 }  // namespace
 
 TEST_CASE("ConvolutionsOfStyleGan1AreLoweredAndStylesAreNot") {
-  const Level fading{16, 0.3};
+  const StageLevel fading{16, 0.3};
   const Tensor z = torch::sin(torch::arange(32, at::kFloat)).reshape({4, 8});
   const auto G = small();
   const Tensor full = G->forward(z, {}, fading, stored_noise());

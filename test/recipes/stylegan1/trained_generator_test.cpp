@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan1/trained_generator.h"
-
 #include <catch2/catch.hpp>
 
 #include "nn/style/styles.h"
 #include "official.h"
+#include "recipes/stylegan1/recipe.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -2,9 +2,9 @@
 // Training steps that never wait for the device, and train as those do that may.
 #include <catch2/catch.hpp>
 
-#include "recipes/step_checks.h"
 #include "recipes/stylegan1/options.h"
 #include "recipes/stylegan1/recipe.h"
+#include "support/step_checks.h"
 
 using namespace gantrain;
 

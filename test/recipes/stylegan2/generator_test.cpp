@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan2/generator.h"
-
 #include <catch2/catch.hpp>
 
 #include "nn/style/styles.h"
 #include "ops/kernels.h"
-#include "ops/penalties.h"
+#include "ops/losses.h"
 #include "recipes/stylegan2/networks.h"
+#include "recipes/stylegan2/networks_of_fixtures.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan2;
@@ -301,7 +300,7 @@ TEST_CASE("AGeneratorComputesInItsParametersType") {
   initialise_style_layers(G, "G", 1);
   const Tensor z = torch::ones({1, 12});
   const Tensor single = G.forward(z, {});
-  move_to(G, at::kCPU, at::kDouble);
+  to_device(G, at::kCPU, at::kDouble);
   const Tensor precise = G.forward(z, {});
   CHECK(precise.scalar_type() == at::kDouble);
   CHECK(scaled_error(single, precise) < 1e-5);

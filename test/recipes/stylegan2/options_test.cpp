@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "data/options.h"
-#include "gan/precision_options.h"
+#include "gan/options.h"
 #include "train/options.h"
 #include "util/error.h"
 
@@ -14,10 +14,10 @@ namespace {
 
 Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
   Schema schema;
-  add_keys<TrainOptions>(schema, "train.");
-  add_keys<DataOptions>(schema, "data.");
-  add_keys<EmaOptions>(schema, "ema.");
-  add_keys<PrecisionOptions>(schema, "precision.");
+  add_keys<TrainOptions>(schema);
+  add_keys<DataOptions>(schema);
+  add_keys<EmaOptions>(schema);
+  add_keys<PrecisionOptions>(schema);
   stylegan2::facts().add_keys(schema);
   Config config(schema);
   for (const auto& [key, value] : values) config.set(key, value, origin);
@@ -135,12 +135,12 @@ TEST_CASE("OnAGpuTheRecipeComputesAsTheReferenceDoes") {
                               "preset p");
     const Config before = config;
     const std::vector<std::string> said = complete(config, {.ranks = ranks, .on_gpu = true});
-    const auto precision = config.read<PrecisionOptions>("precision.");
+    const auto precision = config.read<PrecisionOptions>();
     CHECK(compute_type(precision, /*on_gpu=*/true) == ComputeType::kFloat16);
     CHECK(precision.mode == PrecisionMode::kBlocks);
     CHECK_FALSE(scales_dynamically(precision));
     CHECK_FALSE(precision.tf32);
-    const auto options = config.read<stylegan2::Options>("");
+    const auto options = config.read<stylegan2::Options>();
     CHECK(options.num_fp16_res == 4);
     CHECK(options.conv_clamp == 256);
     CHECK(config.get("data.workers") == 3);
@@ -197,7 +197,7 @@ TEST_CASE("HalfBlocksOnAGpuFollowWhatTheUserAskedFor") {
     CAPTURE(Json(row.given).dump());
     CHECK(config.get("precision.amp") == row.amp);
     CHECK(config.get("precision.mode") == row.mode);
-    CHECK_NOTHROW(check_options(config.read<PrecisionOptions>("precision."),
+    CHECK_NOTHROW(check_options(config.read<PrecisionOptions>(),
                                 stylegan2::facts(),
                                 config.get("train.dtype") == "float64"));
   }

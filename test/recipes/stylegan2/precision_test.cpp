@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What StyleGAN2 computes in when it is asked for less than float32, by autocast and in its own
 // way.
-#include "computed_text.h"
-#include "networks.h"
+#include "recipes/stylegan2/networks_of_fixtures.h"
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
-#include "step_setup.h"
-#include "train/cpu_precision.h"
+#include "support/computed_text.h"
+#include "support/step_setup.h"
+#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -2,8 +2,8 @@
 // The parts of StyleGAN2 that other recipes share, in the reference's networks.
 #include <catch2/catch.hpp>
 
-#include "nn/style/w_average.h"
-#include "recipes/stylegan2/networks.h"
+#include "nn/style/styles.h"
+#include "recipes/stylegan2/networks_of_fixtures.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan2;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan2/shape.h"
-
 #include <catch2/catch.hpp>
 
 #include "recipes/stylegan2/networks.h"
+#include "recipes/stylegan2/networks_of_fixtures.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -139,7 +138,7 @@ TEST_CASE("RectanglesAreReadOffTheTensorsAndTheModelIsTheSameAgain") {
     CHECK(model["img_resolution"] == Value<Size>::to_json(size));
     CHECK(generator_shape(model, tensors, "file").synthesis.img_resolution == size);
     Json turned = model;
-    turned["img_resolution"] = to_text({size.height, 2 * size.width});
+    turned["img_resolution"] = to_text(Size{size.height, 2 * size.width});
     CHECK_THROWS_WITH(generator_shape(turned, tensors, "file"), Contains("img_resolution"));
     Tensors odd = tensors;
     odd["synthesis.b4.const"] = torch::zeros({16, 3, 8});

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan2/trained_generator.h"
-
 #include <catch2/catch.hpp>
 
-#include "recipes/stylegan2/networks.h"
+#include "recipes/stylegan2/networks_of_fixtures.h"
+#include "recipes/stylegan2/recipe.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -126,7 +125,7 @@ TEST_CASE("PicturesAreMadeInFloat32") {
   const auto& net = dynamic_cast<stylegan2::Generator&>(*G->network());
   for (const auto& block : net.synthesis->blocks) CHECK_FALSE(block->half);
   CHECK_FALSE(net.is_training());
-  move_to(*G->network(), at::kCPU, at::kDouble);
+  to_device(*G->network(), at::kCPU, at::kDouble);
   const Tensor images = G->images(p["in/z"], {}, {});
   CHECK(images.scalar_type() == at::kFloat);
   CHECK(scaled_error(images, p["out/img_const"]) < 5e-5);

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bandlimits, sizes and filters of the layers, and the filters' design: Karras et al. 2021, app. C.
-#include "recipes/stylegan3/filters.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "covered_fixture.h"
-#include "recipes/stylegan3/schedule.h"
-#include "tensor_checks.h"
+#include "recipes/stylegan3/shape.h"
+#include "support/covered_fixture.h"
+#include "support/tensor_checks.h"
 #include "util/text.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan3;
 using at::Tensor;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers and the networks, compared with the reference's.
-#include "recipes/stylegan3/networks.h"
-
-#include "covered_fixture.h"
-#include "gan/movable_input.h"
+#include "gan/generator.h"
 #include "metrics/equivariance.h"
 #include "nn/style/styles.h"
-#include "recipes/stylegan3/trained_generator.h"
+#include "recipes/stylegan3/networks_of_fixtures.h"
+#include "recipes/stylegan3/recipe.h"
+#include "support/covered_fixture.h"
 #include "util/error.h"
 #include "util/text.h"
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "data/options.h"
-#include "gan/precision_options.h"
+#include "gan/options.h"
 #include "train/options.h"
 #include "util/error.h"
 
@@ -14,11 +14,11 @@ namespace {
 
 Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
   Schema schema;
-  add_keys<TrainOptions>(schema, "train.");
-  add_keys<DataOptions>(schema, "data.");
-  add_keys<EmaOptions>(schema, "ema.");
-  add_keys<PrecisionOptions>(schema, "precision.");
-  add_keys<RunOptions>(schema, "run.");
+  add_keys<TrainOptions>(schema);
+  add_keys<DataOptions>(schema);
+  add_keys<EmaOptions>(schema);
+  add_keys<PrecisionOptions>(schema);
+  add_keys<RunOptions>(schema);
   stylegan3::facts().add_keys(schema);
   Config config(schema);
   for (const auto& [key, value] : values) config.set(key, value, origin);

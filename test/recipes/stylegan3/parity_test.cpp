@@ -8,8 +8,8 @@
 #include "core/torch.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
-#include "spawn_ranks.h"
-#include "step_setup.h"
+#include "support/spawn_ranks.h"
+#include "support/step_setup.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -108,7 +108,7 @@ TEST_CASE("PhasesInTheFadeOfTheBlurAreTheReferences") {
       "loss",
       {{"stylegan3.blur_sigma", blur["init_sigma"]}, {"stylegan3.blur_fade", blur["fade_kimg"]}});
   for (DeviceNumber* number : r.step->recipe().numbers())
-    number->move_to(blur["cur_nimg"].get<int64_t>());
+    number->advance_to(blur["cur_nimg"].get<int64_t>());
   check_phase(r, "Gmain", "Gmain_blur");
   check_phase(r, "Dmain", "Dmain_blur");
   check_phase(r, "Dreg", "Dreg_blur");
@@ -116,7 +116,7 @@ TEST_CASE("PhasesInTheFadeOfTheBlurAreTheReferences") {
 
 TEST_CASE("TheBlurIsGoneAfterItsFade") {
   ReferenceStep r("r32", "loss", {{"stylegan3.blur_sigma", 10}, {"stylegan3.blur_fade", 25}});
-  for (DeviceNumber* number : r.step->recipe().numbers()) number->move_to(25'000);
+  for (DeviceNumber* number : r.step->recipe().numbers()) number->advance_to(25'000);
   check_phase(r, "Gmain", "Gmain");
   check_phase(r, "Dreg", "Dreg");
 }

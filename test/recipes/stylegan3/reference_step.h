@@ -4,13 +4,13 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "core/device_reads.h"
-#include "given_draws.h"
-#include "recipes/phase_checks.h"
-#include "recipes/stylegan3/networks.h"
+#include "core/device.h"
+#include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
-#include "tensor_checks.h"
+#include "support/given_draws.h"
+#include "support/phase_checks.h"
+#include "support/tensor_checks.h"
 #include "util/text.h"
 
 namespace gantrain::stylegan3 {

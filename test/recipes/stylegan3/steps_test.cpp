@@ -2,10 +2,10 @@
 // Training steps that never wait for the device and can be replayed, and what they compute in.
 #include <catch2/catch.hpp>
 
-#include "recipes/step_checks.h"
-#include "recipes/stylegan3/networks.h"
+#include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/step_checks.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan3;
@@ -45,7 +45,9 @@ const Changes kMoving = {{"ada.mode", "ada"},
                          {"stylegan3.blur_sigma", 2},
                          {"stylegan3.blur_fade", 0.05}};
 
-std::vector<StepCase> cases() { return {one("t", {}), one("r, ada, labels", kMoving, {3, 5})}; }
+std::vector<StepCase> step_cases() {
+  return {one("t", {}), one("r, ada, labels", kMoving, {3, 5})};
+}
 
 std::vector<Changes> precisions() {
   std::vector<Changes> all = all_amp();
@@ -57,14 +59,16 @@ std::vector<Changes> precisions() {
 }  // namespace
 
 TEST_CASE("NothingWaitsInWrapperMode") {
-  check_nothing_waits(row(), cases(), "wrapper", precisions());
+  check_nothing_waits(row(), step_cases(), "wrapper", precisions());
 }
 
 TEST_CASE("NothingWaitsInDynamicMode") {
-  check_nothing_waits(row(), cases(), "dynamic", precisions());
+  check_nothing_waits(row(), step_cases(), "dynamic", precisions());
 }
 
-TEST_CASE("NothingWaitsInFlatMode") { check_nothing_waits(row(), cases(), "flat", precisions()); }
+TEST_CASE("NothingWaitsInFlatMode") {
+  check_nothing_waits(row(), step_cases(), "flat", precisions());
+}
 
 TEST_CASE("WaitingChangesNothing") {
   for (const std::vector<int64_t>& classes : {std::vector<int64_t>{}, {3, 5}})
@@ -72,7 +76,7 @@ TEST_CASE("WaitingChangesNothing") {
 }
 
 TEST_CASE("WaitingChangesNoMoreThanRoundingWithBlurAndAugmentation") {
-  StepCase moving = cases().back();
+  StepCase moving = step_cases().back();
   moving.changes["G.optimizer"] = moving.changes["D.optimizer"] = "sgd";
   check_waiting_changes_nothing(row(), moving, 1e-5);
 }
@@ -89,11 +93,11 @@ StepCase often(StepCase each) {
 }  // namespace
 
 TEST_CASE("GraphsChangeNothingOnTwoRanks") {
-  check_graphs_change_nothing(row(), often(cases().back()), precisions(), 2, 12);
+  check_graphs_change_nothing(row(), often(step_cases().back()), precisions(), 2, 12);
 }
 
 TEST_CASE("GraphsChangeNothing") {
-  for (const StepCase& each : cases())
+  for (const StepCase& each : step_cases())
     check_graphs_change_nothing(row(), often(each), precisions(), 1, 12);
 }
 

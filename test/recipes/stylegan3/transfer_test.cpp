@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --init-from needs to know between StyleGAN3's networks of different sizes.
-#include "recipes/stylegan3/transfer.h"
-
 #include <algorithm>
 
-#include "recipes/stylegan3/networks.h"
+#include "recipes/stylegan3/networks_of_fixtures.h"
+#include "recipes/stylegan3/recipe.h"
 
 namespace gantrain::stylegan3 {
 namespace {

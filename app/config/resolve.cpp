@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "command/flags.h"
+#include "config/config.h"
+#include "config/full_schema.h"
+#include "config/key_spelling.h"
+#include "config/presets.h"
+#include "config/value.h"
+#include "train/options.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+// One layer of a configuration file: the file itself, or a file that it extends.
+struct ConfigLayer {
+  std::string origin;  // "file own.json", or "preset own.json"
+  bool is_preset;      // it has a line "about", as presets do: its values are not the user's
+  Json values;         // without "base" and "about"
+};
+
+// A file of --config with what it extends. "base" names a preset, or another file by a path from
+// the folder of the file that names it.
+struct ConfigFile {
+  std::vector<ConfigLayer> layers;  // the furthest base first, the file itself last
+  std::string preset;               // the preset at the end of the chain of bases; "" if none is
+  std::string preset_origin;        // "base of file own.json"
+};
+
+// Reads the file and its bases; "" gives no layers. Throws UserError(kUsage) that names the file
+// for one that cannot be read or is not JSON, an unknown base, and bases that run in a circle.
+ConfigFile read_config_file(const std::string& path);
+
+namespace {
+
+Json read_json(const std::string& path, const std::string& named_by) {
+  std::string text;
+  try {
+    text = read_file(path == "-" ? "/dev/stdin" : path);
+  } catch (const UserError& e) {
+    fail(Exit::kUsage, "{} {}", named_by, e.what());
+  }
+  Json tree = parse_json(text, path, Exit::kUsage);
+  if (!tree.is_object()) fail(Exit::kUsage, "{}: a JSON object is expected", path);
+  return tree;
+}
+
+// Takes "base" and "about" out, which are no keys of a run. Returns the base.
+std::string take_base(Json& tree, const std::string& path) {
+  std::string base;
+  for (const char* name : {"base", "about"}) {
+    if (!tree.contains(name)) continue;
+    if (!tree[name].is_string())
+      fail(Exit::kUsage, "{}: {} = {}: a text is expected", path, name, tree[name].dump());
+    if (std::string(name) == "base") {
+      base = tree[name];
+      if (base.empty())
+        fail(Exit::kUsage, "{}: base is empty: a preset or a file is expected", path);
+    }
+    tree.erase(name);
+  }
+  return base;
+}
+
+bool is_preset(const std::string& name) {
+  const std::vector<std::string> names = preset_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A base that is no preset is a file beside the one that names it.
+std::string file_of_base(const std::string& base, const std::string& path) {
+  const fs::path file = fs::path(path).parent_path() / base;
+  std::error_code error;
+  if (fs::exists(file, error)) return file.string();
+  std::string hint = did_you_mean(base, preset_names());
+  if (hint.empty()) hint = "; gantrain presets list shows the presets";
+  fail(Exit::kUsage,
+       "{}: base = {}: there is no preset and no file of that name ({}){}",
+       path,
+       base,
+       file.string(),
+       hint);
+}
+
+void refuse_circle(const std::vector<std::string>& chain, const std::string& next) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(next, error);
+  for (const std::string& seen : chain) {
+    if (fs::weakly_canonical(seen, error) != real) continue;
+    fail(Exit::kUsage, "{}: bases run in a circle: {} -> {}", seen, join(chain, " -> "), next);
+  }
+}
+
+}  // namespace
+
+ConfigFile read_config_file(const std::string& path) {
+  ConfigFile file;
+  std::vector<std::string> chain;
+  std::string named_by = "--config";
+  for (std::string at = path; !at.empty();) {
+    Json tree = read_json(at, named_by);
+    chain.push_back(at);
+    const bool preset = tree.contains("about");
+    const std::string base = take_base(tree, at);
+    file.layers.push_back({(preset ? "preset " : "file ") + at, preset, std::move(tree)});
+    if (base.empty()) break;
+    if (is_preset(base)) {
+      file.preset = base;
+      file.preset_origin = "base of file " + at;
+      break;
+    }
+    const std::string next = file_of_base(base, at);
+    refuse_circle(chain, next);
+    named_by = at + ": base";
+    at = next;
+  }
+  std::reverse(file.layers.begin(), file.layers.end());
+  return file;
+}
+
+namespace {
+
+// What --smoke stands for; flags may still change it.
+const Json& smoke_values() {
+  static const Json values = {{"data.resolution", 16},
+                              {"launch.nproc", 2},
+                              {"launch.device", "cpu"},
+                              {"launch.threads", 1},
+                              {"train.kimg", 2},
+                              {"train.tick", 0.5},
+                              {"save.every", 1},
+                              {"samples.every", 1},
+                              {"metrics.every", 1},
+                              {"metrics.images", 256},
+                              {"train.deterministic", true},
+                              {"run.resume", "none"}};
+  return values;
+}
+
+std::string key_of_flag(const std::string& name) {
+  for (const Flag& flag : flag_table()) {
+    for (const std::string& one : split(flag.names, ',')) {
+      if (one == name) return flag.key;
+    }
+  }
+  throw std::logic_error("no such flag: " + name);
+}
+
+// A value of a file's tree: "preset" itself, or as config.json of a run holds it.
+std::string text_in(const Json& tree, const char* key) {
+  if (tree.contains(key) && tree[key].is_string()) return tree[key];
+  if (tree.contains("values") && tree["values"].contains(key))
+    return tree["values"][key].value("value", "");
+  return "";
+}
+
+// "preset" and "recipe" may also be named in a configuration file, "recipe" by --set.
+struct Header {
+  std::string preset;
+  std::string preset_origin = "default";
+  std::string recipe;
+};
+
+// The first layer from the top that names it.
+std::string text_in(const ConfigFile& file, const char* key) {
+  for (auto layer = file.layers.rbegin(); layer != file.layers.rend(); ++layer) {
+    const std::string text = text_in(layer->values, key);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+// The first that names one: --preset, --set, the environment, the file, the preset that it extends.
+void find_preset(const ConfigSources& request,
+                 const ConfigFile& file,
+                 const std::map<std::string, std::string>& environment,
+                 Header& header) {
+  const auto take = [&](const std::string& preset, const std::string& origin) {
+    if (!header.preset.empty() || preset.empty()) return;
+    header.preset = preset;
+    header.preset_origin = origin;
+  };
+  take(request.preset, "flag --preset");
+  for (auto at = request.flags.rbegin(); at != request.flags.rend(); ++at) {
+    if (at->first == "--set" && starts_with(at->second, "preset="))
+      take(at->second.substr(7), "flag --set");
+  }
+  const auto variable = environment.find("GANTRAIN_PRESET");
+  if (variable != environment.end()) take(variable->second, "environment GANTRAIN_PRESET");
+  take(text_in(file, "preset"), "file " + request.config_file);
+  take(file.preset, file.preset_origin);
+  if (!file.preset.empty() && header.preset != file.preset) {
+    fail(Exit::kUsage,
+         "preset = {} ({}), but {} is preset {}; leave one out",
+         header.preset,
+         header.preset_origin,
+         file.preset_origin,
+         file.preset);
+  }
+}
+
+Header find_header(const ConfigSources& request,
+                   const ConfigFile& file,
+                   const std::map<std::string, std::string>& environment) {
+  Header header;
+  find_preset(request, file, environment, header);
+  header.recipe = text_in(file, "recipe");
+  for (const auto& [flag, pair] : request.flags) {
+    if (flag == "--set" && starts_with(pair, "recipe=")) header.recipe = pair.substr(7);
+  }
+  if (header.preset.empty() && header.recipe.empty()) {
+    header.preset = request.smoke ? "dcgan-tiny" : kDefaultPreset;
+    if (request.smoke) header.preset_origin = "flag --smoke";
+  }
+  if (!header.preset.empty()) {
+    const std::string of_preset = preset_recipe(header.preset);
+    if (header.recipe.empty()) header.recipe = of_preset;
+    if (header.recipe != of_preset) {
+      fail(Exit::kUsage,
+           "recipe = {}, but preset {} is made for {}",
+           header.recipe,
+           header.preset,
+           of_preset);
+    }
+  }
+  return header;
+}
+
+void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags) {
+  for (const auto& [flag, value] : flags) {
+    if (flag != "--set") {
+      config.set(key_of_flag(flag), value, "flag " + flag);
+      continue;
+    }
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
+    const std::string said = value.substr(0, equals);
+    const std::string key = full_key(config, said, flags);
+    if (key != said) info("taken   --set {} for --set {}", said, key);
+    check_key(config, key, "flag --set");
+    config.set(key, value.substr(equals + 1), "flag --set");
+  }
+}
+
+// --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
+void scale_rates(Config& config, double preset_batch) {
+  const auto batch = static_cast<double>(config.read<TrainOptions>().batch);
+  const std::string rule = text_of(config.get("train.lr_scale"));
+  if (batch == preset_batch) return;
+  // Of networks that grow each stage has its own batch and rates: choose_schedule() moves them.
+  if (find_recipe_facts(text_of(config.get("recipe"))).schedule != nullptr) return;
+  if (rule == "none") {
+    info(
+        "batch {} instead of the preset's {}: learning rates stay (--lr-scale linear|sqrt scales "
+        "them)",
+        shortest(batch),
+        shortest(preset_batch));
+    return;
+  }
+  const double factor = rule == "linear" ? batch / preset_batch : std::sqrt(batch / preset_batch);
+  for (const Key& key : config.schema()) {
+    if (!ends_with(key.path, ".lr") || config.given(key.path)) continue;
+    const auto rate = Value<Scheduled>::from_text(text_of(config.get(key.path))).value();
+    config.set(key.path,
+               Value<Scheduled>::to_json(scaled(rate, factor)),
+               fmt::format("--lr-scale {} (x {})", rule, shortest(factor)));
+  }
+}
+
+}  // namespace
+
+Config resolve(const ConfigSources& request,
+               const std::map<std::string, std::string>& environment) {
+  const ConfigFile file = read_config_file(request.config_file);
+  const Header header = find_header(request, file, environment);
+  Config config(full_schema(header.recipe));
+  if (!header.preset.empty()) {
+    for (const PresetLayer& layer : preset_layers(header.preset))
+      config.set_tree(layer.values, "preset " + layer.name);
+  }
+  config.set("recipe", header.recipe, "preset " + header.preset);
+  double preset_batch = config.get("train.batch").get<double>();
+  for (const ConfigLayer& layer : file.layers) {
+    check_keys(config, layer.values, layer.origin);
+    config.set_tree(layer.values, layer.origin);
+    if (layer.is_preset) preset_batch = config.get("train.batch").get<double>();
+  }
+  check_keys(config, environment);
+  set_from_environment(config, environment);
+  if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
+  set_from_flags(config, request.flags);
+  config.set("preset", header.preset, header.preset_origin);
+  scale_rates(config, preset_batch);
+  return config;
+}
+
+Config config_from_json(const Json& json) {
+  const Json& values = json.at("values");
+  Config config(full_schema(values.at("recipe").at("value").get<std::string>()));
+  for (const auto& [key, entry] : values.items())
+    config.set(key, entry.at("value"), entry.at("origin"));
+  return config;
+}
+
+namespace {
+
+// Returns the folder of the run that this one resumes, or "".
+fs::path resumed_run(const Config& config) {
+  const std::string resume = text_of(config.get("run.resume"));
+  if (resume == "none") return {};
+  if (resume == "auto") return text_of(config.get("run.run_dir"));
+  return fs::is_directory(resume) ? fs::path(resume) : fs::path(resume).parent_path();
+}
+
+// Values that change nothing but the speed follow today's ranks and device.
+bool is_about_speed(const std::string& key) {
+  return key == "train.micro_batch" || key == "data.workers";
+}
+
+// Whether a run that began on a CPU left this value at its default, where a GPU would choose
+// another.
+bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const Site& site) {
+  if (!site.on_gpu || (key != "precision.amp" && key != "precision.mode")) return false;
+  return origin == "default" || starts_with(origin, "preset ");
+}
+
+// Takes over the values that hold for the whole run, except those that are given now.
+bool keep_chosen(Config& config, const fs::path& run, const Site& site) {
+  const fs::path file = run / "config.json";
+  if (run.empty() || !fs::exists(file)) return false;
+  const Json saved = parse_json(read_file(file), file.string(), Exit::kInput);
+  bool kept = false;
+  for (const Key& key : config.schema()) {
+    if (!saved.contains("values") || !saved["values"].contains(key.path)) continue;
+    const Json& entry = saved["values"][key.path];
+    const std::string origin = entry.value("origin", "");
+    const bool given = config.given(key.path);
+    const bool chosen = starts_with(origin, "auto") && !is_about_speed(key.path);
+    if (chosen && (!given || config.get(key.path) == "auto")) {
+      config.set(key.path, entry.at("value"), origin);
+      kept = true;
+    } else if (!given && was_left_on_a_cpu(key.path, origin, site)) {
+      config.set(key.path, entry.at("value"), "auto (as the run began)");
+      kept = true;
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::vector<std::string> choose_auto_values(Config& config, const Site& site) {
+  const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
+  if (recipe.complete == nullptr) return {};
+  const fs::path run = resumed_run(config);
+  const bool kept = keep_chosen(config, run, site);
+  std::vector<std::string> lines = recipe.complete(config, site);
+  if (kept) lines.push_back(fmt::format("auto    other values as {} began with", run.string()));
+  return lines;
+}
+
+std::optional<DataOptions> data_of_run(const std::filesystem::path& model_file,
+                                       const std::string& path) {
+  const std::filesystem::path config = model_file.parent_path() / "config.json";
+  DataOptions options;
+  std::error_code error;
+  const bool known = std::filesystem::exists(config, error);
+  if (known) options = resolve({.config_file = config.string()}, {}).read<DataOptions>();
+  if (!known && path.empty()) return std::nullopt;
+  if (!path.empty() && path != options.path) {
+    options.path = path;
+    options.labels = "auto";  // the run's file of labels is about the run's pictures
+  }
+  return options;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draw/drawing.h"
+
+#include "config/recipes.h"
+#include "config/resolve.h"
+#include "core/tensors.h"
+#include "data/pictures/dataset.h"
+#include "draw/draw.h"
+#include "draw/job.h"
+#include "exchange/import.h"
+#include "explore/memorisation.h"
+#include "explore/projection.h"
+#include "explore/projector.h"
+#include "main/trainer_verbs.h"
+#include "metrics/detector.h"
+#include "ops/cuda_library.h"
+#include "train/save/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+DrawingModel load_drawing_model(ModelRequest& request) {
+  LoadedModel model = load_generator(find_model(request.model), recipe_rows());
+  if (request.cuda) to_device(*model.generator->network(), begin_on_gpu(0), at::kFloat);
+  if (!request.level && !request.alpha) {
+    request.level = model.level;
+    request.alpha = model.alpha;
+  }
+  return {std::move(model.generator), std::move(model.classes)};
+}
+
+// The verbs that draw with a trained generator: generate and interpolate.
+
+namespace {
+
+// Returns what the next command must say to draw the same classes.
+std::string class_flag(const ModelRequest& request) {
+  return request.classes.empty() ? "" : " --class " + shell_quote(request.classes);
+}
+
+}  // namespace
+
+int generate(GenerateRequest request) {
+  const DrawingModel model = load_drawing_model(request.how);
+  (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
+  info("next    gantrain interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+       shell_quote(request.how.model),
+       request.mix ? " --space w" : "",
+       class_flag(request.how));
+  return 0;
+}
+
+int interpolate(InterpolateRequest request) {
+  const DrawingModel model = load_drawing_model(request.how);
+  draw_walk(*model.generator, request, model.classes);
+  info("next    {}", generate_command(request.how.model, class_flag(request.how)));
+  return 0;
+}
+
+namespace {
+
+// The flags without which `generate` would make another picture of the same latents.
+std::string given_flags(const ModelRequest& how) {
+  std::string flags;
+  if (how.noise_mode) {
+    flags +=
+        fmt::format(" --noise-mode {}", names(NoiseMode{})[static_cast<size_t>(*how.noise_mode)]);
+  }
+  if (how.level) flags += fmt::format(" --level {}", *how.level);
+  if (how.alpha) flags += fmt::format(" --alpha {}", *how.alpha);
+  return flags;
+}
+
+}  // namespace
+
+int project(ProjectRequest request) {
+  const std::string flags = given_flags(request.how);  // loading fills in the model's own
+  const DrawingModel model = load_drawing_model(request.how);
+  ProjectionTools tools{*model.generator, model.classes};
+  std::shared_ptr<Detector> detector;
+  if (!request.detector.empty()) {
+    const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
+    detector = std::make_shared<Detector>(request.detector, device);
+    tools.detector = detector->sha256();
+    tools.further = [detector](const at::Tensor& targets) {
+      return detector_loss(detector, targets);
+    };
+  }
+  const Json result = project_pictures(tools, request);
+  const Json& first = result["pictures"].front();
+  const bool z = text_of(result["space"]) == "z";
+  info("next    gantrain generate --model {} --{} {}{}{} -o projected.png",
+       shell_quote(request.how.model),
+       z ? "z" : "w",
+       shell_quote(text_of(first["npz"])),
+       first.contains("class") ? " --class " + text_of(first["class"]) : "",
+       flags);
+  if (request.json) fmt::print("{}\n", result.dump());
+  return 0;
+}
+
+namespace {
+
+// The data of the run that the model belongs to, or what --data names.
+DataOptions data_options(const NearestRequest& request) {
+  if (const auto options = data_of_run(find_model(request.how.model), request.data)) {
+    return *options;
+  }
+  fail(Exit::kUsage,
+       "nn: {} has no config.json beside it that names its data; give --data PATH",
+       request.how.model);
+}
+
+// As the generator's pictures are.
+void fit_to(DataOptions& options, const at::Tensor& pictures) {
+  options.resolution = {.width = pictures.size(3), .height = pictures.size(2)};
+  options.channels = pictures.size(1);
+}
+
+Fakes fakes_of(const NearestRequest& request, const DrawingModel& model, DataOptions options) {
+  const bool from_files = !request.images.empty();
+  Fakes drawn = draw_fakes(*model.generator,
+                           request.how,
+                           from_files ? std::vector<int64_t>{0} : request.seeds.numbers(),
+                           model.classes);
+  if (!from_files) return drawn;
+  fit_to(options, drawn.pictures);
+  options.path = request.images;
+  options.labels = "none";
+  return load_fakes(*open_dataset(options));
+}
+
+PictureVectors vectors_of(const std::shared_ptr<Detector>& detector, int64_t channels) {
+  if (!detector) return RandomFeatures(channels);
+  return [detector](const at::Tensor& pictures) { return detector->features(pictures); };
+}
+
+void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
+  const std::vector<size_t> copies = likely_copies(found);
+  for (size_t i = 0; i < std::min<size_t>(copies.size(), 8); ++i) {
+    const Neighbour& nearest = found.by_pixels[copies[i]].front();
+    info("{} is nearly {}{}: distance {:.4f}",
+         fakes.names[copies[i]],
+         picture_name(reals, nearest.picture),
+         nearest.mirrored ? ", mirrored" : "",
+         nearest.distance);
+  }
+  info(
+      "{} of {} fakes are likely copies, less than half as far from a real picture as real "
+      "pictures are from each other ({:.4f})",
+      copies.size(),
+      fakes.names.size(),
+      found.usual_pixels);
+}
+
+}  // namespace
+
+int nearest(NearestRequest request) {
+  DataOptions data = data_options(request);
+  const DrawingModel model = load_drawing_model(request.how);
+  const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
+  const auto detector =
+      request.detector.empty() ? nullptr : std::make_shared<Detector>(request.detector, device);
+  const Fakes fakes = fakes_of(request, model, data);
+  fit_to(data, fakes.pictures);
+  const std::shared_ptr<const Dataset> reals = open_dataset(data);
+  info("{}", reals->description());
+  Job job(reals->size(), "real pictures");
+  MemorisationOptions options;
+  options.count = request.count;
+  options.mirror = data.mirror;
+  options.features = vectors_of(detector, fakes.pictures.size(1));
+  options.progress = [&](int64_t pictures) { job.step_to(pictures); };
+  const Memorisation found = find_nearest(fakes, *reals, options);
+  say(found, fakes, *reals);
+  if (!request.sheet.empty()) {
+    write_file(request.sheet, encode_png(pair_sheet(found, fakes, *reals)));
+    info("fakes, their {} nearest reals by pixels and by {} in {}",
+         request.count,
+         detector ? detector->name() + "'s features" : "features of a random network",
+         request.sheet);
+  }
+  info("next    {}", generate_command(request.how.model));
+  if (request.json) {
+    Json line = to_json(found, fakes, *reals);
+    line["detector"] = detector ? Json{{"file", detector->name()}, {"sha256", detector->sha256()}}
+                                : Json("random");
+    line["sheet"] = request.sheet.empty() ? Json() : Json(request.sheet);
+    fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  return 0;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "bench/worlds.h"
+#include "config/recipes.h"
+#include "core/torch.h"
+#include "curation/inspection.h"
+#include "curation/inspection_text.h"
+#include "curation/packing.h"
+#include "ddp_table/ddp_table.h"
+#include "distributed/options.h"
+#include "draw/draw.h"
+#include "exchange/export.h"
+#include "exchange/import.h"
+#include "inspect/content.h"
+#include "inspect/machine.h"
+#include "main/trainer_verbs.h"
+#include "report/console.h"
+#include "train/save/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/size.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A signal handler reaches nothing but globals.
+std::atomic<int>& received() {
+  static std::atomic<int> signal = 0;
+  return signal;
+}
+
+extern "C" void note_signal(int signal) { received() = signal; }
+
+// While it lives, Ctrl-C and SIGTERM do not end this process: the first one is only noted, so that
+// long work can leave its files in order; a second one ends the process as usual.
+class StopSignals {
+ public:
+  StopSignals() {
+    received() = 0;
+    struct sigaction action {};
+    action.sa_handler = note_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    sigaction(SIGINT, &action, &interrupt_before_);
+    sigaction(SIGTERM, &action, &terminate_before_);
+    // In the background of a shell script Ctrl-C is ignored, and stays so.
+    if (interrupt_before_.sa_handler == SIG_IGN) sigaction(SIGINT, &interrupt_before_, nullptr);
+  }
+  ~StopSignals() {
+    sigaction(SIGINT, &interrupt_before_, nullptr);
+    sigaction(SIGTERM, &terminate_before_, nullptr);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool asked() const { return received() != 0; }
+  // Throws UserError with 128 and the signal's number, which is 130 for Ctrl-C, and with "stopped"
+  // and the text as its message.
+  [[noreturn]] void leave(const std::string& text) const {
+    fail(static_cast<Exit>(128 + received().load()), "stopped{}", text);
+  }
+
+ private:
+  struct sigaction interrupt_before_ {};
+  struct sigaction terminate_before_ {};
+};
+
+std::string value_text(const Json& value) {
+  if (value.is_null()) return "-";
+  return value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : text_of(value);
+}
+
+std::string shape_text(const Json& shape) {
+  std::vector<std::string> sides;
+  for (const Json& side : shape) sides.push_back(text_of(side));
+  return "[" + join(sides, ", ") + "]";
+}
+
+void print_indented(const Json& facts, const std::string& indent) {
+  for (const auto& [key, value] : facts.items()) {
+    if (value.is_object()) {
+      if (value.empty()) continue;
+      fmt::print("{}{}\n", indent, key);
+      print_indented(value, indent + "  ");
+    } else if (value.is_array()) {
+      if (value.empty()) continue;
+      std::vector<std::string> parts;
+      for (const Json& one : value) parts.push_back(text_of(one));
+      fmt::print("{}{:<13} {}\n", indent, key, join(parts, ", "));
+    } else {
+      fmt::print("{}{:<13} {}\n", indent, key, text_of(value));
+    }
+  }
+}
+
+void print_tensors(const Json& rows, const Json& parts) {
+  if (rows.empty()) return;
+  fmt::print("\n{:<24}{:>10}{:>14}{:>12}\n", "part", "tensors", "values", "non-finite");
+  for (const auto& [part, sum] : parts.items()) {
+    fmt::print("{:<24}{:>10}{:>14}{:>12}\n",
+               part,
+               text_of(sum["tensors"]),
+               text_of(sum["values"]),
+               text_of(sum["non_finite"]));
+  }
+  fmt::print("\n{:<52}{:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
+             "tensor",
+             "dtype",
+             "shape",
+             "norm",
+             "min",
+             "max",
+             "bad");
+  for (const Json& row : rows) {
+    fmt::print("{:<51} {:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
+               text_of(row["name"]),
+               text_of(row["dtype"]),
+               shape_text(row["shape"]),
+               value_text(row["norm"]),
+               value_text(row["min"]),
+               value_text(row["max"]),
+               text_of(row["non_finite"]));
+  }
+}
+
+int show(const InspectFileRequest& request) {
+  const FileContent content = read_content(request.path, recipe_rows());
+  const Json rows = tensor_rows(content.tensors), parts = part_rows(rows);
+  if (request.json) {
+    const Json line = {{"path", request.path},
+                       {"kind", content.kind},
+                       {"facts", content.facts},
+                       {"config", content.config},
+                       {"parts", parts},
+                       {"tensors", rows}};
+    fmt::print("{}\n", line.dump());
+    return 0;
+  }
+  fmt::print("{}: {}\n", request.path, content.kind);
+  print_indented(content.facts, "");
+  print_tensors(rows, parts);
+  if (!content.next.empty()) info("next    {}", content.next);
+  return 0;
+}
+
+void print_names(const std::string& title, const Json& names) {
+  for (const Json& name : names) fmt::print("{:<14}{}\n", title, text_of(name));
+}
+
+// Of what has no tensors and no configuration, the facts are compared, and the bytes.
+void compare_facts(const FileContent& a,
+                   const FileContent& b,
+                   const std::vector<std::string>& paths,
+                   Json& difference) {
+  if (!a.tensors.empty() || !b.tensors.empty() || !a.config.empty() || !b.config.empty()) return;
+  for (const FileContent* one : {&a, &b}) {
+    for (const auto& [key, value] : one->facts.items()) {
+      const Json there = a.facts.value(key, Json()), here = b.facts.value(key, Json());
+      if (there != here) difference["config"][key] = {there, here};
+    }
+  }
+  std::error_code error;
+  const bool files = std::filesystem::is_regular_file(paths[0], error) &&
+                     std::filesystem::is_regular_file(paths[1], error);
+  if (files) difference["same_bytes"] = read_file(paths[0]) == read_file(paths[1]);
+}
+
+int show_difference(const InspectFileRequest& request) {
+  const std::string& path = request.both[0];
+  const std::string& other = request.both[1];
+  const FileContent a = read_content(path, recipe_rows()), b = read_content(other, recipe_rows());
+  Json difference = difference_of(a, b);
+  compare_facts(a, b, request.both, difference);
+  if (request.json) {
+    fmt::print("{}\n", difference.dump());
+    return 0;
+  }
+  fmt::print("A {}: {}\nB {}: {}\n", path, a.kind, other, b.kind);
+  for (const auto& [key, both] : difference["config"].items())
+    fmt::print("{:<14}{} {} -> {}\n", "config", key, both[0].dump(), both[1].dump());
+  print_names("only in B", difference["missing"]["a"]);
+  print_names("only in A", difference["missing"]["b"]);
+  for (const auto& [name, both] : difference["shape"].items())
+    fmt::print("{:<14}{} {} -> {}\n", "shape", name, shape_text(both[0]), shape_text(both[1]));
+  for (const auto& [name, apart] : difference["values"].items()) {
+    fmt::print("{:<14}{} by at most {}, relative {}\n",
+               "values",
+               name,
+               value_text(apart["max_abs"]),
+               value_text(apart["relative"]));
+  }
+  if (difference.contains("same_bytes")) {
+    fmt::print("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
+  } else {
+    fmt::print("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int inspect_file(const InspectFileRequest& request) {
+  return request.both.empty() ? show(request) : show_difference(request);
+}
+
+namespace {
+
+// Returns what long work on a data set gives, and shows how far it has come; throws where it was
+// stopped, with `left` as what that means.
+template <class Work>
+auto finish_unless_stopped(const char* doing, const char* left, const Work& work) {
+  const StopSignals signals;
+  WorkProgress progress(doing);
+  const WorkCallbacks callbacks = {
+      .stop = [&] { return signals.asked(); },
+      .progress = [&](int64_t done, int64_t all) { progress.show(done, all); }};
+  try {
+    auto result = work(callbacks);
+    if (!result.stopped) return result;
+  } catch (const UserError& error) {
+    if (error.code() != Exit::kStopped) throw;
+  }
+  signals.leave(left);
+}
+
+}  // namespace
+
+int data_inspect(const InspectRequest& request) {
+  const Inspection inspection = finish_unless_stopped(
+      "looking at", " before the end; nothing was written", [&](const WorkCallbacks& callbacks) {
+        return inspect_data(request, callbacks);
+      });
+  const Advice advice = advise(inspection, request.gpu);
+  if (request.json) {
+    fmt::print(
+        "{}\n",
+        inspection_json(inspection, advice).dump(-1, ' ', false, Json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", inspection_text(inspection, advice, request.all));
+  }
+  if (!request.sheet.empty()) info("sheet   {}", request.sheet);
+  if (!request.bad.empty()) info("bad     {}", request.bad);
+  if (inspection.pictures == 0) {
+    fail(Exit::kInput,
+         "{}: none of the {} pictures can be read",
+         inspection.path,
+         inspection.bad.size());
+  }
+  const bool own_labels = request.labels != "auto";
+  info("next    {}{}{}",
+       train_command(inspection, advice),
+       own_labels ? " --set data.labels=" + shell_quote(request.labels) : "",
+       inspection.bad.empty() ? "" : " --set data.on_bad=skip");
+  return 0;
+}
+
+namespace {
+
+constexpr size_t kReasonsShown = 20;
+
+void say_bad(const PackRequest& request, const PackResult& result) {
+  if (result.bad.empty()) return;
+  for (size_t i = 0; i < std::min(result.bad.size(), kReasonsShown); ++i) warn("{}", result.bad[i]);
+  warn("{} pictures left out, listed in {}", result.bad.size(), bad_list_of(request));
+}
+
+Json json_of(const PackRequest& request, const PackResult& result, double seconds) {
+  Json line = {{"output", request.output},
+               {"pictures", result.pictures},
+               {"size", to_text(request.resolution)},
+               {"channels", result.channels},
+               {"classes", result.classes},
+               {"bytes", result.bytes},
+               {"resumed", result.resumed},
+               {"bad", result.bad},
+               {"bad_list", nullptr},
+               {"seconds", seconds}};
+  if (!result.bad.empty()) line["bad_list"] = bad_list_of(request);
+  return line;
+}
+
+// Returns a command that runs with this data: networks do not take every size.
+std::string next_command(const PackRequest& request) {
+  const auto size = find_doubled_size(request.resolution);
+  const bool trainable = size && size->doublings >= 1 && size->doublings <= 8;
+  const std::string output = shell_quote(request.output);
+  if (!trainable) return "gantrain data inspect " + output;
+  return fmt::format("gantrain --preset stylegan2-ada --data {} --resolution {}",
+                     output,
+                     to_text(request.resolution));
+}
+
+}  // namespace
+
+int data_pack(const PackRequest& request) {
+  const double start = monotonic_seconds();
+  const PackResult result = finish_unless_stopped(
+      "packing", "; the same command goes on from here", [&](const WorkCallbacks& callbacks) {
+        return pack_pictures(request, callbacks);
+      });
+  const double seconds = monotonic_seconds() - start;
+  say_bad(request, result);
+  info("packed  {}: {} pictures of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
+       request.output,
+       result.pictures,
+       request.resolution.width,
+       request.resolution.height,
+       result.channels,
+       static_cast<double>(result.bytes) / 1e6,
+       result.classes > 0 ? fmt::format(", {} classes", result.classes) : "",
+       seconds);
+  info("next    {}", next_command(request));
+  if (request.json) {
+    fmt::print(
+        "{}\n",
+        json_of(request, result, seconds).dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  return 0;
+}
+
+namespace {
+
+constexpr int64_t kSeconds = 120;  // for one cell
+
+std::vector<std::string> run_ranks(int64_t world,
+                                   const std::function<std::string(const Rendezvous&)>& body) {
+  return run_local_world(world, kSeconds, body);
+}
+
+// Before this process's first LibTorch call: it forks.
+int ddp_table(bool json) {
+  check_options({}, /*ranks=*/2);
+  const std::vector<CellResult> results = measure_ddp_table(run_ranks);
+  if (json) {
+    fmt::print("{}\n", Json{{"ddp_table", ddp_table_json(results)}}.dump());
+  } else {
+    fmt::print("{}", ddp_table_text(results));
+  }
+  const bool as_expected = std::all_of(results.begin(), results.end(), [](const CellResult& r) {
+    return r.text().rfind(expected_text(r.cell), 0) == 0;
+  });
+  return static_cast<int>(as_expected ? Exit::kDone : Exit::kInternal);
+}
+
+}  // namespace
+
+int doctor(const DoctorRequest& request) {
+  if (request.ddp_table) return ddp_table(request.json);
+  Json facts = request.facts;
+  facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
+  print_facts(facts, request.json);
+  if (!request.json)
+    fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
+  return 0;
+}
+
+namespace {
+
+// Another program's files, a run's above all, are not written over.
+void check_folder(const fs::path& folder) {
+  const fs::path file = folder / "config.json";
+  std::error_code error;
+  if (!fs::exists(file, error)) return;
+  const Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (config.is_object() && config.value("format", Json()) == "gantrain-generator") return;
+  fail(Exit::kUsage,
+       "-o {}: has a config.json of something else, perhaps a run; give another folder",
+       folder.string());
+}
+
+// The seeds 0 to 15 side by side.
+void draw_grid(ExportedModel& exported, const fs::path& folder) {
+  GenerateRequest request;
+  request.how.model = exported.file.string();
+  request.how.level = exported.model.level;
+  request.how.alpha = exported.model.alpha;
+  constexpr int64_t kPictures = 16;
+  request.seeds.add(0, kPictures - 1);
+  if (exported.model.generator->classes() > 0) request.how.classes = "0";
+  request.grid = (folder / "grid.png").string();
+  draw_pictures(*exported.model.generator, request, exported.model.classes);
+}
+
+// A card that is there has perhaps been edited.
+void write_card(const fs::path& folder, const std::string& card) {
+  const fs::path file = folder / "README.md";
+  std::error_code error;
+  if (!fs::exists(file, error)) return write_file(file, card);
+  if (read_file(file) != card) warn("{}: is kept as it is; remove it for a new one", file.string());
+}
+
+}  // namespace
+
+int export_model(const ExportRequest& request) {
+  const fs::path folder = request.output;
+  check_folder(folder);
+  ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
+  const Json config = config_of(exported);
+  const Json self_test = self_test_of(exported);
+  const std::string card = card_of(exported, config);
+  make_writable_folder(folder);
+  save_safetensors(folder / "model.safetensors", exported.tensors, exported.model.metadata);
+  write_file(folder / "config.json", config.dump(2) + "\n");
+  write_file(folder / "self_test.json", self_test.dump() + "\n");
+  write_file(folder / "model.py", python_program(exported.model.recipe->facts.python.parts));
+  draw_grid(exported, folder);
+  write_card(folder, card);
+  info("{}: {} in Python, {} tensors; README.md waits for a licence",
+       folder.string(),
+       exported.model.recipe->facts.name,
+       exported.tensors.size());
+  info("next    python {} --self-test", shell_quote((folder / "model.py").string()));
+  return 0;
+}
+
+int import_model(const ImportRequest& request) {
+  const ModelContent imported = import_weights(request.input, request.recipe, recipe_rows());
+  save_model(request.output, imported);
+  info("{}: {}", request.output, describe_model(imported));
+  info("next    {}", generate_command(request.output));
+  return 0;
+}
+
+}  // namespace gantrain

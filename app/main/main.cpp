@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thin program: command line, configuration, launcher. It never loads LibTorch; the trainer
+// library (trainer.cpp and what it links) is loaded where something is computed.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "command/cli.h"
+#include "config/config.h"
+#include "launch/death/error_files.h"
+#include "launch/local/signals.h"
+#include "main/verbs.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr const char* kStart = R"(gantrain {} - train GANs on one or many devices
+
+  gantrain --preset dcgan-tiny                          train on built-in pictures, right now
+  gantrain --nproc 8 --preset dcgan --data ~/photos     train on eight devices
+  gantrain generate --model runs/latest --seeds 0-63 -o grid.png
+
+Commands:
+)";
+
+void print_start() {
+  fmt::print(fmt::runtime(kStart), kVersion);
+  for (const Verb& verb : verbs()) fmt::print("  {:<12} {}\n", verb.name, verb.about);
+  fmt::print(
+      "\n'gantrain COMMAND --help' shows a command's flags, 'gantrain presets list' the "
+      "presets.\n");
+}
+
+const Verb* find_verb(const std::string& name) {
+  for (const Verb& verb : verbs()) {
+    if (name == verb.name) return &verb;
+  }
+  return nullptr;
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    print_start();
+    return 0;
+  }
+  if (arguments[0] == "--version" || arguments[0] == "-V") {
+    fmt::print("gantrain {}\n", kVersion);
+    return 0;
+  }
+  if (const Verb* verb = find_verb(arguments[0])) {
+    arguments.erase(arguments.begin());
+    return verb->run(arguments);
+  }
+  if (starts_with(arguments[0], "-")) return find_verb("train")->run(arguments);
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  std::string hint = did_you_mean(arguments[0], names);
+  if (hint.empty()) hint = "; there are " + join(names, ", ");
+  fail(Exit::kUsage, "unknown command {}{}", arguments[0], hint);
+}
+
+// Prints why the program ends, also for torchrun if this is one of its workers. Returns the exit
+// code.
+int end_with(Exit code, const std::string& message) {
+  error("{}", message);
+  const int status = static_cast<int>(code);
+  try {
+    write_elastic_file(error_file(message, status, unix_seconds()));
+  } catch (const UserError& e) {
+    warn("{}", e.what());
+  }
+  return status;
+}
+
+// `train` is the command where none is named.
+bool asks_for_training(const std::vector<std::string>& arguments) {
+  return !arguments.empty() && (arguments[0] == "train" || starts_with(arguments[0], "-"));
+}
+
+int guarded(std::vector<std::string> arguments) {
+  try {
+    check_text(arguments);
+    take_color(arguments);
+    const int status = dispatch(arguments);
+    if (std::fflush(stdout) != 0) fail(Exit::kDisk, "standard output: {}", errno_text());
+    return status;
+  } catch (const UserError& e) {
+    return end_with(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return end_with(Exit::kOutOfMemory, "out of memory");
+  } catch (const std::system_error& e) {  // fmt's, of a standard output that is full
+    const bool is_disk = e.code().value() == ENOSPC || e.code().value() == EIO ||
+                         e.code().value() == EFBIG || e.code().value() == EDQUOT;
+    return end_with(
+        is_disk ? Exit::kDisk : Exit::kInternal,
+        fmt::format("{}{}", is_disk ? "standard output: " : "internal error: ", e.what()));
+  } catch (const std::exception& e) {
+    return end_with(Exit::kInternal, fmt::format("internal error: {}", e.what()));
+  }
+}
+
+}  // namespace
+
+}  // namespace gantrain
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long is an error of write(2) then
+  gantrain::end_on_early_signals(gantrain::asks_for_training(arguments));
+  const int status = gantrain::guarded(std::move(arguments));
+  gantrain::flush_standard_error(gantrain::kLastWords);
+  return status;
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The serve library's one function. It is a library of its own because cpp-httplib brings OpenSSL:
+// no launcher and no rank has to load that.
+
+#include "config/message.h"
+#include "serve/server.h"
+
+extern "C" void gantrain_serve(const char* json) {
+  gantrain::serve(gantrain::message_from<gantrain::ServeOptions>(gantrain::Json::parse(json)));
+}

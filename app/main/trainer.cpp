@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer library's two functions. Nothing in it may call LibTorch while it is being loaded:
+// the fork server forks after that.
+
+#include <unistd.h>
+
+#include <any>
+
+#include "bench/requests.h"
+#include "bench/worlds.h"
+#include "config/message.h"
+#include "config/recipes.h"
+#include "config/resolve.h"
+#include "core/cpu_memory.h"
+#include "core/torch.h"
+#include "distributed/ending.h"
+#include "gan/options.h"
+#include "inspect/describe.h"
+#include "launch/death/error_files.h"
+#include "launch/local/rank.h"
+#include "launch/where/devices.h"
+#include "launch/where/environment.h"
+#include "main/trainer_verbs.h"
+#include "ops/cuda_library.h"
+#include "report/console.h"
+#include "train/memory/memory_shortage.h"
+#include "train/run/callbacks.h"
+#include "train/save/run_folder.h"
+#include "train/train_request.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+// Opened once, before the ranks are forked, which then share its memory.
+std::shared_ptr<const Dataset>& prepared_dataset() {
+  static std::shared_ptr<const Dataset> dataset;
+  return dataset;
+}
+
+// The line of a c10 error that names the cause.
+std::string text_of_error(const c10::Error& e) { return cause_line(e.what_without_backtrace()); }
+
+// The whole text of an exception, without a backtrace.
+std::string whole_text(const std::exception& e) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&e);
+  return of_torch != nullptr ? of_torch->what_without_backtrace() : e.what();
+}
+
+// Throws kOutOfMemory with sizes and ways out if the exception tells of a lack of memory. An error
+// of a collective may tell of one too.
+void throw_if_short_of_memory(const std::exception& e, const MemoryUser& user) {
+  const auto* known = dynamic_cast<const UserError*>(&e);
+  if (known != nullptr && known->code() != Exit::kEnvironment) return;
+  if (const auto shortage = shortage_in(whole_text(e)))
+    throw UserError(Exit::kOutOfMemory, shortage_text(*shortage, user, host_memory()));
+}
+
+[[noreturn]] void rethrow_readably(const RankContext& context, MemoryUser user) {
+  user.phase = context.slot().phase();
+  try {
+    throw;
+  } catch (const c10::Error& e) {
+    throw_if_short_of_memory(e, user);
+    throw std::runtime_error(
+        fmt::format("phase \"{}\": {}", context.slot().phase(), text_of_error(e)));
+  } catch (const std::exception& e) {
+    throw_if_short_of_memory(e, user);
+    throw;
+  }
+}
+
+// How long a failed rank stays to wake its peers. The launcher waits for it.
+constexpr double kAbortSeconds = 0.5;
+
+// The reason is reported before anything is done that wakes the peers, whose failures follow from
+// this one.
+[[noreturn]] void end_after_failure(const RankContext& context, const MemoryUser& user) {
+  try {
+    rethrow_readably(context, user);
+  } catch (const std::exception&) {
+    report_exception(context);
+    abort_abandoned_groups(kAbortSeconds);
+    throw;
+  }
+}
+
+// The processes of this rank's launcher, of which it is the first rank.
+RankPids pids_here(const RankContext& context) {
+  RankPids pids{.host = host_name(), .launcher = ::getppid(), .pids = {}};
+  for (int64_t i = 0; i < context.board->ranks(); ++i)
+    pids.pids[context.rank() + i] = context.board->slot(i).pid();
+  return pids;
+}
+
+// What the trainer reports goes to the rank's slot and the rank status board, which the launcher
+// reads.
+TrainCallbacks callbacks_of(const RankContext& context,
+                            double started,
+                            MemoryUser& user,
+                            StartLine& start_line) {
+  TrainCallbacks callbacks;
+  callbacks.micro_batch = [&user](int64_t images) { user.micro_batch = images; };
+  callbacks.started = started;
+  // The launcher sends SIGTERM for every reason; the rank status board has the signal that the
+  // launcher itself got.
+  callbacks.stop_signal = [&context] {
+    const int received = context.stop == nullptr ? 0 : context.stop->load();
+    const int asked = context.board->stop_request();
+    return received != 0 && asked != 0 ? asked : received;
+  };
+  callbacks.phase = [&context, &start_line](const std::string& phase) {
+    context.slot().set_phase(phase);
+    start_line.show(phase);
+    if (context.slot().heartbeat_ns() != 0) context.slot().beat();  // the hang watch is on
+  };
+  callbacks.progress = [&context, &start_line](int64_t images, int64_t iteration) {
+    context.slot().beat(iteration, images);
+    start_line.end();
+  };
+  callbacks.collectives = &context.slot().collectives();
+  callbacks.run_folder = [&context](const std::string& folder) {
+    if (context.rank() == 0) set_errors_aside(folder);
+    if (context.board_index != 0) return;
+    context.board->set_run_folder(folder);
+    write_pids(folder, pids_here(context));
+  };
+  return callbacks;
+}
+
+// The device of this rank.
+at::Device take_device(const RankContext& context, const TrainRequest& request) {
+  if (request.device != DeviceKind::kCuda) return at::kCPU;
+  return begin_on_gpu(choose_device(request.gpus, context.ranks()));
+}
+
+// TrainCallbacks::stop_at.
+double stop_time(const Config& config) {
+  const AllocationStop stop =
+      allocation_stop(config.read<LaunchOptions>(), current_environment(), unix_seconds());
+  return stop.after ? monotonic_seconds() + *stop.after : 0;
+}
+
+int describe_run(const DescribeRequest& request) {
+  const Config config = config_from_json(request.config);
+  describe({config,
+            find_recipe(text_of(config.get("recipe"))),
+            request.json,
+            request.cuda,
+            request.world,
+            request.threads});
+  return 0;
+}
+
+// Notes in `user` what needs memory.
+int run(const RankContext& context, const TrainRequest& request, MemoryUser& user) {
+  quieten_libtorch();
+  Config config = config_from_json(request.config);
+  if (const std::string folder = context.board->run_folder();
+      context.attempt > 0 && !folder.empty()) {
+    config.set("run.run_dir", folder, "restart after a failure");
+    // Before the first save, what the command asks for holds: the run may resume another one.
+    if (!find_states(folder).empty()) config.set("run.resume", "auto", "restart after a failure");
+  }
+  const at::Device device = take_device(context, request);
+  user.device = device.str();
+  user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
+  at::set_num_threads(static_cast<int>(context.threads));
+  if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
+  StartLine start_line(request.started, request.level >= Level::kInfo && context.rank() == 0);
+  TrainCallbacks callbacks = callbacks_of(context, request.started, user, start_line);
+  callbacks.stop_at = stop_time(config);
+  return static_cast<int>(train({.config = config,
+                                 .rendezvous = context.rendezvous,
+                                 .backend = request.backend,
+                                 .device = device,
+                                 .recipe = find_recipe(text_of(config.get("recipe"))),
+                                 .command = request.command,
+                                 .defaults = request.defaults,
+                                 .chosen = request.chosen,
+                                 .callbacks = std::move(callbacks),
+                                 .dataset = prepared_dataset()}));
+}
+
+}  // namespace
+
+}  // namespace gantrain
+
+// In the fork server (or in a worker's own process), before the ranks exist: no LibTorch call here.
+extern "C" void gantrain_prepare(const char* request_json) {
+  using namespace gantrain;
+  const auto request = message_from<TrainRequest>(Json::parse(request_json));
+  const Config config = config_from_json(request.config);
+  StartLine start_line(request.started, request.level >= Level::kInfo);
+  start_line.show("opening data");
+  prepared_dataset() = open_dataset(config.read<DataOptions>(), {}, request.sharers);
+}
+
+extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const char* request_json) {
+  using namespace gantrain;
+  const auto request = message_from<TrainRequest>(Json::parse(request_json));
+  set_log({request.level, Level::kInfo, {}, ""});
+  MemoryUser user;
+  user.ranks_here = context.ranks().local_world;
+  try {
+    return run(context, request, user);
+  } catch (const std::exception&) {
+    end_after_failure(context, user);
+  }
+}
+
+extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
+  using namespace gantrain;
+  const std::string name = verb;
+  try {
+    if (name == "generate") return generate(std::any_cast<const GenerateRequest&>(request));
+    if (name == "export") return export_model(std::any_cast<const ExportRequest&>(request));
+    if (name == "inspect") return inspect_file(std::any_cast<const InspectFileRequest&>(request));
+    if (name == "import") return import_model(std::any_cast<const ImportRequest&>(request));
+    if (name == "interpolate")
+      return interpolate(std::any_cast<const InterpolateRequest&>(request));
+    if (name == "metrics") return metrics(std::any_cast<const MetricsRequest&>(request));
+    if (name == "nn") return nearest(std::any_cast<const NearestRequest&>(request));
+    if (name == "project") return project(std::any_cast<const ProjectRequest&>(request));
+    if (name == "describe") return describe_run(std::any_cast<const DescribeRequest&>(request));
+    if (name == "data inspect") return data_inspect(std::any_cast<const InspectRequest&>(request));
+    if (name == "data pack") return data_pack(std::any_cast<const PackRequest&>(request));
+    if (name == "doctor") return doctor(std::any_cast<const DoctorRequest&>(request));
+    if (name == "bench ddp")
+      return bench_ddp(std::any_cast<const BenchDdpRequest&>(request), find_recipe);
+    if (name == "bench ddp plan")
+      return bench_ddp_plan(std::any_cast<const BenchDdpPlanRequest&>(request), find_recipe);
+    if (name == "bench step")
+      return bench_step(std::any_cast<const BenchStepRequest&>(request), find_recipe);
+    if (name == "bench ops") return bench_ops(std::any_cast<const BenchOpsRequest&>(request));
+    if (name == "bench data") return bench_data(std::any_cast<const BenchDataRequest&>(request));
+    if (name == "bench save")
+      return bench_save(std::any_cast<const BenchSaveRequest&>(request), find_recipe);
+  } catch (const c10::Error& e) {
+    throw_if_short_of_memory(e, {.phase = name});
+    throw std::runtime_error(text_of_error(e));
+  } catch (const std::exception& e) {
+    throw_if_short_of_memory(e, {.phase = name});
+    throw;
+  }
+  throw std::logic_error("no such verb in the trainer library: " + name);
+}

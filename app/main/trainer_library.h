@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <any>
+#include <filesystem>
+#include <string>
+
+#include "launch/where/devices.h"
+
+namespace gantrain {
+
+// Loads the trainer library (LibTorch and all code that computes), which lies beside the program or
+// in ../lib of its folder, once, and returns one of its functions by name. With `cuda` it first
+// loads the CUDA libraries, which must be loaded before the first LibTorch call. Throws
+// UserError(kEnvironment) where a library or the function cannot be loaded.
+void* trainer_function(const char* name, bool cuda);
+
+// Whether the CUDA library was built and lies beside the trainer library.
+bool has_cuda_library();
+
+// Where it lies; empty where it was not built.
+std::filesystem::path cuda_library();
+
+// Names of the trainer library's functions.
+inline constexpr const char* kPrepare = "gantrain_prepare";     // void(const char* config_json)
+inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib/launch/rank.h)
+inline constexpr const char* kVerbMain =
+    "gantrain_run_verb";  // int(const char* verb, const std::any& request)
+
+// Calls a verb that computes with its request, of the type that main/trainer_verbs.h names, and
+// returns its exit status.
+int call_trainer(const char* verb, const std::any& request, bool cuda);
+
+// Loads the serve library, which lies there, too, and knows no LibTorch, and calls its function
+// with the message of ServeOptions. Throws UserError(kEnvironment) where it cannot be loaded.
+void call_serve(const std::string& json);
+
+// What this machine and this build have for a verb that computes: the one source of
+// decide_device(). For `wanted` kCpu nothing is looked at.
+GpuOutlook gpu_outlook(DeviceKind wanted, const Env& env);
+
+// Whether a verb that was given this `--device` computes on a GPU. Throws as decide_device() does.
+bool computes_on_gpu(DeviceKind wanted);
+
+}  // namespace gantrain

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/worlds.h"
+#include "config/resolve.h"
+#include "data/containers/source.h"
+#include "distributed/group.h"
+#include "draw/drawing.h"
+#include "draw/painter.h"
+#include "main/trainer_verbs.h"
+#include "measure/metrics_request.h"
+#include "metrics/detector.h"
+#include "metrics/feature_files.h"
+#include "metrics/measure.h"
+#include "report/console.h"
+#include "train/run/classes.h"
+#include "train/save/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// What is compared: a generator with its data, and two sets of pictures.
+
+// A model file that is measured.
+struct MeasuredModel {
+  fs::path file;
+  std::string run;      // its run folder, or "" where a file was given
+  int64_t images = -1;  // images seen in training, as its name tells; -1: it does not
+};
+
+// What is between pieces of work.
+using Between = std::function<void(const MetricProgress&)>;
+
+constexpr const char* kShapes = "synth:shapes";
+constexpr int64_t kFakes = 50'000;           // of the published evaluations
+constexpr int64_t kFakesOfPatches = 16'384;  // of swd's, Karras et al. 2018, sec. 5
+constexpr int64_t kAll = -1;
+
+at::Device device_of(const MetricsRequest& request) {
+  return request.how.cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+}
+
+// The options with which pictures are loaded once, all alike.
+void apply_flags(const MetricsRequest& request, DataOptions& options) {
+  if (request.fit) options.fit = *request.fit;
+  if (request.filter) options.filter = *request.filter;
+  options.cache_mb = 0;
+}
+
+std::vector<std::string> names_of(const MetricsRequest& request, bool reals) {
+  if (!request.names.empty()) return request.names;
+  if (!request.detector.empty()) return {reals ? "fid" : "is"};
+  if (!reals) return {"msssim"};
+  return {"swd", "msssim", "diversity"};
+}
+
+bool needs_detector(const std::string& name) { return find_metric(name).needs_detector; }
+
+// Measures metrics of features and the others with numbers of fakes of their own, where none was
+// given, and returns the results in the order of the names.
+std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
+                                           const std::vector<std::string>& names,
+                                           MetricInput input) {
+  const auto choose = [&](bool features) {
+    std::vector<std::string> some;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(some), [&](const auto& name) {
+      return needs_detector(name) == features;
+    });
+    const int64_t all = input.made == nullptr ? input.fakes->size()
+                        : features            ? kFakes
+                                              : kFakesOfPatches;
+    input.images = request.fake_count.value_or(all);
+    return some;
+  };
+  for (const bool features : {false, true}) check_input(choose(features), input);
+  std::map<std::string, MetricResult> by_name;
+  for (const bool features : {false, true}) {
+    const std::vector<std::string> some = choose(features);
+    for (MetricResult& result : measure(some, input)) by_name[result.metric] = std::move(result);
+  }
+  std::vector<MetricResult> results;
+  for (const std::string& name : names) results.push_back(std::move(by_name[name]));
+  return results;
+}
+
+MetricInput input_of(const MetricsRequest& request, Group& group, const Between& between) {
+  MetricInput input = {.group = group};
+  input.device = device_of(request);
+  input.real_images = request.real_count.value_or(kAll);
+  input.seed = static_cast<uint64_t>(request.seed);
+  input.per_class = request.per_class;
+  input.cache = request.cache;
+  input.between = between;
+  return input;
+}
+
+// The weight of each class among the fakes: its number of pictures in the data, where this has the
+// classes of the model, and 0 for those that --class leaves out.
+std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
+                                const Generator& generator,
+                                const Dataset* data) {
+  const auto classes = static_cast<size_t>(generator.classes());
+  std::vector<int64_t> weights(classes, 1);
+  if (data != nullptr && data->classes() == generator.classes()) {
+    const ClassTable counted = class_table_of(*data);
+    for (size_t label = 0; label < classes; ++label) weights[label] = counted[label].pictures;
+  }
+  if (chosen.empty()) return weights;
+  for (size_t label = 0; label < classes; ++label) {
+    const bool wanted = std::count(chosen.begin(), chosen.end(), static_cast<int64_t>(label)) > 0;
+    weights[label] = wanted ? std::max<int64_t>(weights[label], 1) : 0;
+  }
+  return weights;
+}
+
+std::vector<int64_t> classes_of(const ModelRequest& how,
+                                const Generator& generator,
+                                const ClassTable& table) {
+  if (how.classes.empty()) return {};
+  if (generator.classes() == 0)
+    fail(Exit::kUsage, "--class {}: {} has no classes", how.classes, how.model);
+  return parse_classes(how.classes, generator.classes(), table);
+}
+
+std::vector<std::string> class_names(const ClassTable& table) {
+  std::vector<std::string> names;
+  for (const ClassRow& row : table) names.push_back(row.name);
+  return names;
+}
+
+// Opens the reals in the shape of the fakes.
+std::shared_ptr<const Dataset> open_like(const at::Tensor& fakes, DataOptions& options) {
+  options.resolution = {.width = fakes.size(3), .height = fakes.size(2)};
+  options.channels = fakes.size(1);
+  return open_dataset(options);
+}
+
+// Of the classes that were chosen, where the data has the classes of the model.
+DatasetPictures::Options options_of_reals(const MetricsRequest& request,
+                                          const DataOptions& data,
+                                          const Dataset& dataset,
+                                          const Generator& generator,
+                                          const std::vector<int64_t>& chosen) {
+  DatasetPictures::Options options;
+  options.data = data;
+  options.seed = static_cast<uint64_t>(request.seed);
+  options.mirror = request.mirror;
+  if (dataset.classes() == generator.classes()) options.classes = chosen;
+  return options;
+}
+
+GeneratedPictures::Options options_of_fakes(const MetricsRequest& request,
+                                            const SynthesisOptions& drawn,
+                                            const DrawingModel& drawing) {
+  GeneratedPictures::Options options;
+  options.size = request.fake_count.value_or(kFakes);
+  options.seed = static_cast<uint64_t>(request.seed);
+  options.synthesis = drawn;
+  options.class_names = class_names(drawing.classes);
+  return options;
+}
+
+bool is_synthetic(const std::string& path) { return starts_with(path, "synth:"); }
+
+// Returns the size that all pictures have. Throws UserError(kInput) that names one that differs.
+Size common_size(const DataOptions& options) {
+  if (is_synthetic(options.path)) return options.resolution;
+  const std::unique_ptr<Source> source = open_source(options);
+  std::optional<Size> size;
+  for (size_t file = 0; file < source->files().size(); ++file) {
+    if (!source->is_picture(file)) continue;
+    const ImageInfo info = source->look(file, /*headers_only=*/true);
+    const Size own = {.width = info.width, .height = info.height};
+    if (!size) size = own;
+    if (own == *size) continue;
+    fail(Exit::kInput,
+         "{}: {}x{} pixels, others have {}x{}; --resolution brings all of them to one size",
+         source->name(file),
+         own.width,
+         own.height,
+         size->width,
+         size->height);
+  }
+  if (!size) fail(Exit::kInput, "{}: holds no pictures", options.path);
+  return *size;
+}
+
+struct OpenedImages {
+  DataOptions options;
+  std::shared_ptr<const Dataset> dataset;
+};
+
+OpenedImages open_images(const MetricsRequest& request,
+                         const std::string& path,
+                         std::optional<int64_t> channels) {
+  OpenedImages images;
+  images.options.path = path;
+  apply_flags(request, images.options);
+  images.options.scaled_jpeg = ScaledJpeg::kOff;
+  images.options.channels = channels;
+  images.options.resolution =
+      request.resolution ? *request.resolution : common_size(images.options);
+  images.dataset = open_dataset(images.options);
+  return images;
+}
+
+std::vector<std::string> class_names(const Dataset& dataset) {
+  std::vector<std::string> names;
+  for (int64_t label = 0; label < dataset.classes(); ++label)
+    names.push_back(dataset.class_name(label));
+  return names;
+}
+
+void check_same_classes(const MetricsRequest& request, const Dataset& reals, const Dataset& fakes) {
+  if (!request.per_class) return;
+  if (reals.classes() > 0 && class_names(reals) == class_names(fakes)) return;
+  fail(Exit::kInput,
+       "--per-class: {} and {} must have the same classes (sub-folders, dataset.json)",
+       request.images[0],
+       request.images[1]);
+}
+
+// --class and --per-class match the data's classes with the model's by number, so each number must
+// have the same name in both. Throws UserError(kInput) that names the first that differs.
+void check_classes(const MetricsRequest& request,
+                   const ModelRequest& how,
+                   const ClassTable& table,
+                   const Dataset& data) {
+  const char* flag = request.per_class ? "--per-class" : "--class";
+  if (request.per_class && data.classes() == 0)
+    fail(Exit::kInput, "--per-class: {} has no labels", data.description());
+  const bool matched = request.per_class || !how.classes.empty();
+  if (!matched || table.empty() || data.classes() == 0) return;
+  const std::vector<std::string> of_model = class_names(table), of_data = class_names(data);
+  for (size_t label = 0; label < std::max(of_model.size(), of_data.size()); ++label) {
+    const std::string model = label < of_model.size() ? of_model[label] : "none";
+    const std::string own = label < of_data.size() ? of_data[label] : "none";
+    if (model == own) continue;
+    fail(Exit::kInput,
+         "{}: class {} is \"{}\" in {} and \"{}\" in the data ({})",
+         flag,
+         label,
+         model,
+         how.model,
+         own,
+         data.description());
+  }
+}
+
+// The models that the request is about: one file, or the newest or all models of a run.
+std::vector<MeasuredModel> measured_models(const MetricsRequest& request) {
+  const fs::path given = request.how.model;
+  std::error_code error;
+  if (!fs::is_directory(given, error)) return {{.file = find_model(given)}};
+  find_model(given);  // says what is wrong where there is none
+  std::vector<MeasuredModel> models;
+  for (const NumberedFile& model : find_models(given))
+    models.push_back({model.path, given.string(), model.images});
+  if (!request.all_models) models.resize(1);
+  std::reverse(models.begin(), models.end());
+  return models;
+}
+
+// Measures a model. Collective. Throws UserError that names what does not fit.
+std::vector<MetricResult> measure_model(const MetricsRequest& request,
+                                        const MeasuredModel& model,
+                                        Group& group,
+                                        const Between& between) {
+  ModelRequest how = request.how;
+  how.model = model.file.string();
+  const DrawingModel drawing = load_drawing_model(how);
+  Generator& generator = *drawing.generator;
+  const SynthesisOptions drawn = Painter(generator, how).synthesis();  // checks the flags
+  if (request.per_class && generator.classes() == 0)
+    fail(Exit::kUsage, "--per-class: {} has no classes", how.model);
+  std::optional<DataOptions> data = data_of_run(model.file, request.data);
+  const bool shapes = data && data->path == kShapes;
+  const std::vector<std::string> names = names_of(request, data.has_value());
+  check_metrics(names,
+                {.reals = data.has_value(),
+                 .detector = !request.detector.empty(),
+                 .generator = true,
+                 .shapes = shapes});
+  const std::vector<int64_t> chosen = classes_of(how, generator, drawing.classes);
+  std::shared_ptr<const Dataset> dataset;
+  std::optional<DatasetPictures> reals;
+  if (data) {
+    apply_flags(request, *data);
+    dataset = open_like(GeneratedPictures(generator, {.size = 1}).get({0}), *data);
+    check_classes(request, how, drawing.classes, *dataset);
+    reals.emplace(dataset, options_of_reals(request, *data, *dataset, generator, chosen));
+  }
+  GeneratedPictures::Options options = options_of_fakes(request, drawn, drawing);
+  if (generator.classes() > 0) options.class_weights = weights_of(chosen, generator, dataset.get());
+  GeneratedPictures fakes(generator, options);
+
+  MetricInput input = input_of(request, group, between);
+  std::optional<Detector> detector;
+  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
+  input.reals = reals ? &*reals : nullptr;
+  input.fakes = input.made = &fakes;
+  input.shapes = shapes;
+  return measure_in_order(request, names, input);
+}
+
+// The same for two sets of pictures.
+std::vector<MetricResult> measure_images(const MetricsRequest& request,
+                                         Group& group,
+                                         const Between& between) {
+  const OpenedImages real = open_images(request, request.images[0], std::nullopt);
+  const OpenedImages fake = open_images(request, request.images[1], real.dataset->channels());
+  check_same_classes(request, *real.dataset, *fake.dataset);
+  const std::vector<std::string> names = names_of(request, true);
+  check_metrics(names,
+                {.reals = true,
+                 .detector = !request.detector.empty(),
+                 .generator = false,
+                 .shapes = real.options.path == kShapes});
+  // In the order of their names, so that other programs can tell which pictures make pairs.
+  DatasetPictures reals(
+      real.dataset,
+      {.data = real.options, .shuffled = false, .mirror = request.mirror, .classes = {}});
+  DatasetPictures fakes(fake.dataset, {.data = fake.options, .shuffled = false, .classes = {}});
+  MetricInput input = input_of(request, group, between);
+  std::optional<Detector> detector;
+  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
+  input.reals = &reals;
+  input.fakes = &fakes;
+  input.shapes = real.options.path == kShapes;
+  return measure_in_order(request, names, input);
+}
+
+// `gantrain metrics`: measures, prints, and appends to a run's metric-NAME.jsonl.
+
+constexpr int64_t kLongest = 30 * 24 * 3600;  // seconds that ranks may work
+constexpr double kTimeout = 24 * 3600;        // seconds that ranks wait for each other
+
+// What is counted: "subsets" of "subsets for kid".
+std::string unit_of(const std::string& doing) {
+  if (doing.find("pictures") != std::string::npos) return "pictures";
+  return doing.substr(0, doing.find(' '));
+}
+
+// One line of progress for each kind of work, on rank 0.
+Between progress_of(const Group& group) {
+  if (group.rank() != 0) return [](const MetricProgress&) {};
+  struct Shown {
+    std::string doing;
+    std::unique_ptr<WorkProgress> line;
+  };
+  return [shown = std::make_shared<Shown>()](const MetricProgress& progress) {
+    if (!shown->line || shown->doing != progress.doing) {
+      shown->line.reset();
+      shown->line = std::make_unique<WorkProgress>(progress.doing, unit_of(progress.doing));
+      shown->doing = progress.doing;
+    }
+    shown->line->show(progress.done, progress.of);
+  };
+}
+
+// A line of metric-NAME.jsonl, in the form that training writes.
+Json line_of(const MetricResult& result,
+             const MetricsRequest& request,
+             const MeasuredModel* model) {
+  Json line = to_json(result);
+  if (model != nullptr) {
+    const std::string snapshot = model->file.filename().string();
+    line["snapshot"] = snapshot;
+    line["snapshot_pkl"] = snapshot;
+    line["kimg"] = model->images < 0 ? Json() : Json(static_cast<double>(model->images) / 1000);
+  }
+  line["num_gpus"] = request.ranks;
+  line["total_time_str"] = short_duration(result.seconds);
+  line["timestamp"] = unix_seconds();
+  return line;
+}
+
+Json lines_of(const std::vector<MetricResult>& results,
+              const MetricsRequest& request,
+              const MeasuredModel* model) {
+  Json lines = Json::array();
+  for (const MetricResult& result : results) lines.push_back(line_of(result, request, model));
+  return lines;
+}
+
+// Appends a line to the run's file of its metric. What was measured is printed in any case: a
+// folder that is full or read-only costs a warning alone.
+void keep(const MeasuredModel& model, const Json& line) {
+  const std::string name = line["metric"];
+  try {
+    append_line(fs::path(model.run) / ("metric-" + name + ".jsonl"), line.dump());
+  } catch (const UserError& e) {
+    warn("{}; this result is printed alone", e.what());
+  }
+}
+
+// Returns the lines of all models, one after the other, as one JSON array.
+Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
+  at::set_num_threads(static_cast<int>(request.threads));
+  if (meeting.ranks.rank != 0) set_log({Level::kError, Level::kError, {}, ""});
+  const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  const auto group = Group::join(meeting, BackendKind::kGloo, device, kTimeout);
+  const Between between = progress_of(*group);
+  if (!request.images.empty())
+    return lines_of(measure_images(request, *group, between), request, nullptr);
+  Json all = Json::array();
+  for (const MeasuredModel& model : measured_models(request)) {
+    const Json lines = lines_of(measure_model(request, model, *group, between), request, &model);
+    for (const Json& line : lines) {
+      if (group->rank() == 0 && !model.run.empty()) keep(model, line);
+      all.push_back(line);
+    }
+  }
+  return all;
+}
+
+Json measure_all(const MetricsRequest& request) {
+  if (!request.features.empty()) {
+    at::set_num_threads(static_cast<int>(request.threads));
+    const FeatureFiles files = {request.features[0],
+                                request.features[1],
+                                request.probabilities,
+                                request.names,
+                                request.seed};
+    return lines_of(measure_features(files), request, nullptr);
+  }
+  if (request.ranks == 1) return measure_on_rank(request, {});
+  const auto body = [&](const Rendezvous& meeting) {
+    return measure_on_rank(request, meeting).dump();
+  };
+  return Json::parse(run_local_world(request.ranks, kLongest, body).front());
+}
+
+// "fid 12.34  (50000 fakes, 70000 reals, inception.pt 6f64..., lanczos, seed 0, model-000200...)"
+std::string text_of_line(const Json& line) {
+  std::string text;
+  for (const auto& [name, value] : line["results"].items())
+    text += fmt::format("{}{} {}",
+                        text.empty() ? "" : "  ",
+                        name,
+                        value.is_number() ? fmt::format("{:.5g}", value.get<double>()) : "none");
+  const Json& recipe = line["recipe"];
+  std::vector<std::string> notes;
+  for (const char* kind : {"fakes", "reals"}) {
+    if (recipe.contains(kind)) notes.push_back(fmt::format("{} {}", recipe[kind].dump(), kind));
+  }
+  if (recipe.contains("detector")) {
+    notes.push_back(fmt::format("{} {:.12}",
+                                recipe["detector"].get<std::string>(),
+                                recipe["detector_sha256"].get<std::string>()));
+  }
+  if (recipe.contains("filter")) notes.push_back(recipe["filter"]);
+  notes.push_back("seed " + recipe["seed"].dump());
+  if (line.contains("snapshot")) notes.push_back(line["snapshot"]);
+  return fmt::format("{}  ({})", text, join(notes, ", "));
+}
+
+}  // namespace
+
+int metrics(const MetricsRequest& request) {
+  const Json lines = measure_all(request);
+  for (const Json& line : lines)
+    fmt::print("{}\n", request.json ? line.dump() : text_of_line(line));
+  if (request.how.model.empty()) {
+    info("next    gantrain metrics --help");
+  } else {
+    info("next    {}", generate_command(request.how.model));
+  }
+  return 0;
+}
+
+}  // namespace gantrain

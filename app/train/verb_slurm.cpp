@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "command/batch_script.h"
+#include "command/cli.h"
+#include "command/flags.h"
+#include "command/habits.h"
+#include "command/values.h"
+#include "launch/options.h"
+#include "main/verbs.h"
+#include "train/training_plan.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSlurmAbout =
+    "A batch script for Slurm: saves, requeues and resumes by itself.";
+
+struct SlurmFlags {
+  BatchJob job = {.name = ""};  // the preset's, if none is given
+  std::optional<int64_t> nproc;
+  std::string task_per = "node";
+  std::string output;
+  bool json = false;
+  bool quiet = false;
+};
+
+template <class Field>
+void fields(SlurmFlags& o, Field&& field) {
+  BatchJob& job = o.job;
+  field("name",
+        job.name,
+        said("--job-name,-J"),
+        "the job's name; without --run-dir also the folder's");
+  field("partition",
+        job.partition,
+        said("--partition,-p"),
+        "partition, or several with commas between");
+  field("account", job.account, said("--account,-A"), "account that pays");
+  field("qos", job.qos, "quality of service");
+  field("nodes", job.nodes, said("--nodes,-N"), between(1, 100000), "nodes (1)");
+  field("nproc",
+        o.nproc,
+        said("--nproc,--nproc-per-node"),
+        between(1, 10000),
+        "ranks per node (the GPUs, else 1)");
+  field("gpus_per_node",
+        job.gpus_per_node,
+        "GPUs of a node: 8 or TYPE:8 (one per rank; 0 with --device cpu)");
+  field("cpus_per_rank", job.cpus_per_rank, between(1, 10000), "CPU cores of a rank (5)");
+  field("mem", job.memory, "memory of a node: 64G");
+  field("time", job.time, said("--time,-t"), "time limit: minutes, H:MM:SS, D-HH:MM:SS, 36h");
+  field(
+      "requeues", job.requeues, between(0, 1000000), "how often the job may be started again (20)");
+  field("task_per",
+        o.task_per,
+        Said{.names = "--task-per", .one_of = "node,rank"},
+        "what srun starts: one task per node or rank (node)");
+  field("sbatch",
+        job.sbatch,
+        Said{.names = "--sbatch", .one_each = true},
+        "further flag of sbatch, again and again: --sbatch=-C=a100");
+  field("srun",
+        job.srun,
+        Said{.names = "--srun", .one_each = true},
+        "further flag of srun, again and again: --srun=--mpi=none");
+  field("output", o.output, said("-o,--output"), "file to write instead of standard output");
+  field("json", o.json, "one JSON line: the script, its run folder and its file");
+  field("quiet", o.quiet, said("-q,--quiet"), "do not say what can be run next");
+}
+
+constexpr const char* kFooter =
+    "All other flags, and those after --, are those of gantrain train:\n"
+    "  gantrain slurm --partition gpu --nodes 2 --gpus-per-node 8 --time 24h -o job.sh -- \\\n"
+    "    --preset stylegan2 --data /data/photos --run-dir /scratch/photos";
+
+// Refuses flags that neither this verb nor `gantrain train` has.
+void check_names(const Options& options, const std::vector<std::string>& words) {
+  std::vector<std::string> known = training_flag_names();
+  for (const std::string& name : options.flag_names()) known.push_back(name);
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!starts_with(name, "--") || std::find(known.begin(), known.end(), name) != known.end())
+      continue;
+    fail(Exit::kUsage, "unknown flag {}{}", name, did_you_mean(name, known));
+  }
+}
+
+// What the batch script decides cannot be said by a flag of the training.
+void refuse_flags_of_the_script(const Config& config) {
+  for (const char* key : {"launch.nnodes", "launch.node_rank", "launch.master_addr"}) {
+    if (config.given(key)) {
+      fail(Exit::kUsage,
+           "{}: Slurm decides that; leave it out, --nodes says how many nodes",
+           flag_of(key));
+    }
+  }
+  if (text_of(config.get("run.resume")) == "none") {
+    fail(Exit::kUsage,
+         "--resume none: a job that is requeued would begin again from nothing; give a new "
+         "--run-dir instead");
+  }
+}
+
+std::string default_name(const Config& config) {
+  std::string name = text_of(config.get("preset"));
+  if (name.empty()) name = text_of(config.get("recipe"));
+  return name;
+}
+
+// Ranks and GPUs of a node, from the flags of the script or those of the training.
+void decide_ranks(SlurmFlags& flags, const Config& config) {
+  BatchJob& job = flags.job;
+  const auto launch = config.read<LaunchOptions>();
+  if (flags.nproc && launch.nproc && *flags.nproc != *launch.nproc)
+    fail(Exit::kUsage, "--nproc {} and --nproc {}: which?", *flags.nproc, *launch.nproc);
+  const std::optional<int64_t> nproc = flags.nproc ? flags.nproc : launch.nproc;
+  const bool cpu = launch.device == DeviceKind::kCpu;
+  if (job.gpus_per_node.empty() && !cpu) job.gpus_per_node = std::to_string(nproc.value_or(1));
+  const int64_t gpus = gpu_count(job.gpus_per_node);
+  if (cpu && gpus > 0)
+    fail(Exit::kUsage, "--gpus-per-node {} with --device cpu: leave one out", job.gpus_per_node);
+  job.ranks_per_node = nproc.value_or(std::max<int64_t>(gpus, 1));
+  if (gpus > 0 && job.ranks_per_node > gpus) {
+    fail(Exit::kUsage,
+         "--nproc {} with --gpus-per-node {}: each rank needs a GPU of its own",
+         job.ranks_per_node,
+         job.gpus_per_node);
+  }
+}
+
+// Takes "--resume PATH" out of the words: the script itself decides what to resume.
+std::vector<std::string> without_resume(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--resume") {
+      ++i;
+    } else if (!starts_with(words[i], "--resume=")) {
+      kept.push_back(words[i]);
+    }
+  }
+  return kept;
+}
+
+void decide_training(SlurmFlags& flags,
+                     const Config& config,
+                     const std::vector<std::string>& words) {
+  BatchJob& job = flags.job;
+  job.training = without_resume(words);
+  job.training.insert(job.training.begin(), "train");
+  job.resume = text_of(config.get("run.resume"));
+  job.run_dir = text_of(config.get("run.run_dir"));
+  if (job.run_dir.empty()) {
+    job.run_dir = (fs::path(text_of(config.get("run.out"))) / job.name).string();
+    job.training.insert(job.training.end(), {"--run-dir", job.run_dir});
+  }
+  const bool said = config.origin("launch.nproc").find("--nproc") != std::string::npos;
+  if (!job.task_per_rank && !said)
+    job.training.insert(job.training.end(), {"--nproc", std::to_string(job.ranks_per_node)});
+}
+
+void write_script(const std::string& path, const std::string& script) {
+  if (fs::is_directory(path)) fail(Exit::kUsage, "-o {}: a folder; name a file", path);
+  check_folder_of("-o", path);
+  write_file(path, script);
+  std::error_code error;
+  fs::permissions(path, fs::perms(0755), error);
+  if (error) fail(Exit::kDisk, "{}: {}", path, error.message());
+}
+
+// Prints or writes the script; says what comes next.
+void deliver(const SlurmFlags& flags, const std::string& script) {
+  if (!flags.output.empty()) write_script(flags.output, script);
+  if (flags.json) {
+    fmt::print(
+        "{}\n",
+        Json{{"script", script}, {"run_dir", flags.job.run_dir}, {"file", flags.output}}.dump());
+  } else if (flags.output.empty()) {
+    fmt::print("{}", script);
+  }
+  if (flags.quiet) return;
+  info("next    {}",
+       flags.output.empty() ? command_line() + " | sbatch" : "sbatch " + shell_quote(flags.output));
+}
+
+int run_slurm(const std::vector<std::string>& arguments) {
+  SlurmFlags flags;
+  Options options(kSlurmAbout, "gantrain slurm");
+  options.add(flags);
+  options.app().footer(kFooter);
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> words;
+  if (!options.parse_known({arguments.begin(), dashes}, words)) return 0;
+  check_names(options, translate_habits(words, training_flag_names()).arguments);
+  if (dashes != arguments.end()) words.insert(words.end(), dashes + 1, arguments.end());
+  words = translate_habits(words, training_flag_names()).arguments;
+  if (!words.empty() && words.front() == "train") words.erase(words.begin());
+  const std::optional<Config> config = planned_config(words);
+  if (!config) return 0;
+  refuse_flags_of_the_script(*config);
+  if (flags.job.name.empty()) flags.job.name = default_name(*config);
+  flags.job.task_per_rank = flags.task_per == "rank";
+  flags.job.program = (executable_folder() / "gantrain").string();
+  decide_ranks(flags, *config);
+  decide_training(flags, *config, words);
+  check_training(*config,
+                 {.nodes = flags.job.nodes,
+                  .ranks_per_node = flags.job.ranks_per_node,
+                  .on_gpu = gpu_count(flags.job.gpus_per_node) > 0});
+  deliver(flags, batch_script(flags.job));
+  return 0;
+}
+
+}  // namespace
+
+Verb slurm_verb() {
+  const auto describe = [] {
+    SlurmFlags flags;
+    Options options(kSlurmAbout, "gantrain slurm");
+    options.add(flags);
+    return VerbDescription{"slurm", kSlurmAbout, options.describe()};
+  };
+  return {"slurm", "a batch script that trains, saves, requeues and resumes", describe, run_slurm};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+
+#include "command/cli.h"
+#include "command/flags.h"
+#include "command/habits.h"
+#include "config/config.h"
+#include "config/full_schema.h"
+#include "config/message.h"
+#include "config/presets.h"
+#include "config/resolve.h"
+#include "data/options.h"
+#include "distributed/options.h"
+#include "gan/options.h"
+#include "launch/local/signals.h"
+#include "launch/local/supervise.h"
+#include "launch/options.h"
+#include "launch/where/devices.h"
+#include "launch/where/environment.h"
+#include "main/requests.h"
+#include "main/trainer_library.h"
+#include "main/verbs.h"
+#include "train/options.h"
+#include "train/plan/plan.h"
+#include "train/run_status.h"
+#include "train/save/run_folder.h"
+#include "train/train_request.h"
+#include "train/training_plan.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+// What is known of a run before any process is started.
+struct Launch {
+  Config config;
+  LaunchOptions options;
+  World world;
+  DeviceKind device = DeviceKind::kCpu;  // cpu or cuda
+  BackendKind backend = BackendKind::kGloo;
+  bool device_was_auto = false;
+  int64_t gpus = 0;                                     // visible and usable
+  std::vector<std::string> chosen;                      // lines: what the recipe chose, and why
+  int stopped_code = static_cast<int>(Exit::kStopped);  // --stopped-code
+
+  // The exit code of this process where the run ended with `code`.
+  int code_of(int code) const {
+    return code == static_cast<int>(Exit::kStopped) ? stopped_code : code;
+  }
+};
+
+// How much a dry run prints: the keys that something other than a default set, or every key, or one
+// JSON line with every key.
+enum class Shown { kSet, kAll, kJson };
+
+// Prints keys with their values and origins, and the schedule that follows from them, to standard
+// output. Returns 0.
+int dry_run(const Launch& launch, Shown shown);
+
+namespace {
+
+double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
+
+Json to_json(const std::vector<StagePlan>& rows) {
+  Json all = Json::array();
+  for (const StagePlan& row : rows) {
+    all.push_back({{"from_kimg", kimg(row.stage.first)},
+                   {"kimg", kimg(row.images)},
+                   {"resolution", row.stage.resolution},
+                   {"fading", row.stage.fading},
+                   {"batch", row.plan.batch},
+                   {"micro_batch", row.plan.micro_batch},
+                   {"accumulate", row.plan.accumulate},
+                   {"lr_factor", row.stage.lr_factor},
+                   {"iterations", row.iterations}});
+  }
+  return all;
+}
+
+void print(const std::vector<StagePlan>& rows, const Config& config) {
+  const auto rate = [&](const char* player, const Stage& stage) {
+    const std::string kind = text_of(config.get(std::string(player) + ".optimizer"));
+    const Json& lr = config.get(fmt::format("{}.{}.lr", player, kind));
+    const auto schedule = Value<Scheduled>::from_text(text_of(lr)).value();
+    return shortest(schedule.at(stage.first) * stage.lr_factor);
+  };
+  fmt::print(
+      "\nstage  from kimg     kimg  pixels  alpha     batch  a rank       lr G      lr D  "
+      "iterations\n");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const StagePlan& row = rows[i];
+    const std::string cut = row.plan.accumulate == 1
+                                ? shortest(static_cast<double>(row.plan.micro_batch))
+                                : fmt::format("{} x {}", row.plan.micro_batch, row.plan.accumulate);
+    fmt::print("{:>5}  {:>9}  {:>7}  {:>6}  {:<8}  {:>5}  {:>6}  {:>9}  {:>8}  {:>10}\n",
+               i + 1,
+               shortest(kimg(row.stage.first)),
+               shortest(kimg(row.images)),
+               row.stage.resolution,
+               row.stage.fading ? "0 to 1" : "1",
+               row.plan.batch,
+               cut,
+               rate("G", row.stage),
+               rate("D", row.stage),
+               row.iterations);
+  }
+}
+
+void print_keys(const Config& config, bool all) {
+  size_t left_out = 0;
+  for (const Key& key : config.schema()) {
+    if (!all && config.origin(key.path) == "default") {
+      ++left_out;
+      continue;
+    }
+    fmt::print(
+        "{:<30} {:<16} {}\n", key.path, text_of(config.get(key.path)), config.origin(key.path));
+  }
+  if (left_out > 0) fmt::print("{} more keys have their defaults: -v shows them\n", left_out);
+}
+
+// What each hyperparameter that moves does; `ema.half_life` counts kimg.
+void print_ramps(const Config& config) {
+  bool first = true;
+  for (const Key& key : config.schema()) {
+    const Json& value = config.get(key.path);
+    if (!value.is_object()) continue;
+    const auto ramp = Value<Scheduled>::from_text(text_of(value)).value();
+    fmt::print("{}{} {}\n", first ? "\n" : "", key.path, ramp_text(ramp));
+    first = false;
+  }
+}
+
+// What a rank computes with: "2 threads a rank, idle threads ...".
+std::string threads_text(const Launch& launch) {
+  const Env env = current_environment();
+  const int64_t threads = threads_per_rank(launch.options, env, launch.world.ranks.local_world);
+  return fmt::format(
+      "{} thread{} a rank, {}", threads, threads == 1 ? "" : "s", idle_threads(env).text);
+}
+
+}  // namespace
+
+int dry_run(const Launch& launch, Shown shown) {
+  const auto train = launch.config.read<TrainOptions>();
+  const auto save = launch.config.read<SaveOptions>();
+  const BatchPlan plan = plan_batch(train, launch.world.ranks.world);
+  const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
+  const Schedule schedule = recipe.schedule ? recipe.schedule(launch.config) : Schedule();
+  const std::vector<StagePlan> stages = plan_stages(train, schedule, plan.world);
+  const int64_t iterations = schedule.empty() ? (train.kimg.images + train.batch - 1) / train.batch
+                                              : schedule.iterations_to(train.kimg.images);
+  const int64_t images = schedule.empty() ? iterations * train.batch : train.kimg.images;
+  const std::string device(names(launch.device)[static_cast<size_t>(launch.device)]);
+  const std::string backend(names(launch.backend)[static_cast<size_t>(launch.backend)]);
+  if (shown == Shown::kJson) {
+    Json out = launch.config.to_json();
+    out["schedule"] = {{"ranks", plan.world},
+                       {"batch", plan.batch},
+                       {"micro_batch", plan.micro_batch},
+                       {"accumulate", plan.accumulate},
+                       {"iterations", iterations},
+                       {"images", images},
+                       {"stages", to_json(stages)},
+                       {"device", device},
+                       {"backend", backend},
+                       {"environment", launch.world.source},
+                       {"threads", threads_text(launch)},
+                       {"chosen", launch.chosen}};
+    fmt::print("{}\n", out.dump());
+    return 0;
+  }
+  print_keys(launch.config, shown == Shown::kAll);
+  print_ramps(launch.config);
+  for (const std::string& line : launch.chosen) fmt::print("\n{}", line);
+  if (schedule.empty()) {
+    fmt::print("\n{}\n", batch_text(plan, launch.config));
+  } else {
+    print(stages, launch.config);
+    fmt::print("\n");
+  }
+  fmt::print("{} iterations, {} kimg; a state every {} kimg\n",
+             iterations,
+             shortest(kimg(images)),
+             shortest(kimg(save.every.images)));
+  fmt::print("{} on {} node{} ({}), device {}, backend {}\n",
+             plan.world == 1 ? "1 rank" : fmt::format("{} ranks", plan.world),
+             launch.world.ranks.nodes,
+             launch.world.ranks.nodes == 1 ? "" : "s",
+             launch.world.source,
+             device,
+             plan.world == 1 ? "none" : backend);
+  fmt::print("{}\n", threads_text(launch));
+  return 0;
+}
+
+namespace {
+
+constexpr const char* kTrainAbout =
+    "Train a GAN. Without flags: preset dcgan on built-in pictures.";
+
+struct TrainArguments {
+  ConfigSources sources;
+  KeyFlags keys;
+  std::string dry_run;  // "", "short" or "full"
+  int64_t stopped_code = static_cast<int>(Exit::kStopped);
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  std::string ignored;
+  std::vector<std::string> taken;  // what flags of other trainers were taken for
+
+  void declare(Options& options);
+};
+
+void TrainArguments::declare(Options& options) {
+  const auto in = [](const char* group, const char* names) {
+    return Said{.names = names, .group = group};
+  };
+  const auto again = [](const char* names) {
+    return Said{.names = names, .group = "What", .last_wins = true};
+  };
+  const auto add = [&](const Said& said, const char* help, auto& member, const Check& check = {}) {
+    options.add({said.names, said, check, help}, member);
+  };
+  add(again("--preset"), "named starting point: gantrain presets list", sources.preset);
+  add(again("--config,--config-file"),
+      "JSON with comments, or config.json of a run",
+      sources.config_file);
+  keys.add_set(options, in("What", "--set,--cfg-options"));
+  add(in("What", "--smoke"),
+      "two CPU ranks, 16 pixels, under a minute: does all of it work here?",
+      sources.smoke);
+  keys.add_flags(
+      options,
+      Config(full_schema(recipe_facts().front().name)),
+      [](const Flag&) { return true; },
+      "");
+  add(in("Where", "--local_rank,--local-rank"),
+      "accepted from old launchers; LOCAL_RANK counts",
+      ignored);
+  add(in("Where", "--stopped-code"),
+      "exit code instead of 75 of a run that has saved and can go on; Kubeflow's policy "
+      "ExitCode restarts from 128 on",
+      stopped_code,
+      between(1, 255));
+  options.app()
+      .add_flag("--dry-run{short}",
+                dry_run,
+                "print what was set and the schedule, train nothing; -v: all keys; =full: sizes, "
+                "time, too")
+      ->group("Talk");
+  add(in("Talk", "--json"), "--dry-run as one JSON line", json);
+  add(in("Talk", "-q,--quiet"), "warnings and errors only", quiet);
+  add(in("Talk", "-v,--verbose"), "more messages", verbose);
+}
+
+bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& out) {
+  Options options(kTrainAbout, "gantrain [train]");
+  options.add(out);
+  Translation own = translate_habits(arguments, training_flag_names());
+  out.taken = std::move(own.lines);
+  if (!options.parse(std::move(own.arguments))) return false;
+  if (options.given("--preset") && out.sources.preset.empty())
+    fail(Exit::kUsage, "--preset needs a name; gantrain presets list shows them");
+  out.sources.flags = out.keys.given(options);
+  if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
+    fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
+  }
+  return true;
+}
+
+// --force names keys, "data" or "all".
+void check_forced_keys(const Config& config) {
+  std::vector<std::string> known = {"all", "data"};
+  for (const Key& key : config.schema()) known.push_back(key.path);
+  for (const std::string& part : split(config.read<RunOptions>().force, ',')) {
+    if (part.empty() || std::find(known.begin(), known.end(), part) != known.end()) continue;
+    fail(Exit::kUsage, "--force {}: no such key{}", part, did_you_mean(part, known));
+  }
+}
+
+// Each node chooses for itself, so the configuration keeps "auto".
+void say_workers(Launch& launch, const Env& env) {
+  const int64_t ranks = launch.world.ranks.local_world;
+  const int64_t computing = launch.device == DeviceKind::kCuda
+                                ? kThreadsBesideGpu
+                                : threads_per_rank(launch.options, env, ranks);
+  const std::string line =
+      workers_text(launch.config.read<DataOptions>(),
+                   {.cores = usable_cores(), .ranks = ranks, .computing = computing});
+  if (!line.empty()) launch.chosen.push_back(line);
+}
+
+// What a GPU run lacks here, which --dry-run plans for another machine then; "" if nothing.
+std::string lacking_for_gpus(const World& world, const GpuOutlook& outlook) {
+  const int64_t gpus = outlook.visible.count;
+  if (gpus == 0) return "no GPU is visible here";
+  if (is_too_old(outlook.driver) && outlook.compatibility < kNeededCuda)
+    return fmt::format("the NVIDIA driver {} here is too old", outlook.driver);
+  if (!outlook.cuda_library) return "this build has no CUDA library";
+  if (world.role == World::Role::kLauncher && world.ranks.local_world > gpus)
+    return fmt::format("{} visible GPU{} here", gpus, gpus == 1 ? "" : "s");
+  return "";
+}
+
+// Collectives give up later than the launcher's watch for hanging, which can say more.
+void outlast_hang_watch(Launch& launch) {
+  if (launch.world.ranks.world == 1) return;
+  const double timeout = launch.config.read<DistOptions>().timeout.seconds;
+  std::optional<double> given;
+  if (launch.config.given("dist.timeout")) given = timeout;
+  const bool watched = launch.world.role == World::Role::kLauncher;
+  const double watch = watched ? launch.options.hang_timeout.seconds : 0;
+  const double earlier = hang_watch(watch, launch.config.given("launch.hang_timeout"), timeout);
+  if (given && earlier != watch) {
+    launch.options.hang_timeout.seconds = earlier;
+    launch.config.set(
+        "launch.hang_timeout", Value<Duration>::to_json({earlier}), "below dist.timeout");
+  }
+  const double chosen = collective_timeout(given, timeout, watch);
+  if (chosen == timeout) return;
+  launch.config.set(
+      "dist.timeout", Value<Duration>::to_json({chosen}), "above launch.hang_timeout");
+}
+
+// All that can be refused before a process is started or a file is written. If `planned`, nothing
+// will be started here, and --device cuda is a plan for any machine.
+Launch prepare(const Config& config, bool flags_given, bool planned) {
+  Launch launch{config, config.read<LaunchOptions>(), {}, {}, {}};
+  const Env env = current_environment();
+  const GpuOutlook outlook = gpu_outlook(launch.options.device, env);
+  const bool elsewhere = planned && launch.options.device == DeviceKind::kCuda;
+  const bool lowered = config.read<PrecisionOptions>().amp != Amp::kOff;
+  if (lowered && !elsewhere && launch.options.device == DeviceKind::kCuda &&
+      outlook.visible.count == 0 && !outlook.cuda_library) {
+    fail(
+        Exit::kUsage,
+        "--amp with --device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or "
+        "use --device cpu");
+  }
+  launch.device = elsewhere ? DeviceKind::kCuda : decide_device(launch.options.device, outlook);
+  launch.gpus = launch.device == DeviceKind::kCuda ? outlook.visible.count : 0;
+  launch.world = detect_world(launch.options, flags_given, env, launch.gpus);
+  const bool on_gpu = launch.device == DeviceKind::kCuda;
+  if (on_gpu && !elsewhere) check_ranks_have_gpus(launch.world, outlook.visible);
+  launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
+  launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
+  launch.chosen =
+      choose_auto_values(launch.config, {.ranks = launch.world.ranks.world, .on_gpu = on_gpu});
+  say_workers(launch, env);
+  const std::string stop = allocation_stop(launch.options, env, unix_seconds()).line;
+  if (!stop.empty() && !planned) launch.chosen.push_back(stop);
+  const std::string lacking = elsewhere ? lacking_for_gpus(launch.world, outlook) : "";
+  if (!lacking.empty())
+    launch.chosen.push_back("device  cuda, planned for another machine: " + lacking);
+  outlast_hang_watch(launch);
+  launch.options.patience.meeting = launch.config.read<DistOptions>().timeout.seconds;
+  const auto dist = config.read<DistOptions>();
+  launch.backend =
+      choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || has_cuda_library());
+  const BatchPlan plan = plan_batch(launch.config.read<TrainOptions>(), launch.world.ranks.world);
+  for (const char* player : {"G", "D"}) {
+    const std::string key = std::string(player) + ".accumulate";
+    plan_player(
+        plan, player, Value<std::optional<int64_t>>::from_text(text_of(config.get(key))).value());
+  }
+  check_metric_options(
+      config.read<MetricsOptions>(), config.read<SaveOptions>(), config.read<DataOptions>().path);
+  models_kept(config.read<ModelOptions>(), config.read<SaveOptions>());
+  check_forced_keys(config);
+  check_options(dist, launch.world.ranks.world);
+  const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
+  if (config.read<DataOptions>().cond == Cond::kOn && !recipe.conditional()) {
+    fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
+  }
+  check_graphs(config.read<TrainOptions>(), on_gpu);
+  check_options(launch.config.read<PrecisionOptions>(),
+                recipe,
+                config.read<TrainOptions>().dtype == Dtype::kFloat64);
+  recipe.check_resolution(config.read<DataOptions>().resolution);
+  return launch;
+}
+
+// What the defaults chose, in one line: said by rank 0 once the run stands.
+std::string defaults_chosen(const Launch& launch) {
+  std::vector<std::string> parts;
+  if (!launch.config.given("preset"))
+    parts.push_back("no --preset: " + text_of(launch.config.get("preset")));
+  if (!launch.config.given("data.path")) {
+    parts.push_back(
+        fmt::format("no --data: built-in pictures ({})", text_of(launch.config.get("data.path"))));
+  }
+  if (launch.device_was_auto && launch.device == DeviceKind::kCpu) {
+    const int64_t ranks = launch.world.ranks.world;
+    parts.push_back(fmt::format("no GPU visible: {} CPU rank{}", ranks, ranks == 1 ? "" : "s"));
+  }
+  return join(parts, "; ");
+}
+
+WorldEnd run(const Launch& launch) {
+  const auto run_options = launch.config.read<RunOptions>();
+  // Found out now, not after the pictures were read.
+  make_writable_folder(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
+  const TrainRequest request{
+      .config = launch.config.to_json(),
+      .command = command_line(),
+      .defaults = defaults_chosen(launch),
+      .chosen = launch.chosen,
+      .device = launch.device,
+      .gpus = launch.gpus,
+      .backend = launch.backend,
+      .started = monotonic_seconds(),
+      .sharers = launch.world.role == World::Role::kLauncher ? launch.world.ranks.local_world : 1,
+      .level = log_console_level()};
+  const bool cuda = launch.device == DeviceKind::kCuda;
+  const std::string text = message_of(request).dump();
+  const LoadTrainer load = [cuda, &text] {
+    using Prepare = void (*)(const char*);
+    reinterpret_cast<Prepare>(trainer_function(kPrepare, cuda))(text.c_str());
+    return reinterpret_cast<RankMain>(trainer_function(kRankMain, cuda));
+  };
+  const ResumeHint hint = [](const std::string& run_folder) {
+    return "next    " +
+           (run_folder.empty() ? command_line() : resume_command(command_line(), run_folder));
+  };
+  const CommandPlace place{command_line(), run_options.run_dir};
+  const RecordEnd record = [&place](const AttemptEnd& end) { record_end(end, place); };
+  keep_log_lines();
+  try {
+    const bool worker = launch.world.role == World::Role::kWorker;
+    const WorldEnd end = (worker ? run_worker : gantrain::launch)(
+        launch.world, launch.options, text, load, hint, record);
+    ignore_late_signals();
+    if (!worker) return end;
+    std::fflush(nullptr);
+    _exit(launch.code_of(end.code));  // static destructors would wait for peers that may be dead
+  } catch (const UserError& e) {
+    record_refusal(launch.world, e, place);
+    throw;
+  }
+}
+
+int smoke(const Launch& launch) {
+  const WorldEnd end = run(launch);
+  if (end.code != 0) return launch.code_of(end.code);
+  const std::string model = read_file(find_models(end.run_folder).front().path);
+  uint64_t header = 0;  // a safetensors file: length, header, tensors
+  std::memcpy(&header, model.data(), sizeof(header));
+  fmt::print("SMOKE OK {}\n", sha256(std::string_view(model).substr(sizeof(header) + header)));
+  return 0;
+}
+
+bool any_given(const Config& config) {
+  for (const char* key : {"launch.nproc",
+                          "launch.nnodes",
+                          "launch.node_rank",
+                          "launch.master_addr",
+                          "launch.master_port"}) {
+    if (config.given(key)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Config> planned_config(const std::vector<std::string>& words) {
+  TrainArguments args;
+  if (!parse_arguments(words, args)) return std::nullopt;
+  if (!args.dry_run.empty() || args.json || args.sources.smoke)
+    fail(Exit::kUsage, "--dry-run, --json and --smoke are no training that can be planned");
+  if (args.stopped_code != static_cast<int>(Exit::kStopped))
+    fail(Exit::kUsage, "--stopped-code: a batch script needs 75 to know a run that goes on");
+  return resolve(args.sources, current_environment());
+}
+
+void check_training(Config config, const TrainingSite& site) {
+  const char* origin = "planned";
+  config.set("launch.nnodes", Json(site.nodes), origin);
+  config.set("launch.nproc", Json(site.ranks_per_node), origin);
+  config.set("launch.device", Json(site.on_gpu ? "cuda" : "cpu"), origin);
+  if (site.nodes > 1) {
+    config.set("launch.master_addr", Json("the-first-node"), origin);
+    config.set("launch.master_port", Json(29500), origin);
+  }
+  prepare(config, /*flags_given=*/true, /*planned=*/true);
+}
+
+namespace {
+
+int run_train(const std::vector<std::string>& arguments) {
+  TrainArguments args;
+  if (!parse_arguments(arguments, args)) return 0;
+  set_log({args.quiet || (!args.dry_run.empty() && args.json) ? Level::kWarning
+           : args.verbose                                     ? Level::kDebug
+                                                              : Level::kInfo,
+           Level::kInfo,
+           {},
+           ""});
+  const Config config = resolve(args.sources, current_environment());
+  Launch launch = prepare(config, any_given(config), args.dry_run == "short");
+  launch.chosen.insert(launch.chosen.begin(), args.taken.begin(), args.taken.end());
+  const Shown shown = args.verbose ? Shown::kAll : Shown::kSet;
+  if (args.dry_run == "short") return dry_run(launch, args.json ? Shown::kJson : shown);
+  if (args.dry_run == "full") {
+    if (!args.json) dry_run(launch, shown);
+    const DescribeRequest request{
+        .config = launch.config.to_json(),
+        .json = args.json,
+        .cuda = launch.device == DeviceKind::kCuda,
+        .world = launch.world.ranks.world,
+        .threads = threads_per_rank(launch.options, current_environment(), 1)};
+    return call_trainer("describe", request, /*cuda=*/false);
+  }
+  if (already_done(config)) return 0;
+  launch.stopped_code = static_cast<int>(args.stopped_code);
+  return args.sources.smoke ? smoke(launch) : launch.code_of(run(launch).code);
+}
+
+}  // namespace
+
+Verb train_verb() {
+  const auto describe = [] {
+    TrainArguments args;
+    Options options(kTrainAbout, "gantrain [train]");
+    options.add(args);
+    return VerbDescription{"train", kTrainAbout, options.describe()};
+  };
+  return {"train",
+          "train a GAN on one to many devices (the verb may be left out)",
+          describe,
+          run_train};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/worlds.h"
+
+#include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "config/value.h"
+#include "core/cpu_memory.h"
+#include "core/device.h"
+#include "core/parallel.h"
+#include "core/torch.h"
+#include "launch/local/local_ranks.h"
+#include "launch/options.h"
+#include "ops/cuda_library.h"
+#include "ops/gpu/library_info.h"
+#include "train/memory/memory_shortage.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/sample.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+class QuietWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { debug("LibTorch: {}", warning.msg()); }
+};
+
+}  // namespace
+
+void quieten_libtorch() {
+  static QuietWarnings quiet;
+  c10::WarningUtils::set_warning_handler(&quiet);
+}
+
+std::vector<std::string> run_local_world(
+    int64_t world, int64_t seconds, const std::function<std::string(const Rendezvous&)>& body) {
+  return run_local_ranks(world, seconds, [&](const Rendezvous& meeting) {
+    quieten_libtorch();
+    try {
+      return body(meeting);
+    } catch (const c10::Error& e) {
+      const std::string text = e.what_without_backtrace();
+      if (const auto shortage = shortage_in(text))
+        throw UserError(Exit::kOutOfMemory, shortage_text(*shortage, {}, host_memory()));
+      throw std::runtime_error(text);
+    }
+  });
+}
+
+Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& measurement) {
+  constexpr int64_t kSeconds = 3600;
+  const auto answers = run_local_world(1, kSeconds, [&](const Rendezvous& rendezvous) {
+    at::set_num_threads(static_cast<int>(threads));
+    return measurement(rendezvous).dump();
+  });
+  return Json::parse(answers.front());
+}
+
+std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezvous&)>& body) {
+  constexpr int64_t kSeconds = 1800;
+  std::vector<Json> answers;
+  for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& meeting) {
+         setsid();  // as torchrun's workers have: a busy kernel shares its processors by session
+         at::set_num_threads(1);
+         return body(meeting).dump();
+       })) {
+    answers.push_back(Json::parse(text));
+  }
+  return answers;
+}
+
+void keep_memory(const Config& config) { keep_cpu_memory(config.read<LaunchOptions>().keep_mb); }
+
+double copy_speed() {
+  constexpr int64_t kBytes = 64 << 20;
+  const at::Tensor from = torch::ones({kBytes / 4}), to = torch::zeros({kBytes / 4});
+  const auto* read = static_cast<const char*>(from.const_data_ptr());
+  auto* written = static_cast<char*>(to.mutable_data_ptr());
+  const auto by_library = [&] {
+    parallel_for(0, kBytes, 1 << 20, [&](int64_t begin, int64_t end) {
+      std::memcpy(written + begin, read + begin, static_cast<size_t>(end - begin));
+    });
+  };
+  const auto by_tensors = [&] { to.copy_(from); };
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 12; ++i) {
+    for (const std::function<void()>& copy :
+         {std::function<void()>(by_library), std::function<void()>(by_tensors)}) {
+      const double start = monotonic_seconds();
+      copy();
+      least = std::min(least, monotonic_seconds() - start);
+    }
+  }
+  return 2 * kBytes / least;
+}
+
+namespace {
+
+// As CUDA names the first visible GPU; "GPU" if it does not.
+std::string name_of_gpu() {
+  void* const found = dlsym(RTLD_DEFAULT, kCudaDevices);
+  if (found == nullptr) return "GPU";
+  const Json all = Json::parse(reinterpret_cast<CudaLibraryText>(found)(), nullptr, false);
+  if (!all.is_object() || !all.contains("devices") || all["devices"].empty()) return "GPU";
+  return all["devices"][0].value("name", "GPU");
+}
+
+// Median seconds of a call, of several rows of calls between two waits.
+double seconds_on(c10::Device device, const std::function<void()>& run) {
+  constexpr double kRow = 0.02;  // seconds
+  constexpr int64_t kRows = 5, kMostCalls = 1000;
+  const auto seconds_of = [&](int64_t calls) {
+    wait_for(device);
+    const double start = monotonic_seconds();
+    for (int64_t i = 0; i < calls; ++i) run();
+    wait_for(device);
+    return monotonic_seconds() - start;
+  };
+  seconds_of(2);  // memory and algorithms
+  const double once = seconds_of(1);
+  const auto calls =
+      std::clamp(static_cast<int64_t>(std::ceil(kRow / once)), int64_t{1}, kMostCalls);
+  std::vector<double> each;
+  for (int64_t row = 0; row < kRows; ++row)
+    each.push_back(seconds_of(calls) / static_cast<double>(calls));
+  return median(each);
+}
+
+}  // namespace
+
+double seconds_alone(const std::function<void()>& run, double hopeless) {
+  constexpr double kEnough = 0.05;  // seconds
+  constexpr size_t kLeast = 4, kMost = 200;
+  std::vector<double> seconds;
+  double sum = 0;
+  while (seconds.size() < kLeast || (sum < kEnough && seconds.size() < kMost)) {
+    const double start = monotonic_seconds();
+    run();
+    seconds.push_back(monotonic_seconds() - start);
+    sum += seconds.back();
+    if (seconds.front() > hopeless) return seconds.front();
+  }
+  seconds.erase(seconds.begin());  // it warmed up
+  return median(seconds);
+}
+
+BenchDevice::BenchDevice(bool cuda)
+    : device_(cuda ? begin_on_gpu(0) : c10::Device(c10::DeviceType::CPU)) {
+  if (cuda) name_ = name_of_gpu();
+}
+
+double BenchDevice::seconds(const std::function<void()>& run) const {
+  return device_.is_cpu() ? seconds_alone(run) : seconds_on(device_, run);
+}
+
+double BenchDevice::copy_speed() const {
+  if (device_.is_cpu()) return gantrain::copy_speed();
+  constexpr int64_t kBytes = int64_t{512} << 20;  // far more than a GPU's cache holds
+  const auto bytes = at::TensorOptions().dtype(at::kByte).device(device_);
+  const at::Tensor from = torch::ones({kBytes}, bytes), to = torch::zeros({kBytes}, bytes);
+  return 2.0 * static_cast<double>(kBytes) / seconds_on(device_, [&] { to.copy_(from); });
+}
+
+}  // namespace gantrain

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command/options.h"
+#include "config/config.h"
+
+namespace gantrain {
+
+// A flag, which is an alias of a configuration key: --batch 8 is --set train.batch=8. `gantrain
+// help flags` prints the table of flags.
+struct Flag {
+  const char* group;            // heading in --help
+  const char* names;            // "--nproc,--nproc-per-node"; help shows the first
+  const char* key;              // "launch.nproc"
+  bool is_switch;               // may stand without a value: --mirror
+  const char* alone = nullptr;  // the value without a given one; null: on
+};
+
+const std::vector<Flag>& flag_table();
+
+// Returns the names of all flags of `gantrain train`, those without a key too: "--preset".
+std::vector<std::string> training_flag_names();
+
+// Returns the flag of a key: "--batch" for "train.batch", or "--set data.fit" where it has none.
+std::string flag_of(const std::string& key);
+
+// --set and those flags of the table that a verb takes. It is kept where it is while the command
+// line is read.
+class KeyFlags {
+ public:
+  void add_set(Options& options, const Said& said);
+  // Adds the flags that are wanted, with the help of their keys. `group` is their heading, "" for
+  // that of the table, with which the types of the keys are shown, too.
+  void add_flags(Options& options,
+                 const Config& defaults,
+                 const std::function<bool(const Flag&)>& wanted,
+                 const std::string& group);
+
+  // Returns what was given, in the order of the command line: "--batch" and its value, or "--set"
+  // and "key=value".
+  std::vector<std::pair<std::string, std::string>> given(Options& options) const;
+
+ private:
+  std::vector<std::string> pairs_;
+  const CLI::Option* set_ = nullptr;
+  std::map<std::string, std::string> values_;  // by the name that help shows
+  std::map<const CLI::Option*, std::string> names_;
+};
+
+}  // namespace gantrain

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/labels/labels.h"
+#include "data/pictures/dataset.h"
+#include "image/image.h"
+
+namespace gantrain {
+
+// A file that is read at any place. It has no position of its own, so that threads and forked
+// processes may read it at the same time.
+class RandomAccessFile {
+ public:
+  // Throws UserError(kInput) that names the file as `name`.
+  RandomAccessFile(const std::string& path, std::string name);
+  // Takes over an open file that has no name in the file system.
+  RandomAccessFile(int descriptor, std::string name);
+  ~RandomAccessFile();
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+
+  int64_t size() const { return size_; }  // bytes when it was opened
+  // Reads up to `count` bytes that begin at `offset`, and returns how many there were: fewer only
+  // at the end of the file. Throws UserError(kInput).
+  size_t read(int64_t offset, char* out, size_t count) const;
+
+  const std::string& name() const { return name_; }  // for messages
+  // Returns what stamp_of() returns for its path; "" for a file without a name,
+  // which is a new one each time.
+  std::string stamp() const;
+
+ private:
+  std::string name_;
+  int descriptor_ = -1;
+  bool has_path_ = true;
+  int64_t size_ = 0;
+};
+
+// Bytes that follow each other in a file: the whole of it, or one that an archive holds unchanged.
+struct FilePart {
+  std::shared_ptr<const RandomAccessFile> file;
+  int64_t offset = 0;
+  int64_t size = 0;
+  std::string name;  // for messages
+
+  // Does what RandomAccessFile::read() does, within the part.
+  size_t read(int64_t at, char* out, size_t count) const;
+  // Returns `count` bytes that begin at `at`. Throws UserError(kInput) where they are not all
+  // there.
+  std::string bytes(int64_t at, size_t count) const;
+};
+
+// Opens the whole of a file. Throws UserError(kInput) that names it.
+FilePart whole_file(const std::string& path);
+
+// Little-endian numbers in foreign bytes; 0 where they do not lie within the bytes whole.
+class LittleEndian {
+ public:
+  explicit LittleEndian(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t u16(size_t at) const { return number(at, 2); }
+  uint64_t u32(size_t at) const { return number(at, 4); }
+  uint64_t u64(size_t at) const { return number(at, 8); }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  uint64_t number(size_t at, size_t count) const {
+    if (bytes_.size() < count || at > bytes_.size() - count) return 0;
+    uint64_t value = 0;
+    for (size_t i = count; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes_[at + i]);
+    return value;
+  }
+
+  std::string_view bytes_;
+};
+
+struct FilePart;
+
+// What tells two contents of a file apart, although not all of it may have been read.
+struct FileMark {
+  int64_t bytes = 0;
+  std::string hash;  // "xxh3:..." by mark_of(), "crc32:..." where an archive's directory has it
+
+  bool operator==(const FileMark&) const = default;
+};
+
+// Hash a content of up to 4 MiB, which most pictures are, and of a larger one the size and the
+// first and last 64 KiB. Both give the same for the same content. The second throws
+// UserError(kInput) that names the file.
+FileMark mark_of(std::string_view content);
+FileMark mark_of(const FilePart& part);
+
+// Returns the mark of a content whose size and CRC-32 are known.
+FileMark mark_of_checksum(int64_t bytes, uint32_t checksum);
+
+// Returns a file's size, inode and time of last change (POSIX ctime, which no program can set) as a
+// text; "" where the file system does not tell. Copies and touched files have another one.
+std::string stamp_of(const std::string& path);
+
+// Larger files are refused before they are read: no picture needs as much.
+inline constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
+
+// The files of a folder or archive, or the records of a data file, by position. Immutable; every
+// member may be called from any thread, also in a process forked later.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // Returns relative paths with '/', sorted bytewise, without hidden files.
+  virtual const std::vector<std::string>& files() const = 0;
+  // Writes the whole content over `bytes`, whose memory is used again. Throws UserError(kInput)
+  // that names the file.
+  virtual void read(size_t file, std::string& bytes) const = 0;
+  // Returns the file's name for messages.
+  virtual std::string name(size_t file) const = 0;
+
+  // Returns where the content lies unchanged in a file of the file system; nothing where it must be
+  // unpacked. Throws UserError(kInput) that names what cannot be opened.
+  virtual std::optional<FilePart> part(size_t) const { return std::nullopt; }
+
+  // Returns the file of that path, or nothing.
+  std::optional<size_t> find(std::string_view path) const;
+
+  // Whether the file is meant to be a picture. Here its name says so; in some containers each is.
+  virtual bool is_picture(size_t file) const;
+  // Whether its files are records of pixels, which no decoder understands, whatever they begin
+  // with.
+  virtual bool holds_pixels() const { return false; }
+  // Decodes a picture over `image`, as decode_image() does; `bytes` is memory for the content of
+  // its file, used again. Records of pixels need no decoder. Throws UserError(kInput) that names
+  // the file.
+  virtual void decode(size_t file,
+                      const NeededSize& needed,
+                      std::string& bytes,
+                      Image& image) const;
+  // Returns size and channels of a picture, after checking, unless `headers_only`, that decode()
+  // would not throw. Throws UserError(kInput) that names the file.
+  virtual ImageInfo look(size_t file, bool headers_only) const;
+
+  // Returns the class of every file where the container itself has labels, else no labels.
+  virtual Labels labels() const { return {}; }
+  // Returns how many leading folders of each path stand for parts of the container, not for
+  // classes.
+  virtual size_t own_folders() const { return 0; }
+  // Returns words for the description of a data set: "CIFAR-10", "12 shards"; "" for plain ones.
+  virtual std::string kind() const { return ""; }
+
+  // Returns what tells two contents of a file apart. Here all of it is read, or 128 KiB of a file
+  // of more than 4 MiB where part() has it; an archive with checksums overrides it. Throws
+  // UserError(kInput) as read() does.
+  virtual FileMark mark(size_t file) const;
+  // Returns a text that is another one after every change of the content, from the file system's
+  // notes alone (stamp_of()), or "" where there is no such thing.
+  virtual std::string stamp(size_t file) const;
+};
+
+// Opens what options.path names: a folder or zip of pictures, tar archives, an LMDB, CIFAR's or
+// MNIST's files. Which of these it is, is decided by the content. Of an LMDB that has every picture
+// in several sizes it takes the one for options.resolution. Throws UserError(kInput) that names the
+// path, and what is taken where it is none of these, UserError(kStopped) where `stop` returns true
+// while an archive is unpacked.
+std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop = {});
+
+// Opens every file below `path` and follows links. Folders of runs inside it are left out with a
+// message. Throws UserError(kInput) that names what cannot be read.
+std::unique_ptr<Source> open_folder(const std::string& path);
+
+// Opens every entry of a zip archive, stored or deflated. Throws UserError(kInput) that names the
+// archive.
+std::unique_ptr<Source> open_zip(const std::string& path);
+
+// Writes the whole of a part over `bytes`. Throws UserError(kInput) that names it where it is
+// larger than kMaxFileBytes or cut off.
+void read_part(const FilePart& part, std::string& bytes);
+
+// Whether a part of the path begins with a dot or is macOS' "__MACOSX".
+bool is_hidden(std::string_view path);
+
+}  // namespace gantrain

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/labels/label_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "data/labels/labels.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+char separator_of(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  for (const char candidate : {',', '\t', ';'}) {
+    if (line.find(candidate) != std::string_view::npos) return candidate;
+  }
+  return ',';
+}
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::string& name)
+      : text_(text), name_(name), separator_(separator_of(text)) {}
+
+  std::vector<std::vector<std::string>> rows() {
+    std::vector<std::vector<std::string>> rows;
+    while (at_ < text_.size()) {
+      std::vector<std::string> row = this->row();
+      if (row.size() > 1 || !row.front().empty()) rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<std::string> row() {
+    std::vector<std::string> fields;
+    while (true) {
+      fields.push_back(field());
+      const bool more = at_ < text_.size() && text_[at_] == separator_;
+      if (at_ < text_.size()) ++at_;  // the separator or the end of the line
+      if (!more) return fields;
+    }
+  }
+
+  std::string field() {
+    size_t start = at_;
+    while (start < text_.size() && text_[start] == ' ') ++start;
+    if (start < text_.size() && text_[start] == '"') {
+      at_ = start + 1;
+      std::string value = quoted();
+      at_ = end_of_plain();  // what follows the quote is left out
+      return value;
+    }
+    start = at_;
+    at_ = end_of_plain();
+    return trim(text_.substr(start, at_ - start));
+  }
+
+  size_t end_of_plain() const {
+    size_t end = at_;
+    while (end < text_.size() && text_[end] != separator_ && text_[end] != '\n') ++end;
+    return end;
+  }
+
+  std::string quoted() {
+    const size_t start = at_;
+    std::string value;
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c != '"') {
+        value += c;
+      } else if (at_ < text_.size() && text_[at_] == '"') {
+        value += text_[at_++];
+      } else {
+        return value;
+      }
+    }
+    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<long>(start), '\n');
+    fail(Exit::kInput, "{}: line {}: a quote is not closed", name_, line);
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  const char separator_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return CsvReader(text, name).rows();
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kJsonFile = "dataset.json";
+constexpr std::array<std::string_view, 3> kCsvFiles = {"labels.csv", "dataset.csv", "metadata.csv"};
+constexpr int64_t kMaxClsBytes = 1024;
+// A parsed list takes many times the memory of its text: larger ones are refused before that.
+constexpr int64_t kListBytes = 1 << 20;
+constexpr int64_t kListBytesPerPicture = 4096;
+
+std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
+
+// Looks for labels in one place after the other.
+class LabelSearch {
+ public:
+  LabelSearch(const Source& source, const DataOptions& options, const std::vector<size_t>& pictures)
+      : source_(source), options_(options) {
+    for (const size_t file : pictures) names_.push_back(source.files()[file]);
+  }
+
+  Labels run(const std::vector<size_t>& pictures) {
+    if (options_.labels == "none") return {};
+    if (options_.labels != "auto") return given();
+    if (Labels own = source_.labels(); own.classes > 0) return chosen(own, pictures);
+    for (const std::string_view name : {kJsonFile, kCsvFiles[0], kCsvFiles[1], kCsvFiles[2]}) {
+      const auto list = outermost(name);
+      if (!list) continue;
+      if (auto labels = found(read_list(*list), source_.name(*list), strip(folder_at(*list)))) {
+        used_.insert(*list);
+        return *labels;
+      }
+    }
+    if (auto labels = beside()) return *labels;
+    if (auto labels = sidecars()) return *labels;
+    return labels_of_folders(strip(own_folders()));
+  }
+
+  const std::set<size_t>& used() const { return used_; }
+
+ private:
+  Labels given() {
+    const std::string& path = options_.labels;
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      if (const auto inside = source_.find(path)) return in_source(*inside);
+    }
+    return read(read_list(path), path, names_);
+  }
+
+  // Paths in a list of labels begin at its folder.
+  Labels in_source(size_t file) {
+    used_.insert(file);
+    return read(read_list(file), source_.name(file), strip(folder_at(file)));
+  }
+
+  std::string read_list(size_t file) const {
+    check_list(bytes_of(file), source_.name(file));
+    std::string text;
+    source_.read(file, text);
+    return text;
+  }
+
+  std::string read_list(const std::string& path) const {
+    std::error_code unknown;  // of a pipe
+    const uintmax_t bytes = fs::file_size(path, unknown);
+    if (!unknown) check_list(static_cast<int64_t>(bytes), path);
+    std::string text = read_file(path);
+    check_list(static_cast<int64_t>(text.size()), path);
+    return text;
+  }
+
+  void check_list(int64_t bytes, const std::string& name) const {
+    const auto pictures = static_cast<int64_t>(names_.size());
+    const int64_t most = kListBytes + kListBytesPerPicture * pictures;
+    if (bytes <= most) return;
+    fail(Exit::kInput,
+         "{}: {} bytes are too many for the labels of {} pictures (at most {}); --set "
+         "data.labels=FILE names another list, none does without",
+         name,
+         bytes,
+         pictures,
+         most);
+  }
+
+  // Returns the size of a file of the source, most of which is not read for it.
+  int64_t bytes_of(size_t file) const {
+    const std::optional<FilePart> part = source_.part(file);
+    return part ? part->size : source_.mark(file).bytes;
+  }
+
+  static Labels read(const std::string& text,
+                     const std::string& name,
+                     const std::vector<std::string>& pictures) {
+    if (ends_with(lower(name), ".json")) return labels_of_json(text, name, pictures);
+    const auto rows = read_csv(text, name);
+    const auto columns = label_columns(rows);
+    if (!columns) {
+      fail(Exit::kInput,
+           "{}: no columns of files and labels; wanted are two columns, or a first row with "
+           "\"file_name\" and \"label\"",
+           name);
+    }
+    return labels_of_rows(rows, *columns, name, pictures);
+  }
+
+  // Reads a list that nobody has named: it may be about something else.
+  static std::optional<Labels> found(const std::string& text,
+                                     const std::string& name,
+                                     const std::vector<std::string>& pictures) {
+    if (ends_with(lower(name), ".json")) return found_labels_of_json(text, name, pictures);
+    const auto rows = read_csv(text, name);
+    if (const auto columns = label_columns(rows)) {
+      return found_labels_of_rows(rows, *columns, name, pictures);
+    }
+    info("{}: not used as labels: no columns of files and labels", name);
+    return std::nullopt;
+  }
+
+  // PATH.json and PATH.csv beside the archive PATH.zip, and the lists with a usual name.
+  std::optional<Labels> beside() {
+    std::error_code ignored;
+    const fs::path archive = options_.path;
+    if (!fs::is_regular_file(archive, ignored)) return std::nullopt;
+    std::string stem = archive.filename().string();
+    stem = stem.substr(0, stem.find('.', 1));
+    std::vector<std::string> lists = {stem + ".json", stem + ".csv"};
+    lists.insert(lists.end(), kCsvFiles.begin(), kCsvFiles.end());
+    for (const std::string& name : lists) {
+      const std::string path = (archive.parent_path() / name).string();
+      if (!fs::is_regular_file(path, ignored)) continue;
+      if (auto labels = found(read_list(path), path, names_)) return labels;
+    }
+    return std::nullopt;
+  }
+
+  // webdataset's layout: files that begin alike belong together.
+  std::optional<Labels> sidecars() {
+    std::vector<std::string> texts;
+    std::vector<size_t> files;
+    const bool some = any_cls();
+    for (const std::string& picture : names_) {
+      auto label = sidecar(picture, files);
+      if (!label && texts.empty() && !some) return std::nullopt;
+      if (!label) {
+        fail(Exit::kInput,
+             "{}: {} has no label beside it, others have; --set data.labels=none does without",
+             options_.path,
+             picture);
+      }
+      texts.push_back(std::move(*label));
+    }
+    used_.insert(files.begin(), files.end());
+    return labels_of_texts(texts, options_.path, names_);
+  }
+
+  // What the names of files beside a picture begin with: its name up to the last or first dot.
+  static std::vector<std::string> keys_of(const std::string& picture) {
+    const size_t base = folder_of(picture).size();
+    std::vector<std::string> keys;
+    for (const size_t dot : {picture.rfind('.'), picture.find('.', base + 1)}) {
+      if (dot != std::string::npos && dot >= base) keys.push_back(picture.substr(0, dot));
+    }
+    return keys;
+  }
+
+  // Whether a picture has a file NAME.cls beside it.
+  bool any_cls() const {
+    const std::vector<std::string>& files = source_.files();
+    const auto is_cls = [](const std::string& name) { return ends_with(name, ".cls"); };
+    if (std::none_of(files.begin(), files.end(), is_cls)) return false;
+    return std::any_of(names_.begin(), names_.end(), [&](const std::string& picture) {
+      for (const std::string& key : keys_of(picture)) {
+        if (source_.find(key + ".cls")) return true;
+      }
+      return false;
+    });
+  }
+
+  std::optional<std::string> sidecar(const std::string& picture, std::vector<size_t>& files) {
+    for (const std::string& key : keys_of(picture)) {
+      std::string text;
+      if (const auto cls = source_.find(key + ".cls")) {
+        if (bytes_of(*cls) > kMaxClsBytes)
+          fail(Exit::kInput, "{}: not a class", source_.name(*cls));
+        files.push_back(*cls);
+        source_.read(*cls, text);
+        return trim(text);
+      }
+      const auto json = source_.find(key + ".json");
+      if (!json || bytes_of(*json) > kListBytes) continue;
+      source_.read(*json, text);
+      if (auto label = label_in_json(text)) {
+        files.push_back(*json);
+        return label;
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<std::string> label_in_json(const std::string& text) {
+    const nlohmann::json content = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!content.is_object()) return std::nullopt;
+    for (const char* key : {"label", "cls", "class", "class_name", "class_id", "label_name"}) {
+      if (!content.contains(key)) continue;
+      const nlohmann::json& value = content[key];
+      if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
+      if (value.is_string()) return value.get<std::string>();
+    }
+    return std::nullopt;
+  }
+
+  // The outermost file of that name whose folder has all pictures in it: "zip -r" keeps the
+  // folder's name.
+  std::optional<size_t> outermost(std::string_view name) const {
+    const std::string shared = names_.front().substr(0, common_folders(names_));
+    for (size_t end = 0; end != std::string::npos;) {
+      if (const auto found = source_.find(shared.substr(0, end) + std::string(name))) return found;
+      if (end == shared.size()) break;
+      end = shared.find('/', end) + 1;
+    }
+    return std::nullopt;
+  }
+
+  size_t folder_at(size_t file) const { return folder_of(source_.files()[file]).size(); }
+
+  // How long the leading folders are that stand for parts of the container.
+  std::vector<size_t> own_folders() const {
+    std::vector<size_t> lengths;
+    for (const std::string& name : names_) {
+      size_t length = 0;
+      for (size_t i = 0; i < source_.own_folders(); ++i) length = name.find('/', length) + 1;
+      lengths.push_back(length);
+    }
+    return lengths;
+  }
+
+  std::vector<std::string> strip(const std::vector<size_t>& lengths) const {
+    std::vector<std::string> names = names_;
+    for (size_t i = 0; i < names.size(); ++i) names[i].erase(0, lengths[i]);
+    return names;
+  }
+  std::vector<std::string> strip(size_t length) const {
+    return strip(std::vector<size_t>(names_.size(), length));
+  }
+
+  static Labels chosen(const Labels& all, const std::vector<size_t>& pictures) {
+    Labels labels{.classes = all.classes, .of = {}, .names = all.names};
+    for (const size_t file : pictures) labels.of.push_back(all.of[file]);
+    return labels;
+  }
+
+  const Source& source_;
+  const DataOptions& options_;
+  std::vector<std::string> names_;  // of the pictures
+  std::set<size_t> used_;           // files of the source that had labels
+};
+
+// A container among the files, which may be what was meant.
+std::string container_inside(const Source& source) {
+  for (size_t file = 0; file < source.files().size(); ++file) {
+    const std::string name = source.name(file);
+    const bool lmdb = ends_with(name, "/data.mdb");
+    if (!lmdb && !ends_with(lower(name), ".zip")) continue;
+    return fmt::format("; --data {}?", lmdb ? folder_of(name) : name);
+  }
+  return "";
+}
+
+}  // namespace
+
+FoundPictures find_pictures(const Source& source, const DataOptions& options) {
+  FoundPictures found;
+  for (size_t file = 0; file < source.files().size(); ++file) {
+    if (source.is_picture(file)) found.files.push_back(file);
+  }
+  found.others = static_cast<int64_t>(source.files().size() - found.files.size());
+  if (found.files.empty()) {
+    fail(Exit::kInput,
+         "{}: no pictures in it; --data takes .png, .jpg, .jpeg and .webp in a folder, zip or tar, "
+         "an LMDB, CIFAR's or MNIST's files{}{}",
+         options.path,
+         found.others > 0 ? fmt::format("; {} other files", found.others) : "",
+         container_inside(source));
+  }
+  LabelSearch search(source, options, found.files);
+  found.labels = search.run(found.files);
+  for (std::string& name : found.labels.names) name = valid_text(name);
+  found.others -= static_cast<int64_t>(search.used().size());
+  return found;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/load/loader.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/random.h"
+#include "data/load/threads.h"
+#include "image/resize.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+Sampler::Sampler(int64_t size, uint64_t seed, bool mirror)
+    : size_(size), seed_(seed), mirror_(mirror) {
+  if (size < 1) throw std::invalid_argument("Sampler: no pictures");
+}
+
+int64_t Sampler::index(int64_t image) const {
+  return (*order_of(image / size_))[static_cast<size_t>(image % size_)];
+}
+
+bool Sampler::flipped(int64_t image) const {
+  return mirror_ && (Stream(seed_, "flip").bits(static_cast<uint64_t>(image), 0) & 1) != 0;
+}
+
+Sampler::Order Sampler::order_of(int64_t pass) const {
+  const std::lock_guard lock(mutex_);
+  Pass& kept = recent_[pass % 2];
+  if (kept.number != pass) {
+    const Stream stream(seed_, "data/order", static_cast<uint64_t>(pass));
+    kept = {pass, std::make_shared<const std::vector<int64_t>>(stream.permutation(size_))};
+  }
+  return kept.order;
+}
+
+at::Tensor load_planes(const Dataset& dataset, const std::vector<WantedPicture>& wanted) {
+  TORCH_CHECK(!wanted.empty(), "load_planes: no pictures");
+  const auto count = static_cast<int64_t>(wanted.size());
+  LoadBuffers buffers;
+  const ImageView first = dataset.view(wanted[0].index, buffers);
+  at::Tensor planes = at::empty({count, first.channels, first.height, first.width}, at::kByte);
+  auto* out = planes.mutable_data_ptr<uint8_t>();
+  const int64_t bytes = first.channels * first.height * first.width;
+  parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
+    LoadBuffers own;
+    for (int64_t i = from; i < to; ++i) {
+      const WantedPicture& one = wanted[static_cast<size_t>(i)];
+      copy_planes(dataset.view(one.index, own), one.flipped, out + i * bytes);
+    }
+  });
+  return planes;
+}
+
+namespace {
+constexpr int64_t kMostAhead = 4;  // batches
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset,
+               const DataOptions& options,
+               uint64_t seed,
+               const RankInfo& ranks,
+               int64_t first_image,
+               int64_t global_batch,
+               int64_t workers)
+    : dataset_(std::move(dataset)),
+      sampler_(dataset_->size(), seed, options.mirror),
+      resolution_(options.resolution),
+      ranks_(ranks),
+      first_image_(first_image),
+      global_batch_(global_batch),
+      count_((global_batch - ranks.rank + ranks.world - 1) / ranks.world),
+      threads_(options.workers.value_or(workers)),
+      part_(std::max<int64_t>(count_ / (4 * std::max<int64_t>(threads_, 1)), 1)),
+      ahead_(static_cast<size_t>(std::min(threads_ + 2, kMostAhead))) {
+  TORCH_CHECK(ranks.world >= 1 && ranks.rank >= 0 && ranks.rank < ranks.world, "no such rank");
+  TORCH_CHECK(global_batch >= ranks.world,
+              "a global batch of ",
+              global_batch,
+              " for ",
+              ranks.world,
+              " ranks");
+  for (int64_t i = 0; i < threads_; ++i) workers_.push_back(start_worker([this] { work(); }));
+}
+
+Loader::~Loader() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  claimable_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+Batch Loader::next() {
+  const double start = monotonic_seconds();
+  Pending taken = workers_.empty() ? load_now() : take();
+  first_ = taken.first;
+  waited_ = monotonic_seconds() - start;
+  return std::move(taken.batch);
+}
+
+Loader::Pending Loader::load_now() {
+  Pending pending;
+  empty(pending);
+  for (int64_t i = 0; i < count_; ++i) load(i, buffers_, pending);
+  ++begun_;
+  return pending;
+}
+
+Loader::Pending Loader::take() {
+  std::unique_lock lock(mutex_);
+  ready_.wait(lock, [this] { return !pending_.empty() && pending_.front().finished == count_; });
+  if (pending_.front().error) std::rethrow_exception(pending_.front().error);
+  Pending taken = std::move(pending_.front());
+  pending_.pop_front();
+  lock.unlock();
+  claimable_.notify_all();
+  return taken;
+}
+
+void Loader::work() {
+  LoadBuffers buffers;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    claimable_.wait(lock, [this] {
+      return ended_ || pending_.size() < ahead_ || pending_.back().claimed < count_;
+    });
+    if (ended_) return;
+    Pending& pending = unclaimed();
+    const Range part{pending.claimed, std::min(pending.claimed + part_, count_)};
+    pending.claimed = part.last;
+    lock.unlock();
+    int64_t bad = -1;
+    std::exception_ptr error;
+    for (int64_t i = part.first; i < part.last && !ended_; ++i) {
+      try {
+        load(i, buffers, pending);
+      } catch (...) {
+        if (error) continue;
+        bad = i;
+        error = std::current_exception();
+      }
+    }
+    lock.lock();
+    finish(pending, part, bad, error);
+  }
+}
+
+// The batch with pictures that no thread has taken on; begins one if there is none.
+Loader::Pending& Loader::unclaimed() {
+  if (!pending_.empty() && pending_.back().claimed < count_) return pending_.back();
+  Pending& pending = pending_.emplace_back();
+  try {
+    empty(pending);
+    ++begun_;
+  } catch (...) {  // no memory
+    pending.error = std::current_exception();
+    pending.claimed = pending.finished = count_;
+    ready_.notify_all();
+  }
+  return pending;
+}
+
+void Loader::finish(Pending& pending,
+                    const Range& part,
+                    int64_t bad,
+                    const std::exception_ptr& error) {
+  if (error && (pending.first_bad < 0 || bad < pending.first_bad)) {
+    pending.first_bad = bad;
+    pending.error = error;
+  }
+  pending.finished += part.last - part.first;
+  if (pending.finished == count_) ready_.notify_all();
+}
+
+// Loads picture i of this rank's share.
+void Loader::load(int64_t i, LoadBuffers& buffers, Pending& pending) const {
+  Batch& batch = pending.batch;
+  const int64_t image = pending.first + ranks_.rank + i * ranks_.world;
+  const int64_t index = sampler_.index(image);
+  ImageView picture = dataset_->view(index, buffers);
+  Image smaller;
+  if (picture.width != resolution_.width || picture.height != resolution_.height) {
+    smaller = resize(picture, resolution_, Filter::kBox);
+    picture = view_of(smaller);
+  }
+  TORCH_CHECK(picture.width == resolution_.width && picture.height == resolution_.height &&
+                  picture.channels == dataset_->channels(),
+              "picture of wrong size");
+  const int64_t bytes = picture.channels * resolution_.pixels();
+  copy_planes(picture, sampler_.flipped(image), batch.real.mutable_data_ptr<uint8_t>() + i * bytes);
+  if (batch.labels.defined()) batch.labels.mutable_data_ptr<int64_t>()[i] = dataset_->label(index);
+}
+
+// Gives the next batch its number and memory.
+void Loader::empty(Pending& pending) {
+  pending.first = first_image_ + begun_ * global_batch_;
+  pending.batch.real = free_memory();
+  if (dataset_->classes() > 0) pending.batch.labels = at::empty({count_}, at::kLong);
+}
+
+// Fresh memory is dear: a page costs more the first time than a decoder's writing to it.
+at::Tensor Loader::free_memory() {
+  for (const at::Tensor& images : memory_) {
+    if (images.use_count() == 1 && images.storage().use_count() == 1) return images;
+  }
+  at::Tensor images =
+      at::empty({count_, dataset_->channels(), resolution_.height, resolution_.width}, at::kByte);
+  if (memory_.size() < ahead_ + 1) memory_.push_back(images);
+  return images;
+}
+
+}  // namespace gantrain

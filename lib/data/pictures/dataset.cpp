@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/pictures/dataset.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "data/containers/source.h"
+#include "data/labels/label_files.h"
+#include "data/load/threads.h"
+#include "data/pictures/shapes.h"
+#include "image/convert.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+// Channels that both the picture and the result have: resampling more would be wasted work.
+int64_t common_channels(int64_t a, int64_t b) {
+  const int64_t colors = std::min(a, b) >= 3 ? 3 : 1;
+  const bool alpha = a % 2 == 0 && b % 2 == 0;
+  return colors + (alpha ? 1 : 0);
+}
+
+Image fitted(const Image& image, const DataOptions& options) {
+  const Size& wanted = options.resolution;
+  if (options.fit == Fit::kStretch) return resize(image, wanted, options.filter);
+  if (options.fit == Fit::kCrop) {
+    const Part part = central_part({image.width, image.height}, wanted);
+    const Box box = {.left = static_cast<double>(part.left),
+                     .top = static_cast<double>(part.top),
+                     .width = static_cast<double>(part.size.width),
+                     .height = static_cast<double>(part.size.height)};
+    return resize(image, box, wanted, options.filter);
+  }
+  const double scale =
+      std::min(static_cast<double>(wanted.width) / static_cast<double>(image.width),
+               static_cast<double>(wanted.height) / static_cast<double>(image.height));
+  const auto scaled = [&](int64_t length, int64_t most) {
+    return std::clamp<int64_t>(std::llround(scale * static_cast<double>(length)), 1, most);
+  };
+  const Size size = {scaled(image.width, wanted.width), scaled(image.height, wanted.height)};
+  return padded(resize(image, size, options.filter), wanted.width, wanted.height);
+}
+
+bool has_size(const Image& image, const Size& size) {
+  return image.width == size.width && image.height == size.height;
+}
+
+}  // namespace
+
+NeededSize needed_size(const DataOptions& options) {
+  if (options.scaled_jpeg == ScaledJpeg::kOff) return {};
+  const Size twice{2 * options.resolution.width, 2 * options.resolution.height};
+  if (options.fit == Fit::kPad) return {.least = twice, .both = false};
+  return {.least = twice, .crop = options.fit == Fit::kCrop ? options.resolution : Size{}};
+}
+
+bool is_prepared(const Image& image, int64_t channels, const DataOptions& options) {
+  return image.channels == channels && has_size(image, options.resolution);
+}
+
+Image prepare(const Image& image, int64_t channels, const DataOptions& options) {
+  const bool resized = !has_size(image, options.resolution);
+  const int64_t common = common_channels(image.channels, channels);
+  if (image.channels == common && resized) return with_channels(fitted(image, options), channels);
+  Image same = with_channels(image, common);
+  if (resized) same = fitted(same, options);
+  return with_channels(std::move(same), channels);
+}
+
+namespace {
+
+constexpr int64_t kVerifiedByDefault = 2000;
+constexpr size_t kNamedAtMost = 100;
+
+class PictureSet final : public Dataset {
+ public:
+  PictureSet(std::unique_ptr<Source> source, FoundPictures found, const DataOptions& options)
+      : source_(std::move(source)), found_(std::move(found)), options_(options) {}
+
+  int64_t size() const override { return static_cast<int64_t>(found_.files.size()); }
+  int64_t channels() const override { return channels_; }
+  int64_t classes() const override { return found_.labels.classes; }
+  int64_t label(int64_t index) const override {
+    return classes() == 0 ? 0 : found_.labels.of[static_cast<size_t>(index)];
+  }
+  std::string class_name(int64_t label) const override {
+    const std::vector<std::string>& names = found_.labels.names;
+    return names.empty() ? Dataset::class_name(label) : names.at(static_cast<size_t>(label));
+  }
+
+  std::optional<PictureFile> picture_file(int64_t index) const override {
+    return PictureFile{source_.get(), file_of(index)};
+  }
+
+  std::string description() const override {
+    const std::string kind = source_->kind();
+    std::string text = fmt::format("{}, {}{}{} pictures, {}x{}x{}",
+                                   options_.path,
+                                   kind,
+                                   kind.empty() ? "" : ", ",
+                                   size(),
+                                   options_.resolution.width,
+                                   options_.resolution.height,
+                                   channels_);
+    if (classes() > 0) text += fmt::format(", {} classes", classes());
+    if (skipped_ > 0) text += fmt::format(", {} bad left out", skipped_);
+    if (found_.others > 0) text += fmt::format(", {} other files ignored", found_.others);
+    return text;
+  }
+
+  Image load(int64_t index) const override {
+    LoadBuffers buffers;
+    const bool decoded_alone = view(index, buffers).pixels == buffers.decoded.pixels.data();
+    return std::move(decoded_alone ? buffers.decoded : buffers.prepared);
+  }
+
+  ImageView view(int64_t index, LoadBuffers& buffers) const override {
+    if (options_.on_bad == OnBad::kFail) return load_or_fail(index, buffers);
+    for (int64_t step = 0; step < size(); ++step) {
+      const int64_t candidate = (index + step) % size();
+      if (label(candidate) != label(index) || turned_bad(candidate)) continue;
+      try {
+        return load_or_fail(candidate, buffers);
+      } catch (const UserError& error) {
+        remember_bad(candidate, error.what());
+      }
+    }
+    fail(Exit::kInput, "{}: none of the pictures can be read any more", options_.path);
+  }
+
+  // Looks at pictures, drops the bad ones (or throws), and decides the channels.
+  void verify(const StopCheck& stop) {
+    const bool all = options_.verify == Verify::kAll;
+    const bool headers_only = options_.verify == Verify::kNone;
+    const auto pictures = evenly_spaced(size(), all ? size() : kVerifiedByDefault);
+    const double start = monotonic_seconds();
+    const auto look = [&](int64_t index) { return source_->look(file_of(index), headers_only); };
+    const ScanResult scan = scan_pictures(pictures, look, options_.on_bad == OnBad::kFail, stop);
+    const int64_t found = size();
+    if (!scan.bad.empty()) drop(scan.bad);
+    channels_ = options_.channels.value_or(scan.color ? 3 : 1);
+    const double seconds = monotonic_seconds() - start;
+    if (seconds > 1)
+      info("looked at {} of {} pictures in {:.1f} s", pictures.size(), found, seconds);
+  }
+
+ private:
+  size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
+
+  ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
+    Image& decoded = buffers.decoded;
+    source_->decode(file_of(index), needed_size(options_), buffers.file, decoded);
+    if (is_prepared(decoded, channels_, options_)) return view_of(decoded);
+    buffers.prepared = prepare(decoded, channels_, options_);
+    return view_of(buffers.prepared);
+  }
+
+  bool turned_bad(int64_t index) const {
+    const std::lock_guard lock(mutex_);
+    return turned_bad_.count(index) > 0;
+  }
+
+  void remember_bad(int64_t index, const char* reason) const {
+    const std::lock_guard lock(mutex_);
+    if (turned_bad_.insert(index).second) warn("{}; the next picture stands in for it", reason);
+  }
+
+  void drop(const std::vector<BadPicture>& bad) {
+    if (options_.on_bad == OnBad::kFail) {
+      fail(Exit::kInput,
+           "{}{}; mend or remove {}, or leave such pictures out: --set data.on_bad=skip",
+           bad.front().reason,
+           bad.size() > 1 ? fmt::format(" (and {} more like it)", bad.size() - 1) : "",
+           bad.size() > 1 ? "them" : "it");
+    }
+    if (bad.size() == found_.files.size()) {
+      fail(Exit::kInput,
+           "{}: none of the {} pictures can be read; the first: {}",
+           options_.path,
+           bad.size(),
+           bad.front().reason);
+    }
+    leave_out(bad);
+    skipped_ = static_cast<int64_t>(bad.size());
+    warn("{} pictures left out (data.on_bad=skip):", skipped_);
+    for (size_t i = 0; i < std::min(bad.size(), kNamedAtMost); ++i) warn("  {}", bad[i].reason);
+    if (bad.size() > kNamedAtMost) {
+      warn("  and {} more: gantrain data inspect {} lists them all",
+           bad.size() - kNamedAtMost,
+           shell_quote(options_.path));
+    }
+  }
+
+  void leave_out(const std::vector<BadPicture>& bad) {
+    FoundPictures good{.files = {}, .labels = found_.labels, .others = found_.others};
+    good.labels.of.clear();
+    auto next = bad.begin();
+    for (int64_t index = 0; index < size(); ++index) {
+      if (next != bad.end() && next->picture == index) {
+        ++next;
+        continue;
+      }
+      good.files.push_back(file_of(index));
+      if (classes() > 0) good.labels.of.push_back(label(index));
+    }
+    found_ = std::move(good);
+  }
+
+  std::unique_ptr<Source> source_;
+  FoundPictures found_;
+  DataOptions options_;
+  int64_t channels_ = 0;
+  int64_t skipped_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::set<int64_t> turned_bad_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> make_picture_set(std::unique_ptr<Source> source,
+                                                const DataOptions& options,
+                                                const StopCheck& stop) {
+  FoundPictures found = find_pictures(*source, options);
+  auto pictures = std::make_shared<PictureSet>(std::move(source), std::move(found), options);
+  pictures->verify(stop);
+  return pictures;
+}
+
+namespace {
+
+// Memory of the kernel's that reads as zero and takes no room until it is written to. Anonymous
+// shared memory is not bound by the size of /dev/shm, which is 64 MB in many containers.
+class Pages {
+ public:
+  Pages() = default;
+  Pages(size_t bytes, bool shared) : bytes_(bytes) {
+    const int kind = shared ? MAP_SHARED : MAP_PRIVATE;
+    start_ =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start_ == MAP_FAILED) start_ = nullptr;
+  }
+  ~Pages() {
+    if (start_ != nullptr) ::munmap(start_, bytes_);
+  }
+  Pages(Pages&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  explicit operator bool() const { return start_ != nullptr; }
+  uint8_t* start() const { return static_cast<uint8_t*>(start_); }
+
+ private:
+  void* start_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Which slot has a picture. Of a fresh table all numbers are zero.
+struct Entry {
+  enum : uint32_t { kNone = 0, kBeingWritten = 1, kFirstSlot = 2 };
+  std::atomic<uint32_t> state;
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "processes share these numbers");
+
+struct Table {
+  std::atomic<uint32_t> taken;  // slots that pictures have got, and maybe some more
+};
+
+constexpr size_t kAlignment = 64;  // bytes
+
+class Cache final : public Dataset {
+ public:
+  Cache(std::shared_ptr<const Dataset> dataset, const Size& resolution)
+      : dataset_(std::move(dataset)),
+        picture_{resolution.width, resolution.height, dataset_->channels(), nullptr},
+        picture_bytes_(static_cast<size_t>(resolution.pixels() * dataset_->channels())) {}
+
+  // Returns false if the system refuses the memory.
+  bool take_memory(int64_t max_bytes, bool shared) {
+    const auto wanted = static_cast<size_t>(max_bytes) / picture_bytes_;
+    slots_ = static_cast<uint32_t>(std::min(wanted, static_cast<size_t>(size())));
+    const size_t table = sizeof(Table) + static_cast<size_t>(size()) * sizeof(Entry);
+    pixels_at_ = (table + kAlignment - 1) / kAlignment * kAlignment;
+    pages_ = Pages(pixels_at_ + slots_ * picture_bytes_, shared);
+    return static_cast<bool>(pages_);
+  }
+
+  int64_t size() const override { return dataset_->size(); }
+  int64_t channels() const override { return dataset_->channels(); }
+  int64_t classes() const override { return dataset_->classes(); }
+  int64_t label(int64_t index) const override { return dataset_->label(index); }
+  std::string class_name(int64_t label) const override { return dataset_->class_name(label); }
+  std::string description() const override { return dataset_->description(); }
+  std::optional<PictureFile> picture_file(int64_t index) const override {
+    return dataset_->picture_file(index);
+  }
+
+  Image load(int64_t index) const override {
+    LoadBuffers buffers;
+    const ImageView found = view(index, buffers);
+    Image image{found.width, found.height, found.channels, {}};
+    image.pixels.assign(found.pixels, found.pixels + picture_bytes_);
+    return image;
+  }
+
+  ImageView view(int64_t index, LoadBuffers& buffers) const override {
+    std::atomic<uint32_t>& state = entry(index).state;
+    const uint32_t now = state.load(std::memory_order_acquire);
+    if (now >= Entry::kFirstSlot) return in_slot(now - Entry::kFirstSlot);
+    const ImageView loaded = dataset_->view(index, buffers);
+    if (now == Entry::kNone) store(loaded, state);
+    return loaded;
+  }
+
+ private:
+  Table& table() const { return *reinterpret_cast<Table*>(pages_.start()); }
+  Entry& entry(int64_t index) const {
+    return reinterpret_cast<Entry*>(pages_.start() + sizeof(Table))[index];
+  }
+  uint8_t* pixels(uint32_t slot) const {
+    return pages_.start() + pixels_at_ + slot * picture_bytes_;
+  }
+  ImageView in_slot(uint32_t slot) const {
+    ImageView view = picture_;
+    view.pixels = pixels(slot);
+    return view;
+  }
+
+  // The state tells of the slot only once all pixels are there. A process that dies before leaves
+  // the state at kBeingWritten: the others then load this picture each time, and nobody waits.
+  void store(const ImageView& loaded, std::atomic<uint32_t>& state) const {
+    if (table().taken.load(std::memory_order_relaxed) >= slots_) return;
+    uint32_t none = Entry::kNone;
+    if (!state.compare_exchange_strong(none, Entry::kBeingWritten)) return;
+    const uint32_t slot = table().taken.fetch_add(1);
+    if (slot >= slots_) return;  // others took the last one meanwhile; the cache is full for good
+    std::memcpy(pixels(slot), loaded.pixels, picture_bytes_);
+    state.store(Entry::kFirstSlot + slot, std::memory_order_release);
+  }
+
+  std::shared_ptr<const Dataset> dataset_;
+  ImageView picture_;
+  size_t picture_bytes_;
+  size_t pixels_at_ = 0;
+  uint32_t slots_ = 0;
+  Pages pages_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
+                                      const Size& resolution,
+                                      int64_t max_bytes,
+                                      int64_t sharers) {
+  if (max_bytes <= 0) return dataset;
+  const auto cache = std::make_shared<Cache>(dataset, resolution);
+  if (sharers > 1 && cache->take_memory(sharers * max_bytes, true)) return cache;
+  if (sharers > 1)
+    debug("no {} MB of shared memory: each rank keeps its own decoded pictures",
+          sharers * max_bytes / 1000000);
+  if (cache->take_memory(max_bytes, false)) return cache;
+  debug("no {} MB of memory for decoded pictures: none are kept", max_bytes / 1000000);
+  return dataset;
+}
+
+ImageView Dataset::view(int64_t index, LoadBuffers& buffers) const {
+  buffers.prepared = load(index);
+  return view_of(buffers.prepared);
+}
+
+std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
+                                            const StopCheck& stop,
+                                            int64_t sharers) {
+  if (options.path == "synth:shapes") return make_shapes(options);
+  if (starts_with(options.path, "synth:")) {
+    fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", options.path);
+  }
+  auto pictures = make_picture_set(open_source(options, stop), options, stop);
+  return cached(std::move(pictures), options.resolution, options.cache_mb * 1000 * 1000, sharers);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "draw/frames.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "image/convert.h"
+#include "image/webp.h"
+#include "launch/local/signals.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+int64_t frame_count(const Walk& walk) {
+  return walk.loop ? walk.keys * walk.frames : (walk.keys - 1) * walk.frames + 1;
+}
+
+Step step_of(const Walk& walk, int64_t frame) {
+  int64_t from = frame / walk.frames;
+  int64_t part = frame % walk.frames;
+  if (!walk.loop && from == walk.keys - 1) {
+    --from;
+    part = walk.frames;
+  }
+  return {
+      from, (from + 1) % walk.keys, static_cast<double>(part) / static_cast<double>(walk.frames)};
+}
+
+std::string frame_name(int64_t frame, int64_t count) {
+  const size_t digits = std::max<size_t>(4, std::to_string(count - 1).size());
+  return fmt::format("frame{:0{}}", frame, digits);
+}
+
+namespace {
+
+constexpr int kVideo = 3;         // ffmpeg's descriptor of the file that it writes
+constexpr int kFirstFree = 10;    // ours stay clear of those that ffmpeg gets
+constexpr double kBitRate = 0.5;  // bits a pixel: 16 Mbit/s at 1024 pixels and 30 frames
+
+std::vector<std::string> command(const std::string& program, const Mp4Encoder::Format& format) {
+  const double rate = static_cast<double>(format.width * format.height) * format.fps * kBitRate;
+  return {program,
+          "-nostdin",
+          "-loglevel",
+          "error",
+          // raw frames in ...
+          "-f",
+          "rawvideo",
+          "-pix_fmt",
+          "rgb24",
+          "-s",
+          fmt::format("{}x{}", format.width, format.height),
+          "-r",
+          shortest(format.fps),
+          "-i",
+          "pipe:0",
+          "-an",
+          // ... and what every player shows out, whose sides must be even
+          "-vf",
+          "pad=ceil(iw/2)*2:ceil(ih/2)*2",
+          "-pix_fmt",
+          "yuv420p",
+          "-b:v",
+          std::to_string(std::max<int64_t>(1'000'000, static_cast<int64_t>(rate))),
+          "-movflags",
+          "+faststart",
+          "-f",
+          "mp4",
+          "-y",
+          fmt::format("/proc/self/fd/{}", kVideo)};
+}
+
+UniqueFd checked(int fd, const char* what) {
+  if (fd < 0) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}: {}", what, errno_text());
+  UniqueFd low(fd);
+  UniqueFd high(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFree));
+  if (!high) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}: {}", what, errno_text());
+  return high;
+}
+
+std::string content_of(int fd) {
+  struct stat info {};
+  std::string content;
+  if (::fstat(fd, &info) != 0) return content;
+  content.resize(static_cast<size_t>(info.st_size));
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t count =
+        ::pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<size_t>(count);
+  }
+  content.resize(done);
+  return content;
+}
+
+std::string last_line(const std::string& text) {
+  std::string last;
+  for (const std::string& line : split(text, '\n')) {
+    if (!trim(line).empty()) last = trim(line);
+  }
+  return last;
+}
+
+struct Ends {
+  int input;
+  int error;
+  int video;
+  pid_t parent;
+};
+
+// In the child: only async-signal-safe calls, the parent has threads.
+[[noreturn]] void become_ffmpeg(char* const* argv, const Ends& ends) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != ends.parent) _exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(ends.input, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  dup2(ends.error, STDERR_FILENO);
+  dup2(ends.video, kVideo);
+  execv(argv[0], argv);
+  _exit(127);
+}
+
+}  // namespace
+
+Mp4Encoder::Mp4Encoder(const std::filesystem::path& ffmpeg, const Format& format)
+    : format_(format), program_(ffmpeg.string()) {
+  // A socket, because a pipe whose reader is gone sends a signal.
+  int pair[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
+  frames_ = checked(pair[0], "a socket");
+  const UniqueFd input = checked(pair[1], "a socket");
+  video_ = checked(memfd_create("video", MFD_CLOEXEC), "memory");
+  words_ = checked(memfd_create("words", MFD_CLOEXEC), "memory");
+  std::vector<std::string> words = command(program_, format_);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const Ends ends = {input.get(), words_.get(), video_.get(), getpid()};
+  pid_ = fork();
+  if (pid_ == 0) become_ffmpeg(argv.data(), ends);
+  if (pid_ < 0) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
+}
+
+Mp4Encoder::~Mp4Encoder() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+int Mp4Encoder::wait() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+  pid_ = -1;
+  return status;
+}
+
+void Mp4Encoder::fail_ffmpeg(int status) {
+  const std::string how = WIFSIGNALED(status) ? signal_text(WTERMSIG(status))
+                                              : fmt::format("exit code {}", WEXITSTATUS(status));
+  const std::string line = last_line(content_of(words_.get()));
+  fail(Exit::kEnvironment,
+       "{} failed ({}){}{}; -o NAME.webp needs no ffmpeg",
+       program_,
+       how,
+       line.empty() ? "" : ": ",
+       line);
+}
+
+void Mp4Encoder::add(const Image& frame) {
+  if (frame.width != format_.width || frame.height != format_.height)
+    throw std::invalid_argument("Mp4Encoder: a frame of another size");
+  const Image rgb = with_channels(frame, 3);
+  const uint8_t* data = rgb.pixels.data();
+  size_t left = rgb.pixels.size();
+  while (left > 0) {
+    const ssize_t done = ::send(frames_.get(), data, left, MSG_NOSIGNAL);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_ffmpeg(wait());
+    data += done;
+    left -= static_cast<size_t>(done);
+  }
+}
+
+std::string Mp4Encoder::finish() {
+  frames_.close();
+  const int status = wait();
+  std::string video = content_of(video_.get());
+  if (status != 0 || video.empty()) fail_ffmpeg(status);
+  return video;
+}
+
+namespace {
+
+class WebpSink final : public FrameSink {
+ public:
+  WebpSink(const fs::path& file, const FilmOptions& options) : file_(file), options_(options) {}
+
+  void add(const Image& frame) override {
+    if (!animation_) begin(frame);
+    animation_->add(frame);
+  }
+  void finish() override { write_file(file_, animation_.value().finish()); }
+
+ private:
+  void begin(const Image& frame) {
+    if (frame.width > kMaxWebpSide || frame.height > kMaxWebpSide) {
+      fail(Exit::kUsage,
+           "-o {}: frames of {} x {} pixels; WebP holds {} a side: use .mp4, --outdir or a smaller "
+           "--grid",
+           file_.string(),
+           frame.width,
+           frame.height,
+           kMaxWebpSide);
+    }
+    AnimationOptions webp;
+    webp.fps = options_.fps;
+    webp.quality = options_.quality;
+    animation_.emplace(frame.width, frame.height, webp);
+  }
+
+  fs::path file_;
+  FilmOptions options_;
+  std::optional<WebpAnimation> animation_;  // from the first frame on
+};
+
+class Mp4Sink final : public FrameSink {
+ public:
+  Mp4Sink(const fs::path& file, double fps) : file_(file), fps_(fps) {}
+
+  void add(const Image& frame) override {
+    if (!encoder_)
+      encoder_.emplace(find_program("ffmpeg"), Mp4Encoder::Format{frame.width, frame.height, fps_});
+    encoder_->add(frame);
+  }
+  void finish() override { write_file(file_, encoder_.value().finish()); }
+
+ private:
+  fs::path file_;
+  double fps_;
+  std::optional<Mp4Encoder> encoder_;
+};
+
+class FolderSink final : public FrameSink {
+ public:
+  FolderSink(const fs::path& folder, int64_t count) : folder_(folder), count_(count) {
+    make_writable_folder(folder_);
+  }
+
+  void add(const Image& frame) override {
+    write_file(folder_ / (frame_name(next_++, count_) + ".png"), encode_png(frame));
+  }
+  void finish() override {}
+
+ private:
+  fs::path folder_;
+  int64_t count_;
+  int64_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<FrameSink> film_sink(const fs::path& file, const FilmOptions& options) {
+  if (ends_with(lower(file.string()), ".mp4")) return std::make_unique<Mp4Sink>(file, options.fps);
+  return std::make_unique<WebpSink>(file, options);
+}
+
+std::unique_ptr<FrameSink> folder_sink(const fs::path& folder, int64_t count) {
+  return std::make_unique<FolderSink>(folder, count);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/export.h"
+
+#include <algorithm>
+
+#include "config/config.h"
+#include "core/tensors.h"
+#include "core/torch.h"
+#include "draw/painter.h"
+#include "gan/model_json.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+std::string python_program(const std::vector<std::string>& parts) {
+  std::string program;
+  for (const std::string& part : parts) {
+    std::string_view text = python_source(part);
+    // The line with the licence stands once, at the top.
+    if (!program.empty()) text.remove_prefix(text.find('\n') + 1);
+    program += (program.empty() ? "" : "\n\n") + std::string(text);
+  }
+  return program;
+}
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+namespace {
+
+Json said_model(const ExportedModel& exported) {
+  const auto at = exported.model.metadata.find("gantrain.model");
+  if (at == exported.model.metadata.end()) return {};
+  return parse_json(at->second, exported.file.string() + " (gantrain.model)", Exit::kInput);
+}
+
+Json whole_model(const ExportedModel& exported) {
+  const Tensors tensors(exported.tensors.begin(), exported.tensors.end());
+  const std::string source = exported.file.string();
+  if (exported.model.recipe->whole_model != nullptr)
+    return exported.model.recipe->whole_model(said_model(exported), tensors, source);
+  fail(Exit::kInput,
+       "{}: recipe {} cannot be exported to Python",
+       source,
+       exported.model.recipe->facts.name);
+}
+
+SynthesisOptions options_of(const LoadedModel& model, double trunc) {
+  SynthesisOptions options;
+  options.trunc = trunc;
+  options.level = model.level.value_or(options.level);
+  options.alpha = model.alpha.value_or(options.alpha);
+  return options;
+}
+
+// About a thousand values of a picture. The step is odd, so that they lie in all columns.
+constexpr int64_t kValues = 1000;
+
+Json case_of(ExportedModel& exported, int64_t seed, double trunc) {
+  Generator& generator = *exported.model.generator;
+  const int64_t classes = generator.classes();
+  const at::Tensor label = classes > 0 ? torch::full({1}, seed % classes, at::kLong) : at::Tensor();
+  const at::Tensor z = latents_of_seeds({seed}, generator.z_dim());
+  const at::Tensor picture =
+      generator.images(z, label, options_of(exported.model, trunc))[0].contiguous();
+  const auto* values = picture.const_data_ptr<float>();
+  const int64_t stride = (picture.numel() / kValues) | 1;
+  Json test = {{"seed", seed}, {"trunc", trunc}, {"shape", picture.sizes().vec()}};
+  if (classes > 0) test["class"] = seed % classes;
+  test["sha256"] = sha256({reinterpret_cast<const char*>(values), picture.nbytes()});
+  test["stride"] = stride;
+  test["values"] = Json::array();
+  for (int64_t i = 0; i < picture.numel(); i += stride) test["values"].push_back(values[i]);
+  return test;
+}
+
+}  // namespace
+
+ExportedModel load_exported(const fs::path& file, const RecipeTable& recipes) {
+  ExportedModel exported;
+  exported.file = file;
+  exported.model = load_generator(exported.file, recipes);
+  exported.tensors = state_of(*exported.model.generator->network());
+  return exported;
+}
+
+Json config_of(const ExportedModel& exported) {
+  const Generator& generator = *exported.model.generator;
+  const RecipeFacts& recipe = exported.model.recipe->facts;
+  Json config = {{"format", "gantrain-generator"},
+                 {"gantrain", kVersion},
+                 {"recipe", recipe.name},
+                 {"model", whole_model(exported)}};
+  config["z"] = {{"dim", generator.z_dim()},
+                 {"drawn", "numpy.random.RandomState(seed).randn(dim), as float32"},
+                 {"normalised", recipe.python.normalises_z ? "x / sqrt(mean(x^2) + 1e-8)" : "no"}};
+  config["classes"] = {{"count", generator.classes()}, {"table", to_json(exported.model.classes)}};
+  config["stage"] = nullptr;
+  if (exported.model.level || exported.model.alpha) {
+    const int64_t full = generator.levels().empty() ? 0 : generator.levels().back();
+    config["stage"] = {{"level", exported.model.level.value_or(full)},
+                       {"alpha", exported.model.alpha.value_or(1)}};
+  }
+  if (generator.num_ws() > 0) {
+    config["truncation"] = {
+        {"average", recipe.python.w_average}, {"psi", 1}, {"layers", generator.num_ws()}};
+  }
+  if (generator.has_noise()) config["noise_mode"] = "const";
+  config["epsilon"] = {{"norms", 1e-8}, {"batch_norm", 1e-5}};
+  config["pictures"] = "[N, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
+  return config;
+}
+
+Json self_test_of(ExportedModel& exported) {
+  constexpr double kPsi = 0.7;
+  Json cases = Json::array();
+  for (int64_t seed = 0; seed < 4; ++seed) {
+    const bool pulled = seed >= 2 && exported.model.generator->num_ws() > 0;
+    cases.push_back(case_of(exported, seed, pulled ? kPsi : 1));
+  }
+  return {{"tolerance", 1e-4}, {"drawn_by", kVersion}, {"cases", cases}};
+}
+
+namespace {
+
+// A value of the run's config.json, or "" where there is none.
+std::string value_of(const Json& run, const std::string& key) {
+  if (!run.is_object() || !run.contains("values") || !run["values"].is_object()) return "";
+  const Json& values = run["values"];
+  if (!values.contains(key) || !values[key].is_object() || !values[key].contains("value"))
+    return "";
+  return text_of(values[key]["value"]);
+}
+
+Json config_of_run(const fs::path& folder) {
+  const fs::path file = folder / "config.json";
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return {};
+  return parse_json(read_file(file), file.string(), Exit::kInput);
+}
+
+// Whether a line of metric-*.jsonl is of this model. The best one is a copy of a snapshot.
+bool is_of(const Json& row, const fs::path& model, const std::string& kimg) {
+  if (row.value("snapshot", Json()) == model.filename().string()) return true;
+  const auto of_model = parse_double(kimg);
+  return starts_with(model.filename().string(), "model-best") && of_model &&
+         row.value("kimg", Json()) == *of_model;
+}
+
+// Numbers that the run's metric-*.jsonl have of this very model. Where it was measured in several
+// ways, those of the most pictures count; of the same, the last.
+std::vector<std::string> metrics_of(const fs::path& model, const std::string& kimg) {
+  const fs::path folder = model.parent_path();
+  std::vector<std::string> rows;
+  for (const std::vector<Json>& file : metric_rows(folder.empty() ? "." : folder)) {
+    std::map<std::string, std::pair<int64_t, double>> found;  // fakes, value
+    for (const Json& row : file) {
+      if (!is_of(row, model, kimg)) continue;
+      const Json recipe = row.value("recipe", Json::object());
+      const Json fakes = recipe.is_object() ? recipe.value("fakes", Json(0)) : Json(0);
+      const int64_t count = fakes.is_number_integer() ? fakes.get<int64_t>() : 0;
+      for (const auto& [name, value] : row["results"].items()) {
+        if (value.is_number() && (found.count(name) == 0 || count >= found[name].first))
+          found[name] = {count, value.get<double>()};
+      }
+    }
+    for (const auto& [name, of] : found) {
+      const std::string pictures = of.first > 0 ? std::to_string(of.first) : "";
+      rows.push_back(fmt::format("| {} | {:.4g} | {} |", name, of.second, pictures));
+    }
+  }
+  return rows;
+}
+
+// The pixels of its pictures: "256x128", "64x64".
+std::string size_text(const Json& config) {
+  const Json& model = config["model"];
+  const Json size = config["stage"].is_object()        ? config["stage"]["level"]
+                    : model.contains("img_resolution") ? model["img_resolution"]
+                                                       : model["resolution"];
+  const std::string text = text_of(size);
+  return text.find('x') == std::string::npos ? text + "x" + text : text;
+}
+
+std::string front_matter(const std::string& recipe) {
+  return fmt::format(
+      "---\n"
+      "license: # fill in, for example cc-by-4.0; that of the training data counts, too\n"
+      "library_name: pytorch\n"
+      "pipeline_tag: unconditional-image-generation\n"
+      "tags: [gan, {}, gantrain]\n"
+      "---\n\n",
+      recipe);
+}
+
+std::string metadata_of(const ExportedModel& exported, const std::string& key) {
+  const auto at = exported.model.metadata.find(key);
+  return at == exported.model.metadata.end() ? std::string() : at->second;
+}
+
+std::string facts_of(const ExportedModel& exported, const Json& config, const Json& run) {
+  std::string text = "| | |\n|---|---|\n";
+  const auto row = [&](const std::string& name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("| {} | {} |\n", name, value);
+  };
+  row("recipe", exported.model.recipe->facts.name);
+  row("pictures", size_text(config));
+  const std::string kimg = metadata_of(exported, "gantrain.kimg");
+  row("trained for", kimg.empty() ? "" : kimg + " thousand pictures");
+  row("data", value_of(run, "data.path"));
+  row("batch", value_of(run, "train.batch"));
+  row("seed", value_of(run, "train.seed"));
+  row("gantrain", metadata_of(exported, "gantrain.version"));
+  std::vector<std::string> names;
+  for (const ClassRow& one : exported.model.classes) names.push_back(one.name);
+  const int64_t classes = exported.model.generator->classes();
+  if (classes > 0)
+    row("classes", std::to_string(classes) + (names.empty() ? "" : ": " + join(names, ", ")));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::vector<Json>> metric_rows(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (starts_with(name, "metric-") && ends_with(name, ".jsonl")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::vector<Json>> all;
+  for (const fs::path& file : files) {
+    std::vector<Json>& rows = all.emplace_back();
+    for (const std::string& line : split(read_file(file), '\n')) {
+      Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (row.is_object() && row.contains("results") && row["results"].is_object())
+        rows.push_back(std::move(row));
+    }
+  }
+  return all;
+}
+
+std::string card_of(const ExportedModel& exported, const Json& config) {
+  const RecipeFacts& recipe = exported.model.recipe->facts;
+  const Json run = config_of_run(exported.file.parent_path());
+  std::string text = front_matter(recipe.name);
+  text += fmt::format("# {} of {} pixels\n\n", recipe.title, size_text(config));
+  text += "![Pictures of the seeds 0 to 15](grid.png)\n\n";
+  text += facts_of(exported, config, run);
+  const std::vector<std::string> metrics =
+      metrics_of(exported.file, metadata_of(exported, "gantrain.kimg"));
+  if (!metrics.empty()) {
+    text +=
+        "\n## Numbers\n\nMeasured in the run, for these weights:\n\n| metric | | fakes "
+        "|\n|---|---|---|\n";
+    text += join(metrics, "\n") + "\n";
+  }
+  const std::string label = exported.model.generator->classes() > 0 ? " --class 0" : "";
+  text += fmt::format(
+      "\n## Use\n\n"
+      "```sh\n"
+      "python model.py --seed 7{0} -o seed7.png    # needs torch alone\n"
+      "python model.py --self-test                # compares with what gantrain drew\n"
+      "gantrain generate --model model.safetensors --seeds 0-15{0} -o grid.png\n"
+      "```\n\n"
+      "`model.safetensors` holds the generator's averaged weights, `config.json` its sizes. "
+      "Python and gantrain draw the same picture of a seed.\n",
+      label);
+  if (!recipe.citation.empty()) text += "\n## Paper\n\n" + recipe.citation + "\n";
+  return text;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "gan/recipe.h"
+#include "nn/progressive.h"
+
+namespace gantrain {
+
+// Makes the parameters of a growing network active or inactive as `stage` says. `net` and `stage`
+// must outlive the player.
+template <class Net>
+void follow_stage(Player& player, const Net& net, const Stage& stage) {
+  player.active = [&net, &stage](const std::string& parameter) {
+    return net.active(parameter, stage.resolution, stage.fading);
+  };
+}
+
+// What recipes share whose networks grow (Karras et al. 2018a, sec. 2): a generator that
+// follow_stage() knows, a ProgressiveDiscriminator, stages, and two players trained in turn.
+class GrowingRecipe : public Recipe {
+ public:
+  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
+  const std::vector<Phase>& phases() const override { return phases_; }
+  int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
+  const Schedule& schedule() const override { return schedule_; }
+  void enter(const Stage& stage) override { stage_ = stage; }
+  TensorNames names_in(const std::map<std::string, at::Tensor>& file,
+                       const Player&) const override {
+    return level_names_in(file, resolution_);
+  }
+
+ protected:
+  // G's weights are drawn already; D's are drawn here. Both networks move to the context's device
+  // and type.
+  GrowingRecipe(const RecipeContext& context,
+                const ScheduleOptions& schedule,
+                Player G,
+                const DiscriminatorShape& discriminator,
+                const PlayerOptions& D);
+  virtual PhaseOutput d_loss(const PhaseInput& in) = 0;
+  virtual PhaseOutput g_loss(const PhaseInput& in) = 0;
+
+  // The stage, and how far its newest layers are faded in.
+  StageLevel level() const { return {stage_.resolution, alpha_}; }
+  // Real pictures as the present level sees them.
+  at::Tensor reals(const PhaseInput& in) const;
+  // Draws where between real and generated pictures a penalty is taken, [N, 1, 1, 1] in [0, 1).
+  at::Tensor places(const PhaseInput& in) const;
+
+  int64_t resolution_;
+  Schedule schedule_;
+  Stage stage_;
+  std::shared_ptr<ProgressiveDiscriminator> D_net_;
+  Player G_player_, D_player_;
+  Handle<ProgressiveDiscriminator> D_;
+  DeviceNumber alpha_;
+  std::vector<Phase> phases_;
+};
+
+// Returns the factor of the norm of a penalty's gradient at a level of `pixels`. The full picture
+// holds each pixel (resolution / pixels)^2 times, and D takes the mean of these copies. So the
+// gradient by each copy is smaller by that square, and the norm over all copies is smaller by
+// resolution / pixels.
+double gradient_scale(PenaltySize size, int64_t pixels, int64_t resolution);
+
+}  // namespace gantrain

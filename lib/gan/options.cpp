@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gan/options.h"
+
+#include <cmath>
+
+#include "gan/recipe_facts.h"
+#include "util/error.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+std::optional<LossScale> Value<LossScale>::from_text(std::string_view text) {
+  if (text == "auto") return LossScale{LossScale::Kind::kAuto};
+  if (text == "dynamic") return LossScale{LossScale::Kind::kDynamic};
+  const std::optional<double> number = Value<double>::from_text(text);
+  if (!number || !std::isfinite(*number) || *number <= 0) return std::nullopt;
+  return LossScale{LossScale::Kind::kFixed, *number};
+}
+
+Json Value<LossScale>::to_json(const LossScale& value) {
+  switch (value.kind) {
+    case LossScale::Kind::kAuto:
+      return "auto";
+    case LossScale::Kind::kDynamic:
+      return "dynamic";
+    case LossScale::Kind::kFixed:
+      break;
+  }
+  return Value<double>::to_json(value.fixed);
+}
+
+ComputeType compute_type(const PrecisionOptions& o, bool on_gpu) {
+  switch (o.amp) {
+    case Amp::kOff:
+      return ComputeType::kFloat32;
+    case Amp::kFp16:
+      return ComputeType::kFloat16;
+    case Amp::kBf16:
+      return ComputeType::kBfloat16;
+    case Amp::kAuto:
+      break;
+  }
+  return on_gpu || o.mode == PrecisionMode::kBlocks ? ComputeType::kFloat16
+                                                    : ComputeType::kBfloat16;
+}
+
+bool chooses_by_product(const PrecisionOptions& o, bool on_gpu) {
+  return o.amp == Amp::kAuto && compute_type(o, on_gpu) == ComputeType::kBfloat16 &&
+         o.cpu_choice != "bfloat16";
+}
+
+bool scales_dynamically(const PrecisionOptions& o) {
+  if (o.loss_scale.kind == LossScale::Kind::kAuto) return o.mode == PrecisionMode::kAutocast;
+  return o.loss_scale.kind == LossScale::Kind::kDynamic;
+}
+
+void check_options(const PrecisionOptions& o, const RecipeFacts& recipe, bool float64) {
+  if (o.mode == PrecisionMode::kBlocks) {
+    if (!recipe.has_blocks) {
+      fail(Exit::kUsage,
+           "precision.mode = blocks: recipe {} has no half-precision blocks of its own; use "
+           "precision.mode=autocast",
+           recipe.name);
+    }
+    if (o.amp == Amp::kBf16 && !recipe.bfloat16_blocks)
+      fail(Exit::kUsage,
+           "precision.mode = blocks with --amp=bf16: the blocks are fp16; --amp=fp16");
+    if (o.amp == Amp::kOff)
+      fail(Exit::kUsage, "precision.mode = blocks without --amp: give --amp=fp16 too");
+  }
+  const bool scales = o.loss_scale.kind == LossScale::Kind::kFixed && o.loss_scale.fixed != 1;
+  if (scales && (o.amp == Amp::kOff || o.amp == Amp::kBf16))
+    fail(Exit::kUsage,
+         "--loss-scale {} {}: only losses of fp16 are scaled; give --amp=fp16, or leave it out",
+         shortest(o.loss_scale.fixed),
+         o.amp == Amp::kOff ? "without --amp" : "with --amp=bf16");
+  if (o.amp != Amp::kOff && float64)
+    fail(Exit::kUsage, "train.dtype = float64 with --amp: float64 is never lowered; leave one out");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inspect/content.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/config.h"
+#include "core/archive.h"
+#include "core/npy.h"
+#include "core/safetensors.h"
+#include "core/torch.h"
+#include "core/zip_archive.h"
+#include "exchange/export.h"
+#include "exchange/official_pickle.h"
+#include "image/image.h"
+#include "page/run_record.h"
+#include "report/records.h"
+#include "train/save/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The last line may be half written: then the run was killed, or it is at work.
+FileContent json_lines(const fs::path& path, const std::string& bytes) {
+  FileContent content{.kind = "JSON lines"};
+  std::vector<std::string> lines = split(bytes, '\n');
+  const bool cut = !lines.back().empty();
+  lines.pop_back();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!Json::accept(lines[i])) fail(Exit::kInput, "{}: line {} is no JSON", path.string(), i + 1);
+  }
+  content.facts["lines"] = lines.size();
+  if (cut) content.facts["end"] = "a line that is half written";
+  if (!lines.empty()) content.facts["last"] = Json::parse(lines.back());
+  return content;
+}
+
+FileContent events(const fs::path& path, const std::string& bytes) {
+  FileContent content{.kind = "TensorBoard events"};
+  const EventRecords records = count_event_records(bytes);
+  if (records.count == 0)
+    fail(Exit::kInput, "{}: no event file: its first record is broken", path.string());
+  content.facts["records"] = records.count;
+  if (records.bytes < bytes.size())
+    content.facts["end"] = fmt::format("{} bytes that are cut off or broken, from byte {} on",
+                                       bytes.size() - records.bytes,
+                                       records.bytes);
+  const fs::path folder = path.parent_path();
+  content.next = "tensorboard --logdir " + (folder.empty() ? "." : shell_quote(folder.string()));
+  return content;
+}
+
+FileContent text(const std::string& bytes) {
+  FileContent content{.kind = "text"};
+  std::vector<std::string> lines = split(bytes, '\n');
+  if (lines.back().empty()) lines.pop_back();
+  content.facts["lines"] = lines.size();
+  if (!lines.empty()) content.facts["last"] = lines.back().substr(0, 200);
+  return content;
+}
+
+bool is_utf8(const std::string& bytes) {
+  try {
+    return !Json(bytes).dump().empty();
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+// The texts of a run, of an exported model and of scripts, by their names.
+bool is_own_text(const std::string& name) {
+  if (name == "STATUS" || name == "command.txt") return true;
+  if (starts_with(name, "log") && ends_with(name, ".txt")) return true;
+  for (const char* suffix : {".html", ".md", ".py", ".sh"})
+    if (ends_with(name, suffix)) return true;
+  return false;
+}
+
+// What tells of a run: JSON lines (stats.jsonl), event files of TensorBoard, text (STATUS, log.txt,
+// report.html). `bytes` is the file's content.
+FileContent read_record(const fs::path& path, const std::string& bytes) {
+  const std::string name = path.filename().string();
+  if (starts_with(name, "events.out.tfevents.")) return events(path, bytes);
+  if (ends_with(name, ".jsonl")) return json_lines(path, bytes);
+  if (is_own_text(name) && !bytes.empty() && is_utf8(bytes)) return text(bytes);
+  fail(Exit::kInput,
+       "{}: {} that gantrain writes: a model (.safetensors), a state (.pt), a network pickle, an "
+       "array (.npy), a picture, a configuration (.json), another file of a run or a run folder is "
+       "needed",
+       path.string(),
+       bytes.empty() ? "an empty file, not one" : "no file");
+}
+
+// "G.main.0.weight" of a model file is "G/main.0.weight" of a state.
+std::string shared_name(const std::string& name) {
+  if (starts_with(name, "G.") || starts_with(name, "D."))
+    return name.substr(0, 1) + "/" + name.substr(2);
+  return "G_ema/" + name;
+}
+
+// {"a": {"b": 1}} becomes {"a.b": 1}.
+void flatten(const Json& from, const std::string& prefix, Json& to) {
+  for (const auto& [key, value] : from.items()) {
+    if (value.is_object())
+      flatten(value, prefix + key + ".", to);
+    else
+      to[prefix + key] = value;
+  }
+}
+
+void take_model_json(const Json& model, FileContent& content) {
+  if (!model.is_object()) return;
+  if (model.contains("recipe")) content.facts["recipe"] = model["recipe"];
+  flatten(model, "", content.config);
+}
+
+void take_metadata(const fs::path& path,
+                   const std::map<std::string, std::string>& metadata,
+                   FileContent& content) {
+  const std::string prefix = "gantrain.";
+  for (const auto& [key, text] : metadata) {
+    const std::string source = path.string() + " (" + key + ")";
+    if (key == prefix + "model") {
+      take_model_json(parse_json(text, source, Exit::kInput), content);
+    } else if (key == prefix + "classes") {
+      const Json classes = parse_json(text, source, Exit::kInput);
+      content.facts["classes"] = classes.size();
+    } else if (starts_with(key, prefix)) {
+      content.facts[key.substr(prefix.size())] = text;
+    }
+  }
+}
+
+// A file without gantrain.model is recognised by its tensors.
+void recognise(const std::map<std::string, at::Tensor>& tensors,
+               const RecipeTable& recipes,
+               FileContent& content) {
+  if (content.facts.contains("recipe")) return;
+  for (const RecipeRow& row : recipes) {
+    if (row.recognises(tensors)) content.facts["recipe"] = row.facts.name;
+  }
+}
+
+// Adds the tensors and the facts of a model file to the content.
+void read_model_file(const fs::path& path, const RecipeTable& recipes, FileContent& content) {
+  const TensorFile loaded = load_safetensors(path);
+  take_metadata(path, loaded.metadata, content);
+  recognise(loaded.tensors, recipes, content);
+  for (const auto& [name, tensor] : loaded.tensors) content.tensors[shared_name(name)] = tensor;
+}
+
+Json names_of(const std::vector<NumberedFile>& files) {
+  Json names = Json::array();
+  for (const NumberedFile& file : files) names.push_back(file.path.filename().string());
+  return names;
+}
+
+// The results of the last line of each metric-*.jsonl, with its kimg.
+Json last_metrics(const fs::path& folder) {
+  Json all = Json::object();
+  for (const std::vector<Json>& file : metric_rows(folder)) {
+    for (const Json& row : file) {
+      for (const auto& [name, value] : row["results"].items())
+        all[name] = {{"value", value}, {"kimg", row.value("kimg", Json())}};
+    }
+  }
+  return all;
+}
+
+uintmax_t size_on_disk(const fs::path& folder) {
+  uintmax_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (!at->is_regular_file(error)) continue;
+    const uintmax_t size = at->file_size(error);  // a run at work may have removed the file
+    if (!error) bytes += size;
+    error.clear();
+  }
+  return bytes;
+}
+
+// Whether a folder is a run's.
+bool is_run(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / "config.json", error) &&
+         (fs::is_regular_file(folder / "STATUS", error) ||
+          fs::is_regular_file(folder / "stats.jsonl", error));
+}
+
+FileContent read_run(const fs::path& folder, const RecipeTable& recipes) {
+  FileContent content = read_content(folder / "config.json", recipes);
+  content.kind = "run";
+  const bool at_work = may_be_at_work(folder);
+  const std::string status = trim(read_status(folder));
+  content.facts["status"] =
+      status == "running" && !at_work ? "running, says STATUS; nobody is at work" : status;
+  const std::vector<NumberedFile> models = find_models(folder);
+  content.facts["models"] = names_of(models);
+  content.facts["states"] = names_of(find_states(folder));
+  content.facts["metrics"] = last_metrics(folder);
+  if (!models.empty()) {
+    FileContent newest;
+    read_model_file(models.front().path, recipes, newest);
+    content.facts["newest"] = models.front().path.filename().string();
+    content.facts["newest_facts"] = newest.facts;
+    content.tensors = std::move(newest.tensors);
+  }
+  content.facts["bytes"] = size_on_disk(folder);
+  return content;
+}
+
+FileContent state(const fs::path& path) {
+  FileContent content{.kind = "state"};
+  Archive archive = load_archive(path);
+  const Json meta = parse_json(archive.meta, path.string() + " (meta)", Exit::kInput);
+  if (!meta.is_object()) fail(Exit::kInput, "{}: meta: not a JSON object", path.string());
+  for (const auto& [key, value] : meta.items()) {
+    if (key == "config" && value.is_object()) {
+      content.config = value;
+      if (value.contains("recipe")) content.facts["recipe"] = value["recipe"];
+      if (value.contains("preset")) content.facts["preset"] = value["preset"];
+    } else if (key == "classes") {
+      content.facts["classes"] = value.size();
+    } else {
+      content.facts[key] = value;
+    }
+  }
+  content.tensors = std::move(archive.tensors);
+  return content;
+}
+
+// numpy's .npz: a zip of nothing but arrays. What has latents can be drawn.
+FileContent arrays(const fs::path& path, const std::vector<std::string>& names) {
+  FileContent content{.kind = "arrays (.npz)"};
+  content.facts["arrays"] = names;
+  for (const std::string& name : names) {
+    try {
+      content.tensors[name] = load_npz(path, name);
+    } catch (const UserError& e) {
+      if (e.code() != Exit::kInput) throw;
+      content.facts["not shown"].push_back(e.what());
+    }
+  }
+  for (const std::string name : {"w", "z"}) {
+    if (content.tensors.count(name) == 0 || !content.next.empty()) continue;
+    content.next = fmt::format(
+        "gantrain generate --model MODEL --{} {} -o grid.png", name, shell_quote(path.string()));
+  }
+  return content;
+}
+
+FileContent zip(const fs::path& path) {
+  std::vector<std::string> names;
+  bool state_inside = false;
+  int64_t entries = 0;
+  {
+    const OpenedZip opened = open_zip_archive(path.string());
+    if (!opened.archive)
+      fail(Exit::kInput, "{}: a broken zip archive: {}", path.string(), opened.reason);
+    entries = zip_get_num_entries(opened.archive.get(), 0);
+    for (int64_t i = 0; i < entries; ++i) {
+      const char* name = zip_get_name(opened.archive.get(), static_cast<zip_uint64_t>(i), 0);
+      if (name != nullptr && ends_with(name, "data.pkl")) state_inside = true;
+      if (name != nullptr && ends_with(name, ".npy"))
+        names.emplace_back(name, std::string_view(name).size() - 4);
+    }
+  }
+  if (state_inside) return state(path);
+  if (!names.empty() && static_cast<int64_t>(names.size()) == entries) return arrays(path, names);
+  FileContent content{.kind = "zip archive"};
+  content.facts["entries"] = entries;
+  content.next = "gantrain data inspect " + shell_quote(path.string());
+  return content;
+}
+
+FileContent array(const fs::path& path) {
+  FileContent content{.kind = "array"};
+  content.tensors[path.stem().string()] = load_npy(path, std::nullopt);
+  return content;
+}
+
+FileContent picture(const fs::path& path, const std::string& bytes) {
+  FileContent content{.kind = "picture"};
+  const Image image = decode_image(bytes, path.string());  // all of it: the end may be missing
+  content.facts["size"] = fmt::format("{}x{}", image.width, image.height);
+  content.facts["channels"] = image.channels;
+  return content;
+}
+
+FileContent pickle(const fs::path& path, const std::string& bytes, const RecipeTable& recipes) {
+  FileContent content{.kind = "network pickle"};
+  const ModelContent model = read_official_pickle(bytes, path.string(), recipes);
+  take_model_json(model.model, content);
+  for (const auto& [name, tensor] : model.tensors) content.tensors[shared_name(name)] = tensor;
+  content.next = "gantrain import " + shell_quote(path.string()) + " -o model.safetensors";
+  return content;
+}
+
+bool is_configuration(const Json& json) {
+  for (const char* key : {"recipe", "preset", "base", "about", "values"})
+    if (json.contains(key)) return true;
+  return false;
+}
+
+// errors/rank<k>.json, in the shape of torchelastic's.
+FileContent failure(const Json& message) {
+  FileContent content{.kind = "failure of a rank"};
+  content.facts["message"] = message.value("message", Json());
+  for (const auto& [key, value] : message["extraInfo"].items())
+    if (key != "py_callstack" || value != content.facts["message"]) content.facts[key] = value;
+  return content;
+}
+
+FileContent json_file(const fs::path& path, const std::string& text) {
+  const Json json = parse_json(text, path.string(), Exit::kInput);
+  if (!json.is_object()) fail(Exit::kInput, "{}: not a JSON object", path.string());
+  const Json message = json.value("message", Json());
+  if (message.is_object() && message.value("extraInfo", Json()).is_object())
+    return failure(message);
+  if (!is_configuration(json)) {
+    FileContent content{.kind = "JSON"};
+    for (const auto& [key, value] : json.items()) {
+      const bool long_list = value.is_array() && value.size() > 16;
+      content.facts[key] = long_list ? Json(fmt::format("{} entries", value.size())) : value;
+    }
+    return content;
+  }
+  FileContent content{.kind = "configuration"};
+  if (!json.contains("values") || !json["values"].is_object()) {
+    flatten(json, "", content.config);
+    for (const char* key : {"recipe", "preset", "base", "about"})
+      if (json.contains(key)) content.facts[key] = json[key];
+    return content;
+  }
+  for (const auto& [key, entry] : json["values"].items())
+    content.config[key] = entry.is_object() && entry.contains("value") ? entry["value"] : entry;
+  for (const char* key : {"recipe", "preset"})
+    if (content.config.contains(key)) content.facts[key] = content.config[key];
+  return content;
+}
+
+FileContent folder(const fs::path& path, const RecipeTable& recipes) {
+  if (is_run(path)) return read_run(path, recipes);
+  FileContent content{.kind = "folder"};
+  int64_t runs = 0, entries = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    ++entries;
+    if (entry.is_directory(error) && is_run(entry.path())) ++runs;
+  }
+  content.facts["entries"] = entries;
+  if (runs > 0) {
+    content.facts["runs"] = runs;
+    content.next = "gantrain serve " + shell_quote(path.string());
+  } else if (entries > 0) {
+    content.next = "gantrain data inspect " + shell_quote(path.string());
+  }
+  return content;
+}
+
+bool begins(const std::string& bytes, std::string_view signature) {
+  return starts_with(bytes, signature);
+}
+
+FileContent file(const fs::path& path, const RecipeTable& recipes) {
+  const std::string name = lower(path.filename().string());
+  if (ends_with(name, ".safetensors")) {
+    FileContent content{.kind = "model"};
+    read_model_file(path, recipes, content);
+    return content;
+  }
+  const std::string bytes = read_file(path);
+  if (begins(bytes, "PK\3\4")) return zip(path);
+  if (begins(bytes, "\x93NUMPY")) return array(path);
+  if (begins(bytes, "\x89PNG") || begins(bytes, "\xff\xd8\xff") || begins(bytes, "RIFF") ||
+      is_image_name(name))
+    return picture(path, bytes);
+  if (begins(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes, recipes);
+  if (ends_with(name, ".json")) return json_file(path, bytes);
+  if (ends_with(name, ".pt")) return state(path);
+  if (bytes.size() > 8 && bytes.compare(4, 4, "ftyp") == 0) return {.kind = "video"};
+  return read_record(path, bytes);
+}
+
+}  // namespace
+
+FileContent read_content(const fs::path& path, const RecipeTable& recipes) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return folder(path, recipes);
+  if (!fs::is_regular_file(path, error))
+    fail(Exit::kInput, "{}: no such file or folder", path.string());
+  FileContent content = file(path, recipes);
+  content.facts["bytes"] = fs::file_size(path);
+  return content;
+}
+
+namespace {
+
+std::string type_name(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kHalf:
+      return "float16";
+    case at::kBFloat16:
+      return "bfloat16";
+    case at::kLong:
+      return "int64";
+    case at::kInt:
+      return "int32";
+    case at::kByte:
+      return "uint8";
+    default:
+      return lower(c10::toString(type));
+  }
+}
+
+// JSON has no infinity.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json describe_tensor(const std::string& name, const at::Tensor& tensor) {
+  Json row = {{"name", name},
+              {"dtype", type_name(tensor.scalar_type())},
+              {"shape", tensor.sizes().vec()},
+              {"values", tensor.numel()}};
+  const at::Tensor all = tensor.flatten().to(at::kDouble);
+  const at::Tensor good = all.masked_select(all.isfinite());
+  const bool any = good.numel() > 0;
+  row["norm"] = any ? finite(good.norm().item<double>()) : Json();
+  row["min"] = any ? finite(good.min().item<double>()) : Json();
+  row["max"] = any ? finite(good.max().item<double>()) : Json();
+  row["non_finite"] = all.numel() - good.numel();
+  return row;
+}
+
+Json config_difference(const Json& a, const Json& b) {
+  Json differing = Json::object();
+  for (const auto& [key, value] : a.items()) {
+    const Json other = b.contains(key) ? b[key] : Json();
+    if (value != other) differing[key] = {value, other};
+  }
+  for (const auto& [key, value] : b.items()) {
+    if (!a.contains(key)) differing[key] = {Json(), value};
+  }
+  return differing;
+}
+
+}  // namespace
+
+Json tensor_rows(const std::map<std::string, at::Tensor>& tensors) {
+  Json rows = Json::array();
+  for (const auto& [name, tensor] : tensors) rows.push_back(describe_tensor(name, tensor));
+  return rows;
+}
+
+Json part_rows(const Json& rows) {
+  Json parts = Json::object();
+  for (const Json& row : rows) {
+    const std::string name = row["name"];
+    const std::string part = name.substr(0, name.find('/'));
+    if (!parts.contains(part)) parts[part] = {{"tensors", 0}, {"values", 0}, {"non_finite", 0}};
+    Json& sum = parts[part];
+    sum["tensors"] = sum["tensors"].get<int64_t>() + 1;
+    for (const char* key : {"values", "non_finite"})
+      sum[key] = sum[key].get<int64_t>() + row[key].get<int64_t>();
+  }
+  return parts;
+}
+
+Json difference_of(const FileContent& a, const FileContent& b) {
+  Json missing_in_a = Json::array(), missing_in_b = Json::array();
+  Json shapes = Json::object(), values = Json::object();
+  int64_t equal = 0;
+  for (const auto& [name, tensor] : a.tensors) {
+    const auto at = b.tensors.find(name);
+    if (at == b.tensors.end()) {
+      missing_in_b.push_back(name);
+    } else if (at->second.sizes() != tensor.sizes()) {
+      shapes[name] = {tensor.sizes().vec(), at->second.sizes().vec()};
+    } else if (at->second.scalar_type() == tensor.scalar_type() && at->second.equal(tensor)) {
+      ++equal;
+    } else {
+      const at::Tensor first = tensor.to(at::kDouble);
+      const at::Tensor apart = at->second.to(at::kDouble) - first;
+      const double norm = first.norm().item<double>();
+      const bool any = apart.numel() > 0;
+      values[name] = {{"max_abs", any ? finite(apart.abs().max().item<double>()) : Json(0)},
+                      {"relative", any ? finite(apart.norm().item<double>() / norm) : Json(0)}};
+    }
+  }
+  for (const auto& [name, tensor] : b.tensors) {
+    if (a.tensors.count(name) == 0) missing_in_a.push_back(name);
+  }
+  return {{"config", config_difference(a.config, b.config)},
+          {"missing", {{"a", missing_in_a}, {"b", missing_in_b}}},
+          {"shape", shapes},
+          {"values", values},
+          {"equal", equal}};
+}
+
+}  // namespace gantrain

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/local/rank.h"
+
+namespace gantrain {
+
+// How far a rank has come, as its launcher sees it.
+struct RankProgress {
+  bool stopped = false;      // by SIGSTOP, a terminal or a debugger
+  int64_t collectives = 0;   // that it has entered, the same ones in the same order on every rank
+  int64_t iteration = 0;     // that it has finished
+  int64_t heartbeat_ns = 0;  // its last sign of life
+};
+
+template <class Field>
+void fields(RankProgress& p, Field&& field) {
+  field("stopped", p.stopped);
+  field("collectives", p.collectives);
+  field("iteration", p.iteration);
+  field("heartbeat_ns", p.heartbeat_ns);
+}
+
+// True if `a` has certainly come less far than `b`: it is stopped, or it has not entered a
+// collective in which `b` is or was. Signs of life do not decide this. A rank that waits in a
+// collective gives none either, so between ranks of one phase their order is chance.
+bool is_behind(const RankProgress& a, const RankProgress& b);
+
+// The index of the rank that has come least far. Where is_behind() finds no difference, it is the
+// one whose last sign of life is the oldest. `ranks` must not be empty.
+size_t furthest_behind(const std::vector<RankProgress>& ranks);
+
+// What went wrong with a rank, or with what its launcher did for it: one value from the rank's slot
+// of the rank status board, by way of decide() and the other launchers, to errors/rank<k>.json.
+struct Death {
+  enum class Kind {
+    kRank,      // a rank ended as it should not
+    kHang,      // no rank of the node makes progress, and this one has come least far
+    kLoader,    // the trainer could not be loaded: `message`
+    kLauncher,  // the launcher of another node is gone or silent: `message`
+    kAlive      // nothing yet; but the rank has come less far than the others of its node
+  };
+
+  Kind kind = Kind::kRank;
+  int64_t node = -1;  // whose launcher tells it, if a run has several
+  std::string host = {};
+  int64_t rank = 0;
+  pid_t pid = 0;
+  // monotonic_ns() when the rank reported it, or else when its end was seen; for other launchers,
+  // when they were told.
+  int64_t ns = 0;
+  int signal = 0;  // the signal that ended it; 0: it ended by itself
+  int code = 0;    // the code that the rank reported, or else its exit code
+  std::string message = {};
+  std::string stack = {};  // of the thread that crashed; "" if none did
+  std::string phase = {};
+  int64_t iteration = 0;
+  int64_t images_seen = 0;
+  int64_t peak_kib = 0;           // the most memory that it ever had, in KiB; 0: unknown
+  bool sent_by_gantrain = false;  // the signal followed from the launcher's death
+  bool host_was_short = false;    // the kernel's out-of-memory killer was at work during the run
+  double hang_timeout = 0;        // of a hang, in seconds
+  RankProgress progress = {};
+};
+
+constexpr std::array<std::string_view, 5> names(Death::Kind) {
+  return {"rank", "hang", "loader", "launcher", "alive"};
+}
+
+// What other launchers are told of a death.
+template <class Field>
+void fields(Death& d, Field&& field) {
+  field("kind", d.kind);
+  field("node", d.node);
+  field("host", d.host);
+  field("rank", d.rank);
+  field("pid", d.pid);
+  field("signal", d.signal);
+  field("code", d.code);
+  field("message", d.message);
+  field("phase", d.phase);
+  field("iteration", d.iteration);
+  field("images_seen", d.images_seen);
+  field("peak_kib", d.peak_kib);
+  field("sent_by_gantrain", d.sent_by_gantrain);
+  field("host_was_short", d.host_was_short);
+  field("hang_timeout", d.hang_timeout);
+  field("progress", d.progress);
+}
+
+// A death as far as the rank's slot of the board tells it: where the rank was, the stack if it
+// crashed, and what it reported, without which `ns` is 0. How its process ended is left open.
+Death death_in(const RankSlot& slot, int64_t rank);
+
+// True if the death is one that a rank has because another rank died or did not come, such as
+// "connection closed by peer" or a collective's timeout. A rank may die of it by SIGABRT: NCCL's
+// watchdog thread ends the process so.
+bool is_victim(const Death& death);
+
+// True if the rank is a victim that waited for others until its time was over.
+bool waited_in_vain(const Death& death);
+
+// The exit code of a run that ends because of the rank: its code if that is 2 to 8; 7 if the kernel
+// killed it for want of host memory; otherwise 6.
+int exit_code(const Death& death);
+
+// True if starting the ranks again may help. It does not help where the user has to change
+// something first.
+bool is_restartable(const Death& death);
+
+// What makes a rank's death the same one as another: the signal or the message, without numbers
+// such as ranks and pids. "" for a rank that somebody killed before its first iteration, which says
+// nothing about where it was.
+std::string cause_of(const Death& death);
+
+// Describes a rank's death in one to five lines, without a newline at the end: the rank, its host
+// and pid, how it ended, in which phase and how far the training was, and the rank's message, of
+// which the lines that name the cause come first. For a bad configuration or bad data that was
+// found before the first iteration, it is the message alone.
+std::string death_text(const Death& death, int64_t nodes);
+
+// Says in one line which rank is behind and what it was doing.
+std::string behind_text(const Death& behind);
+
+// "no progress for 10m (--hang-timeout)".
+std::string hang_text(double hang_timeout_seconds);
+
+// "; rank 0 waited for it in vain: timed out", which stands behind the rank that is behind.
+std::string waiting_text(const Death& waiting);
+
+// A table with one line per rank: its number, phase, iteration, kimg and the seconds since its last
+// sign of life. `first_rank` is the rank of the board's first slot.
+std::string progress_table(const RankStatusBoard& board, int64_t first_rank);
+
+// The number of processes that the kernel's out-of-memory killer has ended so far on this host and
+// in this control group. A rise between two calls says that it was at work.
+int64_t out_of_memory_kills();
+
+}  // namespace gantrain

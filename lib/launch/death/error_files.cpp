@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/death/error_files.h"
+
+#include <fmt/chrono.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path errors_of(const fs::path& run_folder) { return run_folder / "errors"; }
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+std::string iso_time(double when) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(when)));
+}
+
+// torchrun prints py_callstack where there is one, so this has the message too.
+Json in_elastic_shape(const std::string& message,
+                      const std::string& stack,
+                      double when,
+                      const Json& facts) {
+  Json extra = {{"timestamp", std::to_string(static_cast<int64_t>(when))},
+                {"py_callstack", stack.empty() ? message : message + "\n" + stack},
+                {"time", iso_time(when)}};
+  extra.update(facts);
+  return {{"message", {{"message", message}, {"extraInfo", extra}}}};
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? "" : std::string("SIG") + name;
+}
+
+// How the rank died, with its whole message.
+std::string whole_text(const Death& death) {
+  Death end = death;
+  end.message.clear();
+  const std::string text = death_text(end, 1);
+  return death.message.empty() ? text : text + ": " + death.message;
+}
+
+void write_json(const fs::path& path, const Json& content) {
+  // A message may hold bytes that are not UTF-8, such as a file's name.
+  write_file(path, content.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::string pids_name(int64_t first_rank) {
+  return first_rank == 0 ? "pids.json" : fmt::format("pids-rank{}.json", first_rank);
+}
+
+std::vector<fs::path> error_files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (starts_with(name, "rank") && ends_with(name, ".json")) files.push_back(entry.path());
+  }
+  return files;
+}
+
+}  // namespace
+
+Json error_file(const Death& death, const ErrorFileContext& context, double when) {
+  const bool signalled = death.signal != 0;
+  const Json facts = {{"rank", death.rank},
+                      {"local_rank", context.local_rank},
+                      {"host", death.host},
+                      {"pid", death.pid},
+                      {"phase", or_null(death.phase)},
+                      {"iteration", death.iteration},
+                      {"kimg", static_cast<double>(death.images_seen) / 1e3},
+                      {"exit_code", signalled ? Json() : Json(death.code)},
+                      {"signal", signalled ? Json(death.signal) : Json()},
+                      {"signal_name", or_null(signalled ? signal_name(death.signal) : "")},
+                      {"first_cause", context.first_cause},
+                      {"last_state", or_null(context.last_state)},
+                      {"resume", or_null(context.resume)}};
+  return in_elastic_shape(whole_text(death), death.stack, when, facts);
+}
+
+Json error_file(const std::string& message, int exit_code, double when) {
+  return in_elastic_shape(
+      message, "", when, {{"host", host_name()}, {"pid", ::getpid()}, {"exit_code", exit_code}});
+}
+
+void write_elastic_file(const Json& content) {
+  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (path == nullptr || *path == '\0') return;
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);  // writing says what is wrong
+  write_json(path, content);
+}
+
+void write_error_file(const fs::path& run_folder, int64_t rank, const Json& content) {
+  // A run folder that is gone was removed by somebody, and is not made again.
+  std::error_code error;
+  fs::create_directory(errors_of(run_folder), error);
+  write_json(errors_of(run_folder) / fmt::format("rank{}.json", rank), content);
+}
+
+void set_errors_aside(const fs::path& run_folder) {
+  const std::vector<fs::path> files = error_files_in(errors_of(run_folder));
+  if (files.empty()) return;
+  std::error_code error;
+  fs::path folder;
+  for (int64_t n = 1;; ++n) {
+    folder = errors_of(run_folder) / fmt::format("earlier-{}", n);
+    if (fs::create_directory(folder, error) || error) break;
+  }
+  for (const fs::path& file : files) {
+    if (!error) fs::rename(file, folder / file.filename(), error);
+  }
+  if (error) warn("{}: cannot be moved aside: {}", files.front().string(), error.message());
+}
+
+void write_pids(const fs::path& run_folder, const RankPids& ranks) {
+  Json content = Json::object();
+  for (const auto& [rank, pid] : ranks.pids) content[std::to_string(rank)] = pid;
+  content["host"] = ranks.host;
+  content["launcher"] = ranks.launcher;
+  make_writable_folder(errors_of(run_folder));
+  write_file(errors_of(run_folder) / pids_name(ranks.pids.begin()->first), content.dump(2) + "\n");
+}
+
+std::string pids_text(const fs::path& run_folder, int64_t first_rank) {
+  std::error_code error;
+  const fs::path file = errors_of(run_folder) / pids_name(first_rank);
+  return fs::is_regular_file(file, error) ? read_file(file) : "";
+}
+
+void remove_pids(const fs::path& run_folder, int64_t first_rank) {
+  std::error_code error;
+  fs::remove(errors_of(run_folder) / pids_name(first_rank), error);
+  fs::remove(errors_of(run_folder), error);  // if it is empty
+}
+
+}  // namespace gantrain

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "util/error.h"
+#include "util/rank_info.h"
+
+namespace gantrain {
+
+// Nanoseconds on the clock CLOCK_MONOTONIC, which the processes of one machine share.
+int64_t monotonic_ns();
+
+// What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
+// the launcher can still read it after the rank died, however it died. Only its own rank writes to
+// it, and from one thread, except report_failure(), report_crash() and collectives(); every process
+// may read it. No function here locks anything or allocates memory, except that the readers return
+// strings.
+class RankSlot {
+ public:
+  static constexpr size_t kPhaseBytes = 32;
+  static constexpr size_t kMessageBytes = 4096;
+  static constexpr size_t kStackBytes = 8192;
+
+  struct Failure {
+    Exit code = Exit::kInternal;
+    int64_t ns = 0;  // monotonic_ns() when it was reported
+    std::string message;
+  };
+
+  // Says what the rank does now, for example "D backward". Only the first 31 bytes are kept.
+  void set_phase(std::string_view phase);
+  std::string phase() const;
+
+  // Gives a sign of life: after each iteration and during long work. The launcher watches a rank
+  // for hanging from its first sign of life on.
+  void beat(int64_t iteration, int64_t images_seen);
+  void beat() { heartbeat_ns_.store(monotonic_ns(), std::memory_order_release); }
+  int64_t iteration() const { return iteration_.load(std::memory_order_relaxed); }
+  int64_t images_seen() const { return images_seen_.load(std::memory_order_relaxed); }
+  // monotonic_ns() of the last sign of life; 0 if there was none yet.
+  int64_t heartbeat_ns() const { return heartbeat_ns_.load(std::memory_order_acquire); }
+
+  // The number of collectives that the rank has entered. The process group counts them here itself,
+  // from whatever thread enters one.
+  std::atomic<int64_t>& collectives() { return collectives_; }
+  int64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
+
+  // Says why this rank is about to end. The first report is kept and later ones are dropped. This
+  // may be called from any thread and from a signal handler.
+  void report_failure(Exit code, std::string_view message);
+  std::optional<Failure> failure() const;
+
+  // What a crash handler writes down: the signal, and the stack of the thread that got it, of which
+  // the first 8191 bytes are kept. The first report is kept. From a signal handler, too.
+  struct Crash {
+    int signal = 0;
+    std::string stack;
+  };
+  void report_crash(int signal, std::string_view stack);
+  std::optional<Crash> crash() const;
+
+  // Says that a worker of another launcher has itself written down how it ended.
+  void set_recorded() { recorded_.store(true, std::memory_order_release); }
+  bool recorded() const { return recorded_.load(std::memory_order_acquire); }
+
+  // Says that the rank's main function has returned: its process ends in order from now on.
+  void set_returned() { returned_.store(true, std::memory_order_release); }
+  bool returned() const { return returned_.load(std::memory_order_acquire); }
+
+  void set_pid(int64_t pid) { pid_.store(pid, std::memory_order_release); }
+  int64_t pid() const { return pid_.load(std::memory_order_acquire); }
+
+ private:
+  enum : int { kNone = 0, kBeingWritten = 1, kWritten = 2 };
+
+  std::atomic<int64_t> pid_{0};
+  std::atomic<bool> returned_{false};
+  std::atomic<int64_t> iteration_{0};
+  std::atomic<int64_t> images_seen_{0};
+  std::atomic<int64_t> heartbeat_ns_{0};
+  std::atomic<int64_t> collectives_{0};
+  std::array<std::atomic<uint64_t>, kPhaseBytes / 8> phase_{};
+  std::atomic<int> failure_state_{kNone};
+  std::atomic<int> failure_code_{0};
+  std::atomic<int64_t> failure_ns_{0};
+  std::array<char, kMessageBytes> message_{};
+  std::atomic<int> crash_state_{kNone};
+  std::atomic<int> crash_signal_{0};
+  std::array<char, kStackBytes> stack_{};
+  std::atomic<bool> recorded_{false};
+};
+
+// One slot for each rank of this machine, and what the launcher tells all of them. The board lies
+// in anonymous shared memory, which is made before the ranks are forked and vanishes with the last
+// process that has it.
+class RankStatusBoard {
+ public:
+  static std::unique_ptr<RankStatusBoard> create(int64_t ranks);
+  ~RankStatusBoard();
+  RankStatusBoard(const RankStatusBoard&) = delete;
+  RankStatusBoard& operator=(const RankStatusBoard&) = delete;
+
+  int64_t ranks() const { return ranks_; }
+  RankSlot& slot(int64_t index) { return shared_->slots[index]; }
+  const RankSlot& slot(int64_t index) const { return shared_->slots[index]; }
+
+  // The signal that asked the launcher for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0 if none did.
+  void request_stop(int signal) { shared_->stop_request.store(signal); }
+  int stop_request() const { return shared_->stop_request.load(); }
+
+  // The launcher sets this when a rank has failed. Ranks that get SIGTERM afterwards end at once
+  // instead of saving.
+  void set_aborting() { shared_->aborting.store(true); }
+  bool aborting() const { return shared_->aborting.load(); }
+
+  int64_t start_ns() const { return shared_->start_ns; }  // monotonic_ns() when it was made
+
+  // The folder of the run's files, which rank 0 tells as soon as it is known; "" before. Only the
+  // first 4095 bytes are kept.
+  void set_run_folder(const std::string& folder);
+  std::string run_folder() const;
+
+ private:
+  struct Shared {
+    std::atomic<int> stop_request{0};
+    std::atomic<bool> aborting{false};
+    int64_t start_ns = monotonic_ns();
+    std::atomic<bool> has_run_folder{false};
+    std::array<char, 4096> run_folder{};
+    RankSlot slots[1];  // `ranks` of them follow each other
+  };
+  RankStatusBoard(Shared* shared, int64_t ranks, size_t bytes)
+      : shared_(shared), ranks_(ranks), bytes_(bytes) {}
+
+  Shared* shared_;
+  int64_t ranks_;
+  size_t bytes_;
+};
+
+// What a rank is told when it starts. The rank status board lives longer than the context.
+struct RankContext {
+  Rendezvous rendezvous;
+  RankStatusBoard* board = nullptr;
+  int64_t board_index = 0;  // of this rank's slot
+  int64_t threads = 1;      // that this rank computes with
+  int64_t attempt = 0;      // 0 at the first start, 1, 2, ... after restarts (--max-restarts)
+  // Holds the signal that asked this rank to save and stop; 0 as long as there was none.
+  const std::atomic<int>* stop = nullptr;
+
+  const RankInfo& ranks() const { return rendezvous.ranks; }
+  int64_t rank() const { return rendezvous.ranks.rank; }
+  RankSlot& slot() const { return board->slot(board_index); }
+};
+
+// The work of a rank. It returns the rank's exit code. `request_json` is the text that was given to
+// launch() or run_worker(). What the function throws is reported on the rank status board: a
+// UserError with its own code, std::bad_alloc as kOutOfMemory, any other exception as kInternal.
+using RankMain = int (*)(const RankContext& context, const char* request_json);
+
+// Sets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, NODE_RANK, MASTER_ADDR and
+// MASTER_PORT in the environment of this process, as torchrun does. Sets OMP_NUM_THREADS too,
+// unless the user set that variable and `threads_given` (--threads) is false.
+void export_environment(const RankContext& context, bool threads_given);
+
+// Reports the exception that is being handled on the rank status board, and returns its exit code.
+// Only the first report of a rank counts.
+int report_exception(const RankContext& context);
+
+// Calls `main` and turns what it throws into a report on the rank status board and an exit code.
+int run_rank(const RankContext& context, RankMain main, const std::string& request_json);
+
+}  // namespace gantrain

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/death/verdict.h"
+#include "launch/local/rank.h"
+#include "launch/local/signals.h"
+#include "launch/local/unique_fd.h"
+#include "launch/options.h"
+#include "launch/where/environment.h"
+#include "launch/where/network.h"
+
+namespace gantrain {
+
+// Clears the live bar that rank 0 may have drawn on the terminal. The launcher calls this before it
+// writes a message.
+void clear_live_bar();
+
+// Prints what the ranks other than 0 write, on the launcher's standard error. Only whole lines are
+// printed, each with its rank in front; a line of more than 64 KiB is cut into pieces of that
+// length. If a line was redrawn with \r, only what was drawn last is printed.
+class Output {
+ public:
+  static constexpr size_t kLongestLine = 64 * 1024;
+
+  // Takes over the read end of a pipe that the rank writes to.
+  void add(int64_t rank, UniqueFd pipe);
+
+  // Appends the descriptors that poll() has to watch for reading.
+  void watch(std::vector<pollfd>& polled) const;
+
+  // Prints the whole lines that have arrived. It never waits.
+  void relay();
+
+  // Prints everything that has arrived, unfinished lines too. It does not wait for processes that
+  // could still write.
+  void finish();
+
+ private:
+  struct Stream {
+    int64_t rank;
+    UniqueFd pipe;
+    std::string pending;
+  };
+  static void print_lines(Stream& stream, bool unfinished_too);
+
+  std::vector<Stream> streams_;
+};
+
+class NodeCouncil;
+
+// What one fork server needs to start the ranks of this node once.
+struct Attempt {
+  const World& world;
+  const LaunchOptions& options;
+  const std::string& request_json;
+  const std::function<RankMain()>& load;
+  RankStatusBoard& board;
+  std::string master_host;
+  int64_t threads;        // of each rank
+  int64_t number;         // 0 at the first start, 1, 2, ... after restarts
+  sigset_t rank_mask;     // the signals that are blocked in a rank
+  int signal_descriptor;  // the launcher's SignalGate; its children close it
+  // The process of another launcher (mpirun) that started this one: if it goes, the run is stopped.
+  // 0: a shell started it, which may go.
+  pid_t starter = 0;
+  NodeCouncil* nodes = nullptr;  // the launchers of the other nodes; null with one node
+};
+
+struct ForkServer {
+  pid_t pid = -1;
+  UniqueFd answer;  // the read end of the pipe to which it writes the text for parse_answer()
+};
+
+// Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks
+// then become children of the calling process, which must be a child subreaper. Only rank 0 keeps
+// the listener. The pipes with the other ranks' output are handed to `output`.
+ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
+
+// What the fork server answers: the pids of the ranks, or why there are none. An answer is complete
+// once it ends with a zero byte. The end of the file would not do, because a rank that has not run
+// yet still holds the pipe.
+struct ForkServerAnswer {
+  bool complete = false;
+  std::vector<pid_t> pids;
+  Exit code = Exit::kDone;
+  std::string error;
+};
+ForkServerAnswer parse_answer(const std::string& text);
+
+// Starts the ranks of this node, watches them until all have ended, and says how the attempt ended.
+// Hands DeathVerdict::ranks of this node to `deaths`.
+AttemptOutcome run_attempt(const Attempt& attempt,
+                           SignalGate& gate,
+                           Listener listener,
+                           std::vector<Death>& deaths);
+
+}  // namespace gantrain

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/death/death.h"
+#include "launch/local/rank.h"
+#include "launch/options.h"
+#include "launch/where/environment.h"
+
+namespace gantrain {
+
+// Loads the trainer and returns its entry function. It is called in the fork server, or in a
+// worker's own process, and must not start a thread. A UserError that it throws is printed once.
+using LoadTrainer = std::function<RankMain()>;
+// Returns the line that tells the user how to go on with the run in that folder, without a newline,
+// or "" if there is nothing to say. The folder is "" if the run has made none yet.
+using ResumeHint = std::function<std::string(const std::string& run_folder)>;
+
+// How an attempt to run ended on this node, or a worker of another launcher.
+struct AttemptEnd {
+  const World& world;
+  std::string run_folder;  // "" if the run has made none yet
+  int code = 0;            // exit code
+  std::string error;       // what was printed as the cause; "" if nothing failed
+  std::string hint;        // what ResumeHint returned, if it was printed
+  // Those of this node's ranks that died, whoever caused it, the first one first. Empty if none was
+  // started.
+  std::vector<Death> deaths;
+  // This process outlives the launcher or the worker that died before it could write this down.
+  bool died = false;
+};
+// Writes down how an attempt ended. It is called after the ranks have ended and standard error has
+// been told, also before the ranks are started again; and where the launcher or the worker itself
+// was killed, by a process that outlives it. It must not throw.
+using RecordEnd = std::function<void(const AttemptEnd& end)>;
+
+// Prints the cause of a failed attempt and its hint as an error, and records it.
+void tell_failure(const AttemptEnd& end, const RecordEnd& record);
+
+// How a run ended.
+struct WorldEnd {
+  int code = 0;            // exit code
+  std::string run_folder;  // "" if the run ended before there was one
+};
+
+// What a launcher does: it starts the ranks of this node, waits until all of them have ended and
+// returns the exit code of the run. `request_json` is handed to the ranks as it is. The report of a
+// failure is the last thing that is written to standard error. When the function returns, no
+// process below this one is left; and if this process dies, however it dies, the ranks die too.
+// A stop before the first save is told in one line. Throws UserError for what is wrong before
+// anything is started: a port in use.
+// It must be called from the main thread of a process that has no other threads and no children.
+WorldEnd launch(const World& world,
+                const LaunchOptions& options,
+                const std::string& request_json,
+                const LoadTrainer& load,
+                const ResumeHint& resume_hint,
+                const RecordEnd& record = {});
+
+// What a worker of torchrun, srun or mpirun does: it does a rank's work in this process and returns
+// the rank's exit code. If the rank failed, a report is written to standard error first. Throws
+// UserError for what is wrong before the rank starts.
+WorldEnd run_worker(const World& world,
+                    const LaunchOptions& options,
+                    const std::string& request_json,
+                    const LoadTrainer& load,
+                    const ResumeHint& resume_hint,
+                    const RecordEnd& record = {});
+
+}  // namespace gantrain

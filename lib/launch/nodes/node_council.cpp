@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/nodes/node_council.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "util/error.h"
+#include "util/log.h"
+#include "util/rank_info.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr double kRetry = 0.2;        // seconds between two tries to reach node 0
+constexpr double kQuiet = 2;          // seconds that nothing is said while nodes come
+constexpr double kLookAtStarter = 1;  // seconds between two looks
+
+bool is_stop(int signal) { return signal != SIGCHLD; }
+
+}  // namespace
+
+std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) const {
+  polled.push_back({gate.descriptor(), POLLIN, 0});
+  if (starter != 0) until = std::min(until, monotonic_seconds() + kLookAtStarter);
+  poll_until(polled, until);
+  while (const auto signal = gate.next()) {
+    if (is_stop(*signal)) return signal;
+  }
+  if (starter != 0 && ::getppid() != starter) {
+    warn("process {}, which started this launcher, is gone", starter);
+    return SIGTERM;
+  }
+  return std::nullopt;
+}
+
+AttemptOutcome stopped_outcome(int signal) {
+  info("{}: stopped before the ranks were started", signal_text(signal));
+  const Exit code = signal == SIGINT ? Exit::kInterrupted : Exit::kStopped;
+  return {.code = static_cast<int>(code), .killed_at_stop = true};
+}
+
+AttemptOutcome NodeCouncil::refuse_all(Exit code, const std::string& text) {
+  link_.send_all({.word = Word::kRefused, .number = static_cast<int64_t>(code), .text = text});
+  link_.close();
+  return {.code = static_cast<int>(code), .error = text, .resumable = number_ > 0};
+}
+
+AttemptOutcome NodeCouncil::stop_all(int signal) {
+  tell_stop(signal);
+  const AttemptOutcome end = stopped_outcome(signal);
+  finish(end.code, "");
+  return end;
+}
+
+std::string NodeCouncil::absent_text() const {
+  const int64_t ranks = here().ranks;
+  std::vector<NodeRanks> nodes;
+  for (const int64_t node : link_.absent())
+    nodes.push_back({.node = node, .first = node * ranks, .last = (node + 1) * ranks - 1});
+  return nodes_text(nodes);
+}
+
+// What another launcher says while the nodes come together. Returns how the run ends, if it does.
+std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
+  const NodeMessage& message = event.message;
+  if (!event.lost.empty()) {
+    if (!link_.is_node_0() && number_ == 0) {
+      return refuse_all(Exit::kEnvironment,
+                        fmt::format("node {}: {}:{} closed the connection before the run began: "
+                                    "was node 0's launcher ended, or does another program listen "
+                                    "there?",
+                                    here().node,
+                                    master_.host,
+                                    master_.port));
+    }
+    return refuse_all(Exit::kRankDied, event.lost);
+  }
+  switch (message.word) {
+    case Word::kRefused: {
+      // On node 0 it is what it told a launcher that does not fit.
+      if (link_.is_node_0()) return refuse_all(Exit::kEnvironment, message.text);
+      link_.close();
+      return AttemptOutcome{
+          .code = static_cast<int>(message.number != 0 ? message.number
+                                                       : static_cast<int64_t>(Exit::kEnvironment)),
+          .error = message.text,
+          .resumable = number_ > 0};
+    }
+    case Word::kReady:
+      ready_.insert(event.node);
+      return std::nullopt;
+    case Word::kStart:
+      start_ = message;
+      return std::nullopt;
+    case Word::kStop:
+      info("{} was asked to stop", message.place.text());
+      return stop_all(static_cast<int>(message.number));
+    case Word::kEnded:
+      return refuse_all(Exit::kRankDied,
+                        fmt::format("{} has ended and cannot start again", link_.name(event.node)));
+    default:
+      on_running(event);
+      return std::nullopt;
+  }
+}
+
+// Waits for what comes, at most until then, and takes it.
+std::optional<AttemptOutcome> NodeCouncil::wait_once(const StopWatch& stop, double until) {
+  std::vector<pollfd> polled;
+  link_.watch(polled);
+  if (const auto signal = stop.wait(polled, std::min(until, link_.next_beat())))
+    return stop_all(*signal);
+  for (const NodeEvent& event : link_.exchange()) {
+    if (auto end = on_event(event)) return end;
+  }
+  return std::nullopt;
+}
+
+// The first meeting, which has a time limit.
+std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, double until) {
+  const double speaks_at = monotonic_seconds() + kQuiet;
+  bool spoke = false;
+  std::string problem;
+  while (!link_.absent().empty()) {
+    const double now = monotonic_seconds();
+    if (!link_.is_node_0() && link_.connect(master_, problem)) break;
+    if (now > until && link_.is_node_0()) {
+      return refuse_all(
+          Exit::kEnvironment,
+          fmt::format("{} did not come within {} (--timeout): does gantrain run there, with the "
+                      "same --nnodes and its own --node-rank, and does it reach this host's port "
+                      "{}?",
+                      absent_text(),
+                      short_duration(meeting_seconds_),
+                      master_.port));
+    }
+    if (now > until) {
+      return AttemptOutcome{
+          .code = static_cast<int>(Exit::kEnvironment),
+          .error = fmt::format("node {}: no rendezvous at {}:{} within {} (--timeout): {}; is node "
+                               "0 running there, and the port open?",
+                               here().node,
+                               master_.host,
+                               master_.port,
+                               short_duration(meeting_seconds_),
+                               problem)};
+    }
+    if (!spoke && now > speaks_at) {
+      info("nodes   waiting for {}, at most {}",
+           link_.is_node_0() ? absent_text()
+                             : fmt::format("node 0 at {}:{}", master_.host, master_.port),
+           short_duration(meeting_seconds_));
+      spoke = true;
+    }
+    const double next = link_.is_node_0() ? std::min(until, now + kQuiet) : now + kRetry;
+    if (auto end = wait_once(stop, next)) return end;
+  }
+  return std::nullopt;
+}
+
+std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
+                                                 int64_t number,
+                                                 double not_before,
+                                                 Start& start) {
+  number_ = number;
+  deaths_.clear();
+  verdict_.reset();
+  decision_.reset();
+  start_.reset();
+  reported_ = all_asked_ = asked_ = false;
+  if (number == 0) {
+    if (auto end = meet_others(stop, monotonic_seconds() + meeting_seconds_)) return end;
+  } else if (!link_.is_node_0()) {
+    link_.send(0, {.word = Word::kReady, .number = number});
+  }
+  const size_t others = static_cast<size_t>(here().nodes - 1);
+  while (link_.is_node_0()
+             ? (number > 0 && ready_.size() < others) || monotonic_seconds() < not_before
+             : !start_) {
+    const double until = std::max(not_before, monotonic_seconds() + kQuiet);
+    if (auto end = wait_once(stop, until)) return end;
+  }
+  ready_.clear();
+  if (link_.is_node_0()) {
+    link_.send_all({.word = Word::kStart,
+                    .number = number,
+                    .port = start.port,
+                    .text = start.run_folder,
+                    .place = here()});
+  } else {
+    start = {start_->port, start_->text};
+  }
+  return std::nullopt;
+}
+
+NodeCouncil::NodeCouncil(const World& world, const LaunchOptions& options, const Endpoint& master)
+    : link_(world, options), master_(master), meeting_seconds_(options.patience.meeting) {}
+
+double NodeCouncil::next_deadline() const {
+  if (verdict_ || !decides()) return link_.next_beat();
+  const auto ns = decides_at(deaths_, here().nodes);
+  return ns ? std::min(static_cast<double>(*ns) / 1e9, link_.next_beat()) : link_.next_beat();
+}
+
+void NodeCouncil::exchange() {
+  for (const NodeEvent& event : link_.exchange()) on_running(event);
+  if (verdict_ || !decides()) return;
+  const auto ns = decides_at(deaths_, here().nodes);
+  if (!ns) return;
+  if (!all_asked_) {
+    link_.send_all({.word = Word::kAsk});
+    all_asked_ = asked_ = true;
+  }
+  if (monotonic_ns() < *ns) return;
+  verdict_ = decide(deaths_, here().nodes)->end;
+  link_.send_all({.word = Word::kVerdict, .end = *verdict_});
+}
+
+void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
+  for (const Death& death : deaths) {
+    deaths_.push_back(death);
+    deaths_.back().ns = monotonic_ns();  // the clocks of nodes differ
+  }
+}
+
+void NodeCouncil::on_running(const NodeEvent& event) {
+  const NodeMessage& message = event.message;
+  if (!event.lost.empty()) {
+    const std::vector<Death> lost{
+        {.kind = Death::Kind::kLauncher, .node = event.node, .message = event.lost}};
+    hear_of(lost);
+    if (link_.is_node_0()) return;
+    // A node 0 that was stopped and wakes up learns in this way how the run has ended.
+    if (!decides()) link_.send(0, {.word = Word::kReport, .deaths = lost});
+    if (!verdict_) verdict_ = decide(lost, here().nodes)->end;
+    decision_ = Restarts::Decision{};  // who would decide is gone
+    return;
+  }
+  switch (message.word) {
+    case Word::kReport:
+      hear_of(message.deaths);
+      break;
+    case Word::kAsk:
+      asked_ = true;
+      break;
+    case Word::kVerdict:
+      if (!verdict_) verdict_ = message.end;
+      break;
+    case Word::kStop:
+      if (stop_known_) break;
+      stop_known_ = true;
+      stop_ = static_cast<int>(message.number);
+      info("{} was asked to stop by {}",
+           message.place.text(),
+           signal_text(static_cast<int>(message.number)));
+      if (link_.is_node_0()) link_.send_others(event.node, message);
+      break;
+    case Word::kAgain:
+      decision_ = Restarts::Decision{.again = true, .note = message.text};
+      break;
+    case Word::kEnded:
+      decision_ = Restarts::Decision{.note = message.text};
+      break;
+    case Word::kReady:
+      ready_.insert(event.node);
+      break;
+    case Word::kRefused:
+      warn("a launcher that came late was refused: {}", message.text);
+      break;
+    default:
+      break;
+  }
+}
+
+void NodeCouncil::report(const std::vector<Death>& deaths) {
+  if (verdict_) return;
+  reported_ = reported_ || word_of(deaths, here().nodes) != nullptr;
+  hear_of(deaths);
+  if (!decides()) link_.send(0, {.word = Word::kReport, .deaths = deaths});
+  exchange();
+}
+
+void NodeCouncil::tell_stop(int signal) {
+  if (stop_known_) return;
+  stop_known_ = true;
+  link_.send_all({.word = Word::kStop, .number = signal, .place = here()});
+}
+
+std::optional<int> NodeCouncil::take_stop() {
+  const std::optional<int> stop = stop_;
+  stop_.reset();
+  return stop;
+}
+
+bool NodeCouncil::take_question() { return std::exchange(asked_, false); }
+
+Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts, bool stopped) {
+  if (link_.is_node_0()) {
+    Restarts::Decision decision = verdict_ ? restarts.after(*verdict_) : Restarts::Decision{};
+    if (decision.again && (!link_.all_open() || stopped || stop_known_)) decision = {};
+    if (decision.again) link_.send_all({.word = Word::kAgain, .text = decision.note});
+    return decision;
+  }
+  while (!decision_ && link_.is_open(0) && !stopped) {
+    std::vector<pollfd> polled;
+    link_.watch(polled);
+    if (const auto signal = stop.wait(polled, link_.next_beat())) {
+      tell_stop(*signal);
+      break;
+    }
+    exchange();
+    if (stop_known_) break;
+  }
+  return decision_.value_or(Restarts::Decision{});
+}
+
+void NodeCouncil::finish(int code, const std::string& note) {
+  link_.send_all({.word = Word::kEnded, .number = code, .text = note});
+  link_.close();
+}
+
+}  // namespace gantrain

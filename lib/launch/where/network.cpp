@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/where/network.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "launch/local/processes.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Inodes of the sockets that listen on the port, from /proc/net/tcp and tcp6.
+std::set<std::string> listening_inodes(int64_t port) {
+  std::set<std::string> inodes;
+  const std::string wanted = fmt::format(":{:04X}", port);
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
+      words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >>
+          timeout >> inode;
+      if (state == "0A" && ends_with(local, wanted)) inodes.insert("socket:[" + inode + "]");
+    }
+  }
+  return inodes;
+}
+
+bool holds_one_of(const std::string& pid, const std::set<std::string>& sockets) {
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc/" + pid + "/fd", error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code unreadable;
+    if (sockets.count(fs::read_symlink(entry->path(), unreadable).string()) != 0) return true;
+  }
+  return false;
+}
+
+std::string command_of(const std::string& pid) {
+  std::string command = proc_file(pid, "cmdline");
+  for (char& c : command) {
+    if (c == '\0' || c == '\n') c = ' ';
+  }
+  command = trim(command);
+  return command.size() > 80 ? command.substr(0, 77) + "..." : command;
+}
+
+// Binds and listens; false with errno if not.
+bool bind_to(int socket, int64_t port, bool loopback_only, int family) {
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto number = htons(static_cast<uint16_t>(port));
+  int bound = -1;
+  if (family == AF_INET6) {
+    const int no = 0;
+    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = number;
+    bound = bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any);
+  } else {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = number;
+    address.sin_addr.s_addr = htonl(loopback_only ? INADDR_LOOPBACK : INADDR_ANY);
+    bound = bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  return bound == 0 && listen(socket, 1024) == 0;
+}
+
+int64_t port_of_socket(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+// The addresses of a host and port, without any if it has none; then `problem` says why.
+Addresses addresses_of(const std::string& host, const char* port, std::string& problem) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int unresolved = ::getaddrinfo(host.c_str(), port, &hints, &found);
+  if (unresolved == 0) return Addresses(found);
+  problem = fmt::format("host {}: {}", host, ::gai_strerror(unresolved));
+  return nullptr;
+}
+
+bool resolves(const std::string& host) {
+  std::string problem;
+  return addresses_of(host, nullptr, problem) != nullptr;
+}
+
+// Connects to one address; 0 or an errno.
+int connect_one(const addrinfo& to, double until, UniqueFd& connected) {
+  UniqueFd fd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno;
+  if (::connect(fd.get(), to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) return errno;
+  if (!wait_for(fd.get(), POLLOUT, until)) return ETIMEDOUT;
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+  if (problem == 0) connected = std::move(fd);
+  return problem;
+}
+
+// A port of this machine above 32767 that nobody listens on may by chance be the one that the
+// kernel connects from, and then the socket is connected with itself.
+bool is_connected_to_itself(int fd) {
+  sockaddr_storage own{};
+  sockaddr_storage other{};
+  socklen_t size = sizeof own;
+  socklen_t other_size = sizeof other;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) == 0 &&
+         size == other_size && std::memcmp(&own, &other, size) == 0;
+}
+
+}  // namespace
+
+Listener listen_on(int64_t port, bool loopback_only) {
+  int problem = 0;
+  for (const int family : {AF_INET6, AF_INET}) {
+    if (family == AF_INET6 && loopback_only) continue;
+    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && bind_to(socket.get(), port, loopback_only, family)) {
+      const int64_t actual = port_of_socket(socket.get());
+      return {std::move(socket), actual};
+    }
+    problem = errno;
+    if (problem == EADDRINUSE) break;  // not a lack of IPv6
+  }
+  errno = problem;
+  if (problem != EADDRINUSE) {
+    fail(Exit::kEnvironment, "cannot listen on port {}: {}", port, errno_text());
+  }
+  const std::string holder = port_holder(port);
+  fail(Exit::kEnvironment,
+       "port {} is in use{}: give another --master-port{}",
+       port,
+       holder.empty() ? "" : " by " + holder,
+       loopback_only ? ", or none to have a free one chosen" : "");
+}
+
+UniqueFd accept_from(const Listener& listener) {
+  const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  return UniqueFd(::accept4(listener.socket.get(), nullptr, nullptr, flags));
+}
+
+UniqueFd connect_to(const Endpoint& endpoint, double seconds, std::string& problem) {
+  const double until = monotonic_seconds() + seconds;
+  const Addresses all = addresses_of(endpoint.host, std::to_string(endpoint.port).c_str(), problem);
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
+    UniqueFd connected;
+    const int code = connect_one(*one, until, connected);
+    if (code == 0 && !is_connected_to_itself(connected.get())) return connected;
+    problem = std::strerror(code == 0 ? ECONNREFUSED : code);
+  }
+  return {};
+}
+
+std::string port_holder(int64_t port) {
+  const std::set<std::string> sockets = listening_inodes(port);
+  if (sockets.empty()) return "";
+  for (const std::string& pid : all_processes()) {
+    if (holds_one_of(pid, sockets)) return fmt::format("pid {} ({})", pid, command_of(pid));
+  }
+  return "";
+}
+
+std::string reachable_master(const World& world) {
+  if (world.master_fallback.empty() || resolves(world.master.host)) return world.master.host;
+  if (!resolves(world.master_fallback)) return world.master.host;
+  warn("host name {} does not resolve: rank 0 is looked for at {} (--master-addr sets it)",
+       world.master.host,
+       world.master_fallback);
+  return world.master_fallback;
+}
+
+namespace {
+
+// The text of an IPv4 or IPv6 address; "" for others and for those that hold on one link alone.
+std::string address_text(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address == nullptr) return "";
+  if (address->sa_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    if (!IN6_IS_ADDR_LINKLOCAL(&six)) inet_ntop(AF_INET6, &six, text, sizeof text);
+  }
+  return text;
+}
+
+bool named_by(const std::string& name, const std::vector<std::string>& list, bool whole) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
+    return whole ? name == entry : starts_with(name, entry);
+  });
+}
+
+// NCCL's rules for one setting that is not empty.
+std::vector<std::string> matching(const std::vector<Interface>& all, std::string setting) {
+  const bool without = starts_with(setting, "^");
+  if (without) setting.erase(0, 1);
+  const bool whole = starts_with(setting, "=");
+  if (whole) setting.erase(0, 1);
+  std::vector<std::string> found;
+  for (const Interface& interface : all) {
+    if (interface.addresses.empty()) continue;
+    if (named_by(interface.name, split(setting, ','), whole) != without)
+      found.push_back(interface.name);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Interface> network_interfaces() {
+  std::vector<Interface> all;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return all;
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    auto at = std::find_if(
+        all.begin(), all.end(), [&](const Interface& one) { return one.name == entry->ifa_name; });
+    if (at == all.end()) at = all.insert(all.end(), {entry->ifa_name, {}, false});
+    at->up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
+    const std::string text = address_text(entry->ifa_addr);
+    if (!text.empty()) at->addresses.push_back(text);
+  }
+  freeifaddrs(first);
+  return all;
+}
+
+std::vector<std::string> nccl_interfaces(const std::vector<Interface>& all,
+                                         const std::string& setting) {
+  if (!setting.empty()) return matching(all, setting);
+  for (const char* preferred : {"ib", "^docker,lo,virbr", "docker,virbr", "lo"}) {
+    const std::vector<std::string> found = matching(all, preferred);
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+std::vector<std::string> infiniband_devices(const std::filesystem::path& sys) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(sys / "class/infiniband", none))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/gpu/number_types.h"
+
+struct CUstream_st;
+
+// How the kernels of this folder run. A kernel is a body: a plain struct that holds its arguments
+// and computes one thread's part. Each .cu file is compiled twice: by nvcc for the GPU, and as C++
+// for tests, where launch() runs all blocks and threads in a loop. So one body and one choice of
+// body serve both, and a machine without a GPU proves the arithmetic.
+
+namespace gantrain::cuda_kernels {
+
+using Stream = CUstream_st*;  // cudaStream_t
+
+// Which thread of which block a body is called for.
+struct Place {
+  int64_t block;
+  int thread;
+
+  // The number of this thread among those of all blocks of so many threads.
+  GANTRAIN_BOTH int64_t global(int threads) const { return block * threads + thread; }
+};
+
+// Two kinds of bodies. One without barriers has
+//   static constexpr int kThreads;              // of a block
+//   void operator()(const Place& place) const;
+// One whose threads share memory works in steps, with a barrier after each:
+//   static constexpr int kThreads;
+//   struct Shared;                              // one per block, at most 48 KiB, not initialised
+//   struct Local;                               // one per thread, kept from step to step
+//   int steps() const;
+//   void step(int number, const Place& place, Shared& shared, Local& local) const;
+template <class Body>
+concept WorksInSteps = requires {
+  typename Body::Shared;
+};
+
+#ifdef __CUDACC__
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads) run_body(const __grid_constant__ Body body) {
+  const Place place{static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x)};
+  if constexpr (WorksInSteps<Body>) {
+    __shared__ typename Body::Shared shared;
+    typename Body::Local local;
+    for (int number = 0; number < body.steps(); ++number) {
+      if (number > 0) __syncthreads();
+      body.step(number, place, shared, local);
+    }
+  } else {
+    body(place);
+  }
+}
+
+// Launches `blocks` blocks on the stream; nothing if there are none. An error is left for
+// cudaGetLastError().
+template <class Body>
+void launch(const Body& body, int64_t blocks, Stream stream) {
+  if (blocks == 0) return;
+  run_body<<<static_cast<unsigned>(blocks), Body::kThreads, 0, stream>>>(body);
+}
+
+#else
+
+template <class Body>
+void launch(const Body& body, int64_t blocks, Stream /*stream*/) {
+  for (int64_t block = 0; block < blocks; ++block) {
+    if constexpr (WorksInSteps<Body>) {
+      typename Body::Shared shared;
+      std::vector<typename Body::Local> locals(Body::kThreads);
+      for (int number = 0; number < body.steps(); ++number) {
+        for (int thread = 0; thread < Body::kThreads; ++thread)
+          body.step(number, {block, thread}, shared, locals[static_cast<size_t>(thread)]);
+      }
+    } else {
+      for (int thread = 0; thread < Body::kThreads; ++thread) body({block, thread});
+    }
+  }
+}
+
+#endif
+
+// n / by, rounded up.
+constexpr int64_t blocks_for(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Divides whole numbers below 2^31 by one that is known at launch, by a multiplication (Granlund &
+// Montgomery 1994, fig. 4.1).
+struct Divider {
+  uint32_t divisor = 1;
+  uint32_t magic = 0;
+  uint32_t shift = 0;
+
+  Divider() = default;
+  explicit Divider(int64_t by) : divisor(static_cast<uint32_t>(by)) {
+    while ((uint64_t{1} << shift) < divisor) ++shift;
+    magic = static_cast<uint32_t>(
+        (uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor) / divisor + 1);
+  }
+  GANTRAIN_BOTH uint32_t quotient(uint32_t n) const {
+    const auto high = static_cast<uint32_t>(uint64_t{n} * magic >> 32);
+    return (high + n) >> shift;
+  }
+  GANTRAIN_BOTH uint32_t remainder(uint32_t n) const { return n - quotient(n) * divisor; }
+};
+
+// Divides whole numbers up to `most` by one that is known at launch: by a multiplication where they
+// are below 2^31.
+struct AnyDivider {
+  int64_t divisor = 1;
+  bool small = true;
+  Divider fast;
+
+  AnyDivider() = default;
+  AnyDivider(int64_t by, int64_t most) : divisor(by), small((most | by) < int64_t{1} << 31) {
+    if (small) fast = Divider(by);
+  }
+  GANTRAIN_BOTH int64_t quotient(int64_t n) const {
+    return small ? static_cast<int64_t>(fast.quotient(static_cast<uint32_t>(n))) : n / divisor;
+  }
+};
+
+}  // namespace gantrain::cuda_kernels

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second stage of sums over feature maps: the first one leaves a number for each part, of which
+// there are a few for each block. Latency bounds it, not bandwidth, so that several threads share
+// the parts of a channel out; which of them gets which does not depend on the device.
+#include "ops/gpu/planes_walk.h"
+
+namespace gantrain::cuda_kernels {
+
+namespace {
+
+// sharing_ threads add up one result. Threads that follow each other in memory are neighbours:
+// those of different channels in kRows, those of one channel in kPlanes.
+template <class T>
+class PartsSumBody {
+ public:
+  static constexpr int kThreads = 256;
+  using Number = Wide<T>;
+  struct Shared {
+    Number values[kThreads];
+  };
+  struct Local {};
+
+  explicit PartsSumBody(const PartsSum& how)
+      : results_(how.shape.channels * (how.over_samples ? 1 : how.shape.samples)),
+        channels_(how.shape.channels),
+        parts_(how.shape.parts),
+        count_(how.shape.parts * (how.over_samples ? how.shape.samples : 1)),
+        factor_(static_cast<Number>(how.factor)),
+        from_(static_cast<const Number*>(how.parts)),
+        to_(static_cast<T*>(how.out)) {
+    // One part a channel lies in memory as if in rows.
+    rows_ = how.shape.order == Order::kRows || how.shape.parts == 1;
+    constexpr int64_t kEach = 4, kMostInRows = 32;  // 8 floats side by side fill a memory sector
+    while (sharing_ < (rows_ ? kMostInRows : kThreads) && sharing_ * kEach < count_) sharing_ *= 2;
+  }
+  int64_t blocks() const { return blocks_for(results_, kThreads / sharing_); }
+
+  GANTRAIN_BOTH int steps() const { return 3; }
+  GANTRAIN_BOTH void step(int number, const Place& place, Shared& shared, Local& /*local*/) const {
+    const int together = kThreads / sharing_;  // results of a block
+    const int share = rows_ ? place.thread / together : place.thread % sharing_;
+    const int which = rows_ ? place.thread % together : place.thread / sharing_;
+    const int stride = rows_ ? together : 1;  // in shared memory, from share to share
+    Number* mine = shared.values + place.thread;
+    const int64_t result = place.block * together + which;
+    if (result >= results_) return;
+    if (number == 0) {
+      *mine = sum_of(result, share);
+    } else if (number == 1 && share % kFolded == 0) {
+      *mine = sum_of_shares(mine, stride, sharing_ - share < kFolded ? sharing_ - share : kFolded);
+    } else if (number == 2 && share == 0) {
+      const int left = (sharing_ + kFolded - 1) / kFolded;
+      to_[result] = rounded<T>(factor_ * sum_of_shares(mine, stride * kFolded, left));
+    }
+  }
+
+ private:
+  GANTRAIN_BOTH static Number sum_of_shares(const Number* values, int stride, int count) {
+    Number sum = 0;
+    for (int i = 0; i < count; ++i) sum += values[i * stride];
+    return sum;
+  }
+
+  GANTRAIN_BOTH Number sum_of(int64_t result, int share) const {
+    const int64_t sample = channels_.quotient(result);
+    const int64_t channels = channels_.divisor, channel = result - sample * channels;
+    Number sum = 0;
+    if (rows_) {
+      const Number* from = from_ + sample * parts_.divisor * channels + channel;
+      for (int64_t k = share; k < count_; k += sharing_) sum += from[k * channels];
+    } else {
+      const Number* from = from_ + result * parts_.divisor;
+      for (int64_t k = share; k < count_; k += sharing_) {
+        // Between the parts of a channel in two samples lie those of all other channels.
+        const int64_t others = parts_.quotient(k) * (channels - 1);
+        sum += from[others * parts_.divisor + k];
+      }
+    }
+    return sum;
+  }
+
+  int64_t results_;
+  LongDivider channels_, parts_;
+  int64_t count_;  // numbers of a result
+  Number factor_;
+  const Number* from_;
+  T* to_;
+  bool rows_;
+  int sharing_ = 1;
+};
+
+}  // namespace
+
+void sum_parts(const PartsSum& how, Stream stream) {
+  with_type(how.type, [&](auto tag) {
+    const PartsSumBody<typename decltype(tag)::type> body(how);
+    launch(body, body.blocks(), stream);
+  });
+}
+
+}  // namespace gantrain::cuda_kernels

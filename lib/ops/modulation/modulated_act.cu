@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/gpu/planes_walk.h"
+#include "ops/modulation/modulation_gpu.h"
+
+namespace gantrain::cuda_kernels {
+
+// What the kernels share. Terms are float32 whatever the type of the maps.
+
+// The terms of a channel or, in kRows, of a pack of channels.
+template <int kWidth>
+struct ChannelTerms {
+  float factor[kWidth], strength[kWidth], bias[kWidth];
+  const float* noise;  // of the sample; null: none
+};
+
+// Loads one number for each channel, from `first` on; of an absent array they are `absent`.
+template <int kWidth>
+GANTRAIN_BOTH void load_terms(
+    const float* from, float absent, int64_t first, int64_t channels, float (&to)[kWidth]) {
+  if (from == nullptr)
+    fill(to, absent);
+  else
+    load_channels(from, first, channels, to);
+}
+
+template <int kWidth>
+GANTRAIN_BOTH void load_strength(const ModulatedActTask& task,
+                                 const float* from,
+                                 float absent,
+                                 int64_t channel,
+                                 float (&to)[kWidth]) {
+  if (from != nullptr && task.strength_stride == 0)
+    fill(to, *from);
+  else
+    load_terms(from, absent, channel, task.maps.channels, to);
+}
+
+template <int kWidth>
+GANTRAIN_BOTH void load_factor(const ModulatedActTask& task,
+                               int64_t sample,
+                               int64_t channel,
+                               float (&to)[kWidth]) {
+  const int64_t channels = task.maps.channels;
+  load_terms(task.d == nullptr ? nullptr : task.d + sample * channels, 1.F, channel, channels, to);
+  for (int k = 0; k < kWidth; ++k) to[k] *= task.scale;
+}
+
+GANTRAIN_BOTH const float* noise_of(const ModulatedActTask& task, int64_t sample) {
+  return task.noise == nullptr ? nullptr : task.noise + sample * task.noise_stride;
+}
+template <int kPixels>
+GANTRAIN_BOTH void load_noise(const float* noise, int64_t pixel, float (&to)[kPixels]) {
+  if (noise == nullptr)
+    fill(to, 0.F);
+  else
+    load_wide(noise + pixel, to);
+}
+
+// The activation, and c = d out / d u as a function of out.
+struct LeakyClamp {
+  float positive, negative, clamp;
+  bool clamps;
+
+  explicit LeakyClamp(const ModulatedActTask& task)
+      : positive(task.gain),
+        negative(task.gain * task.alpha),
+        clamp(task.clamp),
+        clamps(!std::isinf(task.clamp)) {}
+
+  // What is not a number stays so. Zero times infinity would not be zero.
+  GANTRAIN_BOTH float operator()(float u) const {
+    const float t = u < 0 ? (negative == 0 ? 0 : u * negative) : u * positive;
+    const float most = t > clamp ? clamp : t;
+    return most < -clamp ? -clamp : most;
+  }
+  // Equality is outside: a clamped value cannot be told from one just there.
+  GANTRAIN_BOTH float slope(float out) const {
+    const float c = out > 0 ? positive : negative;
+    return !clamps || std::fabs(out) < clamp ? c : 0;
+  }
+};
+
+// c of a pack; null `out`: it is the gain everywhere.
+template <class T, int kPack>
+GANTRAIN_BOTH void load_slopes(const LeakyClamp& act,
+                               const T* out,
+                               int64_t at,
+                               float (&to)[kPack]) {
+  if (out == nullptr) {
+    fill(to, act.positive);
+  } else {
+    load_wide(out + at, to);
+    for (int k = 0; k < kPack; ++k) to[k] = act.slope(to[k]);
+  }
+}
+
+template <class... Pointers>
+bool packs(const ModulatedActTask& task, const Pointers*... maps) {
+  // In planes, noise is loaded like the maps; the noise of a sample begins where its planes may.
+  const auto* noise = task.maps.order == Order::kPlanes ? task.noise : nullptr;
+  return packs_fit(task.maps, pack_size(task.type), task.noise != nullptr) &&
+         aligned_for_packs(noise, maps...);
+}
+
+// Calls use(TypeTag<T>{}, Int<pack>{}, OrderTag<order>{}).
+template <class Use>
+void with_body(const ModulatedActTask& task, bool packed, const Use& use) {
+  with_type(task.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, double>)
+      with_walk<T>(task.maps, packed, [&](auto pack, auto order) { use(tag, pack, order); });
+  });
+}
+
+namespace {
+
+// The epilogue of a modulated convolution in one pass over its result, instead of five: bandwidth
+// bounds it. A thread reads its channels' terms once (gpu/planes_walk.h). Noise is one number a
+// pixel: a pack of them in planes, one for a row of channels, where neighbouring threads share it.
+template <class T, int kPack, Order kOrder>
+struct ModulatedWork : WorkOf<T, kPack, kOrder, 0> {
+  using Base = WorkOf<T, kPack, kOrder, 0>;
+  using Terms = ChannelTerms<Base::kWidth>;
+
+  ModulatedActTask task;
+  LeakyClamp act;
+  const T* y;
+  T* out;
+
+  GANTRAIN_BOTH Terms terms(int64_t sample, int64_t channel) const {
+    Terms t;
+    load_factor(task, sample, channel, t.factor);
+    load_strength(task, task.strength, 1.F, channel, t.strength);
+    load_terms(task.bias, 0.F, channel, task.maps.channels, t.bias);
+    t.noise = noise_of(task, sample);
+    return t;
+  }
+
+  GANTRAIN_BOTH void operator()(int64_t at, int64_t pixel, const Terms& t, NoSums&) const {
+    float u[kPack], noise[Base::kPixels];
+    load_wide(y + at, u);
+    load_noise(t.noise, pixel, noise);
+    for (int k = 0; k < kPack; ++k) {
+      const int c = k % Base::kWidth;
+      u[k] = act(u[k] * t.factor[c] + t.strength[c] * noise[k % Base::kPixels] + t.bias[c]);
+    }
+    store_rounded(out + at, u);
+  }
+};
+
+}  // namespace
+
+bool packed(const ModulatedActTask& task, const void* y, const void* out) {
+  return packs(task, y, out);
+}
+
+void modulated_act(const ModulatedActTask& task, const void* y, void* out, Stream stream) {
+  with_body(task, packed(task, y, out), [&](auto tag, auto pack, auto order) {
+    using T = typename decltype(tag)::type;
+    const ModulatedWork<T, pack.value, order.value> work{
+        {}, task, LeakyClamp(task), static_cast<const T*>(y), static_cast<T*>(out)};
+    launch_work(task.maps, work, stream);
+  });
+}
+
+// The derivatives of modulated_act in one pass over grad, out and y, with the sums for the
+// derivatives by d, strength and bias in registers; a block adds its threads' up in shared memory
+// and sum_parts() adds the blocks' up. Bandwidth bounds it.
+
+namespace {
+
+template <class T, int kPack, Order kOrder>
+struct ModulatedGradientWork : WorkOf<T, kPack, kOrder, 3> {
+  using Base = WorkOf<T, kPack, kOrder, 3>;
+  struct Terms {
+    float factor[Base::kWidth];
+    const float* noise;  // of the sample; null: none, or no sums of it
+  };
+
+  ModulatedActTask task;
+  LeakyClamp act;
+  const T *grad, *out, *y;  // y: null if no sums of it are wanted
+  T* dy;
+  bool sums_noise;
+
+  GANTRAIN_BOTH Terms terms(int64_t sample, int64_t channel) const {
+    Terms t;
+    load_factor(task, sample, channel, t.factor);
+    t.noise = sums_noise ? noise_of(task, sample) : nullptr;
+    return t;
+  }
+
+  template <class Sums>
+  GANTRAIN_BOTH void operator()(int64_t at, int64_t pixel, const Terms& t, Sums& sums) const {
+    float du[kPack], result[kPack];
+    load_wide(grad + at, result);
+    load_slopes(act, out, at, du);
+    for (int k = 0; k < kPack; ++k) {
+      du[k] *= result[k];
+      result[k] = du[k] * t.factor[k % Base::kWidth];
+    }
+    store_rounded(dy + at, result);
+    if constexpr (!std::is_same_v<Sums, NoSums>) add(at, pixel, t, du, sums);
+  }
+
+ private:
+  template <class Sums>
+  GANTRAIN_BOTH void add(
+      int64_t at, int64_t pixel, const Terms& t, const float (&du)[kPack], Sums& sums) const {
+    if (y != nullptr) {
+      float value[kPack];
+      load_wide(y + at, value);
+      for (int k = 0; k < kPack; ++k) sums[0][k % Base::kWidth] += du[k] * value[k];
+    }
+    if (t.noise != nullptr) {
+      float noise[Base::kPixels];
+      load_wide(t.noise + pixel, noise);
+      for (int k = 0; k < kPack; ++k) sums[1][k % Base::kWidth] += du[k] * noise[k % Base::kPixels];
+    }
+    for (int k = 0; k < kPack; ++k) sums[2][k % Base::kWidth] += du[k];
+  }
+};
+
+}  // namespace
+
+bool packed(const ModulatedActTask& task, const ModulatedGradientArrays& arrays) {
+  return packs(task, arrays.grad, arrays.out, arrays.y, arrays.dy);
+}
+
+Parts gradient_parts(const ModulatedActTask& task, const ModulatedGradientArrays& arrays) {
+  return parts_of(task.maps, packed(task, arrays) ? pack_size(task.type) : 1);
+}
+
+void modulated_act_gradient(const ModulatedActTask& task,
+                            const ModulatedGradientArrays& arrays,
+                            Stream stream) {
+  with_body(task, packed(task, arrays), [&](auto tag, auto pack, auto order) {
+    using T = typename decltype(tag)::type;
+    const auto* y = arrays.sum_y == nullptr ? nullptr : static_cast<const T*>(arrays.y);
+    const ModulatedGradientWork<T, pack.value, order.value> work{{},
+                                                                 task,
+                                                                 LeakyClamp(task),
+                                                                 static_cast<const T*>(arrays.grad),
+                                                                 static_cast<const T*>(arrays.out),
+                                                                 y,
+                                                                 static_cast<T*>(arrays.dy),
+                                                                 arrays.sum_noise != nullptr};
+    if (arrays.sum_y == nullptr && arrays.sum_noise == nullptr && arrays.sum == nullptr)
+      launch_work(task.maps, work, stream);
+    else
+      launch_summing(task.maps, work, stream, arrays.sum_y, arrays.sum_noise, arrays.sum);
+  });
+}
+
+// The second derivatives of modulated_act in one pass over up to four maps, with the sums for the
+// derivative by d. With s = scale * d * y' + scale * d' * y + strength' * noise + bias', where '
+// marks directions, they are: by grad, c * s; by y, grad * c * scale * d'; by d, the sums of grad *
+// c * scale * y'. Bandwidth bounds it.
+
+namespace {
+
+template <class T, int kPack, Order kOrder>
+struct ModulatedSecondWork : WorkOf<T, kPack, kOrder, 1> {
+  using Base = WorkOf<T, kPack, kOrder, 1>;
+  struct Terms {
+    ChannelTerms<Base::kWidth> of;  // factor: scale * d; strength and bias: of the directions
+    float along_d[Base::kWidth];    // scale * d'
+  };
+
+  ModulatedActTask task;
+  LeakyClamp act;
+  const T *grad, *out, *y;
+  const T* along_y;
+  ModulatedDirections along;
+  T *by_grad, *by_y;
+
+  GANTRAIN_BOTH Terms terms(int64_t sample, int64_t channel) const {
+    const int64_t channels = task.maps.channels;
+    Terms t;
+    load_factor(task, sample, channel, t.of.factor);
+    load_strength(task, along.strength, 0.F, channel, t.of.strength);
+    load_terms(along.bias, 0.F, channel, channels, t.of.bias);
+    const float* d = along.d == nullptr ? nullptr : along.d + sample * channels;
+    load_terms(d, 0.F, channel, channels, t.along_d);
+    for (int k = 0; k < Base::kWidth; ++k) t.along_d[k] *= task.scale;
+    t.of.noise = along.strength == nullptr ? nullptr : noise_of(task, sample);
+    return t;
+  }
+
+  template <class Sums>
+  GANTRAIN_BOTH void operator()(int64_t at, int64_t pixel, const Terms& t, Sums& sums) const {
+    float c[kPack], s[kPack];
+    load_slopes(act, out, at, c);
+    start(pixel, t, s);
+    if (along_y != nullptr) add_along_y(at, t, c, s, sums);
+    if (along.d != nullptr) add_along_d(at, t, c, s);
+    for (int k = 0; k < kPack; ++k) s[k] *= c[k];
+    store_rounded(by_grad + at, s);
+  }
+
+ private:
+  GANTRAIN_BOTH void start(int64_t pixel, const Terms& t, float (&s)[kPack]) const {
+    float noise[Base::kPixels];
+    load_noise(t.of.noise, pixel, noise);
+    for (int k = 0; k < kPack; ++k) {
+      const int channel = k % Base::kWidth;
+      s[k] = t.of.bias[channel] + t.of.strength[channel] * noise[k % Base::kPixels];
+    }
+  }
+
+  template <class Sums>
+  GANTRAIN_BOTH void add_along_y(
+      int64_t at, const Terms& t, const float (&c)[kPack], float (&s)[kPack], Sums& sums) const {
+    float direction[kPack];
+    load_wide(along_y + at, direction);
+    for (int k = 0; k < kPack; ++k) s[k] += direction[k] * t.of.factor[k % Base::kWidth];
+    if constexpr (!std::is_same_v<Sums, NoSums>) {
+      float dout[kPack];
+      load_wide(grad + at, dout);
+      for (int k = 0; k < kPack; ++k) sums[0][k % Base::kWidth] += dout[k] * c[k] * direction[k];
+    }
+  }
+
+  GANTRAIN_BOTH void add_along_d(int64_t at,
+                                 const Terms& t,
+                                 const float (&c)[kPack],
+                                 float (&s)[kPack]) const {
+    float values[kPack];
+    load_wide(y + at, values);
+    for (int k = 0; k < kPack; ++k) s[k] += values[k] * t.along_d[k % Base::kWidth];
+    if (by_y == nullptr) return;
+    load_wide(grad + at, values);
+    for (int k = 0; k < kPack; ++k) values[k] *= c[k] * t.along_d[k % Base::kWidth];
+    store_rounded(by_y + at, values);
+  }
+};
+
+}  // namespace
+
+bool packed(const ModulatedActTask& task, const ModulatedSecondArrays& arrays) {
+  return packs(
+      task, arrays.grad, arrays.out, arrays.y, arrays.along.y, arrays.by_grad, arrays.by_y);
+}
+
+Parts second_parts(const ModulatedActTask& task, const ModulatedSecondArrays& arrays) {
+  return parts_of(task.maps, packed(task, arrays) ? pack_size(task.type) : 1);
+}
+
+void modulated_act_second(const ModulatedActTask& task,
+                          const ModulatedSecondArrays& arrays,
+                          Stream stream) {
+  with_body(task, packed(task, arrays), [&](auto tag, auto pack, auto order) {
+    using T = typename decltype(tag)::type;
+    const auto as_maps = [](const void* maps) { return static_cast<const T*>(maps); };
+    const ModulatedSecondWork<T, pack.value, order.value> work{{},
+                                                               task,
+                                                               LeakyClamp(task),
+                                                               as_maps(arrays.grad),
+                                                               as_maps(arrays.out),
+                                                               as_maps(arrays.y),
+                                                               as_maps(arrays.along.y),
+                                                               arrays.along,
+                                                               static_cast<T*>(arrays.by_grad),
+                                                               static_cast<T*>(arrays.by_y)};
+    if (arrays.sum_d == nullptr)
+      launch_work(task.maps, work, stream);
+    else
+      launch_summing(task.maps, work, stream, arrays.sum_d);
+  });
+}
+
+}  // namespace gantrain::cuda_kernels

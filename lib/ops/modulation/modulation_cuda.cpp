@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "ops/gpu/planes_walk.h"
+#include "ops/gpu/table_cuda.h"
+#include "ops/modulation/modulation_gpu.h"
+
+namespace gantrain {
+
+using at::Tensor;
+using cuda_kernels::ModulatedActTask;
+using cuda_kernels::Order;
+using cuda_kernels::Parts;
+
+namespace {
+
+float* mutable_floats(const Tensor& t) {
+  return t.defined() ? t.mutable_data_ptr<float>() : nullptr;
+}
+const float* floats(const Tensor& t) { return t.defined() ? t.const_data_ptr<float>() : nullptr; }
+
+Tensor contiguous(const Tensor& t) { return t.defined() ? t.to(at::kFloat).contiguous() : t; }
+ActTensors contiguous(const ActTensors& t) {
+  return {contiguous(t.d), contiguous(t.noise), contiguous(t.strength), contiguous(t.bias)};
+}
+
+// The order in memory of the maps of one call: the first one's.
+class Layout {
+ public:
+  explicit Layout(const Tensor& maps)
+      : last_(maps.suggest_memory_format() == at::MemoryFormat::ChannelsLast),
+        format_(last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous) {}
+
+  Tensor operator()(const Tensor& maps) const {
+    return maps.defined() ? maps.contiguous(format_) : maps;
+  }
+  ActPoint operator()(const ActPoint& at) const {
+    return {(*this)(at.grad), (*this)(at.y), (*this)(at.out)};
+  }
+  Tensor empty(const Tensor& like) const {
+    return at::empty(like.sizes(), like.options().memory_format(format_));
+  }
+  Order order() const { return last_ ? Order::kRows : Order::kPlanes; }
+
+ private:
+  bool last_;
+  at::MemoryFormat format_;
+};
+
+// The arguments of the kernels for maps like `maps` [N, C, H, W].
+ModulatedActTask task_of(const Layout& layout,
+                         const Tensor& maps,
+                         const ActTensors& t,
+                         const ActNumbers& how) {
+  const int64_t pixels = maps.size(2) * maps.size(3);
+  return {.type = kernel_type(maps),
+          .maps = {layout.order(), maps.size(0), maps.size(1), pixels},
+          .scale = static_cast<float>(how.scale),
+          .alpha = static_cast<float>(how.alpha),
+          .gain = static_cast<float>(how.gain),
+          .clamp = static_cast<float>(how.clamp),
+          .d = floats(t.d),
+          .noise = floats(t.noise),
+          .noise_stride = t.noise.defined() && t.noise.size(0) > 1 ? pixels : 0,
+          .strength = floats(t.strength),
+          .strength_stride = t.strength.defined() && t.strength.dim() > 0 ? 1 : 0,
+          .bias = floats(t.bias)};
+}
+
+// Sums that a kernel leaves for each part of the maps, and what they add up to.
+class PixelSums {
+ public:
+  PixelSums(const Tensor& like, const Parts& shape, bool wanted)
+      : shape_(shape), stream_(current_stream(like)) {
+    if (wanted) parts_ = at::empty({shape.count()}, like.options().dtype(at::kFloat));
+  }
+  float* pointer() const { return mutable_floats(parts_); }
+
+  Tensor of_planes(double factor) const {
+    return added(shape_, parts_, {shape_.samples, shape_.channels}, factor);
+  }
+  Tensor of_channels() const { return added(shape_, parts_, {shape_.channels}, 1); }
+  Tensor all() const {
+    return added({Order::kPlanes, 1, 1, shape_.channels}, of_channels(), {}, 1);
+  }
+
+ private:
+  Tensor added(const Parts& shape,
+               const Tensor& parts,
+               at::IntArrayRef sizes,
+               double factor) const {
+    if (!parts.defined()) return {};
+    Tensor sums = at::empty(sizes, parts.options());
+    cuda_kernels::sum_parts({.type = cuda_kernels::Type::kFloat32,
+                             .shape = shape,
+                             .over_samples = sizes.size() < 2,
+                             .factor = factor,
+                             .parts = data(parts),
+                             .out = mutable_data(sums)},
+                            stream_);
+    check_launch();
+    return sums;
+  }
+
+  Parts shape_;
+  cuda_kernels::Stream stream_;
+  Tensor parts_;
+};
+
+Tensor zeros(const Tensor& like, at::IntArrayRef sizes, bool wanted) {
+  return wanted ? at::zeros(sizes, like.options().dtype(at::kFloat)) : Tensor();
+}
+
+}  // namespace
+
+Tensor cuda_act(const Tensor& y_in, const ActTensors& t_in, const ActNumbers& how) {
+  const Layout layout(y_in);
+  Tensor out = layout.empty(y_in);
+  if (out.numel() == 0) return out;
+  const Tensor y = layout(y_in);
+  const ActTensors t = contiguous(t_in);
+  cuda_kernels::modulated_act(
+      task_of(layout, y, t, how), data(y), mutable_data(out), current_stream(y));
+  check_launch();
+  return out;
+}
+
+ActDerivatives cuda_act_gradient(const ActPoint& at_in,
+                                 const ActTensors& t_in,
+                                 const ActNumbers& how,
+                                 const ActWanted& wanted) {
+  const Tensor& grad = at_in.grad;
+  const Layout layout(at_in.out.defined() ? at_in.out : grad);
+  Tensor dy = layout.empty(grad);
+  const bool by_channel = t_in.strength.defined() && t_in.strength.dim() > 0;
+  if (dy.numel() == 0) {
+    const int64_t channels = grad.size(1);
+    const Tensor of_channels = zeros(grad, {channels}, wanted.bias);
+    return {
+        dy,
+        zeros(grad, {grad.size(0), channels}, wanted.d),
+        by_channel ? zeros(grad, {channels}, wanted.strength) : zeros(grad, {}, wanted.strength),
+        of_channels};
+  }
+  const ActPoint at = layout(at_in);
+  const ActTensors t = contiguous(t_in);
+  const ModulatedActTask task = task_of(layout, dy, t, how);
+  cuda_kernels::ModulatedGradientArrays arrays{.grad = data(at.grad),
+                                               .out = data(at.out),
+                                               .y = wanted.d ? data(at.y) : nullptr,
+                                               .dy = mutable_data(dy)};
+  const Parts shape = cuda_kernels::gradient_parts(task, arrays);
+  const PixelSums y(dy, shape, wanted.d), noise(dy, shape, wanted.strength),
+      plain(dy, shape, wanted.bias);
+  arrays.sum_y = y.pointer();
+  arrays.sum_noise = noise.pointer();
+  arrays.sum = plain.pointer();
+  cuda_kernels::modulated_act_gradient(task, arrays, current_stream(dy));
+  check_launch();
+  return {dy,
+          y.of_planes(how.scale),
+          by_channel ? noise.of_channels() : noise.all(),
+          plain.of_channels()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cuda_act_second(const ActPoint& at_in,
+                                                   const ActTensors& t_in,
+                                                   const ActNumbers& how,
+                                                   const ActDerivatives& along_in,
+                                                   const FusedKernels::SecondWanted& wanted) {
+  const Layout layout(at_in.out.defined() ? at_in.out : at_in.grad);
+  Tensor by_grad = layout.empty(at_in.grad);
+  // Both are linear in their directions.
+  Tensor by_y = wanted.y && along_in.d.defined() ? layout.empty(by_grad) : Tensor();
+  const bool by_d = wanted.d && along_in.y.defined();
+  if (by_grad.numel() == 0)
+    return {by_grad, by_y, zeros(by_grad, {by_grad.size(0), by_grad.size(1)}, by_d)};
+  const ActPoint at = layout(at_in);
+  const ActTensors t = contiguous(t_in);
+  const ActDerivatives along{layout(along_in.y),
+                             contiguous(along_in.d),
+                             contiguous(along_in.strength),
+                             contiguous(along_in.bias)};
+  const ModulatedActTask task = task_of(layout, by_grad, t, how);
+  cuda_kernels::ModulatedSecondArrays arrays{
+      .grad = data(at.grad),
+      .out = data(at.out),
+      .y = data(at.y),
+      .along = {data(along.y), floats(along.d), floats(along.strength), floats(along.bias)},
+      .by_grad = mutable_data(by_grad),
+      .by_y = mutable_data(by_y)};
+  const PixelSums d(by_grad, cuda_kernels::second_parts(task, arrays), by_d);
+  arrays.sum_d = d.pointer();
+  cuda_kernels::modulated_act_second(task, arrays, current_stream(by_grad));
+  check_launch();
+  return {by_grad, by_y, d.of_planes(how.scale)};
+}
+
+namespace {
+
+cuda_kernels::WeightRows rows_of(const Tensor& w) {
+  return {kernel_type(w), w.size(0) * w.size(1), w.size(2) * w.size(3)};
+}
+
+}  // namespace
+
+Tensor cuda_plane_products(const Tensor& a_in, const Tensor& b_in) {
+  const Tensor a = a_in.contiguous(), b = b_in.contiguous();
+  if (a.numel() == 0) return at::zeros({a.size(0), a.size(1)}, a.options());
+  Tensor sums = at::empty({a.size(0), a.size(1)}, a.options());
+  cuda_kernels::row_products(rows_of(a),
+                             {a.const_data_ptr(), b.const_data_ptr(), sums.mutable_data_ptr()},
+                             current_stream(a));
+  check_launch();
+  return sums;
+}
+
+Tensor cuda_scaled_planes(const Tensor& w_in, const Tensor& by_in, double factor) {
+  const Tensor w = w_in.contiguous(), by = by_in.contiguous();
+  Tensor out = at::empty(w.sizes(), w.options());
+  if (w.numel() == 0) return out;
+  cuda_kernels::scaled_rows(rows_of(w),
+                            factor,
+                            {w.const_data_ptr(), by.const_data_ptr(), out.mutable_data_ptr()},
+                            current_stream(w));
+  check_launch();
+  return out;
+}
+
+}  // namespace gantrain

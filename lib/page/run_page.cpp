@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/run_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "page/charts.h"
+#include "page/html.h"
+#include "page/pictures.h"
+#include "page/run_record.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+constexpr size_t kRecentTicks = 5;  // by which speed is measured
+constexpr size_t kRanksShown = 64;
+constexpr size_t kMostOfMessage = 2000, kMostOfStack = 20'000;  // bytes
+
+std::optional<CollapseLimits> limits_of(const RunRecord& run) {
+  const auto below = number_setting(run, "metrics.collapse_below");
+  const auto times = parse_int(setting(run, "metrics.collapse_times"));
+  const auto after = number_setting(run, "metrics.collapse_after");
+  if (!below || !times || !after || *times < 1) return std::nullopt;
+  return CollapseLimits{*below, *times, *after};
+}
+
+// The mean of a curve's last values.
+std::optional<double> recent(const std::map<std::string, Curve>& curves, const std::string& name) {
+  const auto found = curves.find(name);
+  if (found == curves.end() || found->second.empty()) return std::nullopt;
+  const Curve& curve = found->second;
+  const size_t count = std::min(kRecentTicks, curve.size());
+  double sum = 0;
+  for (size_t i = curve.size() - count; i < curve.size(); ++i) sum += curve[i].second;
+  const double mean = sum / static_cast<double>(count);
+  return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? "" : text_of(*found);
+}
+
+std::string length_text(const RunRecord& run) {
+  const std::string total = setting(run, "train.kimg");
+  const auto now = last_of(run.stats, "Progress/kimg");
+  if (!now) return total.empty() ? "" : "0 of " + total + " kimg";
+  return shortest(*now) + (total.empty() ? "" : " of " + total) + " kimg";
+}
+
+void add_speed(const RunRecord& run, Facts& facts) {
+  const auto speed = images_per_second(run);
+  if (speed)
+    facts.emplace_back("Speed", fmt::format("{:.{}f} images/s", *speed, *speed < 10 ? 2 : 0));
+  const auto left = seconds_to_go(run);
+  if (left) facts.emplace_back("To go", "about " + short_duration(*left));
+}
+
+void add_metrics(const RunRecord& run, Facts& facts) {
+  for (const auto& [name, curve] : run.metrics) {
+    if (curve.empty() || starts_with(name, "swd/")) continue;
+    facts.emplace_back(
+        name, fmt::format("{:.4g} at {} kimg", curve.back().second, shortest(curve.back().first)));
+  }
+}
+
+Facts facts_of(const RunRecord& run) {
+  const std::string cells = setting(run, "data.resolution");
+  const auto seconds = last_of(run.stats, "Timing/total_sec");
+  const bool unheard = run.status == "running" && !run.at_work;
+  Facts facts = {
+      {"Status", unheard ? "running, says STATUS; nobody is at work" : run.status},
+      {"Length", length_text(run)},
+      {"Preset", setting(run, "preset")},
+      {"Recipe", setting(run, "recipe")},
+      {"Data", setting(run, "data.path")},
+      {"Resolution", cells.empty() ? "" : cells + " pixels"},
+      {"Classes", run.classes.empty() ? "" : std::to_string(run.classes.size())},
+      {"Global batch", setting(run, "train.batch")},
+      {"Ranks", text_in(run.environment, "ranks")},
+      {"Device", text_in(run.environment, "device")},
+      {"Host", text_in(run.environment, "host")},
+  };
+  add_speed(run, facts);
+  if (seconds) facts.emplace_back("Time in training", short_duration(*seconds));
+  add_metrics(run, facts);
+  facts.emplace_back("Page written", timestamp());
+  return facts;
+}
+
+const char* class_of(Judgement judgement) {
+  switch (judgement) {
+    case Judgement::kGood:
+      return "good";
+    case Judgement::kYoung:
+      return "young";
+    case Judgement::kStopped:
+      return "stopped";
+    default:
+      return "bad";
+  }
+}
+
+std::string text_or_dash(const std::optional<int64_t>& value) {
+  return value ? std::to_string(*value) : "\u2013";
+}
+
+std::vector<std::string> row_of(const RankEnd& end) {
+  const std::string code = end.signal ? "signal " + std::to_string(*end.signal)
+                                      : "exit code " + text_or_dash(end.exit_code);
+  return {std::to_string(end.rank) + (end.first_cause ? " (first cause)" : ""),
+          end.host,
+          end.phase,
+          text_or_dash(end.iteration),
+          end.kimg ? shortest(*end.kimg) : "\u2013",
+          code,
+          end.message.substr(0, kMostOfMessage)};
+}
+
+std::string rank_table(const std::vector<RankEnd>& ends) {
+  if (ends.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const RankEnd& end : ends) {
+    if (rows.size() < kRanksShown) rows.push_back(row_of(end));
+  }
+  std::string html =
+      html_table({"Rank", "Host", "Phase", "Iteration", "kimg", "End", "Message"}, rows);
+  if (ends.size() > kRanksShown)
+    html += fmt::format("<p>{} more are in the folder errors.</p>\n", ends.size() - kRanksShown);
+  return html;
+}
+
+}  // namespace
+
+std::vector<Verdict> judge(const RunRecord& run) {
+  return judge(VerdictInput{run.status, run.at_work, run.stats, run.metrics, limits_of(run)});
+}
+
+std::optional<double> images_per_second(const RunRecord& run) {
+  const auto seconds = recent(run.stats, "Timing/sec_per_kimg");
+  return seconds && *seconds > 0 ? std::optional(1000 / *seconds) : std::nullopt;
+}
+
+std::optional<double> seconds_to_go(const RunRecord& run) {
+  const auto speed = images_per_second(run);
+  const auto now = last_of(run.stats, "Progress/kimg");
+  const auto total = number_setting(run, "train.kimg");
+  if (run.status != "running" || !run.at_work || !speed || !now || !total || *total <= *now)
+    return std::nullopt;
+  return (*total - *now) * 1000 / *speed;
+}
+
+namespace {
+
+std::string verdict_html(const Verdict& verdict) {
+  return fmt::format("<div class=\"verdict {}\"><b>{}</b>: {}<p>Rule: {}.</p></div>\n",
+                     class_of(verdict.judgement),
+                     escape_html(verdict.word),
+                     escape_html(verdict.reason),
+                     escape_html(verdict.rule));
+}
+
+std::string summary_html(const RunRecord& run) {
+  std::string html = "<h1>" + escape_html(run.name) + "</h1>\n";
+  for (const Verdict& verdict : judge(run)) html += verdict_html(verdict);
+  return html + html_facts(facts_of(run));
+}
+
+// How the ranks of a failed run ended and the command that goes on; "" where there is nothing to
+// say.
+std::string ending_section(const RunRecord& run) {
+  if (run.status == "running" && run.at_work) return "";
+  std::string html;
+  if (exit_code_of(run.status)) html += rank_table(run.ends);
+  const bool failed = !html.empty();
+  if (failed) {
+    const RankEnd& first = run.ends.front();
+    if (!first.last_state.empty())
+      html += "<p>Last state: <code>" + escape_html(first.last_state) + "</code></p>\n";
+    html +=
+        html_folded("Stack of the crash",
+                    first.stack.empty()
+                        ? ""
+                        : "<pre>" + escape_html(first.stack.substr(0, kMostOfStack)) + "</pre>\n");
+  }
+  std::string next = run.next;
+  if (failed && !run.ends.front().resume.empty()) next = run.ends.front().resume;
+  // It died without a word: what started it goes on.
+  if (run.status == "running") next = run.command;
+  if (!next.empty()) html += "<p>What can be run next:</p>\n<pre>" + escape_html(next) + "</pre>\n";
+  return html_section(failed ? "How it ended" : "Next", html);
+}
+
+constexpr double kLeastPause = 10;  // seconds
+constexpr double kShare = 50;       // a page may take 2 % of the time
+
+// The log may lie on the same full disk.
+void try_to_warn(const char* reason) {
+  try {
+    warn("the run's page is not up to date: {}", reason);
+  } catch (const UserError&) {
+    // Whoever writes next says so and ends the run; a page is no reason to.
+  }
+}
+
+std::string incident_section(const RunRecord& run) {
+  if (run.incidents.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  int64_t errors = 0;
+  for (const Incident& incident : run.incidents) {
+    rows.push_back({incident.time, incident.text});
+    errors += incident.is_error ? 1 : 0;
+  }
+  const std::string table = html_table({"Time", "Incident"}, rows);
+  constexpr size_t kFew = 12;
+  if (rows.size() <= kFew) return html_section("Incidents", table);
+  return html_section("Incidents",
+                      html_folded(fmt::format("{} lines, {} errors", rows.size(), errors), table));
+}
+
+std::string setting_rows(const RunRecord& run, bool defaults) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Setting& one : run.settings) {
+    if ((one.origin == "default") == defaults) rows.push_back({one.key, one.value, one.origin});
+  }
+  return rows.empty() ? "" : html_table({"Key", "Value", "Origin"}, rows);
+}
+
+std::string settings_section(const RunRecord& run) {
+  std::string html;
+  if (!run.command.empty()) html += "<pre>" + escape_html(run.command) + "</pre>\n";
+  html += setting_rows(run, false);
+  html += html_folded("Keys that have their defaults", setting_rows(run, true));
+  return html_section("Configuration", html);
+}
+
+std::string environment_section(const RunRecord& run) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<std::vector<std::string>> variables;
+  for (const auto& [key, value] : run.environment.items()) {
+    if (!value.is_object()) {
+      facts.emplace_back(key, text_of(value));
+      continue;
+    }
+    for (const auto& [name, inner] : value.items()) variables.push_back({name, text_of(inner)});
+  }
+  std::string html = html_facts(facts);
+  if (!variables.empty()) html += html_table({"Variable", "Value"}, variables);
+  return html_section("Environment", html);
+}
+
+}  // namespace
+
+std::string run_page_body(const RunRecord& run, EmbeddedPictures& store) {
+  store.begin_page();
+  std::string body = summary_html(run);
+  body += ending_section(run);
+  body += picture_section(run, store);
+  body += chart_sections(run);
+  body += incident_section(run);
+  body += settings_section(run);
+  body += environment_section(run);
+  return body;
+}
+
+std::string render_run_page(const fs::path& run_folder, EmbeddedPictures& store) {
+  const RunRecord run = read_run_record(run_folder);
+  const std::string body = run_page_body(run, store);
+  return html_page(judge(run).front().word + " \u00b7 " + run.name, body);
+}
+
+std::string render_run_page(const fs::path& run_folder) {
+  EmbeddedPictures store;
+  return render_run_page(run_folder, store);
+}
+
+void write_run_page(const fs::path& run_folder) {
+  write_file(run_folder / "report.html", render_run_page(run_folder));
+}
+
+void PageWriter::write(const fs::path& run_folder) {
+  try {
+    write_file(run_folder / "report.html", render_run_page(run_folder, pictures_));
+  } catch (const std::exception& e) {
+    if (!warned_) try_to_warn(e.what());
+    warned_ = true;
+  }
+}
+
+void PageWriter::write_if_due(const fs::path& run_folder, double now) {
+  if (!is_due(now)) return;
+  const double start = monotonic_seconds();
+  write(run_folder);
+  const double end = monotonic_seconds();
+  next_ = end + std::max(kLeastPause, kShare * (end - start));
+}
+
+}  // namespace gantrain

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "gan/schedule.h"
+#include "train/options.h"
+#include "util/field.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+// How one optimizer step's global batch is cut: global = ranks x accumulate x micro-batch.
+struct BatchPlan {
+  int64_t batch = 1;
+  int64_t world = 1;
+  int64_t micro_batch = 1;
+  int64_t accumulate = 1;
+
+  std::string text() const;  // "batch 64 = 2 ranks x 32", "... x 2 accumulated x 16"
+};
+
+// Makes the plan for train.batch. Throws UserError(kUsage) that names the keys, with the nearest
+// batches that would do, where ranks, micro-batch or accumulation do not divide the batch.
+BatchPlan plan_batch(const TrainOptions& options, int64_t world);
+
+// Makes the plan of a stage whose batch differs from train.batch. A micro-batch that is larger than
+// a rank's share becomes that share. Throws as plan_batch does, naming the stage.
+BatchPlan plan_stage(const TrainOptions& options,
+                     int64_t batch,
+                     int64_t world,
+                     const std::string& stage);
+
+// Makes the plan of a player that has an accumulation of its own (`accumulate`); otherwise returns
+// `plan`.
+BatchPlan plan_player(const BatchPlan& plan,
+                      const std::string& player,
+                      std::optional<int64_t> accumulate);
+
+// Names a point of the run: "000200" for 200 kimg, or "000200.160" with fractions.
+std::string kimg_name(int64_t images, bool fractions);
+// Whether the cadences of this run need names with fractions of a kimg.
+bool needs_fractions(const TrainOptions& train, const SaveOptions& save);
+
+// How a stage of growth will be trained.
+struct StagePlan {
+  Stage stage;
+  BatchPlan plan;
+  int64_t images = 0;  // images trained in it; 0 if the run ends before
+  int64_t iterations = 0;
+};
+
+// Plans all stages of a schedule up to the run's end. Throws as plan_stage does (train/plan.h).
+std::vector<StagePlan> plan_stages(const TrainOptions& options,
+                                   const Schedule& schedule,
+                                   int64_t world);
+
+// Says how a batch is cut, and how for the players that have an accumulation of their own: "batch
+// 16 = 2 ranks x 8; D: 4 accumulated x 2". Throws UserError(kUsage) as plan_player does.
+std::string batch_text(const BatchPlan& plan, const Config& config);
+
+// The memory that an iteration needs at its peak, by the images that a rank computes with at a
+// time: `fixed` + images * `each`, in bytes.
+struct MemoryLine {
+  double fixed = 0;
+  double each = 0;
+
+  double at(int64_t images) const { return fixed + each * static_cast<double>(images); }
+};
+
+// What was measured for a number of images; 0 images: nothing was.
+struct MeasuredPeak {
+  int64_t images = 0;
+  int64_t bytes = 0;
+};
+
+// Returns the line through both; images that cost nothing where the larger number needed less.
+MemoryLine line_through(const MeasuredPeak& few, const MeasuredPeak& many);
+
+// What a rank has to cut.
+struct RankShare {
+  int64_t images = 1;  // of a rank in an iteration
+  int64_t group = 1;   // so many samples normalise each other
+};
+
+// Returns the largest micro-batch that divides the share and whose peak is at most `budget` bytes:
+// a multiple of the group if one fits, else any divisor; 0 if not even one image fits.
+int64_t largest_micro_batch(const RankShare& share, const MemoryLine& line, double budget);
+
+// Returns the largest number below `micro_batch` that divides it; 0 for 1.
+int64_t smaller_micro_batch(int64_t micro_batch);
+
+// Seconds of a run so far, over all of its sessions.
+struct MetricTimes {
+  double run = 0;      // all of it, metrics included
+  double metrics = 0;  // of which metrics
+  double last = 0;     // of the last measurement; 0 before the first
+};
+
+// When a run measures metrics: at each multiple of a given number of images, or, where none is
+// given, up to 20 times in the run and at most once each 200 kimg, as often as all measurements
+// together stay under 3 % of the run's time.
+class MetricCadence {
+ public:
+  static constexpr double kLargestShare = 0.03;
+
+  // `adapts`: a given number is the least there is between two measurements, and what they cost
+  // counts too, as it does where none is given.
+  MetricCadence(std::optional<Kimg> every, Kimg run, bool adapts = false);
+
+  bool adapts() const { return adapts_; }     // to what measurements cost
+  int64_t images() const { return images_; }  // between two chances of a measurement
+  // Whether a measurement may be due between two counts of images seen: the same on all ranks.
+  bool may_be_due(int64_t before, int64_t after) const {
+    return after / images_ > before / images_;
+  }
+  // Whether what it costs, about as much as the last one, can be afforded now.
+  bool affords(const MetricTimes& times) const;
+
+ private:
+  bool adapts_;
+  int64_t images_;
+};
+
+// Returns the share of the run's time that metrics would have taken after one more measurement.
+double share_after_one_more(const MetricTimes& times);
+
+// Writes a number of images in thousands: "14.656".
+inline std::string kimg_text(int64_t images) { return shortest(static_cast<double>(images) / 1e3); }
+
+}  // namespace gantrain

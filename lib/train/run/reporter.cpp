@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/reporter.h"
+
+#include <algorithm>
+
+#include "core/tensors.h"
+#include "core/torch.h"
+#include "data/load/loader.h"
+#include "gan/generator.h"
+#include "page/pictures.h"
+#include "report/grid.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+
+// An entry of /proc/self/status, in GB.
+double memory_gb(const char* key) {
+  return static_cast<double>(proc_bytes("/proc/self/status", key)) / (1 << 30);
+}
+
+double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
+
+constexpr const char* kPeakMemory = "Resources/peak_gpu_mem_gb";
+
+// {number, sum, sum of squares} of values of any shape: float64 [3] on their device.
+at::Tensor moments_of(const at::Tensor& values) {
+  const at::Tensor v = values.detach().to(at::kDouble).reshape(-1);
+  const at::Tensor count = torch::full({}, static_cast<double>(v.numel()), v.options());
+  return torch::stack({count, v.sum(), v.square().sum()});
+}
+
+// Moments of the values of one step; the values of a step that was left out do not count.
+at::Tensor moments_of(const at::Tensor& values, const GradientVerdict& verdict) {
+  const at::Tensor moments = moments_of(values);
+  if (verdict.finite) return moments;
+  return at::where(verdict.found > 0, at::zeros_like(moments), moments);
+}
+
+}  // namespace
+
+Reporter::Reporter(std::shared_ptr<Group> group,
+                   int64_t total_images,
+                   int64_t start_images,
+                   std::shared_ptr<DeviceMemory> memory)
+    : group_(std::move(group)),
+      memory_(std::move(memory)),
+      total_images_(total_images),
+      tick_images_(start_images),
+      started_(monotonic_seconds()),
+      tick_started_(started_) {}
+
+void Reporter::open(const std::filesystem::path& folder, int64_t resumed_at) {
+  folder_ = folder;
+  events_ = std::make_unique<EventWriter>(folder);
+  if (resumed_at > 0) events_->resume_at(resumed_at / 1000 + 1);
+  // With -q nothing is drawn.
+  live_ = log_console_level() >= Level::kInfo && detect_terminal().live;
+  console_ = std::make_unique<Console>(live_ ? detect_terminal() : Terminal{});
+}
+
+void Reporter::start() {
+  started_ = tick_started_ = monotonic_seconds();
+  if (memory_) memory_->restart();
+}
+
+void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
+  const auto [at, fresh] = values_.try_emplace(name, moments);
+  if (!fresh) at->second.add_(moments);
+}
+
+void Reporter::record(const std::string& name, const at::Tensor& values) {
+  const torch::NoGradGuard no_grad;
+  add_moments(name, moments_of(values));
+}
+
+// Losses of a step that was left out are not reported.
+void Reporter::record_losses(const PhaseReport& report) {
+  const GradientVerdict& verdict = report.verdict;
+  if (!verdict.finite.value_or(true)) return;
+  const std::string name = fmt::format("Loss/{}/{}",
+                                       report.phase->player.name,
+                                       report.phase->role == Role::kPenalty ? "reg" : "loss");
+  for (const at::Tensor& loss : report.losses) add_moments(name, moments_of(loss, verdict));
+}
+
+void Reporter::record_verdict(const PhaseReport& report) {
+  const GradientVerdict& verdict = report.verdict;
+  const std::string& player = report.phase->player.name;
+  if (verdict.scale.defined()) record("AMP/" + player + "/scale", verdict.scale);
+  if (verdict.norm.defined())
+    add_moments("Gradients/" + player + "/norm", moments_of(verdict.norm, verdict));
+  const std::string skipped = "AMP/" + player + "/skipped";
+  if (verdict.finite) {
+    sums_[skipped] += *verdict.finite ? 0 : 1;
+    return;
+  }
+  const at::Tensor bad = (verdict.found > 0).to(at::kDouble).reshape({});
+  const auto [at, fresh] = totals_.try_emplace(skipped, bad);
+  if (!fresh) at->second.add_(bad);
+}
+
+void Reporter::record(const StepReport& step) {
+  const torch::NoGradGuard no_grad;
+  for (const PhaseReport& phase : step.phases) {
+    for (const auto& [name, values] : phase.statistics) record(name, values);
+    record_verdict(phase);
+    record_losses(phase);
+    if (group_->world() == 1) continue;
+    const std::string prefix = "Comm/" + phase.phase->name;
+    count(prefix + "/bytes", static_cast<double>(phase.spent.traffic.bytes));
+    count(prefix + "/collectives", static_cast<double>(phase.spent.traffic.collectives));
+    count(prefix + "/buckets", static_cast<double>(phase.spent.buckets));
+  }
+  for (const auto& [name, values] : step.statistics) record(name, values);
+  time("Timing/comm", step.reducing);
+}
+
+void Reporter::time(const std::string& name, double seconds) { sums_[name] += seconds; }
+
+void Reporter::count(const std::string& name, double value) { numbers_.add(name, value); }
+
+void Reporter::iteration(const Counters& counters) {
+  const double now = monotonic_seconds();
+  if (!live_ || now - drawn_ < 0.1) return;
+  drawn_ = now;
+  console_->update(progress(counters));
+}
+
+Progress Reporter::progress(const Counters& c) const {
+  Progress p;
+  p.kimg = kimg(c.images_seen);
+  p.total_kimg = kimg(total_images_);
+  p.seconds = monotonic_seconds() - started_;
+  p.tick = c.tick;
+  for (const char* player : {"G", "D"}) {
+    if (const auto loss = last_.mean(fmt::format("Loss/{}/loss", player)))
+      p.losses.emplace_back(player, *loss);
+  }
+  const double augment = last_.mean("Progress/augment").value_or(0);
+  if (augment > 0) p.watched.emplace_back("ada p", augment);
+  if (swd_) p.watched.emplace_back("swd", *swd_);
+  p.cpu_mem_gb = memory_gb("VmRSS");
+  p.gpu_mem_gb = last_.mean(kPeakMemory).value_or(0);
+  return p;
+}
+
+void Reporter::fill_resources(const Counters& c) {
+  const double now = monotonic_seconds();
+  last_.add("Progress/kimg", kimg(c.images_seen));
+  last_.add("Progress/tick", static_cast<double>(c.tick));
+  const int64_t images = c.images_seen - tick_images_;
+  if (images > 0) last_.add("Timing/sec_per_kimg", (now - tick_started_) / kimg(images));
+  last_.add("Timing/total_sec", c.seconds);
+  last_.add("Resources/cpu_mem_gb", memory_gb("VmHWM"));
+  tick_images_ = c.images_seen;
+  tick_started_ = now;
+}
+
+// The peaks of this tick, in GiB as the official code has them.
+void Reporter::count_device_memory() {
+  if (!memory_) return;
+  constexpr double kGiB = 1 << 30;
+  const MemoryPeaks peaks = memory_->peaks();
+  count(kPeakMemory, static_cast<double>(peaks.allocated) / kGiB);
+  count("Resources/peak_gpu_mem_reserved_gb", static_cast<double>(peaks.reserved) / kGiB);
+  memory_->restart();
+}
+
+void Reporter::tick(const Counters& c) {
+  count_device_memory();
+  Stats mine = numbers_;
+  numbers_.clear();
+  for (const auto& [name, moments] : values_) {
+    const at::Tensor m = moments.cpu();
+    mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
+  }
+  for (const auto& [name, total] : totals_) sums_[name] += total.cpu().item<double>();
+  totals_.clear();
+  for (const auto& [name, sum] : sums_) mine.add(name, sum);
+  values_.clear();
+  sums_.clear();
+  const std::vector<std::string> names = mine.names();
+  // On the group's device even where nothing was computed on it since the last tick.
+  at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device_of(*group_));
+  group_->sum_(packed);
+  packed = packed.cpu();
+  last_.clear();
+  last_.unpack(names, {packed.data_ptr<double>(), packed.data_ptr<double>() + packed.numel()});
+  for (const auto& [name, moments] : last_.all()) {
+    if (ends_with(name, "/loss") && moments.bad > 0) {
+      fail(Exit::kDiverged,
+           "{} is not finite at {} kimg: training has diverged; lower the learning rate, or resume "
+           "from an earlier state",
+           name,
+           shortest(kimg(c.images_seen)));
+    }
+  }
+  fill_resources(c);
+  if (!console_) return;
+  append_stats(folder_, last_);
+  const int64_t step = c.images_seen / 1000;
+  for (const auto& [name, moments] : last_.all()) {
+    if (moments.num > 0) events_->scalar(name, step, moments.mean());
+  }
+  events_->flush();
+  const std::string line = console_->tick(progress(c));
+  if (live_) log_to_file(line);
+}
+
+void Reporter::finish() {
+  if (console_) console_->finish();
+  if (events_) events_->flush();
+}
+
+void Reporter::grid(const std::string& file,
+                    const std::string& tag,
+                    const Image& image,
+                    int64_t images_seen) {
+  const std::string png = encode_png(image);
+  write_file(folder_ / "samples" / file, png);
+  events_->image_png(tag, images_seen / 1000, png, {image.width, image.height, image.channels});
+  events_->flush();
+}
+
+void Reporter::metric(Json line, const std::string& snapshot, int64_t images_seen) {
+  line["snapshot"] = snapshot;
+  line["kimg"] = kimg(images_seen);
+  line["num_gpus"] = group_->world();
+  line["timestamp"] = unix_seconds();
+  line["total_time_str"] = short_duration(line.value("total_time", 0.0));
+  line["snapshot_pkl"] = snapshot;  // the name that the official code's readers look for
+  const std::string name = line["metric"];
+  append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
+  for (const auto& [key, value] : line["results"].items()) {
+    if (key == "swd" && value.is_number()) swd_ = value.get<double>();
+    if (value.is_number())
+      events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
+  }
+}
+
+std::vector<int64_t> grid_labels(const SampleOptions& samples, int64_t classes) {
+  if (classes == 0) return {};
+  const int64_t cells = samples.rows * samples.columns;
+  std::vector<int64_t> labels;
+  for (int64_t cell = 0; cell < cells; ++cell) {
+    labels.push_back(class_of_cell(cell, {samples.rows, samples.columns}, classes));
+  }
+  return labels;
+}
+
+SampleGrids::SampleGrids(Generator& generator,
+                         std::shared_ptr<const Dataset> dataset,
+                         const SampleOptions& samples,
+                         uint64_t seed)
+    : generator_(generator), dataset_(std::move(dataset)), samples_(samples), seed_(seed) {}
+
+Image SampleGrids::fake_grid() {
+  constexpr int64_t kAtATime = 64;  // pictures generated together
+  const Stream stream(seed_, "grid");
+  const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
+  std::vector<at::Tensor> all;
+  for (int64_t first = 0; first < cells(); first += kAtATime) {
+    const int64_t n = std::min(kAtATime, cells() - first);
+    const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
+    at::Tensor label;
+    if (!labels.empty()) label = torch::tensor(labels).narrow(0, first, n);
+    all.push_back(full_size(generator_, to_bytes(generator_.images(z, label, synthesis_options_))));
+  }
+  return tile(torch::cat(all), samples_.columns);
+}
+
+// The index of each cell's picture; -1 where a class has none.
+std::vector<int64_t> SampleGrids::real_pictures() const {
+  const std::vector<int64_t> order = Stream(seed_, "reals").permutation(dataset_->size());
+  const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
+  std::vector<int64_t> pictures;
+  if (labels.empty()) {
+    for (int64_t i = 0; i < cells(); ++i)
+      pictures.push_back(order[static_cast<size_t>(i % dataset_->size())]);
+    return pictures;
+  }
+  std::map<int64_t, std::vector<int64_t>> of_class;
+  for (const int64_t index : order) of_class[dataset_->label(index)].push_back(index);
+  std::map<int64_t, size_t> shown;
+  for (const int64_t label : labels) {
+    const std::vector<int64_t>& own = of_class[label];
+    pictures.push_back(own.empty() ? -1 : own[shown[label]++ % own.size()]);
+  }
+  return pictures;
+}
+
+Image SampleGrids::real_grid() const {
+  const std::vector<int64_t> indices = real_pictures();
+  std::vector<WantedPicture> wanted;
+  for (const int64_t index : indices) wanted.push_back({std::max<int64_t>(index, 0)});
+  const at::Tensor all = load_planes(*dataset_, wanted);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0) all[static_cast<int64_t>(i)].zero_();
+  }
+  return tile(all, samples_.columns);
+}
+
+void SampleGrids::write(Reporter& reporter,
+                        const std::string& file,
+                        const Schedule& schedule,
+                        const Counters& counters) {
+  if (!schedule.empty()) draw(options_at(schedule, counters.stage, counters.images_seen));
+  const Image grid = fake_grid();
+  reporter.grid(file, "Samples/fakes", grid, counters.images_seen);
+  reporter.grid("latest.png", "Samples/latest", grid, counters.images_seen);
+}
+
+}  // namespace gantrain

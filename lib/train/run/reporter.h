@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+#include "data/pictures/dataset.h"
+#include "distributed/group.h"
+#include "gan/recipe.h"
+#include "image/image.h"
+#include "report/console.h"
+#include "report/records.h"
+#include "train/memory/device_memory.h"
+#include "train/options.h"
+#include "train/save/checkpoint.h"
+#include "train/step/training_step.h"
+
+namespace gantrain {
+
+// Collects on every rank what a tick reports, and writes it on rank 0: stats.jsonl, TensorBoard,
+// the console, sample grids, metrics. Values stay on their device until tick().
+class Reporter {
+ public:
+  // `memory` is that of the device of this rank, whose peaks each tick reports; null: of none.
+  Reporter(std::shared_ptr<Group> group,
+           int64_t total_images,
+           int64_t start_images,
+           std::shared_ptr<DeviceMemory> memory = nullptr);
+
+  // Opens the files in `folder`, on rank 0. `resumed_at` counts images: TensorBoard then forgets
+  // later points.
+  void open(const std::filesystem::path& folder, int64_t resumed_at);
+
+  // Starts the clock by which speed is measured.
+  void start();
+
+  // Records an iteration: its statistics, the losses of the steps that were made, loss scales,
+  // gradient norms and traffic.
+  void record(const StepReport& step);
+  // Records values; their number, mean and standard deviation over the tick are written.
+  void record(const std::string& name, const at::Tensor& values);
+  void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
+  void count(const std::string& name, double value);   // "Progress/alpha": its mean
+
+  // Updates the display; called after every iteration, it costs little.
+  void iteration(const Counters& counters);
+
+  // Ends a tick, on all ranks together. Throws UserError(kDiverged) on all ranks if a loss was not
+  // finite.
+  void tick(const Counters& counters);
+  void finish();
+
+  // Rank 0 only.
+  void grid(const std::string& file,
+            const std::string& tag,
+            const Image& image,
+            int64_t images_seen);
+  void metric(Json line, const std::string& snapshot, int64_t images_seen);
+
+ private:
+  Progress progress(const Counters& counters) const;
+  void add_moments(const std::string& name, const at::Tensor& moments);
+  void record_losses(const PhaseReport& phase);
+  void record_verdict(const PhaseReport& phase);
+  void fill_resources(const Counters& counters);
+  void count_device_memory();
+
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<DeviceMemory> memory_;
+  int64_t total_images_;
+  int64_t tick_images_;  // images seen at the last tick
+  double started_;       // monotonic
+  double tick_started_;
+  std::filesystem::path folder_;
+  std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
+  std::map<std::string, at::Tensor> totals_;  // [], float64, on the device: summed over the tick
+  std::map<std::string, double> sums_;
+  Stats numbers_;
+  Stats last_;  // the last tick's, over all ranks
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<Console> console_;
+  std::optional<double> swd_;  // the last one measured
+  bool live_ = false;          // whether a bar is drawn
+  double drawn_ = 0;           // when the bar was last drawn
+};
+
+// Returns the label of each cell of a grid, row after row, sorted by class: where there are at most
+// as many classes as rows, each row holds one class; where there are more, the cells go through the
+// classes in their order. Empty without classes.
+std::vector<int64_t> grid_labels(const SampleOptions& samples, int64_t classes);
+
+// Makes the pictures that show how far a run is: real ones, and those of the generator's average
+// from latents that stay the same all through the run. It has random streams of its own and uses
+// evaluation mode, so that training is not affected.
+class SampleGrids {
+ public:
+  SampleGrids(Generator& generator,
+              std::shared_ptr<const Dataset> dataset,
+              const SampleOptions& samples,
+              uint64_t seed);
+
+  // Sets how generated pictures are made from now on. Pictures of an early stage are enlarged to
+  // the full size, each pixel to a square.
+  void draw(const SynthesisOptions& options) { synthesis_options_ = options; }
+
+  // Writes a grid of generated pictures, made as in the schedule's present stage, to `file` and to
+  // latest.png.
+  void write(Reporter& reporter,
+             const std::string& file,
+             const Schedule& schedule,
+             const Counters& counters);
+
+  // The first pictures of a fixed permutation of the data; of a conditional generator each cell
+  // shows its class, and is black where the class has no pictures.
+  Image real_grid() const;
+  Image fake_grid();
+
+ private:
+  int64_t cells() const { return samples_.rows * samples_.columns; }
+  std::vector<int64_t> real_pictures() const;
+
+  Generator& generator_;
+  std::shared_ptr<const Dataset> dataset_;
+  SampleOptions samples_;
+  uint64_t seed_;
+  SynthesisOptions synthesis_options_;
+};
+
+}  // namespace gantrain

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/run_start.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include "core/torch.h"
+#include "data/load/threads.h"
+#include "distributed/agreement.h"
+#include "page/run_record.h"
+#include "train/plan/plan.h"
+#include "train/run/classes.h"
+#include "train/save/run_folder.h"
+#include "train/step/mixed_precision.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Keys whose values may differ between nodes.
+bool may_differ_between_nodes(const std::string& key) {
+  for (const char* prefix : {"launch.", "run."}) {
+    if (starts_with(key, prefix)) return true;
+  }
+  for (const char* one :
+       {"data.path", "data.labels", "data.workers", "data.cache_mb", "data.verify"}) {
+    if (key == one) return true;
+  }
+  return false;
+}
+
+constexpr const char* kContent = "content of the data";
+constexpr int64_t kPicturesRead = 2000;
+
+// Names and labels of all pictures, and the content of some that are evenly spread over them: so
+// much takes a bounded time on any disk.
+std::string content_digest(const Dataset& dataset) {
+  const Manifest all = list_pictures(dataset, "");
+  Manifest some;
+  for (const int64_t i : evenly_spaced(static_cast<int64_t>(all.rows.size()), kPicturesRead))
+    some.rows.push_back(all.rows[static_cast<size_t>(i)]);
+  mark_pictures(dataset, {.threads = threads_for_marks()}, some);
+  return digest_of(all) + digest_of(some);
+}
+
+// What must be equal on all ranks: configuration keys, and facts of the data. One rank of each node
+// reads the data's content.
+Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& ranks) {
+  Json all = Json::object();
+  all["gantrain's version"] = kVersion;
+  for (const Key& key : config.schema()) {
+    if (!may_differ_between_nodes(key.path)) all[key.path] = config.get(key.path);
+  }
+  Json classes = Json::array();
+  for (const ClassRow& row : class_table_of(dataset))
+    classes.push_back(fmt::format("{} ({})", row.name, row.pictures));
+  all["pictures of the data"] = dataset.size();
+  all["channels of the data"] = dataset.channels();
+  all["classes of the data"] = classes;
+  if (ranks.nodes > 1 && ranks.local_rank == 0) all[kContent] = content_digest(dataset);
+  return all;
+}
+
+std::string shown(const Json& all, const std::string& key) {
+  constexpr size_t kMostShown = 120;
+  const auto found = all.find(key);
+  if (found == all.end()) return "absent";
+  const std::string text = text_of(*found);
+  return text.size() <= kMostShown ? text : text.substr(0, kMostShown) + "...";
+}
+
+// The first difference, as a sentence; "" where there is none.
+std::string difference(const Json& mine, const Json& first, const RankInfo& ranks) {
+  for (const auto& [key, value] : mine.items()) {
+    const auto there = first.find(key);
+    if (there != first.end() && *there == value) continue;
+    return fmt::format(
+        "the ranks were started differently: {} is {} on node {} ({}, rank {}), and {} on node 0; "
+        "give every node the same command, data and version",
+        key,
+        shown(mine, key),
+        ranks.node_rank,
+        host_name(),
+        ranks.rank,
+        shown(first, key));
+  }
+  return "";
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_regular_file(error)) files.push_back(entry.path());
+  }
+  return files;
+}
+
+// "state-000200.pt.tmp4711"
+bool is_temporary(const std::string& name) {
+  const size_t mark = name.rfind(".tmp");
+  if (mark == std::string::npos || mark == 0 || mark + 4 == name.size()) return false;
+  return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(mark) + 4,
+                     name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+bool is_later(const std::string& line, int64_t images) {
+  const auto kimg = kimg_of_line(line);
+  return !kimg || *kimg * 1e3 > static_cast<double>(images) + 0.5;
+}
+
+int64_t set_aside_of(const fs::path& file, int64_t images) {
+  std::string kept, later;
+  for (const std::string& line : split(read_file(file), '\n')) {
+    if (!line.empty()) (is_later(line, images) ? later : kept) += line + "\n";
+  }
+  if (later.empty()) return 0;
+  append_line(file.parent_path() / ("superseded-" + file.filename().string()), trim(later));
+  write_file(file, kept);
+  return std::count(later.begin(), later.end(), '\n');
+}
+
+// A broken manifest must not keep a run from going on.
+std::optional<Manifest> read_or_warn(const fs::path& folder) {
+  try {
+    return read_manifest(folder);
+  } catch (const UserError& e) {
+    warn("{}; whether the data has changed is not known", e.what());
+    return std::nullopt;
+  }
+}
+
+bool is_complete(const Manifest& manifest) {
+  return std::all_of(manifest.rows.begin(), manifest.rows.end(), [](const ManifestRow& row) {
+    return !row.mark.hash.empty();
+  });
+}
+
+void mark_or_stop(const Dataset& dataset,
+                  const TrainSetup& setup,
+                  const Manifest& before,
+                  Manifest& now) {
+  bool stopped = false;
+  const auto stop = [&] {
+    setup.callbacks.phase("comparing data");
+    return stopped = setup.callbacks.stop_signal() != 0;
+  };
+  const int64_t unreadable = mark_pictures(
+      dataset,
+      {.threads = threads_for_marks(), .known = &before, .lenient = true, .stop = stop},
+      now);
+  if (stopped) fail(Exit::kStopped, "stopped while the data was compared with the run's");
+  if (unreadable > 0)
+    warn("{}: {} of its pictures cannot be read now; whether they have changed is not known",
+         now.path,
+         unreadable);
+}
+
+// Checks a state's counters against this run's schedule, which --force may have changed.
+void check_stage(const Schedule& schedule, const RunStart& start) {
+  if (schedule.empty()) return;
+  const int64_t seen = start.counters.images_seen;
+  const int64_t saved = start.counters.stage;
+  const int64_t due = schedule.stage_at(seen);
+  const auto& stages = schedule.stages();
+  // The stage trained last before `seen` is the stage that is due, or an earlier one whose end the
+  // last batch has reached or passed.
+  const bool exists = saved >= 0 && saved < static_cast<int64_t>(stages.size());
+  const bool fits = exists && saved <= due &&
+                    schedule.stage_at(std::max<int64_t>(
+                        seen - stages[static_cast<size_t>(saved)].batch, 0)) == saved;
+  if (fits || (seen == 0 && saved == 0)) return;
+  fail(Exit::kInput,
+       "{}: saved at {} kimg in its stage {}, which does not fit this schedule: there that is {}; "
+       "give the schedule.* that the state was trained with",
+       start.resumed_from.empty() ? "the state" : start.resumed_from.string(),
+       shortest(static_cast<double>(seen) / 1e3),
+       saved + 1,
+       schedule.name_of(due));
+}
+
+// Loads, on rank 0, the newest state that --resume asks for; returns false if there is none.
+bool load_state(const TrainSetup& setup,
+                const RunOptions& options,
+                const NamedTensors& state,
+                const ClassTable& classes,
+                RunStart& start) {
+  if (options.resume == "none") return false;
+  const bool automatic = options.resume == "auto";
+  const fs::path where = automatic ? fs::path(options.run_dir) : fs::path(options.resume);
+  std::error_code error;
+  if (automatic && (where.empty() || !fs::is_directory(where, error))) return false;
+  start.resumed_from =
+      load_newest(where, state, start.counters, setup.config, options.force, classes);
+  if (start.resumed_from.empty() && !automatic) {
+    fail(Exit::kInput,
+         "{}: holds no state to resume from; --resume none starts afresh",
+         where.string());
+  }
+  return !start.resumed_from.empty();
+}
+
+// The content of config.json: the configuration, and beside it the classes of the data and `more`.
+std::string config_text(const Config& config, const ClassTable& classes, const Json& more) {
+  Json json = config.to_json();
+  if (!classes.empty()) json["classes"] = to_json(classes);
+  json.update(more);
+  return json.dump(2) + "\n";
+}
+
+std::string sizes_of(const TrainingStep& step) {
+  std::string sizes;
+  for (const PlayerState& p : step.players()) {
+    int64_t count = 0;
+    for (const auto& [name, parameter] : p.parameters) count += parameter.numel();
+    sizes += fmt::format("  {} {:.2f} M", p.player->name, static_cast<double>(count) / 1e6);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& group) {
+  if (group.world() == 1) return;
+  // Both are compared as text carries them: a value that is not UTF-8 is replaced in both.
+  const std::string text = what_matters(setup.config, dataset, group.ranks())
+                               .dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json mine = Json::parse(text);
+  const Json first = Json::parse(shared_text(text, group, setup.device));
+  throw_first_objection(difference(mine, first, group.ranks()), group, setup.device);
+}
+
+int64_t remove_temporary_files(const fs::path& folder) {
+  int64_t removed = 0;
+  std::error_code error;
+  for (const fs::path& where : {folder, folder / "samples", folder / "errors"}) {
+    for (const fs::path& file : files_in(where)) {
+      if (is_temporary(file.filename())) removed += fs::remove(file, error) ? 1 : 0;
+    }
+  }
+  return removed;
+}
+
+int64_t set_rows_aside(const fs::path& folder, int64_t images) {
+  int64_t rows = 0;
+  for (const fs::path& file : files_in(folder)) {
+    const std::string name = file.filename();
+    const bool has_rows =
+        name == "stats.jsonl" || (starts_with(name, "metric-") && ends_with(name, ".jsonl"));
+    if (has_rows) rows += set_aside_of(file, images);
+  }
+  return rows;
+}
+
+Manifest compare_data(const fs::path& folder,
+                      const Dataset& dataset,
+                      const TrainSetup& setup,
+                      const RunOptions& options) {
+  const std::string path = setup.config.read<DataOptions>().path;
+  const std::optional<Manifest> before = folder.empty() ? std::nullopt : read_or_warn(folder);
+  if (!before) return {.path = path, .rows = {}};
+  Manifest now = list_pictures(dataset, path);
+  mark_or_stop(dataset, setup, *before, now);
+  const std::string changed = changes(*before, now);
+  if (changed.empty()) return now;
+  if (!is_forced(options.force, "data")) {
+    fail(Exit::kUsage,
+         "{}: the data is not what this run was trained on: {}; bring the old data back, or "
+         "--force data to go on with what is there now",
+         path,
+         changed);
+  }
+  warn("{}: the data has changed, and is taken as it is now (--force): {}", path, changed);
+  return now;
+}
+
+DataRecord::DataRecord(fs::path folder, std::shared_ptr<const Dataset> dataset, Manifest manifest)
+    : folder_(std::move(folder)), dataset_(std::move(dataset)), manifest_(std::move(manifest)) {
+  thread_ = start_worker([this] { work(); });
+}
+
+DataRecord::~DataRecord() {
+  ended_ = true;
+  thread_.join();
+}
+
+// One thread reads, so that the threads that load pictures have the disk.
+void DataRecord::work() {
+  try {
+    if (manifest_.rows.empty()) manifest_ = list_pictures(*dataset_, manifest_.path);
+    write_manifest(folder_, manifest_);
+    if (is_complete(manifest_)) return;
+    const int64_t unreadable =
+        mark_pictures(*dataset_,
+                      {.threads = 1, .lenient = true, .stop = [this] { return ended_.load(); }},
+                      manifest_);
+    write_manifest(folder_, manifest_);
+    if (unreadable > 0)
+      warn("{}: {} of its pictures cannot be read; a resume will not notice their changes",
+           manifest_.path,
+           unreadable);
+  } catch (const std::exception& e) {
+    warn("{}; a resume will not notice all changes of the data", e.what());
+  }
+}
+
+RunStart load_or_begin(const TrainSetup& setup,
+                       const RunOptions& options,
+                       TrainingStep& step,
+                       Group& group,
+                       const ClassTable& classes) {
+  RunStart start;
+  const NamedTensors state = named(step.state());
+  bool loaded = false;
+  // Reading a large state from a slow disk may take longer than a collective waits.
+  group.on_rank_0(
+      [&] {
+        loaded = load_state(setup, options, state, classes, start);
+        if (!loaded && !options.init_from.empty())
+          start.init = init_from(options.init_from, step.recipe(), *step.average().network());
+      },
+      [&] { setup.callbacks.phase("waiting for rank 0"); });
+  start.resumed = share_state(group, loaded, state, start.counters);
+  if (start.resumed) {
+    start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup.device);
+    check_stage(step.recipe().schedule(), start);
+  } else {
+    group.broadcast_state(state);
+  }
+  step.begin();
+  return start;
+}
+
+void open_run_folder(const TrainSetup& setup,
+                     const RunOptions& options,
+                     Group& group,
+                     RunStart& start) {
+  if (group.rank() == 0) {
+    if (!options.run_dir.empty()) {
+      start.folder = options.run_dir;
+    } else {
+      const std::string preset = text_of(setup.config.get("preset"));
+      const std::string name = fmt::format("{}-{}-b{}",
+                                           preset.empty() ? setup.recipe.facts.name : preset,
+                                           short_name(setup.config.read<DataOptions>()),
+                                           setup.config.get("train.batch").get<int64_t>());
+      start.folder = make_numbered_folder(options.out, name);
+    }
+    make_writable_folder(start.folder / "samples");
+    remove_temporary_files(start.folder);  // before other nodes write here
+    const int64_t aside = set_aside(start.folder, start.counters.images_seen);
+    if (aside > 0) {
+      warn("{}: {} later states and models renamed superseded-*", start.folder.string(), aside);
+    }
+  }
+  start.folder = shared_text(start.folder.string(), group, setup.device);
+  setup.callbacks.run_folder(start.folder.string());
+  const int64_t rank = group.rank();
+  if (rank == 0) {
+    set_log({log_console_level(), Level::kInfo, start.folder / "log.txt", ""});
+  } else {
+    set_log(
+        {Level::kError, Level::kWarning, start.folder / fmt::format("log-rank{}.txt", rank), ""});
+  }
+}
+
+Config decide_precision(const TrainSetup& setup,
+                        const TrainOptions& train,
+                        TrainingStep& step,
+                        Group& group,
+                        RunStart& start) {
+  const auto options = setup.config.read<PrecisionOptions>();
+  const auto data = setup.config.read<DataOptions>();
+  const std::vector<TrainedSize> sizes =
+      trained_sizes(step, train, group.world(), data.resolution, start.counters.images_seen);
+  std::optional<std::string> resumed;
+  if (start.resumed) resumed = start.counters.cpu_choice;
+  start.precision = decide_cpu_precision(step, options, sizes, group, resumed);
+  Config config = setup.config;
+  if (start.precision.choice != options.cpu_choice)
+    config.set("precision.cpu_choice", start.precision.choice, "auto: measured as the run began");
+  return config;
+}
+
+void warn_of_split_groups(const TrainingStep& step) {
+  const int64_t group = step.recipe().batch_group();
+  for (const PlayerState& p : step.players()) {
+    if (p.plan.micro_batch % group == 0) continue;
+    warn(
+        "{}'s micro-batch of {} is not a multiple of the {} samples of a minibatch-std group: the "
+        "result depends on the number of ranks",
+        p.player->name,
+        p.plan.micro_batch,
+        group);
+  }
+}
+
+void write_start(const TrainSetup& setup,
+                 const Config& config,
+                 const RunStart& start,
+                 const TrainingStep& step,
+                 const TrainingData& data) {
+  const BatchPlan& plan = step.plan();
+  write_file(start.folder / "config.json", config_text(config, data.classes(), start.more));
+  append_line(start.folder / "command.txt", setup.command);
+  write_file(start.folder / "env.json",
+             describe_environment(setup.device.str(), plan.world).dump(2) + "\n");
+  write_status(start.folder, "running");
+  if (!setup.defaults.empty()) warn("{}", setup.defaults);
+  const char* labels = data.dataset()->classes() == 0 ? ""
+                       : data.labels_used()           ? "; labels are used"
+                                                      : "; labels are not used";
+  info("data    {}{}", data.dataset()->description(), labels);
+  if (data.labels_used()) {
+    info("classes {}; sample grids are sorted by class", data.classes().size());
+    for (const std::string& line : class_lines(data.classes())) info("        {}", line);
+  }
+  warn_of_split_groups(step);
+  info("model   {}{} parameters", setup.recipe.facts.name, sizes_of(step));
+  const std::string precision = describe_precision(config.read<PrecisionOptions>(), setup.device);
+  if (!precision.empty()) info("amp     {}{}", precision, start.precision.detail);
+  if (!start.precision.warning.empty()) warn("{}", start.precision.warning);
+  for (const std::string& line : setup.chosen) info("{}", line);
+  if (start.init) log_table(*start.init);
+  info("{}; {} kimg",
+       batch_text(plan, setup.config),
+       kimg_text(setup.config.read<TrainOptions>().kimg.images));
+  if (!start.counters.stage_name.empty()) info("stages  {} now", start.counters.stage_name);
+  const std::string_view backend = names(setup.backend)[static_cast<size_t>(setup.backend)];
+  if (plan.world > 1) {
+    info("ranks   {} over {}, ddp-mode {}", plan.world, backend, step.describe_reductions());
+  }
+  if (const std::string graphs = step.describe_graphs(); !graphs.empty())
+    info("graphs  {}", graphs);
+  info("run     {}          1 kimg = 1000 real images shown to D", start.folder.string());
+  if (start.resumed) {
+    info("resume  at {} kimg ({})",
+         kimg_text(start.counters.images_seen),
+         start.resumed_from.string());
+  }
+}
+
+}  // namespace gantrain

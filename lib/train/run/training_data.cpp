@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/training_data.h"
+
+#include <ATen/ops/div.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+
+#include "core/torch.h"
+#include "data/options.h"
+#include "train/options.h"
+#include "train/run/classes.h"
+#include "util/error.h"
+#include "util/system.h"
+
+namespace gantrain {
+
+using Which = InputStreams::Which;
+
+namespace {
+
+// In LibTorch's own terms for any accelerator: the CUDA side need not be linked.
+class DeviceStreams final : public InputStreams {
+ public:
+  DeviceStreams(at::Device device, int64_t events)
+      : device_(device),
+        implementation_(device.type()),
+        copying_(implementation_.getStreamFromGlobalPool(device, /*isHighPriority=*/false)) {
+    for (int64_t i = 0; i < events; ++i) events_.emplace_back(device.type());
+  }
+
+  at::Tensor host_memory(at::IntArrayRef sizes, at::ScalarType type) override {
+    return at::empty(sizes, at::TensorOptions(at::kCPU).dtype(type).pinned_memory(true));
+  }
+  at::Tensor device_memory(at::IntArrayRef sizes, at::ScalarType type) override {
+    return at::empty(sizes, at::TensorOptions(device_).dtype(type));
+  }
+  void run(Which stream, const std::function<void()>& work) override {
+    const c10::StreamGuard on(stream_of(stream));
+    work();
+  }
+  void record(Event event, Which stream) override { at(event).record(stream_of(stream)); }
+  void begin_after(Event event, Which stream) override { at(event).block(stream_of(stream)); }
+  void wait(Event event) override { at(event).synchronize(); }
+
+ private:
+  c10::Event& at(Event event) { return events_.at(static_cast<size_t>(event)); }
+  // The computing stream is the thread's current one, which a capture of graphs may replace.
+  c10::Stream stream_of(Which stream) const {
+    return stream == Which::kCopying ? copying_ : implementation_.getStream(device_);
+  }
+
+  at::Device device_;
+  c10::impl::VirtualGuardImpl implementation_;
+  c10::Stream copying_;
+  std::vector<c10::Event> events_;
+};
+
+}  // namespace
+
+std::unique_ptr<InputStreams> streams_of(at::Device device, int64_t events) {
+  return std::make_unique<DeviceStreams>(device, events);
+}
+
+DeviceInput::DeviceInput(std::unique_ptr<InputStreams> streams, at::ScalarType type)
+    : streams_(std::move(streams)) {
+  half_range_ = streams_->device_memory({}, type);
+  // A GPU multiplies by the reciprocal of a divisor that the host holds, which rounds differently.
+  half_range_.fill_(127.5);
+}
+
+DeviceInput::~DeviceInput() = default;
+
+// Gives a lane memory for such a tensor, unless it has it. Memory of the device may have been used
+// before by work that the computing stream has not finished yet: copies begin after that.
+void DeviceInput::fit(Lane& lane, const at::Tensor& like, InputStreams::Event used) {
+  const bool fits = lane.host.defined() && lane.host.sizes() == like.sizes() &&
+                    lane.host.scalar_type() == like.scalar_type();
+  if (fits) return;
+  lane.host = streams_->host_memory(like.sizes(), like.scalar_type());
+  lane.device = streams_->device_memory(like.sizes(), like.scalar_type());
+  streams_->record(used, Which::kComputing);
+}
+
+Batch DeviceInput::bring(const Batch& loaded) {
+  const auto& [images, labels] = loaded;
+  const int64_t slot = turn_++ % kBuffers;
+  const InputStreams::Event copied = 2 * slot, used = 2 * slot + 1;
+  Buffer& buffer = buffers_[static_cast<size_t>(slot)];
+  streams_->wait(copied);  // the copy of two batches ago, out of the memory that is written now
+  fit(buffer.images, images, used);
+  buffer.images.host.copy_(images);
+  if (labels.defined()) {
+    fit(buffer.labels, labels, used);
+    buffer.labels.host.copy_(labels);
+  }
+
+  // The closures share the tensors: streams may run them late.
+  const Lane pictures = buffer.images, classes = labels.defined() ? buffer.labels : Lane{};
+  streams_->begin_after(used, Which::kCopying);
+  streams_->run(Which::kCopying, [pictures, classes] {
+    pictures.device.copy_(pictures.host, /*non_blocking=*/true);
+    if (classes.host.defined()) classes.device.copy_(classes.host, /*non_blocking=*/true);
+  });
+  streams_->record(copied, Which::kCopying);
+
+  Batch batch;
+  batch.real = at::empty(images.sizes(), half_range_.options());
+  if (labels.defined()) batch.labels = at::empty_like(classes.device);
+  streams_->begin_after(copied, Which::kComputing);
+  streams_->run(Which::kComputing, [pictures, classes, batch, half_range = half_range_] {
+    at::Tensor real = batch.real, numbers = batch.labels;
+    at::div_out(real, pictures.device, half_range).sub_(1);
+    if (numbers.defined()) numbers.copy_(classes.device);
+  });
+  streams_->record(used, Which::kComputing);
+  return batch;
+}
+
+TrainingData::TrainingData(const TrainSetup& setup)
+    : setup_(setup), options_(setup.config.read<DataOptions>()), dataset_(setup.dataset) {
+  const auto train = setup.config.read<TrainOptions>();
+  dtype_ = train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat;
+  seed_ = static_cast<uint64_t>(train.seed);
+  setup_.callbacks.phase("opening data");
+  if (!dataset_)
+    dataset_ = open_dataset(options_, [this] { return setup_.callbacks.stop_signal() != 0; });
+  classes_ = class_table_of(*dataset_);
+  labels_used_ = !trained_classes(classes_, options_, setup.recipe.facts, setup.config).empty();
+}
+
+TrainingData::~TrainingData() = default;
+
+std::vector<int64_t> TrainingData::class_counts() const {
+  return pictures_of_classes(used_classes());
+}
+
+void TrainingData::begin(const Size& resolution, int64_t batch, int64_t images_seen) {
+  DataOptions of_stage = options_;
+  of_stage.resolution = resolution;
+  loader_.reset();  // its threads end before the next one's begin
+  const RankInfo& ranks = setup_.rendezvous.ranks;
+  const int64_t computing = setup_.device.is_cuda() ? kThreadsBesideGpu : at::get_num_threads();
+  const int64_t workers = choose_workers(
+      options_, {.cores = usable_cores(), .ranks = ranks.local_world, .computing = computing});
+  loader_ = std::make_unique<Loader>(dataset_, of_stage, seed_, ranks, images_seen, batch, workers);
+  if (!input_ && !setup_.device.is_cpu())
+    input_ = std::make_unique<DeviceInput>(streams_of(setup_.device, DeviceInput::kEvents), dtype_);
+}
+
+Batch TrainingData::next() {
+  setup_.callbacks.phase("loading data");
+  Batch batch = loader_->next();
+  if (!labels_used_) batch.labels = at::Tensor();
+  if (input_) return input_->bring(batch);
+  batch.real = batch.real.to(dtype_).div_(127.5).sub_(1);
+  return batch;
+}
+
+}  // namespace gantrain

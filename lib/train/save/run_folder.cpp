@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/save/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "config/config.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+fs::path make_numbered_folder(const fs::path& out, const std::string& name) {
+  make_writable_folder(out);
+  int64_t next = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    const std::string have = entry.path().filename();
+    const size_t dash = have.find('-');
+    if (dash == std::string::npos) continue;
+    if (const auto number = parse_int(have.substr(0, dash))) next = std::max(next, *number + 1);
+  }
+  for (;; ++next) {
+    const fs::path folder = out / fmt::format("{:05}-{}", next, name);
+    std::error_code error;
+    if (fs::create_directory(folder, error)) {
+      const fs::path link = out / "latest";
+      const fs::path fresh = out / fmt::format(".latest.{}", ::getpid());
+      fs::create_directory_symlink(folder.filename(), fresh, error);
+      if (!error) fs::rename(fresh, link, error);
+      return folder;
+    }
+    if (error) fail(Exit::kDisk, "{}: cannot be made: {}", folder.string(), error.message());
+  }
+}
+
+void write_status(const fs::path& folder, const std::string& line) {
+  write_file(folder / "STATUS", line + "\n");
+}
+
+std::string read_status(const fs::path& folder) {
+  // A folder that cannot be looked into is refused where it is made or opened for writing.
+  std::error_code error;
+  const fs::path file = folder / "STATUS";
+  return fs::is_regular_file(file, error) ? trim(read_file(file)) : "";
+}
+
+namespace {
+
+// PREFIX + kimg + SUFFIX of a folder, newest first.
+std::vector<NumberedFile> find_numbered(const fs::path& folder,
+                                        std::string_view prefix,
+                                        std::string_view suffix) {
+  std::vector<NumberedFile> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (!starts_with(name, prefix) || !ends_with(name, suffix)) continue;
+    const size_t digits = name.size() - prefix.size() - suffix.size();
+    const auto kimg = parse_double(name.substr(prefix.size(), digits));
+    if (kimg) files.push_back({entry.path(), static_cast<int64_t>(*kimg * 1000 + 0.5)});
+  }
+  std::sort(files.begin(), files.end(), [](const NumberedFile& a, const NumberedFile& b) {
+    return a.images > b.images;
+  });
+  return files;
+}
+
+// Without pipes, folders and what else bears the name of a file that gantrain has written.
+std::vector<NumberedFile> regular_ones(std::vector<NumberedFile> files) {
+  const auto is_other = [](const NumberedFile& file) {
+    std::error_code error;
+    return !fs::is_regular_file(file.path, error);
+  };
+  files.erase(std::remove_if(files.begin(), files.end(), is_other), files.end());
+  return files;
+}
+
+// `files` are of one kind, newest first.
+void prune(const std::vector<NumberedFile>& files, int64_t keep_last, int64_t keep_every) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    // The first file at or after a multiple of keep_every stays.
+    const int64_t before = i + 1 < files.size() ? files[i + 1].images : 0;
+    const bool milestone = keep_every > 0 && files[i].images / keep_every > before / keep_every;
+    if (milestone || static_cast<int64_t>(i) < keep_last) continue;
+    std::error_code error;
+    fs::remove(files[i].path, error);
+  }
+}
+
+// Rounded up.
+int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
+
+std::string grouped(int64_t count) { return gantrain::grouped(static_cast<double>(count)); }
+
+// What outlives a killed launcher has the lock while it writes down the reason, which is a moment.
+constexpr double kGuardSeconds = 1;
+constexpr double kEndingSeconds = 60;
+// /proc/locks may lack a line while other locks come and go, so one look is not enough.
+constexpr int kLooks = 10;
+
+// The process that locked the file, as /proc/locks has it: "7: FLOCK ADVISORY WRITE 3121 fe:00:24 0
+// EOF". Nothing where the kernel does not tell: it works on another machine, or in another
+// namespace.
+std::optional<int64_t> holder_of(int file) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) return std::nullopt;
+  const std::string wanted =
+      fmt::format("{:02x}:{:02x}:{}", major(about.st_dev), minor(about.st_dev), about.st_ino);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, type, process, place;
+    words >> number >> kind >> mode >> type >> process >> place;
+    if (kind == "FLOCK" && place == wanted) return parse_int(process);
+  }
+  return std::nullopt;
+}
+
+bool is_killed(const std::string& status_file) {
+  const std::string state = proc_value(status_file, "State");
+  if (starts_with(state, "Z") || starts_with(state, "X")) return true;
+  for (const char* pending : {"SigPnd", "ShdPnd"}) {
+    const std::string mask = proc_value(status_file, pending);
+    if (std::strtoull(mask.c_str(), nullptr, 16) >> (SIGKILL - 1) & 1) return true;
+  }
+  return false;
+}
+
+// Whether the process is gone or on its way, so that what it holds will be free.
+bool is_ending(int64_t process) {
+  std::error_code error;
+  const fs::path folder = "/proc/" + std::to_string(process);
+  if (!fs::exists(folder, error)) return true;
+  for (fs::directory_iterator thread(folder / "task", error), end; !error && thread != end;
+       thread.increment(error)) {
+    if (is_killed((thread->path() / "status").string())) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<NumberedFile> find_states(const fs::path& folder) {
+  return find_numbered(folder, "state-", ".pt");
+}
+
+std::vector<NumberedFile> find_models(const fs::path& folder) {
+  return find_numbered(folder, "model-", ".safetensors");
+}
+
+fs::path find_model(const fs::path& file_or_run) {
+  std::error_code error;
+  if (!fs::exists(file_or_run, error)) {
+    fail(Exit::kInput,
+         "{}: no such model or run folder; model-*.safetensors or a run folder is needed",
+         file_or_run.string());
+  }
+  if (!fs::is_directory(file_or_run)) return file_or_run;
+  const std::vector<NumberedFile> models = regular_ones(find_models(file_or_run));
+  if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
+  return models.front().path;
+}
+
+void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
+  prune(regular_ones(find_states(folder)), keep_last, keep_every);
+}
+
+void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
+  prune(regular_ones(find_models(folder)), keep_last, keep_every);
+}
+
+int64_t set_aside(const fs::path& folder, int64_t images) {
+  int64_t count = 0;
+  for (const auto& files : {find_states(folder), find_models(folder)}) {
+    for (const NumberedFile& file : files) {
+      if (file.images <= images) break;
+      std::error_code error;
+      fs::rename(file.path, folder / ("superseded-" + file.path.filename().string()), error);
+      if (!error) ++count;
+    }
+  }
+  return count;
+}
+
+bool take_request(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  return fs::remove(folder / name, error);
+}
+
+std::string generate_command(const std::string& model, const std::string& more) {
+  return fmt::format(
+      "gantrain generate --model {} --seeds 0-63{} -o grid.png", shell_quote(model), more);
+}
+
+std::string resume_command(const std::string& command, const std::string& folder) {
+  const bool named = command.find("--run-dir") != std::string::npos;
+  // Before the first save, what the command asks for holds: the run may resume another one.
+  const bool elsewhere =
+      command.find("--resume") != std::string::npos && !find_states(folder).empty();
+  return command + (named ? "" : " --run-dir " + shell_quote(folder)) +
+         (elsewhere && !ends_with(command, " --resume auto") ? " --resume auto" : "");
+}
+
+Json describe_environment(const std::string& device, int64_t world) {
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  Json json = {{"gantrain", kVersion},
+               {"started", timestamp()},
+               {"host", host},
+               {"cores", std::thread::hardware_concurrency()},
+               {"device", device},
+               {"ranks", world}};
+  for (const char* name : {"SLURM_JOB_ID",
+                           "SLURM_STEP_ID",
+                           "SLURM_JOB_NAME",
+                           "SLURM_RESTART_COUNT",
+                           "TORCHELASTIC_RUN_ID",
+                           "CUDA_VISIBLE_DEVICES",
+                           "OMP_NUM_THREADS"}) {
+    if (const char* value = std::getenv(name)) json["environment"][name] = value;
+  }
+  return json;
+}
+
+DiskNeed disk_need(const SaveBytes& each,
+                   const SaveOptions& save,
+                   int64_t images,
+                   int64_t images_seen,
+                   std::optional<int64_t> models_kept) {
+  const auto times = [&](int64_t interval) {
+    return interval > 0 ? images / interval - images_seen / interval : 0;
+  };
+  const int64_t saves = std::max<int64_t>(times(save.every.images), 0) + 1;  // and one at the end
+  const int64_t kept = std::max<int64_t>(times(save.keep_every.images), 0);
+  const int64_t states = std::min(saves, save.keep_last + kept);
+  const int64_t written = saves + (images_seen == 0 ? 1 : 0);
+  const int64_t models = models_kept ? std::min(written, *models_kept + kept) : written;
+  const int64_t best = save.keep_best.empty() ? 0 : 1;
+  return {.each = each,
+          .states = states + 1,
+          .models = std::min(models + 1, written) + best,
+          .states_left = states,
+          .models_left = models + best};
+}
+
+std::string to_text(const DiskNeed& need) {
+  const auto files = [](int64_t count, const char* kind, int64_t bytes) {
+    return fmt::format(
+        "{} {}{} of {} MB", grouped(count), kind, count == 1 ? "" : "s", grouped(megabytes(bytes)));
+  };
+  return fmt::format("{} MB on disk at the end ({}, {}), at most {} MB until then",
+                     grouped(megabytes(need.bytes_left())),
+                     files(need.states_left, "state", need.each.state),
+                     files(need.models_left, "model", need.each.model),
+                     grouped(megabytes(need.bytes())));
+}
+
+void check_disk(const std::filesystem::path& folder, const DiskNeed& need) {
+  const int64_t room = free_bytes(folder);
+  if (room < 0) return;
+  const int64_t one = need.each.state + need.each.model;
+  if (room < one) {
+    fail(Exit::kDisk,
+         "{}: a state and a model need {} MB, the disk has {} MB free; free some, or give a folder "
+         "on another disk",
+         folder.string(),
+         megabytes(one),
+         room / 1'000'000);
+  }
+  if (room < need.bytes()) {
+    warn(
+        "{}: the disk has {} MB free, the run needs {}; see --keep-last, --keep-models, "
+        "--save-every",
+        folder.string(),
+        room / 1'000'000,
+        to_text(need));
+  }
+}
+
+int lock_run_folder(const fs::path& folder) {
+  make_writable_folder(folder);
+  const std::string path = folder / ".lock";
+  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
+  const double begun = monotonic_seconds();
+  bool locked = false, said = false;
+  int alive = 0;  // looks in a row that found no ending process
+  while (!(locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0) && errno == EWOULDBLOCK) {
+    const double waited = monotonic_seconds() - begun;
+    if (waited >= kGuardSeconds) {
+      const std::optional<int64_t> holder = holder_of(lock);
+      errno = EWOULDBLOCK;
+      const bool ending = holder && is_ending(*holder);
+      alive = ending ? 0 : alive + 1;
+      if (waited >= kEndingSeconds || alive >= kLooks) break;
+      if (ending && !said)
+        info("waiting {}: what is left of its last run, pid {}, is ending",
+             folder.string(),
+             *holder);
+      said = said || ending;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (locked) return lock;
+  if (errno == EWOULDBLOCK) {
+    ::close(lock);
+    fail(Exit::kUsage, "{}: another run is at work there; give another --run-dir", folder.string());
+  }
+  warn("{}: {}: two runs in this folder would not notice each other", path, errno_text());
+  return lock;
+}
+
+}  // namespace gantrain

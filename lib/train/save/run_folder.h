@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+#include "train/options.h"
+
+namespace gantrain {
+
+// Makes OUT/00007-NAME with the first free number, also while other jobs do the same, and points
+// OUT/latest at it. Throws UserError(kDisk) where that fails.
+std::filesystem::path make_numbered_folder(const std::filesystem::path& out,
+                                           const std::string& name);
+
+// Writes the line of the file STATUS: "running", "done 200 kimg", "stopped 12.3 kimg (signal 15),
+// resumable", "failed with exit code 6; ...".
+void write_status(const std::filesystem::path& folder, const std::string& line);
+std::string read_status(const std::filesystem::path& folder);  // "" if there is none
+
+// Find the state or the model files of a run, newest first, by the images seen that their names
+// tell.
+struct NumberedFile {
+  std::filesystem::path path;
+  int64_t images = 0;
+};
+std::vector<NumberedFile> find_states(const std::filesystem::path& folder);
+std::vector<NumberedFile> find_models(const std::filesystem::path& folder);
+
+// Returns a model file: `file_or_run` itself, or the newest model of that run folder. Throws
+// UserError(kInput) if there is none.
+std::filesystem::path find_model(const std::filesystem::path& file_or_run);
+
+// Removes state files that neither keep_last (files) nor keep_every (images; 0: none) protects.
+void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
+// Likewise removes models; model-best.safetensors stays.
+void prune_models(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
+
+// Renames states and models with more than `images` images seen, which belong to a history that the
+// run leaves behind, so that neither resume nor generate takes them: superseded-state-000200.pt.
+// Returns how many.
+int64_t set_aside(const std::filesystem::path& folder, int64_t images);
+
+// Whether the user has made the file `name` ("SAVE", "STOP") in the folder. The file is removed, so
+// that each request counts once.
+bool take_request(const std::filesystem::path& folder, const std::string& name);
+
+// Returns the command that resumes the run in `folder`, made from the command that started it.
+std::string resume_command(const std::string& command, const std::string& folder);
+// Returns the command that draws a first grid with a model file or with the newest model of a run;
+// `more` holds further flags.
+std::string generate_command(const std::string& model, const std::string& more = "");
+
+// Describes gantrain's version, the host, its processors, device, ranks and batch system, for
+// env.json.
+Json describe_environment(const std::string& device, int64_t world);
+
+// The bytes of the files of one save.
+struct SaveBytes {
+  int64_t state = 0;
+  int64_t model = 0;
+};
+
+// What a run will write until its end, in bytes; sample grids and logs are small beside it.
+struct DiskNeed {
+  SaveBytes each;
+  int64_t states = 0;  // that are there at a time, the one that is being written included
+  int64_t models = 0;
+  // That are left at the end.
+  int64_t states_left = 0;
+  int64_t models_left = 0;
+  int64_t bytes() const { return states * each.state + models * each.model; }
+  int64_t bytes_left() const { return states_left * each.state + models_left * each.model; }
+};
+
+// Foretells what a run of that length writes from `images_seen` on. `models_kept` is as in
+// train/model_options.h.
+DiskNeed disk_need(const SaveBytes& each,
+                   const SaveOptions& save,
+                   int64_t images,
+                   int64_t images_seen,
+                   std::optional<int64_t> models_kept = {});
+
+// Says in one line what the need is made of, and what is left at the end.
+std::string to_text(const DiskNeed& need);
+
+// Compares the need with what the disk of the folder has free. Throws UserError(kDisk) where not
+// even one save fits, and warns where the whole run does not.
+void check_disk(const std::filesystem::path& folder, const DiskNeed& need);
+
+// Locks a run folder until the returned descriptor is closed. Where the process that holds the lock
+// is being killed, or is gone and left it to what is left of its run, it waits for their end for up
+// to a minute: a thread that writes to a slow disk ends only then. Throws UserError(kUsage) where
+// another run is at work there, UserError(kDisk) where the folder or its file .lock cannot be
+// written. On file systems without locks it warns and returns a descriptor that locks nothing.
+int lock_run_folder(const std::filesystem::path& folder);
+
+}  // namespace gantrain

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step/iteration_reduction.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/device.h"
+#include "core/torch.h"
+#include "util/time.h"
+
+namespace gantrain {
+
+namespace {
+constexpr double kSecondsBetweenLooks = 1;
+constexpr int64_t kMostIterations = 1000;
+}  // namespace
+
+RequestExchange::RequestExchange(const at::TensorOptions& like, int64_t rank)
+    : like_(like), rank_(rank), last_(monotonic_seconds()) {}
+
+at::Tensor RequestExchange::packed(const RankRequests& mine) {
+  const double now = monotonic_seconds();
+  seconds_ = now - last_;
+  last_ = now;
+  at::Tensor numbers = torch::empty({kNumbers}, like_);
+  numbers.select(0, 0).fill_(mine.stop ? 1.0 : 0.0);
+  numbers.select(0, 1).fill_(mine.save ? 1.0 : 0.0);
+  numbers.select(0, 2).fill_(rank_ == 0 ? seconds_ : 0.0);
+  return numbers;
+}
+
+RankRequests RequestExchange::heard(const at::Tensor& sum, int64_t iteration) {
+  if (reads_are_free(sum.device())) return read(sum);
+  if (iteration < due_) return {};
+  RankRequests requests;
+  if (pending_copy_.defined()) {
+    if (copied_) copied_->synchronize();  // it was recorded a second ago
+    requests = read(pending_copy_);
+  }
+  due_ = iteration + every_;
+  const bool cuda = sum.is_cuda();
+  pending_copy_ = torch::empty({kNumbers}, like_.device(at::kCPU).pinned_memory(cuda));
+  pending_copy_.copy_(sum, /*non_blocking=*/true);
+  if (cuda) {
+    const c10::impl::VirtualGuardImpl device(at::kCUDA);
+    copied_.emplace(at::kCUDA);
+    copied_->record(device.getStream(sum.device()));
+  }
+  return requests;
+}
+
+RankRequests RequestExchange::read(const at::Tensor& on_host) {
+  const double seconds = read_free(on_host[2]);
+  if (seconds > 0) {
+    every_ = std::clamp<int64_t>(
+        std::llround(kSecondsBetweenLooks / seconds), int64_t{1}, kMostIterations);
+  }
+  return {read_free(on_host[0]) > 0, read_free(on_host[1]) > 0};
+}
+
+IterationReduction::IterationReduction(std::vector<at::Tensor> running,
+                                       std::vector<AllReducedSum> sums,
+                                       const at::TensorOptions& like,
+                                       std::shared_ptr<Group> group,
+                                       BufferSync mode)
+    : group_(std::move(group)),
+      mode_(mode),
+      like_(like),
+      running_(std::move(running)),
+      sums_(std::move(sums)),
+      requests_(like, group_->rank()) {
+  begin();
+}
+
+void IterationReduction::begin() {
+  before_.clear();
+  for (const at::Tensor& buffer : running_) before_.push_back(buffer.clone());
+}
+
+// Everything is sent in one tensor; the ranks' requests are its last numbers.
+at::Tensor IterationReduction::add_up(std::vector<PhaseSums>& phases, const RankRequests& mine) {
+  // With rank0 the mean gives all other ranks weight 0, so that it is still one all-reduce.
+  const double world = static_cast<double>(group_->world());
+  const double weight =
+      mode_ == BufferSync::kRank0 ? (group_->rank() == 0 ? 1.0 : 0.0) : 1.0 / world;
+  std::vector<at::Tensor> flat;
+  const bool averages = mode_ != BufferSync::kOff;
+  if (averages) {
+    for (const at::Tensor& buffer : running_) flat.push_back(buffer.reshape(-1) * weight);
+  }
+  for (const PhaseSums& phase : phases) {
+    for (const auto& [name, sum] : phase.sums) flat.push_back(sum.reshape(-1).to(like_.dtype()));
+  }
+  flat.push_back(requests_.packed(mine));
+  at::Tensor all = torch::cat(flat);
+  group_->sum_(all);
+  int64_t at = 0;
+  const auto take = [&](at::Tensor& into) {
+    into.copy_(all.narrow(0, at, into.numel()).view(into.sizes()));
+    at += into.numel();
+  };
+  if (averages) {
+    for (at::Tensor& buffer : running_) take(buffer);
+  }
+  for (PhaseSums& phase : phases) {
+    for (auto& [name, sum] : phase.sums) {  // not in place: it may be a statistic too
+      const int64_t count = sum.numel();
+      sum = all.narrow(0, at, count).view(sum.sizes());
+      at += count;
+    }
+  }
+  return all.narrow(0, at, RequestExchange::kNumbers);
+}
+
+void IterationReduction::undo_overflows() {
+  for (size_t i = 0; i < before_.size(); ++i) {
+    running_[i].copy_(at::where(running_[i].isfinite(), running_[i], before_[i]));
+    before_[i].copy_(running_[i]);
+  }
+}
+
+void IterationReduction::hand_back(const std::vector<PhaseSums>& phases) {
+  for (const AllReducedSum& all_reduced : sums_) {
+    std::vector<at::Tensor> sums;
+    for (const PhaseSums& phase : phases) {
+      for (const auto& [name, sum] : phase.sums) {
+        if (name == all_reduced.name) sums.push_back(sum);
+      }
+    }
+    if (sums.empty()) continue;
+    std::vector<at::Tensor> verdicts;
+    for (const at::Tensor& sum : sums) verdicts.push_back(sum.isfinite().all());
+    const at::Tensor finite = at::stack(verdicts).all();
+    if (reads_are_free(finite.device())) {
+      if (read_free(finite) == 0) continue;
+      for (const at::Tensor& sum : sums) all_reduced.on_reduced(sum);
+      continue;
+    }
+    std::vector<at::Tensor> before;
+    for (const at::Tensor& moved : all_reduced.moves) before.push_back(moved.clone());
+    for (const at::Tensor& sum : sums) all_reduced.on_reduced(sum);
+    for (size_t i = 0; i < before.size(); ++i) {
+      at::Tensor moved = all_reduced.moves[i];
+      moved.copy_(at::where(finite, moved, before[i]));
+    }
+  }
+}
+
+RankRequests IterationReduction::run(std::vector<PhaseSums>& phases,
+                                     const RankRequests& mine,
+                                     int64_t iteration) {
+  const torch::NoGradGuard no_grad;
+  const bool alone = group_->world() == 1;
+  const at::Tensor asked = alone ? at::Tensor() : add_up(phases, mine);
+  undo_overflows();
+  hand_back(phases);
+  return alone ? mine : requests_.heard(asked, iteration);
+}
+
+}  // namespace gantrain

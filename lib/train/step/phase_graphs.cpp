@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step/phase_graphs.h"
+
+#include "core/torch.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// cuDNN has measured its algorithms and every workspace exists after the first run; the others see
+// it with the memory that it then has.
+constexpr int64_t kPlainRuns = 3;
+
+at::Tensor copied(const at::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
+
+Statistics copied(const Statistics& values) {
+  Statistics copies;
+  for (const auto& [name, tensor] : values) copies.emplace_back(name, copied(tensor));
+  return copies;
+}
+
+PhaseComputed copied(const PhaseComputed& computed) {
+  PhaseComputed copies;
+  for (const at::Tensor& loss : computed.losses) copies.losses.push_back(copied(loss));
+  copies.statistics = copied(computed.statistics);
+  copies.sums = copied(computed.sums);
+  return copies;
+}
+
+GradientVerdict copied(const GradientVerdict& verdict) {
+  return {copied(verdict.found), verdict.finite, copied(verdict.scale), copied(verdict.norm)};
+}
+
+bool same_kind(const at::Tensor& a, const at::Tensor& b) {
+  if (a.defined() != b.defined()) return false;
+  return !a.defined() || (a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type());
+}
+
+std::vector<const void*> addresses(const NamedTensors& parameters) {
+  std::vector<const void*> all;
+  for (const auto& [name, parameter] : parameters)
+    all.push_back(parameter.grad().defined() ? parameter.grad().const_data_ptr() : nullptr);
+  return all;
+}
+
+}  // namespace
+
+GraphChoice choose_graphs(const GraphSituation& s) {
+  if (s.wanted == Graphs::kOff) return {};
+  const bool alone = s.ranks.world == 1, demanded = s.wanted == Graphs::kOn;
+  const std::string_view mode = names(s.dist.ddp_mode)[static_cast<size_t>(s.dist.ddp_mode)];
+  std::string why_not;
+  if (!s.device_records) {
+    why_not = "this device records no graphs";
+  } else if (!alone && s.dist.sync_bn) {
+    why_not = "dist.sync_bn=on sums over ranks inside of phases";
+  } else if (!alone && s.dist.ddp_scope == DdpScope::kWhole) {
+    why_not = "--ddp-scope whole needs a reducer's hooks";
+  } else if (!alone && !demanded && s.ddp_mode_given && s.dist.ddp_mode != DdpMode::kFlat) {
+    why_not = fmt::format("--ddp-mode {} needs a reducer's hooks; --graphs on goes without", mode);
+  } else if (!demanded && s.ranks.nodes > 1) {
+    why_not =
+        "on several nodes gradients are reduced while backward passes run; --graphs on replays "
+        "graphs instead";
+  }
+  if (why_not.empty()) return {true, ""};
+  if (demanded) fail(Exit::kUsage, "--graphs on: {}; use --graphs auto", why_not);
+  return {false, s.device_records ? why_not : ""};
+}
+
+struct PhaseGraphs::Recorded {
+  Batch shapes;  // the inputs of the first call; after recording, copies that the graph reads
+  int64_t plain_runs = 0;
+  std::unique_ptr<DeviceGraph> graph;
+  PhaseComputed result;
+  std::vector<at::Tensor> gradients;  // undefined where the phase gives none
+  std::unique_ptr<DeviceGraph> step;
+  bool step_refused = false;
+  GradientVerdict verdict;
+  std::vector<const void*> stepped;  // addresses of the gradients that the step's graph reads
+};
+
+PhaseGraphs::PhaseGraphs(c10::DeviceType device, Graphs wanted)
+    : device_(device), wanted_(wanted) {}
+PhaseGraphs::~PhaseGraphs() = default;
+
+void PhaseGraphs::clear() {
+  recorded_.clear();
+  pools_.clear();
+}
+
+GraphPool& PhaseGraphs::pool(const std::string& name) {
+  std::unique_ptr<GraphPool>& pool = pools_[name];
+  if (pool == nullptr) pool = make_graph_pool(device_);
+  TORCH_CHECK(pool != nullptr, "no graphs on ", device_);
+  return *pool;
+}
+
+PhaseGraphs::Way PhaseGraphs::way(const std::string& name, const Batch& inputs) const {
+  const auto found = recorded_.find(name);
+  if (refused_.count(name) > 0 || found == recorded_.end()) return Way::kPlain;
+  const Recorded& known = *found->second;
+  if (!same_kind(known.shapes.real, inputs.real) || !same_kind(known.shapes.labels, inputs.labels))
+    return Way::kPlain;
+  if (known.graph != nullptr) return Way::kReplay;
+  return known.plain_runs < kPlainRuns ? Way::kPlain : Way::kRecord;
+}
+
+PhaseGraphs::Recorded& PhaseGraphs::entry(const std::string& name, const Batch& inputs) {
+  std::unique_ptr<Recorded>& known = recorded_[name];
+  if (known == nullptr || !same_kind(known->shapes.real, inputs.real) ||
+      !same_kind(known->shapes.labels, inputs.labels)) {
+    known = std::make_unique<Recorded>();
+    known->shapes = inputs;
+  }
+  return *known;
+}
+
+void PhaseGraphs::record(Recorded& into,
+                         const Call& call,
+                         const Batch& inputs,
+                         const Compute& compute) {
+  into.shapes = {copied(inputs.real), copied(inputs.labels)};
+  std::unique_ptr<DeviceGraph> graph =
+      pool(call.pool).record([&] { into.result = compute(into.shapes); });
+  into.gradients.clear();
+  for (const auto& [name, parameter] : call.parameters) into.gradients.push_back(parameter.grad());
+  into.graph = std::move(graph);
+  debug("phase {}: recorded as a graph", call.name);
+}
+
+PhaseComputed PhaseGraphs::compute(const Call& call, const Batch& inputs, const Compute& compute) {
+  const Way how = way(call.name, inputs);
+  Recorded& known = entry(call.name, inputs);
+  if (how == Way::kPlain) {
+    ++known.plain_runs;
+    return compute(inputs);
+  }
+  if (how == Way::kRecord) {
+    try {
+      record(known, call, inputs, compute);
+    } catch (const c10::Error& error) {
+      refuse(call.name, split(error.what_without_backtrace(), '\n').front());
+      return compute(inputs);
+    }
+  }
+  known.shapes.real.copy_(inputs.real);
+  if (inputs.labels.defined()) known.shapes.labels.copy_(inputs.labels);
+  known.graph->replay();
+  for (size_t i = 0; i < call.parameters.size(); ++i) {
+    at::Tensor parameter = call.parameters[i].second;
+    parameter.mutable_grad() = known.gradients[i];
+  }
+  return copied(known.result);
+}
+
+GradientVerdict PhaseGraphs::step(const std::string& name,
+                                  const NamedTensors& parameters,
+                                  const Step& step) {
+  const auto found = recorded_.find(name);
+  if (found == recorded_.end() || found->second->graph == nullptr || found->second->step_refused)
+    return step();
+  Recorded& known = *found->second;
+  if (known.step == nullptr) {
+    try {
+      known.step = pool("steps").record([&] { known.verdict = step(); });
+      known.stepped = addresses(parameters);
+    } catch (const c10::Error& error) {
+      known.step_refused = true;
+      refuse(name + "'s step", split(error.what_without_backtrace(), '\n').front());
+      return step();
+    }
+  }
+  if (known.stepped != addresses(parameters)) return step();
+  known.step->replay();
+  return copied(known.verdict);
+}
+
+void PhaseGraphs::refuse(const std::string& name, const std::string& why) {
+  recorded_.erase(name);
+  if (!refused_.emplace(name, why).second) return;
+  if (wanted_ == Graphs::kOn) {
+    fail(Exit::kUsage,
+         "--graphs on: phase {} cannot be recorded as a graph: {}; use --graphs auto",
+         name,
+         why);
+  }
+  info("phase {} runs without a graph: {}", name, why);
+}
+
+}  // namespace gantrain

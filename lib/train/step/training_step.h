@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/forward_precision.h"
+#include "train/step/iteration_reduction.h"
+#include "train/step/phase_graphs.h"
+#include "train/step/players.h"
+
+namespace gantrain {
+
+// Where training stands as an iteration begins.
+struct Position {
+  int64_t iteration = 0;
+  int64_t images_seen = 0;  // by all ranks together
+};
+
+// What one phase sent through the process group; empty where one rank trains alone.
+struct PhaseTraffic {
+  Traffic traffic;      // collectives and bytes of this phase
+  int64_t buckets = 0;  // in its last reduction
+  // Seconds from the launch of the phase's last collective to the end of the reduction, on a CPU.
+  // In this time the rank has nothing left to compute and waits.
+  double waited = 0;
+};
+
+// What one phase did.
+struct PhaseReport {
+  const Phase* phase;
+  Statistics statistics;           // of all micro-batches, {"Loss/scores/real", [n]}
+  std::vector<at::Tensor> losses;  // one for each micro-batch, without the phase's gain
+  GradientVerdict verdict;         // if the step was left out, losses are not reported
+  PhaseTraffic spent;
+};
+
+// What one iteration did. The tensors stay on the device.
+struct StepReport {
+  std::vector<PhaseReport> phases;
+  Statistics statistics;  // what the recipe reports: one value per rank
+  RankRequests asked;     // requests of any rank, now known to all
+  double reducing = 0;    // seconds that the reduction at the end took
+};
+
+// What a step is built from.
+struct StepSetup {
+  const Config& config;
+  const RecipeRow& recipe;
+  std::shared_ptr<Group> group;
+  at::Device device;
+  Size resolution = {64, 64};
+  int64_t channels = 3;
+  std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
+  // Called with what the step is doing, "D forward", for the rank status board.
+  std::function<void(const std::string&)> doing = [](const std::string&) {};
+};
+
+// One iteration of training, as a function of a batch and of what is kept between iterations:
+// recipe, players (networks, optimizers, gradient reductions, guards), the generator's average, and
+// the sums that outlive an iteration. It is built here and nowhere else; the trainer, the benches,
+// the dry run and tests use it. All ranks build the same one and make the same calls.
+class TrainingStep {
+ public:
+  // Throws UserError where configuration, recipe and ranks do not go together.
+  explicit TrainingStep(const StepSetup& setup);
+  ~TrainingStep();
+
+  // Enters a stage of the recipe's schedule: sets networks, batch, learning rates and reductions.
+  // `batch` is the number of images in an iteration; 0 stands for the stage's own batch. All ranks
+  // call it together, between iterations. It does nothing where networks do not grow.
+  void enter(int64_t stage, int64_t batch = 0);
+  // Sets the moments and step counts of all optimizers to zero.
+  void reset_optimizers();
+
+  // Begins or resumes training with the present content of state().
+  void begin();
+  // Runs all phases that are due on this rank's share of the batch (samples rank, rank + world,
+  // ...), then the reduction over ranks, then updates the generator's average. It does not wait for
+  // the device.
+  StepReport run(const Batch& batch, const Position& now, const RankRequests& mine = {});
+  // Waits for the device, at a tick; gives warnings, and throws UserError(kDiverged) where training
+  // has diverged.
+  void settle();
+
+  // Returns everything that an exact resume needs, the tensors themselves: networks, their buffers,
+  // optimizers, loss scales, the generator's average, what the recipe keeps. Names are
+  // "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
+  StateTensors state() const;
+
+  Recipe& recipe() const { return *recipe_; }
+  Generator& average() const { return *average_; }  // of the generator's weights (EMA)
+  const std::vector<PlayerState>& players() const { return players_; }
+  const BatchPlan& plan() const { return plan_; }
+  int64_t channels() const { return setup_.channels; }  // of pictures
+  bool conditional() const { return !setup_.class_counts.empty(); }
+  const ForwardPrecision& precision() const { return precision_; }
+  // From now on forward passes compute in these types.
+  void use_precision(const ForwardPrecision& precision);
+  // Computes the loss of each main phase for the samples of `batch` as one rank would, and its
+  // gradients where that is asked for, to see or time the operators. Leaves nothing behind. Calls
+  // `around` for each phase with the work to do.
+  using AroundPhase = std::function<void(const Phase& phase, const std::function<void()>& work)>;
+  void rehearse(const Batch& batch, int64_t images_seen, bool gradients, const AroundPhase& around);
+  // Computes losses and gradients of all phases of an iteration, penalties too, for the samples of
+  // `batch` as one rank's only micro-batch: to see how much memory they take. Leaves nothing
+  // behind.
+  void rehearse_all(const Batch& batch, int64_t images_seen = 0);
+  // From now on cuts a rank's share of the batch into micro-batches of so many images, but for
+  // players with an accumulation of their own, until a stage is entered. It must divide the share.
+  void cut_into(int64_t micro_batch);
+  // Describes for the log how gradients are reduced: "dynamic: G 1 bucket; D 1 bucket".
+  std::string describe_reductions() const;
+  // Whether phases are recorded as graphs, which keep their memory.
+  bool records_graphs() const { return graphs_ != nullptr; }
+  // Says whether phases are recorded and replayed; empty where no device could or nobody asked.
+  std::string describe_graphs() const;
+  // From now on each block notes in `computed` what it computes in; null ends this.
+  void note_computed_into(std::vector<Computed>* computed) { computed_ = computed; }
+
+ private:
+  // What a phase has left to the one that continues it.
+  struct Left {
+    Carry carry;        // empty where the phase was replayed: the other's graph reads its memory
+    std::string phase;  // its name
+    std::string graph;  // the name of its graph, and how that ran
+    PhaseGraphs::Way way = PhaseGraphs::Way::kPlain;
+  };
+  // The two ends of a phase; null where it continues none, or none continues it.
+  struct Ends {
+    Left* before = nullptr;
+    Left* after = nullptr;
+  };
+
+  void begin_iteration(const Position& now);
+  PhaseReport run_phase(const Phase& phase, const Batch& batch, const Ends& ends, PhaseSums& sums);
+  PhaseTraffic reduce(PlayerState& state, const Traffic& before) const;
+  PhaseComputed compute(const Phase& phase, const Batch& batch, const Ends& ends);
+  PhaseComputed compute_by_graph(const std::string& name,
+                                 const Phase& phase,
+                                 const Batch& batch,
+                                 const Ends& ends);
+  PhaseOutput run_micro_batch(const Phase& phase, const PhaseInput& input) const;
+  PhaseInput input_of(const Phase& phase, const Batch& batch, int64_t part, const Ends& ends) const;
+  PhaseInput rehearsal_input(const Phase& phase, const Batch& batch) const;
+  const Phase* continuation_of(const Phase& phase, int64_t iteration) const;
+  void freeze_all_but(const Phase& phase, const Phase* continuation);
+  void drop_gradients(const Phase& phase, const PhaseOutput& out);
+  void thaw_all();
+  PlayerState& state_of(const Player& player);
+  const PlayerState& state_of(const Player& player) const;
+
+  StepSetup setup_;
+  TrainOptions train_;
+  DistOptions dist_;
+  EmaOptions ema_;
+  BatchPlan plan_;
+  std::unique_ptr<Recipe> recipe_;
+  std::unique_ptr<Generator> average_;
+  std::vector<PlayerState> players_;
+  ForwardPrecision precision_;
+  std::unique_ptr<IterationReduction> reduction_;
+  DrawKey key_;
+  DeviceNumber average_weight_;          // weight of the present weights in the average
+  std::unique_ptr<PhaseGraphs> graphs_;  // null: phases run as they are
+  std::string why_no_graphs_;
+  std::vector<Computed>* computed_ = nullptr;
+};
+
+// Returns the samples of micro-batch `part` of a rank. Sample n of the global batch goes to rank n
+// mod W, and there to micro-batch (n div W) mod K (W ranks, K = accumulate).
+Samples micro_batch_samples(const BatchPlan& plan, int64_t rank, int64_t part);
+
+}  // namespace gantrain

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pthread.h>
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+namespace gantrain {
+
+// Returns the name of this machine, as `hostname` prints it.
+std::string host_name();
+
+// Returns the number of cores that this process may use: those of its affinity mask, at least 1.
+int64_t usable_cores();
+
+// Returns what follows "KEY:" in the first line with that key of a file such as /proc/meminfo,
+// without the blanks around it; "" if there is none.
+std::string proc_value(const std::string& file, const std::string& key);
+
+// The same as a number of bytes: "8053064 kB" -> 8246337536. 0 if there is no such number.
+int64_t proc_bytes(const std::string& file, const std::string& key);
+
+// Blocks all signals in this thread and returns what was blocked before.
+inline sigset_t block_signals() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  return before;
+}
+
+// Blocks all signals in this thread, and in the threads that it starts, until the end of the scope.
+class BlockSignals {
+ public:
+  BlockSignals() : before_(block_signals()) {}
+  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockSignals(const BlockSignals&) = delete;
+  BlockSignals& operator=(const BlockSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace gantrain

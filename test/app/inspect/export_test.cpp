@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gantrain export`: a real Python draws what gantrain draws.
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "image/image.h"
+#include "support/paths.h"
+#include "support/tensor_file.h"
+#include "support/tiny.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Json = nlohmann::json;
+
+Outcome in(const TemporaryFolder& folder, const std::string& arguments) {
+  return gantrain(words(arguments), {.folder = folder.path()});
+}
+
+void require_done(const TemporaryFolder& folder, const std::string& arguments) {
+  CAPTURE(arguments);
+  const Outcome outcome = in(folder, arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+}
+
+std::string python() {
+  const char* chosen = std::getenv("GANTRAIN_PYTHON");
+  return shell_quote(chosen != nullptr ? chosen : "python3");
+}
+
+int status_of(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Whether there is a Python that imports these.
+bool python_has(const std::string& modules) {
+  if (status_of(python() + " -c 'import " + modules + "' > /dev/null 2>&1") == 0) return true;
+  WARN("skipped: no Python with " + modules + " (GANTRAIN_PYTHON)");
+  return false;
+}
+
+// The exit status of the exported program.
+int run_model(const TemporaryFolder& folder, const std::string& arguments) {
+  return status_of("cd " + shell_quote(folder.path().string()) + " && OMP_NUM_THREADS=1 " +
+                   python() + " out/model.py " + arguments + " > said.txt 2>&1");
+}
+
+// Exports a model and compares a picture that no self-test has, drawn with `more` by both.
+void check_same_picture(const TemporaryFolder& folder,
+                        const std::string& model,
+                        const std::string& more = "") {
+  CAPTURE(model);
+  fs::remove_all(folder / "out");
+  fs::remove_all(folder / "drawn");
+  require_done(folder, "export " + model + " --to python -o out");
+  for (const std::string name :
+       {"model.safetensors", "config.json", "model.py", "self_test.json", "README.md", "grid.png"})
+    CHECK(fs::exists(folder / "out" / name));
+  if (!python_has("torch")) return;
+  const int tested = run_model(folder, "--self-test");
+  INFO(read_file(folder / "said.txt"));
+  CHECK(tested == 0);
+  REQUIRE(run_model(folder, "--seed 1234 -o five.npy " + more) == 0);
+  require_done(folder,
+               "generate --device cpu --model " + model +
+                   " --seeds 1234 --format npy --outdir drawn " + more);
+  std::vector<fs::path> files = files_like(folder / "drawn", "seed1234");
+  REQUIRE(files.size() == 1);
+  const FileTensor drawn = read_npy(files.front()), by_python = read_npy(folder / "five.npy");
+  CHECK(drawn.shape == by_python.shape);
+  CHECK(max_distance(drawn, by_python) <= 1e-4);
+  // What was exported is a model file, too.
+  fs::remove_all(folder / "again");
+  require_done(folder,
+               "generate --device cpu --model out/model.safetensors --seeds 1234 --format npy "
+               "--outdir again " +
+                   more);
+  files = files_like(folder / "again", "seed1234");
+  REQUIRE(files.size() == 1);
+  CHECK(read_npy(files.front()).bytes == drawn.bytes);
+}
+
+fs::path fixture(const std::string& name) {
+  return fs::path(fixtures_folder()) / (name + ".safetensors");
+}
+
+TEST_CASE("PythonDrawsWhatDcganDraws") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0.1");
+  check_same_picture(folder, "run");
+  train(folder, "plain", "--kimg 0.1 --set dcgan.norm=none");
+  check_same_picture(folder, "plain");
+  train(folder, "wide", "--kimg 0 --resolution 32x16 --set data.channels=4");
+  check_same_picture(folder, "wide");
+}
+
+TEST_CASE("PythonDrawsWhatGrowingNetworksDraw") {
+  const TemporaryFolder folder;
+  for (const std::string recipe : {"pggan", "stylegan2"}) {
+    fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
+    check_same_picture(folder, recipe + ".safetensors", recipe == "pggan" ? "" : "--class 0");
+  }
+}
+
+TEST_CASE("PythonDrawsWhatR3GanDraws") {
+  const TemporaryFolder folder;
+  const std::string small =
+      "--preset r3gan-tiny --kimg 0.1 --set samples.rows=1 --set data.synth_size=64 "
+      "--set r3gan.width=16:8,16 --set r3gan.cardinality=4 --set r3gan.z_dim=16 ";
+  train(folder, "plain", small);
+  check_same_picture(folder, "plain");
+  train(folder, "classes", small + "--cond on --resolution 32x16");
+  check_same_picture(folder, "classes", "--class 1");
+}
+
+TEST_CASE("PythonDrawsTheStageThatAModelWasSavedIn") {
+  const TemporaryFolder folder;
+  for (const std::string recipe : {"pggan"}) {
+    const FileTensors tensors = read_safetensors(fixture("resumed-" + recipe));
+    write_safetensors(folder / (recipe + ".safetensors"),
+                      tensors,
+                      {{"gantrain.level", "8"}, {"gantrain.alpha", "0.25"}});
+    check_same_picture(folder, recipe + ".safetensors");
+    if (!fs::exists(folder / "five.npy")) continue;  // no Python
+    CHECK(read_npy(folder / "five.npy").shape == std::vector<int64_t>{3, 8, 8});
+  }
+}
+
+// The reference's weights of a fixture, "sg2_cond32", as a model file of that name. The tensors
+// of `changed` stand in it as they are there.
+void write_reference(const TemporaryFolder& folder,
+                     const std::string& name,
+                     const FileTensors& changed = {}) {
+  FileTensors tensors = changed;
+  for (const auto& [key, tensor] : read_safetensors(fixture(name + "_G")))
+    tensors.emplace(key.substr(2), tensor);
+  write_safetensors(folder / (name + ".safetensors"), tensors, {});
+}
+
+TEST_CASE("PythonDrawsWhatStyleGan2DrawsOfAClassTruncated") {
+  const TemporaryFolder folder;
+  write_reference(folder, "sg2_uncond32");
+  check_same_picture(folder, "sg2_uncond32.safetensors", "--trunc 0.6");
+  write_reference(folder, "sg2_cond32");
+  check_same_picture(folder, "sg2_cond32.safetensors", "--class 7 --noise-mode none");
+}
+
+TEST_CASE("PythonDrawsEveryArchitectureOfStyleGan2") {
+  const TemporaryFolder folder;
+  const std::string sizes =
+      "train --preset stylegan2-tiny --device cpu --threads 1 --kimg 0 --metrics none --batch 4 "
+      "--set stylegan2.channel_max=8 --set stylegan2.z_dim=8 --set stylegan2.w_dim=8 "
+      "--set stylegan2.map_depth=2 ";
+  for (const std::string how : {"--resolution 16 --set stylegan2.g_architecture=resnet",
+                                "--resolution 16 --set stylegan2.g_architecture=orig",
+                                "--resolution 32x16 --cond on"}) {
+    CAPTURE(how);
+    fs::remove_all(folder / "run");
+    require_done(folder, sizes + how + " --run-dir run");
+    const bool conditional = how.find("--cond") != std::string::npos;
+    check_same_picture(folder, "run", conditional ? "--class 3" : "");
+  }
+}
+
+TEST_CASE("PythonDrawsWhatStyleGan3DrawsMovedOfAClassTruncated") {
+  const TemporaryFolder folder;
+  // As a move that the file holds, and as one that is asked for.
+  const FileTensor transform = read_safetensors(fixture("sg3_t32_io")).at("in/transform");
+  write_reference(folder, "sg3_t32", {{"synthesis.input.transform", transform}});
+  check_same_picture(folder, "sg3_t32.safetensors", "--trunc 0.6");
+  write_reference(folder, "sg3_r32");
+  check_same_picture(folder, "sg3_r32.safetensors", "--rotate 30 --translate 0.25,-0.1");
+  write_reference(folder, "sg3_t16_c3");
+  check_same_picture(folder, "sg3_t16_c3.safetensors", "--class 2 --trunc 0.6");
+}
+
+TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
+  const TemporaryFolder folder;
+  if (!python_has("torch, onnxruntime, onnxscript")) return;
+  const std::vector<std::string> references = {"sg2_cond32", "sg3_t16_c3", "sg3_r32"};
+  std::vector<std::string> names = {"dcgan", "pggan", "stylegan1"};
+  for (const std::string& name : references) write_reference(folder, name);
+  for (const std::string& recipe : names)
+    fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
+  names.insert(names.end(), references.begin(), references.end());
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    require_done(folder, "export " + name + ".safetensors --to python -o " + name);
+    const fs::path said = folder / "said.txt";
+    const int status = status_of(
+        "OMP_NUM_THREADS=1 " + python() + " " + source_folder() + "/test/python/onnx_drawn.py " +
+        shell_quote((folder / name).string()) + " > " + shell_quote(said.string()) + " 2>&1");
+    INFO(read_file(said));
+    CHECK(status == 0);
+  }
+}
+
+TEST_CASE("TheSelfTestFailsOfOtherWeights") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0");
+  require_done(folder, "export run --to python -o out");
+  if (!python_has("torch")) return;
+  REQUIRE(run_model(folder, "--self-test") == 0);
+  FileTensors tensors = read_safetensors(folder / "out/model.safetensors");
+  FileTensor& weight = tensors.at("main.0.weight");
+  weight.bytes[3] = static_cast<char>(weight.bytes[3] ^ 0x80);  // the sign of its first value
+  weight.bytes[2] = '\x40';
+  weight.bytes[3] = '\x41';  // about 12
+  write_safetensors(folder / "out/model.safetensors", tensors, {});
+  CHECK(run_model(folder, "--self-test") == 1);
+  CHECK(read_file(folder / "said.txt").find("FAILED") != std::string::npos);
+}
+
+TEST_CASE("PythonWritesThePngThatGantrainWrites") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0");
+  require_done(folder, "export run --to python -o out");
+  if (!python_has("torch")) return;
+  require_done(folder, "generate --device cpu --model run --seeds 3 --outdir drawn");
+  REQUIRE(run_model(folder, "--seed 3 -o three.png") == 0);
+  const Image ours = decode_image(read_file(folder / "drawn/seed0003.png"), "ours");
+  const Image theirs = decode_image(read_file(folder / "three.png"), "theirs");
+  REQUIRE(theirs.width == 16);
+  REQUIRE(theirs.channels == ours.channels);
+  REQUIRE(theirs.pixels.size() == ours.pixels.size());
+  for (size_t i = 0; i < ours.pixels.size(); ++i)
+    REQUIRE(std::abs(ours.pixels[i] - theirs.pixels[i]) <= 1);
+}
+
+TEST_CASE("AModelCardSaysWhatTheRunWas") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0.1");
+  const fs::path model = files_like(folder / "run", "model-").back();
+  // The number of the most pictures counts, not the one that a quick look gave later.
+  for (const auto& [value, fakes] : {std::pair{9.0, 64}, {12.512345, 1024}, {11.0, 64}}) {
+    append_line(folder / "run/metric-swd.jsonl",
+                Json{{"results", {{"swd", value}}},
+                     {"recipe", {{"fakes", fakes}}},
+                     {"snapshot", model.filename().string()}}
+                    .dump());
+  }
+  require_done(folder, "export run --to python -o out");
+  const std::string card = read_file(folder / "out/README.md");
+  for (const std::string text : {"license: # fill in",
+                                 "# DCGAN of 16x16 pixels",
+                                 "synth:shapes",
+                                 "arXiv:1511.06434",
+                                 "| swd | 12.51 | 1024 |",
+                                 "gantrain generate --model model.safetensors",
+                                 "python model.py --seed 7"}) {
+    CAPTURE(text);
+    CHECK(card.find(text) != std::string::npos);
+  }
+  // A card that was filled in stays.
+  write_file(folder / "out/README.md", "license: mit\n");
+  const Outcome again = in(folder, "export run --to python -o out");
+  CHECK(again.code == 0);
+  CHECK(again.err.find("README.md") != std::string::npos);
+  CHECK(read_file(folder / "out/README.md") == "license: mit\n");
+}
+
+TEST_CASE("ExportNamesWhatItCannotRead") {
+  const TemporaryFolder folder;
+  train(folder, "run", "--kimg 0");
+  write_file(folder / "cut.safetensors", "abc");
+  write_safetensors(folder / "other.safetensors", {{"a", {"F32", {1}, "abcd"}}}, {});
+  const std::string config = read_file(folder / "run/config.json");
+  const std::vector<std::tuple<std::string, int, std::string>> table = {
+      {"cut.safetensors -o out", 3, "cut.safetensors"},
+      {"other.safetensors -o out", 3, "no generator of a known recipe"},
+      {"none.safetensors -o out", 3, "none.safetensors"},
+      {"run -o run", 2, "config.json of something else"},
+      {"run --to onnx -o out", 2, "python"},
+      {"run", 2, "-o DIR"},
+      {"-o out", 2, "which model"}};
+  for (const auto& [arguments, code, named] : table) {
+    CAPTURE(arguments);
+    const Outcome outcome = in(folder, "export " + arguments);
+    INFO(outcome.err);
+    CHECK(outcome.code == code);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK(outcome.err.find(named) != std::string::npos);
+  }
+  CHECK(!fs::exists(folder / "out"));
+  CHECK(read_file(folder / "run/config.json") == config);
+}
+
+}  // namespace
+}  // namespace gantrain

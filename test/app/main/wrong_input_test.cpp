@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user can get wrong: one line that names the thing and the way out, the right exit code,
+// soon.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "image/image.h"
+#include "support/pictures.h"
+#include "support/tiny.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+struct Wrong {
+  std::string arguments;  // behind those of tiny()
+  int code;
+  Words named;  // what the line must hold
+};
+
+void check_refused(const Words& arguments,
+                   int code,
+                   const Words& named,
+                   const TemporaryFolder& folder) {
+  const Outcome outcome = gantrain(arguments, {.folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == code);
+  CHECK(is_one_error_line(outcome.err));
+  CHECK(outcome.out.empty());
+  CHECK(outcome.seconds < 10);
+  for (const std::string& name : named) {
+    CAPTURE(name);
+    CHECK(outcome.err.find(name) != std::string::npos);
+  }
+  CHECK(outcome.left.empty());
+}
+
+void check_all(const std::vector<Wrong>& table, const TemporaryFolder& folder) {
+  for (const Wrong& wrong : table) {
+    CAPTURE(wrong.arguments);
+    check_refused(tiny(wrong.arguments), wrong.code, wrong.named, folder);
+  }
+}
+
+TEST_CASE("WrongWordsAreNamedWithTheNearestOnes") {
+  const TemporaryFolder folder;
+  check_refused(
+      words("--preset dcgan-tinny"), 2, {"dcgan-tinny", "did you mean dcgan-tiny"}, folder);
+  check_all({{"--set train.bach=3", 2, {"train.bach", "train.batch"}},
+             {"--kimgs 3", 2, {"--kimgs", "--kimg"}},
+             {"--ddp-mode flap", 2, {"flap", "wrapper|dynamic|flat"}},
+             {"--metrics swdd", 2, {"swdd", "swd, msssim"}},
+             {"extra", 2, {"extra"}}},
+            folder);
+  check_refused({"generat"}, 2, {"generat", "generate"}, folder);
+  check_refused(words("presets show dcgann"), 2, {"dcgann", "dcgan"}, folder);
+}
+
+TEST_CASE("WrongValuesAreNamedWithTheAllowedOnes") {
+  const TemporaryFolder folder;
+  check_all({{"--nproc 0", 2, {"launch.nproc = 0", "at least 1"}},
+             {"--set G.adam.lr=abc", 2, {"G.adam.lr = abc", "number"}},
+             {"--set G.adam.lr=-1", 2, {"G.adam.lr = -1", "0 to"}},
+             {"--set G.adam.beta1=1.5", 2, {"G.adam.beta1 = 1.5"}},
+             {R"(--set G.adam.lr={"from":1})", 2, {"G.adam.lr = {", "{from, to, kimg, shape}"}},
+             {R"(--set G.adam.beta2={"from":0.9,"to":1.5,"kimg":1})", 2, {"G.adam.beta2 = {"}},
+             {"--set train.batch=1.5", 2, {"train.batch = 1.5", "integer"}},
+             {"--set foo", 2, {"--set foo", "key=value"}},
+             {"--resolution 17", 2, {"data.resolution = 17", "16"}},
+             {"--set G.accumulate=3", 2, {"G.accumulate = 3"}},
+             {"--nproc 2 --micro-batch 3", 2, {"train.micro_batch = 3"}},
+             {"--kimg soon", 2, {"train.kimg = soon"}},
+             {"--loss-scale 512", 2, {"--loss-scale 512", "--amp=fp16"}},
+             {"--amp=bf16 --loss-scale 512", 2, {"--loss-scale 512", "--amp=fp16"}},
+             {"--node-rank 1", 2, {"--node-rank 1"}}},
+            folder);
+  check_refused({"--preset", ""}, 2, {"--preset needs a name", "presets list"}, folder);
+}
+
+TEST_CASE("AConfigFileThatCannotBeUsedIsNamed") {
+  const TemporaryFolder folder;
+  write_file(folder / "broken.json", "{broken");
+  write_file(folder / "list.json", "[1]");
+  write_file(folder / "type.json", R"({"train": {"batch": "x"}})");
+  write_file(folder / "key.json", R"({"train": {"bach": 3}})");
+  write_file(folder / "twice.json", R"({"train": {"batch": 8, "batch": 16}})");
+  check_all({{"--config broken.json", 2, {"broken.json", "line 1"}},
+             {"--config list.json", 2, {"list.json", "object"}},
+             {"--config type.json", 2, {"type.json", "train.batch"}},
+             {"--config key.json", 2, {"key.json", "train.bach", "train.batch"}},
+             {"--config twice.json", 2, {"twice.json", "batch is there twice"}},
+             {"--config none.json", 2, {"none.json"}}},
+            folder);
+}
+
+TEST_CASE("WordsThatAreNotUtf8AreRefusedByName") {
+  const TemporaryFolder folder;
+  check_refused({"--data", "Caf\xe9"}, 2, {"Caf\uFFFD", "not UTF-8"}, folder);
+  check_refused({"generate", "--model", "m", "-o", "\xff.png"}, 2, {"not UTF-8"}, folder);
+  const Outcome outcome = gantrain(
+      tiny("--dry-run"), {.environment = {{"GANTRAIN_RUN__OUT", "\xe9"}}, .folder = folder.path()});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err.find("environment GANTRAIN_RUN__OUT") != std::string::npos);
+}
+
+TEST_CASE("AnEnvironmentVariableThatIsWrongIsNamed") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"GANTRAIN_TRAIN__BATHC", "GANTRAIN_TRAIN__BATCH"}) {
+    const Outcome outcome =
+        gantrain(tiny("--dry-run"), {.environment = {{name, "x"}}, .folder = folder.path()});
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("DevicesThatAreNotThereAreRefused") {
+  const TemporaryFolder folder;
+  check_all({{"--backend nccl", 4, {"nccl", "gloo"}}}, folder);
+  const Outcome outcome =
+      gantrain(tiny("--device cuda --nproc 2"),
+               {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}, .folder = folder.path()});
+  CHECK(outcome.code == 4);
+  CHECK(is_one_error_line(outcome.err));
+  CHECK(outcome.err.find("--device cpu") != std::string::npos);
+}
+
+TEST_CASE("DataThatCannotBeReadIsRefusedBeforeARunIsBegun") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "empty");
+  write_file(folder / "text.txt", "no pictures\n");
+  write_file(folder / "half.zip", std::string("PK\3\4") + std::string(500, 'x'));
+  std::filesystem::create_directory(folder / "bad");
+  const std::string png = encode_png(test_picture(20, 20, 3));
+  for (int i = 0; i < 300; ++i) write_file(folder / ("bad/" + std::to_string(i) + ".png"), png);
+  write_file(folder / "bad/100.jpg", std::string("\xff\xd8\xff\xe0") + std::string(500, 'x'));
+  check_all({{"--run-dir r --data none", 3, {"none", "--data"}},
+             {"--run-dir r --data empty", 3, {"empty", ".png"}},
+             {"--run-dir r --data text.txt", 3, {"text.txt", "zip"}},
+             {"--run-dir r --data half.zip", 3, {"half.zip", "zip"}},
+             {"--run-dir r --data bad", 3, {"100.jpg", "data.on_bad=skip"}},
+             {"--run-dir r --data bad --nproc 2", 3, {"100.jpg", "data.on_bad=skip"}}},
+            folder);
+  // Nothing but the reason is there, for those who do not read standard error.
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "r")) {
+    const std::string name = entry.path().filename();
+    CHECK((name == "STATUS" || name == "log.txt" || name == "report.html"));
+  }
+}
+
+TEST_CASE("ARunFolderThatCannotBeWrittenIsNamed") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "");
+  check_all({{"--run-dir file/x", 8, {"file/x"}},
+             {"--out file/x", 8, {"file/x"}},
+             {"--run-dir file", 8, {"file"}},
+             {"--run-dir /proc/x", 8, {"/proc/x"}}},
+            folder);
+}
+
+TEST_CASE("AStateThatIsNotThereIsNamed") {
+  const TemporaryFolder folder;
+  write_file(folder / "text.pt", "no state");
+  std::filesystem::create_directory(folder / "empty");
+  check_all({{"--resume none.pt", 3, {"none.pt"}},
+             {"--resume text.pt", 3, {"text.pt"}},
+             {"--resume empty", 3, {"empty"}}},
+            folder);
+}
+
+TEST_CASE("APortInUseIsNamedWithItsOwner") {
+  const TemporaryFolder folder;
+  const Listener listener;
+  const std::string port = std::to_string(listener.port());
+  check_all(
+      {{"--nproc 2 --master-port " + port, 4, {port, "--master-port", std::to_string(getpid())}}},
+      folder);
+}
+
+}  // namespace
+}  // namespace gantrain

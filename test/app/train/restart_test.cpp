@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "support/tiny.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+void kill_rank(const fs::path& run) {
+  REQUIRE(::kill(pids_of(run).at("0").get<pid_t>(), SIGKILL) == 0);
+}
+
+int64_t occurrences(const std::string& text, const std::string& part) {
+  int64_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("ARestartBeforeTheFirstSaveGoesOnFromTheStateThatWasAskedFor") {
+  const TemporaryFolder folder;
+  train(folder, "a", "");
+  Command command(tiny("--run-dir b --resume a --kimg 500 --max-restarts 1"),
+                  {.folder = folder.path()});
+  REQUIRE(command.wait_for("speed  "));
+  REQUIRE(files_like(folder / "b", "state-").empty());
+  kill_rank(folder / "b");
+  REQUIRE(command.wait_for("starting the ranks again"));
+  const auto resumes = [&] {
+    return occurrences(read_file(folder / "b/log.txt"),
+                       "resume  at 0.512 kimg (a/state-000000.512.pt)");
+  };
+  CHECK(eventually([&] { return resumes() == 2; }, 60));
+  command.signal(SIGTERM);
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
+}
+
+TEST_CASE("AModelThatASessionWasKilledBeforeIsMadeByTheNext") {
+  const TemporaryFolder folder;
+  const fs::path run = train(folder, "a", "");
+  const std::string weights = model_sha(run);
+  fs::remove(files_like(run, "model-").back());
+  write_file(run / "STATUS", "running\n");
+  train(folder, "a", "");
+  CHECK(files_like(run, "model-").back().filename() == "model-000000.512.safetensors");
+  CHECK(model_sha(run) == weights);
+}
+
+TEST_CASE("TheCommandThatGoesOnAfterADeathBeforeTheFirstSaveKeepsTheStateThatWasAskedFor") {
+  const TemporaryFolder folder;
+  train(folder, "a", "");
+  Command command(tiny("--run-dir b --resume a --kimg 500"), {.folder = folder.path()});
+  REQUIRE(command.wait_for("speed  "));
+  kill_rank(folder / "b");
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 6);
+  const size_t next = outcome.err.find("\nnext    ");
+  REQUIRE(next != std::string::npos);
+  const std::string hint = outcome.err.substr(next);
+  CHECK(hint.find("--resume a") != std::string::npos);
+  CHECK(hint.find("--resume auto") == std::string::npos);
+}
+
+// Rank 0 measures for longer than either timeout.
+TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      gantrain(tiny("--nproc 2 --run-dir run --timeout 2s --hang-timeout 2s --metrics swd "
+                    "--set metrics.images=4000"),
+               {.folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.find("metric  swd") != std::string::npos);
+}
+
+}  // namespace gantrain

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics in a run, and the classes of its data.
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "support/pictures.h"
+#include "support/tiny.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A conditional network that trains in a second or two.
+const std::string kConditional =
+    "--preset stylegan2-tiny --set stylegan2.channel_max=16 --set stylegan2.z_dim=16 --set "
+    "stylegan2.w_dim=16 --set samples.columns=2 --set samples.rows=3 --set data.synth_size=64 "
+    "--kimg 0.128 --set save.every=0.064 --cond on ";
+
+// Four pictures of each class, each class in a sub-folder of its name.
+void write_classes(const fs::path& data, const std::vector<std::string>& classes) {
+  int shift = 0;
+  for (const std::string& name : classes) {
+    fs::create_directories(data / name);
+    for (int i = 0; i < 4; ++i) {
+      Image picture = test_picture(16, 16, 3);
+      for (uint8_t& value : picture.pixels) value = static_cast<uint8_t>(value + 40 * shift + i);
+      write_file(data / name / (std::to_string(i) + ".png"), encode_png(picture));
+    }
+    ++shift;
+  }
+}
+
+// The JSON header's "__metadata__" of a safetensors file.
+Json metadata_of(const fs::path& model) {
+  const std::string bytes = read_file(model);
+  uint64_t size = 0;
+  std::copy_n(bytes.data(), sizeof(size), reinterpret_cast<char*>(&size));
+  return Json::parse(bytes.substr(8, size)).at("__metadata__");
+}
+
+// Stops a run of so many ranks while it measures after its first save.
+void check_stop_during_metrics(int ranks) {
+  const TemporaryFolder folder;
+  Command command(tiny("--nproc " + std::to_string(ranks) +
+                       " --run-dir run --kimg 100 --save-every 0.5 --metrics swd --set "
+                       "metrics.every=0.5 --set metrics.at_start=false --set metrics.images=60000"),
+                  {.folder = folder.path()});
+  const auto saved = [&] {
+    return fs::is_directory(folder / "run") && files_like(folder / "run", "state-").size() == 1;
+  };
+  REQUIRE(eventually(saved, 60));
+  ::usleep(300'000);
+  command.signal(SIGTERM);
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
+  CHECK(outcome.left.empty());
+  CHECK(holds(outcome.err, "metrics given up, because a stop was asked for"));
+  CHECK_FALSE(holds(outcome.err, "metric  swd"));
+  CHECK(starts_with(read_file(folder / "run/STATUS"), "stopped"));
+}
+
+}  // namespace
+
+TEST_CASE("AStopDuringMetricsGivesThemUpAndLosesNothing") { check_stop_during_metrics(1); }
+
+TEST_CASE("AStopDuringMetricsOfTwoRanksGivesThemUpAndLosesNothing") {
+  check_stop_during_metrics(2);
+}
+
+TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
+  const TemporaryFolder folder;
+  write_file(folder / "text.pt", "no TorchScript");
+  struct Case {
+    std::string flags;
+    int code;
+    std::vector<std::string> parts;
+  };
+  const std::vector<Case> cases = {{"--metrics fidd", 2, {"fidd", "fid"}},
+                                   {"--metrics fid", 2, {"fid", "--detector"}},
+                                   {"--keep-best kid", 2, {"kid", "--detector"}},
+                                   {"--keep-best bestt", 2, {"save.keep_best", "bestt"}},
+                                   {"--stop-on collaps", 2, {"metrics.stop_on", "collapse"}},
+                                   {"--metrics-every 0", 2, {"metrics.every"}},
+                                   {"--metrics fid --detector none.pt", 3, {"none.pt"}},
+                                   {"--metrics fid --detector text.pt", 3, {"text.pt"}},
+                                   {"--nproc 2 --metrics fid --detector text.pt", 3, {"text.pt"}}};
+  for (const Case& one : cases) {
+    CAPTURE(one.flags);
+    const Outcome outcome = gantrain(tiny("--run-dir r " + one.flags), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == one.code);
+    for (const std::string& part : one.parts) {
+      CAPTURE(part);
+      CHECK(holds(outcome.err, part));
+    }
+    CHECK_FALSE(fs::exists(folder / "r/config.json"));
+  }
+}
+
+TEST_CASE("TheBestModelIsKeptAndTheSearchGoesOnWhenTheRunDoes") {
+  const TemporaryFolder folder;
+  const std::string same =
+      "--run-dir run --metrics swd --keep-best swd --metrics-every 0.128 --set metrics.images=64 ";
+  const Outcome first = gantrain(tiny(same), {.folder = folder.path()});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  CHECK(fs::exists(folder / "run/model-best.safetensors"));
+  const Json best = Json::parse(read_file(folder / "run/best.json"));
+  CHECK(best.at("metric") == "swd");
+  const Outcome drawn = gantrain(
+      words("generate --model run/model-best.safetensors --seeds 0-3 -o grid.png --device cpu"),
+      {.folder = folder.path()});
+  INFO(drawn.err);
+  CHECK(drawn.code == 0);
+  const Outcome second = gantrain(tiny(same + "--kimg 1"), {.folder = folder.path()});
+  INFO(second.err);
+  REQUIRE(second.code == 0);
+  CHECK(holds(second.err, "best    swd"));
+  CHECK(holds(second.err, "so far"));
+  const Json later = Json::parse(read_file(folder / "run/best.json"));
+  CHECK(later.at("value").get<double>() <= best.at("value").get<double>());
+}
+
+TEST_CASE("TheClassesOfARunStandInItsFilesAndAreListedAtItsStart") {
+  const TemporaryFolder folder;
+  write_classes(folder / "data", {"cat", "dog", "eel"});
+  const std::string same = kConditional + "--data data ";
+  const Outcome outcome = gantrain(tiny("--run-dir run " + same), {.folder = folder.path()});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(holds(outcome.err, "classes 3"));
+  CHECK(holds(outcome.err, "1  dog  4 pictures"));
+  const Json expected = {{{"name", "cat"}, {"pictures", 4}},
+                         {{"name", "dog"}, {"pictures", 4}},
+                         {{"name", "eel"}, {"pictures", 4}}};
+  CHECK(Json::parse(read_file(folder / "run/config.json")).at("classes") == expected);
+  for (const fs::path& model : files_like(folder / "run", "model-")) {
+    CAPTURE(model);
+    CHECK(Json::parse(metadata_of(model).at("gantrain.classes").get<std::string>()) == expected);
+  }
+  // Such a config.json starts the same run again.
+  const Outcome again = gantrain(words("--config run/config.json --run-dir again --data data"),
+                                 {.folder = folder.path()});
+  INFO(again.err);
+  REQUIRE(again.code == 0);
+  CHECK(model_sha(folder / "again") == model_sha(folder / "run"));
+}
+
+TEST_CASE("AConditionalRunResumesExactlyAndNotWithOtherClasses") {
+  const TemporaryFolder folder;
+  write_classes(folder / "data", {"cat", "dog"});
+  const std::string same = kConditional + "--data data --nproc 2 ";
+  const std::string whole = model_sha(train(folder, "whole", same));
+  train(folder, "parts", same + "--kimg 0.064");
+  fs::rename(folder / "data/dog", folder / "data/eel");
+  const Outcome refused = gantrain(tiny("--run-dir parts " + same), {.folder = folder.path()});
+  INFO(refused.err);
+  CHECK(refused.code == 2);
+  CHECK(holds(refused.err, "class 1 is \"eel\" and was \"dog\""));
+  fs::rename(folder / "data/eel", folder / "data/dog");
+  CHECK(model_sha(train(folder, "parts", same)) == whole);
+}
+
+TEST_CASE("LabelsThatAreNotUsedAreKeptInTheConfigurationAlone") {
+  const TemporaryFolder folder;
+  write_classes(folder / "data", {"cat", "dog"});
+  const Outcome outcome = gantrain(tiny("--run-dir run --data data"), {.folder = folder.path()});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(holds(outcome.err, "labels are not used"));
+  CHECK(Json::parse(read_file(folder / "run/config.json")).at("classes").size() == 2);
+  for (const fs::path& model : files_like(folder / "run", "model-"))
+    CHECK_FALSE(metadata_of(model).contains("gantrain.classes"));
+}
+
+}  // namespace gantrain

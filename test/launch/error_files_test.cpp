@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/death/error_files.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "support/temporary_folder.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+Death death(int code, const std::string& message) {
+  Death f;
+  f.host = "node7";
+  f.rank = 3;
+  f.pid = 4711;
+  f.code = code;
+  f.message = message;
+  f.phase = "D backward";
+  f.iteration = 12;
+  f.images_seen = 1500;
+  return f;
+}
+
+}  // namespace
+
+TEST_CASE("AnErrorFileHasTheWholeMessage") {
+  std::string message = "first line";
+  for (int i = 0; i < 50; ++i) message += "\nline " + std::to_string(i);
+  const Json file = error_file(death(5, message), {.local_rank = 1}, 1e9);
+  const std::string text = file["message"]["message"];
+  CHECK(text.find("rank 3 (node7, pid 4711)") == 0);
+  CHECK(text.find(message) != std::string::npos);
+  const Json& extra = file["message"]["extraInfo"];
+  CHECK(extra["timestamp"] == "1000000000");
+  CHECK(extra["time"] == "2001-09-09T01:46:40Z");
+  CHECK(extra["exit_code"] == 5);
+  CHECK(extra["signal"].is_null());
+  CHECK(extra["signal_name"].is_null());
+  CHECK(extra["kimg"] == 1.5);
+  CHECK(extra["local_rank"] == 1);
+  CHECK(extra["last_state"].is_null());
+}
+
+TEST_CASE("AnErrorFileTakesTextThatIsNotUtf8") {
+  const TemporaryFolder folder;
+  write_error_file(folder.path(), 3, error_file(death(3, "a\xff.png"), {}, 1e9));
+  const Json file = Json::parse(read_file(folder / "errors/rank3.json"));
+  CHECK(file["message"]["message"].get<std::string>().find(".png") != std::string::npos);
+}
+
+TEST_CASE("ErrorsOfEarlierSessionsAreAllKept") {
+  const TemporaryFolder folder;
+  for (int session = 1; session <= 3; ++session) {
+    set_errors_aside(folder.path());
+    CHECK(!fs::exists(folder / "errors/rank3.json"));
+    write_error_file(folder.path(), 3, error_file(death(session, ""), {}, 1e9));
+  }
+  const auto code = [&](const std::string& path) {
+    return Json::parse(read_file(folder / path))["message"]["extraInfo"]["exit_code"].get<int>();
+  };
+  CHECK(code("errors/earlier-1/rank3.json") == 1);
+  CHECK(code("errors/earlier-2/rank3.json") == 2);
+  CHECK(code("errors/rank3.json") == 3);
+}
+
+TEST_CASE("PidsHaveAFileForEachLauncherAndLeaveNothingBehind") {
+  const TemporaryFolder folder;
+  write_pids(folder.path(), {"a", 10, {{0, 11}, {1, 12}}});
+  write_pids(folder.path(), {"b", 20, {{2, 21}, {3, 22}}});
+  const Json first = Json::parse(read_file(folder / "errors/pids.json"));
+  CHECK(first["1"] == 12);
+  CHECK(first["launcher"] == 10);
+  CHECK(first.begin().key() == "0");
+  CHECK(Json::parse(read_file(folder / "errors/pids-rank2.json"))["host"] == "b");
+  remove_pids(folder.path(), 0);
+  CHECK(fs::exists(folder / "errors/pids-rank2.json"));
+  remove_pids(folder.path(), 2);
+  CHECK(!fs::exists(folder / "errors"));
+}
+
+}  // namespace gantrain

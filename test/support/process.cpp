@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/process.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "support/paths.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Variables that say where ranks run or how: they would change what the command does.
+bool is_foreign(const std::string& entry) {
+  static const std::vector<std::string> kPrefixes = {"GANTRAIN_",
+                                                     "RANK=",
+                                                     "LOCAL_RANK=",
+                                                     "WORLD_SIZE=",
+                                                     "LOCAL_WORLD_SIZE=",
+                                                     "MASTER_ADDR=",
+                                                     "MASTER_PORT=",
+                                                     "GROUP_RANK=",
+                                                     "SLURM_",
+                                                     "OMPI_",
+                                                     "PMI_",
+                                                     "PMIX_",
+                                                     "TORCHELASTIC_",
+                                                     "PET_"};
+  for (const std::string& prefix : kPrefixes) {
+    if (starts_with(entry, prefix)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!is_foreign(text) && added.count(text.substr(0, text.find('='))) == 0)
+      result.push_back(text);
+  }
+  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Reads what is there; false at the end of the file.
+bool drain(int descriptor, std::string& text) {
+  char buffer[65536];
+  const ssize_t count = read(descriptor, buffer, sizeof buffer);
+  if (count > 0) text.append(buffer, static_cast<size_t>(count));
+  return count != 0;
+}
+
+// The variable by which all processes of one command are found, whatever became of their parents.
+constexpr const char* kMark = "GANTRAIN_TEST_ID";
+
+std::string new_mark() {
+  static int count = 0;
+  return std::to_string(getpid()) + "." + std::to_string(now()) + "." + std::to_string(count++);
+}
+
+// Third field of /proc/<pid>/stat; the second may hold blanks.
+char state_of_process(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t end = line.rfind(')');
+  return end == std::string::npos || end + 2 >= line.size() ? 'X' : line[end + 2];
+}
+
+}  // namespace
+
+fs::path gantrain_program() { return fs::path(build_folder()) / "gantrain"; }
+
+Command::Command(const std::vector<std::string>& arguments, const CommandOptions& options)
+    : started_(now()), limit_(options.seconds), mark_(new_mark()) {
+  int out[2];
+  int err[2];
+  REQUIRE(pipe2(out, O_CLOEXEC) == 0);
+  REQUIRE(pipe2(err, O_CLOEXEC) == 0);
+  std::vector<std::string> words = {gantrain_program().string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::map<std::string, std::string> added = options.environment;
+  added[kMark] = mark_;
+  std::vector<std::string> variables = environment_with(added);
+  std::vector<char*> argv = pointers(words);
+  std::vector<char*> envp = pointers(variables);
+  pid_ = fork();
+  REQUIRE(pid_ >= 0);
+  if (pid_ == 0) {
+    if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    execve(argv[0], argv.data(), envp.data());
+    _exit(127);
+  }
+  close(out[1]);
+  close(err[1]);
+  out_ = out[0];
+  err_ = err[0];
+}
+
+Command::~Command() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  for (const pid_t pid : family()) kill(pid, SIGKILL);
+  if (out_ >= 0) close(out_);
+  if (err_ >= 0) close(err_);
+}
+
+void Command::signal(int number) const { REQUIRE(kill(pid_, number) == 0); }
+
+bool Command::read_some() {
+  if (now() - started_ > limit_) {
+    kill(pid_, SIGKILL);
+    FAIL("not done after " << limit_ << " s; standard error: " << outcome_.err);
+  }
+  pollfd files[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // poll ignores negative descriptors
+  if (out_ < 0 && err_ < 0) return false;
+  if (poll(files, 2, 100) <= 0) return true;
+  const auto take = [](const pollfd& file, int& descriptor, std::string& text) {
+    if (file.revents == 0 || drain(descriptor, text)) return;
+    close(descriptor);
+    descriptor = -1;
+  };
+  take(files[0], out_, outcome_.out);
+  take(files[1], err_, outcome_.err);
+  return true;
+}
+
+bool Command::wait_for(const std::string& text) {
+  while (outcome_.err.find(text) == std::string::npos) {
+    if (!read_some()) return false;
+  }
+  return true;
+}
+
+Outcome Command::wait() {
+  while (read_some()) {
+  }
+  int status = 0;
+  REQUIRE(waitpid(pid_, &status, 0) == pid_);
+  pid_ = -1;
+  outcome_.seconds = watch_.seconds();
+  outcome_.left = family();
+  outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome_;
+}
+
+Outcome gantrain(const std::vector<std::string>& arguments, const CommandOptions& options) {
+  return Command(arguments, options).wait();
+}
+
+Listener::Listener() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(descriptor_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(descriptor_, 1) == 0);
+  REQUIRE(getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  port_ = ntohs(address.sin_port);
+}
+
+Listener::~Listener() { close(descriptor_); }
+
+bool is_alive(pid_t pid) {
+  const char state = state_of_process(pid);
+  return state != 'X' && state != 'Z';
+}
+
+std::vector<pid_t> Command::family() const {
+  const std::string entry = std::string(kMark) + "=" + mark_ + '\0';
+  std::vector<pid_t> result;
+  for (const fs::directory_entry& process : fs::directory_iterator("/proc")) {
+    const auto pid = parse_int(process.path().filename().string());
+    if (!pid) continue;
+    std::ifstream file(process.path() / "environ");  // empty for zombies
+    const std::string variables((std::istreambuf_iterator<char>(file)), {});
+    if (variables.find(entry) != std::string::npos && is_alive(static_cast<pid_t>(*pid))) {
+      result.push_back(static_cast<pid_t>(*pid));
+    }
+  }
+  return result;
+}
+
+bool eventually(const std::function<bool()>& holds, double seconds) {
+  const double end = now() + seconds;
+  while (!holds()) {
+    if (now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+}  // namespace gantrain

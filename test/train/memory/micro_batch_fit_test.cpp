@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Micro-batches that are fitted into memory, on a CPU whose tensors are counted.
+#include <catch2/catch.hpp>
+#include <cstdio>
+
+#include "support/tape_graphs.h"
+#include "support/tensor_checks.h"
+#include "train/memory/counted_memory.h"
+#include "train/memory/device_memory.h"
+#include "train/step/run_ranks.h"
+#include "train/step/toys.h"
+#include "util/error.h"
+#include "util/log.h"
+
+using namespace gantrain;
+
+namespace {
+
+constexpr int64_t kBatch = 48;
+const FitRequest kRequest{.resolution = {8, 8}};
+
+const std::vector<int64_t> kDivisors = {1, 2, 3, 4, 6, 8, 12, 16, 24, 48};
+constexpr int64_t kFew = 4;  // so many are measured first
+
+std::unique_ptr<StepOnCpu> make_step(const ToyCase& toy, const Rendezvous& rendezvous = {}) {
+  auto step =
+      std::make_unique<StepOnCpu>(toy.row, toy.config_with({{"train.batch", kBatch}}), rendezvous);
+  if (toy.name == "growing") (*step)->enter(2, kBatch);
+  return step;
+}
+
+int64_t rehearsed_peak(StepOnCpu& step, DeviceMemory& memory, int64_t images) {
+  const at::Tensor pictures = toy_pictures(images, 0);
+  memory.restart();
+  step->rehearse_all({pictures});
+  return memory.peaks().allocated;
+}
+
+// The pictures of the whole share, as float32 and in two buffers of bytes, which the fit sets
+// aside.
+double resident(int64_t share) { return static_cast<double>(share * 3 * 64 * (4 + 2)); }
+
+// Just so much memory that an iteration may need `bytes`.
+int64_t memory_for(double bytes, int64_t share) {
+  return static_cast<int64_t>((bytes + resident(share)) / kUsedShare) + 1;
+}
+
+int expect(bool holds, const std::string& name, const char* what, int64_t number) {
+  if (!holds) std::fprintf(stderr, "%s: %s: %ld\n", name.c_str(), what, static_cast<long>(number));
+  return holds ? 0 : 1;
+}
+
+// Runs the body in processes of their own, whose tensors are counted.
+int counted(int64_t world, const std::function<int(const Rendezvous&, CountedMemory&)>& body) {
+  return failed_ranks(world, [&](const Rendezvous& r) {
+    set_log({Level::kError, Level::kError, {}, ""});
+    CountedMemory memory;
+    return body(r, memory);
+  });
+}
+
+// Fits with memory for just so many images, for each divisor of the batch. A twentieth more than
+// they need: where another phase needs most from some number of images on, the peak is no line, and
+// the chord that is drawn then lies above it.
+int wrong_choices(const ToyCase& toy, CountedMemory& memory) {
+  const auto step = make_step(toy);
+  rehearsed_peak(*step, memory, 2);  // what is made once is there from now on
+  std::map<int64_t, int64_t> peaks;
+  for (const int64_t images : kDivisors) peaks[images] = rehearsed_peak(*step, memory, images);
+  int wrong = 0;
+  for (const int64_t images : kDivisors) {
+    const double may_need = static_cast<double>(peaks[images]) * 1.05;
+    memory.usable_bytes = memory_for(may_need, kBatch);
+    fit_micro_batch(**step, *step->group(), memory, kRequest);
+    const int64_t chosen = (*step)->plan().micro_batch;
+    wrong += expect(static_cast<double>(peaks[chosen]) <= may_need, toy.name, "too large", chosen);
+    if (images >= kFew) wrong += expect(chosen == images, toy.name, "not the largest", chosen);
+    wrong += expect((*step)->plan().accumulate * chosen == kBatch, toy.name, "not cut", chosen);
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("TheLargestMicroBatchWhoseMeasuredPeakFitsIsChosen") {
+  for (const ToyCase& toy : all_toys()) {
+    CAPTURE(toy.name);
+    CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+            return wrong_choices(toy, memory);
+          }) == 0);
+  }
+}
+
+// A recorded phase keeps its memory while one that is not recorded yet runs.
+TEST_CASE("WithGraphsTwoPeaksMustFitSideBySide") {
+  const ToyCase toy = all_toys().front();
+  const auto body = [&](const Rendezvous&, CountedMemory& memory) {
+    const TapeGraphs tapes;
+    const auto chosen = [&](const char* graphs) {
+      StepOnCpu step(toy.row,
+                     toy.config_with({{"train.batch", kBatch}, {"train.graphs", graphs}}),
+                     Rendezvous{});
+      rehearsed_peak(step, memory, 2);
+      memory.restart();
+      const auto there = static_cast<double>(memory.peaks().allocated);
+      const auto peak = static_cast<double>(rehearsed_peak(step, memory, kBatch / 2));
+      // Enough for one peak of half the batch, and not for two beside each other.
+      memory.usable_bytes = memory_for(1.9 * (peak - there) + there, kBatch);
+      fit_micro_batch(*step, *step.group(), memory, kRequest);
+      return step->plan().micro_batch;
+    };
+    const int64_t plain = chosen("off"), recorded = chosen("on");
+    return expect(plain >= kBatch / 2, toy.name, "without graphs", plain) +
+           expect(recorded < kBatch / 2, toy.name, "with graphs", recorded);
+  };
+  CHECK(counted(1, body) == 0);
+}
+
+TEST_CASE("AnIterationNeedsNoMoreThanWasRehearsed") {
+  for (const ToyCase& toy : all_toys()) {
+    CAPTURE(toy.name);
+    CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+            const auto step = make_step(toy);
+            step->run(toy_pictures(kBatch, 0), 0);
+            int wrong = 0;
+            for (const int64_t images : {4, 16, 48}) {
+              const auto rehearsed =
+                  static_cast<double>(rehearsed_peak(*step, memory, images)) + resident(kBatch);
+              (*step)->cut_into(images);
+              for (const int64_t iteration : {2, 3}) {  // penalties are due in one of them
+                const at::Tensor pictures = toy_pictures(kBatch, iteration);
+                memory.restart();
+                step->run(pictures, iteration);
+                const int64_t peak = memory.peaks().allocated;
+                wrong += expect(static_cast<double>(peak) <= rehearsed, toy.name, "needed", peak);
+              }
+            }
+            return wrong;
+          }) == 0);
+  }
+}
+
+TEST_CASE("RanksTakeTheSmallestOfTheirChoices") {
+  const ToyCase toy = all_toys().front();
+  CHECK(counted(2, [&](const Rendezvous& r, CountedMemory& memory) {
+          const auto step = make_step(toy, r);
+          rehearsed_peak(*step, memory, 2);
+          const int64_t mine = r.ranks.rank == 0 ? 24 : 6;
+          const auto peak = static_cast<double>(rehearsed_peak(*step, memory, mine));
+          memory.usable_bytes = memory_for(1.02 * peak, kBatch / 2);
+          fit_micro_batch(**step, *step->group(), memory, kRequest);
+          return expect(
+              (*step)->plan().micro_batch == 6, "rank", "took", (*step)->plan().micro_batch);
+        }) == 0);
+}
+
+TEST_CASE("AResumedRunKeepsItsMicroBatchWhereThatFits") {
+  const ToyCase toy = all_toys().front();
+  CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+          const auto step = make_step(toy);
+          rehearsed_peak(*step, memory, 2);
+          memory.usable_bytes =
+              memory_for(1.02 * static_cast<double>(rehearsed_peak(*step, memory, 16)), kBatch);
+          int wrong = 0;
+          for (const auto& [kept, expected] :
+               std::map<int64_t, int64_t>{{0, 16}, {6, 6}, {7, 16}, {24, 16}}) {
+            FitRequest request = kRequest;
+            request.kept = kept;
+            fit_micro_batch(**step, *step->group(), memory, request);
+            wrong += expect((*step)->plan().micro_batch == expected, "kept", "of", kept);
+          }
+          return wrong;
+        }) == 0);
+}
+
+// Memory that grows faster than the images do: the line promises too much.
+TEST_CASE("WhatNeedsMoreThanItPromisedIsCutSmaller") {
+  const ToyCase toy = all_toys().front();
+  CHECK(
+      counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+        const auto step = make_step(toy);
+        memory.distorted = [](int64_t bytes) { return bytes * bytes / 1000; };
+        rehearsed_peak(*step, memory, 2);
+        std::map<int64_t, int64_t> peaks;
+        for (const int64_t images : kDivisors)
+          peaks[images] = rehearsed_peak(*step, memory, images);
+        const double may_need = static_cast<double>(peaks[16]) * 1.02;
+        memory.usable_bytes = memory_for(may_need, kBatch);
+        fit_micro_batch(**step, *step->group(), memory, kRequest);
+        const int64_t chosen = (*step)->plan().micro_batch;
+        return expect(
+            chosen >= 1 && static_cast<double>(peaks[chosen]) <= may_need, "bent", "took", chosen);
+      }) == 0);
+}
+
+TEST_CASE("WhereNotOneImageFitsTheRunEndsWithBothSizes") {
+  const ToyCase toy = all_toys().front();
+  CHECK(counted(1, [&](const Rendezvous&, CountedMemory& memory) {
+          const auto step = make_step(toy);
+          memory.usable_bytes = 1000;
+          try {
+            fit_micro_batch(**step, *step->group(), memory, kRequest);
+          } catch (const UserError& e) {
+            const std::string text = e.what();
+            return e.code() == Exit::kOutOfMemory && text.find("GiB may be used") != text.npos ? 0
+                                                                                               : 1;
+          }
+          return 1;
+        }) == 0);
+}
+
+TEST_CASE("ARehearsalLeavesNothingBehind") {
+  for (const ToyCase& toy : all_toys()) {
+    CAPTURE(toy.name);
+    const auto trained = [&](bool rehearses) {
+      return result_of_ranks(1, [&](const Rendezvous& r) {
+        const auto step = make_step(toy, r);
+        for (int64_t i = 0; i < 4; ++i) {
+          if (rehearses) (*step)->rehearse_all({toy_pictures(4, 7), {}}, 1000);
+          step->run(toy_pictures(kBatch, i), i);
+        }
+        return step->state();
+      });
+    };
+    check_same_bits(trained(true), trained(false));
+  }
+}
+
+TEST_CASE("CuttingAStepsBatchTrainsAsAMicroBatchThatWasGiven") {
+  const ToyCase toy = all_toys().front();
+  const auto trained = [&](bool given) {
+    return result_of_ranks(2, [&](const Rendezvous& r) {
+      std::map<std::string, Json> changes = {{"train.batch", kBatch}};
+      if (given) changes["train.micro_batch"] = 6;
+      StepOnCpu step(toy.row, toy.config_with(changes), r);
+      if (!given) step->cut_into(6);
+      for (int64_t i = 0; i < 3; ++i) step.run(toy_pictures(kBatch, i), i);
+      return step.state();
+    });
+  };
+  check_same_bits(trained(false), trained(true));
+}

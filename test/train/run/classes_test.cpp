@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/classes.h"
+
+#include <catch2/catch.hpp>
+
+using namespace gantrain;
+
+namespace {
+
+ClassTable numbered(int64_t count) {
+  ClassTable table;
+  for (int64_t i = 0; i < count; ++i) table.push_back({"name" + std::to_string(i), 10 + i});
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("TheTableCountsEachPictureOnce") {
+  DataOptions options;
+  options.synth_size = 57;
+  const auto shapes = open_dataset(options);
+  const ClassTable table = class_table_of(*shapes);
+  REQUIRE(static_cast<int64_t>(table.size()) == shapes->classes());
+  int64_t pictures = 0;
+  for (const ClassRow& row : table) pictures += row.pictures;
+  CHECK(pictures == 57);
+  CHECK(table[3].name == shapes->class_name(3));
+}
+
+TEST_CASE("UpToTwentyClassesAreListedAndMoreAreSummedUp") {
+  const std::vector<std::string> few = class_lines(numbered(20));
+  REQUIRE(few.size() == 20);
+  CHECK_THAT(few[19],
+             Catch::Contains("19") && Catch::Contains("name19") && Catch::Contains("29 pictures"));
+  const std::vector<std::string> many = class_lines(numbered(100));
+  REQUIRE(many.size() == 20);
+  CHECK_THAT(many[18], Catch::Contains("name18"));
+  CHECK(many[19] == "... and 81 more classes, 29 to 109 pictures each");
+  CHECK(class_lines({}).empty());
+}
+
+TEST_CASE("OtherClassesAreNamed") {
+  const ClassTable saved = {{"circle", 5}, {"square", 6}};
+  CHECK(class_difference(saved, saved).empty());
+  CHECK(class_difference(saved, {{"circle", 50}, {"square", 1}}).empty());
+  CHECK(class_difference({}, saved).empty());
+  CHECK(class_difference(saved, {{"circle", 5}, {"star", 6}}) ==
+        "class 1 is \"star\" and was \"square\"");
+  CHECK(class_difference(saved, {{"circle", 5}}) ==
+        "there are 1 classes and were 2: \"square\" is missing");
+  CHECK(class_difference(saved, {{"circle", 5}, {"square", 6}, {"star", 1}}) ==
+        "there are 3 classes and were 2: \"star\" is new");
+}

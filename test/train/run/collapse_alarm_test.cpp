@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "core/tensors.h"
+#include "support/step_setup.h"
+#include "support/tensor_checks.h"
+#include "train/run/evaluate.h"
+#include "train/step/run_ranks.h"
+
+using namespace gantrain;
+
+namespace {
+
+std::shared_ptr<const Dataset> shapes(int64_t count = 256) {
+  DataOptions options;
+  options.resolution = square_of(16);
+  options.synth_size = count;
+  return open_dataset(options);
+}
+
+// A generator of 16 pixels whose pictures are what `paint` makes of z and labels.
+class Painter final : public Generator {
+ public:
+  using Paint = std::function<at::Tensor(const at::Tensor& z, const at::Tensor& labels)>;
+  explicit Painter(Paint paint, int64_t classes = 0)
+      : paint_(std::move(paint)), classes_(classes) {}
+  std::shared_ptr<torch::nn::Module> network() override { return nullptr; }
+  int64_t z_dim() const override { return 8; }
+  int64_t classes() const override { return classes_; }
+  at::Tensor images(const at::Tensor& z,
+                    const at::Tensor& labels,
+                    const SynthesisOptions&) override {
+    return paint_(z, labels).clamp(-1, 1);
+  }
+
+ private:
+  Paint paint_;
+  int64_t classes_;
+};
+
+// Smooth pictures, each of its own colours.
+at::Tensor colours(const at::Tensor& z, const at::Tensor&) {
+  return z.narrow(1, 0, 3).view({-1, 3, 1, 1}).expand({z.size(0), 3, 16, 16});
+}
+
+at::Tensor pattern() {
+  return torch::sin(torch::arange(3 * 16 * 16, at::kFloat)).view({1, 3, 16, 16});
+}
+
+double measured(Painter::Paint paint, int64_t classes = 0, int64_t reals = 256) {
+  Painter generator(std::move(paint), classes);
+  const auto group = join_on_cpu();
+  return Distinctness(*group, generator, shapes(reals), 1).measure({});
+}
+
+}  // namespace
+
+TEST_CASE("TheNearestDistanceIsTheMeanOverPictures") {
+  const at::Tensor pictures = torch::tensor({{0.0F, 0.0F}, {3.0F, 3.0F}, {4.0F, 4.0F}});
+  CHECK(nearest_distance(pictures) == Approx((3 + 1 + 1) / 3.0));
+  CHECK(nearest_distance(torch::zeros({5, 3, 4, 4})) == 0);
+}
+
+TEST_CASE("AGeneratorThatIgnoresZMakesNothingDistinct") {
+  const auto same = [](const at::Tensor& z, const at::Tensor&) {
+    return pattern().expand({z.size(0), 3, 16, 16});
+  };
+  CHECK(measured(same) == 0);
+  CHECK(measured(colours) > 0.3);
+}
+
+TEST_CASE("AHandfulOfVeryDifferentPicturesIsNotDistinct") {
+  const auto four = [](const at::Tensor& z, const at::Tensor&) {
+    const at::Tensor sign = z.narrow(1, 0, 2).sign().view({-1, 2, 1, 1});
+    return pattern() * sign.narrow(1, 0, 1) + 0.5 * sign.narrow(1, 1, 1);
+  };
+  CHECK(measured(four) < 0.01);
+}
+
+TEST_CASE("LabelsAloneMakeNothingDistinct") {
+  const auto of_label = [](const at::Tensor& z, const at::Tensor& labels) {
+    const at::Tensor shade = labels.to(at::kFloat).div(5).sub(1).view({-1, 1, 1, 1});
+    return pattern().roll(3).expand({z.size(0), 3, 16, 16}) * shade;
+  };
+  CHECK(measured(of_label, 10) < 0.01);
+  CHECK(measured(of_label, 1000, /*reals=*/16'000) < 0.01);
+}
+
+TEST_CASE("NothingIsSaidOfDataThatHasFewPictures") {
+  for (const int64_t few : {1, 20, 255}) {
+    CAPTURE(few);
+    CHECK(std::isnan(measured(colours, 0, few)));
+  }
+  CHECK(measured(colours, 0, 256) > 0.3);
+  CHECK(std::isnan(measured(colours, /*classes=*/40, /*reals=*/639)));
+  CHECK(measured(colours, 40, 640) > 0.3);
+}
+
+TEST_CASE("AnyNumberOfRanksMeasuresTheSame") {
+  const auto measure = [](const Rendezvous& r) {
+    Painter generator(colours);
+    const auto group = join_on_cpu(r);
+    Distinctness distinctness(*group, generator, shapes(), 1);
+    return NamedTensors{{"first", torch::tensor(distinctness.measure({}), at::kDouble)},
+                        {"again", torch::tensor(distinctness.measure({}), at::kDouble)}};
+  };
+  const TensorsByName alone = result_of_ranks(1, measure);
+  CHECK(alone.at("first").item<double>() == alone.at("again").item<double>());
+  check_same_bits(result_of_ranks(3, measure), alone);
+  check_same_bits(result_of_ranks(6, measure), alone);
+}
+
+TEST_CASE("TheAlarmNeedsSomeMeasurementsInARow") {
+  CollapseOptions options;
+  options.below = 0.1;
+  options.times = 3;
+  options.after = Kimg{0};
+  CollapseAlarm alarm(options);
+  for (const double fine : {0.05, 0.05, 0.2, 0.05, 0.09, 0.1}) {
+    CHECK_FALSE(alarm.begins_with(fine, 1000));
+    CHECK_FALSE(alarm.is_on());
+  }
+  CHECK_FALSE(alarm.begins_with(0.01, 1000));
+  CHECK_FALSE(alarm.begins_with(std::nan(""), 1000));  // nothing is known
+  CHECK_FALSE(alarm.begins_with(0.01, 1000));
+  CHECK_FALSE(alarm.begins_with(0.01, 1000));
+  CHECK(alarm.begins_with(0.01, 1000));
+  CHECK(alarm.is_on());
+  CHECK_FALSE(alarm.begins_with(0.01, 1000));  // it is said once
+  CHECK(alarm.is_on());
+  CHECK_FALSE(alarm.begins_with(0.5, 1000));
+  CHECK_FALSE(alarm.is_on());
+}
+
+TEST_CASE("NetworksThatHaveJustBegunMayBeAlike") {
+  CollapseAlarm alarm({});
+  const int64_t after = CollapseOptions{}.after.images;
+  for (int64_t i = 0; i < 10; ++i) CHECK_FALSE(alarm.begins_with(0.001, after - 1));
+  CHECK_FALSE(alarm.begins_with(0.001, after));
+  CHECK_FALSE(alarm.begins_with(0.001, after));
+  CHECK(alarm.begins_with(0.001, after));
+}

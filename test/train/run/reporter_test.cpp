@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/reporter.h"
+
+#include <catch2/catch.hpp>
+
+#include "core/device.h"
+#include "support/spawn_ranks.h"
+#include "support/step_setup.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_checks.h"
+#include "train/step/toy_recipe.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+using namespace gantrain;
+
+TEST_CASE("ARowHoldsTheMeansOverAllRanks") {
+  const TemporaryFolder folder;
+  CHECK(failed_ranks(2, [&](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          Reporter reporter(group, 1000, 0);
+          if (r.ranks.rank == 0) reporter.open(folder.path(), 0);
+          reporter.record("Loss/scores/real", torch::full({3}, static_cast<double>(r.ranks.rank)));
+          reporter.record("Loss/G/loss", torch::tensor(2.0));
+          reporter.tick({64, 1, 1, 0.5});
+          reporter.finish();
+          return 0;
+        }) == 0);
+  const Json row = Json::parse(read_file(folder / "stats.jsonl"));
+  CHECK(row["Loss/scores/real"]["num"] == 6);
+  CHECK(row["Loss/scores/real"]["mean"] == 0.5);
+  CHECK(row["Loss/G/loss"]["num"] == 2);
+  CHECK(row["Progress/kimg"]["mean"] == 0.064);
+  for (const char* key :
+       {"Progress/tick", "Timing/sec_per_kimg", "Resources/cpu_mem_gb", "timestamp"})
+    CHECK(row.contains(key));
+}
+
+TEST_CASE("ALossThatIsNotFiniteStopsAllRanks") {
+  CHECK(failed_ranks(2, [&](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          Reporter reporter(group, 1000, 0);
+          reporter.record("Loss/G/loss", torch::tensor(r.ranks.rank == 1 ? NAN : 1.0));
+          try {
+            reporter.tick({64, 1, 1, 0.5});
+          } catch (const UserError& e) {
+            return e.code() == Exit::kDiverged && std::string(e.what()).find("Loss/G/loss") == 0
+                       ? 0
+                       : 1;
+          }
+          return 1;
+        }) == 0);
+}
+
+namespace {
+
+// The row of stats.jsonl of five iterations, of which the third has gradients that are not finite,
+// without what no two runs share.
+Json row_of_a_run_with_a_bad_step(bool reads_wait) {
+  std::optional<AssumeReadsWait> assumed;
+  if (reads_wait) assumed.emplace();
+  const TemporaryFolder folder;
+  StepOnCpu step(toy_row(), toy_config({{"optim.clip_norm", 0.01}}));
+  Reporter reporter(step.group(), 1000, 0);
+  reporter.open(folder.path(), 0);
+  for (int64_t i = 0; i < 5; ++i) {
+    at::Tensor pictures = toy_pictures(8, i);
+    if (i == 2) pictures[0].fill_(NAN);
+    reporter.record(step.run(pictures, i));
+  }
+  reporter.tick({40, 5, 1, 0.5});
+  reporter.finish();
+  Json row = Json::parse(read_file(folder / "stats.jsonl"));
+  for (const char* key :
+       {"timestamp", "Timing/comm", "Timing/sec_per_kimg", "Resources/cpu_mem_gb"})
+    row.erase(key);
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("StepsThatAreLeftOutAreCountedAndTheirLossesNotReportedWhereverTheVerdictLies") {
+  const Json row = row_of_a_run_with_a_bad_step(false);
+  CHECK(row["AMP/D/skipped"]["mean"] == 1);
+  CHECK(row["AMP/G/skipped"]["mean"] == 0);
+  CHECK(row["Loss/D/loss"]["num"] == 4);
+  CHECK_FALSE(row["Loss/D/loss"].contains("bad"));
+  CHECK(row["Loss/G/loss"]["num"] == 3);
+  CHECK(row["Gradients/D/norm"]["num"] == 4);
+  CHECK(row_of_a_run_with_a_bad_step(true).dump(1) == row.dump(1));
+}
+
+namespace {
+
+// A device's memory whose peak is the sum of what a test has added since restart().
+class ToldMemory final : public DeviceMemory {
+ public:
+  MemoryPeaks peaks() const override { return {gib << 30, (gib + 2) << 30}; }
+  void restart() override { gib = 0; }
+  int64_t usable() const override { return 0; }
+  void give_back() override {}
+  int64_t gib = 0;
+};
+
+}  // namespace
+
+TEST_CASE("EachTickReportsThePeaksOfItsOwnDeviceMemory") {
+  const TemporaryFolder folder;
+  const auto memory = std::make_shared<ToldMemory>();
+  Reporter reporter(join_on_cpu(), 1000, 0, memory);
+  reporter.open(folder.path(), 0);
+  memory->gib = 50;  // of the set-up
+  reporter.start();
+  for (const int64_t gib : {3, 1}) {
+    memory->gib = gib;
+    reporter.tick({64, 1, 1, 0.5});
+  }
+  reporter.finish();
+  const std::vector<std::string> rows = split(trim(read_file(folder / "stats.jsonl")), '\n');
+  REQUIRE(rows.size() == 2);
+  CHECK(Json::parse(rows[0])["Resources/peak_gpu_mem_gb"]["mean"] == 3);
+  CHECK(Json::parse(rows[0])["Resources/peak_gpu_mem_reserved_gb"]["mean"] == 5);
+  CHECK(Json::parse(rows[1])["Resources/peak_gpu_mem_gb"]["mean"] == 1);
+}
+
+TEST_CASE("OnACpuNoDeviceMemoryIsReported") {
+  const TemporaryFolder folder;
+  CHECK(memory_of(at::kCPU) == nullptr);
+  Reporter reporter(join_on_cpu(), 1000, 0, memory_of(at::kCPU));
+  reporter.open(folder.path(), 0);
+  reporter.tick({64, 1, 1, 0.5});
+  CHECK_FALSE(Json::parse(read_file(folder / "stats.jsonl")).contains("Resources/peak_gpu_mem_gb"));
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "support/temporary_folder.h"
+#include "train/save/run_folder.h"
+#include "util/time.h"
+
+using namespace gantrain;
+
+TEST_CASE("OneRunAtATimeWorksInAFolder") {
+  const TemporaryFolder folder;
+  const int lock = lock_run_folder(folder / "run");
+  REQUIRE(lock >= 0);
+  CHECK_THROWS_WITH(lock_run_folder(folder / "run"),
+                    Catch::Contains("another run is at work there"));
+  ::close(lock);
+  const int again = lock_run_folder(folder / "run");
+  CHECK(again >= 0);
+  ::close(again);
+}
+
+TEST_CASE("AFolderThatCannotBeLockedIsNotUsed") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / ".lock");
+  CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: "));
+}
+
+// As when a run was killed while a thread of it wrote to a slow disk: the lock outlives the process
+// that took it.
+TEST_CASE("WhatIsLeftOfAKilledRunIsWaitedFor") {
+  const TemporaryFolder folder;
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t run = ::fork();
+  if (run == 0) {
+    const int lock = lock_run_folder(folder / "run");
+    if (::fork() == 0) {
+      const char there = lock >= 0 ? 'y' : 'n';
+      if (::write(ready[1], &there, 1) != 1) ::_exit(1);
+      ::usleep(2'500'000);
+    }
+    ::_exit(0);
+  }
+  ::close(ready[1]);
+  char there = 'n';
+  REQUIRE(::read(ready[0], &there, 1) == 1);
+  ::close(ready[0]);
+  REQUIRE(there == 'y');
+  REQUIRE(::waitpid(run, nullptr, 0) == run);
+  const double begun = monotonic_seconds();
+  const int lock = lock_run_folder(folder / "run");
+  CHECK(lock >= 0);
+  CHECK(monotonic_seconds() - begun > 1.2);  // longer than for a run that lives
+  ::close(lock);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/save/run_folder.h"
+
+#include <catch2/catch.hpp>
+
+#include "support/temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+
+using namespace gantrain;
+namespace fs = std::filesystem;
+
+TEST_CASE("RunsGetTheNextNumberAndLatestPointsAtThem") {
+  const TemporaryFolder out;
+  CHECK(make_numbered_folder(out / "runs", "a").filename() == "00000-a");
+  CHECK(make_numbered_folder(out / "runs", "b").filename() == "00001-b");
+  fs::create_directory(out / "runs/00007-old");
+  CHECK(make_numbered_folder(out / "runs", "c").filename() == "00008-c");
+  CHECK(fs::read_symlink(out / "runs/latest") == "00008-c");
+}
+
+TEST_CASE("StatesAreFoundNewestFirst") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000200.pt",
+                           "state-001000.pt",
+                           "state-000000.160.pt",
+                           "state-x.pt",
+                           "model-000200.safetensors"}) {
+    write_file(run / name, "");
+  }
+  const std::vector<NumberedFile> states = find_states(run.path());
+  REQUIRE(states.size() == 3);
+  CHECK(states[0].images == 1'000'000);
+  CHECK(states[1].images == 200'000);
+  CHECK(states[2].images == 160);
+  CHECK(find_states(run / "missing").empty());
+}
+
+TEST_CASE("PruningKeepsTheNewestAndTheMilestones") {
+  const TemporaryFolder run;
+  for (int kimg = 100; kimg <= 1000; kimg += 100)
+    write_file(run / fmt::format("state-{:06}.pt", kimg), "");
+  prune_states(run.path(), 2, 500'000);
+  std::vector<int64_t> left;
+  for (const NumberedFile& s : find_states(run.path())) left.push_back(s.images / 1000);
+  CHECK(left == std::vector<int64_t>{1000, 900, 500});
+}
+
+TEST_CASE("ModelsArePrunedAsStatesAreButTheBestStays") {
+  const TemporaryFolder run;
+  for (int kimg = 0; kimg <= 1000; kimg += 100)
+    write_file(run / fmt::format("model-{:06}.safetensors", kimg), "");
+  for (const char* other :
+       {"model-best.safetensors", "state-000100.pt", "superseded-model-000100.safetensors"})
+    write_file(run / other, "");
+  prune_models(run.path(), 2, 500'000);
+  std::vector<int64_t> left;
+  for (const NumberedFile& m : find_models(run.path())) left.push_back(m.images / 1000);
+  CHECK(left == std::vector<int64_t>{1000, 900, 500});
+  CHECK(fs::exists(run / "model-best.safetensors"));
+  CHECK(fs::exists(run / "state-000100.pt"));
+  CHECK(fs::exists(run / "superseded-model-000100.safetensors"));
+}
+
+TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000100.pt",
+                           "state-000200.pt",
+                           "model-000200.safetensors",
+                           "model-000000.safetensors"}) {
+    write_file(run / name, "");
+  }
+  CHECK(set_aside(run.path(), 100'000) == 2);
+  CHECK(find_states(run.path()).front().images == 100'000);
+  CHECK(fs::exists(run / "superseded-state-000200.pt"));
+  CHECK(fs::exists(run / "superseded-model-000200.safetensors"));
+  CHECK(set_aside(run.path(), 100'000) == 0);
+}
+
+TEST_CASE("TheResumeCommandNamesTheFolderAndWins") {
+  CHECK(resume_command("gantrain --preset x", "my runs/1") ==
+        "gantrain --preset x --run-dir 'my runs/1'");
+  // Before the first save there is nothing in the folder to go on from.
+  const TemporaryFolder run;
+  const std::string command = "gantrain --run-dir r --resume other";
+  CHECK(resume_command(command, run.path().string()) == command);
+  write_file(run / "state-000001.pt", "");
+  CHECK(resume_command(command, run.path().string()) == command + " --resume auto");
+  CHECK(resume_command(command + " --resume auto", run.path().string()) ==
+        command + " --resume auto");
+}
+
+TEST_CASE("TheCommandThatDrawsIsQuotedForAShell") {
+  CHECK(generate_command("runs/1") == "gantrain generate --model runs/1 --seeds 0-63 -o grid.png");
+  CHECK(generate_command("my runs/1", " --class 0") ==
+        "gantrain generate --model 'my runs/1' --seeds 0-63 --class 0 -o grid.png");
+}
+
+TEST_CASE("ARequestIsTakenOnce") {
+  const TemporaryFolder run;
+  CHECK_FALSE(take_request(run.path(), "STOP"));
+  write_file(run / "STOP", "");
+  CHECK(take_request(run.path(), "STOP"));
+  CHECK_FALSE(take_request(run.path(), "STOP"));
+}
+
+TEST_CASE("TheStatusIsOneLine") {
+  const TemporaryFolder run;
+  CHECK(read_status(run.path()).empty());
+  write_status(run.path(), "done 3 kimg");
+  CHECK(read_status(run.path()) == "done 3 kimg");
+  CHECK(describe_environment("cpu", 2)["ranks"] == 2);
+}
+
+TEST_CASE("AModelIsTheFileOrTheRunsNewest") {
+  const TemporaryFolder run;
+  CHECK_THROWS_WITH(find_model(run.path()), Catch::Contains("holds no model-*.safetensors"));
+  CHECK_THROWS_WITH(find_model(run / "none"), Catch::Contains("none: no such model"));
+  for (const char* name : {"model-000200.safetensors", "model-001000.safetensors"})
+    write_file(run / name, "");
+  CHECK(find_model(run.path()) == run / "model-001000.safetensors");
+  CHECK(find_model(run / "model-000200.safetensors") == run / "model-000200.safetensors");
+}
+
+TEST_CASE("AStateThatIsNoFileProtectsAndReplacesNone") {
+  const TemporaryFolder run;
+  for (const char* name : {"state-000001.pt", "state-000002.pt", "model-000001.safetensors"})
+    write_file(run / name, "");
+  std::filesystem::create_directory(run / "state-000003.pt");
+  std::filesystem::create_directory(run / "model-000002.safetensors");
+  prune_states(run.path(), 1, 0);
+  CHECK(std::filesystem::exists(run / "state-000002.pt"));
+  CHECK_FALSE(std::filesystem::exists(run / "state-000001.pt"));
+  CHECK(find_model(run.path()) == run / "model-000001.safetensors");
+}
