@@ -223,12 +223,7 @@ int run_slurm(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb slurm_verb() {
-  const auto describe = [] {
-    SlurmFlags flags;
-    Options options(kSlurmAbout, "gantrain slurm");
-    options.add(flags);
-    return VerbDescription{"slurm", kSlurmAbout, options.describe()};
-  };
+  const auto describe = [] { return description_of<SlurmFlags>("slurm", kSlurmAbout); };
   return {"slurm", "a batch script that trains, saves, requeues and resumes", describe, run_slurm};
 }
 

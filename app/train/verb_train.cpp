@@ -529,12 +529,7 @@ int run_train(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb train_verb() {
-  const auto describe = [] {
-    TrainArguments args;
-    Options options(kTrainAbout, "gantrain [train]");
-    options.add(args);
-    return VerbDescription{"train", kTrainAbout, options.describe()};
-  };
+  const auto describe = [] { return description_of<TrainArguments>("train", kTrainAbout); };
   return {"train",
           "train a GAN on one to many devices (the verb may be left out)",
           describe,

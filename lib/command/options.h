@@ -163,6 +163,15 @@ struct Verb {
   std::vector<Verb> parts = {};  // those that it consists of, as pack of data
 };
 
+// Describes the verb `title` by the options of its Request.
+template <class Request>
+VerbDescription description_of(const std::string& title, const std::string& about) {
+  Request request;
+  Options options(about, "gantrain " + title);
+  options.add(request);
+  return {title, about, options.describe()};
+}
+
 // Returns a verb that reads a Request and runs. `title` is its name with that of the verb that it
 // is part of, "data pack"; `line` says in one line and `about` in some sentences what it does.
 template <class Request>
@@ -170,12 +179,7 @@ Verb verb_of(const std::string& title,
              const std::string& line,
              const std::string& about,
              int (*run)(Request& request, Options& options)) {
-  const auto describe = [=] {
-    Request request;
-    Options options(about, "gantrain " + title);
-    options.add(request);
-    return VerbDescription{title, about, options.describe()};
-  };
+  const auto describe = [=] { return description_of<Request>(title, about); };
   const auto run_with = [=](const std::vector<std::string>& arguments) {
     Request request;
     Options options(about, "gantrain " + title);

@@ -54,6 +54,15 @@ nlohmann::json pids_of(const fs::path& run) {
   return nlohmann::json::parse(read_file(run / "errors/pids.json"));
 }
 
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string text_in(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error) ? read_file(path) : "";
+}
+
 bool is_one_error_line(const std::string& text) {
   return starts_with(text, "error") && std::count(text.begin(), text.end(), '\n') == 1 &&
          text.back() == '\n';

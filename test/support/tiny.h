@@ -34,6 +34,12 @@ std::vector<std::filesystem::path> files_like(const std::filesystem::path& run,
 // Which process is which rank, of a run at work: {"0": 1234, ...}.
 nlohmann::json pids_of(const std::filesystem::path& run);
 
+// Whether `part` stands in `text`.
+bool holds(const std::string& text, const std::string& part);
+
+// What a file holds; "" while it is not there.
+std::string text_in(const std::filesystem::path& path);
+
 // One line, starting with "error".
 bool is_one_error_line(const std::string& text);
 

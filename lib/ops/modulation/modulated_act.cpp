@@ -7,6 +7,7 @@
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/device_kernels.h"
+#include "ops/modulation/map_layout.h"
 #include "ops/operator.h"
 #include "ops/vector/cpu_kernels.h"
 
@@ -24,44 +25,32 @@ ActTensors contiguous(const ActTensors& t) {
   return {contiguous(t.d), contiguous(t.noise), contiguous(t.strength), contiguous(t.bias)};
 }
 
-// The order in memory of the maps of one call: the first one's.
-class Layout {
+// Maps as the CPU kernels take them.
+class Layout : public MapLayout {
  public:
   explicit Layout(const Tensor& maps)
-      : last_(maps.suggest_memory_format() == at::MemoryFormat::ChannelsLast),
-        format_(last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous),
-        n_(maps.size(0)),
-        c_(maps.size(1)),
-        pixels_(maps.size(2) * maps.size(3)) {}
+      : MapLayout(maps), n_(maps.size(0)), c_(maps.size(1)), pixels_(maps.size(2) * maps.size(3)) {}
 
-  Tensor operator()(const Tensor& maps) const {
-    return maps.defined() ? maps.contiguous(format_) : maps;
-  }
-  ActPoint operator()(const ActPoint& at) const {
-    return {(*this)(at.grad), (*this)(at.y), (*this)(at.out)};
-  }
-  Tensor empty(const Tensor& like) const {
-    return at::empty(like.sizes(), like.options().memory_format(format_));
-  }
   const ActKernels& kernels() const {
-    return last_ ? cpu_kernels().modulation.channels_last : cpu_kernels().modulation.planes;
+    return channels_last() ? cpu_kernels().modulation.channels_last
+                           : cpu_kernels().modulation.planes;
   }
 
   // What the kernels count in: planes, or parts of samples.
-  int64_t units() const { return last_ ? n_ * parts() : n_ * c_; }
+  int64_t units() const { return channels_last() ? n_ * parts() : n_ * c_; }
   template <class Kernel>
   void run(const Kernel& kernel) const {
-    const int64_t each = last_ ? c_ * std::min(kPixelPart, pixels_) : pixels_;
+    const int64_t each = channels_last() ? c_ * std::min(kPixelPart, pixels_) : pixels_;
     shared_out(units(), each, kernel);
   }
   // The units' sums, in float64.
   Tensor sums(bool wanted) const {
     if (!wanted) return {};
-    return at::empty({last_ ? units() * c_ : units()}, at::kDouble);
+    return at::empty({channels_last() ? units() * c_ : units()}, at::kDouble);
   }
   // The sums of each sample's channel, [N, C], out of the units'.
   Tensor of_planes(const Tensor& sums) const {
-    if (!last_) return sums.reshape({n_, c_});
+    if (!channels_last()) return sums.reshape({n_, c_});
     Tensor planes = at::zeros({n_, c_}, at::kDouble);
     auto* to = planes.mutable_data_ptr<double>();
     const auto* from = sums.const_data_ptr<double>();
@@ -74,8 +63,6 @@ class Layout {
  private:
   int64_t parts() const { return (pixels_ + kPixelPart - 1) / kPixelPart; }
 
-  bool last_;
-  at::MemoryFormat format_;
   int64_t n_, c_, pixels_;
 };
 

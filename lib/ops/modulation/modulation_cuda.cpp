@@ -4,6 +4,7 @@
 
 #include "ops/gpu/planes_walk.h"
 #include "ops/gpu/table_cuda.h"
+#include "ops/modulation/map_layout.h"
 #include "ops/modulation/modulation_gpu.h"
 
 namespace gantrain {
@@ -25,37 +26,17 @@ ActTensors contiguous(const ActTensors& t) {
   return {contiguous(t.d), contiguous(t.noise), contiguous(t.strength), contiguous(t.bias)};
 }
 
-// The order in memory of the maps of one call: the first one's.
-class Layout {
- public:
-  explicit Layout(const Tensor& maps)
-      : last_(maps.suggest_memory_format() == at::MemoryFormat::ChannelsLast),
-        format_(last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous) {}
-
-  Tensor operator()(const Tensor& maps) const {
-    return maps.defined() ? maps.contiguous(format_) : maps;
-  }
-  ActPoint operator()(const ActPoint& at) const {
-    return {(*this)(at.grad), (*this)(at.y), (*this)(at.out)};
-  }
-  Tensor empty(const Tensor& like) const {
-    return at::empty(like.sizes(), like.options().memory_format(format_));
-  }
-  Order order() const { return last_ ? Order::kRows : Order::kPlanes; }
-
- private:
-  bool last_;
-  at::MemoryFormat format_;
-};
-
 // The arguments of the kernels for maps like `maps` [N, C, H, W].
-ModulatedActTask task_of(const Layout& layout,
+ModulatedActTask task_of(const MapLayout& layout,
                          const Tensor& maps,
                          const ActTensors& t,
                          const ActNumbers& how) {
   const int64_t pixels = maps.size(2) * maps.size(3);
   return {.type = kernel_type(maps),
-          .maps = {layout.order(), maps.size(0), maps.size(1), pixels},
+          .maps = {layout.channels_last() ? Order::kRows : Order::kPlanes,
+                   maps.size(0),
+                   maps.size(1),
+                   pixels},
           .scale = static_cast<float>(how.scale),
           .alpha = static_cast<float>(how.alpha),
           .gain = static_cast<float>(how.gain),
@@ -115,7 +96,7 @@ Tensor zeros(const Tensor& like, at::IntArrayRef sizes, bool wanted) {
 }  // namespace
 
 Tensor cuda_act(const Tensor& y_in, const ActTensors& t_in, const ActNumbers& how) {
-  const Layout layout(y_in);
+  const MapLayout layout(y_in);
   Tensor out = layout.empty(y_in);
   if (out.numel() == 0) return out;
   const Tensor y = layout(y_in);
@@ -131,7 +112,7 @@ ActDerivatives cuda_act_gradient(const ActPoint& at_in,
                                  const ActNumbers& how,
                                  const ActWanted& wanted) {
   const Tensor& grad = at_in.grad;
-  const Layout layout(at_in.out.defined() ? at_in.out : grad);
+  const MapLayout layout(at_in.out.defined() ? at_in.out : grad);
   Tensor dy = layout.empty(grad);
   const bool by_channel = t_in.strength.defined() && t_in.strength.dim() > 0;
   if (dy.numel() == 0) {
@@ -169,7 +150,7 @@ std::tuple<Tensor, Tensor, Tensor> cuda_act_second(const ActPoint& at_in,
                                                    const ActNumbers& how,
                                                    const ActDerivatives& along_in,
                                                    const FusedKernels::SecondWanted& wanted) {
-  const Layout layout(at_in.out.defined() ? at_in.out : at_in.grad);
+  const MapLayout layout(at_in.out.defined() ? at_in.out : at_in.grad);
   Tensor by_grad = layout.empty(at_in.grad);
   // Both are linear in their directions.
   Tensor by_y = wanted.y && along_in.d.defined() ? layout.empty(by_grad) : Tensor();

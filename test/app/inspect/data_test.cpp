@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 void write_pictures(const TemporaryFolder& folder, int count, int64_t side = 48) {
   for (int i = 0; i < count; ++i) {
     const fs::path in = folder / (i % 2 == 0 ? "in/cat" : "in/dog");

@@ -9,20 +9,8 @@
 #include "util/text.h"
 
 namespace gantrain {
-namespace {
 
 namespace fs = std::filesystem;
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string text_in(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) ? read_file(path) : "";
-}
-
-}  // namespace
 
 TEST_CASE("ThePageOfARunIsThereFromTheFirstTickAndSaysWhyTheRunWasKilled") {
   const TemporaryFolder folder;

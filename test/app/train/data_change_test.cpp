@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Image picture(int i) {
   Image image = test_picture(16, 16, 3);
   for (uint8_t& pixel : image.pixels) pixel = static_cast<uint8_t>(pixel / 2 + 4 * i);

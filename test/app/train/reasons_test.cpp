@@ -24,15 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string text_in(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) ? read_file(path) : "";
-}
-
 // Whether a state is there whole, not one that is being written.
 bool has_state(const fs::path& run) {
   for (const fs::path& file : files_like(run, "state-")) {

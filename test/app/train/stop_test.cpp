@@ -20,10 +20,6 @@ Outcome resume(const TemporaryFolder& folder, const std::string& name, const std
   return gantrain(tiny("--run-dir " + name + " " + same), {.folder = folder.path()});
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // That a run was stopped and says how it goes on. Returns the kimg where it stands.
 double check_stopped(const Outcome& stopped,
                      const TemporaryFolder& folder,

@@ -17,10 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // A conditional network that trains in a second or two.
 const std::string kConditional =
     "--preset stylegan2-tiny --set stylegan2.channel_max=16 --set stylegan2.z_dim=16 --set "
