@@ -3,15 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <string>
-#include <vector>
 
 #include "command/flags.h"
-#include "config/config.h"
-#include "config/full_schema.h"
-#include "config/key_spelling.h"
-#include "config/presets.h"
 #include "config/value.h"
 #include "train/options.h"
 #include "util/error.h"
@@ -22,6 +15,8 @@
 namespace gantrain {
 
 namespace fs = std::filesystem;
+
+namespace {
 
 // One layer of a configuration file: the file itself, or a file that it extends.
 struct ConfigLayer {
@@ -37,12 +32,6 @@ struct ConfigFile {
   std::string preset;               // the preset at the end of the chain of bases; "" if none is
   std::string preset_origin;        // "base of file own.json"
 };
-
-// Reads the file and its bases; "" gives no layers. Throws UserError(kUsage) that names the file
-// for one that cannot be read or is not JSON, an unknown base, and bases that run in a circle.
-ConfigFile read_config_file(const std::string& path);
-
-namespace {
 
 Json read_json(const std::string& path, const std::string& named_by) {
   std::string text;
@@ -102,8 +91,8 @@ void refuse_circle(const std::vector<std::string>& chain, const std::string& nex
   }
 }
 
-}  // namespace
-
+// Reads the file and its bases; "" gives no layers. Throws UserError(kUsage) that names the file
+// for one that cannot be read or is not JSON, an unknown base, and bases that run in a circle.
 ConfigFile read_config_file(const std::string& path) {
   ConfigFile file;
   std::vector<std::string> chain;
@@ -129,8 +118,6 @@ ConfigFile read_config_file(const std::string& path) {
   return file;
 }
 
-namespace {
-
 // What --smoke stands for; flags may still change it.
 const Json& smoke_values() {
   static const Json values = {{"data.resolution", 16},
@@ -146,15 +133,6 @@ const Json& smoke_values() {
                               {"train.deterministic", true},
                               {"run.resume", "none"}};
   return values;
-}
-
-std::string key_of_flag(const std::string& name) {
-  for (const Flag& flag : flag_table()) {
-    for (const std::string& one : split(flag.names, ',')) {
-      if (one == name) return flag.key;
-    }
-  }
-  throw std::logic_error("no such flag: " + name);
 }
 
 // A value of a file's tree: "preset" itself, or as config.json of a run holds it.
@@ -278,43 +256,6 @@ void scale_rates(Config& config, double preset_batch) {
   }
 }
 
-}  // namespace
-
-Config resolve(const ConfigSources& request,
-               const std::map<std::string, std::string>& environment) {
-  const ConfigFile file = read_config_file(request.config_file);
-  const Header header = find_header(request, file, environment);
-  Config config(full_schema(header.recipe));
-  if (!header.preset.empty()) {
-    for (const PresetLayer& layer : preset_layers(header.preset))
-      config.set_tree(layer.values, "preset " + layer.name);
-  }
-  config.set("recipe", header.recipe, "preset " + header.preset);
-  double preset_batch = config.get("train.batch").get<double>();
-  for (const ConfigLayer& layer : file.layers) {
-    check_keys(config, layer.values, layer.origin);
-    config.set_tree(layer.values, layer.origin);
-    if (layer.is_preset) preset_batch = config.get("train.batch").get<double>();
-  }
-  check_keys(config, environment);
-  set_from_environment(config, environment);
-  if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
-  set_from_flags(config, request.flags);
-  config.set("preset", header.preset, header.preset_origin);
-  scale_rates(config, preset_batch);
-  return config;
-}
-
-Config config_from_json(const Json& json) {
-  const Json& values = json.at("values");
-  Config config(full_schema(values.at("recipe").at("value").get<std::string>()));
-  for (const auto& [key, entry] : values.items())
-    config.set(key, entry.at("value"), entry.at("origin"));
-  return config;
-}
-
-namespace {
-
 // Returns the folder of the run that this one resumes, or "".
 fs::path resumed_run(const Config& config) {
   const std::string resume = text_of(config.get("run.resume"));
@@ -359,6 +300,48 @@ bool keep_chosen(Config& config, const fs::path& run, const Site& site) {
 }
 
 }  // namespace
+
+std::string key_of_flag(const std::string& name) {
+  for (const Flag& flag : flag_table()) {
+    for (const std::string& one : split(flag.names, ',')) {
+      if (one == name) return flag.key;
+    }
+  }
+  return "";
+}
+
+Config resolve(const ConfigSources& request,
+               const std::map<std::string, std::string>& environment) {
+  const ConfigFile file = read_config_file(request.config_file);
+  const Header header = find_header(request, file, environment);
+  Config config(full_schema(header.recipe));
+  if (!header.preset.empty()) {
+    for (const PresetLayer& layer : preset_layers(header.preset))
+      config.set_tree(layer.values, "preset " + layer.name);
+  }
+  config.set("recipe", header.recipe, "preset " + header.preset);
+  double preset_batch = config.get("train.batch").get<double>();
+  for (const ConfigLayer& layer : file.layers) {
+    check_keys(config, layer.values, layer.origin);
+    config.set_tree(layer.values, layer.origin);
+    if (layer.is_preset) preset_batch = config.get("train.batch").get<double>();
+  }
+  check_keys(config, environment);
+  set_from_environment(config, environment);
+  if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
+  set_from_flags(config, request.flags);
+  config.set("preset", header.preset, header.preset_origin);
+  scale_rates(config, preset_batch);
+  return config;
+}
+
+Config config_from_json(const Json& json) {
+  const Json& values = json.at("values");
+  Config config(full_schema(values.at("recipe").at("value").get<std::string>()));
+  for (const auto& [key, entry] : values.items())
+    config.set(key, entry.at("value"), entry.at("origin"));
+  return config;
+}
 
 std::vector<std::string> choose_auto_values(Config& config, const Site& site) {
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));

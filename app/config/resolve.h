@@ -9,9 +9,30 @@
 
 #include "config/config.h"
 #include "data/options.h"
-#include "gan/recipe_facts.h"
+#include "recipes/facts.h"
 
 namespace gantrain {
+
+// Returns the names of the recipes whose official variables `import` knows.
+std::vector<std::string> officially_named();
+
+// Returns every key of a run of that recipe with its default.
+Schema full_schema(const std::string& recipe);
+
+// Returns the full path of a key that was given in short: "gamma" is the recipe's weight of R1,
+// "channel_base" the recipe's key of that name, "G.lr" the rate of the optimizer that G has, which
+// `pairs` ("G.optimizer=sgd", later ones win) may choose. Returns other paths unchanged. Throws
+// UserError(kUsage) for "gamma" where the recipe has none.
+std::string full_key(const Config& config,
+                     const std::string& path,
+                     const std::vector<std::pair<std::string, std::string>>& pairs);
+
+// Refuses keys that this run does not have with more than Config can say: which recipe has such a
+// key, or which keys end so. `path` is one key; a tree is that of a file. Throws UserError(kUsage).
+void check_key(const Config& config, const std::string& path, const std::string& origin);
+void check_keys(const Config& config, const Json& tree, const std::string& origin);
+// The same for GANTRAIN_* variables, which say keys in any case.
+void check_keys(const Config& config, const std::map<std::string, std::string>& environment);
 
 // The parts of the command line of `train` that set values.
 struct ConfigSources {
@@ -22,6 +43,10 @@ struct ConfigSources {
   std::vector<std::pair<std::string, std::string>> flags;
   bool smoke = false;
 };
+
+// Returns the key of a flag of the table, "train.batch" of "--batch"; "" where there is no such
+// flag.
+std::string key_of_flag(const std::string& name);
 
 // Puts all layers together, lowest first: defaults, the preset and its bases, the file, the
 // environment, flags and --set; then applies --lr-scale. Throws UserError(kUsage) that names the

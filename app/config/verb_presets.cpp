@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/presets.h"
+#include "config/config.h"
 #include "config/resolve.h"
 #include "main/verbs.h"
 #include "util/error.h"

@@ -6,14 +6,12 @@
 #include "core/tensors.h"
 #include "data/pictures/dataset.h"
 #include "draw/draw.h"
-#include "draw/job.h"
 #include "exchange/import.h"
 #include "explore/memorisation.h"
 #include "explore/projection.h"
-#include "explore/projector.h"
-#include "main/trainer_verbs.h"
+#include "main/requests.h"
 #include "metrics/detector.h"
-#include "ops/cuda_library.h"
+#include "ops/device_kernels.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -32,35 +30,12 @@ DrawingModel load_drawing_model(ModelRequest& request) {
   return {std::move(model.generator), std::move(model.classes)};
 }
 
-// The verbs that draw with a trained generator: generate and interpolate.
-
 namespace {
 
 // Returns what the next command must say to draw the same classes.
 std::string class_flag(const ModelRequest& request) {
   return request.classes.empty() ? "" : " --class " + shell_quote(request.classes);
 }
-
-}  // namespace
-
-int generate(GenerateRequest request) {
-  const DrawingModel model = load_drawing_model(request.how);
-  (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
-  info("next    gantrain interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
-       shell_quote(request.how.model),
-       request.mix ? " --space w" : "",
-       class_flag(request.how));
-  return 0;
-}
-
-int interpolate(InterpolateRequest request) {
-  const DrawingModel model = load_drawing_model(request.how);
-  draw_walk(*model.generator, request, model.classes);
-  info("next    {}", generate_command(request.how.model, class_flag(request.how)));
-  return 0;
-}
-
-namespace {
 
 // The flags without which `generate` would make another picture of the same latents.
 std::string given_flags(const ModelRequest& how) {
@@ -73,36 +48,6 @@ std::string given_flags(const ModelRequest& how) {
   if (how.alpha) flags += fmt::format(" --alpha {}", *how.alpha);
   return flags;
 }
-
-}  // namespace
-
-int project(ProjectRequest request) {
-  const std::string flags = given_flags(request.how);  // loading fills in the model's own
-  const DrawingModel model = load_drawing_model(request.how);
-  ProjectionTools tools{*model.generator, model.classes};
-  std::shared_ptr<Detector> detector;
-  if (!request.detector.empty()) {
-    const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
-    detector = std::make_shared<Detector>(request.detector, device);
-    tools.detector = detector->sha256();
-    tools.further = [detector](const at::Tensor& targets) {
-      return detector_loss(detector, targets);
-    };
-  }
-  const Json result = project_pictures(tools, request);
-  const Json& first = result["pictures"].front();
-  const bool z = text_of(result["space"]) == "z";
-  info("next    gantrain generate --model {} --{} {}{}{} -o projected.png",
-       shell_quote(request.how.model),
-       z ? "z" : "w",
-       shell_quote(text_of(first["npz"])),
-       first.contains("class") ? " --class " + text_of(first["class"]) : "",
-       flags);
-  if (request.json) fmt::print("{}\n", result.dump());
-  return 0;
-}
-
-namespace {
 
 // The data of the run that the model belongs to, or what --data names.
 DataOptions data_options(const NearestRequest& request) {
@@ -157,6 +102,49 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
 }
 
 }  // namespace
+
+int generate(GenerateRequest request) {
+  const DrawingModel model = load_drawing_model(request.how);
+  (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
+  info("next    gantrain interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+       shell_quote(request.how.model),
+       request.mix ? " --space w" : "",
+       class_flag(request.how));
+  return 0;
+}
+
+int interpolate(InterpolateRequest request) {
+  const DrawingModel model = load_drawing_model(request.how);
+  draw_walk(*model.generator, request, model.classes);
+  info("next    {}", generate_command(request.how.model, class_flag(request.how)));
+  return 0;
+}
+
+int project(ProjectRequest request) {
+  const std::string flags = given_flags(request.how);  // loading fills in the model's own
+  const DrawingModel model = load_drawing_model(request.how);
+  ProjectionTools tools{*model.generator, model.classes};
+  std::shared_ptr<Detector> detector;
+  if (!request.detector.empty()) {
+    const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
+    detector = std::make_shared<Detector>(request.detector, device);
+    tools.detector = detector->sha256();
+    tools.further = [detector](const at::Tensor& targets) {
+      return detector_loss(detector, targets);
+    };
+  }
+  const Json result = project_pictures(tools, request);
+  const Json& first = result["pictures"].front();
+  const bool z = text_of(result["space"]) == "z";
+  info("next    gantrain generate --model {} --{} {}{}{} -o projected.png",
+       shell_quote(request.how.model),
+       z ? "z" : "w",
+       shell_quote(text_of(first["npz"])),
+       first.contains("class") ? " --class " + text_of(first["class"]) : "",
+       flags);
+  if (request.json) fmt::print("{}\n", result.dump());
+  return 0;
+}
 
 int nearest(NearestRequest request) {
   DataOptions data = data_options(request);

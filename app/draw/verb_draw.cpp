@@ -2,10 +2,8 @@
 // The verbs that draw with a trained generator: generate, interpolate, project.
 #include <filesystem>
 
-#include "command/values.h"
-#include "draw/drawing_flags.h"
+#include "command/options.h"
 #include "draw/requests.h"
-#include "explore/requests.h"
 #include "main/trainer_library.h"
 #include "main/verbs.h"
 #include "util/error.h"

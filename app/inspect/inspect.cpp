@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "inspect/inspect.h"
+
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -6,30 +8,26 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string>
 
 #include "bench/worlds.h"
 #include "config/recipes.h"
 #include "core/torch.h"
 #include "curation/inspection.h"
-#include "curation/inspection_text.h"
 #include "curation/packing.h"
 #include "ddp_table/ddp_table.h"
 #include "distributed/options.h"
 #include "draw/draw.h"
 #include "exchange/export.h"
 #include "exchange/import.h"
-#include "inspect/content.h"
-#include "inspect/machine.h"
-#include "main/trainer_verbs.h"
+#include "main/requests.h"
 #include "report/console.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/size.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -37,20 +35,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A signal handler reaches nothing but globals.
-std::atomic<int>& received() {
-  static std::atomic<int> signal = 0;
-  return signal;
-}
+std::atomic<int> received = 0;  // a signal handler reaches nothing but globals
 
-extern "C" void note_signal(int signal) { received() = signal; }
+extern "C" void note_signal(int signal) { received = signal; }
 
 // While it lives, Ctrl-C and SIGTERM do not end this process: the first one is only noted, so that
 // long work can leave its files in order; a second one ends the process as usual.
 class StopSignals {
  public:
   StopSignals() {
-    received() = 0;
+    received = 0;
     struct sigaction action {};
     action.sa_handler = note_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
@@ -66,11 +60,10 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  bool asked() const { return received() != 0; }
-  // Throws UserError with 128 and the signal's number, which is 130 for Ctrl-C, and with "stopped"
-  // and the text as its message.
+  bool asked() const { return received != 0; }
+  // Throws UserError with 128 and the signal's number, which is 130 for Ctrl-C.
   [[noreturn]] void leave(const std::string& text) const {
-    fail(static_cast<Exit>(128 + received().load()), "stopped{}", text);
+    fail(static_cast<Exit>(128 + received.load()), "stopped{}", text);
   }
 
  private:
@@ -108,7 +101,7 @@ void print_indented(const Json& facts, const std::string& indent) {
 
 void print_tensors(const Json& rows, const Json& parts) {
   if (rows.empty()) return;
-  fmt::print("\n{:<24}{:>10}{:>14}{:>12}\n", "part", "tensors", "values", "non-finite");
+  fmt::print("\npart                       tensors        values  non-finite\n");
   for (const auto& [part, sum] : parts.items()) {
     fmt::print("{:<24}{:>10}{:>14}{:>12}\n",
                part,
@@ -116,14 +109,9 @@ void print_tensors(const Json& rows, const Json& parts) {
                text_of(sum["values"]),
                text_of(sum["non_finite"]));
   }
-  fmt::print("\n{:<52}{:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
-             "tensor",
-             "dtype",
-             "shape",
-             "norm",
-             "min",
-             "max",
-             "bad");
+  fmt::print(
+      "\ntensor                                              dtype     shape                   "
+      "   norm        min        max     bad\n");
   for (const Json& row : rows) {
     fmt::print("{:<51} {:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
                text_of(row["name"]),
@@ -210,13 +198,10 @@ int show_difference(const InspectFileRequest& request) {
   return 0;
 }
 
-}  // namespace
-
-int inspect_file(const InspectFileRequest& request) {
-  return request.both.empty() ? show(request) : show_difference(request);
+// JSON in which names of files need not be UTF-8.
+void print_line(const Json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
-
-namespace {
 
 // Returns what long work on a data set gives, and shows how far it has come; throws where it was
 // stopped, with `left` as what that means.
@@ -235,39 +220,6 @@ auto finish_unless_stopped(const char* doing, const char* left, const Work& work
   }
   signals.leave(left);
 }
-
-}  // namespace
-
-int data_inspect(const InspectRequest& request) {
-  const Inspection inspection = finish_unless_stopped(
-      "looking at", " before the end; nothing was written", [&](const WorkCallbacks& callbacks) {
-        return inspect_data(request, callbacks);
-      });
-  const Advice advice = advise(inspection, request.gpu);
-  if (request.json) {
-    fmt::print(
-        "{}\n",
-        inspection_json(inspection, advice).dump(-1, ' ', false, Json::error_handler_t::replace));
-  } else {
-    fmt::print("{}", inspection_text(inspection, advice, request.all));
-  }
-  if (!request.sheet.empty()) info("sheet   {}", request.sheet);
-  if (!request.bad.empty()) info("bad     {}", request.bad);
-  if (inspection.pictures == 0) {
-    fail(Exit::kInput,
-         "{}: none of the {} pictures can be read",
-         inspection.path,
-         inspection.bad.size());
-  }
-  const bool own_labels = request.labels != "auto";
-  info("next    {}{}{}",
-       train_command(inspection, advice),
-       own_labels ? " --set data.labels=" + shell_quote(request.labels) : "",
-       inspection.bad.empty() ? "" : " --set data.on_bad=skip");
-  return 0;
-}
-
-namespace {
 
 constexpr size_t kReasonsShown = 20;
 
@@ -303,47 +255,12 @@ std::string next_command(const PackRequest& request) {
                      to_text(request.resolution));
 }
 
-}  // namespace
-
-int data_pack(const PackRequest& request) {
-  const double start = monotonic_seconds();
-  const PackResult result = finish_unless_stopped(
-      "packing", "; the same command goes on from here", [&](const WorkCallbacks& callbacks) {
-        return pack_pictures(request, callbacks);
-      });
-  const double seconds = monotonic_seconds() - start;
-  say_bad(request, result);
-  info("packed  {}: {} pictures of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
-       request.output,
-       result.pictures,
-       request.resolution.width,
-       request.resolution.height,
-       result.channels,
-       static_cast<double>(result.bytes) / 1e6,
-       result.classes > 0 ? fmt::format(", {} classes", result.classes) : "",
-       seconds);
-  info("next    {}", next_command(request));
-  if (request.json) {
-    fmt::print(
-        "{}\n",
-        json_of(request, result, seconds).dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-  return 0;
-}
-
-namespace {
-
-constexpr int64_t kSeconds = 120;  // for one cell
-
-std::vector<std::string> run_ranks(int64_t world,
-                                   const std::function<std::string(const Rendezvous&)>& body) {
-  return run_local_world(world, kSeconds, body);
-}
-
 // Before this process's first LibTorch call: it forks.
 int ddp_table(bool json) {
   check_options({}, /*ranks=*/2);
-  const std::vector<CellResult> results = measure_ddp_table(run_ranks);
+  constexpr int64_t kSeconds = 120;  // for one cell
+  const std::vector<CellResult> results = measure_ddp_table(
+      [](int64_t world, const auto& body) { return run_local_world(world, kSeconds, body); });
   if (json) {
     fmt::print("{}\n", Json{{"ddp_table", ddp_table_json(results)}}.dump());
   } else {
@@ -354,20 +271,6 @@ int ddp_table(bool json) {
   });
   return static_cast<int>(as_expected ? Exit::kDone : Exit::kInternal);
 }
-
-}  // namespace
-
-int doctor(const DoctorRequest& request) {
-  if (request.ddp_table) return ddp_table(request.json);
-  Json facts = request.facts;
-  facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
-  print_facts(facts, request.json);
-  if (!request.json)
-    fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
-  return 0;
-}
-
-namespace {
 
 // Another program's files, a run's above all, are not written over.
 void check_folder(const fs::path& folder) {
@@ -403,6 +306,69 @@ void write_card(const fs::path& folder, const std::string& card) {
 }
 
 }  // namespace
+
+int inspect_file(const InspectFileRequest& request) {
+  return request.both.empty() ? show(request) : show_difference(request);
+}
+
+int data_inspect(const InspectRequest& request) {
+  const Inspection inspection = finish_unless_stopped(
+      "looking at", " before the end; nothing was written", [&](const WorkCallbacks& callbacks) {
+        return inspect_data(request, callbacks);
+      });
+  const Advice advice = advise(inspection, request.gpu);
+  if (request.json) {
+    print_line(inspection_json(inspection, advice));
+  } else {
+    fmt::print("{}", inspection_text(inspection, advice, request.all));
+  }
+  if (!request.sheet.empty()) info("sheet   {}", request.sheet);
+  if (!request.bad.empty()) info("bad     {}", request.bad);
+  if (inspection.pictures == 0) {
+    fail(Exit::kInput,
+         "{}: none of the {} pictures can be read",
+         inspection.path,
+         inspection.bad.size());
+  }
+  const bool own_labels = request.labels != "auto";
+  info("next    {}{}{}",
+       train_command(inspection, advice),
+       own_labels ? " --set data.labels=" + shell_quote(request.labels) : "",
+       inspection.bad.empty() ? "" : " --set data.on_bad=skip");
+  return 0;
+}
+
+int data_pack(const PackRequest& request) {
+  const double start = monotonic_seconds();
+  const PackResult result = finish_unless_stopped(
+      "packing", "; the same command goes on from here", [&](const WorkCallbacks& callbacks) {
+        return pack_pictures(request, callbacks);
+      });
+  const double seconds = monotonic_seconds() - start;
+  say_bad(request, result);
+  info("packed  {}: {} pictures of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
+       request.output,
+       result.pictures,
+       request.resolution.width,
+       request.resolution.height,
+       result.channels,
+       static_cast<double>(result.bytes) / 1e6,
+       result.classes > 0 ? fmt::format(", {} classes", result.classes) : "",
+       seconds);
+  info("next    {}", next_command(request));
+  if (request.json) print_line(json_of(request, result, seconds));
+  return 0;
+}
+
+int doctor(const DoctorRequest& request) {
+  if (request.ddp_table) return ddp_table(request.json);
+  Json facts = request.facts;
+  facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
+  print_facts(facts, request.json);
+  if (!request.json)
+    fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
+  return 0;
+}
 
 int export_model(const ExportRequest& request) {
   const fs::path folder = request.output;

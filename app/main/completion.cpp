@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "command/flags.h"
-#include "config/full_schema.h"
-#include "config/presets.h"
+#include "config/config.h"
+#include "config/resolve.h"
 #include "main/help.h"
 #include "main/verbs.h"
 #include "util/error.h"
@@ -90,16 +89,15 @@ end
 complete -c gantrain -f -a '(__gantrain_complete)'
 )";
 
-}  // namespace
-
-std::string completion_script(const std::string& shell) {
-  if (shell == "bash") return kBash;
-  if (shell == "zsh") return kZsh;
-  if (shell == "fish") return kFish;
-  fail(Exit::kUsage, "--completion {}: there is bash, zsh, fish", shell);
-}
-
-namespace {
+// What can stand at the cursor.
+struct Completion {
+  struct Word {
+    std::string text;
+    std::string about;  // may be ""
+  };
+  std::vector<Word> words;  // all begin with what is typed
+  bool files = false;       // names of files and folders, too
+};
 
 using Words = std::vector<std::string>;
 
@@ -196,12 +194,9 @@ void add_flag_values(Completion& out,
     return;
   }
   if (line.verb->name == "train" || line.verb->name == "slurm") {
-    for (const Flag& known : flag_table()) {
-      const Words names = split(known.names, ',');
-      if (std::find(names.begin(), names.end(), name) == names.end()) continue;
-      for (const Key& key : full_schema(recipe_facts().front().name)) {
-        if (key.path == known.key) return add_values(out, prefix, key, "");
-      }
+    const std::string path = key_of_flag(name);
+    for (const Key& key : full_schema(recipe_facts().front().name)) {
+      if (key.path == path) return add_values(out, prefix, key, "");
     }
   }
   out.files = flag.value != "INT" && flag.value != "UINT" && flag.value != "FLOAT";
@@ -282,8 +277,8 @@ Completion complete_arguments(Line line, const std::vector<VerbDescription>& ver
   return out;
 }
 
-}  // namespace
-
+// Returns what can stand for the last of `words`, a command line up to the cursor: the program,
+// then what was typed, of which the last may be "". `all` is describe_verbs().
 Completion complete(const Words& words, const std::vector<VerbDescription>& all) {
   Completion out;
   if (words.size() < 2) return out;
@@ -311,6 +306,15 @@ Completion complete(const Words& words, const std::vector<VerbDescription>& all)
     return complete_arguments({part, {words.begin() + 3, words.end() - 1}, current}, all);
   }
   return out;
+}
+
+}  // namespace
+
+std::string completion_script(const std::string& shell) {
+  if (shell == "bash") return kBash;
+  if (shell == "zsh") return kZsh;
+  if (shell == "fish") return kFish;
+  fail(Exit::kUsage, "--completion {}: there is bash, zsh, fish", shell);
 }
 
 int print_completion(const Words& words) {

@@ -3,7 +3,11 @@
 
 namespace gantrain {
 
-const char* const kAmpHelp =
+namespace {
+
+// Facts that the program has in tables stand here as "@...", see HelpTopic.
+
+constexpr const char* kAmpHelp =
     R"(Mixed precision: convolutions and matrix products in half precision, weights in float32.
 
 --amp                        with any preset: fp16 on GPUs; on a CPU bf16 for those convolutions and
@@ -56,9 +60,7 @@ num_fp16_scales, num_fp16_res (StyleGAN2, 3)  --amp=fp16 --set precision.mode=bl
                                               --set stylegan2.num_fp16_res=4
 )";
 
-// What help says. Facts that the program has in tables stand here as "@...", see help_topics.h.
-
-const char* const kStartHelp = R"(
+constexpr const char* kStartHelp = R"(
 The first run, on built-in pictures; then on your own, on every GPU of this machine, or else on its
 CPU. A run with --run-dir goes on when the same command is given again.
 
@@ -93,7 +95,7 @@ Environment:
 @environment
 )";
 
-const char* const kDataHelp = R"(
+constexpr const char* kDataHelp = R"(
 Pictures: PNG (1 to 16 bit), JPEG (EXIF, CMYK) and WebP of any size in a folder, zip, tar (also
 .gz, .zst, .xz, .bz2; webdataset; shards as a folder, 's-{000..010}.tar' or 's-*.tar') or LMDB;
 CIFAR-10/100 and MNIST as downloaded; synth:shapes is built in. They are brought to one size while
@@ -123,7 +125,7 @@ that were added, removed, altered or relabelled is refused with their names; --f
 them.
 )";
 
-const char* const kDdpHelp = R"(
+constexpr const char* kDdpHelp = R"(
 One process per device. Without flags: every visible GPU of this machine, else one rank on the CPU.
 The batch is that of all ranks together: global = ranks x micro-batch x accumulate, which the line
 "batch" of a run spells out; --nproc 8 and --nproc 1 train the same model.
@@ -158,7 +160,7 @@ falls back to the CPU by itself: what is missing ends it with 4 and the way out.
 shows what is there; --dry-run --device cuda --nproc 8 plans a GPU job on a machine without one.
 )";
 
-const char* const kSlurmHelp = R"(
+constexpr const char* kSlurmHelp = R"(
 gantrain slurm writes a batch script that saves before its time is up, requeues itself (exit 75)
 and goes on in the same run folder; scancel and preemption save too. What stands behind -- are
 flags of the training:
@@ -182,7 +184,7 @@ terminationGracePeriodSeconds above --grace (30s). Job: a podFailurePolicy with 
 --stopped-code 143, and --max-restarts for 6; OnFailure restarts all.
 )";
 
-const char* const kResumeHelp = R"(
+constexpr const char* kResumeHelp = R"(
 The same command with the same --run-dir goes on; on a CPU with the bits that it would have had
 without the stop. --out makes a new numbered folder instead.
 
@@ -212,7 +214,7 @@ A run folder or a state gives --init-from all networks; a model without raw ones
 fresh discriminator, and the log says so.
 )";
 
-const char* const kMetricsHelp = R"(
+constexpr const char* kMetricsHelp = R"(
 In a run all ranks measure together, by default swd and msssim, which need no weights:
 @metrics
 
@@ -238,7 +240,7 @@ of the reals are kept in ~/.cache/gantrain/metrics by content. Each line of metr
 compared.
 )";
 
-const char* const kExitHelp = R"(
+constexpr const char* kExitHelp = R"(
 @exit
 
 The code of a world is that of the rank that failed first if it is 2 to 8, else 6. Try 4, 6 and 7
@@ -252,5 +254,23 @@ message.extraInfo time, host, pid, phase, iteration, exit code or signal, last s
 command that resumes; a crash's stack is py_callstack. errors/pids.json maps ranks to pids while it
 runs. A later session moves them to errors/earlier-<n>/. TORCHELASTIC_ERROR_FILE is written too.
 )";
+
+}  // namespace
+
+const std::vector<HelpTopic>& help_topics() {
+  static const std::vector<HelpTopic> topics = {
+      {"start", "the first run, what it leaves, presets, the environment", kStartHelp},
+      {"data", "pictures, labels, shapes; looking at data and packing it", kDataHelp},
+      {"ddp", "ranks, nodes, batches, gradients, GPUs, failures", kDdpHelp},
+      {"slurm", "batch scripts, workers of srun and mpirun, Kubernetes", kSlurmHelp},
+      {"amp", "mixed precision, and its names in other programs", kAmpHelp},
+      {"resume", "stopping, saving, going on; weights in and out", kResumeHelp},
+      {"metrics", "FID and others, in a run and afterwards", kMetricsHelp},
+      {"exit", "exit codes, and where the reasons of failures are", kExitHelp},
+      {"flags", "every flag of the training, and its key", nullptr},
+      {"keys", "every key of the configuration; keys RECIPE: one recipe's", nullptr},
+  };
+  return topics;
+}
 
 }  // namespace gantrain

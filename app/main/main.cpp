@@ -2,23 +2,21 @@
 // The thin program: command line, configuration, launcher. It never loads LibTorch; the trainer
 // library (trainer.cpp and what it links) is loaded where something is computed.
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <new>
 #include <system_error>
 #include <utility>
 
-#include "command/cli.h"
+#include "command/options.h"
 #include "config/config.h"
 #include "launch/death/error_files.h"
-#include "launch/local/signals.h"
+#include "launch/local/processes.h"
 #include "main/verbs.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -110,6 +108,29 @@ int guarded(std::vector<std::string> arguments) {
 }
 
 }  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> table = {
+      train_verb(),
+      generate_verb(),
+      export_verb(),
+      import_verb(),
+      inspect_verb(),
+      interpolate_verb(),
+      metrics_verb(),
+      nn_verb(),
+      project_verb(),
+      report_verb(),
+      serve_verb(),
+      slurm_verb(),
+      presets_verb(),
+      data_verb(),
+      doctor_verb(),
+      bench_verb(),
+      help_verb(),
+  };
+  return table;
+}
 
 }  // namespace gantrain
 

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "config/full_schema.h"
+#include "config/resolve.h"
 #include "config/value.h"
+#include "curation/requests.h"
+#include "data/options.h"
+#include "draw/requests.h"
 #include "util/field.h"
 #include "util/text.h"
 
 // What the thin program asks the trainer library for, beside drawing (draw/requests.h), training
-// (train_request.h) and benchmarks (bench/requests.h). Members with a help text are the verb's
-// options (command/options.h). No torch.
+// (train/train_request.h) and benchmarks (bench/requests.h). Members with a help text are the
+// verb's options (command/options.h). No torch.
 
 namespace gantrain {
 
@@ -43,10 +47,7 @@ struct ExportRequest {
 template <class Field>
 void fields(ExportRequest& o, Field&& field) {
   field("model", o.model, said("MODEL,--model"), "model file, or a run: its newest model");
-  field("to",
-        o.to,
-        Said{.names = "--to", .show_default = true},
-        "what for: python (the only one so far)");
+  field("to", o.to, Said{.show_default = true}, "what for: python (the only one so far)");
   field("output", o.output, said("-o,--output"), "folder to write");
 }
 
@@ -67,15 +68,6 @@ void fields(InspectFileRequest& o, Field&& field) {
   field("json", o.json, "one JSON line on standard output");
 }
 
-// --dry-run=full: print parameter counts, dtypes, memory and time to standard output.
-struct DescribeRequest {
-  Json config;          // Config::to_json() of the run
-  bool json = false;    // one JSON line instead of tables
-  bool cuda = false;    // the run is to compute on GPUs
-  int64_t world = 1;    // ranks of the run
-  int64_t threads = 1;  // threads of the measurement on this machine's CPU
-};
-
 // `doctor`: print facts of this machine, or the table of ways to use DistributedDataParallel, to
 // standard output.
 struct DoctorRequest {
@@ -92,5 +84,81 @@ void fields(DoctorRequest& o, Field&& field) {
         "run small GANs on two CPU ranks in every way of using DistributedDataParallel, and "
         "show what happens");
 }
+
+// `metrics`: exactly one of how.model, images and features is given.
+struct MetricsRequest {
+  ModelRequest how;                   // of a generator; "" without one
+  std::vector<std::string> images;    // reals and fakes: folders, archives, ...
+  std::vector<std::string> features;  // reals and fakes: .npy, [N, F]
+  std::string probabilities;          // .npy, [N, C]: class probabilities of the fakes, or ""
+  std::string metrics;                // names with commas between
+  std::vector<std::string> names;     // these; empty: those that what is given allows
+  std::string detector;               // TorchScript file, or ""
+  std::string data;                   // reals of a generator; "": those of its run
+  std::optional<Size> resolution;     // of both kinds; none: as the fakes are
+  std::optional<Fit> fit;
+  std::optional<Filter> filter;
+  bool mirror = false;                // reals are followed by all of them flipped
+  std::optional<int64_t> fake_count;  // none: 50,000, without a detector 16,384
+  std::optional<int64_t> real_count;  // none: all
+  int64_t seed = 0;
+  int64_t ranks = 1;    // processes of this machine that share the work
+  int64_t threads = 1;  // of each of them
+  bool per_class = false;
+  bool all_models = false;  // of a run, oldest first; else the newest
+  std::string cache;        // folder for statistics of the reals
+  bool json = false;        // one line a metric, on standard output
+};
+
+template <class Field>
+void fields(MetricsRequest& o, Field&& field) {
+  model_fields(o.how, field);
+  field("metrics", o.metrics, "names with commas between (see above)");
+  field("data", o.data, "the reals (default: those that the run was trained on)");
+  field("images", o.images, Said{.count = 2}, "REAL FAKE: two folders or archives of pictures");
+  field("features", o.features, Said{.count = 2}, "REAL.npy FAKE.npy: [N, F] float32 or float64");
+  field("probabilities",
+        o.probabilities,
+        said("--probs"),
+        "with --features: class probabilities of the fakes, .npy");
+  field("detector", o.detector, "TorchScript file of the network for features");
+  field("fake_count",
+        o.fake_count,
+        said("--num-images"),
+        between(1, 1e9, "1 or more"),
+        "fakes (50000; 16384 for metrics without a detector; all of --images)");
+  field(
+      "real_count", o.real_count, said("--num-reals"), between(1, 1e9, "1 or more"), "reals (all)");
+  field("seed",
+        o.seed,
+        between(0, 9e15, "a number from 0 on"),
+        "of latents and of all that is drawn (0)");
+  field("ranks",
+        o.ranks,
+        said("--nproc"),
+        between(1, 64, "1 to 64"),
+        "processes of this machine that share the work (1)");
+  field("resolution", o.resolution, "pixels that pictures are brought to: 64, 256x128");
+  field("fit", o.fit, "how reals get that shape: crop, pad or stretch");
+  field("filter", o.filter, "for that: lanczos, bicubic, bilinear or box");
+  field("mirror", o.mirror, "count each real flipped, too (fid50k_full does not)");
+  field("per_class", o.per_class, "also for each class by itself");
+  field("all_models", o.all_models, "every model of a run, oldest first");
+  field("json", o.json, "one JSON line a metric on standard output");
+}
+
+// Verbs that compute, each with what the thin program made of the command line. They return the
+// exit status and throw UserError.
+int generate(GenerateRequest request);
+int interpolate(InterpolateRequest request);
+int nearest(NearestRequest request);
+int project(ProjectRequest request);
+int metrics(const MetricsRequest& request);
+int import_model(const ImportRequest& request);
+int export_model(const ExportRequest& request);
+int inspect_file(const InspectFileRequest& request);
+int doctor(const DoctorRequest& request);
+int data_inspect(const InspectRequest& request);
+int data_pack(const PackRequest& request);
 
 }  // namespace gantrain

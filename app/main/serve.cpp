@@ -2,7 +2,7 @@
 // The serve library's one function. It is a library of its own because cpp-httplib brings OpenSSL:
 // no launcher and no rank has to load that.
 
-#include "config/message.h"
+#include "config/schema.h"
 #include "serve/server.h"
 
 extern "C" void gantrain_serve(const char* json) {

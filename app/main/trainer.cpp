@@ -2,36 +2,35 @@
 // The trainer library's two functions. Nothing in it may call LibTorch while it is being loaded:
 // the fork server forks after that.
 
+#include "train/run/trainer.h"
+
 #include <unistd.h>
 
 #include <any>
 
 #include "bench/requests.h"
 #include "bench/worlds.h"
-#include "config/message.h"
 #include "config/recipes.h"
 #include "config/resolve.h"
+#include "config/schema.h"
 #include "core/cpu_memory.h"
 #include "core/torch.h"
-#include "distributed/ending.h"
 #include "gan/options.h"
-#include "inspect/describe.h"
+#include "inspect/inspect.h"
 #include "launch/death/error_files.h"
 #include "launch/local/rank.h"
 #include "launch/where/devices.h"
 #include "launch/where/environment.h"
-#include "main/trainer_verbs.h"
-#include "ops/cuda_library.h"
+#include "main/requests.h"
+#include "ops/device_kernels.h"
 #include "report/console.h"
 #include "train/memory/memory_shortage.h"
-#include "train/run/callbacks.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -94,7 +93,7 @@ constexpr double kAbortSeconds = 0.5;
 RankPids pids_here(const RankContext& context) {
   RankPids pids{.host = host_name(), .launcher = ::getppid(), .pids = {}};
   for (int64_t i = 0; i < context.board->ranks(); ++i)
-    pids.pids[context.rank() + i] = context.board->slot(i).pid();
+    pids.pids[context.rank() + i] = context.board->slot(i).pid;
   return pids;
 }
 
@@ -111,7 +110,7 @@ TrainCallbacks callbacks_of(const RankContext& context,
   // launcher itself got.
   callbacks.stop_signal = [&context] {
     const int received = context.stop == nullptr ? 0 : context.stop->load();
-    const int asked = context.board->stop_request();
+    const int asked = context.board->stop_request;
     return received != 0 && asked != 0 ? asked : received;
   };
   callbacks.phase = [&context, &start_line](const std::string& phase) {
@@ -123,7 +122,7 @@ TrainCallbacks callbacks_of(const RankContext& context,
     context.slot().beat(iteration, images);
     start_line.end();
   };
-  callbacks.collectives = &context.slot().collectives();
+  callbacks.collectives = &context.slot().collectives;
   callbacks.run_folder = [&context](const std::string& folder) {
     if (context.rank() == 0) set_errors_aside(folder);
     if (context.board_index != 0) return;
@@ -131,30 +130,6 @@ TrainCallbacks callbacks_of(const RankContext& context,
     write_pids(folder, pids_here(context));
   };
   return callbacks;
-}
-
-// The device of this rank.
-at::Device take_device(const RankContext& context, const TrainRequest& request) {
-  if (request.device != DeviceKind::kCuda) return at::kCPU;
-  return begin_on_gpu(choose_device(request.gpus, context.ranks()));
-}
-
-// TrainCallbacks::stop_at.
-double stop_time(const Config& config) {
-  const AllocationStop stop =
-      allocation_stop(config.read<LaunchOptions>(), current_environment(), unix_seconds());
-  return stop.after ? monotonic_seconds() + *stop.after : 0;
-}
-
-int describe_run(const DescribeRequest& request) {
-  const Config config = config_from_json(request.config);
-  describe({config,
-            find_recipe(text_of(config.get("recipe"))),
-            request.json,
-            request.cuda,
-            request.world,
-            request.threads});
-  return 0;
 }
 
 // Notes in `user` what needs memory.
@@ -167,14 +142,18 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
     // Before the first save, what the command asks for holds: the run may resume another one.
     if (!find_states(folder).empty()) config.set("run.resume", "auto", "restart after a failure");
   }
-  const at::Device device = take_device(context, request);
+  const at::Device device = request.device == DeviceKind::kCuda
+                                ? begin_on_gpu(choose_device(request.gpus, context.ranks()))
+                                : at::Device(at::kCPU);
   user.device = device.str();
   user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
   StartLine start_line(request.started, request.level >= Level::kInfo && context.rank() == 0);
   TrainCallbacks callbacks = callbacks_of(context, request.started, user, start_line);
-  callbacks.stop_at = stop_time(config);
+  const AllocationStop stop =
+      allocation_stop(config.read<LaunchOptions>(), current_environment(), unix_seconds());
+  callbacks.stop_at = stop.after ? monotonic_seconds() + *stop.after : 0;
   return static_cast<int>(train({.config = config,
                                  .rendezvous = context.rendezvous,
                                  .backend = request.backend,
@@ -217,30 +196,32 @@ extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const ch
 extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
   using namespace gantrain;
   const std::string name = verb;
+  const auto run = [&]<class Request>(int (*of_verb)(Request)) {
+    return of_verb(std::any_cast<const std::remove_cvref_t<Request>&>(request));
+  };
+  const auto bench = [&]<class Request>(int (*of_verb)(const Request&, FindRecipe)) {
+    return of_verb(std::any_cast<const Request&>(request), find_recipe);
+  };
   try {
-    if (name == "generate") return generate(std::any_cast<const GenerateRequest&>(request));
-    if (name == "export") return export_model(std::any_cast<const ExportRequest&>(request));
-    if (name == "inspect") return inspect_file(std::any_cast<const InspectFileRequest&>(request));
-    if (name == "import") return import_model(std::any_cast<const ImportRequest&>(request));
-    if (name == "interpolate")
-      return interpolate(std::any_cast<const InterpolateRequest&>(request));
-    if (name == "metrics") return metrics(std::any_cast<const MetricsRequest&>(request));
-    if (name == "nn") return nearest(std::any_cast<const NearestRequest&>(request));
-    if (name == "project") return project(std::any_cast<const ProjectRequest&>(request));
-    if (name == "describe") return describe_run(std::any_cast<const DescribeRequest&>(request));
-    if (name == "data inspect") return data_inspect(std::any_cast<const InspectRequest&>(request));
-    if (name == "data pack") return data_pack(std::any_cast<const PackRequest&>(request));
-    if (name == "doctor") return doctor(std::any_cast<const DoctorRequest&>(request));
-    if (name == "bench ddp")
-      return bench_ddp(std::any_cast<const BenchDdpRequest&>(request), find_recipe);
-    if (name == "bench ddp plan")
-      return bench_ddp_plan(std::any_cast<const BenchDdpPlanRequest&>(request), find_recipe);
-    if (name == "bench step")
-      return bench_step(std::any_cast<const BenchStepRequest&>(request), find_recipe);
-    if (name == "bench ops") return bench_ops(std::any_cast<const BenchOpsRequest&>(request));
-    if (name == "bench data") return bench_data(std::any_cast<const BenchDataRequest&>(request));
-    if (name == "bench save")
-      return bench_save(std::any_cast<const BenchSaveRequest&>(request), find_recipe);
+    if (name == "generate") return run(generate);
+    if (name == "export") return run(export_model);
+    if (name == "inspect") return run(inspect_file);
+    if (name == "import") return run(import_model);
+    if (name == "interpolate") return run(interpolate);
+    if (name == "metrics") return run(metrics);
+    if (name == "nn") return run(nearest);
+    if (name == "project") return run(project);
+    if (name == "describe")
+      return describe(std::any_cast<const DescribeRequest&>(request), recipe_rows());
+    if (name == "data inspect") return run(data_inspect);
+    if (name == "data pack") return run(data_pack);
+    if (name == "doctor") return run(doctor);
+    if (name == "bench ddp") return bench(bench_ddp);
+    if (name == "bench ddp plan") return bench(bench_ddp_plan);
+    if (name == "bench step") return bench(bench_step);
+    if (name == "bench ops") return run(bench_ops);
+    if (name == "bench data") return run(bench_data);
+    if (name == "bench save") return bench(bench_save);
   } catch (const c10::Error& e) {
     throw_if_short_of_memory(e, {.phase = name});
     throw std::runtime_error(text_of_error(e));

@@ -4,9 +4,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 
-#include "launch/where/devices.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -73,7 +71,7 @@ void* trainer_handle(bool cuda) {
     const fs::path trainer = need_library(kTrainer);
     open_torch(cuda);
     if (cuda) {
-      const fs::path library = find_library(kCuda);
+      const fs::path library = cuda_library();
       if (library.empty()) {
         fail(Exit::kEnvironment,
              "this build has no CUDA library; build with GANTRAIN_CUDA=ON, or use --device cpu");
@@ -90,26 +88,26 @@ void* trainer_handle(bool cuda) {
   return handle;
 }
 
+void* function_of(void* handle, const char* library, const char* name) {
+  void* function = dlsym(handle, name);
+  if (function == nullptr)
+    fail(Exit::kEnvironment, "{} has no {}: it is of another version", library, name);
+  return function;
+}
+
 }  // namespace
 
 void* trainer_function(const char* name, bool cuda) {
-  void* function = dlsym(trainer_handle(cuda), name);
-  if (function == nullptr)
-    fail(Exit::kEnvironment, "{} has no {}: it is of another version", kTrainer, name);
-  return function;
+  return function_of(trainer_handle(cuda), kTrainer, name);
 }
 
 void call_serve(const std::string& json) {
   void* library = open_library(need_library(kServe), "the serve library", "");
-  void* function = dlsym(library, "gantrain_serve");
-  if (function == nullptr)
-    fail(Exit::kEnvironment, "{} has no gantrain_serve: it is of another version", kServe);
+  void* function = function_of(library, kServe, "gantrain_serve");
   reinterpret_cast<void (*)(const char*)>(function)(json.c_str());
 }
 
 fs::path cuda_library() { return find_library(kCuda); }
-
-bool has_cuda_library() { return !cuda_library().empty(); }
 
 int call_trainer(const char* verb, const std::any& request, bool cuda) {
   using VerbMain = int (*)(const char*, const std::any&);
@@ -119,7 +117,7 @@ int call_trainer(const char* verb, const std::any& request, bool cuda) {
 GpuOutlook gpu_outlook(DeviceKind wanted, const Env& env) {
   if (wanted == DeviceKind::kCpu) return {};
   const GpuDriver driver = look_at_driver();
-  GpuOutlook outlook{visible_gpus(env, driver), driver.version, {}, has_cuda_library()};
+  GpuOutlook outlook{visible_gpus(env, driver), driver.version, {}, !cuda_library().empty()};
   // The forward-compatibility package is rare, and looking for it takes a process.
   if (outlook.visible.count > 0 && is_too_old(driver.version))
     outlook.compatibility = cuda_of_driver_library();

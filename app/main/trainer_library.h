@@ -9,25 +9,24 @@
 
 namespace gantrain {
 
+struct ModelRequest;
+
 // Loads the trainer library (LibTorch and all code that computes), which lies beside the program or
 // in ../lib of its folder, once, and returns one of its functions by name. With `cuda` it first
 // loads the CUDA libraries, which must be loaded before the first LibTorch call. Throws
 // UserError(kEnvironment) where a library or the function cannot be loaded.
 void* trainer_function(const char* name, bool cuda);
 
-// Whether the CUDA library was built and lies beside the trainer library.
-bool has_cuda_library();
-
-// Where it lies; empty where it was not built.
+// Where the CUDA library lies, beside the trainer library; empty where it was not built.
 std::filesystem::path cuda_library();
 
 // Names of the trainer library's functions.
 inline constexpr const char* kPrepare = "gantrain_prepare";     // void(const char* config_json)
 inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib/launch/rank.h)
-inline constexpr const char* kVerbMain =
-    "gantrain_run_verb";  // int(const char* verb, const std::any& request)
+// int(const char* verb, const std::any& request)
+inline constexpr const char* kVerbMain = "gantrain_run_verb";
 
-// Calls a verb that computes with its request, of the type that main/trainer_verbs.h names, and
+// Calls a verb that computes with its request, of the type that main/requests.h names, and
 // returns its exit status.
 int call_trainer(const char* verb, const std::any& request, bool cuda);
 
@@ -41,5 +40,10 @@ GpuOutlook gpu_outlook(DeviceKind wanted, const Env& env);
 
 // Whether a verb that was given this `--device` computes on a GPU. Throws as decide_device() does.
 bool computes_on_gpu(DeviceKind wanted);
+
+// Puts together what the flags of a verb that draws say of the model, and where it computes.
+// Conditions that depend on the model (whether it has a w space, how many classes) are checked
+// where it is loaded. Throws UserError in one line.
+void decide_model(const std::string& verb, ModelRequest& request);
 
 }  // namespace gantrain

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <stdexcept>
 
 #include "command/flags.h"
-#include "config/full_schema.h"
+#include "config/config.h"
+#include "config/resolve.h"
 #include "main/help.h"
 #include "main/verbs.h"
+#include "metrics/metric_table.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -15,12 +18,233 @@ namespace gantrain {
 
 namespace fs = std::filesystem;
 
-// Writes the completion scripts of bash, zsh and fish and the manual pages of all commands under
-// PREFIX/share, where shells and man look for PREFIX=~/.local and PREFIX=/usr/local. Throws
-// UserError(kDisk) with the path that cannot be written.
-void install_help(const std::filesystem::path& prefix);
-
 namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr size_t kWidth = 100;  // columns of a line
+constexpr size_t kIndent = 26;  // where the second column of a table begins
+
+// A row of a table: the term, and the text beside it in lines that are not too long.
+std::string row(const std::string& term, const std::string& text) {
+  std::string out = "  " + term, line;
+  const auto put = [&] {
+    const size_t at = out.size() - (out.rfind('\n') + 1);  // npos + 1 is 0
+    if (at + 1 > kIndent) out += "\n" + std::string(kIndent, ' ');
+    if (at + 1 <= kIndent) out += std::string(kIndent - at, ' ');
+    out += line;
+    line.clear();
+  };
+  for (const std::string& word : split(text, ' ')) {
+    if (!line.empty() && kIndent + line.size() + 1 + word.size() > kWidth) put();
+    line += (line.empty() ? "" : " ") + word;
+  }
+  put();
+  return out + "\n";
+}
+
+template <size_t count>
+std::string rows_of(const Explained (&all)[count]) {
+  std::string out;
+  for (const Explained& one : all) out += row(one.name, one.about);
+  return out;
+}
+
+// The key of this path, of the first recipe that has it.
+std::string key_row(const std::string& term, const std::string& path) {
+  for (const RecipeFacts& recipe : recipe_facts()) {
+    for (const Key& key : full_schema(recipe.name)) {
+      if (key.path == path) return row(term, fmt::format("{} [{}]", key.help, key.allowed()));
+    }
+  }
+  throw std::logic_error("help names the key " + path + ", which there is not");
+}
+
+// `verb` is "train", "data pack"; `word` a flag of it, or a key.
+std::string flag_row(const VerbDescription& verb, const std::string& word) {
+  if (!starts_with(word, "-")) return key_row(word, word);
+  if (verb.name == "train") {
+    if (const std::string key = key_of_flag(word); !key.empty()) return key_row(word, key);
+  }
+  for (const FlagDescription& flag : verb.flags) {
+    if (std::find(flag.names.begin(), flag.names.end(), word) != flag.names.end())
+      return row(word, flag.help);
+  }
+  throw std::logic_error(fmt::format("help names {} of {}, which there is not", word, verb.name));
+}
+
+std::string metric_rows() {
+  std::string out;
+  for (const MetricRow& metric : metric_table())
+    out += row(metric.name, metric.help + std::string(metric.needs_detector ? " *" : ""));
+  return out + row("*", "needs --detector FILE");
+}
+
+// The table that a line "@NAME WORD..." stands for. The parts of "data-pack" are words here.
+std::string table(const Words& words) {
+  const std::string name = join(split(words[0], '-'), " ");
+  std::string out;
+  if (name == "exit") {
+    out = rows_of(kExitCodes);
+  } else if (name == "environment") {
+    out = rows_of(kEnvironmentVariables);
+  } else if (name == "presets") {
+    for (const std::string& preset : preset_names()) out += row(preset, preset_about(preset));
+  } else if (name == "metrics" && words.size() == 1) {
+    out = metric_rows();
+  } else {
+    for (const VerbDescription& verb : describe_verbs(verbs())) {
+      if (verb.name != name) continue;
+      for (size_t i = 1; i < words.size(); ++i) out += flag_row(verb, words[i]);
+    }
+    if (out.empty()) throw std::logic_error("help names a table " + name + ", which there is not");
+  }
+  return out;
+}
+
+// The text of a topic that has one, with its tables, in lines of up to 100 columns. Throws
+// std::logic_error where a table names what the program does not have.
+std::string topic_text(const HelpTopic& topic) {
+  std::string out;
+  for (const std::string& line : split(trim(topic.text), '\n'))
+    out += starts_with(line, "@") ? table(split(line.substr(1), ' ')) : line + "\n";
+  return out;
+}
+
+// The name of a verb's page: "gantrain-data-pack".
+std::string page_name(const VerbDescription& verb) {
+  return "gantrain-" + join(split(verb.name, ' '), "-");
+}
+
+// Text as roff shows it: no character is a command, hyphens can be searched for and copied.
+std::string roff(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if (c == '\n') {
+      out += "\n.br\n";
+    } else {
+      if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string heading(const std::string& name, const std::string& about) {
+  return fmt::format(".TH {} 1 \"\" \"gantrain {}\" \"gantrain\"\n.SH NAME\n{} \\- {}\n",
+                     roff(name),
+                     roff(kVersion),
+                     roff(name),
+                     roff(about));
+}
+
+std::string item(const std::string& term, const std::string& text) {
+  return fmt::format(".TP\n{}\n{}\n", term, roff(text));
+}
+
+std::string bold(const std::string& text) { return "\\fB" + roff(text) + "\\fR"; }
+
+std::string flag_term(const FlagDescription& flag) {
+  std::vector<std::string> names;
+  if (!flag.argument.empty()) names.push_back("\\fI" + roff(flag.argument) + "\\fR");
+  for (const std::string& name : flag.names) names.push_back(bold(name));
+  std::string term = join(names, ", ");
+  if (!flag.value.empty() && !flag.names.empty()) term += " \\fI" + roff(flag.value) + "\\fR";
+  return term;
+}
+
+// The flags under the headings that --help has.
+std::string options(const VerbDescription& verb) {
+  std::string out, group;
+  for (const FlagDescription& flag : verb.flags) {
+    if (out.empty()) out += ".SH OPTIONS\n";
+    if (flag.group != group) out += ".SS " + roff(flag.group) + "\n";
+    group = flag.group;
+    out += item(flag_term(flag), flag.help);
+  }
+  return out;
+}
+
+// A section of what has a name and is about something.
+template <class Rows>
+std::string section(const std::string& title, const Rows& rows, const std::string& before = "") {
+  std::string out = ".SH " + title + "\n";
+  for (const auto& row : rows) out += item(bold(before + row.name), row.about);
+  return out;
+}
+
+std::string exit_status() { return section("EXIT STATUS", kExitCodes); }
+
+constexpr const char* kFiles = R"(.SH FILES
+.TP
+\fIruns/00000\-PRESET\-DATA\-BATCH/\fR
+One run: configuration, log, statistics, samples, models, states, report. The link
+\fIruns/latest\fR leads to the newest.
+)";
+
+constexpr const char* kExamples = R"(.SH EXAMPLES
+.TP
+Train on built\-in pictures:
+\fBgantrain \-\-preset dcgan\-tiny\fR
+.TP
+Train on eight devices; the same command again resumes:
+\fBgantrain \-\-nproc 8 \-\-preset stylegan2 \-\-data ~/photos \-\-run\-dir runs/photos\fR
+.TP
+Draw pictures:
+\fBgantrain generate \-\-model runs/latest \-\-seeds 0\-63 \-o grid.png\fR
+)";
+
+std::string main_page() {
+  std::string out = heading("gantrain", "train GANs on one or many devices");
+  out +=
+      ".SH SYNOPSIS\n.B gantrain\n[\\fBtrain\\fR] [\\fIoptions\\fR]\n.br\n.B gantrain\n"
+      "\\fIcommand\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n" +
+      roff(
+          "Starts one process per device, trains a built-in kind of network, survives what "
+          "clusters do to jobs, and leaves pictures, curves and weights behind.") +
+      "\n" + section("COMMANDS", verbs());
+  std::vector<std::string> pages;
+  for (const VerbDescription& verb : describe_verbs(verbs())) {
+    pages.push_back(bold(page_name(verb)) + "(1)");
+    if (verb.name == "train") out += options(verb);
+  }
+  out += section("TOPICS", help_topics(), "gantrain help ") +
+         section("ENVIRONMENT", kEnvironmentVariables) + kFiles + exit_status() + kExamples;
+  return out + ".SH SEE ALSO\n" + join(pages, ",\n") + "\n";
+}
+
+std::string verb_page(const VerbDescription& verb) {
+  std::string about = verb.about;  // without the full stop, which NAME does not have
+  if (ends_with(about, ".")) about.pop_back();
+  std::string out = heading(page_name(verb), about.substr(0, about.find(". ")));
+  out += fmt::format(".SH SYNOPSIS\n.B gantrain {}\n[\\fIoptions\\fR]", roff(verb.name));
+  for (const FlagDescription& flag : verb.flags) {
+    if (!flag.argument.empty()) out += " [\\fI" + roff(flag.argument) + "\\fR]";
+  }
+  out += "\n.SH DESCRIPTION\n" + roff(verb.about) + "\n" + options(verb) + exit_status();
+  return out + ".SH SEE ALSO\n\\fBgantrain\\fR(1)\n";
+}
+
+// The manual page gantrain(1), or gantrain-VERB(1) where a verb is named ("data pack" is
+// gantrain-data-pack), in the man macros of roff. It is made of what the verbs declare, as --help
+// is. Throws UserError(kUsage) for an unknown verb.
+std::string man_page(const std::string& verb) {
+  if (verb.empty() || verb == "gantrain") return main_page();
+  std::vector<std::string> names;
+  for (const VerbDescription& known : describe_verbs(verbs())) {
+    if (known.name == verb || page_name(known) == verb) return verb_page(known);
+    names.push_back(known.name);
+  }
+  const std::string hint = did_you_mean(verb, names);
+  fail(Exit::kUsage,
+       "--man {}: no such command{}",
+       verb,
+       hint.empty() ? "; there is " + join(names, ", ") : hint);
+}
 
 void write(const fs::path& path, const std::string& text) {
   std::error_code error;
@@ -29,8 +253,9 @@ void write(const fs::path& path, const std::string& text) {
   write_file(path, text);
 }
 
-}  // namespace
-
+// Writes the completion scripts of bash, zsh and fish and the manual pages of all commands under
+// PREFIX/share, where shells and man look for PREFIX=~/.local and PREFIX=/usr/local. Throws
+// UserError(kDisk) with the path that cannot be written.
 void install_help(const fs::path& prefix) {
   const fs::path share = prefix / "share";
   write(share / "bash-completion/completions/gantrain", completion_script("bash"));
@@ -41,12 +266,10 @@ void install_help(const fs::path& prefix) {
     write(share / "man/man1" / (page_name(verb) + ".1"), man_page(verb.name));
 }
 
-namespace {
-
 void print_exit_codes() {
   Json rows = Json::array();
-  for (const ExitCode& exit : kExitCodes)
-    rows.push_back({{"code", exit.code}, {"meaning", exit.meaning}});
+  for (const Explained& exit : kExitCodes)
+    rows.push_back({{"code", exit.name}, {"meaning", exit.about}});
   fmt::print("{}\n", rows.dump());
 }
 
@@ -138,10 +361,6 @@ void print_keys(const std::string& only, bool json) {
     }
   }
 }
-
-}  // namespace
-
-namespace {
 
 void print_topics() {
   fmt::print("gantrain help TOPIC:\n");

@@ -16,19 +16,17 @@
 #include "distributed/group.h"
 #include "draw/drawing.h"
 #include "draw/painter.h"
-#include "main/trainer_verbs.h"
-#include "measure/metrics_request.h"
+#include "main/requests.h"
 #include "metrics/detector.h"
-#include "metrics/feature_files.h"
 #include "metrics/measure.h"
 #include "report/console.h"
-#include "train/run/classes.h"
+#include "train/run/training_data.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -71,17 +69,17 @@ std::vector<std::string> names_of(const MetricsRequest& request, bool reals) {
   return {"swd", "msssim", "diversity"};
 }
 
-bool needs_detector(const std::string& name) { return find_metric(name).needs_detector; }
-
 // Measures metrics of features and the others with numbers of fakes of their own, where none was
 // given, and returns the results in the order of the names.
 std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
                                            const std::vector<std::string>& names,
                                            MetricInput input) {
+  std::optional<Detector> detector;
+  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
   const auto choose = [&](bool features) {
     std::vector<std::string> some;
     std::copy_if(names.begin(), names.end(), std::back_inserter(some), [&](const auto& name) {
-      return needs_detector(name) == features;
+      return find_metric(name).needs_detector == features;
     });
     const int64_t all = input.made == nullptr ? input.fakes->size()
                         : features            ? kFakes
@@ -101,14 +99,13 @@ std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
 }
 
 MetricInput input_of(const MetricsRequest& request, Group& group, const Between& between) {
-  MetricInput input = {.group = group};
-  input.device = device_of(request);
-  input.real_images = request.real_count.value_or(kAll);
-  input.seed = static_cast<uint64_t>(request.seed);
-  input.per_class = request.per_class;
-  input.cache = request.cache;
-  input.between = between;
-  return input;
+  return {.group = group,
+          .device = device_of(request),
+          .real_images = request.real_count.value_or(kAll),
+          .seed = static_cast<uint64_t>(request.seed),
+          .per_class = request.per_class,
+          .cache = request.cache,
+          .between = between};
 }
 
 // The weight of each class among the fakes: its number of pictures in the data, where this has the
@@ -145,43 +142,9 @@ std::vector<std::string> class_names(const ClassTable& table) {
   return names;
 }
 
-// Opens the reals in the shape of the fakes.
-std::shared_ptr<const Dataset> open_like(const at::Tensor& fakes, DataOptions& options) {
-  options.resolution = {.width = fakes.size(3), .height = fakes.size(2)};
-  options.channels = fakes.size(1);
-  return open_dataset(options);
-}
-
-// Of the classes that were chosen, where the data has the classes of the model.
-DatasetPictures::Options options_of_reals(const MetricsRequest& request,
-                                          const DataOptions& data,
-                                          const Dataset& dataset,
-                                          const Generator& generator,
-                                          const std::vector<int64_t>& chosen) {
-  DatasetPictures::Options options;
-  options.data = data;
-  options.seed = static_cast<uint64_t>(request.seed);
-  options.mirror = request.mirror;
-  if (dataset.classes() == generator.classes()) options.classes = chosen;
-  return options;
-}
-
-GeneratedPictures::Options options_of_fakes(const MetricsRequest& request,
-                                            const SynthesisOptions& drawn,
-                                            const DrawingModel& drawing) {
-  GeneratedPictures::Options options;
-  options.size = request.fake_count.value_or(kFakes);
-  options.seed = static_cast<uint64_t>(request.seed);
-  options.synthesis = drawn;
-  options.class_names = class_names(drawing.classes);
-  return options;
-}
-
-bool is_synthetic(const std::string& path) { return starts_with(path, "synth:"); }
-
 // Returns the size that all pictures have. Throws UserError(kInput) that names one that differs.
 Size common_size(const DataOptions& options) {
-  if (is_synthetic(options.path)) return options.resolution;
+  if (starts_with(options.path, "synth:")) return options.resolution;
   const std::unique_ptr<Source> source = open_source(options);
   std::optional<Size> size;
   for (size_t file = 0; file < source->files().size(); ++file) {
@@ -221,16 +184,11 @@ OpenedImages open_images(const MetricsRequest& request,
   return images;
 }
 
-std::vector<std::string> class_names(const Dataset& dataset) {
-  std::vector<std::string> names;
-  for (int64_t label = 0; label < dataset.classes(); ++label)
-    names.push_back(dataset.class_name(label));
-  return names;
-}
-
 void check_same_classes(const MetricsRequest& request, const Dataset& reals, const Dataset& fakes) {
   if (!request.per_class) return;
-  if (reals.classes() > 0 && class_names(reals) == class_names(fakes)) return;
+  if (reals.classes() > 0 &&
+      class_names(class_table_of(reals)) == class_names(class_table_of(fakes)))
+    return;
   fail(Exit::kInput,
        "--per-class: {} and {} must have the same classes (sub-folders, dataset.json)",
        request.images[0],
@@ -248,7 +206,8 @@ void check_classes(const MetricsRequest& request,
     fail(Exit::kInput, "--per-class: {} has no labels", data.description());
   const bool matched = request.per_class || !how.classes.empty();
   if (!matched || table.empty() || data.classes() == 0) return;
-  const std::vector<std::string> of_model = class_names(table), of_data = class_names(data);
+  const std::vector<std::string> of_model = class_names(table),
+                                 of_data = class_names(class_table_of(data));
   for (size_t label = 0; label < std::max(of_model.size(), of_data.size()); ++label) {
     const std::string model = label < of_model.size() ? of_model[label] : "none";
     const std::string own = label < of_data.size() ? of_data[label] : "none";
@@ -283,6 +242,7 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
                                         const MeasuredModel& model,
                                         Group& group,
                                         const Between& between) {
+  const auto seed = static_cast<uint64_t>(request.seed);
   ModelRequest how = request.how;
   how.model = model.file.string();
   const DrawingModel drawing = load_drawing_model(how);
@@ -303,17 +263,26 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   std::optional<DatasetPictures> reals;
   if (data) {
     apply_flags(request, *data);
-    dataset = open_like(GeneratedPictures(generator, {.size = 1}).get({0}), *data);
+    const at::Tensor fake = GeneratedPictures(generator, {.size = 1}).get({0});
+    data->resolution = {.width = fake.size(3), .height = fake.size(2)};
+    data->channels = fake.size(1);
+    dataset = open_dataset(*data);
     check_classes(request, how, drawing.classes, *dataset);
-    reals.emplace(dataset, options_of_reals(request, *data, *dataset, generator, chosen));
+    const bool same = dataset->classes() == generator.classes();
+    reals.emplace(dataset,
+                  DatasetPictures::Options{.data = *data,
+                                           .seed = seed,
+                                           .mirror = request.mirror,
+                                           .classes = same ? chosen : std::vector<int64_t>{}});
   }
-  GeneratedPictures::Options options = options_of_fakes(request, drawn, drawing);
+  GeneratedPictures::Options options{.size = request.fake_count.value_or(kFakes),
+                                     .seed = seed,
+                                     .synthesis = drawn,
+                                     .class_names = class_names(drawing.classes)};
   if (generator.classes() > 0) options.class_weights = weights_of(chosen, generator, dataset.get());
   GeneratedPictures fakes(generator, options);
 
   MetricInput input = input_of(request, group, between);
-  std::optional<Detector> detector;
-  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
   input.reals = reals ? &*reals : nullptr;
   input.fakes = input.made = &fakes;
   input.shapes = shapes;
@@ -339,8 +308,6 @@ std::vector<MetricResult> measure_images(const MetricsRequest& request,
       {.data = real.options, .shuffled = false, .mirror = request.mirror, .classes = {}});
   DatasetPictures fakes(fake.dataset, {.data = fake.options, .shuffled = false, .classes = {}});
   MetricInput input = input_of(request, group, between);
-  std::optional<Detector> detector;
-  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
   input.reals = &reals;
   input.fakes = &fakes;
   input.shapes = real.options.path == kShapes;
@@ -375,28 +342,23 @@ Between progress_of(const Group& group) {
   };
 }
 
-// A line of metric-NAME.jsonl, in the form that training writes.
-Json line_of(const MetricResult& result,
-             const MetricsRequest& request,
-             const MeasuredModel* model) {
-  Json line = to_json(result);
-  if (model != nullptr) {
-    const std::string snapshot = model->file.filename().string();
-    line["snapshot"] = snapshot;
-    line["snapshot_pkl"] = snapshot;
-    line["kimg"] = model->images < 0 ? Json() : Json(static_cast<double>(model->images) / 1000);
-  }
-  line["num_gpus"] = request.ranks;
-  line["total_time_str"] = short_duration(result.seconds);
-  line["timestamp"] = unix_seconds();
-  return line;
-}
-
+// Lines of metric-NAME.jsonl, in the form that training writes.
 Json lines_of(const std::vector<MetricResult>& results,
               const MetricsRequest& request,
               const MeasuredModel* model) {
   Json lines = Json::array();
-  for (const MetricResult& result : results) lines.push_back(line_of(result, request, model));
+  for (const MetricResult& result : results) {
+    Json& line = lines.emplace_back(to_json(result));
+    if (model != nullptr) {
+      const std::string snapshot = model->file.filename().string();
+      line["snapshot"] = snapshot;
+      line["snapshot_pkl"] = snapshot;
+      line["kimg"] = model->images < 0 ? Json() : Json(static_cast<double>(model->images) / 1000);
+    }
+    line["num_gpus"] = request.ranks;
+    line["total_time_str"] = short_duration(result.seconds);
+    line["timestamp"] = unix_seconds();
+  }
   return lines;
 }
 
@@ -415,8 +377,7 @@ void keep(const MeasuredModel& model, const Json& line) {
 Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
   at::set_num_threads(static_cast<int>(request.threads));
   if (meeting.ranks.rank != 0) set_log({Level::kError, Level::kError, {}, ""});
-  const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-  const auto group = Group::join(meeting, BackendKind::kGloo, device, kTimeout);
+  const auto group = Group::join(meeting, BackendKind::kGloo, device_of(request), kTimeout);
   const Between between = progress_of(*group);
   if (!request.images.empty())
     return lines_of(measure_images(request, *group, between), request, nullptr);

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
-#include "command/values.h"
-#include "draw/drawing_flags.h"
+#include "command/options.h"
 #include "draw/requests.h"
-#include "explore/requests.h"
+#include "main/requests.h"
 #include "main/trainer_library.h"
 #include "main/verbs.h"
-#include "measure/metrics_request.h"
 #include "metrics/metric_table.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run_status.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -9,15 +7,16 @@
 #include <optional>
 
 #include "launch/death/error_files.h"
-#include "launch/local/signals.h"
-#include "launch/local/unique_fd.h"
+#include "launch/local/processes.h"
+#include "launch/where/network.h"
 #include "page/run_page.h"
 #include "train/save/run_folder.h"
+#include "train/train_request.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 

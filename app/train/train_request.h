@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "config/value.h"
 #include "distributed/options.h"
+#include "launch/local/supervise.h"
 #include "launch/options.h"
 #include "util/log.h"
 
 namespace gantrain {
 
 // What `gantrain train` tells the trainer library. Every rank of a run gets the same request, as
-// the JSON text of message_of() (config/message.h).
+// the JSON text of message_of() (config/schema.h).
 struct TrainRequest {
   Json config;                               // Config::to_json()
   std::string command;                       // the command line, for command.txt
@@ -40,5 +43,41 @@ void fields(TrainRequest& r, Field&& field) {
   field("sharers", r.sharers);
   field("level", r.level);
 }
+
+// Where a training is to run that is planned here.
+struct TrainingSite {
+  int64_t nodes = 1;
+  int64_t ranks_per_node = 1;
+  bool on_gpu = false;
+};
+
+// Returns the configuration that `words`, the arguments of `gantrain train`, make; nothing if they
+// ask for --help, which is printed then. Throws UserError(kUsage) for words that `train` would
+// refuse, and for those that make no run of their own, such as --dry-run.
+std::optional<Config> planned_config(const std::vector<std::string>& words);
+
+// Checks all that can be checked without data and devices. Throws UserError as `gantrain train`
+// would there.
+void check_training(Config config, const TrainingSite& site);
+
+// Returns true if run.run_dir holds a run that has reached train.kimg, and then says so first.
+bool already_done(const Config& config);
+
+// What the command line says about a run.
+struct CommandPlace {
+  std::string command;  // the whole command line
+  std::string run_dir;  // run.run_dir, "" if it was not given
+};
+
+// Writes down how an attempt ended, so that the reason is on disk where nobody reads standard
+// error: what the launcher has said in log.txt (on other nodes log-rank<k>.txt, k their first
+// rank), an errors/rank<k>.json for each rank that failed, STATUS, and the file that
+// TORCHELASTIC_ERROR_FILE names. Removes errors/pids.json. A run that has ended before its folder
+// was known is written down in the one that the command line names, unless another run is at work
+// there. It never throws: if something cannot be written, it warns once.
+void record_end(const AttemptEnd& end, const CommandPlace& place);
+
+// The same for what was wrong before a rank was started, such as a port in use.
+void record_refusal(const World& world, const UserError& error, const CommandPlace& place);
 
 }  // namespace gantrain

@@ -4,13 +4,11 @@
 #include <filesystem>
 
 #include "command/batch_script.h"
-#include "command/cli.h"
 #include "command/flags.h"
-#include "command/habits.h"
-#include "command/values.h"
+#include "command/options.h"
 #include "launch/options.h"
 #include "main/verbs.h"
-#include "train/training_plan.h"
+#include "train/train_request.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -63,15 +61,15 @@ void fields(SlurmFlags& o, Field&& field) {
       "requeues", job.requeues, between(0, 1000000), "how often the job may be started again (20)");
   field("task_per",
         o.task_per,
-        Said{.names = "--task-per", .one_of = "node,rank"},
+        Said{.one_of = "node,rank"},
         "what srun starts: one task per node or rank (node)");
   field("sbatch",
         job.sbatch,
-        Said{.names = "--sbatch", .one_each = true},
+        Said{.one_each = true},
         "further flag of sbatch, again and again: --sbatch=-C=a100");
   field("srun",
         job.srun,
-        Said{.names = "--srun", .one_each = true},
+        Said{.one_each = true},
         "further flag of srun, again and again: --srun=--mpi=none");
   field("output", o.output, said("-o,--output"), "file to write instead of standard output");
   field("json", o.json, "one JSON line: the script, its run folder and its file");
@@ -109,12 +107,6 @@ void refuse_flags_of_the_script(const Config& config) {
          "--resume none: a job that is requeued would begin again from nothing; give a new "
          "--run-dir instead");
   }
-}
-
-std::string default_name(const Config& config) {
-  std::string name = text_of(config.get("preset"));
-  if (name.empty()) name = text_of(config.get("recipe"));
-  return name;
 }
 
 // Ranks and GPUs of a node, from the flags of the script or those of the training.
@@ -199,7 +191,7 @@ int run_slurm(const std::vector<std::string>& arguments) {
   options.app().footer(kFooter);
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   std::vector<std::string> words;
-  if (!options.parse_known({arguments.begin(), dashes}, words)) return 0;
+  if (!options.parse({arguments.begin(), dashes}, &words)) return 0;
   check_names(options, translate_habits(words, training_flag_names()).arguments);
   if (dashes != arguments.end()) words.insert(words.end(), dashes + 1, arguments.end());
   words = translate_habits(words, training_flag_names()).arguments;
@@ -207,7 +199,9 @@ int run_slurm(const std::vector<std::string>& arguments) {
   const std::optional<Config> config = planned_config(words);
   if (!config) return 0;
   refuse_flags_of_the_script(*config);
-  if (flags.job.name.empty()) flags.job.name = default_name(*config);
+  for (const char* key : {"preset", "recipe"}) {
+    if (flags.job.name.empty()) flags.job.name = text_of(config->get(key));
+  }
   flags.job.task_per_rank = flags.task_per == "rank";
   flags.job.program = (executable_folder() / "gantrain").string();
   decide_ranks(flags, *config);

@@ -5,18 +5,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include "command/cli.h"
 #include "command/flags.h"
-#include "command/habits.h"
+#include "command/options.h"
 #include "config/config.h"
-#include "config/full_schema.h"
-#include "config/message.h"
-#include "config/presets.h"
 #include "config/resolve.h"
+#include "config/schema.h"
 #include "data/options.h"
 #include "distributed/options.h"
 #include "gan/options.h"
-#include "launch/local/signals.h"
+#include "inspect/machine.h"
+#include "launch/local/processes.h"
 #include "launch/local/supervise.h"
 #include "launch/options.h"
 #include "launch/where/devices.h"
@@ -26,19 +24,18 @@
 #include "main/verbs.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
-#include "train/run_status.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
-#include "train/training_plan.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
+
+namespace {
 
 // What is known of a run before any process is started.
 struct Launch {
@@ -61,12 +58,6 @@ struct Launch {
 // How much a dry run prints: the keys that something other than a default set, or every key, or one
 // JSON line with every key.
 enum class Shown { kSet, kAll, kJson };
-
-// Prints keys with their values and origins, and the schedule that follows from them, to standard
-// output. Returns 0.
-int dry_run(const Launch& launch, Shown shown);
-
-namespace {
 
 double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
 
@@ -148,8 +139,8 @@ std::string threads_text(const Launch& launch) {
       "{} thread{} a rank, {}", threads, threads == 1 ? "" : "s", idle_threads(env).text);
 }
 
-}  // namespace
-
+// Prints keys with their values and origins, and the schedule that follows from them, to standard
+// output. Returns 0.
 int dry_run(const Launch& launch, Shown shown) {
   const auto train = launch.config.read<TrainOptions>();
   const auto save = launch.config.read<SaveOptions>();
@@ -202,8 +193,6 @@ int dry_run(const Launch& launch, Shown shown) {
   fmt::print("{}\n", threads_text(launch));
   return 0;
 }
-
-namespace {
 
 constexpr const char* kTrainAbout =
     "Train a GAN. Without flags: preset dcgan on built-in pictures.";
@@ -367,7 +356,7 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   launch.options.patience.meeting = launch.config.read<DistOptions>().timeout.seconds;
   const auto dist = config.read<DistOptions>();
   launch.backend =
-      choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || has_cuda_library());
+      choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || !cuda_library().empty());
   const BatchPlan plan = plan_batch(launch.config.read<TrainOptions>(), launch.world.ranks.world);
   for (const char* player : {"G", "D"}) {
     const std::string key = std::string(player) + ".accumulate";
@@ -439,7 +428,7 @@ WorldEnd run(const Launch& launch) {
   try {
     const bool worker = launch.world.role == World::Role::kWorker;
     const WorldEnd end = (worker ? run_worker : gantrain::launch)(
-        launch.world, launch.options, text, load, hint, record);
+        {launch.world, launch.options, text, load, hint, record});
     ignore_late_signals();
     if (!worker) return end;
     std::fflush(nullptr);
@@ -461,14 +450,39 @@ int smoke(const Launch& launch) {
 }
 
 bool any_given(const Config& config) {
-  for (const char* key : {"launch.nproc",
-                          "launch.nnodes",
-                          "launch.node_rank",
-                          "launch.master_addr",
-                          "launch.master_port"}) {
-    if (config.given(key)) return true;
+  for (const char* key : {"nproc", "nnodes", "node_rank", "master_addr", "master_port"}) {
+    if (config.given(std::string("launch.") + key)) return true;
   }
   return false;
+}
+
+int run_train(const std::vector<std::string>& arguments) {
+  TrainArguments args;
+  if (!parse_arguments(arguments, args)) return 0;
+  set_log({args.quiet || (!args.dry_run.empty() && args.json) ? Level::kWarning
+           : args.verbose                                     ? Level::kDebug
+                                                              : Level::kInfo,
+           Level::kInfo,
+           {},
+           ""});
+  const Config config = resolve(args.sources, current_environment());
+  Launch launch = prepare(config, any_given(config), args.dry_run == "short");
+  launch.chosen.insert(launch.chosen.begin(), args.taken.begin(), args.taken.end());
+  const Shown shown = args.verbose ? Shown::kAll : Shown::kSet;
+  if (args.dry_run == "short") return dry_run(launch, args.json ? Shown::kJson : shown);
+  if (args.dry_run == "full") {
+    if (!args.json) dry_run(launch, shown);
+    const DescribeRequest request{
+        .config = launch.config,
+        .json = args.json,
+        .cuda = launch.device == DeviceKind::kCuda,
+        .world = launch.world.ranks.world,
+        .threads = threads_per_rank(launch.options, current_environment(), 1)};
+    return call_trainer("describe", request, /*cuda=*/false);
+  }
+  if (already_done(config)) return 0;
+  launch.stopped_code = static_cast<int>(args.stopped_code);
+  return args.sources.smoke ? smoke(launch) : launch.code_of(run(launch).code);
 }
 
 }  // namespace
@@ -494,39 +508,6 @@ void check_training(Config config, const TrainingSite& site) {
   }
   prepare(config, /*flags_given=*/true, /*planned=*/true);
 }
-
-namespace {
-
-int run_train(const std::vector<std::string>& arguments) {
-  TrainArguments args;
-  if (!parse_arguments(arguments, args)) return 0;
-  set_log({args.quiet || (!args.dry_run.empty() && args.json) ? Level::kWarning
-           : args.verbose                                     ? Level::kDebug
-                                                              : Level::kInfo,
-           Level::kInfo,
-           {},
-           ""});
-  const Config config = resolve(args.sources, current_environment());
-  Launch launch = prepare(config, any_given(config), args.dry_run == "short");
-  launch.chosen.insert(launch.chosen.begin(), args.taken.begin(), args.taken.end());
-  const Shown shown = args.verbose ? Shown::kAll : Shown::kSet;
-  if (args.dry_run == "short") return dry_run(launch, args.json ? Shown::kJson : shown);
-  if (args.dry_run == "full") {
-    if (!args.json) dry_run(launch, shown);
-    const DescribeRequest request{
-        .config = launch.config.to_json(),
-        .json = args.json,
-        .cuda = launch.device == DeviceKind::kCuda,
-        .world = launch.world.ranks.world,
-        .threads = threads_per_rank(launch.options, current_environment(), 1)};
-    return call_trainer("describe", request, /*cuda=*/false);
-  }
-  if (already_done(config)) return 0;
-  launch.stopped_code = static_cast<int>(args.stopped_code);
-  return args.sources.smoke ? smoke(launch) : launch.code_of(run(launch).code);
-}
-
-}  // namespace
 
 Verb train_verb() {
   const auto describe = [] { return description_of<TrainArguments>("train", kTrainAbout); };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/augment.h"
 
-#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
-#include "augment/sample_values.h"
 #include "augment/wavelets.h"
-#include "core/device.h"
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
+#include "util/error.h"
 
 namespace gantrain {
+
+using at::Tensor;
 
 namespace {
 
@@ -83,35 +83,35 @@ SampleValues<Number, 16> transforms(const AugmentOptions& o,
 
 // [N, c, c + 1] float64: factors and constant of the c colour channels; undefined without any
 // transform. Grey is RGB with three equal channels, of which the mean is taken.
-at::Tensor color_matrices(const at::Tensor& p,
-                          const AugmentOptions& options,
-                          bool rgb,
-                          AugmentDraws& draws) {
-  return with_strength(p, [&](const auto& strength) -> at::Tensor {
+Tensor color_matrices(const Tensor& p,
+                      const AugmentOptions& options,
+                      bool rgb,
+                      AugmentDraws& draws) {
+  return with_strength(p, [&](const auto& strength) -> Tensor {
     const auto C = transforms(options, strength, rgb, draws);
     if (C.empty()) return {};
-    const at::Tensor all = C.tensor().view({-1, 4, 4}).narrow(1, 0, 3).contiguous();
+    const Tensor all = C.tensor().view({-1, 4, 4}).narrow(1, 0, 3).contiguous();
     if (rgb) return all;
-    const at::Tensor grey = all.mean(1, true);
+    const Tensor grey = all.mean(1, true);
     return at::cat({grey.narrow(2, 0, 3).sum(2, true), grey.narrow(2, 3, 1)}, 2);
   });
 }
 
 }  // namespace
 
-at::Tensor augment_color(const at::Tensor& images,
-                         const at::Tensor& p,
-                         const AugmentOptions& options,
-                         AugmentDraws& draws) {
+Tensor augment_color(const Tensor& images,
+                     const Tensor& p,
+                     const AugmentOptions& options,
+                     AugmentDraws& draws) {
   const bool rgb = images.size(1) >= 3;
-  const at::Tensor exact = color_matrices(p, options, rgb, draws);
+  const Tensor exact = color_matrices(p, options, rgb, draws);
   if (!exact.defined()) return images;
   TORCH_CHECK(exact.size(0) == images.size(0), "draws for ", exact.size(0), " samples");
   const int64_t channels = rgb ? 3 : 1;
-  const at::Tensor matrices = exact.to(images.scalar_type());
+  const Tensor matrices = exact.to(images.scalar_type());
   const auto column = [&](int64_t i) { return matrices.select(2, i).view({-1, channels, 1, 1}); };
   // Not a matrix product: that would round to 11 bits where TF32 is allowed.
-  at::Tensor x = column(channels);
+  Tensor x = column(channels);
   for (int64_t i = 0; i < channels; ++i) x = at::addcmul(x, images.narrow(1, i, 1), column(i));
   if (images.size(1) == channels) return x;
   return at::cat({x, images.narrow(1, channels, images.size(1) - channels)}, 1);
@@ -144,8 +144,8 @@ SampleValues<Number, kOctaveBands> band_gains(const AugmentOptions& o,
                                               AugmentDraws& draws) {
   using std::exp2;
   const auto together = [](const auto& a, const auto& b) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(a)>, at::Tensor>) {
-      return at::Tensor(a * b);
+    if constexpr (std::is_same_v<std::decay_t<decltype(a)>, Tensor>) {
+      return Tensor(a * b);
     } else {
       auto product = a;
       for (size_t i = 0; i < product.size(); ++i) product[i] *= b[i];
@@ -182,13 +182,13 @@ SampleValues<Number, 1> noise_strengths(const AugmentOptions& o,
 }
 
 // The band filters on an axis with mirrored borders as matrices, [kOctaveBands, length, length].
-at::Tensor band_matrices(int64_t length, const at::Tensor& like) {
+Tensor band_matrices(int64_t length, const Tensor& like) {
   const int64_t taps = static_cast<int64_t>(kOctaveBandTaps), pad = taps / 2;
-  const at::Tensor filters = octave_band_filters_like(like).view({-1, 1, taps});
-  const at::Tensor mirrored =
+  const Tensor filters = octave_band_filters_like(like).view({-1, 1, taps});
+  const Tensor mirrored =
       at::reflection_pad2d(unit_matrix(length, filters.options()), {pad, pad, 0, 0});
-  std::vector<at::Tensor> matrices;
-  for (const at::Tensor& filter : filters.unbind()) {
+  std::vector<Tensor> matrices;
+  for (const Tensor& filter : filters.unbind()) {
     matrices.push_back(upfirdn2d(mirrored, filter, {})[0][0]);
   }
   return at::stack(matrices);
@@ -196,16 +196,16 @@ at::Tensor band_matrices(int64_t length, const at::Tensor& like) {
 
 }  // namespace
 
-at::Tensor augment_filter(const at::Tensor& images,
-                          const at::Tensor& p,
-                          const AugmentOptions& options,
-                          AugmentDraws& draws) {
+Tensor augment_filter(const Tensor& images,
+                      const Tensor& p,
+                      const AugmentOptions& options,
+                      AugmentDraws& draws) {
   if (options.imgfilter <= 0) return images;
-  const at::Tensor exact = with_strength(p, [&](const auto& strength) -> at::Tensor {
+  const Tensor exact = with_strength(p, [&](const auto& strength) -> Tensor {
     return band_gains(options, strength, draws).tensor();
   });
   check_count(exact.size(0), images.size(0));
-  const at::Tensor gains = exact.to(images.scalar_type());
+  const Tensor gains = exact.to(images.scalar_type());
   // Rows and columns by the same filter, each sample by its own.
   const auto filter = [&](int64_t length) {
     return at::matmul(gains, band_matrices(length, images).flatten(1))
@@ -214,46 +214,46 @@ at::Tensor augment_filter(const at::Tensor& images,
   return on_both_axes(images, filter(images.size(2)), filter(images.size(3)));
 }
 
-at::Tensor augment_noise(const at::Tensor& images,
-                         const at::Tensor& p,
-                         const AugmentOptions& options,
-                         AugmentDraws& draws) {
+Tensor augment_noise(const Tensor& images,
+                     const Tensor& p,
+                     const AugmentOptions& options,
+                     AugmentDraws& draws) {
   if (options.noise <= 0) return images;
-  const at::Tensor sigma = with_strength(p, [&](const auto& strength) -> at::Tensor {
+  const Tensor sigma = with_strength(p, [&](const auto& strength) -> Tensor {
     return noise_strengths(options, strength, draws).tensor();
   });
   check_count(sigma.size(0), images.size(0));
-  const at::Tensor field = draws.normal("noise/field", images.sizes().slice(1));
-  const at::Tensor noise = field * sigma.view({-1, 1, 1, 1}).to(field.scalar_type());
+  const Tensor field = draws.normal("noise/field", images.sizes().slice(1));
+  const Tensor noise = field * sigma.view({-1, 1, 1, 1}).to(field.scalar_type());
   return images + noise.to(images.scalar_type());
 }
 
-at::Tensor augment_cutout(const at::Tensor& images,
-                          const at::Tensor& p,
-                          const AugmentOptions& options,
-                          AugmentDraws& draws) {
+Tensor augment_cutout(const Tensor& images,
+                      const Tensor& p,
+                      const AugmentOptions& options,
+                      AugmentDraws& draws) {
   if (options.cutout <= 0) return images;
-  const at::Tensor probability = (p * options.cutout).to(at::kFloat);
-  const at::Tensor on = draws.uniform("cutout/on", {}) < probability;
-  const at::Tensor centre = draws.uniform("cutout", {2});
+  const Tensor probability = (p * options.cutout).to(at::kFloat);
+  const Tensor on = draws.uniform("cutout/on", {}) < probability;
+  const Tensor centre = draws.uniform("cutout", {2});
   check_count(on.size(0), images.size(0));
-  const at::Tensor half = on * (options.cutout_size / 2);
-  const at::Tensor box = at::cat({centre.to(at::kDouble), half.to(at::kDouble).unsqueeze(1)}, 1)
-                             .to(images.scalar_type());
+  const Tensor half = on * (options.cutout_size / 2);
+  const Tensor box = at::cat({centre.to(at::kDouble), half.to(at::kDouble).unsqueeze(1)}, 1)
+                         .to(images.scalar_type());
   const auto part = [&](int64_t i) { return box.select(1, i).view({-1, 1, 1, 1}); };
   const auto outside = [&](int64_t length, int64_t i) {
-    const at::Tensor centres = (at::arange(length, box.options()) + .5) / length;
+    const Tensor centres = (at::arange(length, box.options()) + .5) / length;
     return (centres.view({1, 1, 1, -1}) - part(i)).abs() >= part(2);
   };
-  const at::Tensor keep =
+  const Tensor keep =
       outside(images.size(3), 0).logical_or(outside(images.size(2), 1).transpose(2, 3));
   return images * keep.to(images.scalar_type());
 }
 
-at::Tensor augment(const at::Tensor& images,
-                   const at::Tensor& p,
-                   const AugmentOptions& options,
-                   AugmentDraws& draws) {
+Tensor augment(const Tensor& images,
+               const Tensor& p,
+               const AugmentOptions& options,
+               AugmentDraws& draws) {
   const bool exact_type = images.scalar_type() == at::kFloat || images.scalar_type() == at::kDouble;
   TORCH_CHECK(images.dim() == 4 && exact_type, "augment: images ", images.toString());
   TORCH_CHECK(p.dim() == 0 && p.scalar_type() == at::kDouble && p.device() == images.device(),
@@ -268,13 +268,100 @@ at::Tensor augment(const at::Tensor& images,
   }
   check_augment(options, {images.size(3), images.size(2)}, images.size(1));
   const WithoutAutocast exact;
-  at::Tensor x = images;
+  Tensor x = images;
   for (const auto stage :
        {augment_geometry, augment_color, augment_filter, augment_noise, augment_cutout}) {
     x = stage(x, p, options, draws);
   }
   if (host_knows_p || x.is_same(images)) return x;
   return at::where(p > 0, x, images);
+}
+
+namespace {
+constexpr double kWarnFrom = .8;
+}
+
+AdaptiveStrength::AdaptiveStrength(const AdaptiveOptions& options, int64_t batch, at::Device device)
+    : options_(options),
+      step_(static_cast<double>(batch * options.interval) /
+            static_cast<double>(options.kimg.images)),
+      p_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
+      signs_(at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble))) {}
+
+void AdaptiveStrength::set(double p) {
+  const torch::NoGradGuard no_grad;
+  p_.fill_(p);
+}
+
+Tensor AdaptiveStrength::signs(const Tensor& real_scores) {
+  const Tensor sign = real_scores.detach().sign();
+  return at::stack({sign.sum(), at::full_like(sign.sum(), real_scores.numel())});
+}
+
+void AdaptiveStrength::add(const Tensor& sums) {
+  const torch::NoGradGuard no_grad;
+  signs_.add_(sums);
+}
+
+void AdaptiveStrength::end_iteration(int64_t iteration) {
+  if ((iteration + 1) % options_.interval != 0) return;
+  const torch::NoGradGuard no_grad;
+  const Tensor sum = signs_.select(0, 0), count = signs_.select(0, 1);
+  const Tensor r = at::where(count > 0, sum / count, options_.target);
+  // Neither comparison holds for what is no number.
+  const Tensor above = (r > options_.target).to(at::kDouble);
+  const Tensor below = (r < options_.target).to(at::kDouble);
+  p_.add_((above - below) * step_).clamp_(0, 1);
+  signs_.zero_();
+}
+
+std::optional<double> AdaptiveStrength::crossed_warning() {
+  if (warned_) return {};
+  const double p = p_.item<double>();
+  if (p < kWarnFrom) return {};
+  warned_ = true;
+  return p;
+}
+
+Ada::Ada(const AdaOptions& options, const AugmentOptions& transforms, const Pictures& pictures)
+    : options_(options),
+      transforms_(transforms),
+      strength_(options.adaptive, pictures.batch, pictures.device) {
+  if (options.mode != Augmentation::kNone)
+    check_augment(transforms, pictures.resolution, pictures.channels);
+  strength_.set(options.mode == Augmentation::kNone ? 0 : options.p.at(0));
+  if (options.mode == Augmentation::kFixed && !options.p.is_constant()) {
+    fixed_p_ = {[p = options.p](int64_t images_seen) { return p.at(images_seen); },
+                at::TensorOptions().device(pictures.device).dtype(at::kDouble)};
+  } else if (options.mode == Augmentation::kFixed) {
+    fixed_p_ = options.p.at(0);
+  }
+}
+
+Tensor Ada::operator()(const Tensor& x, const DrawKey& key, const Samples& samples) const {
+  if (options_.mode == Augmentation::kNone) return x;
+  StreamDraws draws(key, samples);
+  return augment(x, p(), transforms_, draws);
+}
+
+void Ada::end_iteration(int64_t iteration) {
+  if (options_.mode == Augmentation::kAda) strength_.end_iteration(iteration);
+}
+
+std::vector<std::string> Ada::warnings(const std::string& gamma) {
+  const std::optional<double> p = strength_.crossed_warning();
+  if (!p || options_.mode != Augmentation::kAda) return {};
+  return {fmt::format(
+      "augmentation p = {:.2f}: from here on it may leak into the pictures; D overfits: more data, "
+      "or a larger {}",
+      *p,
+      gamma)};
+}
+
+NamedTensors Ada::state() const {
+  NamedTensors all;
+  for (const auto& [name, tensor] : strength_.state()) all.emplace_back("ada/" + name, tensor);
+  return all;
 }
 
 }  // namespace gantrain

@@ -11,6 +11,8 @@
 
 namespace gantrain {
 
+using at::Tensor;
+
 namespace {
 
 template <class Number>
@@ -124,8 +126,8 @@ Padding2d larger(const Padding2d& a, const Padding2d& b) {
 }
 
 // The same on the device: [4] float64.
-at::Tensor largest(const SampleValues<SampleNumber, 4>& margins, const Size& size) {
-  const at::Tensor most = margins.tensor().amax(0);
+Tensor largest(const SampleValues<SampleNumber, 4>& margins, const Size& size) {
+  const Tensor most = margins.tensor().amax(0);
   return at::cat({most.narrow(0, 0, 2).clamp(0, size.width - 1),
                   most.narrow(0, 2, 2).clamp(0, size.height - 1)})
       .ceil();
@@ -133,14 +135,14 @@ at::Tensor largest(const SampleValues<SampleNumber, 4>& margins, const Size& siz
 
 // The picture that is sampled: mirrored, and of twice the resolution.
 struct FinePicture {
-  at::Tensor pixels;
+  Tensor pixels;
   FilterRoute route;                // by which it was made, and by which it is halved again
   double moved_x = 0, moved_y = 0;  // half the difference of its margins, in pixels of `images`
 };
 
 // The batch shares its margins, and at the very border they are seen; the global batch's, as no
 // picture may depend on how many ranks share the work.
-FinePicture fine_picture(const at::Tensor& images,
+FinePicture fine_picture(const Tensor& images,
                          const SampleValues<double, 4>& margins,
                          const SampleValues<double, 4>& whole_batch,
                          const Size& size) {
@@ -155,20 +157,20 @@ FinePicture fine_picture(const at::Tensor& images,
 // On the device the result's size cannot depend on the margins: it is that of the largest margins
 // there can be, equal on all sides, and what lies beyond the drawn transforms' own is cleared. So
 // the pictures are those of a CPU to the very border.
-FinePicture fine_picture(const at::Tensor& images,
+FinePicture fine_picture(const Tensor& images,
                          const SampleValues<SampleNumber, 4>& margins,
                          const SampleValues<SampleNumber, 4>& whole_batch,
                          const Size& size) {
-  at::Tensor m = largest(margins, size);
+  Tensor m = largest(margins, size);
   if (!whole_batch.empty()) m = at::maximum(m, largest(whole_batch, size));
   return {sym6_doubled_within(images, m), FilterRoute::kFilter};
 }
 
 // The transforms between [-1, 1] of the output and [-1, 1] of `fine`, [N, 2, 3] float64.
 template <class Number>
-at::Tensor sampling_matrices(const SampleValues<Number, 9>& G,
-                             const FinePicture& fine,
-                             const Size& out) {
+Tensor sampling_matrices(const SampleValues<Number, 9>& G,
+                         const FinePicture& fine,
+                         const Size& out) {
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const auto times = [](const auto& a, const auto& b) { return matrix_product<3>(a, b); };
   // Pixels of `fine`, whose centre is half of its pixels off, <- [-1, 1] of the output.
@@ -191,12 +193,12 @@ at::Tensor sampling_matrices(const SampleValues<Number, 9>& G,
 
 // What affine_grid makes, [N, h, w, 2] in [-1, 1] of the input; but without a matrix product, which
 // would round coordinates to 11 bits where TF32 is allowed.
-at::Tensor grid_of(const at::Tensor& matrices, const Size& out) {
+Tensor grid_of(const Tensor& matrices, const Size& out) {
   const auto centres = [&](int64_t length) {
     return (at::arange(length, matrices.options()) * 2 + 1) / length - 1;
   };
-  const at::Tensor x = centres(out.width).view({1, 1, -1, 1});
-  const at::Tensor y = centres(out.height).view({1, -1, 1, 1});
+  const Tensor x = centres(out.width).view({1, 1, -1, 1});
+  const Tensor y = centres(out.height).view({1, -1, 1, 1});
   const auto column = [&](int64_t i) { return matrices.select(2, i).view({-1, 1, 1, 2}); };
   return x * column(0) + (y * column(1) + column(2));
 }
@@ -204,10 +206,10 @@ at::Tensor grid_of(const at::Tensor& matrices, const Size& out) {
 // Mirror, double the resolution, sample bilinearly, halve it again (app. B): sym6 keeps both
 // aliasing and blur away.
 template <class Number>
-at::Tensor transformed(const at::Tensor& images,
-                       const AugmentOptions& options,
-                       const Number& p,
-                       AugmentDraws& draws) {
+Tensor transformed(const Tensor& images,
+                   const AugmentOptions& options,
+                   const Number& p,
+                   AugmentDraws& draws) {
   const Size size{images.size(3), images.size(2)};
   const auto G = inverse_transforms(options, p, size, draws);
   if (G.empty()) return images;
@@ -219,16 +221,16 @@ at::Tensor transformed(const at::Tensor& images,
   const FinePicture fine =
       fine_picture(images, margins_of(G, size), margins_of(whole_batch, size), size);
   const Size out{2 * (size.width + 2 * kSym6Cropped), 2 * (size.height + 2 * kSym6Cropped)};
-  const at::Tensor matrices = sampling_matrices(G, fine, out).to(images.scalar_type());
+  const Tensor matrices = sampling_matrices(G, fine, out).to(images.scalar_type());
   return sym6_halved(grid_sample(fine.pixels, grid_of(matrices, out)), fine.route);
 }
 
 }  // namespace
 
-at::Tensor augment_geometry(const at::Tensor& images,
-                            const at::Tensor& p,
-                            const AugmentOptions& options,
-                            AugmentDraws& draws) {
+Tensor augment_geometry(const Tensor& images,
+                        const Tensor& p,
+                        const AugmentOptions& options,
+                        AugmentDraws& draws) {
   return with_strength(
       p, [&](const auto& strength) { return transformed(images, options, strength, draws); });
 }

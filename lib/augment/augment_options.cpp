@@ -2,7 +2,6 @@
 #include "augment/augment_options.h"
 
 #include <algorithm>
-#include <string>
 #include <type_traits>
 
 #include "util/error.h"

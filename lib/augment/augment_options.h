@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/config.h"
-#include "config/scheduled.h"
+#include "config/value.h"
 #include "util/field.h"
 #include "util/size.h"
 

@@ -11,11 +11,11 @@ namespace gantrain {
 
 using at::Tensor;
 
-at::Tensor StreamDraws::uniform(const std::string& name, at::IntArrayRef shape) {
+Tensor StreamDraws::uniform(const std::string& name, at::IntArrayRef shape) {
   return gantrain::uniform(key_, "augment/" + name, samples_, shape);
 }
 
-at::Tensor StreamDraws::normal(const std::string& name, at::IntArrayRef shape) {
+Tensor StreamDraws::normal(const std::string& name, at::IntArrayRef shape) {
   return gantrain::normal(key_, "augment/" + name, samples_, shape);
 }
 
@@ -70,27 +70,23 @@ SampleNumber operator/(const SampleNumber& a, const SampleNumber& b) {
   return SampleNumber(a.each() / b.each());
 }
 
-SampleNumber abs(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::abs(a.known())) : SampleNumber(a.each().abs());
+namespace {
+
+SampleNumber mapped(const SampleNumber& a,
+                    double (*known)(double),
+                    Tensor (Tensor::*each)() const) {
+  return a.is_known() ? SampleNumber(known(a.known())) : SampleNumber((a.each().*each)());
 }
-SampleNumber cos(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::cos(a.known())) : SampleNumber(a.each().cos());
-}
-SampleNumber exp2(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::exp2(a.known())) : SampleNumber(a.each().exp2());
-}
-SampleNumber floor(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::floor(a.known())) : SampleNumber(a.each().floor());
-}
-SampleNumber nearbyint(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::nearbyint(a.known())) : SampleNumber(a.each().round());
-}
-SampleNumber sin(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::sin(a.known())) : SampleNumber(a.each().sin());
-}
-SampleNumber sqrt(const SampleNumber& a) {
-  return a.is_known() ? SampleNumber(std::sqrt(a.known())) : SampleNumber(a.each().sqrt());
-}
+
+}  // namespace
+
+SampleNumber abs(const SampleNumber& a) { return mapped(a, std::abs, &Tensor::abs); }
+SampleNumber cos(const SampleNumber& a) { return mapped(a, std::cos, &Tensor::cos); }
+SampleNumber exp2(const SampleNumber& a) { return mapped(a, std::exp2, &Tensor::exp2); }
+SampleNumber floor(const SampleNumber& a) { return mapped(a, std::floor, &Tensor::floor); }
+SampleNumber nearbyint(const SampleNumber& a) { return mapped(a, std::nearbyint, &Tensor::round); }
+SampleNumber sin(const SampleNumber& a) { return mapped(a, std::sin, &Tensor::sin); }
+SampleNumber sqrt(const SampleNumber& a) { return mapped(a, std::sqrt, &Tensor::sqrt); }
 
 double clamped_to_unit(double a) { return std::clamp(a, 0.0, 1.0); }
 SampleNumber clamped_to_unit(const SampleNumber& a) {
@@ -120,10 +116,10 @@ Tensor as_columns(at::ArrayRef<SampleNumber> values, int64_t samples, const Tens
   return at::stack(columns, 1);
 }
 
-at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, int64_t n) {
-  const at::Tensor left = a.view({-1, n, n}), right = b.view({-1, n, n});
+Tensor matrix_product(const Tensor& a, const Tensor& b, int64_t n) {
+  const Tensor left = a.view({-1, n, n}), right = b.view({-1, n, n});
   // The library's product could round to 11 bits, where TF32 is allowed.
-  at::Tensor sum = left.narrow(2, 0, 1) * right.narrow(1, 0, 1);
+  Tensor sum = left.narrow(2, 0, 1) * right.narrow(1, 0, 1);
   for (int64_t k = 1; k < n; ++k) sum = sum + left.narrow(2, k, 1) * right.narrow(1, k, 1);
   return sum.view({-1, n * n});
 }
@@ -131,8 +127,8 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, int64_t n) {
 namespace {
 
 struct DrawnTensors {
-  at::Tensor numbers;    // [N, transform.numbers]
-  at::Tensor decisions;  // [N], uniform
+  Tensor numbers;    // [N, transform.numbers]
+  Tensor decisions;  // [N], uniform
 };
 
 template <class Number>
@@ -163,18 +159,18 @@ HostDrawn drawn_for(const AugmentTransform<double>& transform, AugmentDraws& dra
 DeviceDrawn drawn_for(const AugmentTransform<SampleNumber>& transform, AugmentDraws& draws) {
   const DrawnTensors tensors = tensors_for(transform, draws);
   DeviceDrawn drawn;
-  const at::Tensor numbers = tensors.numbers.to(at::kDouble);
+  const Tensor numbers = tensors.numbers.to(at::kDouble);
   for (int64_t i = 0; i < numbers.size(1); ++i) drawn.number.emplace_back(numbers.select(1, i));
   // In float64: a float32 tensor would take the probability, a tensor without axes, as float32.
-  const at::Tensor decisions = tensors.decisions.to(at::kDouble);
+  const Tensor decisions = tensors.decisions.to(at::kDouble);
   const SampleNumber& probability = transform.probability;
   drawn.on =
       probability.is_known() ? decisions < probability.known() : decisions < probability.each();
   return drawn;
 }
 
-at::Tensor copied_numbers(const double* numbers, size_t samples, size_t size) {
-  const at::Tensor tensor =
+Tensor copied_numbers(const double* numbers, size_t samples, size_t size) {
+  const Tensor tensor =
       at::empty({static_cast<int64_t>(samples), static_cast<int64_t>(size)}, at::kDouble);
   std::copy(numbers, numbers + samples * size, tensor.data_ptr<double>());
   return tensor;

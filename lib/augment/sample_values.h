@@ -174,14 +174,14 @@ class SampleValues<double, size> {
   // values <- combine(values, made(drawn numbers)) for the samples that the transform is applied
   // to.
   template <class Made, class Combine>
-  void apply(const AugmentTransform<double>& transform,
+  void apply(const AugmentTransform<double>& what,
              AugmentDraws& draws,
              Made&& made,
              Combine&& combine) {
-    const HostDrawn drawn = drawn_for(transform, draws);
+    const HostDrawn drawn = drawn_for(what, draws);
     each_.resize(drawn.on.size(), start_);
     for (size_t n = 0; n < each_.size(); ++n) {
-      if (drawn.on[n]) each_[n] = combine(each_[n], made(&drawn.number[n * transform.numbers]));
+      if (drawn.on[n]) each_[n] = combine(each_[n], made(&drawn.number[n * what.numbers]));
     }
   }
 

@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "util/error.h"
 #include "util/sample.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -66,6 +65,17 @@ void in_turns(int64_t rounds, const std::vector<std::function<void()>>& measurem
   }
 }
 
+int run_shell(const std::vector<std::string>& words,
+              const std::function<void(const std::string&)>& read) {
+  std::string command;
+  for (const std::string& word : words) command += shell_quote(word) + " ";
+  FILE* pipe = popen((command + "2>&1").c_str(), "re");
+  if (pipe == nullptr) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
+  char line[4096];
+  while (fgets(line, sizeof(line), pipe) != nullptr) read(line);
+  return pclose(pipe);
+}
+
 double load_average() {
   double value = 0;
   std::ifstream("/proc/loadavg") >> value;
@@ -91,21 +101,10 @@ struct PeerOutput {
   std::vector<std::string> lines;
 };
 
-// A shell's command line, both streams together.
-PeerOutput run_shell(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
+PeerOutput output_of(const std::vector<std::string>& words) {
   std::string text;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) text.append(buffer, n);
-  const int status = pclose(pipe);
+  const int status = run_shell(words, [&](const std::string& line) { text += line; });
   return {status, split(trim(text), '\n')};
-}
-
-std::string quoted(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_quote(word);
-  return line;
 }
 
 std::string path_of(const Peers& peers, const std::string& script) {
@@ -117,8 +116,8 @@ std::string path_of(const Peers& peers, const std::string& script) {
 std::string why_not(const Peers& peers, const std::string& script, const std::string& version) {
   const std::string path = path_of(peers, script);
   if (!fs::exists(path)) return "there is no " + path;
-  const PeerOutput said = run_shell(quoted(
-      {peers.python, "-c", "import torch, torch.distributed.run; print(torch.__version__)"}));
+  const PeerOutput said = output_of(
+      {peers.python, "-c", "import torch, torch.distributed.run; print(torch.__version__)"});
   if (said.status != 0) return fmt::format("{} has no torch: {}", peers.python, said.lines.back());
   if (!starts_with(said.lines.back(), version + "."))
     return fmt::format("{} has torch {}, not {}", peers.python, said.lines.back(), version);
@@ -130,7 +129,7 @@ std::string why_not_import(const Peers& peers,
                            const std::string& modules) {
   const std::string path = path_of(peers, script);
   if (!fs::exists(path)) return "there is no " + path;
-  const PeerOutput said = run_shell(quoted({peers.python, "-c", "import " + modules}));
+  const PeerOutput said = output_of({peers.python, "-c", "import " + modules});
   if (said.status == 0) return "";
   return fmt::format("{} has not all of {}: {}", peers.python, modules, said.lines.back());
 }
@@ -151,7 +150,7 @@ Json run_peer(const Peers& peers, const PeerCall& call) {
   }
   words.push_back(path);
   words.insert(words.end(), call.arguments.begin(), call.arguments.end());
-  const PeerOutput said = run_shell(quoted(words));
+  const PeerOutput said = output_of(words);
   Json answer;
   for (const std::string& line : said.lines) {
     if (starts_with(line, "{")) answer = Json::parse(line, nullptr, /*allow_exceptions=*/false);

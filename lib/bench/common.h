@@ -32,6 +32,12 @@ double seconds_of(const std::function<void()>& work);
 // Calls all measurements `rounds` times, in the order AB BA AB ...
 void in_turns(int64_t rounds, const std::vector<std::function<void()>>& measurements);
 
+// Runs the words as a shell's command, calls `read` with each line of its output and of its errors
+// (of a very long line with its parts), and returns what waitpid() says of its end. Throws
+// UserError(kEnvironment) where no process can be started.
+int run_shell(const std::vector<std::string>& words,
+              const std::function<void(const std::string& line)>& read);
+
 // Returns how many processes wanted to run in the last minute: what disturbs the clock.
 double load_average();
 

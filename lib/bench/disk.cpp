@@ -17,13 +17,12 @@
 #include "image/image.h"
 #include "train/options.h"
 #include "train/save/checkpoint.h"
-#include "train/save/checkpoint_writer.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/sample.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -75,7 +74,7 @@ void write_zip(const fs::path& path, const Files& files) {
 }
 
 // Pictures per second of the loader with one thread, without a cache of decoded pictures.
-double loader_rate(const fs::path& path, const BenchDataRequest& request) {
+double rate_in_child(const fs::path& path, const BenchDataRequest& request) {
   constexpr int64_t kBatch = 16;
   DataOptions options;
   options.path = path.string();
@@ -88,16 +87,20 @@ double loader_rate(const fs::path& path, const BenchDataRequest& request) {
   loader.next();  // the thread has begun, and works up to 4 batches ahead
   const int64_t batches = std::max<int64_t>(8, request.pictures / kBatch);
   for (int64_t i = 0; i < 4; ++i) loader.next();
-  const double start = monotonic_seconds();
-  for (int64_t i = 0; i < batches; ++i) loader.next();
-  return static_cast<double>(batches * kBatch) / (monotonic_seconds() - start);
+  return static_cast<double>(batches * kBatch) / seconds_of([&] {
+           for (int64_t i = 0; i < batches; ++i) loader.next();
+         });
+}
+
+double loader_rate(const fs::path& path, const BenchDataRequest& request) {
+  return in_child(1, [&](const Rendezvous&) { return Json(rate_in_child(path, request)); });
 }
 
 // Pictures per second of decoding the same bytes in memory, whole.
 double decoder_rate(const Files& files) {
-  const double start = monotonic_seconds();
-  for (const auto& [name, content] : files) decode_image(content, name);
-  return static_cast<double>(files.size()) / (monotonic_seconds() - start);
+  return static_cast<double>(files.size()) / seconds_of([&] {
+           for (const auto& [name, content] : files) decode_image(content, name);
+         });
 }
 
 double peer_rate(const fs::path& path, const BenchDataRequest& request) {
@@ -117,14 +120,8 @@ Json measure_format(const std::string& format, const BenchDataRequest& request, 
   for (const auto& [name, content] : files) bytes += static_cast<double>(content.size());
   std::vector<double> of_folder, of_zip, decoder, theirs;
   std::vector<std::function<void()>> turns = {
-      [&] {
-        of_folder.push_back(
-            in_child(1, [&](const Rendezvous&) { return Json(loader_rate(folder, request)); }));
-      },
-      [&] {
-        of_zip.push_back(
-            in_child(1, [&](const Rendezvous&) { return Json(loader_rate(zip, request)); }));
-      },
+      [&] { of_folder.push_back(loader_rate(folder, request)); },
+      [&] { of_zip.push_back(loader_rate(zip, request)); },
       [&] { decoder.push_back(decoder_rate(files)); }};
   if (peer) turns.emplace_back([&] { theirs.push_back(peer_rate(zip, request)); });
   in_turns(request.rounds, turns);
@@ -166,29 +163,6 @@ void print_format(const Json& row) {
   print_rate("floor: decoder alone", row.at("floor"), "");
   if (row.contains("peer")) print_rate("Pillow and zipfile", row.at("peer"), "");
 }
-
-}  // namespace
-
-int bench_data(const BenchDataRequest& request) {
-  const std::string reason = request.peers.python.empty()
-                                 ? "--python is empty"
-                                 : why_not_import(request.peers, kPillow, "PIL, numpy, zipfile");
-  Json result = {{"bench", "data"}, {"load", {load_average()}}, {"formats", Json::array()}};
-  fmt::print(
-      "{} pictures of {} pixels, loaded as {}; pictures per second of one core; load {:.1f}\n",
-      request.pictures,
-      request.size,
-      request.resolution,
-      load_average());
-  for (const char* format : {"jpg", "png"}) {
-    result["formats"].push_back(measure_format(format, request, reason.empty()));
-    print_format(result["formats"].back());
-    std::fflush(stdout);
-  }
-  return finish_bench(result, {request.json, "Pillow", reason});
-}
-
-namespace {
 
 struct PauseBench {
   TrainingStep& step;
@@ -236,6 +210,15 @@ struct PauseTimes {
 
 constexpr int64_t kIteration = 1;  // of phases that are lazy: none is due
 
+CheckpointWriter::Save save_of(const PauseBench& bench,
+                               const fs::path& state,
+                               const fs::path& model) {
+  return {state,
+          model,
+          state_archive(named(bench.step.state()), Counters{}, bench.config),
+          model_file(bench.step, Counters{}, bench.config.read<ModelOptions>().raw)};
+}
+
 // One save, and steps until it is written. Those that began after that do not count.
 void save_once(const PauseBench& bench,
                const at::Tensor& real,
@@ -246,11 +229,8 @@ void save_once(const PauseBench& bench,
   times.memcpy.push_back(seconds_of([&] { plain.run(); }));
   times.alone.push_back(seconds_of(step));
   std::atomic<double> written = 0;  // when
-  const CheckpointWriter::Save save{
-      bench.folder / "pause.pt",
-      bench.folder / "pause.safetensors",
-      state_archive(named(bench.step.state()), Counters{}, bench.config),
-      model_file(bench.step, Counters{}, bench.config.read<ModelOptions>().raw)};
+  const CheckpointWriter::Save save =
+      save_of(bench, bench.folder / "pause.pt", bench.folder / "pause.safetensors");
   const double start = monotonic_seconds();
   writer.save(save, [&written] { written = monotonic_seconds(); });
   times.pause.push_back(monotonic_seconds() - start);
@@ -269,11 +249,7 @@ void save_once(const PauseBench& bench,
 Json measure_pause(const PauseBench& bench) {
   const at::Tensor real = random_pictures(bench);
   CheckpointWriter writer;
-  const CheckpointWriter::Save first{
-      {},
-      {},
-      state_archive(named(bench.step.state()), Counters{}, bench.config),
-      model_file(bench.step, Counters{}, bench.config.read<ModelOptions>().raw)};
+  const CheckpointWriter::Save first = save_of(bench, {}, {});
   writer.reserve(first);
   PlainCopy plain(first);
   plain.run();
@@ -355,7 +331,7 @@ Json measure_save(const BenchSaveRequest& request,
   for (int64_t round = 0; round < request.rounds; ++round) {
     write(states, state, [&] { save_state(state, named(step.state()), Counters{}, config); });
     write_plain(states, state);
-    write(models, model, [&] { save_model(model, step, Counters{}, raw); });
+    write(models, model, [&] { write_model(model, model_file(step, Counters{}, raw)); });
     write_plain(models, model);
   }
   return {{"files", {states.to_json("state"), models.to_json("model")}},
@@ -363,14 +339,9 @@ Json measure_save(const BenchSaveRequest& request,
 }
 
 void print_files(const Json& answer) {
-  fmt::print("  {:<8} {:>10} {:>10} {:>19} {:>8} {:>10} {:>26}\n",
-             "file",
-             "MB",
-             "seconds",
-             "quartiles",
-             "MB/s",
-             "floor",
-             "of the floor");
+  fmt::print(
+      "  file             MB    seconds           quartiles     MB/s      floor               "
+      "of the floor\n");
   for (const Json& file : answer.at("files")) {
     const Json& seconds = file.at("seconds");
     fmt::print("  {:<8} {:>10.1f} {:>10.3f} {} {:>8.0f} {:>10.3f} {:>26}\n",
@@ -386,6 +357,25 @@ void print_files(const Json& answer) {
 }
 
 }  // namespace
+
+int bench_data(const BenchDataRequest& request) {
+  const std::string reason = request.peers.python.empty()
+                                 ? "--python is empty"
+                                 : why_not_import(request.peers, kPillow, "PIL, numpy, zipfile");
+  Json result = {{"bench", "data"}, {"load", {load_average()}}, {"formats", Json::array()}};
+  fmt::print(
+      "{} pictures of {} pixels, loaded as {}; pictures per second of one core; load {:.1f}\n",
+      request.pictures,
+      request.size,
+      request.resolution,
+      load_average());
+  for (const char* format : {"jpg", "png"}) {
+    result["formats"].push_back(measure_format(format, request, reason.empty()));
+    print_format(result["formats"].back());
+    std::fflush(stdout);
+  }
+  return finish_bench(result, {request.json, "Pillow", reason});
+}
 
 int bench_save(const BenchSaveRequest& request, FindRecipe find_recipe) {
   make_writable_folder(request.folder);

@@ -13,7 +13,7 @@
 #include "bench/record.h"
 #include "bench/worlds.h"
 #include "core/torch.h"
-#include "ops/convolution/winograd.h"
+#include "ops/convolution/convolution.h"
 
 namespace gantrain {
 
@@ -31,7 +31,18 @@ struct ConvolutionForm {
   at::ScalarType type = at::kFloat;
 
   bool is_depthwise() const { return groups > 1 && w[1] == 1; }
-  std::string text() const;
+  std::string text() const {
+    constexpr std::array<const char*, 3> kNames = {
+        "convolution", "input gradient", "weight gradient"};
+    const auto by = [](const std::vector<int64_t>& sizes) { return fmt::join(sizes, "x"); };
+    return fmt::format("{} of {} with {}{}{}{}",
+                       kNames[static_cast<size_t>(direction)],
+                       by(x),
+                       by(w),
+                       stride[0] == 1 ? "" : fmt::format(", stride {}", stride[0]),
+                       padding[0] == 0 ? "" : fmt::format(", padding {}", padding[0]),
+                       type == at::kFloat ? "" : fmt::format(", {}", c10::toString(type)));
+  }
 };
 
 // How a computation was fastest when it ran alone.
@@ -62,14 +73,17 @@ int64_t integer(const RecordedArgument& argument) {
   return argument.value.isInt() ? argument.value.toInt() : argument.value.toSymInt().expect_int();
 }
 
-bool truth(const RecordedArgument& argument) { return argument.value.toBool(); }
+// Pixels that the kernel reaches over.
+int64_t reach(const ConvolutionForm& form, size_t axis) {
+  return form.dilation[axis] * (form.w[axis + 2] - 1) + 1;
+}
 
 // The sizes of y, from those of x and w.
 std::vector<int64_t> result_sizes(const ConvolutionForm& form) {
   std::vector<int64_t> y = {form.x[0], form.w[0]};
   for (size_t axis = 0; axis < form.x.size() - 2; ++axis) {
-    const int64_t kernel = form.dilation[axis] * (form.w[axis + 2] - 1) + 1;
-    y.push_back((form.x[axis + 2] + 2 * form.padding[axis] - kernel) / form.stride[axis] + 1);
+    const int64_t room = form.x[axis + 2] + 2 * form.padding[axis] - reach(form, axis);
+    y.push_back(room / form.stride[axis] + 1);
   }
   return y;
 }
@@ -78,9 +92,8 @@ std::vector<int64_t> result_sizes(const ConvolutionForm& form) {
 std::vector<int64_t> input_sizes(const ConvolutionForm& form) {
   std::vector<int64_t> x = {form.y[0], form.w[1] * form.groups};
   for (size_t axis = 0; axis < form.y.size() - 2; ++axis) {
-    const int64_t kernel = form.dilation[axis] * (form.w[axis + 2] - 1) + 1;
-    x.push_back((form.y[axis + 2] - 1) * form.stride[axis] - 2 * form.padding[axis] + kernel +
-                form.output_padding[axis]);
+    x.push_back((form.y[axis + 2] - 1) * form.stride[axis] - 2 * form.padding[axis] +
+                reach(form, axis) + form.output_padding[axis]);
   }
   return x;
 }
@@ -104,7 +117,7 @@ ConvolutionForm geometry(const ProductCalls& call, size_t first) {
 ConvolutionForm forward_form(const ProductCalls& call) {
   ConvolutionForm form = geometry(call, 3);
   form.w = call.arguments[1].sizes;
-  if (truth(call.arguments[6])) {
+  if (call.arguments[6].value.toBool()) {
     form.direction = Direction::kInputGradient;
     form.y = call.arguments[0].sizes;
     form.x = input_sizes(form);
@@ -119,7 +132,7 @@ ConvolutionForm forward_form(const ProductCalls& call) {
 // transposed, output_padding, groups, output_mask).
 std::vector<ConvolutionForm> backward_forms(const ProductCalls& call) {
   ConvolutionForm form = geometry(call, 4);
-  const bool transposed = truth(call.arguments[7]);
+  const bool transposed = call.arguments[7].value.toBool();
   form.w = call.arguments[2].sizes;
   form.x = call.arguments[transposed ? 0 : 1].sizes;
   form.y = call.arguments[transposed ? 1 : 0].sizes;
@@ -147,23 +160,11 @@ ConvolutionForm own_form(const ProductCalls& call) {
   form.dilation = {1, 1};
   form.output_padding = {0, 0};
   form.type = all[0].type;
-  switch (form.direction) {
-    case Direction::kForward:
-      form.x = all[0].sizes;
-      form.w = all[1].sizes;
-      form.y = result_sizes(form);
-      break;
-    case Direction::kInputGradient:
-      form.y = all[0].sizes;
-      form.w = all[1].sizes;
-      form.x = numbers(all[5]);
-      break;
-    case Direction::kWeightGradient:
-      form.x = all[0].sizes;
-      form.y = all[1].sizes;
-      form.w = numbers(all[5]);
-      break;
-  }
+  (form.direction == Direction::kInputGradient ? form.y : form.x) = all[0].sizes;
+  (form.direction == Direction::kWeightGradient ? form.y : form.w) = all[1].sizes;
+  if (form.direction == Direction::kForward) form.y = result_sizes(form);
+  if (form.direction == Direction::kInputGradient) form.x = numbers(all[5]);
+  if (form.direction == Direction::kWeightGradient) form.w = numbers(all[5]);
   return form;
 }
 
@@ -202,11 +203,6 @@ Tensor forward_call(const ConvolutionForm& form, const Operands& of, bool transp
                          form.groups);
 }
 
-struct Algorithm {
-  const char* name;
-  std::function<Tensor(const ConvolutionForm&, const Operands&)> run;
-};
-
 ConvGeometry own_geometry(const ConvolutionForm& form) { return {form.stride[0], form.padding[0]}; }
 
 // Whether gantrain's own algorithm can compute it.
@@ -217,56 +213,30 @@ bool has_own(const ConvolutionForm& form) {
          winograd_fits(form.x, form.w, own_geometry(form));
 }
 
-std::vector<Algorithm> algorithms(const ConvolutionForm& form) {
+Tensor own_call(const ConvolutionForm& form, const Operands& of) {
+  const ConvGeometry geometry = own_geometry(form);
+  if (form.direction == Direction::kForward) return winograd_forward(of.x, of.w, geometry);
+  if (form.direction == Direction::kInputGradient)
+    return winograd_input_gradient(of.y, of.w, form.x, geometry);
+  return winograd_weight_gradient(of.x, of.y, form.w, geometry);
+}
+
+struct Algorithm {
+  const char* name;
+  std::function<Tensor()> run;
+};
+
+std::vector<Algorithm> algorithms(const ConvolutionForm& form, const Operands& of) {
+  const bool input = form.direction == Direction::kInputGradient;
   std::vector<Algorithm> all;
-  switch (form.direction) {
-    case Direction::kForward:
-      all.push_back(
-          {"LibTorch", [](const auto& f, const auto& of) { return forward_call(f, of, false); }});
-      if (has_own(form)) {
-        all.push_back({"minimal filtering", [](const auto& f, const auto& of) {
-                         return winograd_forward(of.x, of.w, own_geometry(f));
-                       }});
-      }
-      break;
-    case Direction::kInputGradient:
-      all.push_back(
-          {"LibTorch", [](const auto& f, const auto& of) { return backward_call(f, of, true); }});
-      all.push_back({"LibTorch, transposed",
-                     [](const auto& f, const auto& of) { return forward_call(f, of, true); }});
-      if (has_own(form)) {
-        all.push_back({"minimal filtering", [](const auto& f, const auto& of) {
-                         return winograd_input_gradient(of.y, of.w, f.x, own_geometry(f));
-                       }});
-      }
-      break;
-    case Direction::kWeightGradient:
-      all.push_back(
-          {"LibTorch", [](const auto& f, const auto& of) { return backward_call(f, of, false); }});
-      if (has_own(form)) {
-        all.push_back({"minimal filtering", [](const auto& f, const auto& of) {
-                         return winograd_weight_gradient(of.x, of.y, f.w, own_geometry(f));
-                       }});
-      }
-      break;
+  if (form.direction == Direction::kForward) {
+    all.push_back({"LibTorch", [&] { return forward_call(form, of, false); }});
+  } else {
+    all.push_back({"LibTorch", [&, input] { return backward_call(form, of, input); }});
   }
+  if (input) all.push_back({"LibTorch, transposed", [&] { return forward_call(form, of, true); }});
+  if (has_own(form)) all.push_back({"minimal filtering", [&] { return own_call(form, of); }});
   return all;
-}
-
-std::string by(const std::vector<int64_t>& sizes) {
-  return fmt::format("{}", fmt::join(sizes, "x"));
-}
-
-std::string ConvolutionForm::text() const {
-  constexpr std::array<const char*, 3> kNames = {
-      "convolution", "input gradient", "weight gradient"};
-  return fmt::format("{} of {} with {}{}{}{}",
-                     kNames[static_cast<size_t>(direction)],
-                     by(x),
-                     by(w),
-                     stride[0] == 1 ? "" : fmt::format(", stride {}", stride[0]),
-                     padding[0] == 0 ? "" : fmt::format(", padding {}", padding[0]),
-                     type == at::kFloat ? "" : fmt::format(", {}", c10::toString(type)));
 }
 
 // Returns the convolutions that a recorded call computes: none for a matrix product, two for a
@@ -289,10 +259,10 @@ Fastest fastest_of(const ConvolutionForm& form) {
     const Operands of = {random(form.x, form.type, format),
                          random(form.w, form.type, format),
                          random(form.y, form.type, format)};
-    for (const Algorithm& algorithm : algorithms(form)) {
+    for (const Algorithm& algorithm : algorithms(form, of)) {
       // A first run takes longer, but hardly so much longer.
       const double seconds =
-          seconds_alone([&] { algorithm.run(form, of); }, /*hopeless=*/4 * fastest.seconds);
+          seconds_alone([&] { algorithm.run(); }, /*hopeless=*/4 * fastest.seconds);
       if (seconds < fastest.seconds)
         fastest = {seconds,
                    fmt::format("{}, {}", algorithm.name, last ? "channels-last" : "contiguous")};
@@ -304,39 +274,6 @@ Fastest fastest_of(const ConvolutionForm& form) {
 struct FloorSum {
   Fastest fastest;
   double calls = 0;
-};
-
-// Adds up calls by their text; each distinct one is timed once.
-class Floor {
- public:
-  void add(const std::string& phase,
-           double calls,
-           const std::string& text,
-           const std::function<Fastest()>& measure) {
-    const auto [at, is_new] = distinct_.try_emplace(text);
-    if (is_new) at->second.fastest = measure();
-    at->second.calls += calls;
-    phases_[phase] += calls * at->second.fastest.seconds;
-  }
-
-  Json to_json() const {
-    std::vector<std::pair<std::string, FloorSum>> rows(distinct_.begin(), distinct_.end());
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return a.second.calls * a.second.fastest.seconds > b.second.calls * b.second.fastest.seconds;
-    });
-    Json json = {{"phases", phases_}, {"calls", Json::array()}};
-    for (const auto& [text, sum] : rows) {
-      json["calls"].push_back({{"call", text},
-                               {"calls", sum.calls},
-                               {"seconds", sum.fastest.seconds},
-                               {"how", sum.fastest.how}});
-    }
-    return json;
-  }
-
- private:
-  std::map<std::string, FloorSum> distinct_;
-  std::map<std::string, double> phases_;
 };
 
 // Random numbers in a tensor of that form; expanded axes have the stride 0.
@@ -370,17 +307,35 @@ Fastest as_called(const ProductCalls& call) {
 }  // namespace
 
 Json floor_of(const std::vector<ProductCalls>& calls) {
-  Floor floor;
+  std::map<std::string, FloorSum> distinct;  // by their text; each is timed once
+  std::map<std::string, double> phases;
+  const auto add = [&](const ProductCalls& call,
+                       const std::string& text,
+                       const std::function<Fastest()>& measure) {
+    const auto [at, is_new] = distinct.try_emplace(text);
+    if (is_new) at->second.fastest = measure();
+    at->second.calls += call.calls;
+    phases[call.phase] += call.calls * at->second.fastest.seconds;
+  };
   for (const ProductCalls& call : calls) {
     const std::vector<ConvolutionForm> convolutions = convolutions_of(call);
     for (const ConvolutionForm& form : convolutions) {
-      if (!form.is_depthwise())
-        floor.add(call.phase, call.calls, form.text(), [&] { return fastest_of(form); });
+      if (!form.is_depthwise()) add(call, form.text(), [&] { return fastest_of(form); });
     }
-    if (convolutions.empty())
-      floor.add(call.phase, call.calls, call.text, [&] { return as_called(call); });
+    if (convolutions.empty()) add(call, call.text, [&] { return as_called(call); });
   }
-  return floor.to_json();
+  std::vector<std::pair<std::string, FloorSum>> rows(distinct.begin(), distinct.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second.calls * a.second.fastest.seconds > b.second.calls * b.second.fastest.seconds;
+  });
+  Json json = {{"phases", phases}, {"calls", Json::array()}};
+  for (const auto& [text, sum] : rows) {
+    json["calls"].push_back({{"call", text},
+                             {"calls", sum.calls},
+                             {"seconds", sum.fastest.seconds},
+                             {"how", sum.fastest.how}});
+  }
+  return json;
 }
 
 }  // namespace gantrain

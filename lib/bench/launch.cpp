@@ -7,8 +7,8 @@
 #include "bench/common.h"
 #include "bench/requests.h"
 #include "util/error.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -20,23 +20,19 @@ struct LaunchTimes {
   double end = 0;
 };
 
-LaunchTimes times_of(const std::vector<std::string>& words, const std::string& mark) {
-  std::string command = "exec";
-  for (const std::string& word : words) command += " " + shell_quote(word);
+LaunchTimes times_of(std::vector<std::string> words, const std::string& mark) {
+  const std::string program = words.front();
+  words.insert(words.begin(), "exec");
   LaunchTimes times;
-  const double start = monotonic_seconds();
-  FILE* pipe = popen((command + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
-  char line[4096];
   std::string last;
-  while (fgets(line, sizeof(line), pipe) != nullptr) {
+  const double start = monotonic_seconds();
+  const int status = run_shell(words, [&](const std::string& line) {
     last = trim(line);
     if (times.mark == 0 && last.find(mark) != std::string::npos)
       times.mark = monotonic_seconds() - start;
-  }
-  const int status = pclose(pipe);
+  });
   times.end = monotonic_seconds() - start;
-  if (status != 0) fail(Exit::kInternal, "{} failed: {}", words.front(), last);
+  if (status != 0) fail(Exit::kInternal, "{} failed: {}", program, last);
   return times;
 }
 

@@ -17,8 +17,8 @@
 #include "ops/draws/draws.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/kernels.h"
-#include "ops/minibatch_std/minibatch_std.h"
-#include "ops/modulation/modulated_act.h"
+#include "ops/modulation/modulation.h"
+#include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 #include "util/hash.h"
 
@@ -291,15 +291,9 @@ Json measure_ops(const BenchOpsRequest& request) {
 
 void print_ops(const Json& answer) {
   const auto speed = median_of(answer.at("copy_speed"));
-  fmt::print("  {:<38} {:>10} {:>19} {:>10} {:>9} {:>26} {:>8} {:>8}\n",
-             "operator",
-             "ms",
-             "quartiles",
-             "floor",
-             "composed",
-             "times faster",
-             "GB/s",
-             "of copy");
+  fmt::print(
+      "  operator                                       ms           quartiles      floor  "
+      "composed               times faster     GB/s  of copy\n");
   for (const Json& op : answer.at("ops")) {
     const Json& seconds = op.at("seconds");
     fmt::print("  {:<38} {:>10.3f} {} {:>10.3f} {:>9.3f} {:>26} {:>8.2f} {:>6.0f} %\n",
@@ -327,7 +321,6 @@ int bench_ops(const BenchOpsRequest& request) {
     torch::manual_seed(0);
     return measure_ops(request);
   }));
-  result["load"].push_back(load_average());
   fmt::print(
       "tensors [{}, {}, {}, {}], {}, {}, {}, which copies {:.1f} GB/s (read and written), load "
       "{:.1f}\nfloor: the bytes that must be read and written once, at that speed\n",
@@ -342,8 +335,7 @@ int bench_ops(const BenchOpsRequest& request) {
       1e-9 * median_of(result.at("copy_speed")),
       load_average());
   print_ops(result);
-  if (request.json) fmt::print("{}\n", result.dump());
-  return 0;
+  return finish_bench(result, {request.json});
 }
 
 }  // namespace gantrain

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -50,14 +50,11 @@ struct Frame final : at::ObserverContext {
 };
 
 using TimeKey = std::tuple<std::string, bool, std::string, std::string>;
-struct Sum {
-  double calls = 0, seconds = 0;
-};
 
 // Callbacks of at::RecordFunction are plain functions, so what they record lies here.
 std::mutex mutex;
 std::string phase;
-std::map<TimeKey, Sum> sums;
+std::map<TimeKey, OperatorTime> sums;
 std::map<std::pair<std::string, std::string>, ProductCalls> product_calls;  // by phase and text
 thread_local Frame* innermost = nullptr;
 
@@ -161,7 +158,10 @@ void end(const at::RecordFunction& /*call*/, at::ObserverContext* context) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!phase.empty()) {
-      Sum& sum = sums[{phase, frame.is_backward, frame.name, frame.shapes}];
+      OperatorTime& sum =
+          sums.try_emplace({phase, frame.is_backward, frame.name, frame.shapes},
+                           OperatorTime{phase, frame.name, frame.shapes, frame.is_backward})
+              .first->second;
       sum.calls += 1;
       sum.seconds += now - frame.started - frame.children;
       if (frame.product) {
@@ -199,10 +199,7 @@ void OperatorRecorder::enter(const std::string& name) {
 std::vector<OperatorTime> OperatorRecorder::times() const {
   const std::lock_guard<std::mutex> lock(mutex);
   std::vector<OperatorTime> all;
-  for (const auto& [key, sum] : sums) {
-    const auto& [of, backward, name, shapes] = key;
-    all.push_back({of, name, shapes, backward, sum.calls, sum.seconds});
-  }
+  for (const auto& [key, sum] : sums) all.push_back(sum);
   std::sort(all.begin(), all.end(), [](const OperatorTime& a, const OperatorTime& b) {
     return a.seconds > b.seconds;
   });

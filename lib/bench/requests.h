@@ -20,6 +20,7 @@ namespace gantrain {
 
 inline constexpr Check kBenchCounts = between(1, 10000);
 inline constexpr Check kBenchThreads = between(1, 1024);
+inline constexpr Said kBenchAgain{.last_wins = true};
 inline constexpr const char* kBenchTurns = "measurements of each, in turns";
 inline constexpr const char* kBenchJson = "one JSON line, last on standard output";
 
@@ -46,6 +47,9 @@ struct BenchDdpRequest {
   int64_t pairs = 6;   // measurements of ours and the peer's; 0: no peer
   Peers peers;
   bool json = false;
+  // --simulate: measure what one rank does, and say what more ranks would take. Of each net,
+  // worlds[0] is one rank; the others are what the model is checked against.
+  std::optional<PlanRequest> plan;
 };
 
 template <class Field>
@@ -53,21 +57,10 @@ void fields(BenchDdpRequest& o, Field&& field) {
   field("rounds", o.rounds, kBenchCounts, "measurements of each way, in turns");
   field("steps", o.steps, kBenchCounts, "timed iterations of a measurement");
   field("pairs", o.pairs, between(0, 10000), "measurements of ours and the peer's; 0: no peer");
-  field("python",
-        o.peers.python,
-        said_again("--python"),
-        "that has torch 2.11, for the peer (GANTRAIN_PYTHON)");
+  field(
+      "python", o.peers.python, kBenchAgain, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)");
   field("json", o.json, kBenchJson);
 }
-
-// `bench ddp --simulate`: measure what one rank does, and say what more ranks would take. Of each
-// net, worlds[0] is one rank; the others are what the model is checked against. Peers are not used.
-struct BenchDdpPlanRequest {
-  std::vector<BenchNet> nets;
-  PlanRequest plan;
-  int64_t steps = 4;  // timed iterations of a measurement
-  bool json = false;
-};
 
 // A program under PyTorch that does the same as one of ours.
 struct BenchPeer {
@@ -111,7 +104,7 @@ void fields(BenchStepRequest& o, Field&& field) {
   field("threads", o.threads, kBenchThreads, "threads that compute");
   field("python",
         o.peers.python,
-        said_again("--python"),
+        kBenchAgain,
         "that has torch 2.11, for the peers (GANTRAIN_PYTHON); \"\": no peers");
   field("device", o.device, said_again("--device"), "cpu, cuda, or auto: a GPU where one is");
 }
@@ -161,7 +154,7 @@ void fields(BenchDataRequest& o, Field&& field) {
   field("resolution", o.resolution, between(8, 4096), "pixels a side, as loaded");
   field("python",
         o.peers.python,
-        said_again("--python"),
+        kBenchAgain,
         "that has Pillow, for the peer (GANTRAIN_PYTHON); \"\": none");
   field("json", o.json, kBenchJson);
 }
@@ -206,7 +199,7 @@ void fields(BenchLaunchRequest& o, Field&& field) {
   field("rounds", o.rounds, kBenchCounts, kBenchTurns);
   field("python",
         o.peers.python,
-        said_again("--python"),
+        kBenchAgain,
         "that has torch 2.11, for torchrun (GANTRAIN_PYTHON); \"\": none");
   field("json", o.json, kBenchJson);
 }
@@ -218,7 +211,7 @@ using FindRecipe = const RecipeRow& (*)(const std::string& name);
 
 // The benchmarks, which measure and print. They return the exit status and throw UserError.
 int bench_ddp(const BenchDdpRequest& request, FindRecipe find_recipe);
-int bench_ddp_plan(const BenchDdpPlanRequest& request, FindRecipe find_recipe);
+int bench_ddp_plan(const BenchDdpRequest& request, FindRecipe find_recipe);
 int bench_step(const BenchStepRequest& request, FindRecipe find_recipe);
 int bench_launch(const BenchLaunchRequest& request);
 int bench_ops(const BenchOpsRequest& request);

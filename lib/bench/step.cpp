@@ -186,24 +186,20 @@ KernelUse kernel_use() {
 
 // A pair of networks, of which an iteration is timed in children of this process.
 struct TimedNet {
-  std::vector<BenchPeer> peers;
-  Config config;
+  const BenchStepNet& net;
+  const BenchStepRequest& request;
   const RecipeRow& recipe;
+
+  StepBench bench() const {
+    return {net.config, recipe, request.warm, request.steps, /*all_phases=*/true};
+  }
 };
 
-StepBench bench_of(const TimedNet& net, const BenchStepRequest& request) {
-  return {.config = net.config,
-          .recipe = net.recipe,
-          .warm = request.warm,
-          .steps = request.steps,
-          .all_phases = true};
-}
-
 // What summary_of() returns.
-Json profile(const TimedNet& net, const BenchStepRequest& request) {
-  return in_child(request.threads, [&](const Rendezvous& rendezvous) {
-    keep_memory(net.config);
-    StepBench bench = bench_of(net, request);
+Json profile(const TimedNet& timed) {
+  return in_child(timed.request.threads, [&](const Rendezvous& rendezvous) {
+    keep_memory(timed.net.config);
+    StepBench bench = timed.bench();
     OperatorRecorder recorder;
     StepProfile all;
     KernelUse before;
@@ -219,16 +215,16 @@ Json profile(const TimedNet& net, const BenchStepRequest& request) {
     };
     all.times = time_steps(bench, rendezvous);
     all.operators = recorder.times();
-    all.steps = static_cast<double>(request.steps);
+    all.steps = static_cast<double>(bench.steps);
     return summary_of(all);
   });
 }
 
 // What floor_of() returns for the convolutions and products of one iteration.
-Json measure_floor(const TimedNet& net, const BenchStepRequest& request) {
-  return in_child(request.threads, [&](const Rendezvous& rendezvous) {
-    keep_memory(net.config);
-    StepBench bench = bench_of(net, request);
+Json measure_floor(const TimedNet& timed) {
+  return in_child(timed.request.threads, [&](const Rendezvous& rendezvous) {
+    keep_memory(timed.net.config);
+    StepBench bench = timed.bench();
     bench.steps = 1;
     std::vector<ProductCalls> products;
     {
@@ -245,20 +241,21 @@ Json measure_floor(const TimedNet& net, const BenchStepRequest& request) {
 
 // {"phases": {name: [seconds]}, "peak_bytes": n}, as the peers answer, and on a GPU "iterations":
 // [mean seconds]; "rest" is what is outside phases.
-Json measure_ours(const TimedNet& net, const BenchStepRequest& request, bool ref) {
-  TimedNet timed = net;
-  if (ref) timed.config.set("train.kernels", "ref", "bench");
-  return in_child(request.threads, [&](const Rendezvous& rendezvous) {
-    const BenchDevice where(request.cuda);
-    if (!request.cuda) keep_memory(timed.config);
-    StepBench bench = bench_of(timed, request);
+Json measure_ours(const TimedNet& timed, bool ref) {
+  const bool cuda = timed.request.cuda;
+  BenchStepNet net = timed.net;
+  if (ref) net.config.set("train.kernels", "ref", "bench");
+  return in_child(timed.request.threads, [&](const Rendezvous& rendezvous) {
+    const BenchDevice where(cuda);
+    if (!cuda) keep_memory(net.config);
+    StepBench bench = TimedNet{net, timed.request, timed.recipe}.bench();
     bench.device = where.device();
     const StepTimes times = time_steps(bench, rendezvous);
     Json answer = {{"phases", {{"rest", times.rest}}},
                    {"peak_bytes", times.peak_bytes},
                    {"batch", times.batch},
                    {"micro_batch", times.micro_batch}};
-    if (request.cuda) {
+    if (cuda) {
       answer["iterations"] = times.unwatched;
       answer["reserved_bytes"] = times.reserved_bytes;
       answer["gpu"] = where.name();
@@ -318,12 +315,8 @@ struct Contender {
 };
 
 void print_head(const Intervals& intervals) {
-  fmt::print("  {:<24} {:>10} {:>17} {:>24} {:>9}",
-             "",
-             "iteration",
-             "quartiles",
-             "ours / this",
-             "peak MB");
+  fmt::print(
+      "                            iteration         quartiles              ours / this   peak MB");
   for (const auto& [phase, interval] : intervals) {
     fmt::print(" {:>9}", interval == 1 ? phase : fmt::format("{}/{}", phase, interval));
   }
@@ -343,7 +336,7 @@ void print_row(const Json& row, const Intervals& intervals) {
     if (phases.contains(phase)) {
       fmt::print(" {:>9.3f}", median_of(phases.at(phase)));
     } else {
-      fmt::print(" {:>9}", "");
+      fmt::print("          ");
     }
   }
   fmt::print("\n");
@@ -385,17 +378,14 @@ void print_floor(const Json& floor, const Intervals& intervals) {
   fmt::print("\n");
 }
 
-std::vector<Contender> contenders(const TimedNet& net,
-                                  const BenchStepRequest& request,
-                                  bool peers) {
+std::vector<Contender> contenders(const TimedNet& timed, bool peers) {
+  const BenchStepRequest& request = timed.request;
   std::vector<Contender> all;
-  all.push_back({"gantrain", [&] { return measure_ours(net, request, false); }, {}, {}});
-  if (request.ref) {
-    all.push_back(
-        {"gantrain, kernels=ref", [&] { return measure_ours(net, request, true); }, {}, {}});
-  }
+  all.push_back({"gantrain", [&] { return measure_ours(timed, false); }, {}, {}});
+  if (request.ref)
+    all.push_back({"gantrain, kernels=ref", [&] { return measure_ours(timed, true); }, {}, {}});
   if (!peers) return all;
-  for (const BenchPeer& peer : net.peers) {
+  for (const BenchPeer& peer : timed.net.peers) {
     PeerCall call = peer.call;
     append_flags(
         call.arguments,
@@ -408,10 +398,11 @@ std::vector<Contender> contenders(const TimedNet& net,
 // A GPU has no floor: how fast a product alone would be there is not known.
 bool floor_wanted(const BenchStepRequest& request) { return !request.no_floor && !request.cuda; }
 
-Json compare_contenders(const TimedNet& net, const BenchStepRequest& request, bool peers) {
+Json compare_contenders(const TimedNet& timed, bool peers) {
+  const BenchStepRequest& request = timed.request;
   Json row = {{"rows", Json::array()}};
-  const Json floor = floor_wanted(request) ? measure_floor(net, request) : Json();
-  std::vector<Contender> all = contenders(net, request, peers);
+  const Json floor = floor_wanted(request) ? measure_floor(timed) : Json();
+  std::vector<Contender> all = contenders(timed, peers);
   Intervals intervals;
   std::vector<std::function<void()>> measurements;
   for (Contender& one : all) {
@@ -464,13 +455,13 @@ int bench_step(const BenchStepRequest& request, FindRecipe find_recipe) {
   for (const BenchStepNet& net : request.nets) {
     fmt::print("\n{}\n", net.about);
     std::fflush(stdout);
-    const TimedNet timed{net.peers, net.config, find_recipe(text_of(net.config.get("recipe")))};
+    const TimedNet timed{net, request, find_recipe(text_of(net.config.get("recipe")))};
     Json& row = result["nets"].emplace_back(Json{{"name", net.name}});
     if (request.profile) {
-      row["profile"] = profile(timed, request);
+      row["profile"] = profile(timed);
       print_profile(row["profile"]);
     } else {
-      row.update(compare_contenders(timed, request, reason.empty()));
+      row.update(compare_contenders(timed, reason.empty()));
     }
     std::fflush(stdout);
   }

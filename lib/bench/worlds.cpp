@@ -8,22 +8,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "config/value.h"
+#include "bench/common.h"
 #include "core/cpu_memory.h"
 #include "core/device.h"
 #include "core/parallel.h"
 #include "core/torch.h"
-#include "launch/local/local_ranks.h"
+#include "launch/local/supervise.h"
 #include "launch/options.h"
-#include "ops/cuda_library.h"
+#include "ops/device_kernels.h"
 #include "ops/gpu/library_info.h"
 #include "train/memory/memory_shortage.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/sample.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -33,6 +32,56 @@ class QuietWarnings final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override { debug("LibTorch: {}", warning.msg()); }
 };
+
+// The bytes per second at which this process copies 64 MiB from one place in memory to another with
+// LibTorch's threads, at best; read and written bytes count.
+double cpu_copy_speed() {
+  constexpr int64_t kBytes = 64 << 20;
+  const at::Tensor from = torch::ones({kBytes / 4}), to = torch::zeros({kBytes / 4});
+  const auto* read = static_cast<const char*>(from.const_data_ptr());
+  auto* written = static_cast<char*>(to.mutable_data_ptr());
+  const auto by_library = [&] {
+    parallel_for(0, kBytes, 1 << 20, [&](int64_t begin, int64_t end) {
+      std::memcpy(written + begin, read + begin, static_cast<size_t>(end - begin));
+    });
+  };
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 12; ++i) {
+    least = std::min(least, seconds_of(by_library));
+    least = std::min(least, seconds_of([&] { to.copy_(from); }));
+  }
+  return 2 * kBytes / least;
+}
+
+// As CUDA names the first visible GPU; "GPU" if it does not.
+std::string name_of_gpu() {
+  void* const found = dlsym(RTLD_DEFAULT, kCudaDevices);
+  if (found == nullptr) return "GPU";
+  const Json all = Json::parse(reinterpret_cast<CudaLibraryText>(found)(), nullptr, false);
+  if (!all.is_object() || !all.contains("devices") || all["devices"].empty()) return "GPU";
+  return all["devices"][0].value("name", "GPU");
+}
+
+// Median seconds of a call, of several rows of calls between two waits.
+double seconds_on(c10::Device device, const std::function<void()>& run) {
+  constexpr double kRow = 0.02;  // seconds
+  constexpr int64_t kRows = 5, kMostCalls = 1000;
+  const auto seconds_of_row = [&](int64_t calls) {
+    wait_for(device);
+    return seconds_of([&] {
+      for (int64_t i = 0; i < calls; ++i) run();
+      wait_for(device);
+    });
+  };
+  seconds_of_row(2);  // memory and algorithms
+  const double once = seconds_of_row(1);
+  const auto calls =
+      std::clamp(static_cast<int64_t>(std::ceil(kRow / once)), int64_t{1}, kMostCalls);
+  std::vector<double> each;
+  for (int64_t row = 0; row < kRows; ++row)
+    each.push_back(seconds_of_row(calls) / static_cast<double>(calls));
+  return median(each);
+}
 
 }  // namespace
 
@@ -78,64 +127,18 @@ std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezv
   return answers;
 }
 
-void keep_memory(const Config& config) { keep_cpu_memory(config.read<LaunchOptions>().keep_mb); }
-
-double copy_speed() {
-  constexpr int64_t kBytes = 64 << 20;
-  const at::Tensor from = torch::ones({kBytes / 4}), to = torch::zeros({kBytes / 4});
-  const auto* read = static_cast<const char*>(from.const_data_ptr());
-  auto* written = static_cast<char*>(to.mutable_data_ptr());
-  const auto by_library = [&] {
-    parallel_for(0, kBytes, 1 << 20, [&](int64_t begin, int64_t end) {
-      std::memcpy(written + begin, read + begin, static_cast<size_t>(end - begin));
-    });
-  };
-  const auto by_tensors = [&] { to.copy_(from); };
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 12; ++i) {
-    for (const std::function<void()>& copy :
-         {std::function<void()>(by_library), std::function<void()>(by_tensors)}) {
-      const double start = monotonic_seconds();
-      copy();
-      least = std::min(least, monotonic_seconds() - start);
-    }
+std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench) {
+  std::vector<StepTimes> times;
+  for (const Json& answer : in_ranks(ranks, [&](const Rendezvous& meeting) {
+         keep_memory(bench.config);
+         return to_json(time_steps(bench, meeting));
+       })) {
+    times.push_back(step_times_from(answer));
   }
-  return 2 * kBytes / least;
+  return times;
 }
 
-namespace {
-
-// As CUDA names the first visible GPU; "GPU" if it does not.
-std::string name_of_gpu() {
-  void* const found = dlsym(RTLD_DEFAULT, kCudaDevices);
-  if (found == nullptr) return "GPU";
-  const Json all = Json::parse(reinterpret_cast<CudaLibraryText>(found)(), nullptr, false);
-  if (!all.is_object() || !all.contains("devices") || all["devices"].empty()) return "GPU";
-  return all["devices"][0].value("name", "GPU");
-}
-
-// Median seconds of a call, of several rows of calls between two waits.
-double seconds_on(c10::Device device, const std::function<void()>& run) {
-  constexpr double kRow = 0.02;  // seconds
-  constexpr int64_t kRows = 5, kMostCalls = 1000;
-  const auto seconds_of = [&](int64_t calls) {
-    wait_for(device);
-    const double start = monotonic_seconds();
-    for (int64_t i = 0; i < calls; ++i) run();
-    wait_for(device);
-    return monotonic_seconds() - start;
-  };
-  seconds_of(2);  // memory and algorithms
-  const double once = seconds_of(1);
-  const auto calls =
-      std::clamp(static_cast<int64_t>(std::ceil(kRow / once)), int64_t{1}, kMostCalls);
-  std::vector<double> each;
-  for (int64_t row = 0; row < kRows; ++row)
-    each.push_back(seconds_of(calls) / static_cast<double>(calls));
-  return median(each);
-}
-
-}  // namespace
+void keep_memory(const Config& config) { keep_cpu_memory(config.read<LaunchOptions>().keep_mb); }
 
 double seconds_alone(const std::function<void()>& run, double hopeless) {
   constexpr double kEnough = 0.05;  // seconds
@@ -143,9 +146,7 @@ double seconds_alone(const std::function<void()>& run, double hopeless) {
   std::vector<double> seconds;
   double sum = 0;
   while (seconds.size() < kLeast || (sum < kEnough && seconds.size() < kMost)) {
-    const double start = monotonic_seconds();
-    run();
-    seconds.push_back(monotonic_seconds() - start);
+    seconds.push_back(seconds_of(run));
     sum += seconds.back();
     if (seconds.front() > hopeless) return seconds.front();
   }
@@ -163,7 +164,7 @@ double BenchDevice::seconds(const std::function<void()>& run) const {
 }
 
 double BenchDevice::copy_speed() const {
-  if (device_.is_cpu()) return gantrain::copy_speed();
+  if (device_.is_cpu()) return cpu_copy_speed();
   constexpr int64_t kBytes = int64_t{512} << 20;  // far more than a GPU's cache holds
   const auto bytes = at::TensorOptions().dtype(at::kByte).device(device_);
   const at::Tensor from = torch::ones({kBytes}, bytes), to = torch::zeros({kBytes}, bytes);

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "config/value.h"
+#include "train/step/step_bench.h"
 #include "util/rank_info.h"
 
 namespace gantrain {
@@ -33,12 +34,11 @@ Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& mea
 // must not call LibTorch itself.
 std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezvous&)>& body);
 
+// Times iterations of ranks that train together, each in such a child: by rank.
+std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench);
+
 // Keeps freed memory as the trainer's ranks do. It is called once in a process that measures.
 void keep_memory(const Config& config);
-
-// Returns the bytes per second at which this process copies 64 MiB from one place in memory to
-// another with LibTorch's threads, at best; read and written bytes count.
-double copy_speed();
 
 // Returns the median seconds of several runs after one that warms up; or the seconds of the first,
 // if it takes longer than `hopeless`.

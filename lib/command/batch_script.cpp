@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "util/error.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -19,7 +19,7 @@ constexpr int64_t kLastTaskWaits = 120;  // seconds, once the first task of the 
 // sbatch reads a directive's value up to a blank and knows quotes of its own; so neither is
 // allowed.
 void check_value(const std::string& flag, const std::string& value) {
-  const bool plain = std::all_of(value.begin(), value.end(), [](unsigned char c) {
+  const bool plain = std::ranges::all_of(value, [](unsigned char c) {
     return std::isalnum(c) != 0 ||
            std::string_view("-_.,:+@=/%").find(static_cast<char>(c)) != std::string_view::npos;
   });

@@ -63,21 +63,10 @@ const std::vector<Flag>& flag_table() {
 }
 
 std::vector<std::string> training_flag_names() {
-  std::vector<std::string> names = {"--preset",
-                                    "--config",
-                                    "--config-file",
-                                    "--set",
-                                    "--cfg-options",
-                                    "--smoke",
-                                    "--local_rank",
-                                    "--local-rank",
-                                    "--stopped-code",
-                                    "--dry-run",
-                                    "--json",
-                                    "--color",
-                                    "--quiet",
-                                    "--verbose",
-                                    "--help"};
+  std::vector<std::string> names = split(
+      "--preset,--config,--config-file,--set,--cfg-options,--smoke,--local_rank,--local-rank,"
+      "--stopped-code,--dry-run,--json,--color,--quiet,--verbose,--help",
+      ',');
   for (const Flag& flag : flag_table()) {
     for (const std::string& name : split(flag.names, ',')) names.push_back(name);
   }
@@ -86,10 +75,7 @@ std::vector<std::string> training_flag_names() {
 
 std::string flag_of(const std::string& key) {
   for (const Flag& flag : flag_table()) {
-    if (key == flag.key) {
-      const std::string names = flag.names;
-      return names.substr(0, names.find(','));
-    }
+    if (key == flag.key) return split(flag.names, ',')[0];
   }
   return "--set " + key;
 }

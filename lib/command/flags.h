@@ -53,4 +53,45 @@ class KeyFlags {
   std::map<const CLI::Option*, std::string> names_;
 };
 
+// What a flag of another trainer becomes here.
+enum class Meaning {
+  kSame,      // the same thing has another name here: it simply works
+  kNeedless,  // gantrain finds it out by itself: the flag is passed over
+  kHint,      // it means something else here: refused with the spelling to type
+};
+
+// The words that values of a flag are replaced by: "no" of --mixed_precision is "off" here.
+using Respellings = std::map<std::string, std::string>;
+
+// A flag that people know from other trainers and launchers.
+struct Habit {
+  const char* names;  // "--gpus,--devices"; a hyphen stands for an underscore, too
+  Meaning meaning;
+  bool has_value;
+  // kSame: what to say here; kNeedless: why nothing need be said; kHint: what to do. {0} is the
+  // value, {1} four times the value.
+  const char* text;
+  Respellings respellings = {};
+};
+
+// The table of habits, by what they are about.
+const std::vector<Habit>& habits();
+
+// A command line of `gantrain train` in this program's words, and for each replaced flag a line
+// that says what it was taken for.
+struct Translation {
+  std::vector<std::string> arguments;
+  std::vector<std::string> lines;
+};
+
+// Replaces the flags of other trainers, spellings with underscores (--run_dir) and the separate
+// values of switches (--mirror yes). `known`: the program's own flags, which are never replaced.
+// Throws UserError(kUsage) with the spelling to type where the meaning is another.
+Translation translate_habits(const std::vector<std::string>& arguments,
+                             const std::vector<std::string>& known);
+
+// Returns the value of --metrics with this program's names for StyleGAN's metrics: "fid,kid" for
+// "fid50k_full,kid50k_full". Other names come back as they are.
+std::string own_metrics(const std::string& value);
+
 }  // namespace gantrain

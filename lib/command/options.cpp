@@ -4,27 +4,39 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
-#include "command/cli.h"
+#include "launch/where/environment.h"
 #include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
 
-// An option whose text is no value yet.
-struct Options::Text {
-  std::string flag;  // its first name
-  std::string text;
-  const CLI::Option* option;
-  std::function<void(const std::string& flag, const std::string& text)> read;
-};
-
 namespace {
 
-template <class T>
-void check_range(CLI::Option* option, const Check& check) {
-  if (std::isfinite(check.min) && std::isfinite(check.max))
-    option->check(CLI::Range(static_cast<T>(check.min), static_cast<T>(check.max)));
+constexpr const char* kFlag = "--color";
+
+void obey(const std::string& when) {
+  if (!Value<ColorWhen>::from_text(when))
+    fail(Exit::kUsage, "{} {}: allowed: auto, always, never", kFlag, when);
+  ::setenv(kColorVariable, when.c_str(), 1);
+}
+
+void check_text(const std::string& text, const std::string& what) {
+  const auto dumped = [&](Json::error_handler_t how) {
+    return Json(text).dump(-1, ' ', false, how);
+  };
+  try {
+    dumped(Json::error_handler_t::strict);
+  } catch (const Json::type_error&) {
+    fail(Exit::kUsage,
+         "{} {} is not UTF-8: rename the file, or give it a link with another name",
+         what,
+         dumped(Json::error_handler_t::replace));
+  }
 }
 
 void style(CLI::Option* option, const Said& said) {
@@ -45,7 +57,129 @@ CLI::Option* add_to(CLI::App& app, const OptionLine& line, T& member) {
   return option;
 }
 
+template <class T>
+void add_one(CLI::App& app, const OptionLine& line, T& member) {
+  if constexpr (std::same_as<T, bool>) {
+    style(app.add_flag(line.names, member, line.help), line.said);
+  } else {
+    CLI::Option* option = add_to(app, line, member);
+    const Check& check = line.check;
+    using Number = std::conditional_t<std::same_as<T, double>, double, int64_t>;
+    if constexpr (!std::same_as<T, std::string> && !std::same_as<T, std::vector<std::string>>) {
+      if (std::isfinite(check.min) && std::isfinite(check.max))
+        option->check(CLI::Range(static_cast<Number>(check.min), static_cast<Number>(check.max)));
+    }
+  }
+}
+
 }  // namespace
+
+void take_color(std::vector<std::string>& arguments) {
+  // The words after --complete are another command's.
+  if (arguments.size() > 1 && arguments[1] == "--complete") return;
+  for (size_t i = 0; i < arguments.size();) {
+    const std::string word = arguments[i];
+    const auto here = arguments.begin() + static_cast<std::ptrdiff_t>(i);
+    if (word == "--no-color") {
+      obey("never");
+      arguments.erase(here);
+      continue;
+    }
+    const bool alone = word == kFlag;
+    if (!alone && !starts_with(word, std::string(kFlag) + "=")) {
+      ++i;
+      continue;
+    }
+    if (alone && i + 1 == arguments.size())
+      fail(Exit::kUsage, "{} needs a value: auto, always or never", kFlag);
+    obey(alone ? arguments[i + 1] : word.substr(word.find('=') + 1));
+    arguments.erase(here, here + (alone ? 2 : 1));
+  }
+}
+
+void check_text(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) check_text(argument, "argument");
+  for (const auto& [name, value] : current_environment()) {
+    if (starts_with(name, "GANTRAIN_")) check_text(value, "environment " + name + " =");
+  }
+}
+
+std::string command_line() {
+  std::string raw = read_file("/proc/self/cmdline");
+  if (!raw.empty()) raw.pop_back();
+  std::vector<std::string> words = split(raw, '\0');
+  for (std::string& word : words) word = shell_quote(word);
+  return join(words, " ");
+}
+
+void check_word(const std::string& flag,
+                const std::string& word,
+                const std::vector<std::string>& allowed) {
+  if (std::ranges::find(allowed, word) != allowed.end()) return;
+  fail(Exit::kUsage,
+       "{} {}: allowed: {}{}",
+       flag,
+       word,
+       join(allowed, ", "),
+       did_you_mean(word, allowed));
+}
+
+int64_t parse_integer(const std::string& flag, const std::string& text, const Check& allowed) {
+  const auto value = parse_int(text);
+  if (!value || !in_range(allowed, static_cast<double>(*value)))
+    fail(Exit::kUsage, "{} {}: allowed: {}", flag, text, allowed.words);
+  return *value;
+}
+
+double parse_number(const std::string& flag, const std::string& text, const Check& allowed) {
+  const auto value = parse_double(text);
+  if (!value || !std::isfinite(*value) || !in_range(allowed, *value))
+    fail(Exit::kUsage, "{} {}: allowed: {}", flag, text, allowed.words);
+  return *value;
+}
+
+void parse_said(const std::string& flag, const std::string& text, Size& size) {
+  constexpr int64_t kLargestSide = 4096;
+  const std::optional<Size> parsed = parse_size(text);
+  if (!parsed || parsed->shorter() < 4 || parsed->longer() > kLargestSide) {
+    fail(Exit::kUsage,
+         "{} {}: pixels a side, or width x height, from 4 to {}: 256, 256x128",
+         flag,
+         text,
+         kLargestSide);
+  }
+  size = *parsed;
+}
+
+void check_film(const std::string& flag, const std::string& file) {
+  const bool mp4 = ends_with(lower(file), ".mp4");
+  if (!mp4 && !ends_with(lower(file), ".webp"))
+    fail(Exit::kUsage, "{} {}: give a name ending in .webp or .mp4", flag, file);
+  if (mp4 && find_program("ffmpeg").empty()) {
+    fail(Exit::kEnvironment,
+         "{} {}: MP4 needs ffmpeg, which is not on PATH; {} {}.webp needs nothing",
+         flag,
+         file,
+         flag,
+         file.substr(0, file.size() - 4));
+  }
+  check_folder_of(flag, file);
+}
+
+void check_folder_of(const std::string& flag, const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    fail(Exit::kDisk, "{} {}: there is no folder {}", flag, file, folder.string());
+}
+
+// An option whose text is no value yet.
+struct Options::Text {
+  std::string flag;  // its first name
+  std::string text;
+  const CLI::Option* option;
+  std::function<void(const std::string& flag, const std::string& text)> read;
+};
 
 Options::Options(const std::string& about, const std::string& title)
     : app_(std::make_unique<CLI::App>(about, title)) {
@@ -57,32 +191,12 @@ Options::~Options() = default;
 std::string Options::option_names(std::string_view name, const Said& said) {
   if (*said.names != 0) return said.names;
   std::string flag = "--" + std::string(name);
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::ranges::replace(flag, '_', '-');
   return flag;
 }
 
-void Options::add_native(const OptionLine& line, bool& member) {
-  style(app_->add_flag(line.names, member, line.help), line.said);
-}
-
-void Options::add_native(const OptionLine& line, std::string& member) {
-  add_to(*app_, line, member);
-}
-
-void Options::add_native(const OptionLine& line, std::vector<std::string>& member) {
-  add_to(*app_, line, member);
-}
-
-void Options::add_native(const OptionLine& line, int64_t& member) {
-  check_range<int64_t>(add_to(*app_, line, member), line.check);
-}
-
-void Options::add_native(const OptionLine& line, double& member) {
-  check_range<double>(add_to(*app_, line, member), line.check);
-}
-
-void Options::add_native(const OptionLine& line, std::optional<int64_t>& member) {
-  check_range<int64_t>(add_to(*app_, line, member), line.check);
+void Options::add_native(const OptionLine& line, Native member) {
+  std::visit([&](auto* to) { add_one(*app_, line, *to); }, member);
 }
 
 void Options::add_text(const OptionLine& line,
@@ -102,7 +216,7 @@ void Options::add_color() {
 
 bool Options::read_arguments(std::vector<std::string> arguments) {
   add_color();
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app_->parse(arguments);
   } catch (const CLI::CallForHelp&) {
@@ -115,23 +229,19 @@ bool Options::read_arguments(std::vector<std::string> arguments) {
          text.substr(0, text.find(':')));
   } catch (const CLI::ParseError& e) {
     std::string reason = e.what();
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    std::ranges::replace(reason, '\n', ' ');
     fail(Exit::kUsage, "{}", reason);
   }
   return true;
 }
 
-void Options::read_texts() {
-  for (const auto& text : texts_) {
-    if (text->option->count() > 0) text->read(text->flag, text->text);
-  }
-}
-
-bool Options::parse(std::vector<std::string> arguments) {
+bool Options::parse(std::vector<std::string> arguments, std::vector<std::string>* unknown) {
   if (!read_arguments(std::move(arguments))) return false;
-  const std::vector<std::string> unknown = app_->remaining();
-  if (!unknown.empty()) {
-    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+  const std::vector<std::string> rest = app_->remaining();
+  if (unknown != nullptr) {
+    *unknown = rest;
+  } else if (!rest.empty()) {
+    const std::string word = rest.front().substr(0, rest.front().find('='));
     if (!starts_with(word, "-"))
       fail(Exit::kUsage, "unexpected argument {}; gantrain --help shows what can be said", word);
     const std::string hint = did_you_mean(word, flag_names());
@@ -140,14 +250,9 @@ bool Options::parse(std::vector<std::string> arguments) {
          word,
          hint.empty() ? "; gantrain help flags lists all" : hint);
   }
-  read_texts();
-  return true;
-}
-
-bool Options::parse_known(std::vector<std::string> arguments, std::vector<std::string>& unknown) {
-  if (!read_arguments(std::move(arguments))) return false;
-  unknown = app_->remaining();
-  read_texts();
+  for (const auto& text : texts_) {
+    if (text->option->count() > 0) text->read(text->flag, text->text);
+  }
   return true;
 }
 

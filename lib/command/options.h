@@ -9,10 +9,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
-#include "command/values.h"
-#include "config/message.h"
+#include "config/schema.h"
+#include "config/value.h"
 #include "util/field.h"
 
 namespace CLI {
@@ -21,6 +22,51 @@ class Option;
 }  // namespace CLI
 
 namespace gantrain {
+
+// Throws UserError(kUsage) where an argument or a GANTRAIN_* variable is not UTF-8: it could not be
+// written as JSON, in which configurations travel.
+void check_text(const std::vector<std::string>& arguments);
+
+// Returns the whole command line, quoted for a shell, for command.txt and the line that says how to
+// resume.
+std::string command_line();
+
+constexpr const char* kColorHelp =
+    "colours of messages: auto (on a terminal, unless NO_COLOR is set), always or never";
+
+// Takes --color WHEN and --no-color, which every command understands, out of the command line and
+// obeys it, in the processes that this one starts, too. Throws UserError(kUsage) for another word
+// than auto, always or never.
+void take_color(std::vector<std::string>& arguments);
+
+// Throws UserError(kUsage) with the allowed words unless `word` is one of them.
+void check_word(const std::string& flag,
+                const std::string& word,
+                const std::vector<std::string>& allowed);
+
+// Returns the enum value that `word` names; throws as check_word() does.
+template <class Enum>
+Enum parse_word(const std::string& flag, const std::string& word) {
+  const auto known = names(Enum{});
+  check_word(flag, word, {known.begin(), known.end()});
+  return Value<Enum>::from_text(word).value();
+}
+
+// Return the number of a flag. Throw UserError(kUsage) that names the flag, the text and the words
+// of `allowed`.
+int64_t parse_integer(const std::string& flag, const std::string& text, const Check& allowed);
+double parse_number(const std::string& flag, const std::string& text, const Check& allowed);
+
+// Reads pixels a side, or width x height. Throws UserError(kUsage) for others than 4 to 4096.
+void parse_said(const std::string& flag, const std::string& text, Size& size);
+
+// Throws UserError(kDisk) if the folder for a new file does not exist, so that the error comes
+// before the work and not after it.
+void check_folder_of(const std::string& flag, const std::string& file);
+
+// Checks the name of a new animation: NAME.webp, or NAME.mp4 where ffmpeg is. Throws UserError that
+// names the flag.
+void check_film(const std::string& flag, const std::string& file);
 
 // One flag or argument of a verb, as --help shows it.
 struct FlagDescription {
@@ -78,8 +124,8 @@ class Options {
   // Adds one option by hand.
   template <class T>
   void add(const OptionLine& line, T& member) {
-    if constexpr (kNative<T>) {
-      if (*line.check.words == 0) return add_native(line, member);
+    if constexpr (std::constructible_from<Native, T*>) {
+      if (*line.check.words == 0) return add_native(line, &member);
     }
     if constexpr (!std::same_as<T, bool> && !std::same_as<T, std::string> &&
                   !std::same_as<T, std::vector<std::string>>) {
@@ -91,11 +137,9 @@ class Options {
   }
 
   // Reads the arguments into the requests. Returns false if --help was asked for and printed.
-  // Throws UserError(kUsage) in one line; for an unknown flag it names the nearest ones.
-  bool parse(std::vector<std::string> arguments);
-  // The same for a verb that passes on what it does not know: these words come back in `unknown`,
-  // in their order.
-  bool parse_known(std::vector<std::string> arguments, std::vector<std::string>& unknown);
+  // Throws UserError(kUsage) in one line; for an unknown flag it names the nearest ones. For a verb
+  // that passes on what it does not know, these words come back in `unknown`, in their order.
+  bool parse(std::vector<std::string> arguments, std::vector<std::string>* unknown = nullptr);
 
   // Whether an option was given: "--model", "MODEL".
   bool given(const std::string& name) const;
@@ -104,11 +148,13 @@ class Options {
   CLI::App& app() { return *app_; }
 
  private:
-  template <class T>
-  static constexpr bool kNative =
-      std::same_as<T, bool> || std::same_as<T, std::string> ||
-      std::same_as<T, std::vector<std::string>> || std::same_as<T, int64_t> ||
-      std::same_as<T, double> || std::same_as<T, std::optional<int64_t>>;
+  // A member of a type that CLI11 reads.
+  using Native = std::variant<bool*,
+                              std::string*,
+                              std::vector<std::string>*,
+                              int64_t*,
+                              double*,
+                              std::optional<int64_t>*>;
 
   struct Adder {
     Options& options;
@@ -129,14 +175,8 @@ class Options {
 
   void add_color();
   bool read_arguments(std::vector<std::string> arguments);
-  void read_texts();
   static std::string option_names(std::string_view name, const Said& said);
-  void add_native(const OptionLine& line, bool& member);
-  void add_native(const OptionLine& line, std::string& member);
-  void add_native(const OptionLine& line, std::vector<std::string>& member);
-  void add_native(const OptionLine& line, int64_t& member);
-  void add_native(const OptionLine& line, double& member);
-  void add_native(const OptionLine& line, std::optional<int64_t>& member);
+  void add_native(const OptionLine& line, Native member);
   void add_text(const OptionLine& line,
                 std::function<void(const std::string& flag, const std::string& text)> read);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "util/error.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -29,15 +30,14 @@ bool in_range(const Check& check, double value) {
 Config::Config(Schema schema) : schema_(std::move(schema)) {
   for (size_t i = 0; i < schema_.size(); ++i) {
     const Key& key = schema_[i];
-    const bool fresh = index_.emplace(key.path, i).second;
+    const bool fresh = values_.try_emplace(key.path, Entry{key.value, "default", i}).second;
     if (!fresh) throw std::logic_error("configuration key listed twice: " + key.path);
-    values_[key.path] = {key.value, "default"};
   }
 }
 
 void Config::set(const std::string& path, const Json& value, const std::string& origin) {
-  const auto at = index_.find(path);
-  if (at == index_.end()) {
+  const auto at = values_.find(path);
+  if (at == values_.end()) {
     std::vector<std::string> paths;
     for (const Key& key : schema_) paths.push_back(key.path);
     const std::string hint = did_you_mean(path, paths);
@@ -47,7 +47,7 @@ void Config::set(const std::string& path, const Json& value, const std::string& 
          origin,
          hint.empty() ? "; gantrain help keys lists all" : hint);
   }
-  const Key& key = schema_[at->second];
+  const Key& key = schema_[at->second.key];
   const auto normal = key.normalise(value);
   if (!normal) {
     std::string hint;
@@ -62,7 +62,8 @@ void Config::set(const std::string& path, const Json& value, const std::string& 
          key.allowed(),
          hint);
   }
-  values_[path] = {*normal, origin};
+  at->second.value = *normal;
+  at->second.origin = origin;
 }
 
 namespace {
@@ -114,6 +115,22 @@ class StrictObjects {
   std::vector<std::set<std::string>> open_;  // the objects that we are in: their names so far
 };
 
+const Preset& find_preset(const std::string& name) {
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) return preset;
+  }
+  if (ends_with(name, ".json"))
+    fail(
+        Exit::kUsage, "--preset {}: presets have names; a file is read by --config {}", name, name);
+  std::string hint = did_you_mean(name, preset_names());
+  if (hint.empty()) hint = "; there are " + join(preset_names(), ", ");
+  fail(Exit::kUsage, "unknown preset {}{}", name, hint);
+}
+
+Json preset_json(const std::string& name) {
+  return parse_json(find_preset(name).text, "preset " + name, Exit::kInternal);
+}
+
 }  // namespace
 
 void Config::set_tree(const Json& tree, const std::string& origin) {
@@ -127,7 +144,7 @@ void Config::set_tree(const Json& tree, const std::string& origin) {
   }
 }
 
-const Key& Config::key(const std::string& path) const { return schema_.at(index_.at(path)); }
+const Key& Config::key(const std::string& path) const { return schema_.at(values_.at(path).key); }
 const Json& Config::get(const std::string& path) const { return values_.at(path).value; }
 const std::string& Config::origin(const std::string& path) const { return values_.at(path).origin; }
 
@@ -146,6 +163,10 @@ Json Config::to_json() const {
 }
 
 Json parse_json(const std::string& text, const std::string& name, Exit code) {
+  const auto reason_of = [](const std::string& what) {
+    const size_t at = what.find("] ");
+    return at == std::string::npos ? what : what.substr(at + 2);
+  };
   try {
     return Json::parse(text, StrictObjects(name, code), true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& e) {
@@ -153,14 +174,9 @@ Json parse_json(const std::string& text, const std::string& name, Exit code) {
         1 + std::count(text.begin(),
                        text.begin() + static_cast<long>(std::min(e.byte, text.size())),
                        '\n');
-    std::string reason = e.what();
-    if (const size_t at = reason.find("] "); at != std::string::npos)
-      reason = reason.substr(at + 2);
-    fail(code, "{}: line {}: not JSON: {}", name, line, reason);
+    fail(code, "{}: line {}: not JSON: {}", name, line, reason_of(e.what()));
   } catch (const Json::out_of_range& e) {  // numbers as 1e999, of which the reason names the text
-    const std::string reason = e.what();
-    const size_t at = reason.find("] ");
-    fail(code, "{}: not JSON: {}", name, at == std::string::npos ? reason : reason.substr(at + 2));
+    fail(code, "{}: not JSON: {}", name, reason_of(e.what()));
   }
 }
 
@@ -182,14 +198,45 @@ void set_from_environment(Config& config, const std::map<std::string, std::strin
 std::vector<Difference> differences(const Config& a, const Config& b) {
   std::vector<Difference> all;
   for (const Key& key : b.schema()) {
-    const bool known = std::any_of(a.schema().begin(), a.schema().end(), [&](const Key& other) {
-      return other.path == key.path;
-    });
-    const std::string before = known ? text_of(a.get(key.path)) : "(none)";
+    const std::string before = a.has(key.path) ? text_of(a.get(key.path)) : "(none)";
     const std::string after = text_of(b.get(key.path));
     if (before != after) all.push_back({key.path, before, after});
   }
   return all;
 }
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
+std::vector<PresetLayer> preset_layers(const std::string& name) {
+  std::vector<PresetLayer> layers;
+  std::string at = name;
+  while (!at.empty()) {
+    for (const PresetLayer& seen : layers) {
+      if (seen.name == at)
+        fail(Exit::kUsage, "preset {}: its bases run in a circle at {}", name, at);
+    }
+    Json values = preset_json(at);
+    const std::string base = values.value("base", "");
+    values.erase("base");
+    values.erase("about");
+    layers.push_back({at, std::move(values)});
+    at = base;
+  }
+  std::ranges::reverse(layers);
+  return layers;
+}
+
+std::string preset_recipe(const std::string& name) {
+  std::string recipe;
+  for (const PresetLayer& layer : preset_layers(name))
+    recipe = layer.values.value("recipe", recipe);
+  return recipe;
+}
+
+std::string preset_about(const std::string& name) { return preset_json(name).value("about", ""); }
 
 }  // namespace gantrain

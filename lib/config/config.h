@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "config/value.h"
 
 namespace gantrain {
 
@@ -25,7 +26,7 @@ class Config {
   void set_tree(const Json& tree, const std::string& origin);
 
   const Schema& schema() const { return schema_; }
-  bool has(const std::string& path) const { return index_.count(path) != 0; }
+  bool has(const std::string& path) const { return values_.count(path) != 0; }
   const Key& key(const std::string& path) const;
   const Json& get(const std::string& path) const;
   const std::string& origin(const std::string& path) const;
@@ -44,18 +45,17 @@ class Config {
     return options;
   }
 
-  // Returns the content of config.json: {"gantrain": version, "values": {key: {"value": ...,
-  // "origin": ...}}}.
+  // Returns config.json: {"gantrain": version, "values": {key: {"value": ..., "origin": ...}}}.
   Json to_json() const;
 
  private:
   struct Entry {
     Json value;
     std::string origin;
+    size_t key = 0;  // in the schema
   };
   Schema schema_;
-  std::map<std::string, size_t> index_;
-  std::map<std::string, Entry> values_;
+  std::map<std::string, Entry> values_;  // by path
 };
 
 inline constexpr const char* kVersion = "0.1.0";
@@ -74,5 +74,29 @@ struct Difference {
   std::string key, before, after;
 };
 std::vector<Difference> differences(const Config& a, const Config& b);
+
+// A preset: presets/NAME.json, built into the program. "base" names the preset that it starts from,
+// "recipe" the model family, and "about" is one line for lists; the rest is configuration.
+struct Preset {
+  std::string name;
+  std::string text;  // the whole file with its comments
+};
+
+// All presets by name (generated from presets/*.json at build time).
+const std::vector<Preset>& presets();
+std::vector<std::string> preset_names();
+
+// One layer of a preset, without "base" and "about". preset_layers() returns the layers from the
+// furthest base to the preset itself. Throws UserError(kUsage) for an unknown name (with the
+// nearest ones) or for bases that form a circle.
+struct PresetLayer {
+  std::string name;
+  Json values;
+};
+std::vector<PresetLayer> preset_layers(const std::string& name);
+
+// Return the recipe and the one-line description, which may come from a base.
+std::string preset_recipe(const std::string& name);
+std::string preset_about(const std::string& name);
 
 }  // namespace gantrain

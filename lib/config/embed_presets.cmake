@@ -9,7 +9,7 @@ foreach(file ${files})
   string(APPEND rows "      {\"${name}\", R\"preset(${text})preset\"},\n")
 endforeach()
 file(WRITE ${OUT}.new "// Made from presets/*.json by embed_presets.cmake.
-#include \"config/presets.h\"
+#include \"config/config.h\"
 
 namespace gantrain {
 

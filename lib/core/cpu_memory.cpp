@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdlib>
 
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -37,6 +37,42 @@ void* map_block(int64_t bytes) {
 }
 
 void unmap_block(void* block, int64_t bytes) { munmap(block, static_cast<size_t>(bytes)); }
+
+BlockCache* process_cache = nullptr;
+
+// Blocks of the cache are multiples of kHuge, so that nearly all others are told apart without a
+// lock; what it does not know is malloc's, from here or from LibTorch's own allocator.
+void free_cpu(void* data) {
+  if (reinterpret_cast<uintptr_t>(data) % kHuge == 0 && process_cache->release(data)) return;
+  std::free(data);
+}
+
+class CachingCpuAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* data = nullptr;
+    if (bytes >= static_cast<size_t>(BlockCache::kSmallest)) {
+      data = process_cache->allocate(static_cast<int64_t>(bytes));
+    } else if (bytes > 0 && posix_memalign(&data, kAlignment, bytes) != 0) {
+      data = nullptr;
+    }
+    if (data == nullptr && bytes > 0) {
+      TORCH_CHECK_WITH(OutOfMemoryError,
+                       false,
+                       "out of host memory: a tensor of ",
+                       bytes,
+                       " bytes cannot be allocated");
+    }
+    return {data, data, &free_cpu, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_cpu; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;  // bytes, as LibTorch's own
+};
 
 }  // namespace
 
@@ -143,45 +179,10 @@ CpuMemoryUse BlockCache::use() const {
   return use_;
 }
 
-namespace {
-
-BlockCache* process_cache = nullptr;
-
-// Blocks of the cache are multiples of kHuge, so that nearly all others are told apart without a
-// lock; what it does not know is malloc's, from here or from LibTorch's own allocator.
-void free_cpu(void* data) {
-  if (reinterpret_cast<uintptr_t>(data) % kHuge == 0 && process_cache->release(data)) return;
-  std::free(data);
+void BlockCache::begin_peak() {
+  const std::lock_guard lock(mutex_);
+  use_.peak = use_.in_use;
 }
-
-class CachingCpuAllocator final : public c10::Allocator {
- public:
-  c10::DataPtr allocate(size_t bytes) override {
-    void* data = nullptr;
-    if (bytes >= static_cast<size_t>(BlockCache::kSmallest)) {
-      data = process_cache->allocate(static_cast<int64_t>(bytes));
-    } else if (bytes > 0 && posix_memalign(&data, kAlignment, bytes) != 0) {
-      data = nullptr;
-    }
-    if (data == nullptr && bytes > 0) {
-      TORCH_CHECK_WITH(OutOfMemoryError,
-                       false,
-                       "out of host memory: a tensor of ",
-                       bytes,
-                       " bytes cannot be allocated");
-    }
-    return {data, data, &free_cpu, c10::Device(c10::DeviceType::CPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &free_cpu; }
-  void copy_data(void* to, const void* from, size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-
- private:
-  static constexpr size_t kAlignment = 64;  // bytes, as LibTorch's own
-};
-
-}  // namespace
 
 void keep_cpu_memory(std::optional<int64_t> limit_mb) {
   if (process_cache != nullptr || limit_mb == 0) return;
@@ -195,6 +196,10 @@ void keep_cpu_memory(std::optional<int64_t> limit_mb) {
 std::optional<CpuMemoryUse> cpu_memory_use() {
   if (process_cache == nullptr) return std::nullopt;
   return process_cache->use();
+}
+
+void begin_cpu_peak() {
+  if (process_cache != nullptr) process_cache->begin_peak();
 }
 
 std::string cpu_memory_text() {

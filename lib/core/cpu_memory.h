@@ -15,19 +15,16 @@ namespace gantrain {
 struct CpuMemoryUse {
   int64_t in_use = 0;     // of blocks that were given out
   int64_t kept = 0;       // of freed blocks that wait for reuse
-  int64_t peak = 0;       // largest in_use that there ever was
+  int64_t peak = 0;       // largest in_use since begin_peak(), or ever
   int64_t peak_held = 0;  // largest in_use + kept that there ever was
   int64_t fresh = 0;      // number of blocks that came from the system
   int64_t reused = 0;     // number of blocks that were kept ones
 };
 
-// Large blocks of memory whose freed ones are kept for reuse. The system hands out memory page by
-// page at the first touch, and zeroes it; that costs ten times as much as touching memory that was
-// used before. Any thread may free what another one allocated.
-//
-// The bound: in_use + kept is at most a quarter more than what was largest in use over the last
-// one to two minutes, and kept at most `limit`. Blocks that waited longest go back to the system
-// first.
+// Large blocks of memory whose freed ones are kept for reuse: fresh pages, zeroed at the first
+// touch, cost ten times as much as used ones. Any thread may free what another one allocated.
+// in_use + kept is at most a quarter more than what was largest in use over the last one to two
+// minutes, and kept at most `limit`; blocks that waited longest go back to the system first.
 class BlockCache {
  public:
   static constexpr int64_t kSmallest = 1 << 20;  // bytes; smaller blocks are not its business
@@ -36,8 +33,6 @@ class BlockCache {
   // `limit` is in bytes; none: only a quarter more than was in use. `seconds` is a clock.
   explicit BlockCache(std::optional<int64_t> limit = {}, std::function<double()> seconds = {});
   ~BlockCache();
-  BlockCache(const BlockCache&) = delete;
-  BlockCache& operator=(const BlockCache&) = delete;
 
   // Returns a block of at least so many bytes, 2 MiB-aligned, with any content; null where the
   // system has none. `bytes` is at least 1.
@@ -47,6 +42,8 @@ class BlockCache {
   // Gives all kept blocks back to the system.
   void clear();
   CpuMemoryUse use() const;
+  // From now on use().peak is the largest in_use after this call.
+  void begin_peak();
 
   // Bytes of a fresh block for a request: at most an eighth more. A kept one is at most twice that.
   static int64_t size_class(int64_t bytes);
@@ -74,14 +71,15 @@ class BlockCache {
   double window_began_;
 };
 
-// From now on LibTorch's CPU tensors of 1 MiB and more come from one BlockCache of this process. It
-// is called before the process computes, and never before a fork of ranks; further calls do
-// nothing. `limit_mb` bounds what is kept, in MB (10^6 bytes); 0 leaves LibTorch's allocator as it
-// is.
+// From now on LibTorch's CPU tensors of 1 MiB and more come from one BlockCache of this process. To
+// be called before the process computes, after any fork; further calls do nothing. `limit_mb`
+// bounds what is kept, in MB (10^6 bytes); 0 leaves LibTorch's allocator as it is.
 void keep_cpu_memory(std::optional<int64_t> limit_mb = {});
 
 // Returns the use of that cache; nothing before keep_cpu_memory().
 std::optional<CpuMemoryUse> cpu_memory_use();
+// Its begin_peak(); nothing before keep_cpu_memory().
+void begin_cpu_peak();
 // Returns it for the log: "1.33 GB of tensors at most, 1.66 GB with freed ones kept for reuse"; ""
 // before keep_cpu_memory().
 std::string cpu_memory_text();

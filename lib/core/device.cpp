@@ -12,8 +12,18 @@
 namespace gantrain {
 
 namespace {
+
 std::atomic<int> assumptions{0};
+
+// The function of this type for a device. They are set while libraries are loaded and only read
+// from then on.
+template <class Function>
+Function& function_of(c10::DeviceType device) {
+  static std::array<Function, c10::COMPILE_TIME_MAX_DEVICE_TYPES> all{};
+  return all.at(static_cast<size_t>(device));
 }
+
+}  // namespace
 
 bool reads_are_free(at::Device device) { return device.is_cpu() && assumptions.load() == 0; }
 
@@ -58,26 +68,18 @@ at::Tensor DeviceNumber::lerp(const at::Tensor& from, const at::Tensor& to) cons
   return is_for_host() ? at::lerp(from, to, host()) : at::lerp(from, to, on_device_);
 }
 
-namespace {
-
-// It is filled while libraries are loaded and only read from then on.
-SetWaitErrors& setter(c10::DeviceType device) {
-  static std::array<SetWaitErrors, c10::COMPILE_TIME_MAX_DEVICE_TYPES> setters{};
-  return setters.at(static_cast<size_t>(device));
-}
-
-}  // namespace
-
 void wait_for(c10::Device device) {
   if (device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
   guard.synchronizeDevice(device.has_index() ? device.index() : guard.getDevice().index());
 }
 
-void set_wait_errors(c10::DeviceType device, SetWaitErrors set) { setter(device) = set; }
+void set_wait_errors(c10::DeviceType device, SetWaitErrors set) {
+  function_of<SetWaitErrors>(device) = set;
+}
 
 WaitsAreErrors::WaitsAreErrors(c10::DeviceType device, bool on)
-    : set_(on ? setter(device) : nullptr) {
+    : set_(on ? function_of<SetWaitErrors>(device) : nullptr) {
   if (set_ != nullptr) set_(true);
 }
 
@@ -85,22 +87,17 @@ WaitsAreErrors::~WaitsAreErrors() {
   if (set_ != nullptr) set_(false);
 }
 
-namespace {
-
-// It is filled while libraries are loaded and only read from then on.
-MakeGraphPool& maker(c10::DeviceType device) {
-  static std::array<MakeGraphPool, c10::COMPILE_TIME_MAX_DEVICE_TYPES> makers{};
-  return makers.at(static_cast<size_t>(device));
+void set_graph_pools(c10::DeviceType device, MakeGraphPool make) {
+  function_of<MakeGraphPool>(device) = make;
 }
 
-}  // namespace
-
-void set_graph_pools(c10::DeviceType device, MakeGraphPool make) { maker(device) = make; }
-
-bool records_graphs(c10::DeviceType device) { return maker(device) != nullptr; }
+bool records_graphs(c10::DeviceType device) {
+  return function_of<MakeGraphPool>(device) != nullptr;
+}
 
 std::unique_ptr<GraphPool> make_graph_pool(c10::DeviceType device) {
-  return std::unique_ptr<GraphPool>(records_graphs(device) ? maker(device)() : nullptr);
+  const MakeGraphPool make = function_of<MakeGraphPool>(device);
+  return std::unique_ptr<GraphPool>(make == nullptr ? nullptr : make());
 }
 
 }  // namespace gantrain

@@ -18,8 +18,8 @@ bool reads_are_free(at::Device device);
 // Returns the only number of a one-element tensor of any type on the CPU, read from its memory.
 double read_free(const at::Tensor& tensor);
 
-// While this object lives, the process's CPU counts, on all threads, as a device whose reads wait.
-// So tests run the code paths of a GPU without one.
+// While this object lives, the process's CPU counts as a device whose reads wait: so tests run the
+// code paths of a GPU without one.
 class AssumeReadsWait {
  public:
   AssumeReadsWait();
@@ -29,8 +29,8 @@ class AssumeReadsWait {
 };
 
 // A number for operators that may change from iteration to iteration. Its value lies on the device,
-// so that a step that was captured once goes on with the next iteration's value. A number that
-// never changes is a plain number, its `constant`. Copies share their value.
+// so that a captured step goes on with the next iteration's value. A number that never changes is
+// its `constant`. Copies share their value.
 class DeviceNumber {
  public:
   DeviceNumber(double constant = 0) : constant_(constant) {}  // NOLINT: a number is one
@@ -38,8 +38,8 @@ class DeviceNumber {
   // `like`.
   DeviceNumber(std::function<double(int64_t images_seen)> at, const at::TensorOptions& like);
 
-  // Sets the value for an iteration before which so many images were seen; does nothing to a
-  // constant. Nothing is copied between host and device.
+  // Sets the value for an iteration before which so many images were seen, without a copy between
+  // host and device; does nothing to a constant.
   void advance_to(int64_t images_seen);
 
   bool moves() const { return at_ != nullptr; }
@@ -65,15 +65,14 @@ class DeviceNumber {
 void wait_for(c10::Device device);
 
 // Says for a device whether LibTorch throws c10::Error where it makes the host wait for the device:
-// copies to and from memory that is not page-locked, numbers that the host reads, results whose
-// size depends on values. wait_for() and waiting for an event never throw for that reason.
+// copies of memory that is not page-locked, reads by the host, results whose size depends on
+// values. wait_for() and waiting for an event never throw for that reason.
 using SetWaitErrors = void (*)(bool on);
-// Sets how that is said for a device. A library that is loaded while the program runs calls this
-// once, before anything is computed.
+// Sets how that is said for a device. The library of the device calls this once, as it is loaded.
 void set_wait_errors(c10::DeviceType device, SetWaitErrors set);
 
-// While this object lives and `on` is true, waiting for a device of that type is an error, on every
-// thread of the process. Where nothing was set for the device, it does nothing. One at a time.
+// While this object lives and `on` is true, waiting for a device of that type is an error on every
+// thread, if set_wait_errors() was called for it. One at a time.
 class WaitsAreErrors {
  public:
   WaitsAreErrors(c10::DeviceType device, bool on);
@@ -93,21 +92,20 @@ class DeviceGraph {
   virtual void replay() = 0;
 };
 
-// Memory in which recorded work keeps its tensors. Graphs of one pool may use the same memory for
-// what each of them needs only while it runs.
+// Memory in which recorded work keeps its tensors. Graphs of one pool may share what each of them
+// needs only while it runs.
 class GraphPool {
  public:
   virtual ~GraphPool() = default;
-  // Records what `work` gives to the device, and runs nothing of it. Tensors that `work` makes
-  // have their final addresses and no values yet. Throws c10::Error, and leaves the device usable,
-  // if `work` does what cannot be recorded, such as waiting for the device.
+  // Records what `work` gives to the device, and runs nothing of it: tensors that it makes have
+  // their addresses and no values yet. Throws c10::Error, and leaves the device usable, if `work`
+  // does what cannot be recorded, such as waiting for the device.
   virtual std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) = 0;
 };
 
 // Makes a pool, which the caller owns.
 using MakeGraphPool = GraphPool* (*)();
-// Sets how pools of a device are made. A library that is loaded while the program runs calls it
-// once, before anything is computed.
+// Sets how pools of a device are made, likewise.
 void set_graph_pools(c10::DeviceType device, MakeGraphPool make);
 // Whether a device can record work, so that numbers which change must lie on it.
 bool records_graphs(c10::DeviceType device);

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "util/text.h"
 
@@ -48,6 +46,23 @@ bool read_setting(const std::string& word, Product& product) {
   return true;
 }
 
+// The precision of this thread's forward passes. It is thread-local, because as a parameter it
+// would only be handed down through every layer of every network. A backward pass does not look at
+// it: it computes in the types of the forward pass.
+struct Present {
+  const ForwardPrecision* precision = nullptr;
+  std::vector<Computed>* seen = nullptr;
+  std::string block;
+  const char* island = nullptr;  // why computing in float32, or null
+  ProductRecord* record = nullptr;
+  double weight = 1;  // of a product in `record`
+};
+
+Present& present() {
+  thread_local Present now;
+  return now;
+}
+
 }  // namespace
 
 std::string to_text(const Product& p) {
@@ -63,11 +78,10 @@ std::string to_text(const Product& p) {
 std::optional<Product> product_from(std::string_view text) {
   const std::vector<std::string> words = split(trim(text), ' ');
   if (words.size() < 3) return std::nullopt;
-  size_t kind = 0;
-  while (kind < kKinds.size() && kKinds[kind] != words[0]) ++kind;
-  if (kind == kKinds.size()) return std::nullopt;
+  const auto kind = std::find(kKinds.begin(), kKinds.end(), words[0]);
+  if (kind == kKinds.end()) return std::nullopt;
   Product product;
-  product.kind = static_cast<Product::Kind>(kind);
+  product.kind = static_cast<Product::Kind>(kind - kKinds.begin());
   const bool linear = product.kind == Product::Kind::kLinear;
   if (!read_sizes(words[1], product.input, linear ? 1 : 3) ||
       !read_sizes(words[2], product.weight, linear ? 2 : 4))
@@ -99,32 +113,6 @@ std::optional<ProductChoice> choice_from(std::string_view text) {
   }
   return choice;
 }
-
-namespace {
-
-// The precision of this thread's forward passes. It is thread-local, because as a parameter it
-// would only be handed down through every layer of every network. A backward pass does not look at
-// it: it computes in the types of the forward pass.
-struct Present {
-  const ForwardPrecision* precision = nullptr;
-  std::vector<Computed>* seen = nullptr;
-  std::string block;
-  const char* island = nullptr;  // why computing in float32, or null
-  ProductRecord* record = nullptr;
-  double weight = 1;  // of a product in `record`
-};
-
-Present& present() {
-  thread_local Present now;
-  return now;
-}
-
-bool keeps(const ForwardPrecision& precision, const std::string& block) {
-  return std::find(precision.keep_float32.begin(), precision.keep_float32.end(), block) !=
-         precision.keep_float32.end();
-}
-
-}  // namespace
 
 AutocastScope::AutocastScope(const ForwardPrecision& precision,
                              c10::DeviceType device,
@@ -197,7 +185,9 @@ BlockScope::BlockScope(std::string_view name) {
   outside_ = now.block.size();
   if (!now.block.empty()) now.block += '.';
   now.block += name;
-  if (keeps(*now.precision, now.block)) kept_.emplace("precision.keep_float32");
+  const std::vector<std::string>& kept = now.precision->keep_float32;
+  if (std::find(kept.begin(), kept.end(), now.block) != kept.end())
+    kept_.emplace("precision.keep_float32");
 }
 
 BlockScope::~BlockScope() {

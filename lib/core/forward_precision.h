@@ -32,20 +32,15 @@ struct Product {
   auto operator<=>(const Product&) const = default;
 };
 
-// Returns "conv2d 512x32x32 512x512x3x3 s2 p1x1 g4"; stride 1, no padding and one group are left
-// out.
+// Writes "conv2d 512x32x32 512x512x3x3 s2 p1x1 g4" without stride 1, no padding and one group, and
+// reads it; nothing where it is no such text.
 std::string to_text(const Product& product);
-// Returns the product that has this text, or nothing.
 std::optional<Product> product_from(std::string_view text);
 
-// Which products compute in bfloat16 (true) and which in float32 (false). A product that is not
-// listed computes in float32.
+// Which products compute in bfloat16 (true) and which in float32 (false, or not listed). As text it
+// is "conv2d 512x32x32 512x512x3x3 = bfloat16, linear 64 64x64 = float32", or "float32" if empty.
 using ProductChoice = std::map<Product, bool>;
-
-// Returns "conv2d 512x32x32 512x512x3x3 = bfloat16, linear 64 64x64 = float32", or "float32" where
-// the list is empty.
 std::string to_text(const ProductChoice& choice);
-// Returns the choice that has this text, or nothing.
 std::optional<ProductChoice> choice_from(std::string_view text);
 
 // How often forward passes compute a product, and which gradients their backward passes will need.
@@ -64,8 +59,7 @@ struct ForwardPrecision {
   // Networks and blocks that stay in float32 with everything inside them: "G", "D.b4".
   std::vector<std::string> keep_float32;
   // On a CPU, without autocast: which convolutions and matrix products round their operands to
-  // bfloat16. Their results have the type of their inputs, and all other operators compute in the
-  // types that they are given. Null: none is chosen.
+  // bfloat16. Results have the type of the inputs, as they do in all other operators. Null: none.
   std::shared_ptr<const ProductChoice> choice = nullptr;
 };
 
@@ -80,8 +74,7 @@ struct Computed {
 
 // While this object lives, forward passes of this thread on that device compute as `precision`
 // says, and each block notes once in `seen` what it computes in. LibTorch's autocast is on
-// meanwhile; afterwards its cache of weights in half precision is empty. Both arguments must
-// outlive this object. Scopes must not be nested.
+// meanwhile; afterwards its cache of weights is empty. Both arguments outlive it. No nesting.
 class AutocastScope {
  public:
   AutocastScope(const ForwardPrecision& precision,
@@ -104,8 +97,6 @@ class AutocastDisabled {
  public:
   explicit AutocastDisabled(const char* why, bool applies = true);
   ~AutocastDisabled();
-  AutocastDisabled(const AutocastDisabled&) = delete;
-  AutocastDisabled& operator=(const AutocastDisabled&) = delete;
 
  private:
   const char* before_;
@@ -114,8 +105,7 @@ class AutocastDisabled {
 // Whether this thread is inside such an object.
 bool in_float32();
 
-// Whether something may be lowered here: autocast is on in this thread, for the CPU or a GPU, or
-// products choose their types (chooses_products()).
+// Whether something may be lowered here: autocast is on in this thread, or chooses_products().
 bool autocast_is_on();
 
 // While this object lives, each product of this thread that chooses its type is counted in
@@ -128,11 +118,10 @@ class ProductRecording {
   ProductRecording& operator=(const ProductRecording&) = delete;
 };
 
-// Whether this forward pass has a choice of types by product (ForwardPrecision::choice), and does
-// not have to compute in float32 here.
+// Whether this forward pass has ForwardPrecision::choice, and need not compute in float32 here.
 bool chooses_products();
-// Where it has: returns whether that product computes in bfloat16. `once`, what one call needs, is
-// counted by a ProductRecording.
+// Then: whether that product computes in bfloat16. A ProductRecording counts `once`, a call's
+// needs.
 bool lowers_product(const Product& product, const ProductUses& once);
 
 // While this object lives, this thread's layers belong to the block `name` inside the block around
@@ -142,8 +131,6 @@ class BlockScope {
  public:
   explicit BlockScope(std::string_view name);
   ~BlockScope();
-  BlockScope(const BlockScope&) = delete;
-  BlockScope& operator=(const BlockScope&) = delete;
 
  private:
   bool named_ = false;
@@ -151,9 +138,9 @@ class BlockScope {
   std::optional<AutocastDisabled> kept_;
 };
 
-// Every layer with parameters calls this with the type of the operands of its convolution or
-// product. `why`, a string literal, is the reason where the layer always computes in that type;
-// else it is null. The reason of an AutocastDisabled around the call takes its place.
+// Every layer with parameters calls this with the type of its product's operands. `why`, a string
+// literal, is the reason where the layer always computes in it; that of an AutocastDisabled around
+// the call goes before it.
 void note_computed(at::ScalarType type, const char* why = nullptr);
 
 }  // namespace gantrain

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-// The arithmetic of every random draw, one element at a time and without torch: Stream
-// (core/random.h) and the draw operators of each device (ops/device_kernels.h) share it. All
-// functions are constexpr so that a CUDA compiler takes them for its device too
+// The arithmetic of every random draw, without torch, shared by Stream (core/random.h) and the draw
+// operators of each device. All is constexpr so that a CUDA compiler takes it for its device too
 // (--expt-relaxed-constexpr).
 namespace gantrain {
 

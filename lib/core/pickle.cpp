@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <initializer_list>
 #include <unordered_map>
 #include <utility>
 
-#include "core/pickle_values.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -85,14 +83,29 @@ enum PickleOp : uint8_t {
   kOpByteArray8 = 0x96,
 };
 
-// The state of the pickle machine: the bytes not read yet, the stack with its marks, and the values
-// made so far. Every mistake in the file ends in bad(), which throws UserError(kInput) with the
-// position of the current opcode.
-class PickleStack {
+using Kind = PickleKind;
+
+// Python's pickle machine without its calls: the bytes not read yet, the stack with its marks, and
+// the values made so far. Opcodes come in groups; each returns false for an opcode of another
+// group. Every mistake in the file ends in bad(), which throws UserError(kInput) with the position
+// of the current opcode.
+class Machine {
  public:
-  PickleStack(std::string_view content, const PickleRules& rules, Pickle& out)
+  Machine(std::string_view content, const PickleRules& rules, Pickle& out)
       : content_(content), rules_(rules), out_(out) {}
 
+  const PickleValue* run() {
+    for (uint8_t op = next_opcode(); op != kOpStop; op = next_opcode()) {
+      if (number(op) || text(op) || container(op) || memo(op) || object(op)) continue;
+      bad("0x{:02x} is no opcode of a pickle: {}",
+          op,
+          start_ == 0 ? "the file is something else" : "damaged?");
+    }
+    return pop();
+  }
+  size_t end() const { return at_; }
+
+ private:
   template <class... Args>
   [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) const {
     fail(Exit::kInput,
@@ -114,8 +127,6 @@ class PickleStack {
     charge(1);
     return static_cast<uint8_t>(take(1)[0]);
   }
-  bool at_start() const { return start_ == 0; }
-  size_t at() const { return at_; }
   size_t left() const { return content_.size() - at_; }
 
   std::string_view take(uint64_t count) {
@@ -191,307 +202,198 @@ class PickleStack {
   }
 
   std::string_view keep(std::string text) { return out_.texts.emplace_back(std::move(text)); }
-  const PickleRules& rules() const { return rules_; }
-  std::deque<std::string>& texts() { return out_.texts; }
-  size_t content_size() const { return content_.size(); }
 
- private:
-  std::string_view content_;
-  const PickleRules& rules_;
-  Pickle& out_;
-  size_t at_ = 0;
-  size_t start_ = 0;  // position of the current opcode
-  int64_t operations_ = 0;
-  std::vector<PickleValue*> stack_;
-  std::vector<size_t> marks_;
-};
-
-using Kind = PickleKind;
-
-// Python's pickle machine without its calls. Opcodes come in groups; each returns false for an
-// opcode of another group.
-class Machine {
- public:
-  Machine(std::string_view content, const PickleRules& rules, Pickle& out)
-      : stack_(content, rules, out) {}
-
-  const PickleValue* run() {
-    for (uint8_t op = stack_.next_opcode(); op != kOpStop; op = stack_.next_opcode()) {
-      if (number(op) || text(op) || container(op) || memo(op) || object(op)) continue;
-      stack_.bad("0x{:02x} is no opcode of a pickle: {}",
-                 op,
-                 stack_.at_start() ? "the file is something else" : "damaged?");
-    }
-    return stack_.pop();
-  }
-  size_t end() const { return stack_.at(); }
-
- private:
   bool number(uint8_t op) {
-    switch (op) {
-      case kOpNone:
-        stack_.push(Kind::kNone);
-        return true;
-      case kOpNewTrue:
-      case kOpNewFalse:
-        stack_.push_int(op == kOpNewTrue, Kind::kBool);
-        return true;
-      case kOpBinInt:
-        stack_.push_int(static_cast<int32_t>(stack_.take_number(4)));
-        return true;
-      case kOpBinInt1:
-      case kOpBinInt2:
-        stack_.push_int(static_cast<int64_t>(stack_.take_number(op == kOpBinInt1 ? 1 : 2)));
-        return true;
-      case kOpLong1:
-      case kOpLong4:
-        push_long(stack_.take_counted(op == kOpLong1 ? 1 : 4));
-        return true;
-      case kOpIntText:
-      case kOpLongText:
-        push_int_text(stack_.take_line());
-        return true;
-      case kOpBinFloat:  // highest byte first
-        stack_.push(Kind::kFloat)->real =
-            std::bit_cast<double>(__builtin_bswap64(stack_.take_number(8)));
-        return true;
-      case kOpFloatText: {
-        const auto value = parse_double(stack_.take_line());
-        if (!value) stack_.bad("not a number");
-        stack_.push(Kind::kFloat)->real = *value;
-        return true;
-      }
-      default:
-        return false;
+    if (op == kOpNone) {
+      push(Kind::kNone);
+    } else if (op == kOpNewTrue || op == kOpNewFalse) {
+      push_int(op == kOpNewTrue, Kind::kBool);
+    } else if (op == kOpBinInt) {
+      push_int(static_cast<int32_t>(take_number(4)));
+    } else if (op == kOpBinInt1 || op == kOpBinInt2) {
+      push_int(static_cast<int64_t>(take_number(op == kOpBinInt1 ? 1 : 2)));
+    } else if (op == kOpLong1 || op == kOpLong4) {
+      push_long(take_counted(op == kOpLong1 ? 1 : 4));
+    } else if (op == kOpIntText || op == kOpLongText) {
+      push_int_text(take_line());
+    } else if (op == kOpBinFloat) {  // highest byte first
+      push(Kind::kFloat)->real = std::bit_cast<double>(__builtin_bswap64(take_number(8)));
+    } else if (op == kOpFloatText) {
+      const auto value = parse_double(take_line());
+      if (!value) bad("not a number");
+      push(Kind::kFloat)->real = *value;
+    } else {
+      return false;
     }
+    return true;
   }
 
   // Two's complement, lowest byte first; no bytes are 0.
   void push_long(std::string_view bytes) {
-    if (bytes.size() > 8) return stack_.push_text(Kind::kBigInt, bytes);
+    if (bytes.size() > 8) return push_text(Kind::kBigInt, bytes);
     uint64_t value = !bytes.empty() && (bytes.back() & 0x80) != 0 ? ~uint64_t{0} : 0;
     for (size_t i = bytes.size(); i > 0; --i)
       value = value << 8 | static_cast<unsigned char>(bytes[i - 1]);
-    stack_.push_int(static_cast<int64_t>(value));
+    push_int(static_cast<int64_t>(value));
   }
 
   void push_int_text(std::string_view text) {
-    if (text == "00" || text == "01") return stack_.push_int(text == "01", Kind::kBool);
+    if (text == "00" || text == "01") return push_int(text == "01", Kind::kBool);
     if (ends_with(text, "L")) text.remove_suffix(1);
     const auto value = parse_int(text);
-    if (!value) stack_.bad("{} is no integer of 64 bits", printable(text));
-    stack_.push_int(*value);
+    if (!value) bad("{} is no integer of 64 bits", printable(text));
+    push_int(*value);
   }
 
   bool text(uint8_t op) {
-    switch (op) {
-      case kOpShortBinBytes:
-      case kOpBinBytes:
-        stack_.push_text(Kind::kBytes, stack_.take_counted(op == kOpBinBytes ? 4 : 1));
-        return true;
-      case kOpBinBytes8:
-      case kOpByteArray8:
-        stack_.push_text(Kind::kBytes, stack_.take_counted(8));
-        return true;
-      case kOpShortBinString:
-      case kOpShortBinUnicode:
-        stack_.push_text(Kind::kString, stack_.take_counted(1));
-        return true;
-      case kOpBinString:
-      case kOpBinUnicode:
-        stack_.push_text(Kind::kString, stack_.take_counted(4));
-        return true;
-      case kOpBinUnicode8:
-        stack_.push_text(Kind::kString, stack_.take_counted(8));
-        return true;
-      case kOpStringText:
-        push_decoded(unquote_python(trim(stack_.take_line())));
-        return true;
-      case kOpUnicodeText:
-        push_decoded(decode_raw_unicode(stack_.take_line()));
-        return true;
-      default:
-        return false;
+    if (op == kOpShortBinBytes || op == kOpBinBytes) {
+      push_text(Kind::kBytes, take_counted(op == kOpBinBytes ? 4 : 1));
+    } else if (op == kOpBinBytes8 || op == kOpByteArray8) {
+      push_text(Kind::kBytes, take_counted(8));
+    } else if (op == kOpShortBinString || op == kOpShortBinUnicode) {
+      push_text(Kind::kString, take_counted(1));
+    } else if (op == kOpBinString || op == kOpBinUnicode) {
+      push_text(Kind::kString, take_counted(4));
+    } else if (op == kOpBinUnicode8) {
+      push_text(Kind::kString, take_counted(8));
+    } else if (op == kOpStringText) {
+      push_decoded(unquote_python(trim(take_line())));
+    } else if (op == kOpUnicodeText) {
+      push_decoded(decode_raw_unicode(take_line()));
+    } else {
+      return false;
     }
+    return true;
   }
 
   void push_decoded(const std::optional<std::string>& text) {
-    if (!text) stack_.bad("text that is not written as this opcode has it");
-    stack_.push_text(Kind::kString, stack_.keep(*text));
+    if (!text) bad("text that is not written as this opcode has it");
+    push_text(Kind::kString, keep(*text));
   }
 
   bool container(uint8_t op) {
-    switch (op) {
-      case kOpEmptyTuple:
-        stack_.push(Kind::kTuple);
-        return true;
-      case kOpTuple1:
-      case kOpTuple2:
-      case kOpTuple3:
-        stack_.push_items(Kind::kTuple, stack_.pop(size_t{op} - kOpTuple1 + 1));
-        return true;
-      case kOpTuple:
-        stack_.push_items(Kind::kTuple, stack_.pop_to_mark());
-        return true;
-      case kOpEmptyList:
-        stack_.push(Kind::kList);
-        return true;
-      case kOpList:
-        stack_.push_items(Kind::kList, stack_.pop_to_mark());
-        return true;
-      case kOpEmptySet:
-        stack_.push(Kind::kSet);
-        return true;
-      case kOpFrozenSet:
-        stack_.push_items(Kind::kSet, stack_.pop_to_mark());
-        return true;
-      case kOpEmptyDict:
-        stack_.push(Kind::kDict);
-        return true;
-      case kOpDict: {
-        const auto items = stack_.pop_to_mark();
-        stack_.push(Kind::kDict);
-        add_pairs(items);
-        return true;
-      }
-      case kOpAppend: {
-        const auto item = stack_.pop(1);
-        stack_.extend_top(item, {Kind::kList});
-        return true;
-      }
-      case kOpAppends:
-      case kOpAddItems: {
-        const auto items = stack_.pop_to_mark();
-        stack_.extend_top(items, {op == kOpAppends ? Kind::kList : Kind::kSet});
-        return true;
-      }
-      case kOpSetItem:
-        add_pairs(stack_.pop(2));
-        return true;
-      case kOpSetItems:
-        add_pairs(stack_.pop_to_mark());
-        return true;
-      default:
-        return false;
+    if (op == kOpEmptyTuple) {
+      push(Kind::kTuple);
+    } else if (op == kOpTuple1 || op == kOpTuple2 || op == kOpTuple3) {
+      push_items(Kind::kTuple, pop(size_t{op} - kOpTuple1 + 1));
+    } else if (op == kOpTuple) {
+      push_items(Kind::kTuple, pop_to_mark());
+    } else if (op == kOpEmptyList) {
+      push(Kind::kList);
+    } else if (op == kOpList) {
+      push_items(Kind::kList, pop_to_mark());
+    } else if (op == kOpEmptySet) {
+      push(Kind::kSet);
+    } else if (op == kOpFrozenSet) {
+      push_items(Kind::kSet, pop_to_mark());
+    } else if (op == kOpEmptyDict) {
+      push(Kind::kDict);
+    } else if (op == kOpDict) {
+      const auto items = pop_to_mark();
+      push(Kind::kDict);
+      add_pairs(items);
+    } else if (op == kOpAppend) {
+      extend_top(pop(1), {Kind::kList});
+    } else if (op == kOpAppends || op == kOpAddItems) {
+      extend_top(pop_to_mark(), {op == kOpAppends ? Kind::kList : Kind::kSet});
+    } else if (op == kOpSetItem) {
+      add_pairs(pop(2));
+    } else if (op == kOpSetItems) {
+      add_pairs(pop_to_mark());
+    } else {
+      return false;
     }
+    return true;
   }
 
   void add_pairs(const std::vector<const PickleValue*>& items) {
-    if (items.size() % 2 != 0) stack_.bad("a key without its value");
-    stack_.extend_top(items, {Kind::kDict, Kind::kObject});
+    if (items.size() % 2 != 0) bad("a key without its value");
+    extend_top(items, {Kind::kDict, Kind::kObject});
   }
 
   bool memo(uint8_t op) {
-    switch (op) {
-      case kOpMark:
-        stack_.push_mark();
-        return true;
-      case kOpPop:
-        if (stack_.mark_is_on_top()) {
-          stack_.pop_to_mark();
-        } else {
-          stack_.pop();
-        }
-        return true;
-      case kOpPopMark:
-        stack_.pop_to_mark();
-        return true;
-      case kOpDup:
-        stack_.push_again(stack_.top());
-        return true;
-      case kOpPut:
-        memo_[memo_number()] = stack_.top();
-        return true;
-      case kOpBinPut:
-      case kOpLongBinPut:
-        memo_[stack_.take_number(op == kOpBinPut ? 1 : 4)] = stack_.top();
-        return true;
-      case kOpMemoize:
-        memo_.insert_or_assign(memo_.size(), stack_.top());
-        return true;
-      case kOpGet:
-        recall(memo_number());
-        return true;
-      case kOpBinGet:
-      case kOpLongBinGet:
-        recall(stack_.take_number(op == kOpBinGet ? 1 : 4));
-        return true;
-      case kOpProto:
-        if (const uint64_t protocol = stack_.take_number(1); protocol > 5)
-          stack_.bad("protocol {}; 0 to 5 are known", protocol);
-        return true;
-      case kOpFrame:
-        if (const uint64_t size = stack_.take_number(8); size > stack_.left())
-          stack_.bad("a frame of {} bytes, {} are left: truncated?", size, stack_.left());
-        return true;
-      default:
-        return false;
+    if (op == kOpMark) {
+      push_mark();
+    } else if (op == kOpPop) {
+      if (mark_is_on_top()) {
+        pop_to_mark();
+      } else {
+        pop();
+      }
+    } else if (op == kOpPopMark) {
+      pop_to_mark();
+    } else if (op == kOpDup) {
+      push_again(top());
+    } else if (op == kOpPut) {
+      memo_[memo_number()] = top();
+    } else if (op == kOpBinPut || op == kOpLongBinPut) {
+      memo_[take_number(op == kOpBinPut ? 1 : 4)] = top();
+    } else if (op == kOpMemoize) {
+      memo_.insert_or_assign(memo_.size(), top());
+    } else if (op == kOpGet) {
+      recall(memo_number());
+    } else if (op == kOpBinGet || op == kOpLongBinGet) {
+      recall(take_number(op == kOpBinGet ? 1 : 4));
+    } else if (op == kOpProto) {
+      if (const uint64_t protocol = take_number(1); protocol > 5)
+        bad("protocol {}; 0 to 5 are known", protocol);
+    } else if (op == kOpFrame) {
+      if (const uint64_t size = take_number(8); size > left())
+        bad("a frame of {} bytes, {} are left: truncated?", size, left());
+    } else {
+      return false;
     }
+    return true;
   }
 
   uint64_t memo_number() {
-    const auto index = parse_int(stack_.take_line());
-    if (!index || *index < 0) stack_.bad("no number of the memo");
+    const auto index = parse_int(take_line());
+    if (!index || *index < 0) bad("no number of the memo");
     return static_cast<uint64_t>(*index);
   }
 
   void recall(uint64_t index) {
     const auto known = memo_.find(index);
-    if (known == memo_.end()) stack_.bad("the memo has no {}", index);
-    stack_.push_again(known->second);
+    if (known == memo_.end()) bad("the memo has no {}", index);
+    push_again(known->second);
   }
 
   bool object(uint8_t op) {
-    switch (op) {
-      case kOpGlobal: {
-        const std::string_view module = stack_.take_line();
-        push_global(module, stack_.take_line());
-        return true;
+    if (op == kOpGlobal) {
+      const std::string_view module = take_line();
+      push_global(module, take_line());
+    } else if (op == kOpStackGlobal) {
+      const auto names = pop(2);
+      for (const PickleValue* name : names) {
+        if (name->kind != Kind::kString) bad("a global's name is {}", name->describe());
       }
-      case kOpStackGlobal: {
-        const auto names = stack_.pop(2);
-        for (const PickleValue* name : names) {
-          if (name->kind != Kind::kString) stack_.bad("a global's name is {}", name->describe());
-        }
-        push_global(names[0]->text, names[1]->text);
-        return true;
-      }
-      case kOpReduce:
-      case kOpNewObj:
-      case kOpNewObjEx: {
-        if (op == kOpNewObjEx && !stack_.pop()->items.empty())
-          stack_.bad("a class is called with keywords");
-        const auto called = stack_.pop(2);
-        call(called[0], called[1]);
-        return true;
-      }
-      case kOpInst:
-      case kOpObj:
-        call_to_mark(op);
-        return true;
-      case kOpBuild: {
-        const PickleValue* state = stack_.pop();
-        PickleValue* object = stack_.top();
-        if (object->kind != Kind::kObject && object->kind != Kind::kDict)
-          stack_.bad("a state is given to {}", object->describe());
-        object->state = state;
-        return true;
-      }
-      case kOpPersId:
-        stack_.push_text(Kind::kString, stack_.take_line());
-        push_persistent(stack_.pop());
-        return true;
-      case kOpBinPersId:
-        push_persistent(stack_.pop());
-        return true;
-      default:
-        return false;
+      push_global(names[0]->text, names[1]->text);
+    } else if (op == kOpReduce || op == kOpNewObj || op == kOpNewObjEx) {
+      if (op == kOpNewObjEx && !pop()->items.empty()) bad("a class is called with keywords");
+      const auto called = pop(2);
+      call(called[0], called[1]);
+    } else if (op == kOpInst || op == kOpObj) {
+      call_to_mark(op);
+    } else if (op == kOpBuild) {
+      const PickleValue* state = pop();
+      PickleValue* object = top();
+      if (object->kind != Kind::kObject && object->kind != Kind::kDict)
+        bad("a state is given to {}", object->describe());
+      object->state = state;
+    } else if (op == kOpPersId) {
+      push_text(Kind::kString, take_line());
+      push_persistent(pop());
+    } else if (op == kOpBinPersId) {
+      push_persistent(pop());
+    } else {
+      return false;
     }
+    return true;
   }
 
   // By its name, or by that of a module around it.
   bool is_allowed(const std::string& full) const {
-    const auto& globals = stack_.rules().globals;
+    const auto& globals = rules_.globals;
     bool allowed = globals.count(full) != 0;
     for (size_t dot = full.find('.'); !allowed && dot != full.npos; dot = full.find('.', dot + 1))
       allowed = globals.count(full.substr(0, dot) + ".*") != 0;
@@ -503,78 +405,59 @@ class Machine {
     if (module == "copy_reg") module = "copyreg";
     const std::string full = fmt::format("{}.{}", module.substr(0, 200), name.substr(0, 200));
     if (!is_allowed(full) && !is_plain_global(full))
-      stack_.bad("global {} is not allowed{}", printable(full), stack_.rules().hint);
-    stack_.push_text(Kind::kGlobal, stack_.keep(full));
+      bad("global {} is not allowed{}", printable(full), rules_.hint);
+    push_text(Kind::kGlobal, keep(full));
   }
 
   // Pushes what the call would give.
   void call(const PickleValue* callee, const PickleValue* arguments) {
-    if (callee->kind != Kind::kGlobal) stack_.bad("{} is called", callee->describe());
-    if (arguments->kind != Kind::kTuple) stack_.bad("the arguments are {}", arguments->describe());
-    PickleValue* result = stack_.push(Kind::kObject);
+    if (callee->kind != Kind::kGlobal) bad("{} is called", callee->describe());
+    if (arguments->kind != Kind::kTuple) bad("the arguments are {}", arguments->describe());
+    PickleValue* result = push(Kind::kObject);
     result->text = callee->text;
     result->arguments = arguments;
-    const std::string misfit = evaluate_plain(*result, stack_.texts());
-    if (!misfit.empty()) stack_.bad("{}: {}", printable(callee->text), misfit);
-    stack_.charge(result->items.size());
+    const std::string misfit = evaluate_plain(*result, out_.texts);
+    if (!misfit.empty()) bad("{}: {}", printable(callee->text), misfit);
+    charge(result->items.size());
     if (result->kind == Kind::kBytes) decoded_ += result->text.size();
-    if (decoded_ > stack_.content_size()) stack_.bad("one text is decoded again and again");
+    if (decoded_ > content_.size()) bad("one text is decoded again and again");
   }
 
   // Protocols 0 and 1: the arguments lie on the stack down to the mark, below them the class.
   void call_to_mark(uint8_t op) {
     std::vector<const PickleValue*> items;
     if (op == kOpInst) {
-      const std::string_view module = stack_.take_line();
-      const std::string_view name = stack_.take_line();
-      items = stack_.pop_to_mark();
+      const std::string_view module = take_line();
+      const std::string_view name = take_line();
+      items = pop_to_mark();
       push_global(module, name);
-      items.insert(items.begin(), stack_.pop());
+      items.insert(items.begin(), pop());
     } else {
-      items = stack_.pop_to_mark();
+      items = pop_to_mark();
     }
-    if (items.empty()) stack_.bad("an object without its class");
-    stack_.push_items(Kind::kTuple, {items.begin() + 1, items.end()});
-    call(items.front(), stack_.pop());
+    if (items.empty()) bad("an object without its class");
+    push_items(Kind::kTuple, {items.begin() + 1, items.end()});
+    call(items.front(), pop());
   }
 
   void push_persistent(const PickleValue* id) {
-    if (!stack_.rules().persistent_ids)
-      stack_.bad("a persistent id, which this kind of file does not have");
-    stack_.push(Kind::kPersistent)->arguments = id;
+    if (!rules_.persistent_ids) bad("a persistent id, which this kind of file does not have");
+    push(Kind::kPersistent)->arguments = id;
   }
 
-  PickleStack stack_;
+  std::string_view content_;
+  const PickleRules& rules_;
+  Pickle& out_;
+  size_t at_ = 0;
+  size_t start_ = 0;  // position of the current opcode
+  int64_t operations_ = 0;
+  std::vector<PickleValue*> stack_;
+  std::vector<size_t> marks_;
   std::unordered_map<uint64_t, PickleValue*> memo_;
   size_t decoded_ = 0;  // bytes made by calls
 };
 
 }  // namespace
-
-const PickleValue* PickleValue::find(std::string_view key) const {
-  if (kind != Kind::kDict && kind != Kind::kObject) return nullptr;
-  for (size_t i = items.size(); i >= 2; i -= 2) {
-    if (items[i - 2]->kind == Kind::kString && items[i - 2]->text == key) return items[i - 1];
-  }
-  return nullptr;
-}
-
-std::string PickleValue::describe() const {
-  constexpr const char* kNames[] = {"None",
-                                    "a bool",
-                                    "an integer",
-                                    "a large integer",
-                                    "a number",
-                                    "text",
-                                    "bytes",
-                                    "a tuple",
-                                    "a list",
-                                    "a set",
-                                    "a dict"};
-  if (kind == Kind::kPersistent) return "a persistent object";
-  if (kind == Kind::kGlobal || kind == Kind::kObject) return printable(text);
-  return kNames[static_cast<size_t>(kind)];
-}
 
 Pickle parse_pickle(std::string_view content, const PickleRules& rules) {
   Pickle out;

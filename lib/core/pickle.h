@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -61,8 +62,6 @@ struct Pickle {
   Pickle() = default;
   Pickle(Pickle&&) = default;
   Pickle& operator=(Pickle&&) = default;
-  Pickle(const Pickle&) = delete;
-  Pickle& operator=(const Pickle&) = delete;
 
   const PickleValue* root = nullptr;
   size_t end = 0;  // number of bytes read, STOP included
@@ -73,9 +72,30 @@ struct Pickle {
 // Reads the pickle (protocols 0 to 5) at the start of `content`, which must outlive the result.
 // Nothing is executed or imported. Plain data (OrderedDict, set, bytes, ...) becomes values;
 // everything else that a pickle would construct becomes a kObject. Memory and time are bounded by
-// the content's size and max_operations. Throws UserError(kInput) that names the source, the byte
-// and what is wrong: a global that is not allowed, an unknown opcode, a length outside the content,
-// an empty stack.
+// the content's size and max_operations. Throws UserError(kInput) with source, byte and reason.
 Pickle parse_pickle(std::string_view content, const PickleRules& rules);
+
+// Readers of the text forms of old pickle protocols, which return nothing if a text has not theirs.
+
+// Reads a quoted literal of Python 2, for example 'it\'s' or "a\x00b". The escapes \\ \' \" \n \r
+// \t \xNN are known.
+std::optional<std::string> unquote_python(std::string_view literal);
+
+// Turns Latin-1 with \uXXXX and \UXXXXXXXX, the form of texts in protocol 0, into UTF-8.
+std::optional<std::string> decode_raw_unicode(std::string_view text);
+
+// Turns UTF-8 whose characters are all below 256 into bytes, which protocols 0 to 2 write so.
+std::optional<std::string> utf8_to_latin1(std::string_view text);
+
+// Makes foreign text fit for a message: at most 80 characters, with \xNN for unprintable ones.
+std::string printable(std::string_view text);
+
+// Whether a name is a global of Python's plain data, which any pickle may use: builtins.set, ...
+bool is_plain_global(std::string_view name);
+
+// Turns `object`, a kObject of a plain global, into the value that calling the global would give.
+// Objects of other globals stay as they are. Texts that are made on the way are stored in `texts`.
+// Returns what is wrong with the arguments, or "".
+std::string evaluate_plain(PickleValue& object, std::deque<std::string>& texts);
 
 }  // namespace gantrain

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/pickle_values.h"
-
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
+
+#include "core/pickle.h"
 
 namespace gantrain {
 
@@ -38,84 +38,6 @@ void append_utf8(std::string& out, uint32_t code) {
     tail(0);
   }
 }
-
-}  // namespace
-
-std::optional<std::string> unquote_python(std::string_view literal) {
-  const size_t last = literal.size() - 1;
-  if (literal.size() < 2 || literal[0] != literal[last]) return {};
-  if (literal[0] != '\'' && literal[0] != '"') return {};
-  std::string out;
-  for (size_t at = 1; at < last; ++at) {
-    if (literal[at] != '\\') {
-      out += literal[at];
-      continue;
-    }
-    constexpr std::string_view kEscapes = "\\'\"nrt", kMeant = "\\'\"\n\r\t";
-    if (++at >= last) return {};
-    if (literal[at] == 'x') {
-      const auto code = hex_digits(literal.substr(0, last), at + 1, 2);
-      if (!code) return {};
-      out += static_cast<char>(*code);
-      at += 2;
-    } else {
-      const size_t which = kEscapes.find(literal[at]);
-      if (which == std::string_view::npos) return {};
-      out += kMeant[which];
-    }
-  }
-  return out;
-}
-
-std::optional<std::string> decode_raw_unicode(std::string_view text) {
-  std::string out;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const bool escape = text[at] == '\\' && at + 1 < text.size();
-    const size_t digits = !escape ? 0 : text[at + 1] == 'u' ? 4 : text[at + 1] == 'U' ? 8 : 0;
-    if (digits == 0) {
-      append_utf8(out, static_cast<unsigned char>(text[at]));
-      continue;
-    }
-    const auto code = hex_digits(text, at + 2, digits);
-    if (!code || *code > 0x10ffff) return {};
-    append_utf8(out, *code);
-    at += 1 + digits;
-  }
-  return out;
-}
-
-std::optional<std::string> utf8_to_latin1(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = 0; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x80) {
-      out += text[at];
-      continue;
-    }
-    if ((byte != 0xc2 && byte != 0xc3) || at + 1 >= text.size()) return {};
-    const auto next = static_cast<unsigned char>(text[++at]);
-    if ((next & 0xc0) != 0x80) return {};
-    out += static_cast<char>(((byte & 3) << 6) | (next & 0x3f));
-  }
-  return out;
-}
-
-std::string printable(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string out;
-  for (const char c : text) {
-    if (out.size() >= kLongest) return out + "...";
-    if (c >= ' ' && c <= '~') {
-      out += c;
-    } else {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
-namespace {
 
 using Kind = PickleKind;
 using Items = std::vector<const PickleValue*>;
@@ -202,11 +124,107 @@ std::string reconstruct(PickleValue& object, const Items& arguments) {
 
 }  // namespace
 
-bool is_plain_global(std::string_view name) {
-  for (const std::string_view plain : kPlain) {
-    if (plain == name) return true;
+std::optional<std::string> unquote_python(std::string_view literal) {
+  const size_t last = literal.size() - 1;
+  if (literal.size() < 2 || literal[0] != literal[last]) return {};
+  if (literal[0] != '\'' && literal[0] != '"') return {};
+  std::string out;
+  for (size_t at = 1; at < last; ++at) {
+    if (literal[at] != '\\') {
+      out += literal[at];
+      continue;
+    }
+    constexpr std::string_view kEscapes = "\\'\"nrt", kMeant = "\\'\"\n\r\t";
+    if (++at >= last) return {};
+    if (literal[at] == 'x') {
+      const auto code = hex_digits(literal.substr(0, last), at + 1, 2);
+      if (!code) return {};
+      out += static_cast<char>(*code);
+      at += 2;
+    } else {
+      const size_t which = kEscapes.find(literal[at]);
+      if (which == std::string_view::npos) return {};
+      out += kMeant[which];
+    }
   }
-  return false;
+  return out;
+}
+
+std::optional<std::string> decode_raw_unicode(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool escape = text[at] == '\\' && at + 1 < text.size();
+    const size_t digits = !escape ? 0 : text[at + 1] == 'u' ? 4 : text[at + 1] == 'U' ? 8 : 0;
+    if (digits == 0) {
+      append_utf8(out, static_cast<unsigned char>(text[at]));
+      continue;
+    }
+    const auto code = hex_digits(text, at + 2, digits);
+    if (!code || *code > 0x10ffff) return {};
+    append_utf8(out, *code);
+    at += 1 + digits;
+  }
+  return out;
+}
+
+std::optional<std::string> utf8_to_latin1(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      out += text[at];
+      continue;
+    }
+    if ((byte != 0xc2 && byte != 0xc3) || at + 1 >= text.size()) return {};
+    const auto next = static_cast<unsigned char>(text[++at]);
+    if ((next & 0xc0) != 0x80) return {};
+    out += static_cast<char>(((byte & 3) << 6) | (next & 0x3f));
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kLongest = 80;
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= kLongest) return out + "...";
+    if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+const PickleValue* PickleValue::find(std::string_view key) const {
+  if (kind != Kind::kDict && kind != Kind::kObject) return nullptr;
+  for (size_t i = items.size(); i >= 2; i -= 2) {
+    if (items[i - 2]->kind == Kind::kString && items[i - 2]->text == key) return items[i - 1];
+  }
+  return nullptr;
+}
+
+std::string PickleValue::describe() const {
+  constexpr const char* kNames[] = {"None",
+                                    "a bool",
+                                    "an integer",
+                                    "a large integer",
+                                    "a number",
+                                    "text",
+                                    "bytes",
+                                    "a tuple",
+                                    "a list",
+                                    "a set",
+                                    "a dict"};
+  if (kind == Kind::kPersistent) return "a persistent object";
+  if (kind == Kind::kGlobal || kind == Kind::kObject) return printable(text);
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool is_plain_global(std::string_view name) {
+  return std::find(kPlain.begin(), kPlain.end(), name) != kPlain.end();
 }
 
 std::string evaluate_plain(PickleValue& object, std::deque<std::string>& texts) {

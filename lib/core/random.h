@@ -9,14 +9,13 @@
 
 namespace gantrain {
 
-// One named stream of random numbers. It is counter-based (Philox 4x32-10, Salmon et al. 2011): a
-// draw is a pure function of (seed, purpose, iteration, phase, sample, element). So there is no
-// state to save, and draws do not depend on the number of ranks, threads or calls.
+// One named stream of random numbers, counter-based (Philox 4x32-10, Salmon et al. 2011): a draw is
+// a pure function of (seed, purpose, iteration, phase, sample, element), so that there is no state
+// to save, and ranks, threads and calls change nothing.
 class Stream {
  public:
-  // `purpose` names the use of the stream ("z", "flip", "init/G/main.0.weight"). `iteration` is an
-  // iteration of training or a pass over the data, or 0. `phase` differs between phases of one
-  // iteration that must not share their draws.
+  // `purpose` is "z", "flip", "init/G/main.0.weight". `iteration` is one of training or a pass over
+  // the data. `phase` differs between phases of an iteration that must not share their draws.
   Stream(uint64_t seed, std::string_view purpose, uint64_t iteration = 0, uint64_t phase = 0);
 
   // Return element `element` of the draws of `sample`: 32 random bits, or a double in [0, 1) of 32
@@ -39,9 +38,9 @@ class Stream {
   uint64_t key_;
 };
 
-// numpy's legacy generator numpy.random.RandomState(seed): MT19937 (Matsumoto & Nishimura 1998),
-// doubles of 53 bits, and normals in pairs by Marsaglia's polar method. numpy has frozen its
-// streams for good, so the latent of a seed is the same as in other tools.
+// numpy.random.RandomState(seed), whose streams numpy has frozen, so that the latent of a seed is
+// that of other tools: MT19937 (Matsumoto & Nishimura 1998), doubles of 53 bits, and normals in
+// pairs by Marsaglia's polar method.
 class NumpyRandom {
  public:
   explicit NumpyRandom(uint32_t seed);

@@ -11,31 +11,37 @@ namespace gantrain {
 
 namespace {
 
-template <class Draw>
-at::Tensor draw_each(const Samples& samples, at::IntArrayRef shape, Draw&& draw) {
+using Draw = void (Stream::*)(float* out, int64_t count, uint64_t sample) const;
+
+at::Tensor draw_each(const Stream& stream,
+                     const Samples& samples,
+                     at::IntArrayRef shape,
+                     Draw draw) {
   std::vector<int64_t> all = shape.vec();
   all.insert(all.begin(), samples.count);
   at::Tensor out = at::empty(all);
   const int64_t each = samples.count == 0 ? 0 : out.numel() / samples.count;
   float* data = out.data_ptr<float>();
   for (int64_t i = 0; i < samples.count; ++i) {
-    draw(data + i * each, each, static_cast<uint64_t>(samples.first + i * samples.stride));
+    (stream.*draw)(
+        data + i * each, each, static_cast<uint64_t>(samples.first + i * samples.stride));
   }
   return out;
+}
+
+RunningStatistics*& innermost() {
+  thread_local RunningStatistics* scope = nullptr;
+  return scope;
 }
 
 }  // namespace
 
 at::Tensor normal(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
-  return draw_each(samples, shape, [&](float* out, int64_t count, uint64_t sample) {
-    stream.normal(out, count, sample);
-  });
+  return draw_each(stream, samples, shape, &Stream::normal);
 }
 
 at::Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
-  return draw_each(samples, shape, [&](float* out, int64_t count, uint64_t sample) {
-    stream.uniform(out, count, sample);
-  });
+  return draw_each(stream, samples, shape, &Stream::uniform);
 }
 
 at::Tensor normal_like(const at::Tensor& tensor, uint64_t seed, const std::string& purpose) {
@@ -126,15 +132,6 @@ void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const st
          tensor.numel());
   }
 }
-
-namespace {
-
-RunningStatistics*& innermost() {
-  thread_local RunningStatistics* scope = nullptr;
-  return scope;
-}
-
-}  // namespace
 
 at::Tensor& RunningStatistics::next(const at::Tensor& buffer) {
   for (Moved& moved : moved_) {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "config/value.h"
 #include "curation/requests.h"
+#include "image/image.h"
 
 namespace gantrain {
 
@@ -44,9 +50,78 @@ struct Inspection {
 };
 
 // Decodes every picture of a data set on all cores, and writes the sheet and the list of bad files
-// that the request asks for. Memory does not depend on the size of the pictures' files and grows by
-// about 1 KB a picture. Throws UserError(kInput) where the data cannot be opened or has no
-// pictures, UserError(kDisk) where a file cannot be written.
+// that the request asks for. Memory grows by about 1 KB a picture. Throws UserError(kInput) where
+// the data cannot be opened or has no pictures, UserError(kDisk) where a file cannot be written.
 Inspection inspect_data(const InspectRequest& request, const WorkCallbacks& callbacks);
+
+// What to start training with on a data set.
+struct Advice {
+  std::string preset;  // for a GPU
+  Size resolution;
+  int64_t batch = 0;  // that the preset takes on one GPU
+  double gamma = 0;   // 0.0002 x pixels / batch, as the preset has it then
+  std::string here;   // a preset for this machine, where it has no GPU; else `preset`
+  Size resolution_here;
+  bool labels = false;                    // the data has classes
+  std::vector<std::string> reasons = {};  // whole lines
+};
+
+// Advises a resolution that nine of ten pictures have without being enlarged; gamma follows the
+// rule of StyleGAN2-ADA's code.
+Advice advise(const Inspection& inspection, bool gpu);
+
+// Returns the command that trains so.
+std::string train_command(const Inspection& inspection, const Advice& advice);
+
+// Returns what `data inspect` prints. Of groups of copies only the first ones, unless `all`.
+std::string inspection_text(const Inspection& inspection, const Advice& advice, bool all);
+
+// Returns the same as one object.
+Json inspection_json(const Inspection& inspection, const Advice& advice);
+
+// How a file stores its picture, which training does not see: all becomes 8 bits, grey or RGB.
+struct PictureForm {
+  std::string format = "raw";  // "PNG", "JPEG", "WebP"; "raw" for records of pixels
+  int64_t bits = 8;            // a channel
+  bool grey = false;
+  bool palette = false;
+  bool alpha = false;
+  bool cmyk = false;
+};
+
+// Reads the header of a picture that image_info() accepts.
+PictureForm form_of(std::string_view bytes);
+
+// What a picture looks like from afar: the mean colour of each cell of a grid. Copies that were
+// compressed again or resized have nearly the same one.
+struct Look {
+  static constexpr int64_t kSide = 16;              // cells
+  std::array<uint8_t, kSide* kSide* 3> cells = {};  // [row, column, RGB]
+  std::array<float, 4> quarters = {};               // mean luma of each quarter, 0..255
+  float contrast = 0;  // standard deviation of the cells within their channel
+  float aspect = 1;    // width / height
+};
+
+// Alpha is laid over white.
+Look look_of(const Image& image);
+
+// Whether no cell differs much and all together hardly, the less the lower the contrast.
+bool look_alike(const Look& a, const Look& b);
+
+// Finds look-alikes among many pictures. A new one is compared with those of earlier groups whose
+// quarters are about as bright, by a hash table; so the time grows about as their number.
+class LookAlikes {
+ public:
+  // Returns the number of an earlier picture that looks the same, or nothing.
+  std::optional<int64_t> add(int64_t picture, const Look& look);
+
+ private:
+  struct First {
+    int64_t picture = 0;
+    Look look;
+  };
+  std::vector<First> firsts_;                                    // the first picture of each group
+  std::unordered_map<uint64_t, std::vector<uint32_t>> by_cell_;  // positions in firsts_
+};
 
 }  // namespace gantrain

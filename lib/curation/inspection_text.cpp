@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/inspection_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "curation/inspection.h"
 #include "util/size.h"
 #include "util/text.h"
 
@@ -88,10 +87,6 @@ void choose_size(const Inspection& inspection, Advice& advice) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // The size in a network that a CPU can train.
 Size shrunk(const Size& size) {
   const double scale =
@@ -99,46 +94,6 @@ Size shrunk(const Size& size) {
   const auto part = [&](int64_t side) { return std::llround(static_cast<double>(side) * scale); };
   return {part(size.width), part(size.height)};
 }
-
-}  // namespace
-
-Advice advise(const Inspection& inspection, bool gpu) {
-  Advice advice;
-  choose_size(inspection, advice);
-  const bool small = inspection.pictures < kSmallData;
-  advice.preset = small ? "stylegan2-ada" : "stylegan2";
-  const auto pixels = static_cast<double>(advice.resolution.pixels());
-  advice.batch = std::clamp<int64_t>(4096 / std::llround(std::sqrt(pixels)), 1, 32);
-  advice.gamma = 0.0002 * pixels / static_cast<double>(advice.batch);
-  advice.here = gpu ? advice.preset : "stylegan2-tiny";
-  advice.resolution_here = gpu ? advice.resolution : shrunk(advice.resolution);
-  advice.labels = inspection.classes.size() >= 2;
-  if (small) {
-    advice.reasons.push_back(fmt::format(
-        "{} pictures are few: the preset augments them, and mirrors them, which --mirror=off stops "
-        "where left and right differ (text, digits)",
-        inspection.pictures));
-  }
-  if (advice.labels)
-    advice.reasons.emplace_back("--cond on learns the classes; without it one model learns all");
-  if (!gpu) {
-    advice.reasons.push_back(
-        fmt::format("there is no GPU here: {} at {} pixels shows something soon",
-                    advice.here,
-                    to_text(advice.resolution_here)));
-  }
-  return advice;
-}
-
-std::string train_command(const Inspection& inspection, const Advice& advice) {
-  return fmt::format("gantrain --preset {} --data {} --resolution {}{}",
-                     advice.here,
-                     shell_quote(inspection.path),
-                     to_text(advice.resolution_here),
-                     advice.labels ? " --cond on" : "");
-}
-
-namespace {
 
 constexpr size_t kGroupsShown = 10;
 constexpr size_t kNamesShown = 4;
@@ -160,31 +115,14 @@ std::string counts_text(const std::map<std::string, int64_t>& counts) {
   return join(parts, ", ");
 }
 
-int64_t shorter_side(const std::pair<int64_t, int64_t>& size) {
-  return std::min(size.first, size.second);
-}
-
 int64_t pixels_of(const std::pair<int64_t, int64_t>& size) { return size.first * size.second; }
-
-struct Extremes {
-  std::pair<int64_t, int64_t> smallest, largest;
-};
-
-Extremes extremes_of(const Inspection& inspection) {
-  const auto fewer = [](const auto& a, const auto& b) {
-    return pixels_of(a.first) < pixels_of(b.first);
-  };
-  const auto [low, high] =
-      std::minmax_element(inspection.sizes.begin(), inspection.sizes.end(), fewer);
-  return {low->first, high->first};
-}
 
 // How many pictures have a shorter side from a power of two up to the next.
 std::map<int64_t, int64_t> histogram(const Inspection& inspection) {
   std::map<int64_t, int64_t> bins;
   for (const auto& [size, count] : inspection.sizes) {
     int64_t from = 1;
-    while (from * 2 <= shorter_side(size)) from *= 2;
+    while (from * 2 <= std::min(size.first, size.second)) from *= 2;
     bins[from] += count;
   }
   return bins;
@@ -207,14 +145,17 @@ Shapes shapes_of(const Inspection& inspection) {
 
 std::string sizes_text(const Inspection& inspection) {
   if (inspection.sizes.empty()) return "";
-  const auto [smallest, largest] = extremes_of(inspection);
+  const auto [smallest, largest] = std::minmax_element(
+      inspection.sizes.begin(), inspection.sizes.end(), [](const auto& a, const auto& b) {
+        return pixels_of(a.first) < pixels_of(b.first);
+      });
   const Shapes shapes = shapes_of(inspection);
   std::string text = row("sizes",
                          fmt::format("{}x{} to {}x{}, {} different; {} wide, {} high, {} square",
-                                     smallest.first,
-                                     smallest.second,
-                                     largest.first,
-                                     largest.second,
+                                     smallest->first.first,
+                                     smallest->first.second,
+                                     largest->first.first,
+                                     largest->first.second,
                                      inspection.sizes.size(),
                                      shapes.wide,
                                      shapes.high,
@@ -279,12 +220,6 @@ std::string advice_text(const Advice& advice) {
   return text;
 }
 
-Json counts_json(const std::map<std::string, int64_t>& counts) {
-  Json json = Json::object();
-  for (const auto& [name, count] : counts) json[name] = count;
-  return json;
-}
-
 Json sizes_json(const Inspection& inspection) {
   Json sizes = Json::array();
   for (const auto& [size, count] : inspection.sizes)
@@ -302,6 +237,42 @@ Json advice_json(const Advice& advice) {
 }
 
 }  // namespace
+
+Advice advise(const Inspection& inspection, bool gpu) {
+  Advice advice;
+  choose_size(inspection, advice);
+  const bool small = inspection.pictures < kSmallData;
+  advice.preset = small ? "stylegan2-ada" : "stylegan2";
+  const auto pixels = static_cast<double>(advice.resolution.pixels());
+  advice.batch = std::clamp<int64_t>(4096 / std::llround(std::sqrt(pixels)), 1, 32);
+  advice.gamma = 0.0002 * pixels / static_cast<double>(advice.batch);
+  advice.here = gpu ? advice.preset : "stylegan2-tiny";
+  advice.resolution_here = gpu ? advice.resolution : shrunk(advice.resolution);
+  advice.labels = inspection.classes.size() >= 2;
+  if (small) {
+    advice.reasons.push_back(fmt::format(
+        "{} pictures are few: the preset augments them, and mirrors them, which --mirror=off stops "
+        "where left and right differ (text, digits)",
+        inspection.pictures));
+  }
+  if (advice.labels)
+    advice.reasons.emplace_back("--cond on learns the classes; without it one model learns all");
+  if (!gpu) {
+    advice.reasons.push_back(
+        fmt::format("there is no GPU here: {} at {} pixels shows something soon",
+                    advice.here,
+                    to_text(advice.resolution_here)));
+  }
+  return advice;
+}
+
+std::string train_command(const Inspection& inspection, const Advice& advice) {
+  return fmt::format("gantrain --preset {} --data {} --resolution {}{}",
+                     advice.here,
+                     shell_quote(inspection.path),
+                     to_text(advice.resolution_here),
+                     advice.labels ? " --cond on" : "");
+}
 
 std::string inspection_text(const Inspection& o, const Advice& advice, bool all) {
   std::string text = row("data",
@@ -341,8 +312,8 @@ Json inspection_json(const Inspection& o, const Advice& advice) {
           {"pictures", o.pictures},
           {"bytes", o.bytes},
           {"other_files", o.others},
-          {"formats", counts_json(o.formats)},
-          {"forms", counts_json(o.forms)},
+          {"formats", o.formats},
+          {"forms", o.forms},
           {"sizes", sizes_json(o)},
           {"classes", classes},
           {"exact_duplicates", o.copies},

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "config/config.h"
-#include "curation/picture_store.h"
 #include "curation/requests.h"
 #include "data/containers/source.h"
-#include "data/labels/label_files.h"
+#include "data/labels/labels.h"
 #include "data/load/threads.h"
 #include "data/pictures/dataset.h"
 #include "util/error.h"
@@ -31,6 +30,12 @@ namespace {
 
 // Whether the output is a zip archive; else it is a folder.
 bool is_zip_name(const std::string& output) { return ends_with(lower(output), ".zip"); }
+
+// "photos/" -> "photos".
+std::string without_slashes(std::string output) {
+  while (output.size() > 1 && output.back() == '/') output.pop_back();
+  return output;
+}
 
 // Without links, with everything that is there resolved.
 fs::path real(const std::string& path) {
@@ -256,8 +261,8 @@ class Packing {
             {"pictures", count_},
             {"digest", digest},
             {"size", to_text(options_.resolution)},
-            {"fit", names(options_.fit)[static_cast<size_t>(options_.fit)]},
-            {"filter", names(options_.filter)[static_cast<size_t>(options_.filter)]},
+            {"fit", Value<Fit>::to_json(options_.fit)},
+            {"filter", Value<Filter>::to_json(options_.filter)},
             {"channels", result_.channels},
             {"level", request_.level}};
   }
@@ -271,13 +276,13 @@ class Packing {
     if (journal_->was_of_another_job())
       warn("{}: was begun with other data or options; beginning anew",
            partial_path(request_.output).string());
-    std::vector<StoredEntry> entries;
+    std::vector<ZipEntry> entries;
     for (const PackedPicture& picture : journal_->pictures()) {
       // What there is stays, so that a command with --on-bad skip still goes on from it.
       if (!picture.bad.empty() && request_.on_bad == OnBad::kFail) fail_bad(picture.bad);
       if (!picture.bad.empty()) continue;
       entries.push_back({.name = entry_name(static_cast<int64_t>(entries.size())),
-                         .size = static_cast<uint64_t>(picture.bytes),
+                         .size = picture.bytes,
                          .checksum = picture.checksum});
     }
     const std::optional<size_t> whole = store_->go_on(std::move(entries), callbacks_.stop);
@@ -324,16 +329,14 @@ class Packing {
   MadePicture make(int64_t picture) const {
     thread_local LoadBuffers buffers;
     const size_t file = file_of(picture);
+    const Image* image = nullptr;
     try {
-      source_->decode(file, needed_size(options_), buffers.file, buffers.decoded);
+      image = &load_prepared(*source_, file, result_.channels, options_, buffers);
     } catch (const UserError& error) {
       if (error.code() != Exit::kInput) throw;
       return {.png = "", .checksum = 0, .bad = error.what()};
     }
-    const bool prepared = is_prepared(buffers.decoded, result_.channels, options_);
-    if (!prepared) buffers.prepared = prepare(buffers.decoded, result_.channels, options_);
-    const Image& image = prepared ? buffers.decoded : buffers.prepared;
-    std::string png = encode_png(image, static_cast<int>(request_.level));
+    std::string png = encode_png(*image, static_cast<int>(request_.level));
     const uint32_t checksum = checksum_of(png);
     return {.png = std::move(png), .checksum = checksum};
   }
@@ -423,16 +426,14 @@ class Packing {
 
 PackResult pack_pictures(const PackRequest& request, const WorkCallbacks& callbacks) {
   PackRequest plain = request;
-  while (plain.output.size() > 1 && plain.output.back() == '/') plain.output.pop_back();
+  plain.output = without_slashes(plain.output);
   put_back_replaced(plain.output);
   check_pack_target(plain);
   return Packing(plain, callbacks).run();
 }
 
 std::string bad_list_of(const PackRequest& request) {
-  std::string output = request.output;
-  while (output.size() > 1 && output.back() == '/') output.pop_back();
-  return output + ".bad.txt";
+  return without_slashes(request.output) + ".bad.txt";
 }
 
 }  // namespace gantrain

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "curation/picture_store.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -12,13 +10,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "curation/packing.h"
+#include "data/containers/formats.h"
 #include "data/containers/source.h"
-#include "data/containers/zip.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -26,12 +25,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kMax16 = 0xffff;
-constexpr uint64_t kMax32 = 0xffffffff;
+constexpr int64_t kMax16 = 0xffff;
+constexpr int64_t kMax32 = 0xffffffff;
 constexpr uint16_t kZipVersion = 20;    // that a reader needs: 2.0
 constexpr uint16_t kZip64Version = 45;  // 4.5: Zip64
 constexpr uint16_t kUtf8 = 1 << 11;     // flag: the name is UTF-8
 constexpr uint16_t kDate = 1 << 5 | 1;  // 1980-01-01
+
+int64_t bytes_in(std::string_view text) { return static_cast<int64_t>(text.size()); }
 
 // Little-endian numbers, one behind the other.
 class Record {
@@ -40,13 +41,13 @@ class Record {
     bytes_ += text;
     return *this;
   }
-  Record& u16(uint64_t value) { return number(value, 2); }
-  Record& u32(uint64_t value) { return number(value, 4); }
-  Record& u64(uint64_t value) { return number(value, 8); }
+  Record& u16(int64_t value) { return number(value, 2); }
+  Record& u32(int64_t value) { return number(value, 4); }
+  Record& u64(int64_t value) { return number(value, 8); }
   const std::string& bytes() const { return bytes_; }
 
  private:
-  Record& number(uint64_t value, int count) {
+  Record& number(int64_t value, int count) {
     for (int i = 0; i < count; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
     return *this;
   }
@@ -60,7 +61,7 @@ uint16_t flags_of(const std::string& name) {
   return ascii ? 0 : kUtf8;
 }
 
-std::string directory_entry(const StoredEntry& entry) {
+std::string directory_entry(const ZipEntry& entry) {
   const bool far = entry.header >= kMax32;
   Record extra;
   if (far) extra.u16(1).u16(8).u64(entry.header);  // the Zip64 field
@@ -69,45 +70,11 @@ std::string directory_entry(const StoredEntry& entry) {
   record.u16(far ? kZip64Version : kZipVersion).u16(flags_of(entry.name));
   record.u16(0).u16(0).u16(kDate).u32(entry.checksum);  // stored; time; date
   record.u32(entry.size).u32(entry.size);
-  record.u16(entry.name.size()).u16(extra.bytes().size()).u16(0).u16(0).u16(0);
-  record.u32(uint64_t{0100644} << 16);  // a file that all may read
+  record.u16(bytes_in(entry.name)).u16(bytes_in(extra.bytes())).u16(0).u16(0).u16(0);
+  record.u32(int64_t{0100644} << 16);  // a file that all may read
   record.u32(std::min(entry.header, kMax32)).text(entry.name).text(extra.bytes());
   return record.bytes();
 }
-
-}  // namespace
-
-uint32_t checksum_of(std::string_view content) {
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
-}
-
-std::string local_header(const StoredEntry& entry) {
-  if (entry.size >= kMax32) throw std::invalid_argument("zip: an entry of 4 GiB: " + entry.name);
-  Record record;
-  record.text("PK\3\4").u16(kZipVersion).u16(flags_of(entry.name)).u16(0).u16(0).u16(kDate);
-  record.u32(entry.checksum).u32(entry.size).u32(entry.size);
-  record.u16(entry.name.size()).u16(0).text(entry.name);
-  return record.bytes();
-}
-
-std::string central_directory(const std::vector<StoredEntry>& entries, uint64_t offset) {
-  Record record;
-  for (const StoredEntry& entry : entries) record.text(directory_entry(entry));
-  const uint64_t size = record.bytes().size();
-  const uint64_t count = entries.size();
-  if (count >= kMax16 || size >= kMax32 || offset >= kMax32) {
-    constexpr uint64_t kRecordBytes = 44;  // of the Zip64 end record behind this number
-    record.text("PK\6\6").u64(kRecordBytes).u16(3 << 8 | kZip64Version).u16(kZip64Version);
-    record.u32(0).u32(0).u64(count).u64(count).u64(size).u64(offset);
-    record.text("PK\6\7").u32(0).u64(offset + size).u32(1);  // where that record lies
-  }
-  record.text("PK\5\6").u16(0).u16(0).u16(std::min(count, kMax16)).u16(std::min(count, kMax16));
-  record.u32(std::min(size, kMax32)).u32(std::min(offset, kMax32)).u16(0);
-  return record.bytes();
-}
-
-namespace {
 
 constexpr const char* kFormat = "gantrain.pack.1";
 constexpr double kFlushSeconds = 1;
@@ -127,7 +94,206 @@ std::optional<PackedPicture> read_line(const std::string& line) {
   return PackedPicture{.label = json[0], .bytes = json[1], .checksum = json[2], .bad = json[3]};
 }
 
+// What is written is sent to the disk in parts of this size, so that the last flush is short.
+constexpr int64_t kSentBytes = int64_t{32} << 20;
+
+[[noreturn]] void fail_write(const fs::path& path) {
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  fail(Exit::kDisk,
+       "{}: cannot be written: {}{}",
+       path.string(),
+       errno_text(),
+       full ? "; make room, and the same command goes on" : "");
+}
+
+void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+  if (!write_whole(descriptor, bytes)) fail_write(path);
+}
+
+// Renames, and makes sure that a crash of the machine leaves the new name.
+void put_in_place(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail(Exit::kDisk, "{}: cannot be put in place: {}", to.string(), errno_text());
+  flush_folder_of(to);
+}
+
+// Removes packed data, dataset.json last: what is left of it where the process is killed meanwhile
+// can still be told from a folder of the user's. What cannot be removed stays.
+void remove_packed(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_symlink(folder, error)) {
+    std::vector<fs::path> inside;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      inside.push_back(at->path());
+    for (const fs::path& path : inside) {
+      if (path.filename() != "dataset.json") fs::remove_all(path, error);
+    }
+  }
+  fs::remove_all(folder, error);
+}
+
+class ZipStore final : public PictureStore {
+ public:
+  explicit ZipStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
+    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail_write(partial_);
+  }
+  ~ZipStore() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  ZipStore(const ZipStore&) = delete;
+  ZipStore& operator=(const ZipStore&) = delete;
+
+  std::optional<size_t> go_on(std::vector<ZipEntry> entries, const StopCheck& stop) override {
+    const RandomAccessFile file(partial_.string(), partial_.string());
+    std::string content;
+    for (ZipEntry& entry : entries) {
+      if (stop && stop()) return std::nullopt;
+      entry.header = size_;
+      const int64_t end = size_ + bytes_in(local_header(entry)) + entry.size;
+      if (end > file.size() || !read_stored(file, entry, content)) break;
+      size_ = end;
+      entries_.push_back(std::move(entry));
+    }
+    if (::ftruncate(descriptor_, size_) != 0 || ::lseek(descriptor_, size_, SEEK_SET) != size_)
+      fail_write(partial_);
+    return entries_.size();
+  }
+
+  void add(ZipEntry entry, std::string_view content) override {
+    entry.size = bytes_in(content);
+    entry.header = size_;
+    const std::string header = local_header(entry);
+    write_all(descriptor_, header, partial_);
+    write_all(descriptor_, content, partial_);
+    size_ += bytes_in(header) + entry.size;
+    entries_.push_back(std::move(entry));
+    if (size_ - sent_ < kSentBytes) return;
+    ::sync_file_range(descriptor_, sent_, size_ - sent_, SYNC_FILE_RANGE_WRITE);
+    sent_ = size_;
+  }
+
+  void finish() override {
+    write_all(descriptor_, central_directory(entries_, size_), partial_);
+    if (::fsync(descriptor_) != 0) fail_write(partial_);
+    put_in_place(partial_, path_);
+  }
+
+  void discard() override { ::unlink(partial_.c_str()); }
+
+ private:
+  fs::path path_;
+  fs::path partial_;
+  int descriptor_ = -1;
+  std::vector<ZipEntry> entries_;
+  int64_t size_ = 0;  // bytes written
+  int64_t sent_ = 0;  // of which so many are on their way to the disk
+};
+
+class FolderStore final : public PictureStore {
+ public:
+  explicit FolderStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
+    make_writable_folder(partial_);
+  }
+
+  std::optional<size_t> go_on(std::vector<ZipEntry> entries, const StopCheck& stop) override {
+    size_t whole = 0;
+    for (; whole < entries.size(); ++whole) {
+      if (stop && stop()) return std::nullopt;
+      if (!is_whole(entries[whole])) break;
+    }
+    if (whole == 0) {  // what lies there may be of other options
+      fs::remove_all(partial_);
+      make_writable_folder(partial_);
+    }
+    return whole;
+  }
+
+  void add(ZipEntry entry, std::string_view content) override {
+    const fs::path path = partial_ / entry.name;
+    if (path.parent_path() != made_) {
+      made_ = path.parent_path();
+      make_writable_folder(made_);
+    }
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor < 0) fail_write(path);
+    try {
+      write_all(descriptor, content, path);
+    } catch (...) {
+      ::close(descriptor);
+      throw;
+    }
+    if (::close(descriptor) != 0) fail_write(path);
+  }
+
+  void finish() override {
+    const int descriptor = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0 || ::syncfs(descriptor) != 0) fail_write(partial_);
+    ::close(descriptor);
+    // A folder with content cannot be replaced by a rename.
+    const fs::path old = replaced_path(path_);
+    std::error_code error;
+    const bool replaces = fs::exists(path_, error);
+    if (replaces) {
+      // One that was killed left it there. Anything else makes the rename fail.
+      if (fs::exists(old / "dataset.json", error)) remove_packed(old);
+      put_in_place(path_, old);
+    }
+    put_in_place(partial_, path_);
+    if (replaces) remove_packed(old);
+  }
+
+  void discard() override {
+    std::error_code ignored;
+    fs::remove_all(partial_, ignored);
+  }
+
+ private:
+  bool is_whole(const ZipEntry& entry) const {
+    std::error_code error;
+    const fs::path path = partial_ / entry.name;
+    if (!fs::is_regular_file(path, error) ||
+        static_cast<int64_t>(fs::file_size(path, error)) != entry.size)
+      return false;
+    return checksum_of(read_file(path)) == entry.checksum;
+  }
+
+  fs::path path_;
+  fs::path partial_;
+  fs::path made_;  // the folder that the last file was written to
+};
+
 }  // namespace
+
+uint32_t checksum_of(std::string_view content) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+}
+
+std::string local_header(const ZipEntry& entry) {
+  if (entry.size >= kMax32) throw std::invalid_argument("zip: an entry of 4 GiB: " + entry.name);
+  Record record;
+  record.text("PK\3\4").u16(kZipVersion).u16(flags_of(entry.name)).u16(0).u16(0).u16(kDate);
+  record.u32(entry.checksum).u32(entry.size).u32(entry.size);
+  record.u16(bytes_in(entry.name)).u16(0).text(entry.name);
+  return record.bytes();
+}
+
+std::string central_directory(const std::vector<ZipEntry>& entries, int64_t offset) {
+  Record record;
+  for (const ZipEntry& entry : entries) record.text(directory_entry(entry));
+  const int64_t size = bytes_in(record.bytes());
+  const auto count = static_cast<int64_t>(entries.size());
+  if (count >= kMax16 || size >= kMax32 || offset >= kMax32) {
+    constexpr int64_t kRecordBytes = 44;  // of the Zip64 end record behind this number
+    record.text("PK\6\6").u64(kRecordBytes).u16(3 << 8 | kZip64Version).u16(kZip64Version);
+    record.u32(0).u32(0).u64(count).u64(count).u64(size).u64(offset);
+    record.text("PK\6\7").u32(0).u64(offset + size).u32(1);  // where that record lies
+  }
+  record.text("PK\5\6").u16(0).u16(0).u16(std::min(count, kMax16)).u16(std::min(count, kMax16));
+  record.u32(std::min(size, kMax32)).u32(std::min(offset, kMax32)).u16(0);
+  return record.bytes();
+}
 
 PackJournal::PackJournal(std::filesystem::path path, const Json& job)
     : path_(std::move(path)), job_({{"format", kFormat}, {"job", job}}) {
@@ -199,186 +365,6 @@ void PackJournal::append(const std::string& text) {
   if (!write_whole(descriptor_, text))
     fail(Exit::kDisk, "{}: cannot be written: {}", path_.string(), errno_text());
 }
-
-namespace {
-
-// What is written is sent to the disk in parts of this size, so that the last flush is short.
-constexpr uint64_t kSentBytes = uint64_t{32} << 20;
-
-[[noreturn]] void fail_write(const fs::path& path) {
-  const bool full = errno == ENOSPC || errno == EDQUOT;
-  fail(Exit::kDisk,
-       "{}: cannot be written: {}{}",
-       path.string(),
-       errno_text(),
-       full ? "; make room, and the same command goes on" : "");
-}
-
-void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
-  if (!write_whole(descriptor, bytes)) fail_write(path);
-}
-
-// Renames, and makes sure that a crash of the machine leaves the new name.
-void put_in_place(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
-    fail(Exit::kDisk, "{}: cannot be put in place: {}", to.string(), errno_text());
-  flush_folder_of(to);
-}
-
-// Removes packed data, dataset.json last: what is left of it where the process is killed meanwhile
-// can still be told from a folder of the user's. What cannot be removed stays.
-void remove_packed(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_symlink(folder, error)) {
-    std::vector<fs::path> inside;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-      inside.push_back(at->path());
-    for (const fs::path& path : inside) {
-      if (path.filename() != "dataset.json") fs::remove_all(path, error);
-    }
-  }
-  fs::remove_all(folder, error);
-}
-
-class ZipStore final : public PictureStore {
- public:
-  explicit ZipStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
-    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) fail_write(partial_);
-  }
-  ~ZipStore() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  ZipStore(const ZipStore&) = delete;
-  ZipStore& operator=(const ZipStore&) = delete;
-
-  std::optional<size_t> go_on(std::vector<StoredEntry> entries, const StopCheck& stop) override {
-    const RandomAccessFile file(partial_.string(), partial_.string());
-    std::string content;
-    for (StoredEntry& entry : entries) {
-      if (stop && stop()) return std::nullopt;
-      entry.header = size_;
-      const ZipEntry known = {.name = entry.name,
-                              .header = static_cast<int64_t>(entry.header),
-                              .size = static_cast<int64_t>(entry.size),
-                              .checksum = entry.checksum,
-                              .stored = true};
-      const uint64_t end = entry.header + local_header(entry).size() + entry.size;
-      if (end > static_cast<uint64_t>(file.size()) || !read_stored(file, known, content)) break;
-      size_ = end;
-      entries_.push_back(std::move(entry));
-    }
-    const auto size = static_cast<off_t>(size_);
-    if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size)
-      fail_write(partial_);
-    return entries_.size();
-  }
-
-  void add(StoredEntry entry, std::string_view content) override {
-    entry.size = content.size();
-    entry.header = size_;
-    const std::string header = local_header(entry);
-    write_all(descriptor_, header, partial_);
-    write_all(descriptor_, content, partial_);
-    size_ += header.size() + content.size();
-    entries_.push_back(std::move(entry));
-    if (size_ - sent_ < kSentBytes) return;
-    ::sync_file_range(descriptor_,
-                      static_cast<off64_t>(sent_),
-                      static_cast<off64_t>(size_ - sent_),
-                      SYNC_FILE_RANGE_WRITE);
-    sent_ = size_;
-  }
-
-  void finish() override {
-    write_all(descriptor_, central_directory(entries_, size_), partial_);
-    if (::fsync(descriptor_) != 0) fail_write(partial_);
-    put_in_place(partial_, path_);
-  }
-
-  void discard() override { ::unlink(partial_.c_str()); }
-
- private:
-  fs::path path_;
-  fs::path partial_;
-  int descriptor_ = -1;
-  std::vector<StoredEntry> entries_;
-  uint64_t size_ = 0;  // bytes written
-  uint64_t sent_ = 0;  // of which so many are on their way to the disk
-};
-
-class FolderStore final : public PictureStore {
- public:
-  explicit FolderStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
-    make_writable_folder(partial_);
-  }
-
-  std::optional<size_t> go_on(std::vector<StoredEntry> entries, const StopCheck& stop) override {
-    size_t whole = 0;
-    for (; whole < entries.size(); ++whole) {
-      if (stop && stop()) return std::nullopt;
-      if (!is_whole(entries[whole])) break;
-    }
-    if (whole == 0) {  // what lies there may be of other options
-      fs::remove_all(partial_);
-      make_writable_folder(partial_);
-    }
-    return whole;
-  }
-
-  void add(StoredEntry entry, std::string_view content) override {
-    const fs::path path = partial_ / entry.name;
-    if (path.parent_path() != made_) {
-      made_ = path.parent_path();
-      make_writable_folder(made_);
-    }
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor < 0) fail_write(path);
-    try {
-      write_all(descriptor, content, path);
-    } catch (...) {
-      ::close(descriptor);
-      throw;
-    }
-    if (::close(descriptor) != 0) fail_write(path);
-  }
-
-  void finish() override {
-    const int descriptor = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0 || ::syncfs(descriptor) != 0) fail_write(partial_);
-    ::close(descriptor);
-    // A folder with content cannot be replaced by a rename.
-    const fs::path old = replaced_path(path_);
-    std::error_code error;
-    const bool replaces = fs::exists(path_, error);
-    if (replaces) {
-      // One that was killed left it there. Anything else makes the rename fail.
-      if (fs::exists(old / "dataset.json", error)) remove_packed(old);
-      put_in_place(path_, old);
-    }
-    put_in_place(partial_, path_);
-    if (replaces) remove_packed(old);
-  }
-
-  void discard() override {
-    std::error_code ignored;
-    fs::remove_all(partial_, ignored);
-  }
-
- private:
-  bool is_whole(const StoredEntry& entry) const {
-    std::error_code error;
-    const fs::path path = partial_ / entry.name;
-    if (!fs::is_regular_file(path, error) || fs::file_size(path, error) != entry.size) return false;
-    return checksum_of(read_file(path)) == entry.checksum;
-  }
-
-  fs::path path_;
-  fs::path partial_;
-  fs::path made_;  // the folder that the last file was written to
-};
-
-}  // namespace
 
 fs::path partial_path(const fs::path& path) { return path.string() + ".partial"; }
 

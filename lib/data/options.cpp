@@ -23,6 +23,9 @@ std::string without_endings(std::filesystem::path name) {
   return name.string();
 }
 
+constexpr int64_t kMostForFiles = 8;
+constexpr int64_t kMostForShapes = 2;
+
 }  // namespace
 
 std::string short_name(const DataOptions& options) {
@@ -42,13 +45,6 @@ std::string short_name(const DataOptions& options) {
   const bool digit = name.back() >= '0' && name.back() <= '9';
   return fmt::format("{}{}{}", name, digit ? "-" : "", to_text(options.resolution));
 }
-
-namespace {
-
-constexpr int64_t kMostForFiles = 8;
-constexpr int64_t kMostForShapes = 2;
-
-}  // namespace
 
 int64_t choose_workers(const DataOptions& options, const LoadingMachine& machine) {
   if (options.workers) return *options.workers;

@@ -34,7 +34,7 @@ struct DataOptions {
   bool mirror = false;
   Cond cond = Cond::kAuto;
   std::string labels = "auto";     // what the data itself holds, or a CSV or JSON file
-  std::optional<int64_t> workers;  // auto: by choose_workers() of workers.h
+  std::optional<int64_t> workers;  // auto: by choose_workers()
   OnBad on_bad = OnBad::kFail;
   Verify verify = Verify::kAuto;
   Fit fit = Fit::kCrop;
@@ -94,16 +94,14 @@ struct LoadingMachine {
   int64_t computing = 1;  // threads that keep a rank's cores busy without loading
 };
 
-// Returns the number of loading threads of a rank: options.workers, or for auto a rank's share of
-// the cores less those that compute, from 1 to 8; at most 2 for synth:shapes, which need no
-// decoder. The batches do not depend on it.
+// Returns a rank's loading threads: options.workers, or for auto its share of the cores less those
+// that compute, from 1 to 8; at most 2 for synth:shapes. The batches do not depend on it.
 int64_t choose_workers(const DataOptions& options, const LoadingMachine& machine);
 
 // Says the automatic choice in one line, for the start of a run; "" if options.workers is given.
 std::string workers_text(const DataOptions& options, const LoadingMachine& machine);
 
-// Threads that a rank computes with where a GPU does the work: one gives the orders, one goes
-// through the graph backwards.
+// Threads that a rank computes with where a GPU does the work: forwards, and backwards.
 inline constexpr int64_t kThreadsBesideGpu = 2;
 
 }  // namespace gantrain

@@ -4,19 +4,23 @@
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "distributed/group.h"
 #include "distributed/options.h"
+#include "util/error.h"
 #include "util/rank_info.h"
 
 namespace c10d {
-class Backend;
 class ProcessGroup;
-class Store;
-}  // namespace c10d
+}
 
 namespace gantrain {
 
@@ -44,5 +48,71 @@ Traffic traffic_of(const c10d::ProcessGroup& group, c10::Device device);
 // caller owns.
 using MakeNccl = c10d::Backend* (*)(c10d::Store* store, const BackendSettings& settings);
 inline constexpr const char* kMakeNccl = "gantrain_make_nccl";
+
+// Counts collectives and passes them on to another backend. It has the two that a group and c10d's
+// Reducer call; c10d::Backend refuses every other one, but abort and shutdown, which would silently
+// do nothing there. Calls may come from different threads, one after another. Where a tensor is not
+// on `device`, the collective throws std::logic_error with its name; NCCL would not tell where.
+class CountingBackend final : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Work = c10::intrusive_ptr<c10d::Work>;
+
+  CountingBackend(c10::intrusive_ptr<c10d::Backend> backend, c10::Device device)
+      : Backend(backend->getRank(), backend->getSize()),
+        backend_(std::move(backend)),
+        device_(device) {}
+
+  const Traffic& traffic() const { return traffic_; }
+  c10::Device device() const { return device_; }
+
+  // From now on the number of collectives is also counted in `counter`, which must live longer than
+  // this object. Other processes may read it.
+  void publish(std::atomic<int64_t>& counter);
+
+  Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  const std::string getBackendName() const override { return backend_->getBackendName(); }
+  void abort() override { backend_->abort(); }
+  void shutdown() override { backend_->shutdown(); }
+
+ private:
+  void count(const char* what, const Tensors& tensors);
+
+  c10::intrusive_ptr<c10d::Backend> backend_;
+  c10::Device device_;
+  Traffic traffic_;
+  std::atomic<int64_t>* counter_ = nullptr;
+};
+
+// Ends this process if it still exists after `seconds`, for calls that may never return: a thread
+// throws UserError(code) with `message`, which nothing catches, so that the process reports it and
+// dies of SIGABRT.
+class Deadline {
+ public:
+  Deadline(double seconds, Exit code, std::string message);
+  ~Deadline();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+// A rank whose work is done shuts its process group down, which waits for what is still under way.
+// A rank that has failed must not wait: a peer may be dead, and NCCL would wait for it for ever. It
+// leaves the group alone, reports why it failed, and aborts the group last, which wakes the peers
+// that wait in a collective.
+
+// Shuts the group down. Returns false if that has not ended after `seconds`, or if it failed; then
+// the group is left as it is until the process ends.
+bool shut_down(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+               c10::Device device,
+               double seconds);
+
+// Keeps the group and its threads as they are until the process ends or
+// abort_abandoned_groups() is called.
+void abandon(c10::intrusive_ptr<c10d::ProcessGroup> group, c10::Device device);
 
 }  // namespace gantrain

@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "core/torch.h"
-#include "distributed/reducer.h"
 #include "util/text.h"
 
 namespace gantrain {

@@ -8,27 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "distributed/group.h"
 #include "distributed/options.h"
 
 namespace gantrain {
 
-// Returns a function that maps a tensor x to the sum of x over all ranks, on every rank. It is
-// differentiable any number of times: since the output of every rank contains the input of every
-// rank, the gradient of x is the sum of the output's gradients over all ranks. Each call, and each
-// backward pass through a call, is one all-reduce, so all ranks must make the same calls and
-// backward passes in the same order.
+// Returns a function that maps a tensor x to the sum of x over all ranks, differentiable any number
+// of times: the gradient of x is the sum of the output's gradients over all ranks. Each call, and
+// each backward pass through a call, is one all-reduce, which all ranks must make in the same
+// order.
 std::function<at::Tensor(const at::Tensor&)> rank_sum(std::shared_ptr<Group> group);
 
-// What this rank adds to the sum over ranks: gradient / ranks, in half precision or, with kNone, in
-// the gradient's own dtype. The division comes before the rounding, so that the sum over ranks does
-// not overflow where the mean of the gradients does not.
+// What this rank adds to the sum over ranks: gradient / ranks, then rounded to half precision
+// unless kNone, so that the sum does not overflow where the mean of the gradients does not.
 at::Tensor compressed_share(const at::Tensor& gradient, Compress how, int64_t ranks);
 
-// A part of a network that recipes call by itself, with its trainable parameters in the order in
-// which they were registered. The part named "" is the whole network. The name of a part that lies
-// inside another one begins with that one's name and a dot.
+// A part of a network that recipes call by itself, with its trainable parameters as registered. The
+// part "" is the whole network; the name of a part inside another one begins with its name and a
+// dot.
 struct SyncPart {
   std::string name;
   NamedTensors parameters;
@@ -36,11 +34,9 @@ struct SyncPart {
 
 // What is known about the losses by which a network is trained.
 struct SyncPromise {
-  // Every parameter takes part in every loss on every rank. Then nothing searches the graph for
-  // parameters that do not.
+  // Every parameter takes part in every loss on every rank: nothing need search the graph.
   bool all_used = false;
-  // Some parameters may be frozen for a while, the same ones on all ranks. Then a bucket that holds
-  // only frozen parameters is left out of the reduction.
+  // Some parameters may be frozen, the same ones on all ranks: buckets of those alone are left out.
   bool some_frozen = false;
 };
 
@@ -56,10 +52,9 @@ struct SyncPromise {
 //
 // Gradients of earlier micro-batches are added up on each rank, and the sum is reduced with the
 // last one. A parameter that took part in no rank's loss has a gradient of zeros afterwards, or
-// none, which means the same. The caller sets all gradients to undefined before the first
-// micro-batch. Parameters are assigned to buckets once, in the reverse order of their registration,
-// and stay there, so that a resumed run adds numbers in the same order. When a network changes, its
-// sync must be destroyed before the next one is made.
+// none. The caller sets all gradients to undefined before the first micro-batch. Parameters keep
+// their buckets, assigned in the reverse order of their registration, so that a resumed run adds
+// numbers in the same order. A network's sync must be destroyed before its next one is made.
 class GradientSync {
  public:
   // Makes the sync of the network `player`. With one rank, or without parameters, it does nothing.
@@ -73,16 +68,13 @@ class GradientSync {
   virtual ~GradientSync() = default;
 
   virtual void begin(bool /*last*/) {}
-  // In wrapper mode, prepares the reduction of every part that the call may have run through: the
-  // named part itself, the parts inside it and the parts around it. Throws std::logic_error if
-  // there is no such part. In the other modes it does nothing.
+  // In wrapper mode, prepares the reduction of the part, the parts inside it and those around it,
+  // through which the call may have run. Throws std::logic_error if there is no such part.
   virtual void forwarded(const std::string& /*part*/, const at::Tensor& /*output*/) {}
-  // In wrapper mode, throws std::logic_error that names a part that is being trained but was not
-  // called.
+  // In wrapper mode, throws std::logic_error that names a trained part that was not called.
   virtual at::Tensor expect_backward(const at::Tensor& loss) { return loss; }
   virtual void finish() {}
-  // How many all-reduces one reduction makes. The small one that a search for unused parameters
-  // adds is not counted.
+  // How many all-reduces one reduction makes, but for that of a search for unused parameters.
   virtual int64_t buckets() const { return 0; }
   // Says in words what was chosen, for example "find-unused off, 2 buckets".
   virtual std::string description() const { return "nothing to reduce"; }
@@ -95,5 +87,45 @@ NamedTensors unused_parameters(const at::Tensor& loss, const NamedTensors& param
 // Returns the loss, whose backward pass also gives zeros to those parameters: so every parameter
 // takes part, and gradients are the same to the bit.
 at::Tensor with_zero_gradients(const at::Tensor& loss, const NamedTensors& parameters);
+
+struct ReducerSettings {
+  // Before each backward pass, search the graph for parameters that take no part in it.
+  bool find_unused = false;
+  // Leave out buckets in which no parameter takes part. All ranks must find the same ones.
+  bool skip_unused = false;
+  // Learn in the first backward pass which parameters take part, and expect the same ones later.
+  bool static_graph = false;
+  // The gradients are views into the buckets and not tensors of their own.
+  bool views = true;
+  int64_t first_bucket_bytes = 1 << 20;
+  int64_t bucket_bytes = 25 << 20;
+  Compress compress = Compress::kNone;
+};
+
+// c10d::Reducer, whose constructor differs between LibTorch releases. While it lives, it has a hook
+// on the gradient of each parameter; after it was armed, the next backward pass replaces the
+// gradients by their mean over ranks. Two of them must not have a parameter in common.
+class BucketReducer {
+ public:
+  // All `parameters` must require gradients, or this crashes; in the order in which those get
+  // ready. Throws UserError(kUsage) if this build has no Reducer (reducer_absent.cpp).
+  static std::unique_ptr<BucketReducer> make(const ReducerSettings& settings,
+                                             const Group& group,
+                                             const NamedTensors& parameters);
+  virtual ~BucketReducer() = default;
+
+  // The next backward pass will be reduced. A search for unused parameters begins at `outputs`.
+  virtual void arm(const std::vector<at::Tensor>& outputs) = 0;
+  // With static_graph, reduces the gradients after the first backward pass, which has not done it.
+  virtual void reduce_late() = 0;
+  // Throws what c10d throws if a parameter took no part in the backward pass that was armed last.
+  virtual void check_finished() = 0;
+  // Assigns the parameters to buckets anew, in the order in which their gradients got ready, as
+  // DistributedDataParallel does after its first iteration. It changes the order in which numbers
+  // are added up: for the table of DDP modes (lib/ddp_table) alone.
+  virtual void rebuild_buckets() = 0;
+
+  virtual int64_t buckets() const = 0;
+};
 
 }  // namespace gantrain

@@ -10,7 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
+#include "core/tensors.h"
 #include "distributed/options.h"
 #include "util/rank_info.h"
 
@@ -70,17 +71,36 @@ class Group {
   std::unique_ptr<Impl> impl_;
 };
 
+// Returns the numbers that the ranks give, in their order. All ranks call it together.
+std::vector<double> numbers_of_ranks(double mine, Group& group);
+
 // The device on which the tensors of the group's calls must be. With one rank nothing is sent, so
 // any device will do, and this is the CPU.
 c10::Device device_of(const Group& group);
 
 // From now on the number of collectives that this rank has entered is also kept in `counter`, where
-// a launcher can read it. The counter must live longer than the group. With one rank this does
-// nothing.
+// a launcher can read it and which outlives the group. With one rank this does nothing.
 void publish_collectives(const Group& group, std::atomic<int64_t>& counter);
 
-// Throws std::logic_error that names the call and both devices if the tensor is on another device
-// than the group. NCCL takes tensors of its own GPU alone.
+// Aborts all groups that were abandoned, and returns when that is done or after `seconds`. Call it
+// after the failure has been reported.
+void abort_abandoned_groups(double seconds);
+
+// Throws std::logic_error with the call and both devices if the tensor is not on the group's.
 void check_on_group_device(const char* call, c10::Device tensor, c10::Device group);
+
+// Throws UserError(kEnvironment) on all ranks if one of them objects, with the objection of the
+// lowest rank that has one. `objection` is "" where this rank has none; only its first 1023 bytes
+// are told. `device` is the group's. All ranks call it together.
+void throw_first_objection(const std::string& objection, Group& group, c10::Device device);
+
+// Returns rank 0's text on every rank. `device` is the group's. All ranks call it together.
+std::string shared_text(const std::string& mine, Group& group, c10::Device device);
+
+// Throws UserError(kInternal) on every rank if ranks do not hold the same bits in all tensors, by
+// checksums in one small all-reduce. The message names the first tensor that differs, by how much
+// it differs from rank 0's, and the likely cause. Without `with_running_statistics`, tensors of the
+// kind kRunningStatistic may differ.
+void check_equal(Group& group, const StateTensors& tensors, bool with_running_statistics);
 
 }  // namespace gantrain

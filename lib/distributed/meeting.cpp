@@ -2,6 +2,7 @@
 #include "distributed/meeting.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -13,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -21,7 +23,6 @@
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -104,34 +105,25 @@ std::string sizes_of(const RankInfo& r) { return sizes_text(r.world, r.nodes); }
 // Tells rank 0 why there can be no run, and returns it; of several objections rank 0 hears the
 // first.
 std::string object(c10d::Store& store, std::string text) {
-  const std::vector<uint8_t> none;
-  store.compareSet(kObjection, none, {text.begin(), text.end()});
+  store.compareSet(kObjection, std::string(), text);
   return text;
-}
-
-std::string read(c10d::Store& store, const std::string& key) {
-  const std::vector<uint8_t> bytes = store.get(key);
-  return {bytes.begin(), bytes.end()};
 }
 
 // Announces this rank and returns "ok", or objects to what it finds and returns the objection.
 std::string arrive(c10d::Store& store, const RankInfo& r) {
   const std::string place = fmt::format("node {} ({})", r.node_rank, host_name());
   const std::string mine = fmt::format("{}|{}", sizes_of(r), place);
-  const std::vector<uint8_t> none;
-  const std::vector<uint8_t> told = store.compareSet(kSizes, none, {mine.begin(), mine.end()});
-  const std::vector<std::string> first = split(std::string(told.begin(), told.end()), '|');
+  const std::vector<std::string> first = split(store.compareSet(kSizes, std::string(), mine), '|');
   if (first[0] != sizes_of(r)) {
     return object(store,
                   disagreement_text(
                       first[0], first.size() > 1 ? first[1] : "another node", sizes_of(r), place));
   }
   if (store.add(came_key(r.rank), 1) > 1) {
-    return object(
-        store,
-        started_twice_text(fmt::format("rank {}", r.rank), read(store, place_key(r.rank)), place));
+    const std::string there = store.get_to_str(place_key(r.rank));
+    return object(store, started_twice_text(fmt::format("rank {}", r.rank), there, place));
   }
-  store.set(place_key(r.rank), std::vector<uint8_t>(place.begin(), place.end()));
+  store.set(place_key(r.rank), place);
   return kOk;
 }
 
@@ -155,7 +147,7 @@ std::string judge(c10d::Store& store, const RankInfo& r, double timeout_seconds)
   std::vector<std::string> places;
   for (int64_t rank = 0; rank < r.world; ++rank) places.push_back(place_key(rank));
   for (Pause pause;; pause()) {
-    if (store.check({kObjection})) return read(store, kObjection);
+    if (store.check({kObjection})) return store.get_to_str(kObjection);
     if (store.check(places)) return kOk;
     if (monotonic_seconds() > end) break;
   }
@@ -180,8 +172,17 @@ std::string verdict_of_rank_0(c10d::Store& store, double timeout_seconds) {
   for (Pause pause; !store.check({kVerdict}); pause()) {
     if (monotonic_seconds() > end) return "rank 0 has not said that all ranks are there";
   }
-  return read(store, kVerdict);
+  return store.get_to_str(kVerdict);
 }
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  return text.empty() ? host_name() : text;
+}
+
+std::string key_of(int64_t rank) { return fmt::format("device/{}", rank); }
 
 }  // namespace
 
@@ -211,7 +212,7 @@ void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {
     verdict = arrive(store, ranks);
     if (ranks.rank == 0) {
       verdict = judge(store, ranks, timeout_seconds);
-      store.set(kVerdict, std::vector<uint8_t>(verdict.begin(), verdict.end()));
+      store.set(kVerdict, verdict);
       if (verdict != kOk) linger(store, ranks);
     } else if (verdict == kOk) {
       verdict = verdict_of_rank_0(store, timeout_seconds);
@@ -224,6 +225,80 @@ void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {
          cause_line(e.what()));
   }
   if (verdict != kOk) throw UserError(Exit::kEnvironment, verdict);
+}
+
+std::string to_text(const DeviceIdentity& identity) {
+  return join({identity.host, identity.boot, identity.pci, identity.uuid}, "|");
+}
+
+DeviceIdentity device_identity(const std::string& text) {
+  const std::vector<std::string> parts = split(text, '|');
+  if (parts.size() != 4)
+    fail(Exit::kEnvironment, "the store holds no identity of a GPU but \"{}\"", text);
+  return {parts[0], parts[1], parts[2], parts[3]};
+}
+
+std::string shared_device_text(const std::vector<DeviceIdentity>& identities) {
+  for (size_t second = 1; second < identities.size(); ++second) {
+    for (size_t first = 0; first < second; ++first) {
+      const DeviceIdentity& a = identities[first];
+      const DeviceIdentity& b = identities[second];
+      if (a.boot != b.boot || a.pci != b.pci) continue;
+      const bool instances = a.uuid != b.uuid;
+      return fmt::format(
+          "ranks {} and {} are both on {} ({}, PCI {}{}): NCCL needs a GPU for each rank{}; start "
+          "one rank per GPU (--nproc), and let each see its own (CUDA_VISIBLE_DEVICES)",
+          first,
+          second,
+          instances ? "MIG instances of one GPU" : "one GPU",
+          a.host,
+          a.pci,
+          instances ? fmt::format(", {} and {}", a.uuid, b.uuid) : ", " + a.uuid,
+          instances ? " and takes two instances for the same one" : "");
+    }
+  }
+  return "";
+}
+
+DeviceIdentity read_device_identity(int64_t index) {
+  const auto read = reinterpret_cast<ReadDevice>(dlsym(RTLD_DEFAULT, kReadDevice));
+  if (read == nullptr) fail(Exit::kEnvironment, "the CUDA library is not loaded: no GPU to name");
+  std::array<char, 64> pci{};
+  std::array<char, 64> uuid{};
+  const int error = read(static_cast<int>(index),
+                         pci.data(),
+                         static_cast<int>(pci.size()),
+                         uuid.data(),
+                         static_cast<int>(uuid.size()));
+  if (error != 0) {
+    fail(Exit::kEnvironment,
+         "GPU {}: CUDA cannot name it (error {}); is it visible (CUDA_VISIBLE_DEVICES), and not "
+         "lost (nvidia-smi)?",
+         index,
+         error);
+  }
+  return {host_name(), boot_id(), pci.data(), uuid.data()};
+}
+
+void check_one_rank_per_device(c10d::Store& store,
+                               const RankInfo& ranks,
+                               const DeviceIdentity& mine) {
+  std::vector<std::string> texts;
+  int64_t asked = ranks.rank;
+  try {
+    store.set(key_of(ranks.rank), to_text(mine));
+    for (asked = 0; asked < ranks.world; ++asked) texts.push_back(store.get_to_str(key_of(asked)));
+  } catch (const std::exception& e) {
+    fail(Exit::kEnvironment,
+         "rank {}: rank {} has not told its GPU: {}; did it start, and can it reach the store?",
+         ranks.rank,
+         asked,
+         cause_line(e.what()));
+  }
+  std::vector<DeviceIdentity> all;
+  for (const std::string& text : texts) all.push_back(device_identity(text));
+  if (const std::string shared = shared_device_text(all); !shared.empty())
+    fail(Exit::kEnvironment, "{}", shared);
 }
 
 }  // namespace gantrain

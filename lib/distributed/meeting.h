@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "util/rank_info.h"
 
@@ -12,17 +14,47 @@ class Store;
 namespace gantrain {
 
 // Returns the numeric address under which the other nodes reach this one: that of the interface
-// over which `master` is reached. Many systems resolve their own host's name to a loopback address;
-// then it is the first address of an interface that is up. A master given as a loopback address
-// ("127.0.0.1", "localhost", "::1") means that all nodes are on this machine: then it is that
-// address. Returns "" where none can be found.
+// over which `master` is reached. Where the host's name leads to a loopback address, as on many
+// systems, it is the first address of an interface that is up, unless the master is given as a
+// loopback address: then all nodes are on this machine. Returns "" where none can be found.
 std::string local_address(const Endpoint& master);
 
-// Brings all ranks together at the store, before a process group is formed, so that what keeps them
-// apart is said within `timeout_seconds` on every rank that came, and with the same words. Throws
-// UserError(kEnvironment) that names the ranks that did not come and their nodes, the rank that was
-// started twice and where, or the node whose ranks count otherwise. `store` must have no keys of an
-// earlier meeting. All ranks call it once.
+// Brings all ranks together at the store, before a process group is formed. Throws
+// UserError(kEnvironment) within `timeout_seconds`, with the same words on every rank that came,
+// that names the ranks that did not come and their nodes, the rank that was started twice and
+// where, or the node whose ranks count otherwise. `store` must have no keys of an earlier meeting.
 void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds);
+
+// Which GPU of which machine a rank computes on.
+struct DeviceIdentity {
+  std::string host;  // its name, for people
+  std::string boot;  // the number that a machine draws when it starts; containers share it
+  std::string pci;   // "0000:3B:00.0"; all MIG instances of a GPU have that GPU's
+  std::string uuid;  // as nvidia-smi writes it, without "GPU-"; each MIG instance has its own
+};
+
+// One line for the store, and back.
+std::string to_text(const DeviceIdentity& identity);
+DeviceIdentity device_identity(const std::string& text);
+
+// Says which two ranks are on one GPU, for which NCCL takes two MIG instances too, and what can be
+// done; "" if every rank has a GPU of its own. `identities` has one for each rank.
+std::string shared_device_text(const std::vector<DeviceIdentity>& identities);
+
+// The identity of this process's GPU number `index`. Throws UserError(kEnvironment) if the CUDA
+// library is not loaded or CUDA cannot tell.
+DeviceIdentity read_device_identity(int64_t index);
+
+// Every rank tells its GPU through the store and waits until all others have told theirs. Throws
+// UserError(kEnvironment), on all ranks alike, if two of them are on one GPU, or if a rank, which
+// it names, does not come within the store's timeout.
+void check_one_rank_per_device(c10d::Store& store,
+                               const RankInfo& ranks,
+                               const DeviceIdentity& mine);
+
+// The function that the CUDA library exports under this name. It writes both texts with a closing
+// zero and returns 0, or else CUDA's error number.
+using ReadDevice = int (*)(int index, char* pci, int pci_size, char* uuid, int uuid_size);
+inline constexpr const char* kReadDevice = "gantrain_read_device";
 
 }  // namespace gantrain

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "distributed/backend.h"
-#include "distributed/device_identity.h"
+#include "distributed/meeting.h"
 #include "util/error.h"
 
 // ProcessGroupNCCL::Options holds an ncclConfig_t by value, and LibTorch 2.11 was compiled with the

@@ -86,31 +86,27 @@ void fields(DistOptions& o, Field&& field) {
         "longest wait for a peer in a collective or at the rendezvous");
 }
 
-// Decides what kAuto means: nccl on GPUs, gloo on CPUs. `nccl_built` says that this build has the
-// CUDA library. Throws UserError(kEnvironment) if nccl is asked for and cannot be used. A pure
-// function.
+// Decides what kAuto means: nccl on GPUs, gloo on CPUs. `nccl_built`: this build has the CUDA
+// library. Throws UserError(kEnvironment) if nccl is asked for and cannot be used.
 BackendKind choose_backend(BackendKind asked, bool on_gpu, bool nccl_built);
 
 // True if this build can use c10d::Reducer, which wrapper and dynamic mode need.
 bool has_reducer();
 
-// Throws UserError(kUsage) if options exclude each other or if this build cannot do them. A pure
-// function of its arguments.
+// Throws UserError(kUsage) if options exclude each other or if this build cannot do them.
 void check_options(const DistOptions& options, int64_t ranks, bool reducer_built = has_reducer());
 
 // By how many seconds a collective outlasts the launcher's watch at least, where nobody said else.
 inline constexpr double kTimeoutMargin = 60;
 
-// The seconds after which a collective gives up. Where the launcher watches for hanging, it is to
-// find a hang first, since it sees all ranks and can say which one is behind. So without a value of
-// the user's it is the default, or the launcher's watch and a margin if that is longer. A shorter
-// value that the user gave is obeyed: the launcher then names the rank for which the others waited.
-// `watch` is launch.hang_timeout in seconds; 0: there is no watch. A pure function.
+// The seconds after which a collective gives up: the user's value, else the default, or the
+// launcher's watch and a margin if that is longer, since the launcher sees all ranks and can say
+// which one is behind. `watch` is launch.hang_timeout in seconds; 0: there is no watch.
 double collective_timeout(std::optional<double> given, double default_timeout, double watch);
 
 // The seconds after which the launcher takes a silent rank as hanging, where collectives give up
-// after `timeout` seconds: `watch`, or, if nobody gave it and it would come too late to say which
-// rank is behind, four fifths of the timeout. 0: there is no watch. A pure function.
+// after `timeout` seconds: `watch`, or, if nobody gave it and it would come too late, four fifths
+// of the timeout. 0: there is no watch.
 double hang_watch(double watch, bool watch_given, double timeout);
 
 }  // namespace gantrain

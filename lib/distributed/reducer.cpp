@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that names c10d::Reducer. scripts/cmake/Reducer.cmake tries its constructor at
 // configure time; where it does not fit, reducer_absent.cpp is compiled instead.
-#include "distributed/reducer.h"
-
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for reducer.cpp where the build's LibTorch has another c10d::Reducer: everything but
 // wrapper and dynamic mode on several ranks works.
-#include "distributed/reducer.h"
+#include "distributed/gradient_sync.h"
 #include "util/error.h"
 
 namespace gantrain {

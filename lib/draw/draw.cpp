@@ -2,20 +2,23 @@
 #include "draw/draw.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <csignal>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "core/npy.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "draw/frames.h"
-#include "draw/job.h"
 #include "draw/painter.h"
+#include "report/console.h"
 #include "report/grid.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -65,6 +68,10 @@ class Latents {
   at::Tensor of_file_;  // [N, ...] float32
 };
 
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
 constexpr int64_t kMostPictures = 1024;  // pictures, where no class was asked for
 constexpr int64_t kWidestClass = 32;     // pictures of one class side by side in a grid
 
@@ -87,40 +94,6 @@ Image grid_of(const std::vector<at::Tensor>& pictures, const LabelledRows& rows,
   }
   return tile(torch::stack(cells), columns);
 }
-
-}  // namespace
-
-void draw_pictures(Generator& generator, const GenerateRequest& request, const ClassTable& table) {
-  const bool styles = !request.w.empty();
-  Painter painter(generator, request.how, styles);
-  if (styles) require_styles(generator, "--w " + request.w, painter.model());
-  const ClassChoice choice = choose_classes(generator, request.how, table, styles);
-  const Latents latents(request, generator);
-  const LabelledRows rows(latents.size(), choice, kMostPictures);
-  std::optional<PictureFolder> folder;
-  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
-  std::vector<at::Tensor> all;
-  Job job(rows.size(), "pictures");
-  for (int64_t i = 0; i < rows.size(); ++i) {
-    const auto [row, label] = rows[i];
-    const uint64_t noise_seed = latents.noise_seed(row);
-    const at::Tensor image = latents.styles() ? painter.picture_of_styles(latents[row], noise_seed)
-                                              : painter.picture(latents[row], noise_seed, label);
-    if (!request.grid.empty()) all.push_back(to_bytes(image));
-    if (folder) folder->write(latents.name(row) + class_suffix(label, choice), image);
-    job.step();
-  }
-  if (!request.grid.empty())
-    write_file(request.grid, encode_png(grid_of(all, rows, latents.size())));
-  const std::string classes = class_line(rows, table);
-  info("{} picture{}{} in {}",
-       rows.size(),
-       rows.size() == 1 ? "" : "s",
-       classes.empty() ? "" : fmt::format(" ({})", classes),
-       request.outdir.empty() ? request.grid : request.outdir);
-}
-
-namespace {
 
 constexpr int64_t kMostBlocks = 16;  // classes, where none was asked for
 
@@ -173,53 +146,6 @@ class Mixer {
   std::map<int64_t, Own> own_;
 };
 
-}  // namespace
-
-void draw_mix(Generator& generator, const GenerateRequest& request, const ClassTable& table) {
-  const auto& [rows, columns, layers] = request.mix.value();
-  Painter painter(generator, request.how);
-  require_styles(generator, "--mix", painter.model());
-  check_layers(layers, painter, generator.num_ws());
-  const ClassChoice choice = choose_classes(generator, request.how, table);
-  const LabelledRows blocks(1, choice, kMostBlocks);
-  std::optional<PictureFolder> folder;
-  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
-
-  const auto cells = static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1;
-  Job job(cells * blocks.size(), "pictures");
-  std::vector<at::Tensor> grid;
-  for (int64_t i = 0; i < blocks.size(); ++i) {
-    const LabelledRow block = blocks[i];
-    Mixer mixer(painter, layers, block.label);
-    const auto draw = [&](int64_t row, int64_t column) {
-      const at::Tensor picture = row == column ? mixer.own(row) : mixer.mixed(row, column);
-      const std::string suffix = class_suffix(block.label, choice);
-      if (folder) folder->write(fmt::format("{}-{}{}", row, column, suffix), picture);
-      job.step();
-      return to_bytes(picture);
-    };
-    const size_t corner = grid.size();
-    for (const int64_t column : columns) grid.push_back(draw(column, column));
-    grid.insert(grid.begin() + static_cast<int64_t>(corner), torch::zeros_like(grid[corner]));
-    for (const int64_t row : rows) {
-      grid.push_back(draw(row, row));
-      for (const int64_t column : columns) grid.push_back(draw(row, column));
-    }
-  }
-  const std::string file = !request.grid.empty()
-                               ? request.grid
-                               : (std::filesystem::path(request.outdir) / "grid.png").string();
-  write_file(file, encode_png(tile(torch::stack(grid), static_cast<int64_t>(columns.size()) + 1)));
-  const std::string classes = class_line(blocks, table);
-  info("{} rows and {} columns{} in {}",
-       rows.size(),
-       columns.size(),
-       classes.empty() ? "" : fmt::format(" ({})", classes),
-       file);
-}
-
-namespace {
-
 constexpr int64_t kMostTracks = 64;  // tracks, where no class was asked for
 
 // Tracks side by side, each through its own keys and in its own class, all in step.
@@ -231,11 +157,10 @@ class Tracks {
         columns_(request.tracks.columns),
         styles_(request.space == WalkSpace::kW ||
                 (request.space == WalkSpace::kAuto && painter.generator().num_ws() > 0)),
-        rows_(columns_ * request.tracks.rows, choice, kMostTracks) {
-    walk_.keys = seeds_.size() / (columns_ * request.tracks.rows);
-    walk_.frames = request.frames;
-    walk_.loop = request.loop;
-  }
+        walk_{.keys = seeds_.size() / (columns_ * request.tracks.rows),
+              .frames = request.frames,
+              .loop = request.loop},
+        rows_(columns_ * request.tracks.rows, choice, kMostTracks) {}
 
   // The row and the class of each track.
   const LabelledRows& rows() const { return rows_; }
@@ -290,7 +215,86 @@ class Tracks {
   std::map<std::pair<int64_t, int64_t>, at::Tensor> keys_;  // by track and number of the key
 };
 
+constexpr std::array<int, 3> kWaiting = {SIGINT, SIGTERM, SIGHUP};
+
+// What a handler can reach. Blocking the signals in this thread would not do: LibTorch's threads,
+// started earlier, would take them.
+volatile std::sig_atomic_t arrived = 0;
+
+void note_arrival(int signal) { arrived = signal; }
+
 }  // namespace
+
+void draw_pictures(Generator& generator, const GenerateRequest& request, const ClassTable& table) {
+  const bool styles = !request.w.empty();
+  Painter painter(generator, request.how, styles);
+  if (styles) require_styles(generator, "--w " + request.w, painter.model());
+  const ClassChoice choice = choose_classes(generator, request.how, table, styles);
+  const Latents latents(request, generator);
+  const LabelledRows rows(latents.size(), choice, kMostPictures);
+  std::optional<PictureFolder> folder;
+  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
+  std::vector<at::Tensor> all;
+  Job job(rows.size(), "pictures");
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto [row, label] = rows[i];
+    const uint64_t noise_seed = latents.noise_seed(row);
+    const at::Tensor image = latents.styles() ? painter.picture_of_styles(latents[row], noise_seed)
+                                              : painter.picture(latents[row], noise_seed, label);
+    if (!request.grid.empty()) all.push_back(to_bytes(image));
+    if (folder) folder->write(latents.name(row) + class_suffix(label, choice), image);
+    job.step();
+  }
+  if (!request.grid.empty())
+    write_file(request.grid, encode_png(grid_of(all, rows, latents.size())));
+  info("{} picture{}{} in {}",
+       rows.size(),
+       rows.size() == 1 ? "" : "s",
+       in_brackets(class_line(rows, table)),
+       request.outdir.empty() ? request.grid : request.outdir);
+}
+
+void draw_mix(Generator& generator, const GenerateRequest& request, const ClassTable& table) {
+  const auto& [rows, columns, layers] = request.mix.value();
+  Painter painter(generator, request.how);
+  require_styles(generator, "--mix", painter.model());
+  check_layers(layers, painter, generator.num_ws());
+  const ClassChoice choice = choose_classes(generator, request.how, table);
+  const LabelledRows blocks(1, choice, kMostBlocks);
+  std::optional<PictureFolder> folder;
+  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
+
+  const auto cells = static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1;
+  Job job(cells * blocks.size(), "pictures");
+  std::vector<at::Tensor> grid;
+  for (int64_t i = 0; i < blocks.size(); ++i) {
+    const LabelledRow block = blocks[i];
+    Mixer mixer(painter, layers, block.label);
+    const auto draw = [&](int64_t row, int64_t column) {
+      const at::Tensor picture = row == column ? mixer.own(row) : mixer.mixed(row, column);
+      const std::string suffix = class_suffix(block.label, choice);
+      if (folder) folder->write(fmt::format("{}-{}{}", row, column, suffix), picture);
+      job.step();
+      return to_bytes(picture);
+    };
+    const size_t corner = grid.size();
+    for (const int64_t column : columns) grid.push_back(draw(column, column));
+    grid.insert(grid.begin() + static_cast<int64_t>(corner), torch::zeros_like(grid[corner]));
+    for (const int64_t row : rows) {
+      grid.push_back(draw(row, row));
+      for (const int64_t column : columns) grid.push_back(draw(row, column));
+    }
+  }
+  const std::string file = !request.grid.empty()
+                               ? request.grid
+                               : (std::filesystem::path(request.outdir) / "grid.png").string();
+  write_file(file, encode_png(tile(torch::stack(grid), static_cast<int64_t>(columns.size()) + 1)));
+  info("{} rows and {} columns{} in {}",
+       rows.size(),
+       columns.size(),
+       in_brackets(class_line(blocks, table)),
+       file);
+}
 
 void draw_walk(Generator& generator, const InterpolateRequest& request, const ClassTable& table) {
   Painter painter(generator, request.how);
@@ -309,12 +313,49 @@ void draw_walk(Generator& generator, const InterpolateRequest& request, const Cl
     job.step();
   }
   for (const auto& sink : sinks) sink->finish();
-  const std::string classes = class_line(tracks.rows(), table);
   info("{} frame{}{} in {}",
        count,
        count == 1 ? "" : "s",
-       classes.empty() ? "" : fmt::format(" ({})", classes),
+       in_brackets(class_line(tracks.rows(), table)),
        file.empty() ? outdir : file);
+}
+
+Job::Job(int64_t count, const std::string& what)
+    : count_(count), what_(what), live_(detect_terminal().live), drawn_at_(monotonic_seconds()) {
+  for (size_t i = 0; i < kWaiting.size(); ++i) {
+    sigaction(kWaiting[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    struct sigaction waits = {};
+    waits.sa_handler = note_arrival;
+    waits.sa_flags = SA_RESTART;
+    sigaction(kWaiting[i], &waits, nullptr);
+  }
+}
+
+Job::~Job() { let_signals_in(); }
+
+void Job::step() { step_to(done_ + 1); }
+
+void Job::step_to(int64_t done) {
+  done_ = done;
+  if (arrived != 0) let_signals_in();
+  constexpr double kSeconds = 0.1;  // between two redraws
+  const double now = monotonic_seconds();
+  if (!live_ || now - drawn_at_ < kSeconds) return;
+  drawn_at_ = now;
+  set_live_line(fmt::format(" {}/{} {}", done_, count_, what_));
+}
+
+int Job::take_signal() {
+  const int signal = arrived;
+  arrived = 0;
+  return signal;
+}
+
+void Job::let_signals_in() {
+  if (live_) set_live_line("");
+  for (size_t i = 0; i < kWaiting.size(); ++i) sigaction(kWaiting[i], &before_[i], nullptr);
+  if (arrived != 0) raise(arrived);  // here it ends
 }
 
 }  // namespace gantrain

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +16,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "image/convert.h"
-#include "image/webp.h"
-#include "launch/local/signals.h"
+#include "image/image.h"
+#include "launch/local/processes.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -54,37 +52,21 @@ constexpr int kVideo = 3;         // ffmpeg's descriptor of the file that it wri
 constexpr int kFirstFree = 10;    // ours stay clear of those that ffmpeg gets
 constexpr double kBitRate = 0.5;  // bits a pixel: 16 Mbit/s at 1024 pixels and 30 frames
 
+// Raw frames in, and what every player shows out, whose sides must be even.
 std::vector<std::string> command(const std::string& program, const Mp4Encoder::Format& format) {
   const double rate = static_cast<double>(format.width * format.height) * format.fps * kBitRate;
-  return {program,
-          "-nostdin",
-          "-loglevel",
-          "error",
-          // raw frames in ...
-          "-f",
-          "rawvideo",
-          "-pix_fmt",
-          "rgb24",
-          "-s",
-          fmt::format("{}x{}", format.width, format.height),
-          "-r",
-          shortest(format.fps),
-          "-i",
-          "pipe:0",
-          "-an",
-          // ... and what every player shows out, whose sides must be even
-          "-vf",
-          "pad=ceil(iw/2)*2:ceil(ih/2)*2",
-          "-pix_fmt",
-          "yuv420p",
-          "-b:v",
-          std::to_string(std::max<int64_t>(1'000'000, static_cast<int64_t>(rate))),
-          "-movflags",
-          "+faststart",
-          "-f",
-          "mp4",
-          "-y",
-          fmt::format("/proc/self/fd/{}", kVideo)};
+  const std::string options = fmt::format(
+      "-nostdin -loglevel error -f rawvideo -pix_fmt rgb24 -s {}x{} -r {} -i pipe:0 -an "
+      "-vf pad=ceil(iw/2)*2:ceil(ih/2)*2 -pix_fmt yuv420p -b:v {} -movflags +faststart -f mp4 -y "
+      "/proc/self/fd/{}",
+      format.width,
+      format.height,
+      shortest(format.fps),
+      std::max<int64_t>(1'000'000, static_cast<int64_t>(rate)),
+      kVideo);
+  std::vector<std::string> words = split(options, ' ');
+  words.insert(words.begin(), program);
+  return words;
 }
 
 UniqueFd checked(int fd, const char* what) {
@@ -95,21 +77,8 @@ UniqueFd checked(int fd, const char* what) {
   return high;
 }
 
-std::string content_of(int fd) {
-  struct stat info {};
-  std::string content;
-  if (::fstat(fd, &info) != 0) return content;
-  content.resize(static_cast<size_t>(info.st_size));
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t count =
-        ::pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    done += static_cast<size_t>(count);
-  }
-  content.resize(done);
-  return content;
+std::string content_of(const UniqueFd& file) {
+  return read_file(fmt::format("/proc/self/fd/{}", file.get()));
 }
 
 std::string last_line(const std::string& text) {
@@ -143,78 +112,6 @@ struct Ends {
   _exit(127);
 }
 
-}  // namespace
-
-Mp4Encoder::Mp4Encoder(const std::filesystem::path& ffmpeg, const Format& format)
-    : format_(format), program_(ffmpeg.string()) {
-  // A socket, because a pipe whose reader is gone sends a signal.
-  int pair[2] = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-    fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
-  frames_ = checked(pair[0], "a socket");
-  const UniqueFd input = checked(pair[1], "a socket");
-  video_ = checked(memfd_create("video", MFD_CLOEXEC), "memory");
-  words_ = checked(memfd_create("words", MFD_CLOEXEC), "memory");
-  std::vector<std::string> words = command(program_, format_);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const Ends ends = {input.get(), words_.get(), video_.get(), getpid()};
-  pid_ = fork();
-  if (pid_ == 0) become_ffmpeg(argv.data(), ends);
-  if (pid_ < 0) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
-}
-
-Mp4Encoder::~Mp4Encoder() {
-  if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
-  wait();
-}
-
-int Mp4Encoder::wait() {
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
-  pid_ = -1;
-  return status;
-}
-
-void Mp4Encoder::fail_ffmpeg(int status) {
-  const std::string how = WIFSIGNALED(status) ? signal_text(WTERMSIG(status))
-                                              : fmt::format("exit code {}", WEXITSTATUS(status));
-  const std::string line = last_line(content_of(words_.get()));
-  fail(Exit::kEnvironment,
-       "{} failed ({}){}{}; -o NAME.webp needs no ffmpeg",
-       program_,
-       how,
-       line.empty() ? "" : ": ",
-       line);
-}
-
-void Mp4Encoder::add(const Image& frame) {
-  if (frame.width != format_.width || frame.height != format_.height)
-    throw std::invalid_argument("Mp4Encoder: a frame of another size");
-  const Image rgb = with_channels(frame, 3);
-  const uint8_t* data = rgb.pixels.data();
-  size_t left = rgb.pixels.size();
-  while (left > 0) {
-    const ssize_t done = ::send(frames_.get(), data, left, MSG_NOSIGNAL);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_ffmpeg(wait());
-    data += done;
-    left -= static_cast<size_t>(done);
-  }
-}
-
-std::string Mp4Encoder::finish() {
-  frames_.close();
-  const int status = wait();
-  std::string video = content_of(video_.get());
-  if (status != 0 || video.empty()) fail_ffmpeg(status);
-  return video;
-}
-
-namespace {
-
 class WebpSink final : public FrameSink {
  public:
   WebpSink(const fs::path& file, const FilmOptions& options) : file_(file), options_(options) {}
@@ -236,9 +133,7 @@ class WebpSink final : public FrameSink {
            frame.height,
            kMaxWebpSide);
     }
-    AnimationOptions webp;
-    webp.fps = options_.fps;
-    webp.quality = options_.quality;
+    const AnimationOptions webp = {.fps = options_.fps, .quality = options_.quality};
     animation_.emplace(frame.width, frame.height, webp);
   }
 
@@ -282,6 +177,74 @@ class FolderSink final : public FrameSink {
 };
 
 }  // namespace
+
+Mp4Encoder::Mp4Encoder(const std::filesystem::path& ffmpeg, const Format& format)
+    : format_(format), program_(ffmpeg.string()) {
+  // A socket, because a pipe whose reader is gone sends a signal.
+  int pair[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
+  frames_ = checked(pair[0], "a socket");
+  const UniqueFd input = checked(pair[1], "a socket");
+  video_ = checked(memfd_create("video", MFD_CLOEXEC), "memory");
+  words_ = checked(memfd_create("words", MFD_CLOEXEC), "memory");
+  std::vector<std::string> words = command(program_, format_);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const Ends ends = {input.get(), words_.get(), video_.get(), getpid()};
+  pid_ = fork();
+  if (pid_ == 0) become_ffmpeg(argv.data(), ends);
+  if (pid_ < 0) fail(Exit::kEnvironment, "ffmpeg cannot be started: {}", errno_text());
+}
+
+Mp4Encoder::~Mp4Encoder() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+int Mp4Encoder::wait() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+  pid_ = -1;
+  return status;
+}
+
+void Mp4Encoder::fail_ffmpeg(int status) {
+  const std::string how = WIFSIGNALED(status) ? signal_text(WTERMSIG(status))
+                                              : fmt::format("exit code {}", WEXITSTATUS(status));
+  const std::string line = last_line(content_of(words_));
+  fail(Exit::kEnvironment,
+       "{} failed ({}){}{}; -o NAME.webp needs no ffmpeg",
+       program_,
+       how,
+       line.empty() ? "" : ": ",
+       line);
+}
+
+void Mp4Encoder::add(const Image& frame) {
+  if (frame.width != format_.width || frame.height != format_.height)
+    throw std::invalid_argument("Mp4Encoder: a frame of another size");
+  const Image rgb = with_channels(frame, 3);
+  const uint8_t* data = rgb.pixels.data();
+  size_t left = rgb.pixels.size();
+  while (left > 0) {
+    const ssize_t done = ::send(frames_.get(), data, left, MSG_NOSIGNAL);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_ffmpeg(wait());
+    data += done;
+    left -= static_cast<size_t>(done);
+  }
+}
+
+std::string Mp4Encoder::finish() {
+  frames_.close();
+  const int status = wait();
+  std::string video = content_of(video_);
+  if (status != 0 || video.empty()) fail_ffmpeg(status);
+  return video;
+}
 
 std::unique_ptr<FrameSink> film_sink(const fs::path& file, const FilmOptions& options) {
   if (ends_with(lower(file.string()), ".mp4")) return std::make_unique<Mp4Sink>(file, options.fps);

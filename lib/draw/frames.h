@@ -9,13 +9,13 @@
 #include <string>
 
 #include "image/image.h"
-#include "launch/local/unique_fd.h"
+#include "launch/where/network.h"
 
 namespace gantrain {
 
-// A path through key latents, frame by frame. It meets the keys exactly, at frames 0, frames,
-// 2*frames, ... An open path ends with the last key's own frame. A closed path ends just before the
-// first key's frame would come again, so that it can be played in a loop without a stop.
+// A path through key latents. It meets the keys exactly, at frames 0, frames, 2*frames, ... An open
+// path ends with the last key's own frame, a closed one just before the first key's frame would
+// come again.
 struct Walk {
   int64_t keys = 2;     // at least 2
   int64_t frames = 60;  // from one key to the next, at least 1
@@ -35,8 +35,8 @@ Step step_of(const Walk& walk, int64_t frame);
 // "frame0007": four digits, or as many as the last of `count` frames needs.
 std::string frame_name(int64_t frame, int64_t count);
 
-// An MP4 that an ffmpeg process makes of raw frames sent to its standard input. The file grows in
-// memory, so that nothing is left half-written whatever ends this process; ffmpeg ends with it.
+// An MP4 that an ffmpeg process makes of raw frames. The file grows in memory, so that nothing is
+// left half-written whatever ends this process; ffmpeg ends with it.
 class Mp4Encoder {
  public:
   struct Format {
@@ -49,8 +49,7 @@ class Mp4Encoder {
   Mp4Encoder(const Mp4Encoder&) = delete;
   Mp4Encoder& operator=(const Mp4Encoder&) = delete;
 
-  // A frame of 1 to 4 channels, alpha over white. Throws UserError(kEnvironment) with ffmpeg's last
-  // line if it has ended.
+  // A frame, alpha over white. Throws UserError(kEnvironment) with ffmpeg's last line if it ended.
   void add(const Image& frame);
   // The whole file; once. Throws UserError(kEnvironment) with ffmpeg's last line if it failed.
   std::string finish();
@@ -81,8 +80,7 @@ struct FilmOptions {
   int quality = 90;  // of WebP: 1 to 100, lossless at 100
 };
 
-// NAME.webp or NAME.mp4. Throws UserError(kUsage) when a frame is larger than WebP can hold, and
-// what Mp4Encoder throws.
+// NAME.webp or NAME.mp4. Throws UserError(kUsage) when a frame is too large for WebP.
 std::unique_ptr<FrameSink> film_sink(const std::filesystem::path& file, const FilmOptions& options);
 
 // frame0000.png, ... in a folder, which is made; `count` frames are to come.

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "config/value.h"
-#include "core/npy.h"
 #include "core/random.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "util/error.h"
 

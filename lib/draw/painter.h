@@ -17,23 +17,19 @@ namespace gantrain {
 
 // All latents are float32 on the CPU.
 
-// [N, z_dim]: row i is numpy's RandomState(seeds[i]).randn(z_dim), the reference tools' latent.
-// Seeds are from 0 to 2^32 - 1.
+// [N, z_dim]: row i is numpy's RandomState(seeds[i]).randn(z_dim), as in the reference tools.
 at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim);
 
-// [N, z_dim] of a .npy file, or of the array "z" of a .npz file. Throws UserError(kInput) naming
-// file and both shapes.
+// [N, z_dim] of a .npy file, or of "z" of a .npz file. Throws UserError(kInput) naming file and
+// both shapes.
 at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim);
 
 // [N, num_ws, w_dim] of a .npy file of that shape, or of [N, w_dim], one row for all layers; or of
-// the array "w" of a .npz file, as the reference's projector writes it. Throws UserError(kInput)
-// naming file and both shapes.
+// the array "w" of a .npz file. Throws UserError(kInput) naming file and both shapes.
 at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim);
 
-// Interpolates between a (t = 0) and b (t = 1), exact at both ends. Spherical interpolation
-// (Shoemake 1985) goes along the great circle through both directions at even speed, and along a
-// straight line where they are parallel; it takes one vector of any shape. Linear interpolation
-// goes along a straight line.
+// Interpolates between a (t = 0) and b (t = 1), exact at both ends: along the great circle through
+// both directions (Shoemake 1985), for one vector of any shape, or along a straight line.
 at::Tensor spherical(const at::Tensor& a, const at::Tensor& b, double t);
 at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t);
 
@@ -43,8 +39,8 @@ struct ClassChoice {
   bool asked = false;           // by --class; if not, they are all classes of the model
 };
 
-// Reads `--class`. The table may be empty. `styles_given`: the latents are w, in which the class is
-// already. Throws UserError(kUsage) where the model has no classes or not these.
+// Reads `--class`. `styles_given`: the latents are w, in which the class is already. Throws
+// UserError(kUsage) where the model has no classes or not these.
 ClassChoice choose_classes(const Generator& generator,
                            const ModelRequest& request,
                            const ClassTable& table,
@@ -57,8 +53,7 @@ struct LabelledRow {
 };
 
 // Every row in every class, sorted by class. Where no class was asked for and these would be more
-// than `most`, the rows take the classes in turn instead: row i has class i mod classes. It takes
-// no memory for a row.
+// than `most`, row i has class i mod classes instead. It takes no memory for a row.
 class LabelledRows {
  public:
   LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most);
@@ -75,32 +70,28 @@ class LabelledRows {
   int64_t size_;
 };
 
-// Returns the classes for a message, "classes circle, square and 8 more"; "" for a single one or
-// none.
+// Returns "classes circle, square and 8 more" for a message; "" for a single one or none.
 std::string class_line(const LabelledRows& rows, const ClassTable& table);
 
-// Returns the part of a file's name that tells the class: "-class2" where several classes are
-// drawn, else "".
+// Returns "-class2" for a file's name where several classes are drawn, else "".
 std::string class_suffix(const std::optional<int64_t>& label, const ClassChoice& choice);
 
-// A generator with the SynthesisOptions that a request asks for. It draws one picture at a time, so
-// that a latent gives the same picture whatever is drawn beside it.
+// A generator with the SynthesisOptions of a request. It draws one picture at a time, so that a
+// latent gives the same picture whatever is drawn beside it.
 class Painter {
  public:
-  // Throws UserError(kUsage) naming the flag that this model cannot use and which models can, or
-  // what the model allows: layers, sizes of stages. `styles_given`: the latents are w, in which
-  // truncation is already.
+  // Throws UserError(kUsage) naming the flag that this model cannot use and what it allows.
+  // `styles_given`: the latents are w, in which truncation is already.
   Painter(Generator& generator, const ModelRequest& request, bool styles_given = false);
 
-  // z [z_dim] -> [C, H, W] float32 on the CPU, the network's own output. `noise_seed` keys
-  // random noise. A conditional model needs a label, one of its classes; the others ignore it.
+  // z [z_dim] -> [C, H, W] float32 on the CPU, the network's own output. `noise_seed` keys random
+  // noise. A conditional model needs a label.
   at::Tensor picture(const at::Tensor& z, uint64_t noise_seed, std::optional<int64_t> label = {});
   // The layers' latents of z, truncated: [num_ws, w_dim] float32 on the CPU; and their picture.
   at::Tensor map(const at::Tensor& z, std::optional<int64_t> label = {});
   at::Tensor picture_of_styles(const at::Tensor& ws, uint64_t noise_seed);
 
-  // From now on draws pictures that are moved as the request says at this place of a walk, from 0,
-  // its first frame, to 1, its last one; at first as at 0.
+  // From now on draws pictures that are moved as the request says at this place of a walk, 0 to 1.
   void move_to(double place);
 
   Generator& generator() { return generator_; }

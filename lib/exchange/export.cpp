@@ -4,11 +4,8 @@
 #include <algorithm>
 
 #include "config/config.h"
-#include "core/tensors.h"
 #include "core/torch.h"
 #include "draw/painter.h"
-#include "gan/model_json.h"
-#include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/text.h"
@@ -28,25 +25,16 @@ std::string python_program(const std::vector<std::string>& parts) {
   return program;
 }
 
-using Tensors = std::map<std::string, at::Tensor>;
-
 namespace {
 
-Json said_model(const ExportedModel& exported) {
-  const auto at = exported.model.metadata.find("gantrain.model");
-  if (at == exported.model.metadata.end()) return {};
-  return parse_json(at->second, exported.file.string() + " (gantrain.model)", Exit::kInput);
-}
-
 Json whole_model(const ExportedModel& exported) {
-  const Tensors tensors(exported.tensors.begin(), exported.tensors.end());
+  const RecipeRow& recipe = *exported.model.recipe;
   const std::string source = exported.file.string();
-  if (exported.model.recipe->whole_model != nullptr)
-    return exported.model.recipe->whole_model(said_model(exported), tensors, source);
-  fail(Exit::kInput,
-       "{}: recipe {} cannot be exported to Python",
-       source,
-       exported.model.recipe->facts.name);
+  if (recipe.whole_model == nullptr)
+    refuse_file(source, "recipe {} cannot be exported to Python", recipe.facts.name);
+  return recipe.whole_model(exported.model.said(source, "gantrain.model").value_or(Json()),
+                            {exported.tensors.begin(), exported.tensors.end()},
+                            source);
 }
 
 SynthesisOptions options_of(const LoadedModel& model, double trunc) {

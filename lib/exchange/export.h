@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "core/safetensors.h"
 #include "exchange/import.h"
 
 namespace gantrain {

@@ -4,12 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "config/config.h"
-#include "core/safetensors.h"
-#include "core/tensors.h"
 #include "core/torch.h"
-#include "exchange/official_pickle.h"
-#include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -19,57 +14,53 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const RecipeRow& recipe_of(const fs::path& path,
-                           const TensorFile& file,
+const RecipeRow& recipe_of(const std::string& path,
+                           const TensorMap& tensors,
                            const Json& model,
                            const RecipeTable& recipes) {
   if (model.is_object() && model.contains("recipe"))
-    return find_recipe(recipes, text_of(model["recipe"]), path.string() + ": gantrain.model: ");
+    return find_recipe(recipes, text_of(model["recipe"]), path + ": gantrain.model: ");
   for (const RecipeRow& row : recipes) {
-    if (row.recognises(file.tensors)) return row;
+    if (row.recognises(tensors)) return row;
   }
-  fail(
-      Exit::kInput,
-      "{}: no generator of a known recipe (no gantrain.model in its metadata, and the tensor names "
-      "fit none)",
-      path.string());
+  refuse_file(path,
+              "no generator of a known recipe (no gantrain.model in its metadata, and the tensor "
+              "names fit none)");
 }
 
 // A number of the file's metadata; none where it is not there.
 template <class Number>
-std::optional<Number> read_number(const fs::path& path,
-                                  const TensorFile& file,
+std::optional<Number> read_number(const LoadedModel& model,
+                                  const std::string& path,
                                   const std::string& key) {
-  const auto at = file.metadata.find(key);
-  if (at == file.metadata.end()) return std::nullopt;
-  const Json value =
-      parse_json(at->second, fmt::format("{} ({})", path.string(), key), Exit::kInput);
-  if (!value.is_number())
-    fail(Exit::kInput, "{}: {} = {}: no number", path.string(), key, at->second);
-  return value.get<Number>();
+  const auto value = model.said(path, key);
+  if (!value) return std::nullopt;
+  if (!value->is_number()) refuse_file(path, "{} = {}: no number", key, model.metadata.at(key));
+  return value->get<Number>();
 }
 
 }  // namespace
 
-LoadedModel load_generator(const fs::path& path, const RecipeTable& recipes) {
-  TensorFile file = load_safetensors(path);
-  Json model;
-  if (const auto at = file.metadata.find("gantrain.model"); at != file.metadata.end()) {
-    model = parse_json(at->second, path.string() + " (gantrain.model)", Exit::kInput);
-  }
-  const RecipeRow& recipe = recipe_of(path, file, model, recipes);
+std::optional<Json> LoadedModel::said(const std::string& path, const std::string& key) const {
+  const auto at = metadata.find(key);
+  if (at == metadata.end()) return std::nullopt;
+  return parse_json(at->second, fmt::format("{} ({})", path, key), Exit::kInput);
+}
+
+LoadedModel load_generator(const fs::path& file, const RecipeTable& recipes) {
+  const std::string path = file.string();
+  TensorFile content = load_safetensors(file);
   LoadedModel loaded;
-  loaded.recipe = &recipe;
-  loaded.generator = recipe.make_generator(model, file.tensors, path.string());
-  refuse_nonfinite(file.tensors, path.string());
-  loaded.generator->load(file.tensors, path.string());
-  loaded.level = read_number<int64_t>(path, file, "gantrain.level");
-  loaded.alpha = read_number<double>(path, file, "gantrain.alpha");
-  if (const auto at = file.metadata.find("gantrain.classes"); at != file.metadata.end()) {
-    const std::string source = path.string() + " (gantrain.classes)";
-    loaded.classes = classes_from_json(parse_json(at->second, source, Exit::kInput), source);
-  }
-  loaded.metadata = std::move(file.metadata);
+  loaded.metadata = std::move(content.metadata);
+  const Json model = loaded.said(path, "gantrain.model").value_or(Json());
+  loaded.recipe = &recipe_of(path, content.tensors, model, recipes);
+  loaded.generator = loaded.recipe->make_generator(model, content.tensors, path);
+  refuse_nonfinite(content.tensors, path);
+  loaded.generator->load(content.tensors, path);
+  loaded.level = read_number<int64_t>(loaded, path, "gantrain.level");
+  loaded.alpha = read_number<double>(loaded, path, "gantrain.alpha");
+  if (const auto classes = loaded.said(path, "gantrain.classes"))
+    loaded.classes = classes_from_json(*classes, path + " (gantrain.classes)");
   return loaded;
 }
 
@@ -108,34 +99,27 @@ ModelContent read_official(const std::string& input,
     return row.import_official(load_safetensors(input), input);
   }
   if (recipe.empty())
-    fail(Exit::kInput,
-         "{}: a safetensors file; say whose variables it has, --recipe {} (generate and "
-         "--init-from take model files as they are)",
-         input,
-         join(known, " or "));
-  fail(Exit::kInput,
-       "{}: --recipe {}: safetensors files are read of {}",
-       input,
-       recipe,
-       join(known, " and "));
+    refuse_file(input,
+                "a safetensors file; say whose variables it has, --recipe {} (generate and "
+                "--init-from take model files as they are)",
+                join(known, " or "));
+  refuse_file(input, "--recipe {}: safetensors files are read of {}", recipe, join(known, " and "));
 }
 
 ModelContent read_foreign(const std::string& input,
                           const std::string& recipe,
                           const RecipeTable& recipes) {
   const std::string content = read_file(input);
-  if (content.empty()) fail(Exit::kInput, "{}: an empty file", input);
+  if (content.empty()) refuse_file(input, "an empty file");
   switch (kind_of(content)) {
     case FileKind::kZip:
-      fail(Exit::kInput,
-           "{}: a zip, perhaps what torch.save wrote; network pickles (.pkl) are read",
-           input);
+      refuse_file(input, "a zip, perhaps what torch.save wrote; network pickles (.pkl) are read");
     case FileKind::kSafetensors:
       return read_official(input, recipe, recipes);
     case FileKind::kOther:
-      fail(Exit::kInput,
-           "{}: not a network pickle; perhaps a web page or a pointer instead of the file itself",
-           input);
+      refuse_file(
+          input,
+          "not a network pickle; perhaps a web page or a pointer instead of the file itself");
     case FileKind::kPickle:
       break;
   }
@@ -146,18 +130,17 @@ ModelContent read_foreign(const std::string& input,
   if (!recipe.empty() && std::find(known.begin(), known.end(), recipe) == known.end()) {
     const std::string last = known.empty() ? "none" : known.back();
     if (!known.empty()) known.pop_back();
-    fail(Exit::kInput,
-         "{}: --recipe {}: network pickles are of {}{}{}",
-         input,
-         recipe,
-         join(known, ", "),
-         known.empty() ? "" : " and ",
-         last);
+    refuse_file(input,
+                "--recipe {}: network pickles are of {}{}{}",
+                recipe,
+                join(known, ", "),
+                known.empty() ? "" : " and ",
+                last);
   }
   ModelContent model = read_official_pickle(content, input, recipes);
   const std::string own = model.model["recipe"].get<std::string>();
   if (!recipe.empty() && own != recipe)
-    fail(Exit::kInput, "{}: --recipe {}: it is a pickle of {}", input, recipe, own);
+    refuse_file(input, "--recipe {}: it is a pickle of {}", recipe, own);
   return model;
 }
 

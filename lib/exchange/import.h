@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "gan/class_table.h"
-#include "gan/generator.h"
 #include "gan/model_json.h"
 #include "gan/recipe.h"
 
@@ -25,6 +19,9 @@ struct LoadedModel {
   ClassTable classes;                 // "gantrain.classes"; empty where the file does not have it
   const RecipeRow* recipe = nullptr;  // of the table that it was loaded with
   std::map<std::string, std::string> metadata;  // all of the file's
+
+  // The JSON in the metadata of that key; none where the file does not have it.
+  std::optional<Json> said(const std::string& path, const std::string& key) const;
 };
 
 // The generator in a model file (.safetensors). Its recipe is what "gantrain.model" in the file
@@ -45,5 +42,15 @@ ModelContent import_weights(const std::string& input,
 
 // "stylegan2 of 32 pixels, 3 channels, 0 classes: 5 tensors of the generator, 5 of G, 7 of D".
 std::string describe_model(const ModelContent& model);
+
+// The networks, of those of `recipes` that pickles hold, of a snapshot of StyleGAN2-ADA (PyTorch),
+// of StyleGAN2 or StyleGAN3 in StyleGAN3's repository, or of R3GAN: a pickle of a dict whose G_ema,
+// G and D are classes with their state. Nothing of it is executed, the Python source that lies in
+// it is not used. G and D may be missing. Throws UserError(kInput) naming `source` and the key,
+// module or tensor: other classes, architectures that gantrain does not have, anything the pickle
+// machine refuses.
+ModelContent read_official_pickle(std::string_view content,
+                                  const std::string& source,
+                                  const RecipeTable& recipes);
 
 }  // namespace gantrain

@@ -15,7 +15,7 @@
 #include "data/containers/source.h"
 #include "data/load/loader.h"
 #include "data/load/threads.h"
-#include "draw/job.h"
+#include "draw/draw.h"
 #include "draw/painter.h"
 #include "metrics/features.h"
 #include "metrics/pictures.h"
@@ -36,73 +36,6 @@ int64_t longer_side(const at::Tensor& pictures) {
   return std::max(pictures.size(2), pictures.size(3));
 }
 
-}  // namespace
-
-at::Tensor pixel_vectors(const at::Tensor& pictures) {
-  const int64_t block = (longer_side(pictures) + kLargestCompared - 1) / kLargestCompared;
-  at::Tensor values = pictures.to(at::kFloat);
-  // Sums of whole numbers, which are exact, so that equal pictures have distance 0.
-  if (block > 1) {
-    values = at::avg_pool2d(values,
-                            block,
-                            /*stride=*/block,
-                            /*padding=*/0,
-                            /*ceil_mode=*/true,
-                            /*count_include_pad=*/true,
-                            /*divisor_override=*/1);
-  }
-  values = values.flatten(1);
-  const double largest = 255.0 * static_cast<double>(block * block);
-  return values.to(at::kDouble) / (largest * std::sqrt(static_cast<double>(values.size(1))));
-}
-
-RandomFeatures::RandomFeatures(int64_t channels) {
-  int64_t in = channels;
-  for (const int64_t out : kWidths) {
-    const at::Tensor shape = torch::empty({out, in, 3, 3});
-    const double gain = std::sqrt(2.0 / static_cast<double>(in * 9));
-    weights_.push_back(normal_like(shape, 0, fmt::format("random features {}", out)) * gain);
-    in = out;
-  }
-}
-
-at::Tensor RandomFeatures::operator()(const at::Tensor& pictures) const {
-  const torch::NoGradGuard no_grad;
-  at::Tensor x = pictures.to(at::kFloat) / 127.5 - 1;
-  if (longer_side(x) > kLargestForFeatures) {
-    const double scale =
-        static_cast<double>(kLargestForFeatures) / static_cast<double>(longer_side(x));
-    const auto scaled = [&](int64_t side) {
-      return std::max<int64_t>(std::llround(scale * static_cast<double>(side)), kPlaces);
-    };
-    x = torch::adaptive_avg_pool2d(x, {scaled(x.size(2)), scaled(x.size(3))});
-  }
-  std::vector<at::Tensor> features;
-  for (const at::Tensor& weight : weights_) {
-    if (!features.empty() && std::min(x.size(2), x.size(3)) > 1) x = torch::avg_pool2d(x, 2);
-    x = torch::leaky_relu(torch::conv2d(x, weight, {}, 1, 1), kSlope);
-    features.push_back(torch::adaptive_avg_pool2d(x, {kPlaces, kPlaces}).flatten(1));
-  }
-  const at::Tensor all = torch::cat(features, 1);
-  return all / std::sqrt(static_cast<double>(all.size(1)));
-}
-
-at::Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers) {
-  std::vector<WantedPicture> wanted;
-  for (const int64_t number : numbers) wanted.push_back({number});
-  return load_planes(dataset, wanted);
-}
-
-at::Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count) {
-  return load_pictures(dataset, Piece{first, count}.numbers());
-}
-
-std::string picture_name(const Dataset& dataset, int64_t index) {
-  const std::optional<PictureFile> file = dataset.picture_file(index);
-  return file ? file->source->name(file->file) : fmt::format("picture {}", index);
-}
-
-namespace {
 constexpr int64_t kMostUnasked = 1024;  // pictures, where no class was asked for
 constexpr int64_t kMostFakes = 10'000;
 constexpr int64_t kMostBytes = int64_t{2} << 30;  // of the vectors of all fakes
@@ -121,77 +54,6 @@ void check_number(Exit code, const std::string& what, int64_t count, const at::T
        one.size(2),
        one.size(1));
 }
-
-}  // namespace
-
-Fakes draw_fakes(Generator& generator,
-                 const ModelRequest& how,
-                 const std::vector<int64_t>& seeds,
-                 const ClassTable& table) {
-  Painter painter(generator, how);
-  const ClassChoice choice = choose_classes(generator, how, table);
-  const LabelledRows rows(static_cast<int64_t>(seeds.size()), choice, kMostUnasked);
-  Fakes fakes;
-  std::vector<at::Tensor> pictures;
-  Job job(rows.size(), "fakes");
-  for (int64_t i = 0; i < rows.size(); ++i) {
-    const auto [row, label] = rows[i];
-    const int64_t seed = seeds[static_cast<size_t>(row)];
-    const at::Tensor z = latents_of_seeds({seed}, generator.z_dim())[0];
-    pictures.push_back(to_bytes(painter.picture(z, static_cast<uint64_t>(seed), label)));
-    if (pictures.size() == 1) check_number(Exit::kUsage, "--seeds", rows.size(), pictures.front());
-    fakes.names.push_back(fmt::format("seed{:04}{}", seed, class_suffix(label, choice)));
-    job.step();
-  }
-  fakes.pictures = torch::stack(pictures);
-  return fakes;
-}
-
-Fakes load_fakes(const Dataset& pictures) {
-  const at::Tensor first = load_pictures(pictures, 0, 1)[0];
-  check_number(Exit::kInput, pictures.description(), pictures.size(), first);
-  Fakes fakes;
-  for (int64_t i = 0; i < pictures.size(); ++i) fakes.names.push_back(picture_name(pictures, i));
-  fakes.pictures = load_pictures(pictures, 0, pictures.size());
-  return fakes;
-}
-
-NearestKeeper::NearestKeeper(const at::Tensor& queries, int64_t count, std::vector<int64_t> own)
-    : queries_(queries),
-      count_(count),
-      own_(std::move(own)),
-      nearest_(static_cast<size_t>(queries.size(0))) {}
-
-void NearestKeeper::add(const at::Tensor& candidates, int64_t first, bool mirrored) {
-  const at::Tensor distances = squared_distances(queries_, candidates);
-  // One more than are kept: a query's own picture may be among them.
-  const int64_t looked_at = std::min(count_ + 1, candidates.size(0));
-  const auto [least, which] = distances.topk(looked_at, 1, /*largest=*/false);
-  const auto squared = least.accessor<double, 2>();
-  const auto index = which.accessor<int64_t, 2>();
-  for (int64_t q = 0; q < queries_.size(0); ++q) {
-    for (int64_t i = 0; i < looked_at; ++i)
-      meet(static_cast<size_t>(q), {first + index[q][i], mirrored, std::sqrt(squared[q][i])});
-  }
-}
-
-void NearestKeeper::meet(size_t query, const Neighbour& candidate) {
-  if (query < own_.size() && own_[query] == candidate.picture) return;
-  std::vector<Neighbour>& list = nearest_[query];
-  const auto rank = [](const Neighbour& n) { return std::tie(n.distance, n.picture, n.mirrored); };
-  const auto known = std::find_if(
-      list.begin(), list.end(), [&](const Neighbour& n) { return n.picture == candidate.picture; });
-  if (known != list.end()) {
-    if (rank(candidate) >= rank(*known)) return;
-    list.erase(known);
-  }
-  const auto place = std::find_if(
-      list.begin(), list.end(), [&](const Neighbour& n) { return rank(candidate) < rank(n); });
-  list.insert(place, candidate);
-  if (static_cast<int64_t>(list.size()) > count_) list.pop_back();
-}
-
-namespace {
 
 constexpr int64_t kBatchBytes = 64 << 20;  // of float64 vectors
 constexpr int64_t kMostBatch = 256;        // pictures
@@ -271,6 +133,137 @@ Json rows_of(const std::vector<Neighbour>& list, const Dataset& reals) {
 }
 
 }  // namespace
+
+at::Tensor pixel_vectors(const at::Tensor& pictures) {
+  const int64_t block = (longer_side(pictures) + kLargestCompared - 1) / kLargestCompared;
+  at::Tensor values = pictures.to(at::kFloat);
+  // Sums of whole numbers, which are exact, so that equal pictures have distance 0.
+  if (block > 1) {
+    values = at::avg_pool2d(values,
+                            block,
+                            /*stride=*/block,
+                            /*padding=*/0,
+                            /*ceil_mode=*/true,
+                            /*count_include_pad=*/true,
+                            /*divisor_override=*/1);
+  }
+  values = values.flatten(1);
+  const double largest = 255.0 * static_cast<double>(block * block);
+  return values.to(at::kDouble) / (largest * std::sqrt(static_cast<double>(values.size(1))));
+}
+
+RandomFeatures::RandomFeatures(int64_t channels) {
+  int64_t in = channels;
+  for (const int64_t out : kWidths) {
+    const at::Tensor shape = torch::empty({out, in, 3, 3});
+    const double gain = std::sqrt(2.0 / static_cast<double>(in * 9));
+    weights_.push_back(normal_like(shape, 0, fmt::format("random features {}", out)) * gain);
+    in = out;
+  }
+}
+
+at::Tensor RandomFeatures::operator()(const at::Tensor& pictures) const {
+  const torch::NoGradGuard no_grad;
+  at::Tensor x = pictures.to(at::kFloat) / 127.5 - 1;
+  if (longer_side(x) > kLargestForFeatures) {
+    const double scale =
+        static_cast<double>(kLargestForFeatures) / static_cast<double>(longer_side(x));
+    const auto scaled = [&](int64_t side) {
+      return std::max<int64_t>(std::llround(scale * static_cast<double>(side)), kPlaces);
+    };
+    x = torch::adaptive_avg_pool2d(x, {scaled(x.size(2)), scaled(x.size(3))});
+  }
+  std::vector<at::Tensor> features;
+  for (const at::Tensor& weight : weights_) {
+    if (!features.empty() && std::min(x.size(2), x.size(3)) > 1) x = torch::avg_pool2d(x, 2);
+    x = torch::leaky_relu(torch::conv2d(x, weight, {}, 1, 1), kSlope);
+    features.push_back(torch::adaptive_avg_pool2d(x, {kPlaces, kPlaces}).flatten(1));
+  }
+  const at::Tensor all = torch::cat(features, 1);
+  return all / std::sqrt(static_cast<double>(all.size(1)));
+}
+
+at::Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers) {
+  std::vector<WantedPicture> wanted;
+  for (const int64_t number : numbers) wanted.push_back({number});
+  return load_planes(dataset, wanted);
+}
+
+at::Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count) {
+  return load_pictures(dataset, Piece{first, count}.numbers());
+}
+
+std::string picture_name(const Dataset& dataset, int64_t index) {
+  const std::optional<PictureFile> file = dataset.picture_file(index);
+  return file ? file->source->name(file->file) : fmt::format("picture {}", index);
+}
+
+Fakes draw_fakes(Generator& generator,
+                 const ModelRequest& how,
+                 const std::vector<int64_t>& seeds,
+                 const ClassTable& table) {
+  Painter painter(generator, how);
+  const ClassChoice choice = choose_classes(generator, how, table);
+  const LabelledRows rows(static_cast<int64_t>(seeds.size()), choice, kMostUnasked);
+  Fakes fakes;
+  std::vector<at::Tensor> pictures;
+  Job job(rows.size(), "fakes");
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto [row, label] = rows[i];
+    const int64_t seed = seeds[static_cast<size_t>(row)];
+    const at::Tensor z = latents_of_seeds({seed}, generator.z_dim())[0];
+    pictures.push_back(to_bytes(painter.picture(z, static_cast<uint64_t>(seed), label)));
+    if (pictures.size() == 1) check_number(Exit::kUsage, "--seeds", rows.size(), pictures.front());
+    fakes.names.push_back(fmt::format("seed{:04}{}", seed, class_suffix(label, choice)));
+    job.step();
+  }
+  fakes.pictures = torch::stack(pictures);
+  return fakes;
+}
+
+Fakes load_fakes(const Dataset& pictures) {
+  const at::Tensor first = load_pictures(pictures, 0, 1)[0];
+  check_number(Exit::kInput, pictures.description(), pictures.size(), first);
+  Fakes fakes;
+  for (int64_t i = 0; i < pictures.size(); ++i) fakes.names.push_back(picture_name(pictures, i));
+  fakes.pictures = load_pictures(pictures, 0, pictures.size());
+  return fakes;
+}
+
+NearestKeeper::NearestKeeper(const at::Tensor& queries, int64_t count, std::vector<int64_t> own)
+    : queries_(queries),
+      count_(count),
+      own_(std::move(own)),
+      nearest_(static_cast<size_t>(queries.size(0))) {}
+
+void NearestKeeper::add(const at::Tensor& candidates, int64_t first, bool mirrored) {
+  const at::Tensor distances = squared_distances(queries_, candidates);
+  // One more than are kept: a query's own picture may be among them.
+  const int64_t looked_at = std::min(count_ + 1, candidates.size(0));
+  const auto [least, which] = distances.topk(looked_at, 1, /*largest=*/false);
+  const auto squared = least.accessor<double, 2>();
+  const auto index = which.accessor<int64_t, 2>();
+  for (int64_t q = 0; q < queries_.size(0); ++q) {
+    for (int64_t i = 0; i < looked_at; ++i)
+      meet(static_cast<size_t>(q), {first + index[q][i], mirrored, std::sqrt(squared[q][i])});
+  }
+}
+
+void NearestKeeper::meet(size_t query, const Neighbour& candidate) {
+  if (query < own_.size() && own_[query] == candidate.picture) return;
+  std::vector<Neighbour>& list = nearest_[query];
+  const auto rank = [](const Neighbour& n) { return std::tie(n.distance, n.picture, n.mirrored); };
+  const auto known = std::find_if(
+      list.begin(), list.end(), [&](const Neighbour& n) { return n.picture == candidate.picture; });
+  if (known != list.end()) {
+    if (rank(candidate) >= rank(*known)) return;
+    list.erase(known);
+  }
+  const auto place = std::find_if(
+      list.begin(), list.end(), [&](const Neighbour& n) { return rank(candidate) < rank(n); });
+  list.insert(place, candidate);
+  if (static_cast<int64_t>(list.size()) > count_) list.pop_back();
+}
 
 Memorisation find_nearest(const Fakes& fakes,
                           const Dataset& reals,

@@ -23,16 +23,15 @@ struct Fakes {
   at::Tensor pictures;  // uint8 [N, C, H, W]
 };
 
-// Draws seeds as `generate` does, a conditional model's in the classes asked for, or in all. The
-// names are those of generate's files without ending. Throws what `generate` throws, and
-// UserError(kUsage) as load_fakes() does.
+// Draws and names seeds as `generate` does. Throws what it throws, and UserError(kUsage) as
+// load_fakes() does.
 Fakes draw_fakes(Generator& generator,
                  const ModelRequest& how,
                  const std::vector<int64_t>& seeds,
                  const ClassTable& table);
 
-// Loads all pictures of a data set. Throws UserError(kInput) where there are more than 10,000, or
-// where their pixel_vectors() would take more than 2 GiB.
+// Loads all pictures of a data set. Throws UserError(kInput) for more than 10,000, or where their
+// pixel_vectors() would take more than 2 GiB.
 Fakes load_fakes(const Dataset& pictures);
 
 // One of the pictures nearest to another.
@@ -42,19 +41,16 @@ struct Neighbour {
   double distance = 0;
 };
 
-// Keeps, for each of N vectors, the nearest among vectors that come in batches. Its memory does not
-// depend on how many come.
+// Keeps, for each of N vectors, the nearest among vectors that come in batches, however many.
 class NearestKeeper {
  public:
-  // queries: [N, F]. `count` neighbours of each are kept. Query i does not meet picture
-  // own[i]; empty: queries are none of the pictures.
+  // queries: [N, F]. Query i does not meet picture own[i]; empty: queries are none of the pictures.
   NearestKeeper(const at::Tensor& queries, int64_t count, std::vector<int64_t> own = {});
 
   // candidates: [M, F], of the pictures first, first + 1, ...
   void add(const at::Tensor& candidates, int64_t first, bool mirrored);
 
-  // Returns for each query its neighbours, nearest first, each picture once; the distance is
-  // Euclidean.
+  // Returns for each query its neighbours, nearest first, each picture once, by Euclidean distance.
   const std::vector<std::vector<Neighbour>>& nearest() const { return nearest_; }
 
  private:
@@ -66,18 +62,15 @@ class NearestKeeper {
   std::vector<std::vector<Neighbour>> nearest_;
 };
 
-// Turns pictures, uint8 [N, C, H, W], into vectors [N, F] whose Euclidean distance says how unlike
-// two pictures are.
+// Turns pictures, uint8 [N, C, H, W], into vectors [N, F], Euclidean distances of which count.
 using PictureVectors = std::function<at::Tensor(const at::Tensor&)>;
 
-// Vectors of all values, such that the distance is the root mean squared difference, 0 to 1. Equal
-// pictures have distance 0 exactly. Pictures of more than 256 pixels a side are compared by the
-// means of square blocks.
+// Vectors of all values: their distance is the root mean squared difference, 0 to 1, exactly 0 for
+// equal pictures. Beyond 256 pixels a side means of square blocks are compared.
 at::Tensor pixel_vectors(const at::Tensor& pictures);
 
-// Features of an untrained convolutional network with fixed random weights: colours, edges and
-// textures of three scales in a grid of 4 x 4 places. They stand in where nobody brought a
-// detector, and forgive small shifts that pixels do not.
+// Features of a convolutional network with fixed random weights: colours, edges and textures of
+// three scales in a grid of 4 x 4 places. They stand in for a detector, and forgive small shifts.
 class RandomFeatures {
  public:
   explicit RandomFeatures(int64_t channels);
@@ -87,8 +80,8 @@ class RandomFeatures {
   std::vector<at::Tensor> weights_;
 };
 
-// Return pictures of a data set, uint8 [N, C, H, W], loaded by all threads: those of these numbers,
-// or first, first + 1, ... Throw what Dataset::view() throws.
+// Return pictures, uint8 [N, C, H, W], loaded by all threads: those of these numbers, or first,
+// first + 1, ... Throw what Dataset::view() throws.
 at::Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers);
 at::Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count);
 
@@ -106,20 +99,18 @@ struct MemorisationOptions {
 // The reals nearest to each fake, by pixels and by features.
 struct Memorisation {
   std::vector<std::vector<Neighbour>> by_pixels, by_features;
-  // The median distance of up to 256 reals, evenly spaced in the data, to their own nearest other
-  // real, by pixels and by features: what is usual between different pictures.
+  // The median distance of up to 256 reals to their own nearest other real: what is usual.
   double usual_pixels = 0;
   double usual_features = 0;
 };
 
-// Compares each fake with every real picture, which are loaded in batches of at most 64 MB. Throws
-// what loading throws.
+// Compares each fake with every real. Throws what loading throws.
 Memorisation find_nearest(const Fakes& fakes,
                           const Dataset& reals,
                           const MemorisationOptions& options);
 
-// Returns the fakes, by number, whose nearest real is less than half as far away as is usual
-// between reals, by pixels: likely copies. Those nearest to a real come first.
+// Returns the numbers of fakes whose nearest real is less than half as far away as is usual between
+// reals, by pixels: likely copies, the nearest first.
 std::vector<size_t> likely_copies(const Memorisation& found);
 
 // Returns {"fakes": [{"name": ..., "pixels": [{"file": ..., "picture": k, "mirrored": false,
@@ -127,8 +118,8 @@ std::vector<size_t> likely_copies(const Memorisation& found);
 // "copies": [names]}.
 Json to_json(const Memorisation& found, const Fakes& fakes, const Dataset& reals);
 
-// A sheet with one line for each fake, those nearest to a real above: the fake, its nearest reals
-// by pixels, its nearest reals by features. At most 64 lines.
+// A line for each fake, at most 64, those nearest to a real above: the fake, its nearest reals by
+// pixels, its nearest reals by features.
 Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals);
 
 }  // namespace gantrain

@@ -8,12 +8,12 @@
 #include <map>
 
 #include "config/config.h"
-#include "core/npy.h"
+#include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "data/pictures/dataset.h"
+#include "draw/draw.h"
 #include "draw/frames.h"
-#include "draw/job.h"
 #include "draw/painter.h"
 #include "image/resize.h"
 #include "report/grid.h"
@@ -21,7 +21,7 @@
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/log.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -63,30 +63,6 @@ Image load_target(const std::string& file, Size size, int64_t channels) {
   return prepare(decode_image(read_file(file), file), channels, options);
 }
 
-}  // namespace
-
-Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels) {
-  Targets targets{files, names_of(files), {}};
-  std::vector<at::Tensor> pictures;
-  for (const std::string& file : files) {
-    const Image picture = load_target(file, size, channels);
-    pictures.push_back(planes_of(view_of(picture)));
-  }
-  targets.pictures = torch::stack(pictures);
-  return targets;
-}
-
-at::Tensor from_bytes(const at::Tensor& pictures) {
-  return (pictures.to(at::kFloat) - 127.5) / 127.5;
-}
-
-at::Tensor psnr(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
-  constexpr double kPeak = 255;
-  return 10 * torch::log10(kPeak * kPeak / error);
-}
-
-namespace {
 // Keys of the state's metadata.
 constexpr const char* kRequest = "gantrain.project";
 constexpr const char* kDigest = "gantrain.sha256";
@@ -96,50 +72,62 @@ std::string digest_of(const std::map<std::string, at::Tensor>& tensors) {
   return sha256_of({tensors.begin(), tensors.end()});
 }
 
-}  // namespace
-
-ProjectionFolder::ProjectionFolder(const fs::path& folder, const Json& request)
-    : folder_(folder), request_(request) {
-  make_writable_folder(folder);
-}
-
-std::optional<std::map<std::string, at::Tensor>> ProjectionFolder::load() const {
-  if (!fs::exists(state_file())) return std::nullopt;
-  const std::string name = state_file().string();
-  const std::string mend = "give another --outdir, or remove the file to begin again";
-  TensorFile file;
-  Json before;
-  try {
-    file = load_safetensors(state_file());
-    const auto metadata = file.metadata.find(kRequest);
-    if (metadata == file.metadata.end()) fail(Exit::kInput, "{}: no {} in it", name, kRequest);
-    before = parse_json(metadata->second, name, Exit::kInput);
-    const auto digest = file.metadata.find(kDigest);
-    if (digest == file.metadata.end() || digest->second != digest_of(file.tensors))
-      fail(Exit::kInput, "{}: its content was changed or damaged", name);
-  } catch (const UserError& e) {
-    fail(Exit::kInput, "{}; {}", e.what(), mend);
+// A projection's folder, with the state from which it goes on after it was stopped.
+class ProjectionFolder {
+ public:
+  // `request`: all that the result depends on. Throws UserError(kDisk) for a folder that cannot be
+  // made or written to.
+  ProjectionFolder(const fs::path& folder, const Json& request)
+      : folder_(folder), request_(request) {
+    make_writable_folder(folder);
   }
-  for (const auto& [key, now] : request_.items()) {
-    const Json was = before.is_object() && before.contains(key) ? before[key] : Json();
-    if (was == now) continue;
-    fail(Exit::kUsage,
-         "{}: of another projection ({} was {}, is {}); {}",
-         name,
-         key,
-         text_of(was),
-         text_of(now),
-         mend);
+
+  // Returns the state that was saved, if any. Throws UserError(kUsage) that names what differs
+  // where it was another request, and UserError(kInput) where the state is broken.
+  std::optional<std::map<std::string, at::Tensor>> load() const {
+    if (!fs::exists(state_file())) return std::nullopt;
+    const std::string name = state_file().string();
+    const std::string mend = "give another --outdir, or remove the file to begin again";
+    TensorFile file;
+    Json before;
+    try {
+      file = load_safetensors(state_file());
+      const auto metadata = file.metadata.find(kRequest);
+      if (metadata == file.metadata.end()) fail(Exit::kInput, "{}: no {} in it", name, kRequest);
+      before = parse_json(metadata->second, name, Exit::kInput);
+      const auto digest = file.metadata.find(kDigest);
+      if (digest == file.metadata.end() || digest->second != digest_of(file.tensors))
+        fail(Exit::kInput, "{}: its content was changed or damaged", name);
+    } catch (const UserError& e) {
+      fail(Exit::kInput, "{}; {}", e.what(), mend);
+    }
+    for (const auto& [key, now] : request_.items()) {
+      const Json was = before.is_object() && before.contains(key) ? before[key] : Json();
+      if (was == now) continue;
+      fail(Exit::kUsage,
+           "{}: of another projection ({} was {}, is {}); {}",
+           name,
+           key,
+           text_of(was),
+           text_of(now),
+           mend);
+    }
+    return file.tensors;
   }
-  return file.tensors;
-}
 
-void ProjectionFolder::save(const NamedTensors& state) const {
-  const std::string digest = digest_of({state.begin(), state.end()});
-  save_safetensors(state_file(), state, {{kRequest, request_.dump()}, {kDigest, digest}});
-}
+  // Writes the state, whole or not at all.
+  void save(const NamedTensors& state) const {
+    const std::string digest = digest_of({state.begin(), state.end()});
+    save_safetensors(state_file(), state, {{kRequest, request_.dump()}, {kDigest, digest}});
+  }
 
-namespace {
+  fs::path file(const std::string& name) const { return folder_ / name; }
+  fs::path state_file() const { return file("project-state.safetensors"); }
+
+ private:
+  fs::path folder_;
+  Json request_;
+};
 
 constexpr double kSaveSeconds = 10;           // between two states
 constexpr int64_t kTriedPixels = 1 << 20;     // of all samples that starts are chosen from
@@ -237,13 +225,13 @@ class Projection {
     return {{"model", sha256_of(state_of(*tools_.generator.network()))},
             {"pictures", hash_of(targets_.pictures)},
             {"names", targets_.names},
-            {"space", names(ProjectionSpace{})[static_cast<size_t>(space_.space())]},
+            {"space", Value<ProjectionSpace>::to_json(space_.space())},
             {"steps", options_.steps},
             {"lr", options_.lr},
             {"starts", options_.starts},
             {"seed", options_.seed},
             {"class", request_.how.classes},
-            {"noise_mode", names(NoiseMode{})[static_cast<size_t>(how.noise)]},
+            {"noise_mode", Value<NoiseMode>::to_json(how.noise)},
             {"level", how.level},
             {"alpha", how.alpha},
             {"detector", tools_.detector}};
@@ -281,7 +269,7 @@ class Projection {
     const at::Tensor quality = psnr(made, targets_.pictures);
     const char* key = space_.space() == ProjectionSpace::kZ ? "z" : "w";
     Json result = {{"outdir", request_.outdir},
-                   {"space", names(ProjectionSpace{})[static_cast<size_t>(space_.space())]},
+                   {"space", Value<ProjectionSpace>::to_json(space_.space())},
                    {"steps", options_.steps},
                    {"pictures", Json::array()}};
     for (size_t i = 0; i < targets_.names.size(); ++i) {
@@ -332,6 +320,27 @@ class Projection {
 };
 
 }  // namespace
+
+Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels) {
+  Targets targets{files, names_of(files), {}};
+  std::vector<at::Tensor> pictures;
+  for (const std::string& file : files) {
+    const Image picture = load_target(file, size, channels);
+    pictures.push_back(planes_of(view_of(picture)));
+  }
+  targets.pictures = torch::stack(pictures);
+  return targets;
+}
+
+at::Tensor from_bytes(const at::Tensor& pictures) {
+  return (pictures.to(at::kFloat) - 127.5) / 127.5;
+}
+
+at::Tensor psnr(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
+  constexpr double kPeak = 255;
+  return 10 * torch::log10(kPeak * kPeak / error);
+}
 
 Json project_pictures(const ProjectionTools& tools, const ProjectRequest& request) {
   for (at::Tensor& parameter : tools.generator.network()->parameters())

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/projector.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -8,6 +6,7 @@
 #include "core/random.h"
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "explore/projection.h"
 #include "metrics/detector.h"
 #include "ops/adam/adam.h"
 
@@ -292,8 +291,6 @@ at::Tensor Projector::pictures(const at::Tensor& latents) const {
   });
   return torch::cat(parts);
 }
-
-at::Tensor Projector::way() const { return way_; }
 
 NamedTensors Projector::state() const {
   NamedTensors all = {{"latents", latents_},

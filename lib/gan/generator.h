@@ -3,12 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "gan/synthesis_options.h"
+#include "gan/schedule.h"
 
 namespace torch::nn {
 class Module;
@@ -16,13 +13,15 @@ class Module;
 
 namespace gantrain {
 
+using TensorMap = std::map<std::string, at::Tensor>;
+
 // A trained generator, used for sample grids, metrics and `gantrain generate`. It computes in
 // evaluation mode, in float32, and without gradients unless the options ask for them. Inputs may
 // lie on any device; results lie on the network's device.
 class Generator {
  public:
   virtual ~Generator() = default;
-  // Returns the network, whose parameters and buffers are the content of a model file.
+  // The network, whose parameters and buffers are the content of a model file.
   virtual std::shared_ptr<torch::nn::Module> network() = 0;
   virtual int64_t z_dim() const = 0;
   virtual int64_t classes() const { return 0; }
@@ -42,18 +41,31 @@ class Generator {
                          const SynthesisOptions& options);
   virtual at::Tensor synthesize(const at::Tensor& ws, const SynthesisOptions& options);
   virtual bool has_noise() const { return false; }  // whether it has noise inputs
-  // Returns the sizes in pixels of a progressive network's stages, smallest first; empty for other
-  // networks.
+  // Pixels of a progressive network's stages, smallest first; empty for other networks.
   virtual std::vector<int64_t> levels() const { return {}; }
 
   // Copies the tensors of a model file into the network. Throws UserError(kInput) that names
   // `source` and the tensor that does not fit. A recipe may accept a file without some buffers
   // where it can make them by other means.
-  virtual void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source);
+  virtual void load(const TensorMap& tensors, const std::string& source);
 
  protected:
   // Throws UserError(kUsage) where a conditional network gets no labels.
   void check_labels(const at::Tensor& labels) const;
+};
+
+// A Generator that has one network, whose constructor takes its sizes.
+template <class Net>
+class NetworkGenerator : public Generator {
+ public:
+  explicit NetworkGenerator(const decltype(Net::shape)& shape)
+      : net_(std::make_shared<Net>(shape)) {
+    net_->eval();
+  }
+  std::shared_ptr<torch::nn::Module> network() override { return net_; }
+
+ protected:
+  std::shared_ptr<Net> net_;
 };
 
 // Enlarges pictures [N, C, H, W] of an early stage to the generator's full size, each pixel to a

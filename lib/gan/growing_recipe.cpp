@@ -1,48 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/growing_recipe.h"
 
-#include "core/tensors.h"
 #include "core/torch.h"
 #include "ops/resample.h"
 
 namespace gantrain {
 
+using at::Tensor;
+
 GrowingRecipe::GrowingRecipe(const RecipeContext& context,
                              const ScheduleOptions& schedule,
                              Player G,
                              const DiscriminatorShape& discriminator,
-                             const PlayerOptions& D)
+                             const PlayerOptions& D,
+                             const Latents& latents)
     : resolution_(context.resolution.width),
       schedule_(make_schedule(schedule, context.resolution.width)),
       stage_(schedule_.stages().front()),
+      latents_(latents),
       D_net_(std::make_shared<ProgressiveDiscriminator>(discriminator)),
       G_player_(std::move(G)),
       D_player_{"D", D_net_, D},
       D_(D_player_, D_net_) {
   initialise_equalised(*D_net_, "D", context.seed);
-  for (const Player* player : {&G_player_, &D_player_}) {
-    to_device(*player->network, context.device, context.dtype);
-    player->network->train();
-  }
+  begin_training({&G_player_, &D_player_}, context);
   follow_stage(D_player_, *D_net_, stage_);
   phases_ = alternating_phases(
       D_player_,
       [this](const PhaseInput& in) { return d_loss(in); },
       G_player_,
       [this](const PhaseInput& in) { return g_loss(in); });
-  const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  alpha_ = {[this](int64_t images_seen) { return schedule_.alpha_at(images_seen); }, like};
+  alpha_ = {[this](int64_t images_seen) { return schedule_.alpha_at(images_seen); },
+            context.tensors()};
 }
 
-at::Tensor GrowingRecipe::reals(const PhaseInput& in) const { return fade_reals(in.real, alpha_); }
+// Generated pictures have the labels of the real ones, so that mixtures of both have one.
+PhaseOutput GrowingRecipe::d_loss(const PhaseInput& in) {
+  PhaseOutput out;
+  const Tensor fake = without_graph([&] { return pictures(in, in.labels, out.sums); });
+  const DiscriminatorLoss d = loss_of_D([&](const Tensor& x) { return D_(x, level(), in.labels); },
+                                        fade_reals(in.real, alpha_),
+                                        fake,
+                                        in);
+  out.loss = d.loss;
+  out.statistics = {{"Loss/scores/real", d.real_scores},
+                    {"Loss/signs/real", d.real_scores.sign()},
+                    {"Loss/scores/fake", d.fake_scores}};
+  if (d.r1_penalty.defined()) out.statistics.emplace_back("Loss/r1_penalty", d.r1_penalty);
+  if (d.r2_penalty.defined()) out.statistics.emplace_back("Loss/r2_penalty", d.r2_penalty);
+  if (d.interpolated_norms.defined())
+    out.statistics.emplace_back("Loss/gradient_norm", d.interpolated_norms);
+  return out;
+}
 
-at::Tensor GrowingRecipe::places(const PhaseInput& in) const {
+PhaseOutput GrowingRecipe::g_loss(const PhaseInput& in) {
+  Statistics sums;
+  const Tensor labels = latents_.labels(in);
+  PhaseOutput out = loss_of_G(D_(pictures(in, labels, sums), level(), labels));
+  out.sums = std::move(sums);
+  return out;
+}
+
+Tensor GrowingRecipe::places(const PhaseInput& in) const {
   return uniform(in.key.of_phase(0), "gp", in.samples, {1, 1, 1}).to(in.real.options());
 }
 
 double gradient_scale(PenaltySize size, int64_t pixels, int64_t resolution) {
   if (size == PenaltySize::kNative) return 1;
   return static_cast<double>(pixels) / static_cast<double>(resolution);
+}
+
+ModelContent content_of_official(const torch::nn::Module& net,
+                                 Json model,
+                                 const TensorMap& tensors,
+                                 const std::string& source,
+                                 const std::string& group) {
+  load_into(net, tensors, source);
+  ModelContent content{std::move(model), {}};
+  for (const auto& [name, value] : state_of(net)) content.tensors[name] = value.detach();
+  for (const auto& [name, value] : tensors) {
+    // "lod" is the official networks' growth level, a counter that is no weight.
+    if (name == "lod" || name == "synthesis.lod" || name == "D.lod") continue;
+    if (name.starts_with("D.")) {
+      content.tensors[name] = value;
+    } else if (content.tensors.count(name) == 0) {
+      refuse_file(source, "tensor {}{} is none of this network's", group, name);
+    }
+  }
+  return content;
 }
 
 }  // namespace gantrain

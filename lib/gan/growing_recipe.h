@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-
+#include "gan/model_json.h"
 #include "gan/recipe.h"
 #include "nn/progressive.h"
+#include "ops/losses.h"
 
 namespace gantrain {
 
@@ -26,8 +26,7 @@ class GrowingRecipe : public Recipe {
   int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   const Schedule& schedule() const override { return schedule_; }
   void enter(const Stage& stage) override { stage_ = stage; }
-  TensorNames names_in(const std::map<std::string, at::Tensor>& file,
-                       const Player&) const override {
+  TensorNames names_in(const TensorMap& file, const Player&) const override {
     return level_names_in(file, resolution_);
   }
 
@@ -38,24 +37,35 @@ class GrowingRecipe : public Recipe {
                 const ScheduleOptions& schedule,
                 Player G,
                 const DiscriminatorShape& discriminator,
-                const PlayerOptions& D);
-  virtual PhaseOutput d_loss(const PhaseInput& in) = 0;
-  virtual PhaseOutput g_loss(const PhaseInput& in) = 0;
+                const PlayerOptions& D,
+                const Latents& latents);
+  // Pictures of the present level. What they add to the global sums goes to `sums`.
+  virtual at::Tensor pictures(const PhaseInput& in, const at::Tensor& labels, Statistics& sums) = 0;
+  // D's loss of real and generated pictures of the level, with its penalties.
+  virtual DiscriminatorLoss loss_of_D(const Discriminate& D,
+                                      const at::Tensor& real,
+                                      const at::Tensor& fake,
+                                      const PhaseInput& in) = 0;
+  virtual PhaseOutput loss_of_G(const at::Tensor& fake_scores) = 0;
 
   // The stage, and how far its newest layers are faded in.
   StageLevel level() const { return {stage_.resolution, alpha_}; }
-  // Real pictures as the present level sees them.
-  at::Tensor reals(const PhaseInput& in) const;
   // Draws where between real and generated pictures a penalty is taken, [N, 1, 1, 1] in [0, 1).
   at::Tensor places(const PhaseInput& in) const;
 
   int64_t resolution_;
   Schedule schedule_;
   Stage stage_;
+  Latents latents_;
   std::shared_ptr<ProgressiveDiscriminator> D_net_;
   Player G_player_, D_player_;
   Handle<ProgressiveDiscriminator> D_;
   DeviceNumber alpha_;
+
+ private:
+  PhaseOutput d_loss(const PhaseInput& in);
+  PhaseOutput g_loss(const PhaseInput& in);
+
   std::vector<Phase> phases_;
 };
 
@@ -64,5 +74,15 @@ class GrowingRecipe : public Recipe {
 // gradient by each copy is smaller by that square, and the norm over all copies is smaller by
 // resolution / pixels.
 double gradient_scale(PenaltySize size, int64_t pixels, int64_t resolution);
+
+// Loads the tensors of official variables into a generator whose "gantrain.model" is `model`, and
+// returns its whole content with D's tensors, "D...." Throws UserError(kInput) that names `source`
+// and the tensor that is missing, of another shape or none of the network's; `group` begins its
+// name.
+ModelContent content_of_official(const torch::nn::Module& net,
+                                 Json model,
+                                 const TensorMap& tensors,
+                                 const std::string& source,
+                                 const std::string& group);
 
 }  // namespace gantrain

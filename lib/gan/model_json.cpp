@@ -49,33 +49,27 @@ void refuse_model_entry(const std::string& source,
                         const std::string& path,
                         const Json& given,
                         const std::string& allowed) {
-  fail(Exit::kInput,
-       "{}: {} = {} in the network's configuration; {} is needed",
-       source,
-       path,
-       given.dump(),
-       allowed);
+  refuse_file(
+      source, "{} = {} in the network's configuration; {} is needed", path, given.dump(), allowed);
 }
 
 }  // namespace detail
 
 const at::Tensor& GeneratorTensors::get(const std::string& name) const {
   const auto at = tensors.find(name);
-  if (at == tensors.end())
-    fail(Exit::kInput, "{}: tensor {} is missing: not {}", source, name, kind);
+  if (at == tensors.end()) refuse_file(source, "tensor {} is missing: not {}", name, kind);
   return at->second;
 }
 
 const at::Tensor& GeneratorTensors::get(const std::string& name, int64_t axes) const {
   const at::Tensor& tensor = get(name);
   if (tensor.dim() != axes || tensor.numel() == 0) {
-    fail(Exit::kInput,
-         "{}: tensor {} has shape [{}]; {}'s has {} axes, none empty",
-         source,
-         name,
-         fmt::join(tensor.sizes(), ", "),
-         kind,
-         axes);
+    refuse_file(source,
+                "tensor {} has shape [{}]; {}'s has {} axes, none empty",
+                name,
+                fmt::join(tensor.sizes(), ", "),
+                kind,
+                axes);
   }
   return tensor;
 }
@@ -83,12 +77,11 @@ const at::Tensor& GeneratorTensors::get(const std::string& name, int64_t axes) c
 int64_t GeneratorTensors::size(const std::string& name, int64_t axes, int64_t axis) const {
   const at::Tensor& tensor = get(name);
   if (tensor.dim() != axes)
-    fail(Exit::kInput,
-         "{}: tensor {} has shape [{}], {} dimensions are needed",
-         source,
-         name,
-         fmt::join(tensor.sizes(), ", "),
-         axes);
+    refuse_file(source,
+                "tensor {} has shape [{}], {} dimensions are needed",
+                name,
+                fmt::join(tensor.sizes(), ", "),
+                axes);
   return tensor.size(axis);
 }
 
@@ -96,7 +89,7 @@ Json official_arguments(const TensorFile& file, const std::string& source) {
   const auto text = file.metadata.find("config");
   if (text == file.metadata.end()) return Json::object();
   Json all = parse_json(text->second, source + " (config)", Exit::kInput);
-  if (!all.is_object()) fail(Exit::kInput, "{}: config is no JSON object", source);
+  if (!all.is_object()) refuse_file(source, "config is no JSON object");
   if (all.contains("G") && all["G"].is_object()) {
     const Json own = all["G"];
     for (const auto& item : own.items()) all[item.key()] = item.value();

@@ -11,9 +11,18 @@
 #include <type_traits>
 
 #include "config/schema.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
+#include "util/error.h"
 
 namespace gantrain {
+
+// Throws UserError(kInput) that begins with the file, `source`.
+template <class... Args>
+[[noreturn]] void refuse_file(const std::string& source,
+                              fmt::format_string<Args...> format,
+                              Args&&... args) {
+  fail(Exit::kInput, "{}: {}", source, fmt::format(format, std::forward<Args>(args)...));
+}
 
 // A model file's content.
 struct ModelContent {
@@ -112,7 +121,7 @@ Json model_json(const std::string& recipe, Shape shape) {
 template <class Shape>
 void read_model(const Json& model, const std::string& source, Shape& shape) {
   if (model.is_null()) return;
-  if (!model.is_object()) fail(Exit::kInput, "{}: gantrain.model: not a JSON object", source);
+  if (!model.is_object()) refuse_file(source, "gantrain.model: not a JSON object");
   std::set<std::string> outside;
   const auto note = [&](const std::string& path, const auto&, const Check&) {
     if (path.find('.') == std::string::npos) outside.insert(path);

@@ -18,30 +18,14 @@ std::optional<LossScale> Value<LossScale>::from_text(std::string_view text) {
 }
 
 Json Value<LossScale>::to_json(const LossScale& value) {
-  switch (value.kind) {
-    case LossScale::Kind::kAuto:
-      return "auto";
-    case LossScale::Kind::kDynamic:
-      return "dynamic";
-    case LossScale::Kind::kFixed:
-      break;
-  }
-  return Value<double>::to_json(value.fixed);
+  if (value.kind == LossScale::Kind::kFixed) return Value<double>::to_json(value.fixed);
+  return value.kind == LossScale::Kind::kAuto ? "auto" : "dynamic";
 }
 
 ComputeType compute_type(const PrecisionOptions& o, bool on_gpu) {
-  switch (o.amp) {
-    case Amp::kOff:
-      return ComputeType::kFloat32;
-    case Amp::kFp16:
-      return ComputeType::kFloat16;
-    case Amp::kBf16:
-      return ComputeType::kBfloat16;
-    case Amp::kAuto:
-      break;
-  }
-  return on_gpu || o.mode == PrecisionMode::kBlocks ? ComputeType::kFloat16
-                                                    : ComputeType::kBfloat16;
+  if (o.amp == Amp::kOff) return ComputeType::kFloat32;
+  const bool chosen = o.amp == Amp::kAuto && (on_gpu || o.mode == PrecisionMode::kBlocks);
+  return o.amp == Amp::kFp16 || chosen ? ComputeType::kFloat16 : ComputeType::kBfloat16;
 }
 
 bool chooses_by_product(const PrecisionOptions& o, bool on_gpu) {

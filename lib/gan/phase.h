@@ -4,17 +4,14 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "config/scheduled.h"
 #include "core/device.h"
 #include "core/forward_precision.h"
 #include "core/tensors.h"
@@ -176,6 +173,9 @@ struct AllReducedSum {
 };
 
 using PhaseLoss = std::function<PhaseOutput(const PhaseInput&)>;
+
+// What the function computes, without its graph.
+at::Tensor without_graph(const std::function<at::Tensor()>& compute);
 
 // Makes the phases of two players that are trained in turn. Each iteration has one phase of D, "D";
 // in every D.steps-th iteration G.steps phases of G follow it: "G", "G2", ... In the keys of draws

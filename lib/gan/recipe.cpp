@@ -1,16 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/recipe.h"
 
+#include <numeric>
+#include <stdexcept>
+
+#include "core/torch.h"
+#include "distributed/gradient_sync.h"
 #include "util/error.h"
 
 namespace gantrain {
+
+using at::Tensor;
+
+Tensor Generator::map(const Tensor&, const Tensor&, const SynthesisOptions&) {
+  throw std::logic_error("this generator has no latents of layers");
+}
+
+Tensor Generator::synthesize(const Tensor&, const SynthesisOptions&) {
+  throw std::logic_error("this generator has no latents of layers");
+}
+
+void Generator::check_labels(const Tensor& labels) const {
+  if (classes() > 0 && !labels.defined())
+    fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
+}
+
+void Generator::load(const TensorMap& tensors, const std::string& source) {
+  load_into(*network(), tensors, source);
+}
+
+Tensor full_size(const Generator& generator, const Tensor& pictures) {
+  const std::vector<int64_t> levels = generator.levels();
+  const int64_t times = levels.empty() ? 1 : levels.back() / pictures.size(3);
+  if (times <= 1) return pictures;
+  return pictures.repeat_interleave(times, 2).repeat_interleave(times, 3);
+}
+
+void Player::called(const std::string& part, const Tensor& output) const {
+  if (sync != nullptr) sync->forwarded(part, output);
+}
+
+BlockScope Player::as_block(const std::string& part) const {
+  return BlockScope(part.empty() ? name : name + "." + part);
+}
+
+PhaseOutput Phase::run(const PhaseInput& input) const {
+  RunningStatistics running;
+  PhaseOutput output;
+  {
+    const RunningStatisticsScope noted(running);
+    output = loss(input);
+  }
+  output.running.add(running);
+  return output;
+}
+
+Tensor without_graph(const std::function<Tensor()>& compute) {
+  const torch::NoGradGuard no_grad;
+  return compute();
+}
+
+std::vector<Phase> alternating_phases(Player& D,
+                                      const PhaseLoss& d_loss,
+                                      Player& G,
+                                      const PhaseLoss& g_loss) {
+  std::vector<Phase> phases;
+  phases.push_back({"D", D, d_loss});
+  const int64_t turn = D.options.steps;
+  for (int64_t i = 0; i < G.options.steps; ++i) {
+    const std::string name = i == 0 ? "G" : "G" + std::to_string(i + 1);
+    phases.push_back({name, G, g_loss, {turn, turn - 1}});
+  }
+  for (Phase& phase : phases) phase.all_parameters_used = true;
+  return phases;
+}
+
+Latents::Latents(int64_t z_dim, const std::vector<int64_t>& class_counts, at::Device device)
+    : z_dim_(z_dim) {
+  if (class_counts.empty()) return;
+  std::vector<int64_t> sums(class_counts.size());
+  std::partial_sum(class_counts.begin(), class_counts.end(), sums.begin());
+  pictures_ = sums.back();
+  first_above_ = torch::tensor(sums, at::kLong).to(device);
+}
+
+Tensor Latents::z(const PhaseInput& in, int64_t which) const {
+  return normal(in.key, which == 0 ? "z" : "z/mixed", in.samples, {z_dim_}).to(in.real.options());
+}
+
+Tensor Latents::labels(const PhaseInput& in) const {
+  if (!first_above_.defined()) return {};
+  return drawn_classes(in.key, "labels", in.samples, first_above_, pictures_);
+}
+
+Tensor Latents::mixing_cutoff(const PhaseInput& in, double probability, int64_t layers) const {
+  return drawn_cutoff(in.key, "mixing", probability, layers);
+}
+
+void begin_training(const std::vector<const Player*>& players, const RecipeContext& context) {
+  for (const Player* player : players) {
+    to_device(*player->network, context.device, context.dtype);
+    player->network->train();
+  }
+}
 
 const Schedule& Recipe::schedule() const {
   static const Schedule one_stage;
   return one_stage;
 }
 
-TensorNames Recipe::names_in(const std::map<std::string, at::Tensor>&, const Player&) const {
+TensorNames Recipe::names_in(const TensorMap&, const Player&) const {
   return [](const std::string& name) { return NameInFile(name); };
 }
 

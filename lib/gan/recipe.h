@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "config/config.h"
-#include "core/device.h"
-#include "core/tensors.h"
 #include "gan/generator.h"
 #include "gan/phase.h"
 #include "gan/recipe_facts.h"
-#include "gan/schedule.h"
 
 namespace gantrain {
 
@@ -29,7 +16,12 @@ struct RecipeContext {
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   at::Device device;
   at::ScalarType dtype;
+
+  at::TensorOptions tensors() const { return at::TensorOptions().device(device).dtype(dtype); }
 };
+
+// Moves networks whose weights are drawn to the context's device and type, in training mode.
+void begin_training(const std::vector<const Player*>& players, const RecipeContext& context);
 
 // Where a tensor of a network is in a file with a network of another size.
 struct NameInFile {
@@ -54,17 +46,16 @@ class Recipe {
   // Ends an iteration, on every rank, after its reduced sums were handed back. Returns statistics
   // of this rank for the report.
   virtual Statistics end_iteration(int64_t /*iteration*/) { return {}; }
-  // Returns warnings for the user, each of them once. It is called at ticks, where waiting for the
-  // device does no harm.
+  // Warnings for the user, each of them once. Called at ticks, where waiting for the device does no
+  // harm.
   virtual std::vector<std::string> warnings() { return {}; }
-  // Returns what is saved beside networks and optimizers, equal on all ranks between iterations:
-  // running means, the augmentation's strength. These are the tensors themselves; a resume copies
-  // into them.
+  // What is saved beside networks and optimizers, equal on all ranks between iterations: running
+  // means, the augmentation's strength. The tensors themselves; a resume copies into them.
   virtual NamedTensors state() { return {}; }
-  // Returns how many samples normalise each other (minibatch standard deviation); the micro-batch
-  // should be a multiple of this number.
+  // How many samples normalise each other (minibatch standard deviation); the micro-batch should be
+  // a multiple of it.
   virtual int64_t batch_group() const { return 1; }
-  // Returns the stages of a recipe whose networks grow; empty for other recipes.
+  // The stages of a recipe whose networks grow; empty for other recipes.
   virtual const Schedule& schedule() const;
   // Begins a stage, or continues in it after a resume: from now on networks and Player::active are
   // those of the stage.
@@ -72,15 +63,11 @@ class Recipe {
   // Returns the mapping from a player's tensor names to the names in a model file with these
   // tensors, for --init-from. The file's networks may have another size, and some names count from
   // the full size.
-  virtual TensorNames names_in(const std::map<std::string, at::Tensor>& file,
-                               const Player& player) const;
+  virtual TensorNames names_in(const TensorMap& file, const Player& player) const;
   // Returns the values of the configuration, "RECIPE.channel_max=8", with which the networks
   // would have the sizes of a model file with these tensors, but for the pictures' resolution.
   // Values that are so already are left out.
-  virtual std::vector<std::string> values_that_fit(
-      const std::map<std::string, at::Tensor>& /*file*/) const {
-    return {};
-  }
+  virtual std::vector<std::string> values_that_fit(const TensorMap& /*file*/) const { return {}; }
   // Returns the "gantrain.model" of a model file: {"recipe": name, the network's configuration}.
   virtual Json model() const = 0;
 };
@@ -88,7 +75,7 @@ class Recipe {
 struct ModelContent;
 struct TensorFile;
 
-// The averaged generator in an official network pickle (exchange/official_pickle.h).
+// The averaged generator in an official network pickle (exchange/import.h).
 struct PickledGenerator {
   std::string source;            // the file, for errors
   std::string name, class_name;  // "G_ema", "training.networks.Generator"
@@ -97,7 +84,7 @@ struct PickledGenerator {
   std::string_view program;      // the Python source of its class, or ""
   std::string_view supported;    // what can be read, for errors
   // Its tensors; empty where there are arguments, which are read first.
-  const std::map<std::string, at::Tensor>& tensors;
+  const TensorMap& tensors;
 };
 
 // How the networks of a recipe stand in official network pickles: either as instances that keep
@@ -122,13 +109,13 @@ struct RecipeRow {
   // where it is empty, the sizes are read off the tensors. Throws UserError(kInput) that names the
   // tensor that does not fit.
   std::unique_ptr<Generator> (*make_generator)(const Json& model,
-                                               const std::map<std::string, at::Tensor>& tensors,
+                                               const TensorMap& tensors,
                                                const std::string& source);
-  bool (*recognises)(const std::map<std::string, at::Tensor>& tensors);  // without gantrain.model
+  bool (*recognises)(const TensorMap& tensors);  // without gantrain.model
   // Returns the sizes of such a generator in full: what "gantrain.model" says, and what it leaves
   // to the tensors. Null: `gantrain export` knows no program for it.
   Json (*whole_model)(const Json& model,
-                      const std::map<std::string, at::Tensor>& tensors,
+                      const TensorMap& tensors,
                       const std::string& source) = nullptr;
   // Converts a file that has its authors' names and layouts (gan/model_json.h). Null: the recipe
   // knows no such files. Throws UserError(kInput) that names `source` and what does not fit.
@@ -136,10 +123,24 @@ struct RecipeRow {
   const PickledForm* pickled = nullptr;  // null: no official pickle has such networks
 };
 
-// RecipeRow::make for a class of recipe.
-template <class R>
-std::unique_ptr<Recipe> make_recipe(const RecipeContext& context) {
-  return std::make_unique<R>(context);
+// The row of a recipe, but for `recognises` and what files of other programs need. R is its class,
+// and Trained its Generator, made from the sizes that shape_of(model, tensors, source) reads;
+// model_of() returns the "gantrain.model" of such sizes.
+template <class R, class Trained, auto shape_of, auto model_of>
+RecipeRow make_row(const RecipeFacts& facts) {
+  RecipeRow row{facts};
+  row.make = [](const RecipeContext& context) -> std::unique_ptr<Recipe> {
+    return std::make_unique<R>(context);
+  };
+  row.make_generator = [](const Json& model,
+                          const TensorMap& tensors,
+                          const std::string& source) -> std::unique_ptr<Generator> {
+    return std::make_unique<Trained>(shape_of(model, tensors, source));
+  };
+  row.whole_model = [](const Json& model, const TensorMap& tensors, const std::string& source) {
+    return model_of(shape_of(model, tensors, source));
+  };
+  return row;
 }
 
 // The recipes that a program has; app/config/recipes.h makes the program's table.

@@ -10,10 +10,18 @@
 
 namespace gantrain {
 
-BenchScript official_script(std::string file,
-                            std::vector<std::pair<std::string, std::string>> arguments) {
+std::vector<std::string> words(const std::string& text) { return split(text, ' '); }
+
+BenchScript official_script(const std::string& recipe, const std::string& keys) {
+  std::vector<std::pair<std::string, std::string>> arguments = {{"--resolution", "data.resolution"},
+                                                                {"--batch", "train.batch"}};
+  for (const std::string& key : words(keys)) {
+    std::string flag = "--" + key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    arguments.emplace_back(flag, recipe + "." + key);
+  }
   return {.title = "official code",
-          .file = std::move(file),
+          .file = recipe + ".py",
           .arguments = std::move(arguments),
           .official = true,
           .fits = [](const Config& config) { return config.get("data.resolution").is_number(); }};

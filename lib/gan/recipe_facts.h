@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "config/config.h"
 #include "gan/schedule.h"
-#include "util/size.h"
 
 namespace gantrain {
 
@@ -29,9 +24,12 @@ struct BenchScript {
   bool (*fits)(const Config& config) = nullptr;  // null: any configuration
 };
 
-// A script with the authors' code, which makes squares alone.
-BenchScript official_script(std::string file,
-                            std::vector<std::pair<std::string, std::string>> arguments);
+// Words with blanks between them, as a list.
+std::vector<std::string> words(const std::string& text);
+
+// The script RECIPE.py with the authors' code, which makes squares alone. Its arguments are the
+// resolution, the batch and these keys of the recipe, blanks between: "map_depth" is --map-depth.
+BenchScript official_script(const std::string& recipe, const std::string& keys);
 
 // The network by which `gantrain bench step` measures a recipe: a preset with changes.
 struct BenchCase {

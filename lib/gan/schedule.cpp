@@ -205,6 +205,13 @@ std::vector<std::string> choose_schedule(Config& config,
   return lines;
 }
 
+std::vector<ScheduleRow> karras_schedules(const std::array<std::string, 4>& lr_factors) {
+  return {{1, "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4", lr_factors[0]},
+          {2, "4:256,8:256,16:128,32:64,64:32,128:16,8", lr_factors[1]},
+          {4, "4:512,8:256,16:128,32:64,64:32,16", lr_factors[2]},
+          {8, "4:512,8:256,16:128,32:64,32", lr_factors[3]}};
+}
+
 Schedule schedule_of(const Config& config) {
   const Size resolution = resolution_of(config);
   check_growing_resolution(resolution);
@@ -225,6 +232,34 @@ void check_growing_resolution(const Size& resolution) {
        "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
        "1024",
        side);
+}
+
+std::vector<int64_t> levels_up_to(int64_t resolution) {
+  std::vector<int64_t> levels;
+  for (int64_t pixels = 4; pixels <= resolution; pixels *= 2) levels.push_back(pixels);
+  return levels;
+}
+
+int64_t level_of(const SynthesisOptions& options, const std::vector<int64_t>& levels) {
+  if (!(options.alpha >= 0 && options.alpha <= 1))
+    fail(Exit::kUsage, "--alpha {}: 0 to 1 is allowed", options.alpha);
+  if (options.level == 0) return levels.back();
+  if (std::find(levels.begin(), levels.end(), options.level) == levels.end()) {
+    fail(Exit::kUsage,
+         "--level {}: this generator's are {}",
+         options.level,
+         fmt::join(levels, ", "));
+  }
+  return options.level;
+}
+
+SynthesisOptions options_at(const Schedule& schedule, int64_t number, int64_t images_seen) {
+  const Stage& stage = schedule.stages()[static_cast<size_t>(number)];
+  SynthesisOptions options;
+  options.level = stage.resolution;
+  // The last iteration of a fade may have gone over its end.
+  if (schedule.stage_at(images_seen) == number) options.alpha = schedule.alpha_at(images_seen);
+  return options;
 }
 
 }  // namespace gantrain

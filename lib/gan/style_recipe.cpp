@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/style_recipe.h"
 
-#include "core/tensors.h"
 #include "core/torch.h"
-#include "nn/style/styles.h"
+#include "nn/style/layers.h"
 #include "ops/losses.h"
 #include "util/error.h"
 
@@ -136,11 +135,8 @@ StyleRecipe::StyleRecipe(const RecipeContext& context,
   facts.check_resolution(context.resolution);
   if (!o.gamma) throw std::logic_error(gamma_key_ + " was not chosen: complete()");
   initialise_style_layers(*D_net_, "D", context.seed);
-  for (const Player* player : {&G_player_, &D_player_}) {
-    to_device(*player->network, context.device, context.dtype);
-    player->network->train();
-  }
-  gamma_ = on_device(*o.gamma, at::TensorOptions().device(context.device).dtype(context.dtype));
+  begin_training({&G_player_, &D_player_}, context);
+  gamma_ = on_device(*o.gamma, context.tensors());
 }
 
 void StyleRecipe::add_g_main() {
@@ -200,10 +196,7 @@ PhaseOutput StyleRecipe::g_main(const PhaseInput& in) {
 PhaseOutput StyleRecipe::d_main(const PhaseInput& in) {
   PhaseOutput out;
   const Tensor c = latents_.labels(in);
-  const Tensor fake = [&] {
-    const torch::NoGradGuard no_grad;
-    return fakes_for_D(in, c, out.sums);
-  }();
+  const Tensor fake = without_graph([&] { return fakes_for_D(in, c, out.sums); });
   const Tensor fake_scores = scores(in, fakes_of(in.key.phase), fake, c);
   const Tensor real_scores = scores(in, reals_of(in.key.phase), in.real, in.labels);
   see_fake(fake_scores, out);
@@ -251,9 +244,8 @@ Tensor TrainedStyleGenerator::map(const Tensor& z,
   return truncated(ws, mapping_->w_avg, options.trunc, options.trunc_cutoff);
 }
 
-void TrainedStyleGenerator::load(const std::map<std::string, Tensor>& tensors,
-                                 const std::string& source) {
-  std::map<std::string, Tensor> all = tensors;
+void TrainedStyleGenerator::load(const TensorMap& tensors, const std::string& source) {
+  TensorMap all = tensors;
   for (const auto& [name, fresh] : state_of(*net_)) {
     if (all.count(name) != 0) continue;
     const Tensor value = name == "mapping.w_avg" ? fresh : made(name, fresh);

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "augment/ada.h"
+#include "augment/augment.h"
 #include "gan/recipe.h"
-#include "gan/style_options.h"
 #include "nn/style/discriminator.h"
 
 // What recipes with a style-based generator and StyleDiscriminator share.
@@ -105,6 +97,13 @@ class StyleRecipe : public Recipe {
   int64_t d_interval_;
 };
 
+// The sizes of a network that computes in float32 throughout.
+template <class Shape>
+Shape in_float32(Shape shape) {
+  shape.synthesis.num_fp16_res = 0;
+  return shape;
+}
+
 // A trained generator with a mapping network, which makes pictures in float32: in half precision
 // 8-bit values would differ.
 class TrainedStyleGenerator : public Generator, public MovableInput {
@@ -122,7 +121,7 @@ class TrainedStyleGenerator : public Generator, public MovableInput {
                  const SynthesisOptions& options) override;
   // Accepts files without w_avg, which then is the mean over drawn latents, and without what
   // made() makes.
-  void load(const std::map<std::string, at::Tensor>& tensors, const std::string& source) override;
+  void load(const TensorMap& tensors, const std::string& source) override;
 
  protected:
   TrainedStyleGenerator(std::shared_ptr<torch::nn::Module> net,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,25 +44,23 @@ struct ImageInfo {
 inline constexpr int64_t kMaxImageSide = 32768;
 inline constexpr int64_t kMaxImageBytes = 400'000'000;  // decoded: 133 million pixels of RGB
 
-// Decodes PNG, JPEG or WebP, which it recognises by the content. 16 bits are rounded to 8, palettes
-// become RGB (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation of a JPEG is
-// applied. `name` is used only in messages. Throws UserError(kInput) "NAME: broken PNG: reason" for
-// truncated or corrupt input; warnings of the JPEG decoder count as corruption.
+// Decodes PNG, JPEG or WebP, told by the content. 16 bits are rounded to 8, palettes become RGB
+// (RGBA with transparency), CMYK becomes RGB, and the EXIF orientation of a JPEG is applied. `name`
+// is for messages. Throws UserError(kInput) "NAME: broken PNG: reason" for truncated or corrupt
+// input; warnings of the JPEG decoder count as corruption.
 Image decode_image(std::string_view bytes, const std::string& name);
 
-// What a decoder may leave away: a JPEG can be decoded at 1/2, 1/4 or 1/8 of its size, which takes
-// less time. The picture, turned as its EXIF orientation says, may become so small that its sides
-// still have the pixels of `least`. The defaults ask for the whole picture.
+// What a decoder may leave away: a JPEG can be decoded at 1/2, 1/4 or 1/8 of its size, as long as
+// its sides, as they are seen, still have the pixels of `least`. The defaults ask for the whole.
 struct NeededSize {
   Size least = {kMaxImageSide + 1, kMaxImageSide + 1};
   bool both = true;  // false: it is enough that one side has them
-  // The largest part of these proportions (central_part.h) must begin and end between two pixels;
-  // 0x0: no part is taken.
+  // The central_part() of these proportions must begin and end between two pixels; 0x0: none.
   Size crop = {};
 };
 
-// Decodes as the function above does and writes over `image`, whose memory is used again. Only a
-// JPEG is shrunk, and only by what divides both its sides.
+// Decodes so and writes over `image`, whose memory is used again. Only a JPEG is shrunk, and only
+// by what divides both its sides.
 void decode_image(std::string_view bytes,
                   const std::string& name,
                   const NeededSize& needed,
@@ -70,8 +69,7 @@ void decode_image(std::string_view bytes,
 // Throws what decode_image() would throw; it is cheaper where the format allows it.
 void verify_image(std::string_view bytes, const std::string& name);
 
-// Reads the header alone; the pixels may still be broken. The size is that of the stored picture,
-// before any EXIF rotation. Throws UserError(kInput) as decode_image() does.
+// Reads the header alone: the size before any EXIF rotation. Throws UserError(kInput).
 ImageInfo image_info(std::string_view bytes, const std::string& name);
 
 // Whether a name ends in png, jpg, jpeg or webp, in any case.
@@ -84,5 +82,56 @@ std::string encode_png(const Image& image);
 std::string encode_png(const Image& image, int level);
 std::string encode_jpeg(const Image& image, int quality = 95);
 std::string encode_webp(const Image& image, int quality = 90);
+
+// Returns the picture with 1 to 4 channels: dropped alpha is laid over white, added alpha is
+// opaque, and dropped colour leaves luma (ITU-R BT.601).
+Image with_channels(Image image, int64_t channels);
+
+// Rotates and mirrors the picture as the EXIF orientation 1..8 asks for.
+Image oriented(Image image, int orientation);
+
+// Puts `image` in the middle of a canvas at least as large, white, or transparent with alpha.
+Image padded(const Image& image, int64_t width, int64_t height);
+
+// A part of a picture, in whole pixels.
+struct Part {
+  int64_t left = 0;
+  int64_t top = 0;
+  Size size;
+
+  bool operator==(const Part&) const = default;
+};
+
+// Returns the largest part with the proportions of `aspect` in a picture's middle. A side is
+// rounded; where the middle lies between two pixels the part is the left or upper one.
+Part central_part(const Size& picture, const Size& aspect);
+
+inline constexpr int64_t kMaxWebpSide = 16383;  // pixels
+
+struct AnimationOptions {
+  double fps = 30;   // frames a second, at most 1000
+  int quality = 90;  // 1 to 100; lossless at 100
+  int loops = 0;     // how often the animation is played; 0: for ever
+};
+
+// Makes an animated WebP in memory. Frame i is shown from i / fps seconds on, rounded to a
+// millisecond. Equal frames in a row are stored once.
+class WebpAnimation {
+ public:
+  // Both sides are 1 to kMaxWebpSide pixels.
+  WebpAnimation(int64_t width, int64_t height, const AnimationOptions& options);
+  ~WebpAnimation();
+  WebpAnimation(const WebpAnimation&) = delete;
+  WebpAnimation& operator=(const WebpAnimation&) = delete;
+
+  // Encodes a frame at once. It has 1 to 4 channels and the animation's size.
+  void add(const Image& frame);
+  // Returns the whole file. It is called once, after at least one frame.
+  std::string finish();
+
+ private:
+  struct Encoder;
+  std::unique_ptr<Encoder> encoder_;
+};
 
 }  // namespace gantrain

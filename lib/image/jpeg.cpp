@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "image/codec.h"
-#include "image/convert.h"
+#include "image/image.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -92,10 +92,9 @@ bool part_stays(const Size& whole, const Size& shrunk, const Size& crop) {
                                            {part.size.width * divisor, part.size.height * divisor}};
 }
 
-// By how much a picture that is seen in that size may be shrunk. If its edges, or those of the part
-// that is taken of it, fell into the midst of a pixel, that pixel would also stand for what lies
-// beyond: at 32 pixels this changed edges by up to 19 of 255, while elsewhere nothing changes by
-// more than 5.
+// By how much a picture may be shrunk. A pixel in which its edges, or those of the part that is
+// taken of it, fell would also stand for what lies beyond: at 32 pixels this changed edges by up to
+// 19 of 255, while elsewhere nothing changes by more than 5.
 int divisor_for(const Size& seen, const NeededSize& needed) {
   for (const int divisor : {8, 4, 2}) {
     if (seen.width % divisor != 0 || seen.height % divisor != 0) continue;

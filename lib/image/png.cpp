@@ -14,6 +14,8 @@ namespace gantrain {
 
 namespace {
 
+using Reason = char[128];  // why libpng failed
+
 // All that libpng's callbacks need. Nothing with a destructor lives between setjmp and longjmp:
 // the functions that call setjmp are plain C in style, and their callers own the memory.
 struct Reader {
@@ -26,12 +28,11 @@ struct Reader {
   png_uint_32 height = 0;
   int channels = 0;
   int passes = 1;
-  char reason[128] = "";
+  Reason reason = "";
 };
 
 void on_error(png_structp png, png_const_charp message) {
-  auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
-  std::strncpy(reader->reason, message, sizeof(reader->reason) - 1);
+  std::strncpy(static_cast<char*>(png_get_error_ptr(png)), message, sizeof(Reason) - 1);
   png_longjmp(png, 1);
 }
 
@@ -80,47 +81,6 @@ bool read_pixels(Reader& reader, uint8_t* pixels, size_t stride) {
   return true;
 }
 
-// Owns libpng's structures.
-class PngFile {
- public:
-  PngFile(std::string_view bytes, const std::string& name) : name_(name) {
-    reader_.bytes = bytes.data();
-    reader_.size = bytes.size();
-    reader_.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader_, on_error, on_warning);
-    if (reader_.png == nullptr) throw std::bad_alloc();
-    reader_.info = png_create_info_struct(reader_.png);
-    if (reader_.info == nullptr || !read_header(reader_)) {
-      const std::string reason = reader_.reason;
-      png_destroy_read_struct(&reader_.png, &reader_.info, nullptr);
-      fail(Exit::kInput, "{}: broken PNG: {}", name_, reason);
-    }
-  }
-  ~PngFile() { png_destroy_read_struct(&reader_.png, &reader_.info, nullptr); }
-  PngFile(const PngFile&) = delete;
-  PngFile& operator=(const PngFile&) = delete;
-
-  ImageInfo info() const {
-    return {.width = reader_.width, .height = reader_.height, .channels = reader_.channels};
-  }
-
-  void read(uint8_t* pixels) { read_rows(pixels, row_bytes(reader_)); }
-
-  void verify() {
-    std::vector<uint8_t> row(row_bytes(reader_));
-    read_rows(row.data(), 0);
-  }
-
- private:
-  void read_rows(uint8_t* pixels, size_t stride) {
-    if (!read_pixels(reader_, pixels, stride)) {
-      fail(Exit::kInput, "{}: broken PNG: {}", name_, reader_.reason);
-    }
-  }
-
-  const std::string& name_;
-  Reader reader_;
-};
-
 // The values of a pixel in the file, by its color type (PNG specification, table 11.1).
 int64_t values_of(int color_type) {
   switch (color_type) {
@@ -148,39 +108,50 @@ void check_png_size(std::string_view bytes, const std::string& name) {
   check_packing(info, {bytes.size(), 258 * 4 * 8 / bits}, name, "PNG");
 }
 
-}  // namespace
+// A file whose header was read, and whose size is checked. Owns libpng's structures.
+class PngFile {
+ public:
+  PngFile(std::string_view bytes, const std::string& name) : PngFile(name) {
+    check_png_size(bytes, name);
+    reader_.bytes = bytes.data();
+    reader_.size = bytes.size();
+    reader_.png =
+        png_create_read_struct(PNG_LIBPNG_VER_STRING, reader_.reason, on_error, on_warning);
+    if (reader_.png == nullptr) throw std::bad_alloc();
+    reader_.info = png_create_info_struct(reader_.png);
+    if (reader_.info == nullptr || !read_header(reader_)) fail_broken();
+    check_size(info(), name, "PNG");  // again: a palette has more channels when it is decoded
+  }
+  ~PngFile() { png_destroy_read_struct(&reader_.png, &reader_.info, nullptr); }
+  PngFile(const PngFile&) = delete;
+  PngFile& operator=(const PngFile&) = delete;
 
-ImageInfo info_of_png(std::string_view bytes, const std::string& name) {
-  check_png_size(bytes, name);
-  const ImageInfo info = PngFile(bytes, name).info();
-  check_size(info, name, "PNG");  // again: a palette has more channels when it is decoded
-  return info;
-}
+  ImageInfo info() const {
+    return {.width = reader_.width, .height = reader_.height, .channels = reader_.channels};
+  }
 
-void decode_png(std::string_view bytes, const std::string& name, Image& image) {
-  check_png_size(bytes, name);
-  PngFile file(bytes, name);
-  check_size(file.info(), name, "PNG");
-  set_size(image, file.info());
-  file.read(image.pixels.data());
-}
+  void read(uint8_t* pixels) {
+    if (!read_pixels(reader_, pixels, row_bytes(reader_))) fail_broken();
+  }
 
-namespace {
+  void verify() {
+    std::vector<uint8_t> row(row_bytes(reader_));
+    if (!read_pixels(reader_, row.data(), 0)) fail_broken();
+  }
 
-// What libpng's callbacks need while a picture is written; plain C in style, as Reader is.
-struct Writer {
-  std::string* bytes = nullptr;
-  char reason[128] = "";
+ private:
+  explicit PngFile(const std::string& name) : name_(name) {}  // the destructor runs from here on
+
+  [[noreturn]] void fail_broken() const {
+    fail(Exit::kInput, "{}: broken PNG: {}", name_, reader_.reason);
+  }
+
+  const std::string& name_;
+  Reader reader_;
 };
 
-void on_write_error(png_structp png, png_const_charp message) {
-  auto* writer = static_cast<Writer*>(png_get_error_ptr(png));
-  std::strncpy(writer->reason, message, sizeof(writer->reason) - 1);
-  png_longjmp(png, 1);
-}
-
 void on_write(png_structp png, png_bytep data, size_t count) {
-  static_cast<Writer*>(png_get_io_ptr(png))->bytes->append(reinterpret_cast<char*>(data), count);
+  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<char*>(data), count);
 }
 
 void on_flush(png_structp) {}
@@ -212,29 +183,33 @@ bool write_png(png_structp png, png_infop info, const Image& image, int level) {
 
 }  // namespace
 
-void verify_png(std::string_view bytes, const std::string& name) {
-  check_png_size(bytes, name);
-  PngFile file(bytes, name);
-  check_size(file.info(), name, "PNG");
-  file.verify();
+ImageInfo info_of_png(std::string_view bytes, const std::string& name) {
+  return PngFile(bytes, name).info();
 }
+
+void decode_png(std::string_view bytes, const std::string& name, Image& image) {
+  PngFile file(bytes, name);
+  set_size(image, file.info());
+  file.read(image.pixels.data());
+}
+
+void verify_png(std::string_view bytes, const std::string& name) { PngFile(bytes, name).verify(); }
 
 std::string encode_png(const Image& image, int level) {
   check_image(image);
   std::string bytes;
   bytes.reserve(image.pixels.size() / (level == 0 ? 1 : 2) + 4096);
-  Writer writer{.bytes = &bytes};
-  png_structp png =
-      png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error, on_warning);
+  Reason reason = "";
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, reason, on_error, on_warning);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   if (info == nullptr) {
     png_destroy_write_struct(&png, nullptr);
     throw std::bad_alloc();
   }
-  png_set_write_fn(png, &writer, on_write, on_flush);
+  png_set_write_fn(png, &bytes, on_write, on_flush);
   const bool written = write_png(png, info, image, level);
   png_destroy_write_struct(&png, &info);
-  if (!written) throw std::runtime_error(fmt::format("encode_png: {}", writer.reason));
+  if (!written) throw std::runtime_error(fmt::format("encode_png: {}", reason));
   return bytes;
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/webp.h"
-
 #include <webp/decode.h>
 #include <webp/encode.h>
 #include <webp/mux.h>
@@ -10,7 +8,7 @@
 #include <stdexcept>
 
 #include "image/codec.h"
-#include "image/convert.h"
+#include "image/image.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -27,6 +25,40 @@ const char* reason_of(VP8StatusCode status) {
       return "damaged data";
   }
 }
+
+WebPConfig config_of(const AnimationOptions& options) {
+  WebPConfig config;
+  if (!WebPConfigInit(&config)) throw std::runtime_error("WebpAnimation: libwebp's version");
+  config.quality = static_cast<float>(options.quality);
+  if (options.quality >= 100) {
+    config.lossless = 1;
+    config.exact = 1;     // colours under transparent pixels, too
+    config.quality = 75;  // of a lossless file: effort
+  }
+  return config;
+}
+
+// A picture in libwebp's own form.
+class Picture {
+ public:
+  explicit Picture(const Image& image) {
+    if (!WebPPictureInit(&picture_)) throw std::runtime_error("WebpAnimation: libwebp's version");
+    picture_.use_argb = 1;
+    picture_.width = static_cast<int>(image.width);
+    picture_.height = static_cast<int>(image.height);
+    const int stride = static_cast<int>(image.width * image.channels);
+    const auto import = image.channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
+    if (!import(&picture_, image.pixels.data(), stride)) throw std::bad_alloc();
+  }
+  ~Picture() { WebPPictureFree(&picture_); }
+  Picture(const Picture&) = delete;
+  Picture& operator=(const Picture&) = delete;
+
+  WebPPicture* get() { return &picture_; }
+
+ private:
+  WebPPicture picture_ = {};
+};
 
 }  // namespace
 
@@ -87,44 +119,6 @@ std::string encode_webp(const Image& image, int quality) {
   if (size == 0) throw std::runtime_error("encode_webp: failed (at most 16383 pixels a side)");
   return std::string(reinterpret_cast<const char*>(out), size);
 }
-
-namespace {
-
-WebPConfig config_of(const AnimationOptions& options) {
-  WebPConfig config;
-  if (!WebPConfigInit(&config)) throw std::runtime_error("WebpAnimation: libwebp's version");
-  config.quality = static_cast<float>(options.quality);
-  if (options.quality >= 100) {
-    config.lossless = 1;
-    config.exact = 1;     // colours under transparent pixels, too
-    config.quality = 75;  // of a lossless file: effort
-  }
-  return config;
-}
-
-// A picture in libwebp's own form.
-class Picture {
- public:
-  explicit Picture(const Image& image) {
-    if (!WebPPictureInit(&picture_)) throw std::runtime_error("WebpAnimation: libwebp's version");
-    picture_.use_argb = 1;
-    picture_.width = static_cast<int>(image.width);
-    picture_.height = static_cast<int>(image.height);
-    const int stride = static_cast<int>(image.width * image.channels);
-    const auto import = image.channels == 4 ? WebPPictureImportRGBA : WebPPictureImportRGB;
-    if (!import(&picture_, image.pixels.data(), stride)) throw std::bad_alloc();
-  }
-  ~Picture() { WebPPictureFree(&picture_); }
-  Picture(const Picture&) = delete;
-  Picture& operator=(const Picture&) = delete;
-
-  WebPPicture* get() { return &picture_; }
-
- private:
-  WebPPicture picture_ = {};
-};
-
-}  // namespace
 
 struct WebpAnimation::Encoder {
   int64_t width;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "inspect/content.h"
-
-#include <algorithm>
 #include <cmath>
 
 #include "config/config.h"
 #include "core/archive.h"
-#include "core/npy.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "exchange/export.h"
-#include "exchange/official_pickle.h"
+#include "exchange/import.h"
 #include "image/image.h"
+#include "inspect/inspect.h"
 #include "page/run_record.h"
 #include "report/records.h"
 #include "train/save/run_folder.h"
@@ -365,10 +362,6 @@ FileContent folder(const fs::path& path, const RecipeTable& recipes) {
   return content;
 }
 
-bool begins(const std::string& bytes, std::string_view signature) {
-  return starts_with(bytes, signature);
-}
-
 FileContent file(const fs::path& path, const RecipeTable& recipes) {
   const std::string name = lower(path.filename().string());
   if (ends_with(name, ".safetensors")) {
@@ -377,51 +370,27 @@ FileContent file(const fs::path& path, const RecipeTable& recipes) {
     return content;
   }
   const std::string bytes = read_file(path);
-  if (begins(bytes, "PK\3\4")) return zip(path);
-  if (begins(bytes, "\x93NUMPY")) return array(path);
-  if (begins(bytes, "\x89PNG") || begins(bytes, "\xff\xd8\xff") || begins(bytes, "RIFF") ||
-      is_image_name(name))
+  if (starts_with(bytes, "PK\3\4")) return zip(path);
+  if (starts_with(bytes, "\x93NUMPY")) return array(path);
+  if (starts_with(bytes, "\x89PNG") || starts_with(bytes, "\xff\xd8\xff") ||
+      starts_with(bytes, "RIFF") || is_image_name(name))
     return picture(path, bytes);
-  if (begins(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes, recipes);
+  if (starts_with(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes, recipes);
   if (ends_with(name, ".json")) return json_file(path, bytes);
   if (ends_with(name, ".pt")) return state(path);
   if (bytes.size() > 8 && bytes.compare(4, 4, "ftyp") == 0) return {.kind = "video"};
   return read_record(path, bytes);
 }
 
-}  // namespace
-
-FileContent read_content(const fs::path& path, const RecipeTable& recipes) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return folder(path, recipes);
-  if (!fs::is_regular_file(path, error))
-    fail(Exit::kInput, "{}: no such file or folder", path.string());
-  FileContent content = file(path, recipes);
-  content.facts["bytes"] = fs::file_size(path);
-  return content;
-}
-
-namespace {
-
 std::string type_name(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kByte:
-      return "uint8";
-    default:
-      return lower(c10::toString(type));
-  }
+  static const std::map<at::ScalarType, std::string> names = {{at::kFloat, "float32"},
+                                                              {at::kDouble, "float64"},
+                                                              {at::kHalf, "float16"},
+                                                              {at::kLong, "int64"},
+                                                              {at::kInt, "int32"},
+                                                              {at::kByte, "uint8"}};
+  const auto known = names.find(type);
+  return known == names.end() ? lower(c10::toString(type)) : known->second;
 }
 
 // JSON has no infinity.
@@ -455,6 +424,16 @@ Json config_difference(const Json& a, const Json& b) {
 }
 
 }  // namespace
+
+FileContent read_content(const fs::path& path, const RecipeTable& recipes) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return folder(path, recipes);
+  if (!fs::is_regular_file(path, error))
+    fail(Exit::kInput, "{}: no such file or folder", path.string());
+  FileContent content = file(path, recipes);
+  content.facts["bytes"] = fs::file_size(path);
+  return content;
+}
 
 Json tensor_rows(const std::map<std::string, at::Tensor>& tensors) {
   Json rows = Json::array();

@@ -1,26 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "inspect/describe.h"
-
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "core/cpu_memory.h"
 #include "core/torch.h"
 #include "data/options.h"
+#include "inspect/inspect.h"
 #include "launch/options.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
-#include "train/run/classes.h"
-#include "train/save/checkpoint_writer.h"
+#include "train/run/training_data.h"
+#include "train/save/checkpoint.h"
 #include "train/step/mixed_precision.h"
 #include "train/step/training_step.h"
 #include "util/log.h"
+#include "util/sample.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
 
 namespace {
+
+// Seconds that were measured several times on a machine with other work: nine tenths of them lie
+// between `low` and `high`.
+struct Spread {
+  double low = 0, middle = 0, high = 0;
+
+  Spread scaled(double factor) const { return {low * factor, middle * factor, high * factor}; }
+  Spread plus(const Spread& other) const {
+    return {low + other.low, middle + other.middle, high + other.high};
+  }
+};
+
+// Returns the type of a block's first parameter, or nothing where no parameter's name begins with
+// the block's.
+std::optional<at::ScalarType> parameter_type(const std::vector<Player*>& players,
+                                             const std::string& block) {
+  for (const Player* player : players) {
+    for (const auto& item : player->network->named_parameters()) {
+      if (starts_with(player->name + "." + item.key(), block + "."))
+        return item.value().scalar_type();
+    }
+  }
+  return std::nullopt;
+}
+
+std::string name_of(at::ScalarType type) {
+  const std::string name = lower(c10::toString(type));
+  return type == at::kHalf ? "float16" : type == at::kFloat ? "float32" : name;
+}
+
+std::string reason(const Computed& one, PrecisionMode mode) {
+  if (!one.why.empty()) return one.why;
+  const bool half = one.type == at::kHalf || one.type == at::kBFloat16;
+  if (mode == PrecisionMode::kBlocks)
+    return half ? "one of the top num_fp16_res" : "below the half-precision blocks";
+  return half ? "autocast" : "no --amp";
+}
+
+Json dtype_table(const std::vector<Player*>& players,
+                 const std::vector<Computed>& computed,
+                 PrecisionMode mode) {
+  Json table = Json::array();
+  for (const Computed& one : computed) {
+    const std::optional<at::ScalarType> type = parameter_type(players, one.block);
+    table.push_back({{"block", one.block},
+                     {"parameters", type ? name_of(*type) : "-"},
+                     {"computes", name_of(one.type)},
+                     {"why", reason(one, mode)}});
+  }
+  return table;
+}
+
+void print_dtypes(const Json& table) {
+  fmt::print("\nblock                                    parameters   computes in  why\n");
+  for (const Json& row : table) {
+    fmt::print("{:<40} {:<12} {:<12} {}\n",
+               text_of(row["block"]),
+               text_of(row["parameters"]),
+               text_of(row["computes"]),
+               text_of(row["why"]));
+  }
+}
+
+Json product_table(const std::vector<ProductTimes>& measured, const std::string& choice) {
+  const ProductChoice chosen = choice_from(choice).value_or(ProductChoice());
+  Json table = Json::array();
+  for (const ProductTimes& times : measured) {
+    const auto found = chosen.find(times.product);
+    const bool lowered = found != chosen.end() && found->second;
+    table.push_back({{"product", to_text(times.product)},
+                     {"float32", times.float32},
+                     {"bfloat16", times.bfloat16},
+                     {"computes", lowered ? "bfloat16" : "float32"}});
+  }
+  return table;
+}
+
+void print_products(const Json& report) {
+  if (report.contains("amp")) fmt::print("\namp: {}\n", text_of(report["amp"]));
+  const Json& table = report["products"];
+  if (table.empty()) return;
+  fmt::print(
+      "\nms of an iteration                                            float32    bfloat16  "
+      "ratio  computes in\n");
+  for (const Json& row : table) {
+    const auto full = row["float32"].get<double>(), lowered = row["bfloat16"].get<double>();
+    fmt::print("{:<58} {:>10.2f} {:>11.2f} {:>6.2f}  {}\n",
+               text_of(row["product"]),
+               full * 1e3,
+               lowered * 1e3,
+               lowered / full,
+               text_of(row["computes"]));
+  }
+}
+
+Spread spread_of_seconds(const std::vector<double>& values) {
+  return {quantile(values, 0.05), quantile(values, 0.5), quantile(values, 0.95)};
+}
+
+// Times iterations of each stage, and notes what blocks compute in and what memory they take.
+class Prober {
+ public:
+  Prober(TrainingStep& step, int64_t channels) : step_(step), channels_(channels) {}
+
+  // Returns the seconds that one rank needs for an image in the long run, at the stage that the
+  // step is in. In the run a rank computes with `micro_batch` images at a time.
+  Spread seconds_per_image(const Size& resolution, int64_t micro_batch) {
+    const int64_t images = step_.plan().batch;
+    begin_cpu_peak();  // what came before, such as making the networks, is not the iterations'
+    const at::Tensor parameter = step_.players().front().parameters.front().second;
+    const at::Tensor pictures =
+        torch::zeros({images, channels_, resolution.height, resolution.width},
+                     parameter.options().requires_grad(false));
+    Spread seconds;
+    int64_t count = 0;
+    for (const Iterations& kind : kinds()) {
+      seconds = seconds.plus(time(kind.first, pictures).scaled(static_cast<double>(kind.count)));
+      count += kind.count;
+    }
+    count_memory(micro_batch);
+    return seconds.scaled(1 / static_cast<double>(images * count));
+  }
+  const std::vector<Computed>& computed() const { return computed_; }
+  // Returns the bytes of activations and gradients that are needed at a time in the run, in the
+  // stage that needs most; 0 where they are too small to be counted.
+  int64_t working_bytes() const { return working_bytes_; }
+
+ private:
+  struct Iterations {
+    int64_t first;
+    int64_t count;
+  };
+  // Iterations of one round of all phases, those with the same phases together.
+  std::vector<Iterations> kinds() const {
+    const std::vector<Phase>& phases = step_.recipe().phases();
+    int64_t round = 1;
+    for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
+    std::map<std::vector<bool>, Iterations> of;
+    for (int64_t i = 0; i < round; ++i) {
+      std::vector<bool> due;
+      for (const Phase& phase : phases) due.push_back(phase.is_due(i));
+      ++of.try_emplace(due, Iterations{i, 0}).first->second.count;
+    }
+    std::vector<Iterations> all;
+    for (const auto& [due, iterations] : of) all.push_back(iterations);
+    return all;
+  }
+
+  double seconds_of(int64_t iteration, const at::Tensor& pictures) {
+    const at::Tensor labels =  // all of the first class
+        step_.conditional() ? at::zeros({pictures.size(0)}, at::kLong) : at::Tensor();
+    const double start = monotonic_seconds();
+    step_.run({pictures, labels}, {iteration, 0});
+    return monotonic_seconds() - start;
+  }
+
+  Spread time(int64_t iteration, const at::Tensor& pictures) {
+    step_.note_computed_into(&computed_);
+    const double once = seconds_of(iteration, pictures);  // this one warms up, ...
+    step_.note_computed_into(nullptr);
+    constexpr double kLong = 2, kEnough = 0.5;
+    if (once >= kLong) return spread_of_seconds({once});  // ... which a long one hardly feels
+    std::vector<double> seconds;
+    const auto more = static_cast<int64_t>(std::clamp(kEnough / once, 3.0, 100.0));
+    for (int64_t i = 0; i < more; ++i) seconds.push_back(seconds_of(iteration, pictures));
+    return spread_of_seconds(seconds);
+  }
+
+  // Between iterations only what lasts is in use: weights, averages and the optimizers' moments.
+  void count_memory(int64_t micro_batch) {
+    const CpuMemoryUse use = cpu_memory_use().value_or(CpuMemoryUse{});
+    int64_t gradients = 0;
+    for (const PlayerState& state : step_.players()) {
+      int64_t bytes = 0;
+      for (const auto& [name, parameter] : state.parameters)
+        bytes += static_cast<int64_t>(parameter.nbytes());
+      gradients = std::max(gradients, bytes);
+    }
+    const auto activations =
+        static_cast<double>(std::max<int64_t>(use.peak - use.in_use - gradients, 0));
+    const double larger =
+        static_cast<double>(micro_batch) / static_cast<double>(step_.plan().micro_batch);
+    working_bytes_ =
+        std::max(working_bytes_, gradients + static_cast<int64_t>(activations * larger));
+  }
+
+  TrainingStep& step_;
+  int64_t channels_;
+  std::vector<Computed> computed_;  // of all stages
+  int64_t working_bytes_ = 0;
+};
 
 // Images of an iteration that is timed: large pictures are slow enough to be timed by few.
 int64_t probed_batch(int64_t micro_batch, const Size& resolution) {
@@ -184,7 +378,8 @@ std::string speed_text(const Json& times) {
 
 std::string time_text(const Json& times) {
   const Json& range = times["seconds_range"];
-  return duration_text({range[0].get<double>(), 0, range[1].get<double>()});
+  const std::string low = short_duration(range[0]), high = short_duration(range[1]);
+  return low == high ? "about " + low : low + " to " + high;
 }
 
 void print_times(const Json& all) {
@@ -220,8 +415,9 @@ void print_memory(const Json& memory, int64_t world) {
 
 }  // namespace
 
-void describe(const DescribedRun& run) {
+int describe(const DescribeRequest& run, const RecipeTable& recipes) {
   const Config& config = run.config;
+  const RecipeRow& recipe = find_recipe(recipes, text_of(config.get("recipe")));
   const int64_t world = run.world;
   at::set_num_threads(static_cast<int>(run.threads));
   keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
@@ -230,12 +426,12 @@ void describe(const DescribedRun& run) {
   const Config probe = probe_config(config, world, run.cuda);
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
   TrainingStep step({probe,
-                     run.recipe,
+                     recipe,
                      group,
                      at::kCPU,
                      data.resolution,
                      channels,
-                     class_counts_of(config, run.recipe.facts, data)});
+                     class_counts_of(config, recipe.facts, data)});
   Json all = {{"players", Json::array()}};
   double bytes = 0;
   for (const PlayerState& state : step.players()) {
@@ -268,6 +464,7 @@ void describe(const DescribedRun& run) {
     print_times(all);
     print_memory(all["memory"], world);
   }
+  return 0;
 }
 
 }  // namespace gantrain

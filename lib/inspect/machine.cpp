@@ -14,16 +14,14 @@
 #include <cstdlib>
 #include <functional>
 
-#include "config/config.h"
 #include "distributed/options.h"
-#include "launch/local/unique_fd.h"
 #include "launch/where/environment.h"
 #include "launch/where/network.h"
 #include "ops/gpu/library_info.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -34,9 +32,9 @@ struct CudaProbe {
   bool built = false;
   std::vector<std::string> missing;  // libraries that the loader does not find
   std::string error;                 // why the CUDA library cannot be loaded; "" where it can
-  std::string architectures;         // "sm_80 sm_90"; "" where it cannot be loaded
-  Json versions = Json::object();    // name -> text, of ops/gpu/library_info.h
-  Json devices = Json::object();     // as there; empty where no GPU is visible
+  // Where it can, "architectures" ("sm_80 sm_90") and, of ops/gpu/library_info.h, "versions" (name
+  // -> text) and, where a GPU is visible, "devices".
+  Json found = Json::object();
 };
 
 constexpr double kSeconds = 120;
@@ -137,18 +135,16 @@ CudaProbe probe_cuda_library(const std::string& path, bool with_devices) {
   probe.missing = missing_libraries(path);
   const ChildEnd end = run_child([&](int out) {
     silence_standard_error();
-    write_all(out, load(path, with_devices).dump());
+    write_whole(out, load(path, with_devices).dump());
     _exit(0);  // without the destructors of libraries
   });
   const Json found = Json::parse(end.output, nullptr, false);
   if (found.is_discarded()) {
     probe.error = end.trouble.empty() ? "it gave no answer" : end.trouble;
-    return probe;
+  } else {
+    probe.error = found.value("error", "");
+    probe.found = found;
   }
-  probe.error = found.value("error", "");
-  probe.architectures = found.value("architectures", "");
-  probe.versions = found.value("versions", Json::object());
-  probe.devices = found.value("devices", Json::object());
   return probe;
 }
 
@@ -223,17 +219,20 @@ void add_cuda_library(Json& facts, const CudaProbe& probe, bool gpu) {
                           : probe.error.empty() ? "built"
                                                 : "built, but cannot be loaded: " + probe.error;
   facts["cuda missing"] = probe.missing;
-  facts["architectures"] = probe.architectures.empty() ? "none" : probe.architectures;
+  const std::string architectures = probe.found.value("architectures", "");
+  facts["architectures"] = architectures.empty() ? "none" : architectures;
+  const Json versions = probe.found.value("versions", Json::object());
   for (const char* name : {"cuda runtime", "nccl", "cudnn"})
-    facts[name] = probe.versions.value(name, "none");
+    facts[name] = versions.value(name, "none");
   facts["cuda devices"] = "no GPU";
   facts["peer access"] = "no GPU";
   if (!gpu) return;
+  const Json devices = probe.found.value("devices", Json::object());
   const std::string trouble = !probe.built           ? "the CUDA library is not built"
                               : !probe.error.empty() ? "the CUDA library cannot be loaded"
-                                                     : probe.devices.value("error", "unknown");
-  facts["cuda devices"] = probe.devices.value("devices", Json(trouble));
-  facts["peer access"] = probe.devices.value("peer access", trouble);
+                                                     : devices.value("error", "unknown");
+  facts["cuda devices"] = devices.value("devices", Json(trouble));
+  facts["peer access"] = devices.value("peer access", trouble);
 }
 
 void add_network(Json& facts, const Env& env) {
@@ -259,26 +258,6 @@ void add_network(Json& facts, const Env& env) {
   facts["infiniband"] = infiniband_devices();
 }
 
-}  // namespace
-
-Json machine_facts(const GpuOutlook& outlook, const std::string& cuda_library) {
-  const Env env = current_environment();
-  const bool gpu = outlook.visible.count > 0;
-  Json facts;
-  add_machine(facts, env);
-  const CudaProbe probe = probe_cuda_library(cuda_library, /*with_devices=*/gpu);
-  add_gpus(facts, look_at_driver(), outlook, probe);
-  add_cuda_library(facts, probe, gpu);
-  add_network(facts, env);
-  facts["ranks"] =
-      fmt::format("--nproc auto is {}", gpu && outlook.cuda_library ? outlook.visible.count : 1);
-  facts["ddp modes"] = has_reducer() ? "dynamic, wrapper, flat" : "flat";
-  facts["python"] = "not needed";
-  return facts;
-}
-
-namespace {
-
 // {"name": "eth0", "state": "up"} -> "eth0, state up"; the first member says what it is.
 std::string in_words(const Json& value) {
   if (!value.is_object()) return text_of(value);
@@ -298,6 +277,22 @@ void print_fact(const std::string& name, const Json& value) {
 }
 
 }  // namespace
+
+Json machine_facts(const GpuOutlook& outlook, const std::string& cuda_library) {
+  const Env env = current_environment();
+  const bool gpu = outlook.visible.count > 0;
+  Json facts;
+  add_machine(facts, env);
+  const CudaProbe probe = probe_cuda_library(cuda_library, /*with_devices=*/gpu);
+  add_gpus(facts, look_at_driver(), outlook, probe);
+  add_cuda_library(facts, probe, gpu);
+  add_network(facts, env);
+  facts["ranks"] =
+      fmt::format("--nproc auto is {}", gpu && outlook.cuda_library ? outlook.visible.count : 1);
+  facts["ddp modes"] = has_reducer() ? "dynamic, wrapper, flat" : "flat";
+  facts["python"] = "not needed";
+  return facts;
+}
 
 void print_facts(const Json& facts, bool json) {
   if (json) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/diversity.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/torch.h"
 #include "metrics/detector.h"
 #include "metrics/features.h"
+#include "metrics/picture_metrics.h"
 #include "util/error.h"
 
 namespace gantrain {

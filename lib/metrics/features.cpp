@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "metrics/detector.h"
 #include "util/error.h"
@@ -114,8 +114,7 @@ double sum_of_others(const at::Tensor& square) {
 // `count` different numbers below `size`: the beginning of a random permutation (Fisher-Yates from
 // the front), without making the rest of it.
 std::vector<int64_t> draw(const Stream& stream, int64_t size, int64_t count) {
-  std::vector<int64_t> all(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) all[static_cast<size_t>(i)] = i;
+  std::vector<int64_t> all = Piece{0, size}.numbers();
   for (int64_t i = 0; i < count; ++i) {
     const auto left = static_cast<uint64_t>(size - i);
     const auto other = static_cast<size_t>(i) + stream.below(left, static_cast<uint64_t>(i));
@@ -371,9 +370,8 @@ void keep(const fs::path& file, const std::string& key, const Features& features
   }
 }
 
-// Rank 0's features on all ranks.
+// The sums of all ranks, and rows that any rank has, on all ranks.
 Features shared(Features features, const FeaturePlan& plan, const SharedWork& work) {
-  if (work.world() == 1) return features;
   features.sums.sum_(work);
   if (plan.rows) features.rows = gathered(features.rows, plan.pictures, work);
   return features;
@@ -391,9 +389,7 @@ Features compute_features(Pictures& pictures,
     features.sums.add(rows);
     if (plan.rows) put(features.rows, plan.pictures, piece, rows);
   });
-  features.sums.sum_(work);
-  if (plan.rows) features.rows = gathered(features.rows, plan.pictures, work);
-  return features;
+  return shared(std::move(features), plan, work);
 }
 
 at::Tensor compute_probabilities(Pictures& pictures,

@@ -2,20 +2,19 @@
 #include "metrics/measure.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "distributed/group.h"
 #include "metrics/detector.h"
-#include "metrics/diversity.h"
-#include "metrics/equivariance.h"
 #include "metrics/features.h"
-#include "metrics/path_length.h"
-#include "metrics/sliced_wasserstein.h"
+#include "metrics/picture_metrics.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -87,6 +86,11 @@ void check_detector(const std::string& name, Detector& detector, const at::Tenso
   } else {
     detector.features(picture);
   }
+}
+
+Json results_of_is(const at::Tensor& probabilities) {
+  const InceptionScore score = inception_score(probabilities, kInceptionSplits);
+  return {{"is", score.mean}, {"is_std", score.deviation}};
 }
 
 // All metrics of one set of fakes against one set of reals. What several of them need is computed
@@ -180,9 +184,7 @@ class Comparison {
 
   Json compute_is() {
     const int64_t count = enough("is");
-    const at::Tensor p = compute_probabilities(fakes_, *input_.detector, count, work_);
-    const InceptionScore score = inception_score(p, kInceptionSplits);
-    return {{"is", score.mean}, {"is_std", score.deviation}};
+    return results_of_is(compute_probabilities(fakes_, *input_.detector, count, work_));
   }
 
   Json compute_ppl() {
@@ -333,6 +335,49 @@ class Measurement {
   Counts counts_;
 };
 
+at::Tensor load_rows(const std::string& file, int64_t least) {
+  at::Tensor rows = load_npy(file, std::nullopt);
+  if (rows.dim() != 2) {
+    fail(Exit::kInput,
+         "{}: has shape [{}]; features are [N, F], one row a picture",
+         file,
+         fmt::join(rows.sizes(), ", "));
+  }
+  if (rows.size(0) < least)
+    fail(Exit::kInput, "{}: {} rows; {} are needed at least", file, rows.size(0), least);
+  if (!rows.isfinite().all().item<bool>())
+    fail(Exit::kInput, "{}: holds values that are not finite", file);
+  return rows;
+}
+
+// Class probabilities: none below 0, sums of 1.
+at::Tensor load_probabilities(const std::string& file) {
+  const at::Tensor p = load_rows(file, kInceptionSplits);
+  const double lowest = p.min().item<double>();
+  const double worst = (p.sum(1, false, at::kDouble) - 1).abs().max().item<double>();
+  if (lowest < 0 || worst > 1e-3) {
+    fail(Exit::kInput,
+         "{}: no class probabilities: each row must add up to 1 without negative numbers",
+         file);
+  }
+  return p;
+}
+
+Gaussian gaussian_of(const at::Tensor& rows) {
+  FeatureSums sums;
+  sums.add(rows);
+  return {sums.mean(), sums.covariance()};
+}
+
+Json results_of(const std::string& name, const FeatureFiles& files, const FeatureSets& sets) {
+  const SharedWork alone;
+  if (name == "fid" || name == "fd")
+    return {{name, frechet_distance(gaussian_of(sets.fakes), gaussian_of(sets.reals))}};
+  if (needs_rows(name))
+    return results_of_rows(name, sets, static_cast<uint64_t>(files.seed), alone);
+  return results_of_is(load_probabilities(files.probabilities));
+}
+
 }  // namespace
 
 void check_input(const std::vector<std::string>& names, const MetricInput& input) {
@@ -365,6 +410,38 @@ Json to_json(const MetricResult& result) {
           {"results", result.results},
           {"recipe", result.recipe},
           {"total_time", result.seconds}};
+}
+
+std::vector<MetricResult> measure_features(const FeatureFiles& files) {
+  std::vector<std::string> names = files.names;
+  if (names.empty()) names = {"fid", "kid", "pr", "dc"};
+  if (files.names.empty() && !files.probabilities.empty()) names.push_back("is");
+  int64_t least = 2;
+  for (const std::string& name : names) {
+    if (needs_rows(name)) least = std::max(least, least_pictures(name));
+  }
+  const FeatureSets sets = {load_rows(files.reals, least), load_rows(files.fakes, least)};
+  if (sets.reals.size(1) != sets.fakes.size(1)) {
+    fail(Exit::kInput,
+         "{} has {} features a row, {} has {}: they are not of one detector",
+         files.reals,
+         sets.reals.size(1),
+         files.fakes,
+         sets.fakes.size(1));
+  }
+  std::vector<MetricResult> results;
+  for (const std::string& name : names) {
+    MetricResult& result = results.emplace_back();
+    const double start = monotonic_seconds();
+    result.metric = name;
+    result.results = results_of(name, files, sets);
+    result.recipe = {{"fakes", sets.fakes.size(0)},
+                     {"reals", sets.reals.size(0)},
+                     {"features", sets.fakes.size(1)},
+                     {"seed", files.seed}};
+    result.seconds = monotonic_seconds() - start;
+  }
+  return results;
 }
 
 }  // namespace gantrain

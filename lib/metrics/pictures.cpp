@@ -181,10 +181,6 @@ Json GeneratedPictures::recipe() const {
   return recipe;
 }
 
-at::Tensor TensorPictures::get(const std::vector<int64_t>& numbers) {
-  return pictures_.index_select(0, at::tensor(numbers, at::kLong).to(pictures_.device()));
-}
-
 at::Tensor SomePictures::get(const std::vector<int64_t>& numbers) {
   std::vector<int64_t> of_all;
   for (const int64_t number : numbers) of_all.push_back(numbers_[static_cast<size_t>(number)]);

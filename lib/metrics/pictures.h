@@ -14,7 +14,7 @@
 
 #include "config/value.h"
 #include "data/pictures/dataset.h"
-#include "gan/synthesis_options.h"
+#include "gan/schedule.h"
 
 namespace gantrain {
 
@@ -107,18 +107,6 @@ class GeneratedPictures final : public Pictures {
   Options options_;
   std::vector<int32_t> labels_;  // of every number; empty without labels
   int64_t at_once_ = 0;          // pictures that fit memory together; 0: not known yet
-};
-
-// Pictures in memory: uint8 [N, C, H, W].
-class TensorPictures final : public Pictures {
- public:
-  explicit TensorPictures(at::Tensor pictures) : pictures_(std::move(pictures)) {}
-
-  int64_t size() const override { return pictures_.size(0); }
-  at::Tensor get(const std::vector<int64_t>& numbers) override;
-
- private:
-  at::Tensor pictures_;
 };
 
 // Some of other pictures, such as those of one class. `pictures` is borrowed.

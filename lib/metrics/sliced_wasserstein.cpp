@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "metrics/sliced_wasserstein.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "core/parallel.h"
 #include "core/random.h"
 #include "core/torch.h"
+#include "metrics/picture_metrics.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -54,18 +53,16 @@ double area_between(double left, double right, int64_t ahead, Rest& a, Rest& b) 
 }  // namespace
 
 void Transport::count(std::span<const float> a, std::span<const float> b) {
-  for (const float x : a) {
-    const float at = place(x);
-    const size_t k = bucket_of(at);
-    ++buckets_[k].a;
-    buckets_[k].net += at - static_cast<float>(k);
-  }
-  for (const float x : b) {
-    const float at = place(x);
-    const size_t k = bucket_of(at);
-    ++buckets_[k].b;
-    buckets_[k].net -= at - static_cast<float>(k);
-  }
+  const auto put = [&](std::span<const float> numbers, int32_t Bucket::*how_many, float sign) {
+    for (const float x : numbers) {
+      const float at = place(x);
+      const size_t k = bucket_of(at);
+      ++(buckets_[k].*how_many);
+      buckets_[k].net += sign * (at - static_cast<float>(k));
+    }
+  };
+  put(a, &Bucket::a, 1);
+  put(b, &Bucket::b, -1);
 }
 
 // Where one function stays ahead through a bucket, the sum of places is all that counts.
@@ -139,6 +136,10 @@ double Transport::cost(std::span<const float> a,
 
 namespace {
 
+constexpr int64_t kPatch = 7;              // pixels a side
+constexpr int64_t kSmallestLevel = 16;     // least side of the smallest level
+constexpr int64_t kPatchesAPicture = 128;  // the paper's, as the directions
+constexpr int64_t kDirections = 4 * 128;
 constexpr int64_t kDescriptorsAtOnce = 2048;     // descriptors through the normalisation
 constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
 
@@ -200,10 +201,9 @@ Positions draw_positions(const Stream& stream,
 }
 
 // Normal draws [F, D], one direction a sample of the stream.
-at::Tensor draw_directions(const Stream& stream, int64_t features, const SwdOptions& options) {
-  const int64_t count = options.repeats * options.directions_per_repeat;
-  const at::Tensor rows = at::empty({count, features}, at::kFloat);
-  for (int64_t i = 0; i < count; ++i) {
+at::Tensor draw_directions(const Stream& stream, int64_t features) {
+  const at::Tensor rows = at::empty({kDirections, features}, at::kFloat);
+  for (int64_t i = 0; i < kDirections; ++i) {
     stream.normal(rows.data_ptr<float>() + i * features, features, static_cast<uint64_t>(i));
   }
   return rows.t();
@@ -219,9 +219,8 @@ at::Tensor describe(Pictures& set,
                     int64_t pictures,
                     const PyramidLevel& level,
                     const Stream& stream,
-                    const SwdOptions& options,
                     const SharedWork& work) {
-  const int64_t count = options.patches_per_image;
+  constexpr int64_t count = kPatchesAPicture;
   const at::Tensor one = set.get({0});
   at::Tensor all = at::empty({pictures * count, one.size(1), kPatch, kPatch},
                              at::TensorOptions().dtype(at::kFloat).device(work.device));
@@ -335,8 +334,7 @@ double wasserstein(const at::Tensor& a,
 std::vector<double> swd(const PicturePair& pictures,
                         int64_t count,
                         uint64_t seed,
-                        const SharedWork& work,
-                        const SwdOptions& options) {
+                        const SharedWork& work) {
   TORCH_CHECK(count > 0, "swd: no pictures");
   const at::NoGradGuard no_grad;
   const at::Tensor real = pictures.reals.get({0}), fake = pictures.fakes.get({0});
@@ -350,12 +348,12 @@ std::vector<double> swd(const PicturePair& pictures,
     const auto draw = static_cast<uint64_t>(i);
     const PyramidLevel level = {.index = i, .of = levels};
     const auto described = [&](Pictures& set, const char* purpose) {
-      return describe(set, count, level, Stream(seed, purpose, draw), options, work);
+      return describe(set, count, level, Stream(seed, purpose, draw), work);
     };
     const at::Tensor a = described(pictures.reals, "swd/reals");
     const at::Tensor b = described(pictures.fakes, "swd/fakes");
     const Stream stream(seed, "swd/directions", draw);
-    const at::Tensor directions = draw_directions(stream, a.size(1), options);
+    const at::Tensor directions = draw_directions(stream, a.size(1));
     distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device()), work));
   }
   distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /

@@ -2,11 +2,12 @@
 #include "nn/batch_norm.h"
 
 #include "core/forward_precision.h"
-#include "core/tensors.h"
 #include "core/torch.h"
 #include "ops/autocast.h"
 
 namespace gantrain {
+
+using at::Tensor;
 
 BatchNorm2d::BatchNorm2d(int64_t channels, std::string block_name) : block(std::move(block_name)) {
   weight = register_parameter("weight", torch::ones({channels}));
@@ -27,13 +28,13 @@ constexpr double kEps = 1e-5;
 
 // Makes two sums over ranks, the second of squared deviations. One sum of x and x^2 would lose
 // digits by cancellation where the mean is large.
-at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& narrow) {
-  const at::Tensor x = narrow.to(statistics_type(narrow.scalar_type()));
-  const auto by_channel = [](const at::Tensor& t) { return t.reshape({1, -1, 1, 1}); };
+Tensor BatchNorm2d::normalise_over_ranks(const Tensor& narrow) {
+  const Tensor x = narrow.to(statistics_type(narrow.scalar_type()));
+  const auto by_channel = [](const Tensor& t) { return t.reshape({1, -1, 1, 1}); };
   const auto count = static_cast<double>(x.numel() / x.size(1) * ranks);
-  const at::Tensor mean = sum_over_ranks(x.sum({0, 2, 3})) / count;
-  const at::Tensor centred = x - by_channel(mean);
-  const at::Tensor variance = sum_over_ranks(centred.square().sum({0, 2, 3})) / count;
+  const Tensor mean = sum_over_ranks(x.sum({0, 2, 3})) / count;
+  const Tensor centred = x - by_channel(mean);
+  const Tensor variance = sum_over_ranks(centred.square().sum({0, 2, 3})) / count;
   {
     const torch::NoGradGuard no_grad;
     const Statistics now = moving();
@@ -46,7 +47,7 @@ at::Tensor BatchNorm2d::normalise_over_ranks(const at::Tensor& narrow) {
 
 BatchNorm2d::Statistics BatchNorm2d::moving() {
   RunningStatistics* noted = noted_running_statistics();
-  const auto moved = [noted](const at::Tensor& buffer) {
+  const auto moved = [noted](const Tensor& buffer) {
     return noted == nullptr ? buffer : noted->next(buffer);
   };
   moved(num_batches_tracked).add_(1);
@@ -58,7 +59,7 @@ void BatchNorm2d::note_statistics(at::ScalarType of_input) const {
   note_computed(statistics_type(of_input), "statistics");
 }
 
-at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+Tensor BatchNorm2d::forward(const Tensor& x) {
   note_statistics(x.scalar_type());
   const bool by_batch = is_training();
   if (by_batch && sum_over_ranks) return normalise_over_ranks(x);

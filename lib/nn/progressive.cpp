@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/forward_precision.h"
@@ -10,8 +11,8 @@
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/bias_act/bias_act.h"
-#include "ops/minibatch_std/minibatch_std.h"
-#include "ops/modulation/modulated_act.h"
+#include "ops/modulation/modulation.h"
+#include "ops/norms/norms.h"
 #include "ops/resample.h"
 
 namespace gantrain {
@@ -41,20 +42,10 @@ Tensor dense(const Tensor& x, const Equalised& layer) {
   return autocast_linear(x.flatten(1), layer.w(), layer.b());
 }
 
-namespace {
-
-Tensor same_size(const Tensor& x, const Equalised& layer, const Tensor& bias) {
+Tensor conv(const Tensor& x, const Equalised& layer) {
   const int64_t padding = layer.weight.size(2) / 2;
-  return autocast_conv2d(x, layer.w(), bias, {.padding = {padding, padding}});
+  return autocast_conv2d(x, layer.w(), layer.b(), {.padding = {padding, padding}});
 }
-
-}  // namespace
-
-Tensor conv_without_bias(const Tensor& x, const Equalised& layer) {
-  return same_size(x, layer, {});
-}
-
-Tensor conv(const Tensor& x, const Equalised& layer) { return same_size(x, layer, layer.b()); }
 
 namespace {
 
@@ -122,7 +113,7 @@ constexpr std::string_view kLod = "RGB_lod";
 
 // Returns the pixels of the network with these tensors, from its largest block
 // ("D.16x16.Conv0.weight"), or 0 where it has none.
-int64_t resolution_of(const std::map<std::string, at::Tensor>& tensors) {
+int64_t resolution_of(const std::map<std::string, Tensor>& tensors) {
   int64_t resolution = 0;
   for (const auto& item : tensors) {
     const std::string name = "." + item.first;
@@ -136,7 +127,7 @@ int64_t resolution_of(const std::map<std::string, at::Tensor>& tensors) {
 }  // namespace
 
 std::function<std::string(const std::string&)> level_names_in(
-    const std::map<std::string, at::Tensor>& file, int64_t resolution) {
+    const std::map<std::string, Tensor>& file, int64_t resolution) {
   const int64_t in_file = resolution_of(file);
   const int64_t more = in_file == 0 ? 0 : doublings(in_file) - doublings(resolution);
   return [more](const std::string& name) -> std::string {
@@ -251,6 +242,73 @@ bool ProgressiveDiscriminator::active(const std::string& parameter,
                                       int64_t pixels,
                                       bool fading) const {
   return is_active(parameter, shape.resolution, pixels, fading);
+}
+
+Tensor from_tensorflow(const Tensor& variable, TfLayout layout) {
+  switch (layout) {
+    case TfLayout::kSame:
+      return variable;
+    case TfLayout::kDense:
+      return variable.t().contiguous();
+    case TfLayout::kConv:
+      return variable.permute({3, 2, 0, 1}).contiguous();
+    case TfLayout::kMirroredConv:
+      return variable.permute({3, 2, 0, 1}).flip({2, 3});
+    case TfLayout::kTransposedConv:
+      return variable.permute({2, 3, 0, 1}).flip({2, 3});
+  }
+  throw std::logic_error("no such layout");
+}
+
+Tensor to_tensorflow(const Tensor& parameter, TfLayout layout) {
+  switch (layout) {
+    case TfLayout::kSame:
+      return parameter;
+    case TfLayout::kDense:
+      return parameter.t().contiguous();
+    case TfLayout::kConv:
+      return parameter.permute({2, 3, 1, 0}).contiguous();
+    case TfLayout::kMirroredConv:
+      return parameter.flip({2, 3}).permute({2, 3, 1, 0}).contiguous();
+    case TfLayout::kTransposedConv:
+      return parameter.flip({2, 3}).permute({2, 3, 0, 1}).contiguous();
+  }
+  throw std::logic_error("no such layout");
+}
+
+namespace {
+
+std::string with(std::string name, char from, char to) {
+  std::replace(name.begin(), name.end(), from, to);
+  return name;
+}
+
+}  // namespace
+
+TensorMap from_official(const TensorMap& variables,
+                        const std::string& prefix,
+                        const std::string& new_prefix,
+                        const LayoutOf& layout) {
+  TensorMap parameters;
+  for (const auto& [name, value] : variables) {
+    if (name.rfind(prefix, 0) != 0) continue;
+    const std::string rest = name.substr(prefix.size());
+    parameters[new_prefix + with(rest, '/', '.')] = from_tensorflow(value, layout(rest, value));
+  }
+  return parameters;
+}
+
+TensorMap to_official(const TensorMap& parameters,
+                      const std::string& prefix,
+                      const std::string& new_prefix,
+                      const LayoutOf& layout) {
+  TensorMap variables;
+  for (const auto& [name, value] : parameters) {
+    if (name.rfind(prefix, 0) != 0) continue;
+    const std::string rest = with(name.substr(prefix.size()), '.', '/');
+    variables[new_prefix + rest] = to_tensorflow(value, layout(rest, value));
+  }
+  return variables;
 }
 
 }  // namespace gantrain

@@ -45,8 +45,7 @@ Equalised::Shape conv_shape(int64_t in, int64_t out, int64_t k, double gain = kH
 
 // A dense layer: flattens x [N, ...] and returns W x + b, [N, out].
 at::Tensor dense(const at::Tensor& x, const Equalised& layer);
-// A k x k convolution that keeps the picture's size, without and with the layer's bias.
-at::Tensor conv_without_bias(const at::Tensor& x, const Equalised& layer);
+// A k x k convolution that keeps the picture's size, with the layer's bias.
 at::Tensor conv(const at::Tensor& x, const Equalised& layer);
 // Returns leaky ReLU (negative slope .2) of convolve(w) + b, where convolve is linear in the weight
 // w. For float32 on a CPU the weight's factor multiplies the convolution's result instead, in the
@@ -149,5 +148,33 @@ struct ProgressiveDiscriminator final : torch::nn::Module {
   std::vector<std::shared_ptr<Block>> blocks_;   // index: doublings(pixels)
   std::vector<std::shared_ptr<Equalised>> rgb_;  // in the same order
 };
+
+// How TensorFlow 1 networks store a variable that torch stores as [O, I, k, k] or [out, in].
+enum class TfLayout {
+  kSame,            // biases, constants
+  kDense,           // [in, out]
+  kConv,            // [k, k, I, O]
+  kMirroredConv,    // [k, k, I, O], both spatial axes reversed
+  kTransposedConv,  // [k, k, O, I], both spatial axes reversed: PGGAN's fused up-sampling
+};
+
+at::Tensor from_tensorflow(const at::Tensor& variable, TfLayout layout);
+at::Tensor to_tensorflow(const at::Tensor& parameter, TfLayout layout);
+
+using TensorMap = std::map<std::string, at::Tensor>;
+using LayoutOf = std::function<TfLayout(const std::string& variable, const at::Tensor& value)>;
+
+// from_official() turns the variables whose names begin with `prefix` into parameters: with prefix
+// "G/" and new_prefix "", "G/4x4/Conv/weight" becomes "4x4.Conv.weight". `layout` gets the part of
+// the variable's name after the prefix. to_official() is the inverse: it takes parameters whose
+// names begin with `prefix`.
+TensorMap from_official(const TensorMap& variables,
+                        const std::string& prefix,
+                        const std::string& new_prefix,
+                        const LayoutOf& layout);
+TensorMap to_official(const TensorMap& parameters,
+                      const std::string& prefix,
+                      const std::string& new_prefix,
+                      const LayoutOf& layout);
 
 }  // namespace gantrain

@@ -4,7 +4,6 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
-#include "core/forward_precision.h"
 #include "core/torch.h"
 #include "ops/convolution/convolution.h"
 
@@ -12,7 +11,7 @@ namespace gantrain {
 
 using at::Tensor;
 
-at::ScalarType convolution_type(const at::Tensor& x) {
+at::ScalarType convolution_type(const Tensor& x) {
   if (in_float32()) return statistics_type(x.scalar_type());
   const c10::DeviceType device = x.device().type();
   // As in LibTorch, autocast leaves float64 as it is.
@@ -20,7 +19,7 @@ at::ScalarType convolution_type(const at::Tensor& x) {
   return lowered ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
 }
 
-ProductTypes product_types(const Product& product, const at::Tensor& x, const at::Tensor& weight) {
+ProductTypes product_types(const Product& product, const Tensor& x, const Tensor& weight) {
   const at::ScalarType type = convolution_type(x);
   if (type != at::kFloat || !x.is_cpu() || !chooses_products()) return {type, type};
   const bool recorded = at::GradMode::is_enabled();
@@ -47,7 +46,7 @@ Tensor rounded(const Tensor& t, at::ScalarType type) { return t.defined() ? t.to
 Product product_of(Product::Kind kind,
                    const Tensor& x,
                    const Tensor& weight,
-                   const ConvPlace& place = {}) {
+                   const ConvPlace& place) {
   Product p{kind, {}, {}, place.stride, place.padding, place.groups};
   if (kind == Product::Kind::kLinear) {
     p.input = {x.size(-1), 1, 1};
@@ -74,16 +73,19 @@ Tensor in_type(const ProductTypes& types,
   return compute(rounded(a, at::kFloat), rounded(w, at::kFloat), rounded(b, at::kFloat)).to(type);
 }
 
-// The same on operands of the types that this product has.
+// The product compute(x, weight, bias, place) on operands of the types that it has.
 template <class Compute>
-Tensor as_product(const Product& product,
+Tensor as_product(Product::Kind kind,
                   const Tensor& x,
                   const Tensor& weight,
                   const Tensor& bias,
+                  const ConvPlace& place,
                   const Compute& compute) {
-  const ProductTypes types = product_types(product, x, weight);
+  const ProductTypes types = product_types(product_of(kind, x, weight, place), x, weight);
   note_computed(types.operands, types.why);
-  return in_type(types, x, weight, bias, compute);
+  return in_type(types, x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
+    return compute(a, w, b, place);
+  });
 }
 
 }  // namespace
@@ -92,30 +94,21 @@ Tensor autocast_conv2d(const Tensor& x,
                        const Tensor& weight,
                        const Tensor& bias,
                        const ConvPlace& place) {
-  const Product product = product_of(Product::Kind::kConv2d, x, weight, place);
-  return as_product(
-      product, x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
-        return conv2d(a, w, b, place);
-      });
+  return as_product(Product::Kind::kConv2d, x, weight, bias, place, conv2d);
 }
 
 Tensor autocast_conv_transpose2d(const Tensor& x,
                                  const Tensor& weight,
                                  const Tensor& bias,
                                  const ConvPlace& place) {
-  const Product product = product_of(Product::Kind::kConvTranspose2d, x, weight, place);
-  return as_product(
-      product, x, weight, bias, [&](const Tensor& a, const Tensor& w, const Tensor& b) {
-        return conv_transpose2d(a, w, b, place);
-      });
+  return as_product(Product::Kind::kConvTranspose2d, x, weight, bias, place, conv_transpose2d);
 }
 
 Tensor autocast_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Product product = product_of(Product::Kind::kLinear, x, weight);
-  return as_product(
-      product, x, weight, bias, [](const Tensor& a, const Tensor& w, const Tensor& b) {
-        return b.defined() ? at::linear(a, w, b) : at::matmul(a, w.t());
-      });
+  const auto linear = [](const Tensor& a, const Tensor& w, const Tensor& b, const ConvPlace&) {
+    return b.defined() ? at::linear(a, w, b) : at::matmul(a, w.t());
+  };
+  return as_product(Product::Kind::kLinear, x, weight, bias, {}, linear);
 }
 
 Tensor plain_conv2d(const Tensor& x, const Tensor& weight, at::IntArrayRef stride, int64_t groups) {

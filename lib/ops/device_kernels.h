@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/DeviceType.h>
 
+#include <cstdint>
 #include <tuple>
 
 #include "core/tensors.h"
@@ -86,7 +88,7 @@ void set_device_kernels(c10::DeviceType device, const DeviceKernels& kernels);
 // Kernels composed of LibTorch's operators, which run on any device.
 extern const DeviceKernels kComposedKernels;
 
-// The numbers of modulated_act() (modulation/modulated_act.h): out = clamp(gain * act(u)), u =
+// The numbers of modulated_act() (modulation/modulation.h): out = clamp(gain * act(u)), u =
 // scale * d * y + strength * noise + bias, act(u) = u where u > 0, else alpha * u. gain > 0; a
 // clamp of infinity means none.
 struct ActNumbers {
@@ -165,11 +167,8 @@ struct FusedKernels {
                               int64_t g,
                               int64_t channels,
                               double eps) = nullptr;
-  at::Tensor (*minibatch_std_gradient)(const at::Tensor& dout,
-                                       const at::Tensor& x,
-                                       int64_t g,
-                                       int64_t channels,
-                                       double eps) = nullptr;
+  at::Tensor (*minibatch_std_gradient)(
+      const at::Tensor& dy, const at::Tensor& x, int64_t g, int64_t channels, double eps) = nullptr;
 
   // pixel_norm() along axis 1 of x [N, C, H, W].
   at::Tensor (*pixel_norm)(const at::Tensor& x, double eps) = nullptr;
@@ -226,27 +225,36 @@ const FusedKernels& fused_kernels_of(const at::Tensor& x);
 template <class Member>
 using KernelLike = std::remove_pointer_t<Member>;
 
-// The kernels that are composed, and those of the CPU. On the CPU, float32 tensors go to the
-// arithmetic of vector/cpu_kernels.h, others to the composed kernels. No bit of a result depends on
-// the number of threads.
-KernelLike<decltype(DeviceKernels::upfirdn2d)> composed_upfirdn2d, cpu_upfirdn2d;
-KernelLike<decltype(DeviceKernels::bias_act)> composed_bias_act, cpu_bias_act;
+// The kernels that are composed, those of the CPU, and those of the CUDA library. On the CPU,
+// float32 tensors go to the arithmetic of vector/cpu_kernels.h, others to the composed kernels. No
+// bit of a result depends on the number of threads.
+KernelLike<decltype(DeviceKernels::upfirdn2d)> composed_upfirdn2d, cpu_upfirdn2d, cuda_upfirdn2d;
+KernelLike<decltype(DeviceKernels::bias_act)> composed_bias_act, cpu_bias_act, cuda_bias_act;
 KernelLike<decltype(DeviceKernels::bias_act_gradient)> composed_bias_act_gradient,
-    cpu_bias_act_gradient;
-KernelLike<decltype(DeviceKernels::draw)> composed_draw, cpu_draw;
+    cpu_bias_act_gradient, cuda_bias_act_gradient;
+KernelLike<decltype(DeviceKernels::draw)> composed_draw, cpu_draw, cuda_draw;
 
-KernelLike<decltype(FusedKernels::act)> cpu_act;
-KernelLike<decltype(FusedKernels::act_gradient)> cpu_act_gradient;
-KernelLike<decltype(FusedKernels::act_second)> cpu_act_second;
-KernelLike<decltype(FusedKernels::plane_products)> cpu_plane_products;
-KernelLike<decltype(FusedKernels::scaled_planes)> cpu_scaled_planes;
-KernelLike<decltype(FusedKernels::minibatch_std)> cpu_minibatch_std;
-KernelLike<decltype(FusedKernels::minibatch_std_gradient)> cpu_minibatch_std_gradient;
-KernelLike<decltype(FusedKernels::pixel_norm)> cpu_pixel_norm;
-KernelLike<decltype(FusedKernels::pixel_norm_gradient)> cpu_pixel_norm_gradient;
-KernelLike<decltype(FusedKernels::adain)> cpu_adain;
-KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient;
-KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu;
-KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes;
+KernelLike<decltype(FusedKernels::act)> cpu_act, cuda_act;
+KernelLike<decltype(FusedKernels::act_gradient)> cpu_act_gradient, cuda_act_gradient;
+KernelLike<decltype(FusedKernels::act_second)> cpu_act_second, cuda_act_second;
+KernelLike<decltype(FusedKernels::plane_products)> cpu_plane_products, cuda_plane_products;
+KernelLike<decltype(FusedKernels::scaled_planes)> cpu_scaled_planes, cuda_scaled_planes;
+KernelLike<decltype(FusedKernels::minibatch_std)> cpu_minibatch_std, cuda_minibatch_std;
+KernelLike<decltype(FusedKernels::minibatch_std_gradient)> cpu_minibatch_std_gradient,
+    cuda_minibatch_std_gradient;
+KernelLike<decltype(FusedKernels::pixel_norm)> cpu_pixel_norm, cuda_pixel_norm;
+KernelLike<decltype(FusedKernels::pixel_norm_gradient)> cpu_pixel_norm_gradient,
+    cuda_pixel_norm_gradient;
+KernelLike<decltype(FusedKernels::adain)> cpu_adain, cuda_adain;
+KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient, cuda_adain_gradient;
+KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu, cuda_filtered_lrelu;
+KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes, cuda_filtered_slopes;
+
+// Makes the visible GPU of that index LibTorch's current device, and takes kernels, graphs and the
+// errors of waits for tensors on GPUs from the CUDA library (lib/ops/gpu), which must have been
+// loaded. Call it once, before anything is computed. From now on the calling thread gives its work
+// to a stream of its own, because work on the default stream cannot be recorded as a graph. Throws
+// UserError(kEnvironment) if the library lacks something or its kernels are not made for that GPU.
+c10::Device begin_on_gpu(int64_t index);
 
 }  // namespace gantrain

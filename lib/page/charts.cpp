@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "page/html.h"
-#include "page/verdict.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -48,9 +47,9 @@ struct Axes {
   }
 };
 
-Axes axes_of(const std::vector<Line>& lines) {
+Axes axes_of(const std::vector<ExplainedCurve>& lines) {
   Axes axes;
-  for (const Line& line : lines) {
+  for (const ExplainedCurve& line : lines) {
     for (const auto& [kimg, value] : line.curve) {
       axes.x.include(kimg);
       axes.y.include(value);
@@ -165,45 +164,6 @@ std::string grid_of(const Axes& axes) {
   return out;
 }
 
-}  // namespace
-
-std::vector<double> axis_marks(double low, double high, int count) {
-  const double raw = (high - low) / count;
-  if (!(raw > 0) || !std::isfinite(raw)) return {};
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  const double digit = raw / power;
-  const double step = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
-  std::vector<double> marks;
-  const double last = std::floor(high / step + 1e-9);
-  for (double i = std::ceil(low / step - 1e-9); i <= last; ++i)
-    marks.push_back(i * step + 0.0);  // no -0
-  return marks;
-}
-
-std::string line_chart(const std::vector<Line>& lines, const ChartMarks& marks, size_t points) {
-  Axes axes = axes_of(lines);
-  const std::vector<Band> bands = include_bands(marks.bands, axes);
-  std::string svg = fmt::format(
-      R"(<svg viewBox="0 0 {} {}" role="img" data-x="{:.9g} {:.9g}" data-y="{:.9g} {:.9g}">)",
-      static_cast<int>(kWidth),
-      static_cast<int>(kHeight),
-      axes.x.low,
-      axes.x.high,
-      axes.y.low,
-      axes.y.high);
-  svg += bands_of(bands, axes) + grid_of(axes) + resumes_of(marks.resumes, axes);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    svg += fmt::format(R"(<path class="line line{}{}" d="{}"><title>{}</title></path>)",
-                       i % kColours,
-                       lines[i].curve.size() == 1 ? " dot" : "",
-                       path_of(thinned(lines[i].curve, points), axes),
-                       escape_html(lines[i].name));
-  }
-  return svg + "</svg>";
-}
-
-namespace {
-
 struct Known {
   const char* chart;
   const char* name;
@@ -211,94 +171,88 @@ struct Known {
 };
 
 // Curves of one chart stand together.
-constexpr std::array kKnown = {
-    Known{
-        "Losses",
-        "Loss/G/loss",
-        "What the generator minimises: it need not fall, staying level while the pictures improve "
-        "is healthy."},
-    Known{"Losses",
-          "Loss/D/loss",
-          "What the discriminator minimises: near zero for long means that it has won and the "
-          "generator learns little."},
-    Known{"Scores",
-          "Loss/scores/real",
-          "The discriminator's mean output for real pictures, higher is more convinced."},
-    Known{"Scores",
-          "Loss/scores/fake",
-          "The same for generated pictures: a gap to the real ones that keeps growing means that "
-          "the discriminator runs away."},
-    Known{"Signs",
-          "Loss/signs/real",
-          "Mean sign of the discriminator's output for real pictures, -1 to 1: close to 1 means "
-          "that it knows the data by heart, and 0.6 is what adaptive augmentation aims at."},
-    Known{"Signs",
-          "Loss/signs/fake",
-          "Mean sign of its output for generated pictures, -1 to 1: at -1 none of them fools it."},
-    Known{
-        "Distinctness",
-        "Progress/distinctness",
-        "How distinct generated pictures are from each other, as a share of the data's: near zero "
-        "means collapse."},
-    Known{"Gradient penalty",
-          "Loss/gradient_penalty",
-          "How far the critic's gradient between real and fake pictures is from length 1, squared: "
-          "should settle near zero."},
-    Known{"R1 penalty",
-          "Loss/r1_penalty",
-          "Squared gradient of the discriminator at real pictures, before its weight: a steep rise "
-          "announces divergence."},
-    Known{"R2 penalty",
-          "Loss/r2_penalty",
-          "The same at generated pictures: a steep rise announces divergence."},
-    Known{"Path length penalty",
-          "Loss/pl_penalty",
-          "How unevenly steps in latent space change the picture: should fall early and stay low."},
-    Known{"Augmentation",
-          "Progress/augment",
-          "Probability of each augmentation: rises while the discriminator overfits; above 0.8 "
-          "the data are too few."},
-    Known{"Sliced Wasserstein distance (times 1000)",
-          "swd",
-          "Distance of local patches from those of real pictures, mean over all scales: lower is "
-          "better."},
-    Known{"MS-SSIM",
-          "msssim",
-          "How alike generated pictures are to each other: a sudden rise means mode collapse; "
-          "compare with the real pictures' own value."},
-    Known{
-        "FID", "fid", "Frechet distance of features from those of real pictures: lower is better."},
-    Known{"KID", "kid", "Kernel distance of features, unbiased for few pictures: lower is better."},
-    Known{
-        "Precision and recall",
-        "pr/precision",
-        "Share of generated pictures that look like some real picture: quality, higher is better."},
-    Known{"Precision and recall",
-          "pr/recall",
-          "Share of real pictures that the generator could have made: variety, higher is better."},
-    Known{"Time per kimg",
-          "Timing/sec_per_kimg",
-          "Seconds to show a thousand real pictures to the discriminator, all work included."},
-    Known{"Waiting",
-          "Timing/data_wait",
-          "Seconds of a tick that training waited for pictures: should stay near zero, else add "
-          "loader threads."},
-    Known{
-        "Waiting",
-        "Timing/comm",
-        "Seconds of a tick that training waited for other ranks: grows when one of them is slow."},
-    Known{"Memory (GB)",
-          "Resources/cpu_mem_gb",
-          "Main memory of the first rank: a steady rise is a leak."},
-    Known{"Memory (GB)",
-          "Resources/peak_gpu_mem_gb",
-          "Most GPU memory that the first rank held at once."},
+constexpr Known kKnown[] = {
+    {"Losses",
+     "Loss/G/loss",
+     "What the generator minimises: it need not fall, staying level while the pictures improve "
+     "is healthy."},
+    {"Losses",
+     "Loss/D/loss",
+     "What the discriminator minimises: near zero for long means that it has won and the "
+     "generator learns little."},
+    {"Scores",
+     "Loss/scores/real",
+     "The discriminator's mean output for real pictures, higher is more convinced."},
+    {"Scores",
+     "Loss/scores/fake",
+     "The same for generated pictures: a gap to the real ones that keeps growing means that "
+     "the discriminator runs away."},
+    {"Signs",
+     "Loss/signs/real",
+     "Mean sign of the discriminator's output for real pictures, -1 to 1: close to 1 means "
+     "that it knows the data by heart, and 0.6 is what adaptive augmentation aims at."},
+    {"Signs",
+     "Loss/signs/fake",
+     "Mean sign of its output for generated pictures, -1 to 1: at -1 none of them fools it."},
+    {"Distinctness",
+     "Progress/distinctness",
+     "How distinct generated pictures are from each other, as a share of the data's: near zero "
+     "means collapse."},
+    {"Gradient penalty",
+     "Loss/gradient_penalty",
+     "How far the critic's gradient between real and fake pictures is from length 1, squared: "
+     "should settle near zero."},
+    {"R1 penalty",
+     "Loss/r1_penalty",
+     "Squared gradient of the discriminator at real pictures, before its weight: a steep rise "
+     "announces divergence."},
+    {"R2 penalty",
+     "Loss/r2_penalty",
+     "The same at generated pictures: a steep rise announces divergence."},
+    {"Path length penalty",
+     "Loss/pl_penalty",
+     "How unevenly steps in latent space change the picture: should fall early and stay low."},
+    {"Augmentation",
+     "Progress/augment",
+     "Probability of each augmentation: rises while the discriminator overfits; above 0.8 "
+     "the data are too few."},
+    {"Sliced Wasserstein distance (times 1000)",
+     "swd",
+     "Distance of local patches from those of real pictures, mean over all scales: lower is "
+     "better."},
+    {"MS-SSIM",
+     "msssim",
+     "How alike generated pictures are to each other: a sudden rise means mode collapse; "
+     "compare with the real pictures' own value."},
+    {"FID", "fid", "Frechet distance of features from those of real pictures: lower is better."},
+    {"KID", "kid", "Kernel distance of features, unbiased for few pictures: lower is better."},
+    {"Precision and recall",
+     "pr/precision",
+     "Share of generated pictures that look like some real picture: quality, higher is better."},
+    {"Precision and recall",
+     "pr/recall",
+     "Share of real pictures that the generator could have made: variety, higher is better."},
+    {"Time per kimg",
+     "Timing/sec_per_kimg",
+     "Seconds to show a thousand real pictures to the discriminator, all work included."},
+    {"Waiting",
+     "Timing/data_wait",
+     "Seconds of a tick that training waited for pictures: should stay near zero, else add "
+     "loader threads."},
+    {"Waiting",
+     "Timing/comm",
+     "Seconds of a tick that training waited for other ranks: grows when one of them is slow."},
+    {"Memory (GB)",
+     "Resources/cpu_mem_gb",
+     "Main memory of the first rank: a steady rise is a leak."},
+    {"Memory (GB)",
+     "Resources/peak_gpu_mem_gb",
+     "Most GPU memory that the first rank held at once."},
 };
 
-const Known* find_known(const std::string& name) {
-  const auto found = std::find_if(
-      kKnown.begin(), kKnown.end(), [&](const Known& known) { return name == known.name; });
-  return found == kKnown.end() ? nullptr : &*found;
+bool is_known(const std::string& name) {
+  return std::any_of(
+      std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return name == known.name; });
 }
 
 // What every chart has on its horizontal axis, or nearly so.
@@ -319,26 +273,6 @@ void put(std::vector<Chart>& charts, const std::string& title, ExplainedCurve cu
     charts.push_back({title, {}, is_bookkeeping(curve.name)});
   charts.back().curves.push_back(std::move(curve));
 }
-
-}  // namespace
-
-std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves) {
-  std::vector<Chart> charts;
-  for (const Known& known : kKnown) {
-    const auto found = curves.find(known.name);
-    if (found != curves.end()) put(charts, known.chart, {known.name, known.meaning, found->second});
-  }
-  for (const auto& [name, curve] : curves) {
-    if (find_known(name) != nullptr || is_place(name)) continue;
-    const std::string meaning = starts_with(name, "swd/")
-                                    ? "The distance at one scale: " + name.substr(4) + "."
-                                    : "Mean of " + name + " over each tick.";
-    put(charts, name, {name, meaning, curve});
-  }
-  return charts;
-}
-
-namespace {
 
 constexpr size_t kPointsOfPage = 30'000;  // of about 15 bytes
 
@@ -368,6 +302,59 @@ std::string cells(const std::vector<Chart>& charts,
 
 }  // namespace
 
+std::vector<double> axis_marks(double low, double high, int count) {
+  const double raw = (high - low) / count;
+  if (!(raw > 0) || !std::isfinite(raw)) return {};
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  const double digit = raw / power;
+  const double step = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+  std::vector<double> marks;
+  const double last = std::floor(high / step + 1e-9);
+  for (double i = std::ceil(low / step - 1e-9); i <= last; ++i)
+    marks.push_back(i * step + 0.0);  // no -0
+  return marks;
+}
+
+std::string line_chart(const std::vector<ExplainedCurve>& lines,
+                       const ChartMarks& marks,
+                       size_t points) {
+  Axes axes = axes_of(lines);
+  const std::vector<Band> bands = include_bands(marks.bands, axes);
+  std::string svg = fmt::format(
+      R"(<svg viewBox="0 0 {} {}" role="img" data-x="{:.9g} {:.9g}" data-y="{:.9g} {:.9g}">)",
+      static_cast<int>(kWidth),
+      static_cast<int>(kHeight),
+      axes.x.low,
+      axes.x.high,
+      axes.y.low,
+      axes.y.high);
+  svg += bands_of(bands, axes) + grid_of(axes) + resumes_of(marks.resumes, axes);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    svg += fmt::format(R"(<path class="line line{}{}" d="{}"><title>{}</title></path>)",
+                       i % kColours,
+                       lines[i].curve.size() == 1 ? " dot" : "",
+                       path_of(thinned(lines[i].curve, points), axes),
+                       escape_html(lines[i].name));
+  }
+  return svg + "</svg>";
+}
+
+std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves) {
+  std::vector<Chart> charts;
+  for (const Known& known : kKnown) {
+    const auto found = curves.find(known.name);
+    if (found != curves.end()) put(charts, known.chart, {known.name, found->second, known.meaning});
+  }
+  for (const auto& [name, curve] : curves) {
+    if (is_known(name) || is_place(name)) continue;
+    const std::string meaning = starts_with(name, "swd/")
+                                    ? "The distance at one scale: " + name.substr(4) + "."
+                                    : "Mean of " + name + " over each tick.";
+    put(charts, name, {name, curve, meaning});
+  }
+  return charts;
+}
+
 size_t points_for(size_t curves) {
   return std::clamp<size_t>(kPointsOfPage / std::max<size_t>(curves, 1), 10, kMostPoints);
 }
@@ -376,11 +363,9 @@ std::string chart_figure(const Chart& chart,
                          const ChartMarks& marks,
                          const std::vector<std::string>& sentences,
                          size_t points) {
-  std::vector<Line> lines;
   std::string legend;
   for (size_t i = 0; i < chart.curves.size(); ++i) {
     const ExplainedCurve& curve = chart.curves[i];
-    lines.push_back({curve.name, curve.curve});
     legend += fmt::format("<p><span class=\"key key{}\"></span><b>{}</b> {}{}</p>\n",
                           i % kColours,
                           escape_html(curve.name),
@@ -390,7 +375,7 @@ std::string chart_figure(const Chart& chart,
   for (const std::string& sentence : sentences) legend += "<p>" + escape_html(sentence) + "</p>\n";
   return fmt::format("<figure>\n<h3>{}</h3>\n{}\n<div class=\"values\"></div>\n{}</figure>\n",
                      escape_html(chart.title),
-                     line_chart(lines, marks, points),
+                     line_chart(chart.curves, marks, points),
                      legend);
 }
 

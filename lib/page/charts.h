@@ -13,9 +13,10 @@ namespace gantrain {
 // Lines of a chart, and the keys that name them, have so many colours (CSS classes line0 to line7).
 inline constexpr size_t kColours = 8;
 
-struct Line {
+struct ExplainedCurve {
   std::string name;
   Curve curve;
+  std::string meaning = {};  // a sentence that says how to read the curve
 };
 
 // Values between which a curve is healthy; a dashed line where both are the same.
@@ -38,19 +39,12 @@ inline constexpr size_t kMostPoints = 280;
 // thinned to `points` means. Bands are left out where they are so far from the curves that these
 // would become flat. The attributes data-x and data-y hold the numbers at the ends of the axes, by
 // which the page's script reads values from the paths.
-std::string line_chart(const std::vector<Line>& lines,
+std::string line_chart(const std::vector<ExplainedCurve>& lines,
                        const ChartMarks& marks = {},
                        size_t points = kMostPoints);
 
 // Returns about `count` round axis marks (1, 2 or 5 times a power of ten) in [low, high].
 std::vector<double> axis_marks(double low, double high, int count);
-
-// A curve of a chart with a sentence that says how to read the curve.
-struct ExplainedCurve {
-  std::string name;
-  std::string meaning;
-  Curve curve;
-};
 
 // A chart; `bookkeeping` ones are folded: traffic, loss scales, times, memory.
 struct Chart {
@@ -63,6 +57,15 @@ struct Chart {
 // first, and each unknown name gets a chart of its own at the end. Comm/*, AMP/*, Timing/*,
 // Resources/* and Gradients/* are bookkeeping.
 std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves);
+
+// Where the curves of a chart are known to be in healthy training.
+struct HealthyBand {
+  Band band;
+  std::string words;  // a sentence with the source
+};
+
+// Returns what is known for this run's chart: by its loss, its targets and its limits.
+std::vector<HealthyBand> healthy_bands(const RunRecord& run, const Chart& chart);
 
 // Returns charts as HTML, each by `figure_of`: quality, training and, folded, bookkeeping.
 std::string chart_groups(const std::vector<Chart>& metrics,

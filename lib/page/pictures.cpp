@@ -9,7 +9,6 @@
 #include "image/image.h"
 #include "image/resize.h"
 #include "page/html.h"
-#include "page/run_record.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -91,55 +90,6 @@ std::optional<std::string> encoded(const fs::path& file, const PictureLimits& li
   }
 }
 
-}  // namespace
-
-void EmbeddedPictures::begin_page() {
-  before_ = std::move(used_);
-  used_.clear();
-}
-
-std::optional<std::string> EmbeddedPictures::url_of(const fs::path& file,
-                                                    const PictureLimits& limits) {
-  std::error_code error;
-  const auto size = fs::file_size(file, error);
-  if (error) return std::nullopt;
-  const auto written = fs::last_write_time(file, error).time_since_epoch().count();
-  const std::string key =
-      fmt::format("{} {} {} {} {}", file.string(), size, written, limits.side, limits.bytes);
-  const auto [entry, is_new] = used_.try_emplace(key);
-  if (!is_new) return entry->second;
-  const auto known = before_.find(key);
-  entry->second = known != before_.end() ? std::move(known->second) : encoded(file, limits);
-  return entry->second;
-}
-
-std::vector<SampleFile> sample_files(const fs::path& run_folder) {
-  std::vector<SampleFile> files;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder / "samples", ignored)) {
-    const std::string name = entry.path().filename();
-    if (!starts_with(name, "fakes") || !ends_with(name, ".png")) continue;
-    const auto kimg = name == "fakes_init.png" ? 0 : kimg_in_name(name);
-    if (kimg) files.push_back({*kimg, entry.path()});
-  }
-  std::sort(files.begin(), files.end(), [](const SampleFile& a, const SampleFile& b) {
-    return a.kimg != b.kimg ? a.kimg < b.kimg : a.path > b.path;  // fakes_init before fakes000000
-  });
-  return files;
-}
-
-std::vector<SampleFile> evenly_chosen(const std::vector<SampleFile>& files, size_t most) {
-  // Powers of two, so that the next choice is a part of this one. One place is the last file's.
-  size_t stride = 1;
-  while ((files.size() + stride - 1) / stride + 1 > most && stride < files.size()) stride *= 2;
-  std::vector<SampleFile> chosen;
-  for (size_t i = 0; i < files.size(); i += stride) chosen.push_back(files[i]);
-  if (!files.empty() && (files.size() - 1) % stride != 0) chosen.push_back(files.back());
-  return chosen;
-}
-
-namespace {
-
 // What the frames of a time-lapse may take together is 1.9 MB before base64.
 constexpr size_t kMostFrames = 24;
 constexpr PictureLimits kFrame = {.side = 512, .bytes = 79'000};
@@ -195,6 +145,49 @@ std::string time_lapse(const RunRecord& run, EmbeddedPictures& store) {
 }
 
 }  // namespace
+
+void EmbeddedPictures::begin_page() {
+  before_ = std::move(used_);
+  used_.clear();
+}
+
+std::optional<std::string> EmbeddedPictures::url_of(const fs::path& file,
+                                                    const PictureLimits& limits) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error) return std::nullopt;
+  const auto written = fs::last_write_time(file, error).time_since_epoch().count();
+  const std::string key =
+      fmt::format("{} {} {} {} {}", file.string(), size, written, limits.side, limits.bytes);
+  const auto [entry, is_new] = used_.try_emplace(key);
+  if (!is_new) return entry->second;
+  const auto known = before_.find(key);
+  entry->second = known != before_.end() ? std::move(known->second) : encoded(file, limits);
+  return entry->second;
+}
+
+std::vector<SampleFile> sample_files(const fs::path& run_folder) {
+  std::vector<SampleFile> files;
+  for (const fs::path& path : paths_in(run_folder / "samples", "fakes", ".png")) {
+    const std::string name = path.filename();
+    const auto kimg = name == "fakes_init.png" ? 0 : kimg_in_name(name);
+    if (kimg) files.push_back({*kimg, path});
+  }
+  std::sort(files.begin(), files.end(), [](const SampleFile& a, const SampleFile& b) {
+    return a.kimg != b.kimg ? a.kimg < b.kimg : a.path > b.path;  // fakes_init before fakes000000
+  });
+  return files;
+}
+
+std::vector<SampleFile> evenly_chosen(const std::vector<SampleFile>& files, size_t most) {
+  // Powers of two, so that the next choice is a part of this one. One place is the last file's.
+  size_t stride = 1;
+  while ((files.size() + stride - 1) / stride + 1 > most && stride < files.size()) stride *= 2;
+  std::vector<SampleFile> chosen;
+  for (size_t i = 0; i < files.size(); i += stride) chosen.push_back(files[i]);
+  if (!files.empty() && (files.size() - 1) % stride != 0) chosen.push_back(files.back());
+  return chosen;
+}
 
 std::string grid_figure(const RunRecord& run,
                         const std::string& name,

@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "page/charts.h"
 #include "page/html.h"
-#include "page/pictures.h"
-#include "page/run_record.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -28,22 +27,13 @@ constexpr size_t kRecentTicks = 5;  // by which speed is measured
 constexpr size_t kRanksShown = 64;
 constexpr size_t kMostOfMessage = 2000, kMostOfStack = 20'000;  // bytes
 
-std::optional<CollapseLimits> limits_of(const RunRecord& run) {
-  const auto below = number_setting(run, "metrics.collapse_below");
-  const auto times = parse_int(setting(run, "metrics.collapse_times"));
-  const auto after = number_setting(run, "metrics.collapse_after");
-  if (!below || !times || !after || *times < 1) return std::nullopt;
-  return CollapseLimits{*below, *times, *after};
-}
-
 // The mean of a curve's last values.
 std::optional<double> recent(const std::map<std::string, Curve>& curves, const std::string& name) {
-  const auto found = curves.find(name);
-  if (found == curves.end() || found->second.empty()) return std::nullopt;
-  const Curve& curve = found->second;
-  const size_t count = std::min(kRecentTicks, curve.size());
+  const Curve* curve = find_curve(curves, name);
+  if (curve == nullptr) return std::nullopt;
+  const size_t count = std::min(kRecentTicks, curve->size());
   double sum = 0;
-  for (size_t i = curve.size() - count; i < curve.size(); ++i) sum += curve[i].second;
+  for (size_t i = curve->size() - count; i < curve->size(); ++i) sum += (*curve)[i].second;
   const double mean = sum / static_cast<double>(count);
   return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
 }
@@ -101,16 +91,9 @@ Facts facts_of(const RunRecord& run) {
 }
 
 const char* class_of(Judgement judgement) {
-  switch (judgement) {
-    case Judgement::kGood:
-      return "good";
-    case Judgement::kYoung:
-      return "young";
-    case Judgement::kStopped:
-      return "stopped";
-    default:
-      return "bad";
-  }
+  if (judgement == Judgement::kGood) return "good";
+  if (judgement == Judgement::kYoung) return "young";
+  return judgement == Judgement::kStopped ? "stopped" : "bad";
 }
 
 std::string text_or_dash(const std::optional<int64_t>& value) {
@@ -141,28 +124,6 @@ std::string rank_table(const std::vector<RankEnd>& ends) {
     html += fmt::format("<p>{} more are in the folder errors.</p>\n", ends.size() - kRanksShown);
   return html;
 }
-
-}  // namespace
-
-std::vector<Verdict> judge(const RunRecord& run) {
-  return judge(VerdictInput{run.status, run.at_work, run.stats, run.metrics, limits_of(run)});
-}
-
-std::optional<double> images_per_second(const RunRecord& run) {
-  const auto seconds = recent(run.stats, "Timing/sec_per_kimg");
-  return seconds && *seconds > 0 ? std::optional(1000 / *seconds) : std::nullopt;
-}
-
-std::optional<double> seconds_to_go(const RunRecord& run) {
-  const auto speed = images_per_second(run);
-  const auto now = last_of(run.stats, "Progress/kimg");
-  const auto total = number_setting(run, "train.kimg");
-  if (run.status != "running" || !run.at_work || !speed || !now || !total || *total <= *now)
-    return std::nullopt;
-  return (*total - *now) * 1000 / *speed;
-}
-
-namespace {
 
 std::string verdict_html(const Verdict& verdict) {
   return fmt::format("<div class=\"verdict {}\"><b>{}</b>: {}<p>Rule: {}.</p></div>\n",
@@ -261,7 +222,113 @@ std::string environment_section(const RunRecord& run) {
   return html_section("Environment", html);
 }
 
+constexpr size_t kPictureBytes = 2'400'000;  // of all grids together, before base64
+constexpr size_t kMostPictureBytes = 450'000;
+
+// Runs of one name are told apart by their paths.
+void name_apart(std::vector<RunRecord>& runs) {
+  std::map<std::string, int> count;
+  for (const RunRecord& run : runs) count[run.name] += 1;
+  for (RunRecord& run : runs) {
+    if (count[run.name] > 1) run.name = run.folder.lexically_normal().string();
+  }
+}
+
+std::string run_table(const std::vector<RunRecord>& runs) {
+  std::string html;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& run = runs[i];
+    const Verdict verdict = judge(run).front();
+    const auto kimg = last_of(run.stats, "Progress/kimg");
+    html += fmt::format(
+        "<tr><td><span class=\"key key{}\"></span>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        i % kColours,
+        escape_html(run.name),
+        escape_html(verdict.word + ": " + verdict.reason),
+        escape_html(run.status),
+        kimg ? shortest(*kimg) : "");
+  }
+  return html_table_of({"Run", "Verdict", "Status", "kimg"}, html);
+}
+
+std::string differences(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> keys;
+  for (const RunRecord& run : runs) {
+    for (const Setting& one : run.settings) {
+      if (std::find(keys.begin(), keys.end(), one.key) == keys.end()) keys.push_back(one.key);
+    }
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& key : keys) {
+    std::vector<std::string> row = {key};
+    for (const RunRecord& run : runs) row.push_back(setting(run, key));
+    const std::set<std::string> values(row.begin() + 1, row.end());
+    if (values.size() > 1) rows.push_back(row);
+  }
+  if (rows.empty()) return "<p>The configurations are the same.</p>\n";
+  std::vector<std::string> heads = {"Key"};
+  for (const RunRecord& run : runs) heads.push_back(run.name);
+  return html_table(heads, rows);
+}
+
+std::string grids(const std::vector<RunRecord>& runs) {
+  EmbeddedPictures store;
+  const PictureLimits limits = {.side = 1024,
+                                .bytes = std::min(kMostPictureBytes, kPictureBytes / runs.size())};
+  std::string html;
+  for (const RunRecord& run : runs) {
+    const auto url = store.url_of(run.folder / "samples" / "latest.png", limits);
+    html += grid_figure(run, run.name, "", url);
+  }
+  return html_cells(html);
+}
+
+using CurvesOf = std::map<std::string, Curve> RunRecord::*;
+
+// The charts of all curves of one kind: one chart for each name, with a curve for each run that has
+// it, in the run's colour. A run without it has an empty curve.
+std::vector<Chart> common_charts(const std::vector<RunRecord>& runs, CurvesOf curves_of) {
+  std::map<std::string, Curve> all;
+  for (const RunRecord& run : runs) all.insert((run.*curves_of).begin(), (run.*curves_of).end());
+  std::vector<Chart> charts;
+  for (const Chart& known : charts_of(all)) {
+    for (const ExplainedCurve& one : known.curves) {
+      Chart chart{one.name, {}, known.bookkeeping};
+      for (const RunRecord& run : runs) {
+        const auto found = (run.*curves_of).find(one.name);
+        const Curve curve = found == (run.*curves_of).end() ? Curve() : found->second;
+        chart.curves.push_back({run.name, curve, curve.empty() ? "Not measured." : ""});
+      }
+      charts.push_back(std::move(chart));
+    }
+  }
+  return charts;
+}
+
+std::string curves(const std::vector<RunRecord>& runs) {
+  const std::vector<Chart> metrics = common_charts(runs, &RunRecord::metrics);
+  const std::vector<Chart> stats = common_charts(runs, &RunRecord::stats);
+  const size_t points = points_for((metrics.size() + stats.size()) * runs.size());
+  return chart_groups(metrics, stats, "Bookkeeping", [&](const Chart& chart) {
+    return chart_figure(chart, {}, {}, points);
+  });
+}
+
 }  // namespace
+
+std::optional<double> images_per_second(const RunRecord& run) {
+  const auto seconds = recent(run.stats, "Timing/sec_per_kimg");
+  return seconds && *seconds > 0 ? std::optional(1000 / *seconds) : std::nullopt;
+}
+
+std::optional<double> seconds_to_go(const RunRecord& run) {
+  const auto speed = images_per_second(run);
+  const auto now = last_of(run.stats, "Progress/kimg");
+  const auto total = number_setting(run, "train.kimg");
+  if (run.status != "running" || !run.at_work || !speed || !now || !total || *total <= *now)
+    return std::nullopt;
+  return (*total - *now) * 1000 / *speed;
+}
 
 std::string run_page_body(const RunRecord& run, EmbeddedPictures& store) {
   store.begin_page();
@@ -305,6 +372,30 @@ void PageWriter::write_if_due(const fs::path& run_folder, double now) {
   write(run_folder);
   const double end = monotonic_seconds();
   next_ = end + std::max(kLeastPause, kShare * (end - start));
+}
+
+std::string render_comparison(const std::vector<fs::path>& run_folders) {
+  std::vector<RunRecord> runs;
+  for (const fs::path& folder : run_folders) {
+    require_run_folder(folder);
+    runs.push_back(read_run_record(folder));
+  }
+  // One that has just begun, or died early, is shown without curves.
+  if (std::all_of(
+          runs.begin(), runs.end(), [](const RunRecord& run) { return run.stats.empty(); })) {
+    fail(
+        Exit::kInput,
+        "{}: stats.jsonl is missing or has no whole row, as in all of these runs: there is nothing "
+        "to compare yet",
+        run_folders.front().string());
+  }
+  name_apart(runs);
+  const std::string title = fmt::format("{} runs compared", runs.size());
+  std::string body = "<h1>" + title + "</h1>\n" + run_table(runs);
+  body += html_section("What differs in the configuration", differences(runs));
+  body += html_section("Latest pictures", grids(runs));
+  body += curves(runs);
+  return html_page(title, body);
 }
 
 }  // namespace gantrain

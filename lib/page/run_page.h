@@ -8,12 +8,27 @@
 
 #include "page/pictures.h"
 #include "page/run_record.h"
-#include "page/verdict.h"
 
 namespace gantrain {
 
-// Returns the verdicts on a run, with its own limits of collapse.
+// What became of a run. kYoung: it is too early to tell.
+enum class Judgement { kGood, kYoung, kCollapsed, kDiverged, kKilled, kFailed, kStopped };
+
+struct Verdict {
+  Judgement judgement = Judgement::kYoung;
+  std::string word;    // "collapsed"
+  std::string reason;  // the numbers: "MS-SSIM 0.97 of the last fakes is above 0.9"
+  std::string rule;    // the rule's name: "alike by MS-SSIM"
+};
+
+// Judges a run by named rules, with its own limits of collapse; collapse is not judged where its
+// settings have none. The first verdict is the one to begin with: how the run ended, if
+// that was no success, or what its training is like; a second one says the other, where both are
+// known.
 std::vector<Verdict> judge(const RunRecord& run);
+
+// Returns the exit code that STATUS tells: 6 of "failed with exit code 6: ...".
+std::optional<int64_t> exit_code_of(const std::string& status);
 
 // The speed of the last ticks; nothing where no tick has been reported.
 std::optional<double> images_per_second(const RunRecord& run);
@@ -50,5 +65,11 @@ class PageWriter {
   double next_ = 0;  // monotonic seconds
   bool warned_ = false;
 };
+
+// Returns one self-contained page that compares runs: verdicts and facts, the keys of the
+// configuration that differ, the latest grids side by side, curves over each other. Throws
+// UserError(kInput) that names the first folder that is no run folder, or one without a row of
+// stats.jsonl.
+std::string render_comparison(const std::vector<std::filesystem::path>& run_folders);
 
 }  // namespace gantrain

@@ -9,17 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "config/value.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -48,6 +42,14 @@ double number_or_nan(const SortedJson& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
+// The number at the key of an object; nothing where there is none.
+template <class AnyJson>
+std::optional<double> number_at(const AnyJson& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->template get<double>();
+}
+
 // Drops the points at this place or later, which were written before the run resumed from an
 // earlier state.
 void append(Curve& curve, double kimg, double value) {
@@ -57,15 +59,12 @@ void append(Curve& curve, double kimg, double value) {
 
 std::optional<double> kimg_of_row(const SortedJson& row) {
   const auto kimg = row.find("Progress/kimg");
-  if (kimg == row.end() || !kimg->is_object() || !kimg->contains("mean")) return std::nullopt;
-  const SortedJson& mean = (*kimg)["mean"];
-  return mean.is_number() ? std::optional(mean.get<double>()) : std::nullopt;
+  if (kimg == row.end() || !kimg->is_object()) return std::nullopt;
+  return number_at(*kimg, "mean");
 }
 
 std::optional<double> kimg_of_metric(const SortedJson& line) {
-  if (const auto kimg = line.find("kimg"); kimg != line.end() && kimg->is_number()) {
-    return kimg->get<double>();
-  }
+  if (const auto kimg = number_at(line, "kimg")) return kimg;
   const auto snapshot = line.find("snapshot");
   if (snapshot == line.end() || !snapshot->is_string()) return std::nullopt;
   return kimg_in_name(fs::path(snapshot->get<std::string>()).filename());
@@ -93,74 +92,12 @@ class RecipeNames {
   std::set<std::string> used_;
 };
 
-}  // namespace
-
-std::optional<double> kimg_in_name(const std::string& name) {
-  const auto digit = [&](size_t i) { return i < name.size() && std::isdigit(name[i]) != 0; };
-  size_t first = 0;
-  while (first < name.size() && !digit(first)) ++first;
-  size_t end = first;
-  while (digit(end) || (end > first && end < name.size() && name[end] == '.' && digit(end + 1))) {
-    ++end;
-  }
-  return parse_double(name.substr(first, end - first));
-}
-
-std::optional<double> kimg_of_line(const std::string& line) {
-  const SortedJson row = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!row.is_object()) return std::nullopt;
-  const auto kimg = kimg_of_row(row);
-  return kimg ? kimg : kimg_of_metric(row);
-}
-
-std::map<std::string, Curve> read_stats(const fs::path& run_folder) {
-  std::map<std::string, Curve> curves;
-  for (const SortedJson& row : objects_of(run_folder / "stats.jsonl")) {
-    const auto kimg = kimg_of_row(row);
-    if (!kimg) continue;
-    for (const auto& [name, value] : row.items()) {
-      if (!value.is_object() || !value.contains("mean")) continue;
-      append(curves[name], *kimg, number_or_nan(value["mean"]));
-    }
-  }
-  return curves;
-}
-
-std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
-  std::map<std::string, Curve> curves;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder, ignored)) {
-    const std::string file = entry.path().filename();
-    if (!starts_with(file, "metric-") || !ends_with(file, ".jsonl")) continue;
-    const std::string metric = entry.path().stem().string().substr(7);
-    RecipeNames recipes;
-    for (const SortedJson& line : objects_of(entry.path())) {
-      const auto kimg = kimg_of_metric(line);
-      const auto results = line.find("results");
-      if (!kimg || results == line.end() || !results->is_object()) continue;
-      const std::string& recipe = recipes.of(line);
-      for (const auto& [name, value] : results->items()) {
-        const std::string own = name == metric ? name : metric + "/" + name;
-        append(curves[own + recipe], *kimg, number_or_nan(value));
-      }
-    }
-  }
-  return curves;
-}
-
-namespace {
-
 constexpr uint64_t kLongestHeader = 100'000'000;  // bytes, as safetensors itself limits it
 
 fs::path newest_model(const fs::path& run_folder) {
-  fs::path newest;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run_folder, ignored)) {
-    const std::string name = entry.path().filename();
-    const bool is_model = starts_with(name, "model-") && ends_with(name, ".safetensors");
-    if (is_model && name > newest.filename().string()) newest = entry.path();
-  }
-  return newest;
+  const std::vector<fs::path> models = paths_in(run_folder, "model-", ".safetensors");
+  const auto newest = std::max_element(models.begin(), models.end());
+  return newest == models.end() ? fs::path() : *newest;
 }
 
 // The header of a safetensors file: its length as 8 bytes, little-endian, then JSON. Null if it
@@ -256,36 +193,29 @@ void read_log(const fs::path& path, const std::string& prefix, RunRecord& run) {
   }
 }
 
-// "3 files: superseded-..., ..." of what the run has left behind.
-void read_superseded(const fs::path& folder, RunRecord& run) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (starts_with(name, "superseded-")) names.push_back(name);
-  }
+// Adds an incident of these files, where there are any.
+void add_files(const std::string& words, std::vector<std::string> names, RunRecord& run) {
   if (names.empty()) return;
   std::sort(names.begin(), names.end());
-  run.incidents.push_back(
-      {"",
-       shortened(fmt::format("{} files of a history that the run has left behind: {}",
-                             names.size(),
-                             join(names, ", "))),
-       false});
+  run.incidents.push_back({"", shortened(words + join(names, ", ")), false});
+}
+
+void read_superseded(const fs::path& folder, RunRecord& run) {
+  std::vector<std::string> names;
+  for (const fs::path& path : paths_in(folder, "superseded-", ""))
+    names.push_back(path.filename().string());
+  const std::string count = std::to_string(names.size());
+  add_files(count + " files of a history that the run has left behind: ", names, run);
 }
 
 void read_earlier_failures(const fs::path& folder, RunRecord& run) {
   std::vector<std::string> files;
   std::error_code ignored;
-  for (const fs::directory_entry& session : fs::directory_iterator(folder / "errors", ignored)) {
-    if (!starts_with(session.path().filename().string(), "earlier-")) continue;
-    for (const fs::directory_entry& entry : fs::directory_iterator(session.path(), ignored))
-      files.push_back(fs::relative(entry.path(), folder, ignored).string());
+  for (const fs::path& session : paths_in(folder / "errors", "earlier-", "")) {
+    for (const fs::path& file : paths_in(session, "", ""))
+      files.push_back(fs::relative(file, folder, ignored).string());
   }
-  if (files.empty()) return;
-  std::sort(files.begin(), files.end());
-  run.incidents.push_back(
-      {"", shortened("failures of earlier sessions: " + join(files, ", ")), false});
+  add_files("failures of earlier sessions: ", files, run);
 }
 
 void keep_ends(std::vector<Incident>& incidents) {
@@ -295,30 +225,6 @@ void keep_ends(std::vector<Incident>& incidents) {
   *first = {"", fmt::format("... {} more, which the logs have ...", left_out + 1), false};
   incidents.erase(first + 1, first + 1 + static_cast<std::ptrdiff_t>(left_out));
 }
-
-}  // namespace
-
-void read_incidents(const fs::path& folder, RunRecord& run) {
-  read_log(folder / "log.txt", "", run);
-  const std::string next = run.next;
-  const std::vector<double> resumes = run.resumes;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().stem();
-    if (starts_with(name, "log-rank") && entry.path().extension() == ".txt")
-      read_log(entry.path(), "[rank " + name.substr(8) + "] ", run);
-  }
-  run.next = next;
-  run.resumes = resumes;
-  std::stable_sort(run.incidents.begin(),
-                   run.incidents.end(),
-                   [](const Incident& a, const Incident& b) { return a.time < b.time; });
-  keep_ends(run.incidents);
-  read_superseded(folder, run);
-  read_earlier_failures(folder, run);
-}
-
-namespace {
 
 Json json_of(const fs::path& path) {
   const auto text = content_of(path);
@@ -355,8 +261,7 @@ std::optional<RankEnd> end_of(const Json& file) {
   end.iteration = integer_at(extra, "iteration");
   end.exit_code = integer_at(extra, "exit_code");
   end.signal = integer_at(extra, "signal");
-  const auto kimg = extra.find("kimg");
-  if (kimg != extra.end() && kimg->is_number()) end.kimg = kimg->get<double>();
+  end.kimg = number_at(extra, "kimg");
   const auto first = extra.find("first_cause");
   end.first_cause = first != extra.end() && first->is_boolean() && first->get<bool>();
   return end;
@@ -364,11 +269,8 @@ std::optional<RankEnd> end_of(const Json& file) {
 
 std::vector<RankEnd> read_ends(const fs::path& folder) {
   std::vector<RankEnd> ends;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "errors", ignored)) {
-    const std::string name = entry.path().filename();
-    if (!starts_with(name, "rank") || !ends_with(name, ".json")) continue;
-    if (const auto end = end_of(json_of(entry.path()))) ends.push_back(*end);
+  for (const fs::path& file : paths_in(folder / "errors", "rank", ".json")) {
+    if (const auto end = end_of(json_of(file))) ends.push_back(*end);
   }
   std::sort(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {
     return a.first_cause != b.first_cause ? a.first_cause : a.rank < b.rank;
@@ -388,6 +290,72 @@ void read_config(const fs::path& folder, RunRecord& run) {
 }
 
 }  // namespace
+
+std::optional<double> kimg_in_name(const std::string& name) {
+  const auto digit = [&](size_t i) { return i < name.size() && std::isdigit(name[i]) != 0; };
+  size_t first = 0;
+  while (first < name.size() && !digit(first)) ++first;
+  size_t end = first;
+  while (digit(end) || (end > first && end < name.size() && name[end] == '.' && digit(end + 1))) {
+    ++end;
+  }
+  return parse_double(name.substr(first, end - first));
+}
+
+std::optional<double> kimg_of_line(const std::string& line) {
+  const SortedJson row = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!row.is_object()) return std::nullopt;
+  const auto kimg = kimg_of_row(row);
+  return kimg ? kimg : kimg_of_metric(row);
+}
+
+std::map<std::string, Curve> read_stats(const fs::path& run_folder) {
+  std::map<std::string, Curve> curves;
+  for (const SortedJson& row : objects_of(run_folder / "stats.jsonl")) {
+    const auto kimg = kimg_of_row(row);
+    if (!kimg) continue;
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_object() || !value.contains("mean")) continue;
+      append(curves[name], *kimg, number_or_nan(value["mean"]));
+    }
+  }
+  return curves;
+}
+
+std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
+  std::map<std::string, Curve> curves;
+  for (const fs::path& file : paths_in(run_folder, "metric-", ".jsonl")) {
+    const std::string metric = file.stem().string().substr(7);
+    RecipeNames recipes;
+    for (const SortedJson& line : objects_of(file)) {
+      const auto kimg = kimg_of_metric(line);
+      const auto results = line.find("results");
+      if (!kimg || results == line.end() || !results->is_object()) continue;
+      const std::string& recipe = recipes.of(line);
+      for (const auto& [name, value] : results->items()) {
+        const std::string own = name == metric ? name : metric + "/" + name;
+        append(curves[own + recipe], *kimg, number_or_nan(value));
+      }
+    }
+  }
+  return curves;
+}
+
+void read_incidents(const fs::path& folder, RunRecord& run) {
+  read_log(folder / "log.txt", "", run);
+  const std::string next = run.next;
+  const std::vector<double> resumes = run.resumes;
+  for (const fs::path& log : paths_in(folder, "log-rank", ".txt"))
+    read_log(log, "[rank " + log.stem().string().substr(8) + "] ", run);
+  run.next = next;
+  run.resumes = resumes;
+  std::stable_sort(run.incidents.begin(),
+                   run.incidents.end(),
+                   [](const Incident& a, const Incident& b) { return a.time < b.time; });
+  keep_ends(run.incidents);
+  read_superseded(folder, run);
+  read_earlier_failures(folder, run);
+}
 
 bool may_be_at_work(const fs::path& folder) {
   const int lock = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -453,10 +421,26 @@ std::optional<double> number_setting(const RunRecord& run, const std::string& ke
   return parse_double(setting(run, key));
 }
 
-std::optional<double> last_of(const std::map<std::string, Curve>& curves, const std::string& name) {
+const Curve* find_curve(const std::map<std::string, Curve>& curves, const std::string& name) {
   const auto found = curves.find(name);
-  if (found == curves.end() || found->second.empty()) return std::nullopt;
-  return found->second.back().second;
+  return found == curves.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+std::optional<double> last_of(const std::map<std::string, Curve>& curves, const std::string& name) {
+  const Curve* curve = find_curve(curves, name);
+  return curve == nullptr ? std::nullopt : std::optional(curve->back().second);
+}
+
+std::vector<fs::path> paths_in(const fs::path& folder,
+                               std::string_view prefix,
+                               std::string_view suffix) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (starts_with(name, prefix) && ends_with(name, suffix)) paths.push_back(entry.path());
+  }
+  return paths;
 }
 
 }  // namespace gantrain

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -89,11 +90,18 @@ std::string setting(const RunRecord& run, const std::string& key);
 // The same as a number.
 std::optional<double> number_setting(const RunRecord& run, const std::string& key);
 
+// The curve of that name; null where there is none, or nothing in it.
+const Curve* find_curve(const std::map<std::string, Curve>& curves, const std::string& name);
 // The last value of a curve, where there is one.
 std::optional<double> last_of(const std::map<std::string, Curve>& curves, const std::string& name);
 
 // A file's content, or nothing if it cannot be read: a page is made of what is there.
 std::optional<std::string> content_of(const std::filesystem::path& path);
+
+// The files and folders in a folder whose names begin and end so; none where there is no folder.
+std::vector<std::filesystem::path> paths_in(const std::filesystem::path& folder,
+                                            std::string_view prefix,
+                                            std::string_view suffix);
 
 // Fills run.incidents, run.resumes and run.next: resumes, restarts, warnings and errors of log.txt,
 // errors of the other ranks' logs, failures of earlier sessions (errors/earlier-*), and what a run

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/verdict.h"
-
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -8,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "page/charts.h"
+#include "page/run_page.h"
 #include "recipes/facts.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -24,7 +24,22 @@ constexpr double kTooLarge = 1e4;
 
 constexpr int kFirstSignalCode = 128;
 
-double kimg_of(const VerdictInput& run) {
+// The run's own limits of the collapse alarm.
+struct CollapseLimits {
+  double below = 0;  // as a share of how distinct the data's pictures are; 0: nothing is judged
+  int64_t times = 1;
+  double after_kimg = 0;
+};
+
+std::optional<CollapseLimits> limits_of(const RunRecord& run) {
+  const auto below = number_setting(run, "metrics.collapse_below");
+  const auto times = parse_int(setting(run, "metrics.collapse_times"));
+  const auto after = number_setting(run, "metrics.collapse_after");
+  if (!below || !times || !after || *times < 1) return std::nullopt;
+  return CollapseLimits{*below, *times, *after};
+}
+
+double kimg_of(const RunRecord& run) {
   double kimg = 0;
   for (const auto& [name, curve] : run.stats) {
     if (!curve.empty()) kimg = std::max(kimg, curve.back().first);
@@ -64,61 +79,60 @@ bool stays_above(const Curve& curve, double limit) {
                                   [&](const auto& at) { return std::abs(at.second) > limit; });
 }
 
-std::optional<Verdict> nonfinite(const VerdictInput& run) {
+Verdict diverged(const std::string& reason, const std::string& rule) {
+  return {Judgement::kDiverged, "diverged", reason, rule};
+}
+
+Verdict collapsed(const std::string& reason, const std::string& rule) {
+  return {Judgement::kCollapsed, "collapsed", reason, rule};
+}
+
+std::optional<Verdict> nonfinite(const RunRecord& run) {
   for (const auto& [name, curve] : run.stats) {
     if (!is_loss(name) || curve.empty() || std::isfinite(curve.back().second)) continue;
-    return Verdict{Judgement::kDiverged,
-                   "diverged",
-                   fmt::format("{} is not finite at {} kimg", name, shortest(curve.back().first)),
-                   "loss that is not finite"};
+    return diverged(fmt::format("{} is not finite at {} kimg", name, shortest(curve.back().first)),
+                    "loss that is not finite");
   }
   return std::nullopt;
 }
 
 // A player whose steps were all left out since it last had a loss.
-std::optional<Verdict> left_out(const VerdictInput& run) {
+std::optional<Verdict> left_out(const RunRecord& run) {
   for (const char* player : {"G", "D"}) {
-    const auto skipped = run.stats.find(fmt::format("AMP/{}/skipped", player));
-    if (skipped == run.stats.end() || skipped->second.empty()) continue;
-    const auto& [kimg, steps] = skipped->second.back();
-    const auto loss = run.stats.find(fmt::format("Loss/{}/loss", player));
-    const bool silent =
-        loss == run.stats.end() || loss->second.empty() || loss->second.back().first < kimg;
+    const Curve* skipped = find_curve(run.stats, fmt::format("AMP/{}/skipped", player));
+    if (skipped == nullptr) continue;
+    const auto& [kimg, steps] = skipped->back();
+    const Curve* loss = find_curve(run.stats, fmt::format("Loss/{}/loss", player));
+    const bool silent = loss == nullptr || loss->back().first < kimg;
     if (!silent || !(steps > 0)) continue;
-    return Verdict{Judgement::kDiverged,
-                   "diverged",
-                   fmt::format("all steps of {} were left out in the tick at {} kimg, because of "
-                               "gradients that are not finite",
-                               player,
-                               shortest(kimg)),
-                   "no loss, and steps left out"};
+    return diverged(fmt::format("all steps of {} were left out in the tick at {} kimg, because of "
+                                "gradients that are not finite",
+                                player,
+                                shortest(kimg)),
+                    "no loss, and steps left out");
   }
   return std::nullopt;
 }
 
-std::optional<Verdict> exploding(const VerdictInput& run) {
+std::optional<Verdict> exploding(const RunRecord& run) {
   for (const auto& [name, curve] : run.stats) {
     if (!is_loss(name)) continue;
     if (stays_above(curve, kTooLarge)) {
-      return Verdict{
-          Judgement::kDiverged,
-          "diverged",
+      return diverged(
           fmt::format(
               "{} is {:.3g}, far from what a healthy network has", name, curve.back().second),
-          "exploding loss"};
+          "exploding loss");
     }
     const auto usual = usual_size(curve, kExplodingTicks);
     if (!usual || !stays_above(curve, kExplosion * std::max(*usual, 1.0))) continue;
-    return Verdict{
-        Judgement::kDiverged,
-        "diverged",
+    return diverged(
         fmt::format("{} of {:.3g} has been above {} times its usual size ({:.3g}) for {} ticks",
                     name,
                     curve.back().second,
                     kExplosion,
                     std::max(*usual, 1.0),
                     kExplodingTicks),
-        "exploding loss"};
+        "exploding loss");
   }
   return std::nullopt;
 }
@@ -132,58 +146,52 @@ std::optional<Verdict> indistinct(const Curve& curve, const CollapseLimits& limi
     return at.first >= limits.after_kimg && at.second < limits.below;
   });
   if (!all) return std::nullopt;
-  return Verdict{
-      Judgement::kCollapsed,
-      "collapsed",
+  return collapsed(
       fmt::format("for {} measurements pictures have been less distinct than {} of the data's "
                   "(now {:.3f})",
                   limits.times,
                   shortest(limits.below),
                   curve.back().second),
-      "collapse alarm"};
+      "collapse alarm");
 }
 
 // Where distinctness was not measured, MS-SSIM is: 1 of pictures that are all the same one.
 std::optional<Verdict> alike(const Curve& curve, const CollapseLimits& limits) {
-  if (curve.empty() || curve.back().first < limits.after_kimg) return std::nullopt;
+  if (curve.back().first < limits.after_kimg) return std::nullopt;
   const double most = 1 - limits.below;
   if (!(curve.back().second > most)) return std::nullopt;
-  return Verdict{
-      Judgement::kCollapsed,
-      "collapsed",
+  return collapsed(
       fmt::format(
           "MS-SSIM {:.2f} of the last fakes is above {}", curve.back().second, shortest(most)),
-      "alike by MS-SSIM"};
+      "alike by MS-SSIM");
 }
 
-std::optional<Verdict> collapsed(const VerdictInput& run) {
-  if (!run.limits || run.limits->below <= 0) return std::nullopt;
-  const auto distinct = run.stats.find("Progress/distinctness");
-  if (distinct != run.stats.end()) return indistinct(distinct->second, *run.limits);
-  const auto msssim = run.metrics.find("msssim");
-  return msssim == run.metrics.end() ? std::nullopt : alike(msssim->second, *run.limits);
+std::optional<Verdict> collapse(const RunRecord& run) {
+  const auto limits = limits_of(run);
+  if (!limits || limits->below <= 0) return std::nullopt;
+  if (const Curve* distinct = find_curve(run.stats, "Progress/distinctness"))
+    return indistinct(*distinct, *limits);
+  const Curve* msssim = find_curve(run.metrics, "msssim");
+  return msssim == nullptr ? std::nullopt : alike(*msssim, *limits);
 }
 
 // What is known of how different the pictures are.
-std::string variety(const VerdictInput& run) {
-  const auto distinct = run.stats.find("Progress/distinctness");
-  if (distinct != run.stats.end() && !distinct->second.empty()) {
-    return fmt::format("pictures are {:.2f} as distinct from each other as the data's",
-                       distinct->second.back().second);
-  }
-  const auto msssim = run.metrics.find("msssim");
-  if (msssim != run.metrics.end() && !msssim->second.empty())
-    return fmt::format("MS-SSIM of fakes is {:.2f}", msssim->second.back().second);
+std::string variety(const RunRecord& run) {
+  if (const auto distinct = last_of(run.stats, "Progress/distinctness"))
+    return fmt::format("pictures are {:.2f} as distinct from each other as the data's", *distinct);
+  if (const auto msssim = last_of(run.metrics, "msssim"))
+    return fmt::format("MS-SSIM of fakes is {:.2f}", *msssim);
   return "whether pictures are alike was not measured";
 }
 
-Verdict training(const VerdictInput& run) {
+Verdict training(const RunRecord& run) {
   if (const auto verdict = nonfinite(run)) return *verdict;
   if (const auto verdict = left_out(run)) return *verdict;
   if (const auto verdict = exploding(run)) return *verdict;
-  if (const auto verdict = collapsed(run)) return *verdict;
+  if (const auto verdict = collapse(run)) return *verdict;
   const double kimg = kimg_of(run);
-  const double young = run.limits ? run.limits->after_kimg : 0;
+  const auto limits = limits_of(run);
+  const double young = limits ? limits->after_kimg : 0;
   if (kimg <= young) {
     const std::string reason =
         kimg == 0 ? "no tick has been reported yet"
@@ -209,14 +217,18 @@ std::string reason_of(const std::string& status) {
   return colon == std::string::npos ? status : status.substr(colon + 2);
 }
 
+// The number that the text begins with; nothing where it begins with none.
+std::optional<int64_t> number_at_start(const std::string& text) {
+  return parse_int(text.substr(0, text.find_first_not_of("0123456789")));
+}
+
 // The signal of "... died of signal 9 (SIGKILL) ...", or of an exit code of 128 + n; 0: none.
 int64_t signal_of(const std::string& status, int64_t code) {
   if (code > kFirstSignalCode) return code - kFirstSignalCode;
   constexpr std::string_view kWords = "died of signal ";
   const size_t at = status.find(kWords);
   if (at == std::string::npos) return 0;
-  const std::string rest = status.substr(at + kWords.size());
-  return parse_int(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+  return number_at_start(status.substr(at + kWords.size())).value_or(0);
 }
 
 // A process that does this to itself has crashed; nobody has killed it.
@@ -230,21 +242,19 @@ Verdict failure(const std::string& status, int64_t code) {
   const int64_t signal = signal_of(status, code);
   if (signal != 0 && !is_crash(signal)) {
     const std::string said = reason == status ? fmt::format("exit code {}", code) : reason;
-    return Verdict{Judgement::kKilled, "killed", said, fmt::format("signal {}", signal)};
+    return {Judgement::kKilled, "killed", said, fmt::format("signal {}", signal)};
   }
   const std::string rule = fmt::format("exit code {}", code);
   if (code != static_cast<int>(Exit::kDiverged))
-    return Verdict{Judgement::kFailed, "failed", reason, rule};
-  if (starts_with(reason, "collapse"))
-    return Verdict{Judgement::kCollapsed, "collapsed", reason, "--stop-on collapse"};
-  return Verdict{Judgement::kDiverged, "diverged", reason, rule};
+    return {Judgement::kFailed, "failed", reason, rule};
+  if (starts_with(reason, "collapse")) return collapsed(reason, "--stop-on collapse");
+  return diverged(reason, rule);
 }
 
 // What STATUS says of the end; nothing for a run that is done or at work.
-std::optional<Verdict> end_of(const VerdictInput& run) {
+std::optional<Verdict> end_of(const RunRecord& run) {
   if (const auto code = exit_code_of(run.status)) return failure(run.status, *code);
-  if (starts_with(run.status, "ended "))
-    return Verdict{Judgement::kCollapsed, "collapsed", run.status, "--stop-on collapse"};
+  if (starts_with(run.status, "ended ")) return collapsed(run.status, "--stop-on collapse");
   if (starts_with(run.status, "stopped "))
     return Verdict{Judgement::kStopped, "stopped", run.status, "STATUS"};
   if (run.status == "running" && !run.at_work) {
@@ -257,28 +267,6 @@ std::optional<Verdict> end_of(const VerdictInput& run) {
   }
   return std::nullopt;
 }
-
-}  // namespace
-
-std::optional<int64_t> exit_code_of(const std::string& status) {
-  constexpr std::string_view kBeginning = "failed with exit code ";
-  if (!starts_with(status, kBeginning)) return std::nullopt;
-  const std::string rest = status.substr(kBeginning.size());
-  return parse_int(rest.substr(0, rest.find_first_not_of("0123456789")));
-}
-
-std::vector<Verdict> judge(const VerdictInput& run) {
-  const std::optional<Verdict> end = end_of(run);
-  const Verdict now = training(run);
-  if (!end) return {now};
-  if (end->judgement == now.judgement) return {*end};
-  const bool bad = now.judgement == Judgement::kCollapsed || now.judgement == Judgement::kDiverged;
-  // A stop is nobody's fault, and says less than what the training has come to.
-  if (end->judgement == Judgement::kStopped && bad) return {now, *end};
-  return {*end, now};
-}
-
-namespace {
 
 constexpr double kEver = std::numeric_limits<double>::infinity();
 
@@ -300,6 +288,23 @@ std::optional<double> augmentation_target(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::optional<int64_t> exit_code_of(const std::string& status) {
+  constexpr std::string_view kBeginning = "failed with exit code ";
+  if (!starts_with(status, kBeginning)) return std::nullopt;
+  return number_at_start(status.substr(kBeginning.size()));
+}
+
+std::vector<Verdict> judge(const RunRecord& run) {
+  const std::optional<Verdict> end = end_of(run);
+  const Verdict now = training(run);
+  if (!end) return {now};
+  if (end->judgement == now.judgement) return {*end};
+  const bool bad = now.judgement == Judgement::kCollapsed || now.judgement == Judgement::kDiverged;
+  // A stop is nobody's fault, and says less than what the training has come to.
+  if (end->judgement == Judgement::kStopped && bad) return {now, *end};
+  return {*end, now};
+}
 
 std::vector<HealthyBand> healthy_bands(const RunRecord& run, const Chart& chart) {
   const std::string& name = chart.curves.front().name;

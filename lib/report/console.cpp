@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <utility>
 
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -23,6 +21,7 @@ constexpr double kPrint = 60;       // seconds
 constexpr size_t kRecentTicks = 8;  // for the speed
 constexpr int64_t kLeastBar = 10;   // cells
 constexpr int64_t kMostBar = 30;
+constexpr int64_t kWorkBar = 20;
 
 // Three digits or so, and never more than nine characters.
 std::string brief(double value) {
@@ -54,16 +53,11 @@ std::string eta_of(const Progress& p) {
   return "eta " + short_duration((p.total_kimg - p.kimg) / p.kimg_per_second);
 }
 
-std::string losses_of(const Progress& p, std::string_view separator) {
+std::string joined(const std::vector<std::pair<std::string, double>>& values,
+                   std::string_view separator) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : p.losses) parts.push_back(name + " " + brief(value));
+  for (const auto& [name, value] : values) parts.push_back(name + " " + brief(value));
   return join(parts, separator);
-}
-
-std::string watched_of(const Progress& p) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : p.watched) parts.push_back(name + " " + brief(value));
-  return join(parts, "  ");
 }
 
 std::string memory_of(const Progress& p) {
@@ -97,42 +91,30 @@ std::string compose(const Progress& p, const BarParts& parts) {
 
 }  // namespace
 
-Terminal detect_terminal() {
-  const char* kind = std::getenv("TERM");
-  const bool dumb =
-      kind == nullptr || std::string_view(kind).empty() || std::string_view(kind) == "dumb";
-  return {.live = ::isatty(STDERR_FILENO) == 1 && !dumb};
-}
+Terminal detect_terminal() { return {.live = is_live_terminal()}; }
 
 int64_t terminal_width() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const char* columns = std::getenv("COLUMNS");
-  const auto given = columns != nullptr ? parse_int(columns) : std::nullopt;
-  return given && *given > 0 ? *given : 80;
+  const int64_t columns = parse_int(environment_variable("COLUMNS")).value_or(0);
+  return columns > 0 ? columns : 80;
 }
 
 std::string render_bar(const Progress& progress, int64_t width) {
   const auto room = static_cast<size_t>(std::max<int64_t>(width - 1, 0));
   BarParts kept;
-  const auto keep_if_it_fits = [&](const BarParts& with) {
+  const auto keep_if_it_fits = [&](auto BarParts::*part, const auto& value) {
+    BarParts with = kept;
+    with.*part = value;
     if (compose(progress, with).size() <= room) kept = with;
   };
-  BarParts next = kept;
-  next.eta = eta_of(progress);
-  keep_if_it_fits(next);
-  if (progress.kimg_per_second > 0) {
-    (next = kept).speed = grouped(1e3 * progress.kimg_per_second) + " images/s";
-    keep_if_it_fits(next);
-  }
-  (next = kept).losses = losses_of(progress, " ");
-  keep_if_it_fits(next);
-  (next = kept).cells = progress.total_kimg > 0 ? kLeastBar : 0;
-  keep_if_it_fits(next);
-  (next = kept).watched = watched_of(progress);
-  keep_if_it_fits(next);
-  (next = kept).memory = memory_of(progress);
-  keep_if_it_fits(next);
+  keep_if_it_fits(&BarParts::eta, eta_of(progress));
+  if (progress.kimg_per_second > 0)
+    keep_if_it_fits(&BarParts::speed, grouped(1e3 * progress.kimg_per_second) + " images/s");
+  keep_if_it_fits(&BarParts::losses, joined(progress.losses, " "));
+  keep_if_it_fits(&BarParts::cells, progress.total_kimg > 0 ? kLeastBar : 0);
+  keep_if_it_fits(&BarParts::watched, joined(progress.watched, "  "));
+  keep_if_it_fits(&BarParts::memory, memory_of(progress));
   if (kept.cells > 0) {
     const auto spare = static_cast<int64_t>(room - compose(progress, kept).size());
     kept.cells = std::min(kMostBar, kept.cells + spare);
@@ -147,8 +129,8 @@ std::string render_tick(const Progress& p) {
                       "time " + short_duration(p.seconds),
                       eta_of(p),
                       speed,
-                      losses_of(p, "  "),
-                      watched_of(p),
+                      joined(p.losses, "  "),
+                      joined(p.watched, "  "),
                       memory_of(p)});
 }
 
@@ -222,6 +204,14 @@ void Console::print(const Progress& progress) {
   unprinted_.reset();
 }
 
+namespace {
+
+std::string cut_to_terminal(const std::string& line) {
+  return line.substr(0, static_cast<size_t>(std::max<int64_t>(terminal_width() - 1, 0)));
+}
+
+}  // namespace
+
 StartLine::StartLine(double began, bool wanted)
     : began_(began), live_(wanted && detect_terminal().live) {}
 
@@ -232,15 +222,8 @@ StartLine::~StartLine() {
 void StartLine::show(const std::string& phase) {
   if (!live_) return;
   const std::string passed = short_duration(monotonic_seconds() - began_);
-  const auto room = static_cast<size_t>(std::max<int64_t>(terminal_width() - 1, 0));
-  set_live_line(fmt::format(" starting {}  {}", passed, phase).substr(0, room));
+  set_live_line(cut_to_terminal(fmt::format(" starting {}  {}", passed, phase)));
 }
-
-namespace {
-
-constexpr int64_t kBar = 20;  // cells
-
-}  // namespace
 
 WorkProgress::WorkProgress(std::string what, std::string unit)
     : what_(std::move(what)),
@@ -259,7 +242,7 @@ void WorkProgress::show(int64_t done, int64_t all) {
   shown_at_ = now;
   const std::string text = line(done, all, now - start_);
   if (terminal_.live) {
-    set_live_line(text.substr(0, static_cast<size_t>(std::max<int64_t>(terminal_width() - 1, 0))));
+    set_live_line(cut_to_terminal(text));
   } else {
     info("{}", text);
   }
@@ -267,14 +250,14 @@ void WorkProgress::show(int64_t done, int64_t all) {
 
 std::string WorkProgress::line(int64_t done, int64_t all, double seconds) const {
   const double rate = static_cast<double>(done - first_) / std::max(seconds, 1e-9);
-  const auto filled = static_cast<size_t>(done * kBar / std::max<int64_t>(all, 1));
+  const auto filled = static_cast<size_t>(done * kWorkBar / std::max<int64_t>(all, 1));
   return fmt::format("{} {}/{} {:3}% |{}{}| {:.0f} {}/s  eta {}",
                      what_,
                      done,
                      all,
                      100 * done / std::max<int64_t>(all, 1),
                      std::string(filled, '#'),
-                     std::string(kBar - filled, '-'),
+                     std::string(kWorkBar - filled, '-'),
                      rate,
                      unit_,
                      short_duration(static_cast<double>(all - done) / std::max(rate, 1e-9)));

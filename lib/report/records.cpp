@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -17,7 +16,6 @@
 #include "util/file.h"
 #include "util/hash.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 

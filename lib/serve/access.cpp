@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/access.h"
-
 #include <arpa/inet.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
+#include "serve/server.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -58,8 +56,7 @@ std::string token_in(const std::filesystem::path& file) {
   }
   const std::string text = read_file(file);
   const std::string token = trim(text.substr(0, text.find('\n')));
-  const bool visible =
-      std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+  const bool visible = std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7F; });
   if (token.size() < kLeastToken || !visible) {
     fail(Exit::kInput,
          "{}: its first line is no token, which is {} or more visible ASCII characters without a "

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/run_view.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,15 +6,15 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <utility>
 
 #include "config/value.h"
 #include "page/html.h"
 #include "page/run_page.h"
 #include "page/run_record.h"
+#include "serve/server.h"
 #include "util/hash.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -65,9 +63,7 @@ std::vector<FoundRun> find_runs(const fs::path& root) {
     if (is_run) runs.push_back({at->path().lexically_relative(root), at->path()});
     if (is_run || hidden || at.depth() + 1 >= kDeepest) at.disable_recursion_pending();
   }
-  std::sort(runs.begin(), runs.end(), [](const FoundRun& a, const FoundRun& b) {
-    return a.name < b.name;
-  });
+  std::ranges::sort(runs, {}, &FoundRun::name);
   return runs;
 }
 
@@ -102,7 +98,7 @@ std::string stamp_of(const fs::path& folder) {
     if (extension == ".jsonl" || extension == ".json" || extension == ".txt")
       files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   std::string stamp;
   for (const fs::path& file : files) {
     std::error_code missing;
@@ -247,24 +243,18 @@ std::string page_script() { return std::string(kPageScript) + kLiveScript; }
 
 namespace {
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
-
 struct Sample {
-  Labels labels;  // beside the run's name
+  std::string label, label_value;  // beside the run's name; "": there is none
   double value = 0;
 };
 
 // Between quotes a backslash, a quote and a newline are escaped; what is no UTF-8 is replaced.
-std::string label_value(const std::string& text) {
+std::string escaped(const std::string& text) {
   const std::string dumped = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
   for (const char c : Json::parse(dumped).get<std::string>()) {
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      if (c == '\\' || c == '"') out += '\\';
-      out += c;
-    }
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? "\\n" : std::string(1, c);
   }
   return out;
 }
@@ -285,9 +275,9 @@ class Text {
     std::string lines;
     for (const RunView& run : runs_) {
       for (const Sample& sample : samples_of(run)) {
-        lines += fmt::format("{}{{run=\"{}\"", name, label_value(run.name));
-        for (const auto& [label, value] : sample.labels)
-          lines += fmt::format(",{}=\"{}\"", label, label_value(value));
+        lines += fmt::format("{}{{run=\"{}\"", name, escaped(run.name));
+        if (!sample.label.empty())
+          lines += fmt::format(",{}=\"{}\"", sample.label, escaped(sample.label_value));
         lines += fmt::format("}} {}\n", value_text(sample.value));
       }
     }
@@ -299,7 +289,7 @@ class Text {
            const std::string& help,
            std::optional<double> RunView::*value) {
     add(name, help, [value](const RunView& run) {
-      return run.*value ? std::vector<Sample>{{{}, *(run.*value)}} : std::vector<Sample>{};
+      return run.*value ? std::vector<Sample>{{"", "", *(run.*value)}} : std::vector<Sample>{};
     });
   }
 
@@ -312,9 +302,8 @@ class Text {
 
 std::vector<Sample> states_of(const RunView& run) {
   std::vector<Sample> samples;
-  for (const char* state : {"running", "done", "stopped", "failed", "ended", "dead", "unknown"}) {
-    samples.push_back({{{"status", state}}, run.state == state ? 1.0 : 0.0});
-  }
+  for (const char* state : {"running", "done", "stopped", "failed", "ended", "dead", "unknown"})
+    samples.push_back({"status", state, run.state == state ? 1.0 : 0.0});
   return samples;
 }
 
@@ -324,7 +313,7 @@ std::string prometheus_text(const std::vector<RunView>& runs, double now) {
   Text text(runs);
   text.add("gantrain_status", "1 for the status that the run has.", states_of);
   text.add("gantrain_verdict", "1, with the verdict on the run as a label.", [](const RunView& r) {
-    return std::vector<Sample>{{{{"verdict", r.verdict.word}}, 1}};
+    return std::vector<Sample>{{"verdict", r.verdict.word, 1}};
   });
   text.add("gantrain_kimg", "Thousands of real images seen.", &RunView::kimg);
   text.add("gantrain_target_kimg", "Thousands of real images to see.", &RunView::target_kimg);
@@ -335,22 +324,23 @@ std::string prometheus_text(const std::vector<RunView>& runs, double now) {
   text.add("gantrain_seconds_since_tick",
            "Seconds since the last line of stats.jsonl.",
            [now](const RunView& run) {
-             return run.last_tick ? std::vector<Sample>{{{}, std::max(0.0, now - *run.last_tick)}}
-                                  : std::vector<Sample>{};
+             return run.last_tick
+                        ? std::vector<Sample>{{"", "", std::max(0.0, now - *run.last_tick)}}
+                        : std::vector<Sample>{};
            });
   text.add("gantrain_loss", "The last tick's mean.", [](const RunView& run) {
     std::vector<Sample> samples;
-    for (const auto& [name, value] : run.losses) samples.push_back({{{"loss", name}}, value});
+    for (const auto& [name, value] : run.losses) samples.push_back({"loss", name, value});
     return samples;
   });
   text.add("gantrain_metric", "The last result.", [](const RunView& run) {
     std::vector<Sample> samples;
-    for (const auto& [name, at] : run.metrics) samples.push_back({{{"metric", name}}, at.second});
+    for (const auto& [name, at] : run.metrics) samples.push_back({"metric", name, at.second});
     return samples;
   });
   text.add("gantrain_metric_kimg", "Where the last result was measured.", [](const RunView& run) {
     std::vector<Sample> samples;
-    for (const auto& [name, at] : run.metrics) samples.push_back({{{"metric", name}}, at.first});
+    for (const auto& [name, at] : run.metrics) samples.push_back({"metric", name, at.first});
     return samples;
   });
   return text.str();

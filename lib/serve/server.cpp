@@ -8,22 +8,18 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "config/value.h"
 #include "page/pictures.h"
 #include "page/run_page.h"
 #include "page/run_record.h"
-#include "serve/access.h"
-#include "serve/run_view.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -135,8 +131,7 @@ class PageServer {
     std::vector<RunView> all;
     const std::vector<FoundRun> runs = find_runs(options_.folder);
     std::erase_if(views_, [&](const auto& kept) {
-      return std::none_of(
-          runs.begin(), runs.end(), [&](const FoundRun& run) { return run.name == kept.first; });
+      return std::ranges::find(runs, kept.first, &FoundRun::name) == runs.end();
     });
     for (const FoundRun& run : runs) all.push_back(view(run));
     return all;

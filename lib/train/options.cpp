@@ -48,9 +48,8 @@ void check_metric_options(const MetricsOptions& metrics,
                 {.detector = !metrics.detector.empty(), .shapes = shapes});
   if (!metrics.detector.empty()) {
     std::error_code error;
-    const bool readable = std::filesystem::is_regular_file(metrics.detector, error) &&
-                          ::access(metrics.detector.c_str(), R_OK) == 0;
-    if (!readable) {
+    if (!std::filesystem::is_regular_file(metrics.detector, error) ||
+        ::access(metrics.detector.c_str(), R_OK) != 0) {
       fail(Exit::kInput,
            "--detector {}: no such file, or not readable; a TorchScript file is needed",
            metrics.detector);
@@ -73,6 +72,13 @@ std::optional<int64_t> models_kept(const ModelOptions& models, const SaveOptions
          models.keep);
   }
   return count;
+}
+
+bool is_among(const std::string& key, std::initializer_list<std::string_view> keys_and_sections) {
+  return std::any_of(
+      keys_and_sections.begin(), keys_and_sections.end(), [&key](std::string_view one) {
+        return ends_with(one, ".") ? starts_with(key, one) : key == one;
+      });
 }
 
 bool is_forced(const std::string& force, const std::string& what) {

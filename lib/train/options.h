@@ -3,12 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "config/scheduled.h"
+#include "config/value.h"
 #include "ops/kernels.h"
 #include "util/field.h"
 
@@ -167,8 +168,8 @@ void fields(SampleOptions& o, Field&& field) {
 enum class StopOn { kOff, kCollapse };
 constexpr std::array<std::string_view, 2> names(StopOn) { return {"off", "collapse"}; }
 
-// When generated pictures count as collapsed to one or a few: train/collapse_alarm.h says how it is
-// measured how distinct they are, and what healthy training has.
+// When generated pictures count as collapsed to one or a few: train/run/run_metrics.h says how it
+// is measured how distinct they are, and what healthy training has.
 struct CollapseOptions {
   StopOn stop_on = StopOn::kOff;
   double below = 0.1;
@@ -282,6 +283,9 @@ void fields(ModelOptions& o, Field&& field) {
 // Returns how many of the newest models are kept; nothing: all. Throws UserError(kUsage) for what
 // is no such number, and for "best" where no metric says which one is.
 std::optional<int64_t> models_kept(const ModelOptions& models, const SaveOptions& save);
+
+// Whether a key is one of these, or lies in one of these sections ("run.").
+bool is_among(const std::string& key, std::initializer_list<std::string_view> keys_and_sections);
 
 // Whether `force`, what --force was given (names with commas between, or "all"), names `what`: a
 // key, or "data".

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/error.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,36 +14,18 @@ std::string errno_text() { return std::strerror(errno); }
 
 namespace {
 
-constexpr std::array<std::string_view, 18> kLostPeer{"closed by peer",
-                                                     "closed by remote peer",
-                                                     "connection closed by",
-                                                     "connection reset",
-                                                     "broken pipe",
-                                                     "connection refused",
-                                                     "remote process exit",
-                                                     "ncclremoteerror",
-                                                     "remote error detected from rank",
-                                                     "application crash on rank",
-                                                     "nccl communicator was aborted",
-                                                     "socket closed",
-                                                     "remoteerror",
-                                                     "read error",
-                                                     "write error",
-                                                     "got 0 bytes",
-                                                     "connection was likely closed",
-                                                     "pair closure"};
-
-constexpr std::array<std::string_view, 8> kVainWait{"timed out waiting",
-                                                    "application timeout caused",
-                                                    "socket timeout",
-                                                    "wait timeout after",
-                                                    "client socket has timed out",
-                                                    "caught collective operation timeout",
-                                                    "milliseconds before timing out",
-                                                    "nccl timeout in"};
-
-constexpr std::array<std::string_view, 5> kNccl{
-    "nccl error in", "nccl timeout in", "watchdog", "nccl communicator", "processgroupnccl"};
+// Words are separated by "|".
+constexpr std::string_view kLostPeer =
+    "closed by peer|closed by remote peer|connection closed by|connection reset|broken pipe|"
+    "connection refused|remote process exit|ncclremoteerror|remote error detected from rank|"
+    "application crash on rank|nccl communicator was aborted|socket closed|remoteerror|read error|"
+    "write error|got 0 bytes|connection was likely closed|pair closure";
+constexpr std::string_view kVainWait =
+    "timed out waiting|application timeout caused|socket timeout|wait timeout after|"
+    "client socket has timed out|caught collective operation timeout|"
+    "milliseconds before timing out|nccl timeout in";
+constexpr std::string_view kNccl =
+    "nccl error in|nccl timeout in|watchdog|nccl communicator|processgroupnccl";
 
 // How the lines begin that CUDA adds to each of its errors.
 constexpr std::array<std::string_view, 5> kAdvice{"Search for `cuda",
@@ -58,13 +38,6 @@ constexpr std::array<std::string_view, 5> kAdvice{"Search for `cuda",
 constexpr std::array<std::string_view, 3> kBacktrace{
     "\nException raised from ", "\nC++ CapturedTraceback", "\nframe #0"};
 
-template <size_t N>
-bool begins_with_one_of(const std::string& line, const std::array<std::string_view, N>& starts) {
-  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) {
-    return starts_with(line, start);
-  });
-}
-
 // A backtrace names files and functions of c10d whatever has failed, so it is not searched.
 std::string_view without_backtrace(std::string_view text) {
   for (const std::string_view start : kBacktrace) {
@@ -74,19 +47,20 @@ std::string_view without_backtrace(std::string_view text) {
   return text;
 }
 
-template <size_t N>
-bool has_one_of(std::string_view text, const std::array<std::string_view, N>& words) {
+bool has_one_of(std::string_view text, std::string_view words) {
   const std::string small = lower(without_backtrace(text));
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    return small.find(word) != std::string::npos;
-  });
+  const std::vector<std::string> all = split(words, '|');
+  return std::ranges::any_of(
+      all, [&](const std::string& word) { return small.find(word) != std::string::npos; });
 }
 
 std::vector<std::string> without_noise(std::string_view text) {
   std::vector<std::string> lines;
   for (const std::string& raw : split(without_backtrace(text), '\n')) {
     const std::string line = trim(raw);
-    if (!line.empty() && !begins_with_one_of(line, kAdvice)) lines.push_back(line);
+    const bool advice = std::ranges::any_of(
+        kAdvice, [&](std::string_view start) { return starts_with(line, start); });
+    if (!line.empty() && !advice) lines.push_back(line);
   }
   return lines;
 }
@@ -127,7 +101,7 @@ bool is_nccl_header(const std::string& line) {
 std::vector<std::string> telling_lines(std::string_view text) {
   const std::vector<std::string> lines = without_noise(text);
   if (lines.empty()) return {""};
-  const auto header = std::find_if(lines.begin(), lines.end(), is_nccl_header);
+  const auto header = std::ranges::find_if(lines, is_nccl_header);
   if (header == lines.end()) return lines;
   std::vector<std::string> causes, explanations;
   bool last_error = false;
@@ -149,7 +123,7 @@ std::vector<std::string> telling_lines(std::string_view text) {
 std::string cause_line(std::string_view text) {
   const std::vector<std::string> lines = telling_lines(text);
   const std::vector<std::string> all = without_noise(text);
-  const bool nccl = std::any_of(all.begin(), all.end(), is_nccl_header);
+  const bool nccl = std::ranges::any_of(all, is_nccl_header);
   if (!nccl || lines.size() == 1) return lines.front();
   return fmt::format("{} ({})", lines.front(), lines.back());
 }

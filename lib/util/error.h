@@ -25,6 +25,7 @@ enum class Exit : int {
   kStopped = 75,
   kInterrupted = 130,
 };
+constexpr int code_of(Exit exit) { return static_cast<int>(exit); }
 
 // An error that the user can fix. The message is one line: the thing (file, key, tensor), what is
 // wrong with it, and what is allowed. It is caught only at the top of a process.
@@ -46,28 +47,24 @@ template <class... Args>
 // Returns strerror(errno) for messages. Call it before anything else can change errno.
 std::string errno_text();
 
-// What the text of an exception says about a failure between ranks. The texts are those of c10d,
-// NCCL, gloo, the TCP store and CUDA; what they look like stands in the table of
-// test/util/failure_text_test.cpp.
+// What the text of an exception of c10d, NCCL, gloo, the TCP store or CUDA says about a failure
+// between ranks. Such texts stand in test/util/failure_text_test.cpp.
 
-// The lines that tell a person what happened, the most telling one first: without backtraces and
-// without the advice that CUDA adds to each of its errors. Where NCCL says what its last error was,
-// that comes first, then what NCCL calls it. There is at least one line.
+// The lines that tell a person what happened, at least one and the most telling one first: without
+// backtraces and CUDA's advice; NCCL's last error before what NCCL calls it.
 std::vector<std::string> telling_lines(std::string_view text);
 
 // The same in one line: the most telling line, and in brackets what NCCL calls the error.
 std::string cause_line(std::string_view text);
 
-// True if the text says that another rank is gone: "connection closed by peer", "remote process
-// exited", a store that no longer answers.
+// True if the text says that another rank is gone, or a store no longer answers.
 bool tells_of_lost_peer(std::string_view text);
 
-// True if the text says that this rank waited in a collective or at the store until its time was
-// over. Another rank did not come.
+// True if the text says that this rank waited for another one until its time was over.
 bool tells_of_vain_wait(std::string_view text);
 
-// True if the text comes from the threads that c10d has for NCCL, or from NCCL itself. The thread
-// that watches over collectives throws what it finds, and the process dies of SIGABRT.
+// True if the text comes from NCCL or from c10d's thread that watches over it, which throws what it
+// finds, so that the process dies of SIGABRT.
 bool tells_of_nccl(std::string_view text);
 
 }  // namespace gantrain

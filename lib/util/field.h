@@ -14,7 +14,7 @@ namespace gantrain {
 //   }
 //
 // A member is a bool, an int64_t, a double, a string, an enum, an optional<int64_t> ("auto"), a
-// Kimg, a Duration, a Scheduled (config/scheduled.h) or a struct with fields() of its own. Parsing,
+// Kimg, a Duration, a Scheduled (config/value.h) or a struct with fields() of its own. Parsing,
 // defaults, --set, checks, help and config.json all come from that list (lib/config).
 
 // The range that a number must lie in.
@@ -52,6 +52,7 @@ constexpr Said said_again(const char* names) { return {.names = names, .last_win
 // In text a bare number is kimg; with k or M it counts images: 25M = 25000 kimg.
 struct Kimg {
   int64_t images = 0;
+  bool operator==(const Kimg&) const = default;
 };
 
 // Seconds; in text "90", "60s", "23h30m".

@@ -6,14 +6,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 #include <vector>
 
 #include "util/error.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -31,7 +30,7 @@ std::string limit_text(bool too_large) {
                      static_cast<uint64_t>(limit.rlim_cur));
 }
 
-void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+void write_checked(int descriptor, std::string_view bytes, const fs::path& path) {
   if (write_whole(descriptor, bytes)) return;
   const bool too_large = errno == EFBIG;
   fail(Exit::kDisk, "{}: cannot write: {}{}", path.string(), errno_text(), limit_text(too_large));
@@ -86,7 +85,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  write_all(descriptor_, {static_cast<const char*>(data), bytes}, path_);
+  write_checked(descriptor_, {static_cast<const char*>(data), bytes}, path_);
 }
 
 void AtomicFile::commit() {
@@ -114,7 +113,7 @@ void append_line(const fs::path& path, std::string_view line) {
   if (descriptor < 0) fail(Exit::kDisk, "{}: cannot be opened: {}", path.string(), errno_text());
   const std::string whole = std::string(line) + "\n";
   try {
-    write_all(descriptor, whole, path);
+    write_checked(descriptor, whole, path);
   } catch (...) {
     ::close(descriptor);
     throw;
@@ -143,26 +142,18 @@ int64_t free_bytes(const fs::path& folder) {
 
 fs::path executable_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-namespace {
-
-std::filesystem::path variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
-
-std::filesystem::path cache_folder(const std::string& kind) {
-  if (const auto own = variable("GANTRAIN_CACHE_DIR"); !own.empty()) return own / kind;
-  if (const auto xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "gantrain" / kind;
-  const std::filesystem::path home = variable("HOME");
+fs::path cache_folder(const std::string& kind) {
+  const fs::path own = environment_variable("GANTRAIN_CACHE_DIR");
+  if (!own.empty()) return own / kind;
+  const fs::path xdg = environment_variable("XDG_CACHE_HOME");
+  if (!xdg.empty()) return xdg / "gantrain" / kind;
+  const fs::path home = environment_variable("HOME");
   return home.empty() ? "" : home / ".cache" / "gantrain" / kind;
 }
 
 fs::path find_program(const std::string& name) {
-  const char* path = std::getenv("PATH");
   std::error_code error;
-  for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
+  for (const std::string& folder : split(environment_variable("PATH"), ':')) {
     const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
     if (fs::is_regular_file(candidate, error) && ::access(candidate.c_str(), X_OK) == 0)
       return candidate;

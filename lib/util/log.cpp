@@ -2,7 +2,6 @@
 #include "util/log.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,23 +9,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <mutex>
-#include <string>
-#include <utility>
 
 #include "util/error.h"
 #include "util/file.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
 namespace {
-
-std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 constexpr std::array<std::pair<std::string_view, Color>, 4> kWords = {{
     {"error", Color::kRed},
@@ -35,38 +26,13 @@ constexpr std::array<std::pair<std::string_view, Color>, 4> kWords = {{
     {"done", Color::kGreen},
 }};
 
-}  // namespace
-
-bool shows_colors() {
-  const std::string_view asked = environment(kColorVariable);
-  if (asked == "always") return true;
-  if (asked == "never" || !environment("NO_COLOR").empty()) return false;
-  const std::string_view terminal = environment("TERM");
-  return !terminal.empty() && terminal != "dumb" && ::isatty(STDERR_FILENO) == 1;
-}
-
-std::string painted(std::string_view text, Color color) {
-  return fmt::format("\033[{}m{}\033[0m", static_cast<int64_t>(color), text);
-}
-
-std::string paint_first_word(const std::string& line) {
-  const std::string_view word = std::string_view(line).substr(0, line.find(' '));
-  for (const auto& [known, color] : kWords) {
-    if (word == known) return painted(word, color) + line.substr(word.size());
-  }
-  return line;
-}
-
-namespace {
-
 // How bytes reach standard error without waiting.
 enum class Way {
   kFile,    // a regular file takes everything
   kOwn,     // through an open file description of our own, which does not block: O_NONBLOCK on the
             // inherited one would hold for the shell and for every other process that shares it
   kSocket,  // as kOwn, by a flag of each call
-  kPolled,  // a terminal that may not be opened again: a few bytes whenever it says that it is
-            // ready
+  kPolled,  // a terminal that may not be opened again: a few bytes whenever it is ready
 };
 
 class StandardError {
@@ -75,11 +41,7 @@ class StandardError {
     const std::lock_guard lock(mutex_);
     look();
     write_kept();
-    if (!kept_.empty()) {
-      keep(text, unread);
-      return;
-    }
-    const size_t done = put(text);
+    const size_t done = kept_.empty() ? put(text) : 0;
     if (done < text.size()) keep(text.substr(done), unread);
   }
 
@@ -171,7 +133,7 @@ class StandardError {
     if (dropped_lines_ == 0 && kept_.size() + text.size() <= kMostUnread) {
       kept_ += text;
     } else {
-      dropped_lines_ += std::count(text.begin(), text.end(), '\n');
+      dropped_lines_ += std::ranges::count(text, '\n');
     }
   }
 
@@ -190,21 +152,6 @@ StandardError& standard_error() {
   return *one;
 }
 
-}  // namespace
-
-void write_standard_error(std::string_view text, Unread unread) {
-  standard_error().write(text, unread);
-}
-
-bool standard_error_takes_text() {
-  pollfd polled{STDERR_FILENO, POLLOUT, 0};
-  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
-}
-
-void flush_standard_error(double seconds) { standard_error().flush(seconds); }
-
-namespace {
-
 struct State {
   std::mutex mutex;
   LogSettings settings;
@@ -221,17 +168,45 @@ State& state() {
 }
 
 const char* label(Level level) {
-  switch (level) {
-    case Level::kError:
-      return "error   ";
-    case Level::kWarning:
-      return "warning ";
-    default:
-      return "";
-  }
+  if (level == Level::kError) return "error   ";
+  return level == Level::kWarning ? "warning " : "";
 }
 
 }  // namespace
+
+bool is_live_terminal() {
+  const std::string kind = environment_variable("TERM");
+  return !kind.empty() && kind != "dumb" && ::isatty(STDERR_FILENO) == 1;
+}
+
+bool shows_colors() {
+  const std::string asked = environment_variable(kColorVariable);
+  if (asked == "always") return true;
+  return asked != "never" && environment_variable("NO_COLOR").empty() && is_live_terminal();
+}
+
+std::string painted(std::string_view text, Color color) {
+  return fmt::format("\033[{}m{}\033[0m", static_cast<int64_t>(color), text);
+}
+
+std::string paint_first_word(const std::string& line) {
+  const std::string_view word = std::string_view(line).substr(0, line.find(' '));
+  for (const auto& [known, color] : kWords) {
+    if (word == known) return painted(word, color) + line.substr(word.size());
+  }
+  return line;
+}
+
+void write_standard_error(std::string_view text, Unread unread) {
+  standard_error().write(text, unread);
+}
+
+bool standard_error_takes_text() {
+  pollfd polled{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
+}
+
+void flush_standard_error(double seconds) { standard_error().flush(seconds); }
 
 void set_log(const LogSettings& settings) {
   const std::lock_guard lock(state().mutex);

@@ -29,6 +29,9 @@ constexpr std::array<std::string_view, 3> names(ColorWhen) { return {"auto", "al
 // which has a log of its own.
 constexpr const char* kColorVariable = "GANTRAIN_COLOR";
 
+// Whether standard error is a terminal on which a line can be redrawn: TERM is set and not "dumb".
+bool is_live_terminal();
+
 // Whether standard error is to have colours now, by kColorVariable and the terminal.
 bool shows_colors();
 
@@ -107,9 +110,9 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
   log_line(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// From now on this process keeps a copy of the lines that it logs (util/log.h), for a file that is
-// not known yet, or whose disk must not be waited for now. set_log() ends this and forgets them.
-// Lines are kept from Level::kInfo up whatever the console shows, at most 10,000 of them.
+// From now on this process keeps a copy of the lines that it logs, for a file that is not known yet
+// or whose disk must not be waited for: at most 10,000 of Level::kInfo and up. set_log() ends this
+// and forgets them.
 void keep_log_lines();
 
 // Returns the lines kept since the last call, each as a log file has it, with its time.

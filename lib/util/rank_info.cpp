@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/rank_info.h"
 
-#include <algorithm>
-
 #include "util/error.h"
 #include "util/text.h"
 

@@ -32,9 +32,6 @@ struct Rendezvous {
   int listen_fd = -1;
   // True where another launcher serves the store; then rank 0 is a client of it too.
   bool store_is_served = false;
-
-  // True where all ranks are on this node, so that they can talk over the loopback interface.
-  bool one_node() const { return ranks.nodes == 1; }
 };
 
 // What is said of the nodes of a run, by the launchers and by the ranks.

@@ -25,7 +25,7 @@ double student_t(size_t freedom) {
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) throw std::logic_error("a quantile of nothing");
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double at = q * static_cast<double>(values.size() - 1);
   const auto below = static_cast<size_t>(at);
   const size_t above = std::min(below + 1, values.size() - 1);

@@ -16,32 +16,10 @@ namespace {
 
 // Digits alone: parse_int() would also take a sign.
 std::optional<int64_t> parse_side(std::string_view text) {
-  const bool digits =
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
   const auto side = digits ? parse_int(text) : std::nullopt;
   return side && *side > 0 ? side : std::nullopt;
 }
-
-}  // namespace
-
-std::optional<Size> parse_size(std::string_view text) {
-  const size_t by = text.find_first_of("xX");
-  if (by == std::string_view::npos) {
-    const auto side = parse_side(text);
-    return side ? std::optional<Size>(square_of(*side)) : std::nullopt;
-  }
-  const auto width = parse_side(text.substr(0, by));
-  const auto height = parse_side(text.substr(by + 1));
-  if (!width || !height) return std::nullopt;
-  return Size{*width, *height};
-}
-
-std::string to_text(const Size& size) {
-  return size.is_square() ? std::to_string(size.width)
-                          : fmt::format("{}x{}", size.width, size.height);
-}
-
-namespace {
 
 constexpr int64_t kSmallestStart = 4;  // pixels of a start's shorter side
 constexpr int64_t kLargestStart = 7;
@@ -81,6 +59,23 @@ std::vector<Size> starts_near(const Size& size, int64_t doublings) {
 
 }  // namespace
 
+std::optional<Size> parse_size(std::string_view text) {
+  const size_t by = text.find_first_of("xX");
+  if (by == std::string_view::npos) {
+    const auto side = parse_side(text);
+    return side ? std::optional<Size>(square_of(*side)) : std::nullopt;
+  }
+  const auto width = parse_side(text.substr(0, by));
+  const auto height = parse_side(text.substr(by + 1));
+  if (!width || !height) return std::nullopt;
+  return Size{*width, *height};
+}
+
+std::string to_text(const Size& size) {
+  return size.is_square() ? std::to_string(size.width)
+                          : fmt::format("{}x{}", size.width, size.height);
+}
+
 std::optional<DoubledSize> find_doubled_size(const Size& size) {
   DoubledSize found{size, 0};
   while (found.start.shorter() > kLargestStart) {
@@ -109,11 +104,10 @@ std::vector<Size> nearest_doubled_sizes(const Size& size, const Doublings& doubl
       all.emplace_back(distance(candidate, size), candidate);
     }
   }
-  std::stable_sort(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Size> nearest;
   for (const auto& [apart, candidate] : all) {
-    const bool new_one = std::find(nearest.begin(), nearest.end(), candidate) == nearest.end();
+    const bool new_one = std::ranges::find(nearest, candidate) == nearest.end();
     if (new_one && nearest.size() < 3) nearest.push_back(candidate);
   }
   return nearest;

@@ -7,7 +7,6 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 namespace gantrain {
 
@@ -41,22 +40,19 @@ std::string trim(std::string_view text) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::ranges::transform(
+      out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
+  return text.starts_with(prefix);
 }
 
-bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
+bool ends_with(std::string_view text, std::string_view suffix) { return text.ends_with(suffix); }
 
 std::string shell_quote(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
     return std::isalnum(c) != 0 ||
            std::string_view("-_=./:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
   });
@@ -66,34 +62,16 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
-std::optional<int64_t> parse_int(std::string_view text) {
-  int64_t value = 0;
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_double(std::string_view text) {
-  double value = 0;
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::string shortest(double value) {
-  char buffer[32];
-  const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
-  std::string shortest(buffer, result.ptr);
-  // Whole numbers up to 2^53 without an exponent: 1e+05 is no way to write a batch.
-  if (value == static_cast<double>(static_cast<int64_t>(value)) && value > -9e15 && value < 9e15) {
-    return std::to_string(static_cast<int64_t>(value));
-  }
-  return shortest;
-}
-
 namespace {
+
+template <class Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number value = 0;
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 // Damerau-Levenshtein distance (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -113,6 +91,18 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::optional<int64_t> parse_int(std::string_view text) { return parse_whole<int64_t>(text); }
+std::optional<double> parse_double(std::string_view text) { return parse_whole<double>(text); }
+
+std::string shortest(double value) {
+  // Whole numbers up to 2^53 without an exponent: 1e+05 is no way to write a batch.
+  if (value == static_cast<double>(static_cast<int64_t>(value)) && value > -9e15 && value < 9e15) {
+    return std::to_string(static_cast<int64_t>(value));
+  }
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
+}
 
 std::vector<std::string> likely_meant(std::string_view word,
                                       const std::vector<std::string>& candidates,
@@ -141,7 +131,7 @@ std::vector<std::string> likely_meant(std::string_view word,
     if (distance <= std::max<size_t>(1, wanted.size() / 3))
       near.push_back({distance, begins ? have.size() - wanted.size() : 0, candidate});
   }
-  std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) {
+  std::ranges::stable_sort(near, [](const Near& a, const Near& b) {
     return std::pair(a.distance, a.more) < std::pair(b.distance, b.more);
   });
   std::vector<std::string> out;

@@ -85,7 +85,6 @@ gantrain_compile_kernels(kernel_objects ${kernels})
 file(GLOB glue CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/ops/*/*_cuda.cpp ${CMAKE_SOURCE_DIR}/lib/ops/gpu/*.cpp)
 list(REMOVE_DUPLICATES glue)
 add_library(gantrain_cuda SHARED ${kernel_objects} ${glue} ${CMAKE_SOURCE_DIR}/lib/distributed/nccl.cpp)
-set_target_properties(gantrain_cuda PROPERTIES BUILD_RPATH ${GANTRAIN_TORCH_LIB}) # before the toolkit's
 target_include_directories(gantrain_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib)
 target_include_directories(gantrain_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${GANTRAIN_NCCL_INCLUDE})
 list(JOIN GANTRAIN_CUDA_ARCHITECTURES " " architectures)

@@ -16,14 +16,24 @@ function(gantrain_install_libraries component)
   install(SCRIPT ${CMAKE_SOURCE_DIR}/scripts/cmake/InstallLibraries.cmake COMPONENT ${component})
 endfunction()
 
+# gantrain_install_library(TARGET COMPONENT). The build's RUNPATH is the installed one with the folders of LibTorch and
+# the toolkit behind it, and installation takes these away. CMake's own exchange of the two would leave an empty entry
+# at the end of the build's, which the loader takes for the current folder: a stranger's data could bring libraries.
+function(gantrain_install_library target component)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON
+    INSTALL_RPATH "$ORIGIN/gantrain;${GANTRAIN_TORCH_LIB}") # LibTorch's before the toolkit's
+  install(TARGETS ${target} DESTINATION lib COMPONENT ${component})
+  set(installed "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/$<TARGET_FILE_NAME:${target}>")
+  install(CODE "file(RPATH_SET FILE \"${installed}\" NEW_RPATH \"\$ORIGIN/gantrain\")" COMPONENT ${component})
+endfunction()
+
 install(TARGETS gantrain DESTINATION bin COMPONENT cpu)
 # Completion of bash, zsh and fish, and manual pages, as the program itself has them.
 install(CODE "execute_process(
   COMMAND \"${CMAKE_BINARY_DIR}/gantrain\" help --install \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\"
   COMMAND_ERROR_IS_FATAL ANY)" COMPONENT cpu)
-set_target_properties(gantrain_trainer PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
-set_target_properties(gantrain_serve_library PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
-install(TARGETS gantrain_trainer gantrain_serve_library DESTINATION lib COMPONENT cpu)
+gantrain_install_library(gantrain_trainer cpu)
+gantrain_install_library(gantrain_serve_library cpu)
 set(libraries libtorch_cpu.so libc10.so)
 if(EXISTS ${GANTRAIN_TORCH_LIB}/libgomp.so.1)
   list(APPEND libraries libgomp.so.1)
@@ -34,8 +44,7 @@ endif()
 gantrain_install_libraries(cpu ${libraries})
 
 if(TARGET gantrain_cuda)
-  set_target_properties(gantrain_cuda PROPERTIES INSTALL_RPATH "$ORIGIN/gantrain")
-  install(TARGETS gantrain_cuda DESTINATION lib COMPONENT cuda)
+  gantrain_install_library(gantrain_cuda cuda)
   set(libraries libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libc10_cuda.so libcaffe2_nvrtc.so)
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/wheels.txt wheels REGEX "^[^#]")
   foreach(wheel ${wheels})

@@ -28,7 +28,7 @@ target_compile_options(LibTorch::cpu INTERFACE
   "SHELL:-idirafter ${GANTRAIN_TORCH_INCLUDE}/torch/csrc/api/include")
 target_compile_definitions(LibTorch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
 target_link_libraries(LibTorch::cpu INTERFACE ${GANTRAIN_TORCH_CPU} ${GANTRAIN_C10} ${GANTRAIN_GOMP})
-# No -rpath here: CMake adds one for libraries with a full path, and takes it away at installation.
+# No -rpath here: CMake adds one for libraries with a full path, and Install.cmake takes it away at installation.
 target_link_options(LibTorch::cpu INTERFACE
   -Wl,-rpath-link,${GANTRAIN_TORCH_LIB}
   -Wl,--unresolved-symbols=ignore-in-shared-libs)

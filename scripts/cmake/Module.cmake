@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 option(GANTRAIN_UNITY "compile sources in batches; OFF compiles each by itself, for those who edit" ON)
-set(GANTRAIN_UNITY_BYTES 60000 CACHE STRING "bytes of sources in a batch, about")
+set(GANTRAIN_UNITY_BYTES 120000 CACHE STRING "bytes of sources in a batch, about")
 
 # gantrain_batches(RESULT NAME SOURCE...): the sources that the compiler sees. With GANTRAIN_UNITY these
 # are files that include the given ones, in their order, until GANTRAIN_UNITY_BYTES are reached. Sources with
@@ -54,14 +54,15 @@ function(gantrain_library target kind)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
 endfunction()
 
-# gantrain_module(NAME [TORCH] [SOURCES a.cpp...] [OPTIONS b.cpp...] [PLAIN c.cpp...] [EXCEPT d.cpp...] [EXTRA made.cpp...]
+# gantrain_module(NAME [TORCH] [COLD] [SOURCES a.cpp...] [OPTIONS b.cpp...] [PLAIN c.cpp...] [EXCEPT d.cpp...] [EXTRA made.cpp...]
 #                 [LINKS target...])
 # A static library gantrain_NAME of all sources below the folder but EXCEPT, or of SOURCES where they are given; EXTRA
 # are generated ones. OPTIONS become gantrain_NAME_options, which knows no torch and which the thin executable
-# links; PLAIN become gantrain_NAME_plain, compiled without LibTorch's headers. LINKS are public. Flags of
-# single sources are set before the call. The modules and their levels: CONTRIBUTING.md.
+# links; PLAIN become gantrain_NAME_plain, compiled without LibTorch's headers. COLD modules and all options
+# hold no loop that anybody waits for: they are compiled with -O1, in four fifths of the time. LINKS are public.
+# Flags of single sources are set before the call. The modules and their levels: CONTRIBUTING.md.
 function(gantrain_module name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;OPTIONS;PLAIN;EXCEPT;EXTRA;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;COLD" "" "SOURCES;OPTIONS;PLAIN;EXCEPT;EXTRA;LINKS" ${ARGN})
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
     list(REMOVE_ITEM arg_SOURCES "" ${arg_OPTIONS} ${arg_PLAIN} ${arg_EXCEPT})
@@ -71,6 +72,8 @@ function(gantrain_module name)
     gantrain_library(gantrain_${name}_options STATIC ${arg_OPTIONS})
     target_include_directories(gantrain_${name}_options PUBLIC ${CMAKE_SOURCE_DIR}/lib)
     target_link_libraries(gantrain_${name}_options PUBLIC gantrain_config)
+    target_compile_options(gantrain_${name}_options PRIVATE -O1)
+    gantrain_use_pch(gantrain_${name}_options util)
     list(APPEND arg_LINKS gantrain_${name}_options)
   endif()
   if(arg_PLAIN)
@@ -80,23 +83,32 @@ function(gantrain_module name)
     if(arg_OPTIONS)
       target_link_libraries(gantrain_${name}_plain PUBLIC gantrain_${name}_options)
     endif()
+    gantrain_use_pch(gantrain_${name}_plain util)
     list(APPEND arg_LINKS gantrain_${name}_plain)
   endif()
   gantrain_library(gantrain_${name} STATIC ${arg_SOURCES} ${arg_EXTRA})
   target_include_directories(gantrain_${name} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   target_link_libraries(gantrain_${name} PUBLIC ${arg_LINKS})
+  if(arg_COLD)
+    target_compile_options(gantrain_${name} PRIVATE -O1)
+  endif()
   if(arg_TORCH)
     target_link_libraries(gantrain_${name} PUBLIC LibTorch::cpu)
-    gantrain_use_pch(gantrain_${name})
+    gantrain_use_pch(gantrain_${name} core)
+  else()
+    gantrain_use_pch(gantrain_${name} util)
   endif()
 endfunction()
 
-# LibTorch takes 12 s to read: one precompiled header, made in core, serves every target.
-function(gantrain_use_pch target)
-  if(target STREQUAL "gantrain_core")
-    target_precompile_headers(gantrain_core PRIVATE <core/torch_pch.h>) # no path, for ccache
+# gantrain_use_pch(TARGET OWNER): LibTorch takes 12 s to read, JSON and fmt take 3: two precompiled headers serve all
+# targets, one with LibTorch that core makes, and a light one that util makes.
+function(gantrain_use_pch target owner)
+  if(NOT target STREQUAL "gantrain_${owner}")
+    target_precompile_headers(${target} REUSE_FROM gantrain_${owner})
+  elseif(owner STREQUAL "core")
+    target_precompile_headers(${target} PRIVATE <core/torch_pch.h>) # no path, for ccache
   else()
-    target_precompile_headers(${target} REUSE_FROM gantrain_core)
+    target_precompile_headers(${target} PRIVATE <util/plain_pch.h>)
   endif()
 endfunction()
 

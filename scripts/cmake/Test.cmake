@@ -3,18 +3,17 @@
 # called LibTorch once may not fork. All other cases of a program share one process.
 set(GANTRAIN_FORKS "failed_ranks|run_ranks|[^_a-z]fork\\(|start_ranks|supervise\\(|setrlimit|support/tiny\\.h|support/process\\.h")
 
-# gantrain_test(NAME [TORCH] [FORKS] [EACH] [SOURCES a_test.cpp...] [EXCEPT b.cpp...] [LINKS target...] [LABELS ...])
+# gantrain_test(NAME [TORCH] [FORKS] [BY_SOURCE] [SOURCES a_test.cpp...] [EXCEPT b.cpp...] [LINKS target...] [LABELS ...])
 # One test program of all sources below the folder but EXCEPT, or of SOURCES where they are given. FORKS: every case is a
-# process of its own. EACH: sources are compiled one by one. Its cases are tests of ctest: those of sources that start processes one by one, the others together
-# under the program's name. Test code is compiled with -O1: it takes two thirds of the time of -O2, and runs as fast.
+# process of its own. BY_SOURCE: the cases of a source share a process, a test of ctest named NAME/folder/source; for
+# programs that start processes and have no LibTorch in themselves. Without these, the cases of sources that start
+# processes are tests of ctest one by one, the others together under the program's name.
+# Test code is compiled with -O1: it takes two thirds of the time of -O2, and runs as fast.
 function(gantrain_test name)
-  cmake_parse_arguments(arg "TORCH;FORKS;EACH" "" "SOURCES;EXCEPT;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;FORKS;BY_SOURCE" "" "SOURCES;EXCEPT;LINKS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
     list(REMOVE_ITEM arg_SOURCES "" ${arg_EXCEPT})
-  endif()
-  if(arg_EACH)
-    set(GANTRAIN_UNITY OFF)
   endif()
   gantrain_library(test_${name} EXECUTABLE ${arg_SOURCES})
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/lib ${CMAKE_SOURCE_DIR}/app ${CMAKE_SOURCE_DIR}/test)
@@ -29,19 +28,24 @@ function(gantrain_test name)
 
   set(alone "")
   set(together "")
+  set(by_source "")
   foreach(source ${arg_SOURCES})
     get_filename_component(tag ${source} NAME_WE)
     get_filename_component(path ${source} ABSOLUTE)
     file(STRINGS ${path} forks REGEX "${GANTRAIN_FORKS}")
     file(STRINGS ${path} cases REGEX "^TEST_CASE\\(")
-    if(cases AND (forks OR arg_FORKS))
+    if(cases AND arg_BY_SOURCE)
+      string(REGEX REPLACE "_test.cpp$" "" test ${name}/${source})
+      add_test(NAME ${test} COMMAND test_${name} --filenames-as-tags --durations yes "[#${tag}]")
+      list(APPEND by_source ${test})
+    elseif(cases AND (forks OR arg_FORKS))
       list(APPEND alone "[#${tag}]")
     elseif(cases)
       list(APPEND together "[#${tag}]")
     endif()
   endforeach()
-  set(properties TIMEOUT 300)
-  set(timeout 600)
+  set(properties TIMEOUT 900)
+  set(timeout 1500)
   if("slow" IN_LIST arg_LABELS)
     set(properties TIMEOUT 1800)
     set(timeout 1800)
@@ -59,6 +63,9 @@ function(gantrain_test name)
     add_test(NAME ${name} COMMAND test_${name} --filenames-as-tags --durations yes ${cases})
     # The longest tests begin first, so that none is left at the end.
     set_tests_properties(${name} PROPERTIES ${properties} TIMEOUT ${timeout} COST 100)
+  endif()
+  if(by_source)
+    set_tests_properties(${by_source} PROPERTIES ${properties} TIMEOUT ${timeout})
   endif()
   if(alone)
     list(JOIN alone "," cases)

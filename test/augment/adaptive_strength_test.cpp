@@ -4,7 +4,7 @@
 #include <limits>
 #include <random>
 
-#include "augment/ada.h"
+#include "augment/augment.h"
 #include "core/device.h"
 #include "support/tensor_checks.h"
 

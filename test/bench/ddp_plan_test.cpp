@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "bench/ddp/plan.h"
-#include "config/message.h"
+#include "config/schema.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

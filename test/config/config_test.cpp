@@ -2,7 +2,8 @@
 #include "config/config.h"
 
 #include <catch2/catch.hpp>
-#include <functional>
+
+#include "refusal.h"
 
 using namespace gantrain;
 
@@ -42,16 +43,6 @@ Config fresh() {
   return Config(schema);
 }
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kUsage);
-    return e.what();
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("DefaultsAreTheStructs") {
@@ -79,17 +70,17 @@ TEST_CASE("LaterLayersWinAndAreRemembered") {
 
 TEST_CASE("AnUnknownKeyNamesTheNearest") {
   Config config = fresh();
-  const std::string text = message_of([&] { config.set("train.bacth", 1, "flag --set"); });
+  const std::string text = refusal_of([&] { config.set("train.bacth", 1, "flag --set"); });
   CHECK(text == "unknown key train.bacth (flag --set); did you mean train.batch?");
 }
 
 TEST_CASE("AWrongValueNamesKeyValueOriginAndWhatIsAllowed") {
   Config config = fresh();
-  CHECK(message_of([&] { config.set("train.batch", "many", "flag --batch"); }) ==
+  CHECK(refusal_of([&] { config.set("train.batch", "many", "flag --batch"); }) ==
         "train.batch = many (flag --batch): allowed: integer, at least 1");
-  CHECK(message_of([&] { config.set("train.G.lr", 2, "file f"); }) ==
+  CHECK(refusal_of([&] { config.set("train.G.lr", 2, "file f"); }) ==
         "train.G.lr = 2 (file f): allowed: number, 0 to 1");
-  CHECK_FALSE(message_of([&] { config.set("train.accumulate", 0, "x"); }).empty());
+  CHECK_FALSE(refusal_of([&] { config.set("train.accumulate", 0, "x"); }).empty());
 }
 
 TEST_CASE("ASavedConfigReadsBackTheSame") {
@@ -112,14 +103,14 @@ TEST_CASE("TheEnvironmentReachesKeysInAnyCase") {
                         {"GANTRAIN_CACHE_DIR", "/x"}});
   CHECK(config.read<Outer>("train.").batch == 8);
   CHECK(config.read<Outer>("train.").G.lr == 0.3);
-  CHECK_FALSE(message_of([&] {
+  CHECK_FALSE(refusal_of([&] {
                 set_from_environment(config, {{"GANTRAIN_TRAIN__BACTH", "8"}});
               }).empty());
 }
 
 TEST_CASE("ANameThatIsTwiceInAnObjectIsRefused") {
   const auto error_of = [](const std::string& text) {
-    return message_of([&] { parse_json(text, "my.json", Exit::kUsage); });
+    return refusal_of([&] { parse_json(text, "my.json", Exit::kUsage); });
   };
   CHECK(error_of(R"({"a": {"b": 1}, "a": {"c": 2}})") == "my.json: a is there twice");
   CHECK(error_of(R"({"x": [{"b": 1, "b": 1}]})") == "my.json: b is there twice");
@@ -129,27 +120,27 @@ TEST_CASE("ANameThatIsTwiceInAnObjectIsRefused") {
 TEST_CASE("AKeyThatIsSetTwiceInAFileIsRefused") {
   Config config = fresh();
   const Json both = Json::parse(R"({"train.batch": 4, "train": {"batch": 8}})");
-  CHECK(message_of([&] { config.set_tree(both, "file f"); }) ==
+  CHECK(refusal_of([&] { config.set_tree(both, "file f"); }) ==
         "file f: train.batch is there twice");
 }
 
 TEST_CASE("JsonWithoutEndIsRefused") {
   std::string deep = "1";
   for (int i = 0; i < 1000; ++i) deep = R"({"a":)" + deep + "}";
-  CHECK(message_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
+  CHECK(refusal_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
         "my.json: more than 64 levels deep");
   deep = std::string(100000, '[');
-  CHECK(message_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
+  CHECK(refusal_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
         "my.json: more than 64 levels deep");
 }
 
 TEST_CASE("ANumberThatNoDoubleHoldsIsRefused") {
-  const std::string text = message_of([] { parse_json("[1e999]", "my.json", Exit::kUsage); });
+  const std::string text = refusal_of([] { parse_json("[1e999]", "my.json", Exit::kUsage); });
   CHECK(text.find("my.json: not JSON: ") == 0);
   CHECK(text.find("1e999") != std::string::npos);
 }
 
 TEST_CASE("BrokenJsonNamesFileAndLine") {
-  const std::string text = message_of([] { parse_json("{\n\"a\": }", "my.json", Exit::kUsage); });
+  const std::string text = refusal_of([] { parse_json("{\n\"a\": }", "my.json", Exit::kUsage); });
   CHECK(text.find("my.json: line 2") == 0);
 }

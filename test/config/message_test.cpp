@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/message.h"
-
 #include <catch2/catch.hpp>
+
+#include "config/schema.h"
 
 using namespace gantrain;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/presets.h"
-
 #include <catch2/catch.hpp>
 
+#include "config/config.h"
 #include "util/error.h"
 
 using namespace gantrain;

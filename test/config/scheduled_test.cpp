@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/scheduled.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
 
 #include "config/config.h"
+#include "config/value.h"
+#include "refusal.h"
 
 using namespace gantrain;
 
@@ -30,16 +29,6 @@ Config fresh_rates() {
 }
 
 Rates rates_of(const Config& config) { return config.read<Rates>("G.adam."); }
-
-std::string refusal_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kUsage);
-    return e.what();
-  }
-  return "";
-}
 
 const std::string kRamp = R"({"from": 0.9, "to": 0.99, "kimg": "2M", "shape": "cosine"})";
 const Json kCanonical = {{"from", 0.9}, {"to", 0.99}, {"kimg", 2000}, {"shape", "cosine"}};

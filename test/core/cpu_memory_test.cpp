@@ -131,6 +131,10 @@ TEST_CASE("MemoryOfALargeMomentGoesBackInTheNextMinutes") {
   }
   CHECK(c.cache.use().kept <= 10 * kMiB);
   CHECK(c.cache.use().peak == 64 * kMiB);
+  c.cache.begin_peak();
+  CHECK(c.cache.use().peak == 0);
+  c.cache.release(c.cache.allocate(8 * kMiB));
+  CHECK(c.cache.use().peak == 8 * kMiB);
 }
 
 TEST_CASE("WhatGoesBackIsNoLongerResident") {

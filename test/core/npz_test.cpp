@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/npy.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/random.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "support/paths.h"
 
 namespace gantrain {

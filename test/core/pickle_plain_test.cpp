@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "core/pickle_values.h"
+#include "core/pickle.h"
 #include "util/error.h"
 
 using namespace gantrain;

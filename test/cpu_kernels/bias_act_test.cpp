@@ -61,9 +61,8 @@ void for_all(const Body& body) {
   struct Shape {
     int64_t outer, channels, inner;
   };
-  const CpuKernelSets sets = available_cpu_kernels();
   Random random;
-  for (int i = 0; i < sets.count; ++i) {
+  for (const CpuKernels* set : available_cpu_kernels()) {
     for (const Activation act : kTwoLines) {
       for (const Shape& s : {Shape{2, 3, 35},
                              Shape{1, 1, 1},
@@ -72,8 +71,8 @@ void for_all(const Body& body) {
                              Shape{700, 3, 1},
                              Shape{5, 100, 1},
                              Shape{3, 40000, 1}}) {
-        CAPTURE(sets.set[i]->name, static_cast<int>(act), s.outer, s.channels, s.inner);
-        body(*sets.set[i], random, random.arrays(act, s.outer, s.channels, s.inner));
+        CAPTURE(set->name, static_cast<int>(act), s.outer, s.channels, s.inner);
+        body(*set, random, random.arrays(act, s.outer, s.channels, s.inner));
       }
     }
   }
@@ -145,9 +144,8 @@ TEST_CASE("NoCutChangesABit") {
 }
 
 TEST_CASE("TheClampKeepsNanAndStopsGradients") {
-  const CpuKernelSets sets = available_cpu_kernels();
-  for (int i = 0; i < sets.count; ++i) {
-    const BiasActKernels& kernels = sets.set[i]->bias_act;
+  for (const CpuKernels* set : available_cpu_kernels()) {
+    const BiasActKernels& kernels = set->bias_act;
     BiasActTask task{Activation::kLrelu, 0.25F, 2, 3, 1, 1, 20};
     std::vector<float> x(20, 1.F), y(20), dx(20);
     x[0] = kNan;
@@ -177,8 +175,7 @@ TEST_CASE("TheClampKeepsNanAndStopsGradients") {
 }
 
 TEST_CASE("ActivationsHaveTheirLimits") {
-  const CpuKernelSets sets = available_cpu_kernels();
-  for (int i = 0; i < sets.count; ++i) {
+  for (const CpuKernels* set : available_cpu_kernels()) {
     for (const Activation act : kTwoLines) {
       const BiasActTask task{act, 0.25F, 1, kNone, 1, 1, 19};
       std::vector<float> x(19, 200.F), y(19);
@@ -187,8 +184,8 @@ TEST_CASE("ActivationsHaveTheirLimits") {
       x[2] = -95;  // e^x is denormal
       x[3] = kNone;
       x[18] = kNan;
-      sets.set[i]->bias_act.forward(task, x.data(), nullptr, y.data(), 0, 1);
-      CAPTURE(sets.set[i]->name, static_cast<int>(act), y[1], y[2]);
+      set->bias_act.forward(task, x.data(), nullptr, y.data(), 0, 1);
+      CAPTURE(set->name, static_cast<int>(act), y[1], y[2]);
       CHECK(std::isnan(y[0]));
       CHECK(std::isnan(y[18]));
       for (const int k : {1, 2, 5}) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
-#include "ops/filtered_lrelu/filtered_lrelu_plan.h"
 #include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
@@ -168,7 +167,6 @@ double scale_of(const LreluCase& c) {
 
 TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
   LreluCases cases;
-  const CpuKernelSets sets = available_cpu_kernels();
   for (int round = 0; round < 100; ++round) {
     const LreluCase c = cases.next();
     std::vector<float> bias(c.shape.channels);
@@ -201,9 +199,9 @@ TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
     Maps dy(c.shape.samples, c.shape.channels, t.out_h, t.out_w, !c.channels_last);
     for (float& v : dy.data) v = static_cast<float>(cases.number());
 
-    for (int i = 0; i < sets.count; ++i) {
-      const FilteredLreluKernels& k = sets.set[i]->filtered_lrelu;
-      CAPTURE(sets.set[i]->name,
+    for (const CpuKernels* set : available_cpu_kernels()) {
+      const FilteredLreluKernels& k = set->filtered_lrelu;
+      CAPTURE(set->name,
               round,
               c.shape.up,
               c.shape.down,
@@ -229,7 +227,7 @@ TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
             worst = std::max(worst, std::abs(y.at(n, ch, o / t.out_w, o % t.out_w) - d.out[o]));
           std::vector<double> slopes;
           for (int64_t j = 0; j < r.mid_h * r.mid_w; ++j) {
-            const int64_t my = j / r.mid_w + r.slope_y, mx = j % r.mid_w + r.slope_x;
+            const int64_t my = j / r.mid_w + r.read.slope_y, mx = j % r.mid_w + r.read.slope_x;
             const bool inside = my >= 0 && mx >= 0 && my < t.mid_h && mx < t.mid_w;
             const double v = inside ? d.before[my * t.mid_w + mx] : 0;
             const double bent = v > 0 ? v : v * c.shape.slope;

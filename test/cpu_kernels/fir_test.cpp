@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ops/upfirdn2d/upfirdn2d_cpu.h"
-#include "ops/upfirdn2d/upfirdn2d_plan.h"
 #include "ops/vector/cpu_kernels.h"
 
 using namespace gantrain;
@@ -119,22 +118,21 @@ std::vector<float> resampled(const CpuKernels& kernels,
 
 TEST_CASE("EverySetResamplesAsDefined") {
   Cases cases;
-  const CpuKernelSets sets = available_cpu_kernels();
   for (int round = 0; round < 900; ++round) {
     const Case c = round < 600 ? cases.next() : cases.four_taps();
     const std::vector<float> in = cases.numbers(c.inputs());
     const std::vector<double> want = definition(c, in);
     double scale = 1e-30;
     for (const double v : want) scale = std::max(scale, std::abs(v));
-    for (int i = 0; i < sets.count; ++i) {
-      CAPTURE(sets.set[i]->name, round, c.inner, c.y.in, c.x.in, c.y.out, c.x.out);
-      const std::vector<float> out = resampled(*sets.set[i], c, in, 0);
+    for (const CpuKernels* set : available_cpu_kernels()) {
+      CAPTURE(set->name, round, c.inner, c.y.in, c.x.in, c.y.out, c.x.out);
+      const std::vector<float> out = resampled(*set, c, in, 0);
       double worst = 0;
       for (size_t k = 0; k < want.size(); ++k) {
         worst = std::max(worst, std::abs(out[k] - want[k]) / scale);
       }
       CHECK(worst < 2e-6);
-      CHECK(resampled(*sets.set[i], c, in, cases.between(0, c.planes * c.y.out)) == out);
+      CHECK(resampled(*set, c, in, cases.between(0, c.planes * c.y.out)) == out);
     }
   }
 }
@@ -155,17 +153,16 @@ TEST_CASE("AnOuterProductIsFoundInSpiteOfRounding") {
 }
 
 TEST_CASE("NumbersThatAreNotFiniteReachNoFurtherThanTheFilter") {
-  const CpuKernelSets sets = available_cpu_kernels();
   const Case c{{std::vector<double>(9, 0.5), 3, 3}, {9, 9, 1, 1, 1}, {40, 40, 1, 1, 1}, 1, 1};
   std::vector<float> in(c.inputs(), 1.F);
   in[4 * 40 + 3] = std::numeric_limits<float>::quiet_NaN();
   in[4 * 40 + 30] = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < sets.count; ++i) {
-    const std::vector<float> out = resampled(*sets.set[i], c, in, 0);
+  for (const CpuKernels* set : available_cpu_kernels()) {
+    const std::vector<float> out = resampled(*set, c, in, 0);
     for (int64_t k = 0; k < c.outputs(); ++k) {
       const int64_t y = k / 40, x = k % 40;
       const bool row = std::abs(y - 4) <= 1;
-      CAPTURE(sets.set[i]->name, y, x);
+      CAPTURE(set->name, y, x);
       CHECK(std::isnan(out[k]) == (row && std::abs(x - 3) <= 1));
       CHECK(std::isinf(out[k]) == (row && std::abs(x - 30) <= 1));
     }

@@ -91,12 +91,11 @@ const ActKernels& kernels_of(const CpuKernels& set, const ActSizes& s) {
 // Calls check(set, sizes, call) for every set of kernels, all sizes, with and without a clamp.
 template <class Check>
 void for_all_act_kernels(const Check& check) {
-  const CpuKernelSets sets = available_cpu_kernels();
-  for (int i = 0; i < sets.count; ++i) {
+  for (const CpuKernels* set : available_cpu_kernels()) {
     for (const ActSizes& s : kActSizes) {
       for (const float clamp : {0.9f, std::numeric_limits<float>::infinity()}) {
-        CAPTURE(sets.set[i]->name, s.n, s.c, s.p, s.last, clamp);
-        check(kernels_of(*sets.set[i], s), s, Call(s, clamp));
+        CAPTURE(set->name, s.n, s.c, s.p, s.last, clamp);
+        check(kernels_of(*set, s), s, Call(s, clamp));
       }
     }
   }
@@ -207,9 +206,8 @@ TEST_CASE("TheEpiloguesSecondDerivativeIsThatOfItsGradient") {
 }
 
 TEST_CASE("RowsHaveTheirProductsAndFactors") {
-  const CpuKernelSets sets = available_cpu_kernels();
-  for (int k = 0; k < sets.count; ++k) {
-    const ModulationKernels& kernels = sets.set[k]->modulation;
+  for (const CpuKernels* set : available_cpu_kernels()) {
+    const ModulationKernels& kernels = set->modulation;
     for (const int64_t length : {int64_t{9}, int64_t{1}, int64_t{16}}) {
       constexpr int64_t kRows = 37;
       const Numbers a = normal_numbers(kRows * length, 1), b = normal_numbers(kRows * length, 2);

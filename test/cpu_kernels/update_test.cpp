@@ -2,9 +2,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <random>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "cpu_kernels/numbers.h"
 #include "ops/adam/adam_cpu.h"
 #include "ops/vector/cpu_kernels.h"
 
@@ -12,28 +14,18 @@ using namespace gantrain;
 
 namespace {
 
-using Floats = std::vector<float>;
-
 const UpdateKernels& kernels() { return cpu_kernels().update; }
 
-Floats random_numbers(size_t count, unsigned seed, float scale = 1) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal(0, scale);
-  Floats numbers(count);
-  for (float& number : numbers) number = normal(generator);
-  return numbers;
-}
-
 struct AdamState {
-  Floats p, g, m, v;
+  Numbers p, g, m, v;
   AdamArrays from(size_t begin) { return {&p[begin], &g[begin], &m[begin], &v[begin]}; }
 };
 
 AdamState random_state(size_t count) {
-  AdamState s{random_numbers(count, 1),
-              random_numbers(count, 2, 1e-3F),
-              random_numbers(count, 3, 1e-3F),
-              random_numbers(count, 4, 1e-3F)};
+  AdamState s{normal_numbers(count, 1),
+              normal_numbers(count, 2, 0, 1e-3F),
+              normal_numbers(count, 3, 0, 1e-3F),
+              normal_numbers(count, 4, 0, 1e-3F)};
   for (float& v : s.v) v *= v;
   return s;
 }
@@ -82,12 +74,12 @@ TEST_CASE("UpdatesDoNotDependOnWhereARangeIsCut") {
   const AdamNumbers numbers{0.9, 0.999, 0.01, 1e-9};
   AdamState whole = random_state(count);
   kernels().adam(whole.from(0), count, numbers);
-  Floats average = random_numbers(count, 5);
-  const Floats value = random_numbers(count, 6);
-  const Floats before = average;
+  Numbers average = normal_numbers(count, 5);
+  const Numbers value = normal_numbers(count, 6);
+  const Numbers before = average;
   kernels().lerp(average.data(), value.data(), count, 0.3);
   AdamState cut = random_state(count);
-  Floats cut_average = before;
+  Numbers cut_average = before;
   for (size_t i = 0; i + 1 < std::size(kCuts); ++i) {
     const size_t begin = kCuts[i];
     const auto length = static_cast<int64_t>(kCuts[i + 1] - begin);
@@ -102,10 +94,10 @@ TEST_CASE("UpdatesDoNotDependOnWhereARangeIsCut") {
 
 TEST_CASE("AWeightMovesTheAverageAndItsEndsAreExact") {
   const size_t count = 37;
-  const Floats from = random_numbers(count, 7), to = random_numbers(count, 8, 1e6F);
+  const Numbers from = normal_numbers(count, 7), to = normal_numbers(count, 8, 0, 1e6F);
   for (const double weight : {0.0, 1e-4, 0.3, 0.5, 0.9999, 1.0}) {
     CAPTURE(weight);
-    Floats average = from;
+    Numbers average = from;
     kernels().lerp(average.data(), to.data(), count, weight);
     for (size_t i = 0; i < count; ++i) {
       const double a = from[i], b = to[i], expected = a + (b - a) * weight;
@@ -121,7 +113,7 @@ TEST_CASE("OneNumberThatIsNotFiniteIsFoundWhereverItStands") {
   constexpr float kLargest = std::numeric_limits<float>::max();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const int64_t count : {1, 15, 16, 17, 33, 70}) {
-    Floats numbers(static_cast<size_t>(count) + 1, -kLargest);
+    Numbers numbers(static_cast<size_t>(count) + 1, -kLargest);
     numbers.back() = NAN;  // just behind the range
     CHECK(kernels().all_finite(numbers.data(), count));
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -135,4 +127,8 @@ TEST_CASE("OneNumberThatIsNotFiniteIsFoundWhereverItStands") {
     CHECK(kernels().all_finite(numbers.data(), count));
   }
   CHECK(kernels().all_finite(nullptr, 0));
+}
+
+TEST_CASE("TheProcessorHasASetOfKernels") {
+  CHECK(std::set<std::string>{"generic", "avx2", "avx512"}.count(cpu_kernels().name) == 1);
 }

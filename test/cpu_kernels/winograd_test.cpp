@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <random>
 #include <vector>
 
+#include "cpu_kernels/numbers.h"
 #include "ops/convolution/winograd_cpu.h"
 #include "ops/vector/cpu_kernels.h"
 
@@ -11,21 +11,13 @@ using namespace gantrain;
 
 namespace {
 
-std::vector<float> random(int64_t count, int seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> all(count);
-  for (float& value : all) value = normal(engine);
-  return all;
-}
-
 // Pictures and their numbers.
 struct Pictures {
   std::vector<float> data;
   PictureView view;
 
   Pictures(int64_t n, int64_t c, int64_t h, int64_t w, bool channels_last, int seed)
-      : data(random(n * c * h * w, seed)) {
+      : data(normal_numbers(n * c * h * w, seed)) {
     view = channels_last ? PictureView{data.data(), n, c, h, w, c * h * w, 1, w * c, c}
                          : PictureView{data.data(), n, c, h, w, c * h * w, h * w, w, 1};
   }
@@ -53,7 +45,7 @@ constexpr int64_t kImages = 2, kIn = 34, kOut = 35, kHeight = 9, kWidth = 6, kSi
 Solution solve(const WinogradKernels& kernels, const Problem& problem) {
   Pictures x(kImages, kIn, 12, 11, problem.channels_last, 1);
   Pictures y(kImages, kOut, kHeight, kWidth, problem.channels_last, 2);
-  std::vector<float> w = random(kOut * kIn * kSide * kSide, 3);
+  std::vector<float> w = normal_numbers(kOut * kIn * kSide * kSide, 3);
   const TapCounts taps = problem.taps;
   const TileGrid grid{3, 2, kImages * 3 * 2};
   const Span all{0, grid.tiles};
@@ -97,7 +89,7 @@ void check(const Solution& got, const Problem& problem) {
   const Pictures dy(kImages, kOut, kHeight, kWidth, problem.channels_last, 2);
   Pictures y(kImages, kOut, kHeight, kWidth, problem.channels_last, 2);
   y.data = got.y;
-  const std::vector<float> w = random(kOut * kIn * kSide * kSide, 3);
+  const std::vector<float> w = normal_numbers(kOut * kIn * kSide * kSide, 3);
   std::vector<double> dw(w.size());
   double error = 0;
   for (int64_t n = 0; n < kImages; ++n) {
@@ -132,9 +124,8 @@ void check(const Solution& got, const Problem& problem) {
 }  // namespace
 
 TEST_CASE("EveryInstructionSetFiltersAsTheDefinitionSays") {
-  const CpuKernelSets sets = available_cpu_kernels();
-  for (int s = 0; s < sets.count; ++s) {
-    CAPTURE(sets.set[s]->name);
+  for (const CpuKernels* set : available_cpu_kernels()) {
+    CAPTURE(set->name);
     for (const bool last : {false, true}) {
       for (const bool flipped : {false, true}) {
         for (const Problem& problem : {Problem{{3, 3}, {1, -1, -1}, {1, 0, 0, flipped}, last},
@@ -144,7 +135,7 @@ TEST_CASE("EveryInstructionSetFiltersAsTheDefinitionSays") {
                                        Problem{{1, 2}, {1, 0, -1}, {2, 3, 0, flipped}, last},
                                        Problem{{1, 1}, {2, 1, 1}, {2, 0, 3, flipped}, last}}) {
           CAPTURE(problem.taps.y, problem.taps.x, last, flipped, problem.from.step);
-          check(solve(sets.set[s]->winograd, problem), problem);
+          check(solve(set->winograd, problem), problem);
         }
       }
     }

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_checks.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include "core/torch.h"
+#include "ops/device_kernels.h"
 #include "ops/kernels.h"
+#include "support/float32_checks.h"
+#include "train/step/mixed_precision.h"
+#include "util/file.h"
 
 namespace gantrain {
 
 namespace {
 
 using at::Tensor;
-using Tensors = std::vector<Tensor>;
 
 Tensor with_layout(const Tensor& x, Layout layout) {
   if (x.dim() != 4 || layout == Layout::kContiguous) return x.contiguous();
@@ -45,26 +54,14 @@ Tensor factors_like(const Tensor& value, const at::Generator& random, const Form
   return form.layout == Layout::kStrided ? placed : torch::empty_like(value).copy_(placed);
 }
 
-// The derivative of the given order: the gradient of sum(v * f) by the inputs and by v, then the
-// gradient of its product with random numbers by all of them. Order 0 is f itself.
-Tensors derivatives(const OperatorCall& call, const Tensors& inputs, int order, const Form& form) {
-  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(17);
-  Tensors all;
-  for (const Tensor& x : inputs) all.push_back(x.detach().requires_grad_(true));
-  Tensors values = {call.f(all)}, factors;
-  all.push_back(factors_like(values[0].detach(), random, form).requires_grad_(true));
-  factors.push_back(all.back());
-  for (int k = 1; k <= order; ++k) {
-    Tensor sum = torch::zeros({}, inputs[0].options().dtype(at::kFloat));
-    for (size_t i = 0; i < values.size(); ++i) sum = sum + (values[i] * factors[i]).sum();
-    values = torch::autograd::grad({sum}, all, {}, {}, /*create_graph=*/k < order, true);
-    factors.clear();
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!values[i].defined()) values[i] = torch::zeros_like(all[i]);
-      factors.push_back(factors_like(values[i].detach(), random, form));
-    }
-  }
-  return values;
+Tensors derivatives_of(const OperatorCall& call,
+                       const Tensors& inputs,
+                       int order,
+                       const Form& form) {
+  return derivatives(
+      call.f, inputs, order, [random = factors_generator(), &form](const Tensor& value) {
+        return factors_like(value, random, form);
+      });
 }
 
 // A derivative by a weight is a sum over the maps' `numbers`: n random terms of about 1 add up to
@@ -101,11 +98,11 @@ double largest_error(const OperatorCall& call, const Form& form, at::Device devi
   const Inputs inputs = inputs_of(call, form, device);
   double worst = 0;
   for (int order = 0; order <= 2; ++order) {
-    const Tensors found = derivatives(call, inputs.on_device, order, form);
+    const Tensors found = derivatives_of(call, inputs.on_device, order, form);
     Tensors expected;
     {
       const WithKernels composed(KernelSet::kRef);
-      expected = derivatives(call, inputs.wide, order, form);
+      expected = derivatives_of(call, inputs.wide, order, form);
     }
     for (size_t i = 0; i < found.size(); ++i) {
       const double error = scaled_difference(found[i], expected[i], call.inputs.front().numel());
@@ -119,6 +116,50 @@ double largest_error(const OperatorCall& call, const Form& form, at::Device devi
 double allowed_error(at::ScalarType type, double roundings) {
   const int bits = type == at::kHalf ? 11 : type == at::kBFloat16 ? 8 : 24;
   return roundings * std::ldexp(1.0, -bits);
+}
+
+namespace {
+
+struct Found {
+  std::optional<c10::Device> device;
+  std::string why_not;
+};
+
+bool asks_for_cpu() {
+  const char* asked = std::getenv("GANTRAIN_TEST_DEVICE");
+  return asked != nullptr && std::string(asked) == "cpu";
+}
+
+Found find() {
+  if (asks_for_cpu()) return {{}, "GANTRAIN_TEST_DEVICE=cpu"};
+  // cuBLAS reads it once; tests of equal bits need it.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  const std::filesystem::path library = executable_folder() / "libgantrain_cuda.so";
+  if (!std::filesystem::exists(library)) return {{}, "this build has no CUDA library"};
+  if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    return {{}, std::string("the CUDA library cannot be loaded: ") + dlerror()};
+  if (c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() == 0)
+    return {{}, "no GPU is visible"};
+  const c10::Device device = begin_on_gpu(0);
+  allow_tf32(false);
+  return {device, ""};
+}
+
+const Found& found() {
+  static const Found once = find();
+  return once;
+}
+
+}  // namespace
+
+std::optional<c10::Device> gpu_or_skip() {
+  if (!found().device) WARN("skipped: " << found().why_not);
+  return found().device;
+}
+
+std::optional<c10::Device> device_or_skip() {
+  if (asks_for_cpu()) return c10::Device(c10::DeviceType::CPU);
+  return gpu_or_skip();
 }
 
 }  // namespace gantrain

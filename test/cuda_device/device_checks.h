@@ -4,11 +4,21 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace gantrain {
+
+// Returns the first visible GPU, on a stream of which the calling thread computes from then on, or
+// nothing, after saying why, where there is none or no CUDA library. All tests of the program begin
+// with one of these calls, because the library must be loaded before LibTorch is called.
+std::optional<c10::Device> gpu_or_skip();
+
+// The same, but the CPU where the environment has GANTRAIN_TEST_DEVICE=cpu: to see on any machine
+// that the comparisons themselves hold.
+std::optional<c10::Device> device_or_skip();
 
 // How the feature maps of a call lie in memory: whole, or every second column of a wider tensor.
 enum class Layout { kContiguous, kChannelsLast, kStrided };

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole training steps of the tiny presets on a GPU: recorded as graphs, and without waiting.
+// Whole training steps of the tiny presets on a GPU: recorded as graphs, and without waiting. The
+// way of pictures to a GPU. A process group over NCCL.
 #include <catch2/catch.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "config/recipes.h"
 #include "config/resolve.h"
 #include "core/device.h"
 #include "core/torch.h"
-#include "device.h"
+#include "device_checks.h"
+#include "distributed/backend.h"
+#include "distributed/meeting.h"
+#include "train/run/training_data.h"
 #include "train/step/mixed_precision.h"
 #include "train/step/training_step.h"
 
@@ -143,4 +149,99 @@ TEST_CASE("AWaitForTheGpuIsAnErrorWhereItIsWatchedFor") {
     CHECK_NOTHROW(wait_for(*device));
   }
   CHECK(number.item<float>() == 1);
+}
+
+// The host's memory is overwritten at once and the GPU is kept busy, so that a copy that came too
+// late, or a buffer that was taken too early, would show.
+TEST_CASE("BatchesArriveOnTheGpuWithTheBitsThatACpuMakes") {
+  const auto device = gpu_or_skip();
+  if (!device) return;
+  torch::manual_seed(1);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    DeviceInput input(streams_of(*device, DeviceInput::kEvents), type);
+    const Tensor work = torch::randn({1024, 1024}, at::TensorOptions().device(*device));
+    std::vector<Batch> batches;
+    std::vector<Tensor> pictures, labels;
+    for (int64_t i = 0; i < 24; ++i) {
+      const int64_t count = i % 7 == 6 ? 5 : 16;
+      Tensor bytes = torch::randint(0, 256, {count, 3, 64, 64}, at::kByte);
+      Tensor classes = torch::randint(0, 10, {count});
+      pictures.push_back(bytes.to(type).div_(127.5).sub_(1));
+      labels.push_back(classes.clone());
+      for (int k = 0; k < 20; ++k) work.mm(work);
+      batches.push_back(input.bring({bytes, i % 3 == 0 ? Tensor() : classes}));
+      bytes.fill_(7);
+      classes.fill_(-1);
+    }
+    for (size_t i = 0; i < batches.size(); ++i) {
+      CAPTURE(i);
+      CHECK(batches[i].real.device() == *device);
+      CHECK(torch::equal(batches[i].real.cpu(), pictures[i]));
+      if (batches[i].labels.defined()) CHECK(torch::equal(batches[i].labels.cpu(), labels[i]));
+      CHECK(batches[i].labels.defined() == (i % 3 != 0));
+    }
+  }
+}
+
+// A process group of one rank over NCCL: one GPU is enough.
+
+namespace {
+
+c10::intrusive_ptr<c10d::ProcessGroup> group_of_one(at::Device device) {
+  const BackendSettings settings{.ranks = {}, .timeout = std::chrono::milliseconds(60'000)};
+  return make_process_group(
+      BackendKind::kNccl, c10::make_intrusive<c10d::HashStore>(), settings, device);
+}
+
+// Numbers that every type holds.
+Tensor numbers(at::ScalarType type, at::Device device) {
+  return torch::arange(1, 100).to(type).to(device);
+}
+
+}  // namespace
+
+TEST_CASE("NcclSumsAndBroadcastsEveryTypeInAGroupOfOneAndShutsDown") {
+  const auto device = gpu_or_skip();
+  if (!device) return;
+  const auto group = group_of_one(*device);
+  for (const at::ScalarType type : {at::kFloat,
+                                    at::kDouble,
+                                    at::kHalf,
+                                    at::kBFloat16,
+                                    at::kLong,
+                                    at::kInt,
+                                    at::kChar,
+                                    at::kByte,
+                                    at::kBool}) {
+    CAPTURE(c10::toString(type));
+    const Tensor expected = numbers(type, at::kCPU);
+    std::vector<Tensor> tensors = {numbers(type, *device)};
+    group->broadcast(tensors)->wait();
+    CHECK(torch::equal(tensors[0].cpu(), expected));
+    group->allreduce(tensors)->wait();
+    CHECK(torch::equal(tensors[0].cpu(), expected));
+  }
+  CHECK(traffic_of(*group, *device).collectives == 18);
+  CHECK(shut_down(group, *device, /*seconds=*/30));
+}
+
+// A run that is restarted in its own process tree, and tests, make one group after another.
+TEST_CASE("NcclGroupsFollowEachOther") {
+  const auto device = gpu_or_skip();
+  if (!device) return;
+  for (int i = 0; i < 3; ++i) {
+    const auto group = group_of_one(*device);
+    std::vector<Tensor> tensors = {torch::full({1000}, i, at::TensorOptions().device(*device))};
+    group->allreduce(tensors)->wait();
+    CHECK(tensors[0].cpu().sum().item<float>() == 1000.0F * static_cast<float>(i));
+    CHECK(shut_down(group, *device, /*seconds=*/30));
+  }
+}
+
+TEST_CASE("NcclsDeviceHasAnIdentity") {
+  const auto device = gpu_or_skip();
+  if (!device) return;
+  const DeviceIdentity identity = read_device_identity(device->index());
+  CHECK(identity.pci.find(':') != std::string::npos);
+  CHECK(identity.uuid.size() >= 32);
 }

@@ -17,16 +17,6 @@ namespace {
 // Those that have kernels.
 constexpr std::array kTwoLines = {Activation::kLinear, Activation::kRelu, Activation::kLrelu};
 
-const DeviceKernels& kernels() {
-  static const DeviceKernels all = [] {
-    DeviceKernels k = kComposedKernels;
-    k.bias_act = cuda_bias_act;
-    k.bias_act_gradient = cuda_bias_act_gradient;
-    return k;
-  }();
-  return all;
-}
-
 // The error of one rounding to the type and of some in the type that is computed in.
 double tolerance(at::ScalarType type) {
   return epsilon_of(type) + 64 * epsilon_of(type == at::kDouble ? type : at::kFloat);
@@ -109,7 +99,7 @@ TEST_CASE("BiasActKernelsComputeWhatTheComposedOperatorsDo") {
 }
 
 TEST_CASE("BiasActsDerivativesThroughTheKernelsMatchTheReferenceInFloat64") {
-  const WithTable with(kernels());
+  const WithCudaKernels with;
   Dice dice(4);
   for (int i = 0; i < 60; ++i) {
     const auto type = i % 2 == 0 ? at::kFloat : at::kDouble;

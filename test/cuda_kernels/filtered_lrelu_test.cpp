@@ -13,11 +13,6 @@ using namespace gantrain;
 
 namespace {
 
-void set_filtered_lrelu(FusedKernels& fused) {
-  fused.filtered_lrelu = cuda_filtered_lrelu;
-  fused.filtered_slopes = cuda_filtered_slopes;
-}
-
 // Magnitudes sum up to 1: far larger numbers before the clamp would leave it their rounding.
 at::Tensor filter_of(Dice& dice, int64_t factor, bool known) {
   const auto taps = [&] { return known || dice.coin() ? 6 * factor : 1 + dice.up_to(7); };
@@ -72,7 +67,7 @@ at::Tensor random_maps(Dice& dice, at::ScalarType type) {
 }  // namespace
 
 TEST_CASE("FilteredLreluKernelsComputeWhatTheComposedOperatorDoes") {
-  const WithFused table(set_filtered_lrelu);
+  const WithCudaKernels table;
   Dice dice(21);
   int64_t known = 0;
   for (int64_t i = 0; i < 300; ++i) {
@@ -94,7 +89,7 @@ TEST_CASE("FilteredLreluKernelsComputeWhatTheComposedOperatorDoes") {
 }
 
 TEST_CASE("FilteredLreluKernelsDerivativesAreThoseOfTheComposedOperator") {
-  const WithFused table(set_filtered_lrelu);
+  const WithCudaKernels table;
   Dice dice(22);
   for (int64_t i = 0; i < 150; ++i) {
     const at::Tensor x = random_maps(dice, at::kFloat);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <limits>
-#include <optional>
 #include <random>
 
 #include "core/torch.h"
 #include "ops/device_kernels.h"
+#include "ops/gpu/table_cuda.h"
 #include "ops/kernels.h"
 #include "support/gradient_checks.h"
 
@@ -76,35 +75,16 @@ inline double epsilon_of(at::ScalarType type) {
   }
 }
 
-// While this object lives, CPU tensors are computed with by these kernels.
-class WithTable {
+// While this object lives, CPU tensors are computed with by the CUDA library's kernels.
+class WithCudaKernels {
  public:
-  explicit WithTable(const DeviceKernels& kernels) : before_(device_kernels(at::kCPU)) {
-    set_device_kernels(at::kCPU, kernels);
-  }
-  ~WithTable() { set_device_kernels(at::kCPU, before_); }
-  WithTable(const WithTable&) = delete;
-  WithTable& operator=(const WithTable&) = delete;
+  WithCudaKernels() { set_device_kernels(at::kCPU, *gantrain_cuda_kernels()); }
+  ~WithCudaKernels() { set_device_kernels(at::kCPU, before_); }
+  WithCudaKernels(const WithCudaKernels&) = delete;
+  WithCudaKernels& operator=(const WithCudaKernels&) = delete;
 
  private:
-  const DeviceKernels& before_;
-};
-
-// The same with the CPU's table of fused kernels, changed by `set`, which then takes half types.
-class WithFused {
- public:
-  explicit WithFused(const std::function<void(FusedKernels&)>& set)
-      : kernels_(device_kernels(at::kCPU)), fused_(*kernels_.fused) {
-    fused_.half_types = true;
-    set(fused_);
-    kernels_.fused = &fused_;
-    table_.emplace(kernels_);
-  }
-
- private:
-  DeviceKernels kernels_;
-  FusedKernels fused_;
-  std::optional<WithTable> table_;
+  const DeviceKernels& before_ = device_kernels(at::kCPU);
 };
 
 // The largest difference of two tensors as a share of the largest number of the second.

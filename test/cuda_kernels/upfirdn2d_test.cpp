@@ -120,9 +120,7 @@ TEST_CASE("FilterKernelsSeeFloat64AsItIs") {
 }
 
 TEST_CASE("FilterKernelsDerivativesAreThoseOfTheComposedOperator") {
-  DeviceKernels kernels = device_kernels(at::kCPU);
-  kernels.upfirdn2d = cuda_upfirdn2d;
-  const WithTable table(kernels);
+  const WithCudaKernels table;
   Dice dice(3);
   for (int64_t i = 0; i < 200; ++i) {
     const at::Tensor x =

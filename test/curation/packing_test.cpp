@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "curation/picture_store.h"
 #include "data/containers/source.h"
 #include "data/picture_files.h"
 #include "util/error.h"
@@ -149,8 +148,7 @@ TEST_CASE("AStopEndsTheCheckOfWhatIsThereAndKeepsIt") {
   const bool zip = GENERATE(true, false);
   const fs::path path = scratch.path("out");
   const std::string content = "a picture";
-  const StoredEntry entry = {
-      .name = "00000/a.png", .size = content.size(), .checksum = checksum_of(content)};
+  const ZipEntry entry = {.name = "00000/a.png", .size = 9, .checksum = checksum_of(content)};
   const auto open = [&] { return zip ? make_zip_store(path) : make_folder_store(path); };
   {
     const auto store = open();

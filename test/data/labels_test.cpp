@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "data/picture_files.h"
 #include "support/pictures.h"
+#include "util/error.h"
 
 namespace gantrain {
 
@@ -92,6 +94,241 @@ TEST_CASE("AFoundListCountsWhereItNamesAPicture") {
   CHECK(input_error([&] { json("{"); }).find("j: not JSON") == 0);
   CHECK(input_error([&] { json(R"({"labels": [["a.png", -1]]})"); }).find("class of a.png") !=
         std::string::npos);
+}
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+const Files kTwo = {{"x/1.png", one_color(1)}, {"x/2.png", one_color(2)}};
+
+Files with(const std::string& name, const std::string& content) {
+  Files files = kTwo;
+  files.emplace_back(name, content);
+  return files;
+}
+
+std::string classes_of(const Dataset& data) {
+  std::string all;
+  for (int64_t i = 0; i < data.size() && data.classes() > 0; ++i) {
+    all += (i > 0 ? " " : "") + data.class_name(data.label(i));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("CsvIsReadAsItsStandardSays") {
+  CHECK(read_csv("a,b\n\"c, d\",\"say \"\"e\"\"\"\r\n\n f , \n", "n") ==
+        Rows{{"a", "b"}, {"c, d", "say \"e\""}, {"f", ""}});
+  CHECK(read_csv("\xef\xbb\xbf"
+                 "a;b\n1;\"2\n3\"",
+                 "n") == Rows{{"a", "b"}, {"1", "2\n3"}});
+  CHECK(read_csv("a\tb c\n", "n") == Rows{{"a", "b c"}});
+  CHECK(read_csv("", "n").empty());
+  CHECK(read_csv("a,", "n") == Rows{{"a", ""}});
+  CHECK(input_error([] { read_csv("a,b\n\"c,d", "list.csv"); }) ==
+        "list.csv: line 2: a quote is not closed");
+}
+
+TEST_CASE("ColumnsAreFoundByTheirNames") {
+  const auto columns = label_columns({{"id", "Filename", "Class"}, {"0", "a.png", "cat"}});
+  REQUIRE(columns);
+  CHECK(columns->file == 1);  // likelier than "id"
+  CHECK(columns->label == 2);
+  CHECK(columns->header);
+  CHECK_FALSE(label_columns({{"a.png", "cat"}, {"b.png", "dog"}})->header);
+  CHECK_FALSE(label_columns({{"file_name", "text"}, {"a.png", "a cat"}}));
+  CHECK_FALSE(label_columns({{"a", "b", "c"}}));
+  CHECK_FALSE(label_columns({}));
+}
+
+TEST_CASE("LabelsComeFromACsvInTheData") {
+  const std::string kind = any_kind();
+  const std::string name = GENERATE("labels.csv", "x/metadata.csv");
+  const bool inside = name[0] == 'x';
+  const std::string folder = inside ? "" : "x/";
+  const Scratch names;
+  const auto data = open_dataset(at(lay_out(
+      names,
+      with(name, fmt::format("file_name,label\n{0}1.png,zebra\n{0}2.png,\"ant, red\"\n", folder)),
+      kind)));
+  CHECK(data->classes() == 2);
+  CHECK(classes_of(*data) == "zebra ant, red");
+  CHECK(data->label(0) == 1);
+  CHECK_FALSE(contains(data->description(), "ignored"));
+  const Scratch numbers;
+  const auto numbered =
+      open_dataset(at(lay_out(numbers, with(name, "1.png,4\n2,0.0\nother.png,9\n"), kind)));
+  CHECK(numbered->classes() == 5);
+  CHECK(classes_of(*numbered) == "4 0");
+}
+
+TEST_CASE("LabelsComeFromACsvBesideAnArchive") {
+  const Scratch scratch;
+  const std::string path = lay_out(scratch, kTwo, GENERATE("stored", "tar", "tar.gz"));
+  CHECK(open_dataset(at(path))->classes() == 0);
+  scratch.write("labels.csv", "x/1.png,b\nx/2.png,a\n");
+  CHECK(classes_of(*open_dataset(at(path))) == "b a");
+  scratch.write("labels.csv", "of/another/archive.png,b\n");
+  CHECK(open_dataset(at(path))->classes() == 0);
+  scratch.write("set.csv", "x/1.png,c\nx/2.png,d\n");
+  CHECK(classes_of(*open_dataset(at(path))) == "c d");
+}
+
+TEST_CASE("AGivenListOfLabelsWins") {
+  const Scratch scratch;
+  DataOptions options =
+      at(lay_out(scratch, with("dataset.json", R"({"labels": null})"), any_kind()));
+  scratch.write("elsewhere/list.csv", "1.png,b\n2.png,a\n");
+  options.labels = scratch.path("elsewhere/list.csv");
+  CHECK(classes_of(*open_dataset(options)) == "b a");
+  scratch.write(
+      "elsewhere/list.json",
+      R"({"labels": [["x/1.png", [0, 1]], ["x/2.png", [1.0, 0]]], "classes": ["u", "v"]})");
+  options.labels = scratch.path("elsewhere/list.json");
+  CHECK(classes_of(*open_dataset(options)) == "v u");
+  options.labels = scratch.path("none.csv");
+  CHECK(contains(open_error(options), "none.csv: "));
+  scratch.write("elsewhere/list.csv", "file_name,text\n1.png,a cat\n");
+  options.labels = scratch.path("elsewhere/list.csv");
+  CHECK(contains(open_error(options), "no columns of files and labels"));
+}
+
+TEST_CASE("LabelsComeFromFilesBesideThePictures") {
+  const Scratch scratch;
+  const std::string kind = any_kind();
+  Files files = {{"0001.png", one_color(1)},
+                 {"0001.cls", "7\n"},
+                 {"0002.v2.png", one_color(2)},
+                 {"0002.cls", "3"}};
+  CHECK(classes_of(*open_dataset(at(lay_out(scratch, files, kind)))) == "7 3");
+  const Scratch json;
+  files = {{"0001.png", one_color(1)},
+           {"0001.json", R"({"label": "cat", "width": 16})"},
+           {"0002.png", one_color(2)},
+           {"0002.json", R"({"label": "ape"})"}};
+  CHECK(classes_of(*open_dataset(at(lay_out(json, files, kind)))) == "cat ape");
+  files.back().second = "{}";
+  const Scratch missing;
+  CHECK(contains(open_error(at(lay_out(missing, files, kind))), "0002.png has no label beside it"));
+  files[1].second = R"({"caption": "a cat"})";
+  const Scratch none;
+  CHECK(open_dataset(at(lay_out(none, files, kind)))->classes() == 0);
+}
+
+TEST_CASE("NamesOfClassesComeFromFolders") {
+  const Scratch scratch;
+  const auto data = open_dataset(
+      at(lay_out(scratch, {{"dog/1.png", one_color(1)}, {"cat/2.png", one_color(2)}}, any_kind())));
+  CHECK(classes_of(*data) == "cat dog");
+  DataOptions shapes = at("synth:shapes");
+  CHECK(open_dataset(shapes)->class_name(0) == "disc");
+  CHECK(open_dataset(shapes)->class_name(9) == "diamond");
+}
+
+TEST_CASE("AContainerInsideAFolderWithoutPicturesIsPointedTo") {
+  const Scratch scratch;
+  scratch.write("lsun/val_lmdb/data.mdb", "anything");
+  CHECK(contains(open_error(at(scratch.path("lsun"))), "val_lmdb/?"));
+  scratch.write("zips/a.ZIP", "anything");
+  CHECK(contains(open_error(at(scratch.path("zips"))), "zips/a.ZIP?"));
+}
+
+TEST_CASE("LabelsCanBeLeftOut") {
+  const Scratch scratch;
+  DataOptions options = at(lay_out(scratch, with("labels.csv", "x/1.png,1\n"), any_kind()));
+  CHECK(contains(open_error(options), "--set data.labels=none does without"));
+  options.labels = "none";
+  CHECK(open_dataset(options)->classes() == 0);
+}
+
+TEST_CASE("NamesOfClassesAreValidText") {
+  const Scratch scratch;
+  scratch.write("caf\xe9/1.png", one_color(1));
+  scratch.write("tea/2.png", one_color(2));
+  CHECK(open_dataset(at(scratch.path()))->class_name(0) == "caf\xef\xbf\xbd");
+}
+
+TEST_CASE("LabelsThatAreWrongAreNamed") {
+  const auto error_of = [](const std::string& name, const std::string& content) {
+    const Scratch scratch;
+    return open_error(at(lay_out(scratch, with(name, content), "folder")));
+  };
+  CHECK(contains(error_of("labels.csv", "x/1.png,1\n"), "labels.csv: no label for x/2.png"));
+  CHECK(contains(error_of("labels.csv", "x/1.png,1\nx/2.png,-1\n"), "the class of x/2.png is -1"));
+  CHECK(contains(error_of("labels.csv", "x/1.png,1\nx/2.png,0.5\n"), "x/2.png is 0.5"));
+  CHECK(contains(error_of("labels.csv", "x/1.png,a\nx/2.png,\n"), "the class of x/2.png is empty"));
+  CHECK(contains(error_of("labels.csv", "x/1.png,a\nx/1.png,b\nx/2.png,b\n"),
+                 "two labels for x/1.png: a and b"));
+  CHECK(contains(
+      error_of("dataset.json", R"({"labels": [["x/1.png", [0.5, 0.5]], ["x/2.png", [0, 1]]]})"),
+      "conditional on one class, not on vectors"));
+  CHECK(contains(
+      error_of("dataset.json", R"({"labels": [["x/1.png", 0], ["x/2.png", 1]], "classes": ["u"]})"),
+      "names 1 classes, and the labels go up to 1"));
+  CHECK(contains(error_of("dataset.json",
+                          R"({"labels": [["x/1.png", 0], ["x/2.png", 1]], "classes": [1, 2]})"),
+                 "must be a list of the classes' names"));
+}
+
+TEST_CASE("ListsAboutSomethingElseAreNotUsed") {
+  const std::string kind = any_kind();
+  for (const auto& [name, content] :
+       Files{{"labels.csv", "0,cat\n1,dog\n"},
+             {"labels.csv", "0,cat\n0,dog\n"},
+             {"metadata.csv", "id,label\n0,cat\n1\n"},
+             {"dataset.json", "{}"},
+             {"dataset.json", "[1, 2]"},
+             {"dataset.json", R"({"labels": [3, ["of/another.png", -1]]})"}}) {
+    CAPTURE(name, content);
+    const Scratch scratch;
+    const auto data = open_dataset(
+        at(lay_out(scratch,
+                   {{"cat/a.png", one_color(1)}, {"dog/b.png", one_color(2)}, {name, content}},
+                   kind)));
+    CHECK(classes_of(*data) == "cat dog");
+    CHECK(contains(data->description(), "1 other files ignored"));
+  }
+}
+
+TEST_CASE("ListsBesideAnArchiveAreFoundByAnyNameOfAPicture") {
+  const Scratch scratch;
+  const Files files = {{"cat/1.png", one_color(1)}, {"dog/2.png", one_color(2)}};
+  const std::string path = lay_out(scratch, files, GENERATE("stored", "tar"));
+  for (const char* other : {"[1, 2]", R"({"info": "photos of mine"})", R"({"labels": []})"}) {
+    scratch.write("set.json", other);
+    CHECK(classes_of(*open_dataset(at(path))) == "cat dog");
+  }
+  scratch.write("labels.csv", "1.png,b\n2.png,a\n");
+  CHECK(classes_of(*open_dataset(at(path))) == "b a");
+  scratch.write("labels.csv", "1,d\n2,c\n");
+  CHECK(classes_of(*open_dataset(at(path))) == "d c");
+}
+
+TEST_CASE("ListsThatAreFarTooLargeAreRefusedBeforeTheyAreParsed") {
+  const std::string commas((size_t{1} << 20) + 2 * 4096 + 1, ',');
+  const std::string name = GENERATE("labels.csv", "dataset.json");
+  const std::string kind = GENERATE("folder", "stored", "deflated", "tar");
+  const Scratch scratch;
+  DataOptions options = at(lay_out(scratch, with(name, commas), kind));
+  CHECK(contains(open_error(options), name + ": 1056769 bytes are too many for the labels of 2 "));
+  options.labels = "none";
+  CHECK(open_dataset(options)->classes() == 0);
+  scratch.write("given.csv", commas);
+  options.labels = scratch.path("given.csv");
+  CHECK(contains(open_error(options), "given.csv: 1056769 bytes are too many"));
+  const Scratch sidecar;
+  CHECK(contains(open_error(at(lay_out(sidecar, with("x/1.cls", std::string(1025, '7')), kind))),
+                 "x/1.cls: not a class"));
+}
+
+TEST_CASE("AFirstPictureWithoutItsLabelIsNamed") {
+  const Scratch scratch;
+  CHECK(contains(open_error(at(lay_out(scratch, with("x/2.cls", "3"), any_kind()))),
+                 "x/1.png has no label beside it"));
+  const Scratch other;  // beside no picture
+  CHECK(open_dataset(at(lay_out(other, with("x/article.cls", "3"), "folder")))->classes() == 0);
 }
 
 }  // namespace gantrain

@@ -10,10 +10,13 @@
 #include <chrono>
 #include <csignal>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
+#include "core/torch.h"
+#include "data/pictures/dataset.h"
 #include "util/error.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -297,6 +300,101 @@ TEST_CASE("BatchSmallerThanTheWorldIsABug") {
   const auto dataset = std::make_shared<Numbered>();
   CHECK_THROWS_AS(Loader(dataset, with_workers(0), 0, {0, 4}, 0, 3), c10::Error);
   CHECK_THROWS_AS(Loader(dataset, with_workers(0), 0, {4, 4}, 0, 8), c10::Error);
+}
+
+TEST_CASE("EachPassShowsEachPictureOnce") {
+  const Sampler sampler(kPrime, 7, false);
+  std::vector<std::vector<int64_t>> passes(3);
+  for (int64_t n = 0; n < 3 * kPrime; ++n) {
+    passes[static_cast<size_t>(n / kPrime)].push_back(sampler.index(n));
+  }
+  for (const auto& pass : passes) {
+    CHECK(std::set<int64_t>(pass.begin(), pass.end()).size() == kPrime);
+    CHECK(*std::min_element(pass.begin(), pass.end()) == 0);
+    CHECK(*std::max_element(pass.begin(), pass.end()) == kPrime - 1);
+  }
+  CHECK(passes[0] != passes[1]);
+  CHECK(passes[1] != passes[2]);
+}
+
+TEST_CASE("OrderDependsOnTheSeedAlone") {
+  const Sampler a(kPrime, 1, false);
+  const Sampler b(kPrime, 1, true);
+  const Sampler c(kPrime, 2, false);
+  int same = 0;
+  for (int64_t n = 0; n < kPrime; ++n) {
+    CHECK(a.index(n) == b.index(n));
+    same += a.index(n) == c.index(n);
+  }
+  CHECK(same < 20);
+}
+
+TEST_CASE("AnyImageCanBeAskedForInAnyOrder") {
+  const Sampler forward(kPrime, 3, true);
+  std::vector<int64_t> order;
+  for (int64_t n = 0; n < 5 * kPrime; ++n) order.push_back(forward.index(n));
+  const Sampler backward(kPrime, 3, true);
+  for (int64_t n = 5 * kPrime - 1; n >= 0; --n) {
+    CHECK(backward.index(n) == order[static_cast<size_t>(n)]);
+    CHECK(backward.flipped(n) == forward.flipped(n));
+  }
+}
+
+TEST_CASE("MirrorFlipsHalfOfTheImagesAndNothingElseDoes") {
+  const Sampler mirrored(kPrime, 5, true);
+  const Sampler plain(kPrime, 5, false);
+  int flipped = 0;
+  int changed = 0;
+  for (int64_t n = 0; n < 4000; ++n) {
+    flipped += mirrored.flipped(n);
+    changed += mirrored.flipped(n) != mirrored.flipped(n + kPrime);
+    CHECK_FALSE(plain.flipped(n));
+  }
+  CHECK(std::abs(flipped - 2000) < 150);
+  CHECK(std::abs(changed - 2000) < 150);  // the next pass draws anew
+}
+
+TEST_CASE("SamplerServesManyThreads") {
+  const Sampler sampler(kPrime, 9, false);
+  const Sampler reference(kPrime, 9, false);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t n = 0; n < 2000; ++n) {
+        const int64_t image = (n * 37 + static_cast<int64_t>(t) * 211) % (7 * kPrime);
+        wrong[t] += sampler.index(image) != reference.index(image);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("SamplerOfOnePictureRepeatsIt") {
+  const Sampler sampler(1, 0, false);
+  for (int64_t n = 0; n < 5; ++n) CHECK(sampler.index(n) == 0);
+  CHECK_THROWS_AS(Sampler(0, 0, false), std::invalid_argument);
+}
+
+TEST_CASE("PicturesAreLoadedAsPlanesInTheOrderAskedFor") {
+  DataOptions options;
+  options.resolution = {24, 16};
+  options.synth_size = 8;
+  const auto shapes = make_shapes(options);
+  const at::Tensor planes = load_planes(*shapes, {{5}, {2}, {5, true}});
+  REQUIRE(planes.sizes() == at::IntArrayRef{3, 3, 16, 24});
+  CHECK(planes[2].equal(planes[0].flip(2)));
+  CHECK_FALSE(planes[0].equal(planes[1]));
+  const Image image = shapes->load(2);
+  for (const int64_t y : {0, 7, 15}) {
+    for (const int64_t x : {0, 11, 23}) {
+      for (int64_t c = 0; c < 3; ++c) {
+        const uint8_t wanted = image.pixels[static_cast<size_t>((y * 24 + x) * 3 + c)];
+        CHECK(planes[1][c][y][x].item<int64_t>() == wanted);
+      }
+    }
+  }
 }
 
 }  // namespace gantrain

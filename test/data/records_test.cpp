@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIFAR's and MNIST's files: records of pixels.
-#include "data/containers/records.h"
-
 #include <zlib.h>
 
+#include "data/containers/formats.h"
 #include "data/picture_files.h"
 #include "util/error.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/pictures/shapes.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "image/convert.h"
+#include "data/pictures/dataset.h"
+#include "image/image.h"
 #include "image/resize.h"
 
 namespace gantrain {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/containers/tar.h"
-
 #include <zlib.h>
 
+#include "data/containers/formats.h"
 #include "data/picture_files.h"
 #include "util/error.h"
 
@@ -195,12 +194,9 @@ TEST_CASE("GzipOfSeveralMembersIsReadToItsEnd") {
 TEST_CASE("UnpackingEndsAtAStop") {
   const Scratch scratch;
   scratch.write("a.tar.gz", write_tar({{"a", "b"}}, {.filter = "gzip"}));
-  try {
-    open_dataset(at(scratch.path("a.tar.gz")), [] { return true; });
-    FAIL("not stopped");
-  } catch (const UserError& error) {
-    CHECK(error.code() == Exit::kStopped);
-  }
+  CHECK_FALSE(user_error(Exit::kStopped, [&] {
+                open_dataset(at(scratch.path("a.tar.gz")), [] { return true; });
+              }).empty());
 }
 
 TEST_CASE("ShardsOfOneFileNameKeepTheirLabels") {

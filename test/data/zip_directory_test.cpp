@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <zlib.h>
 
-#include "data/containers/zip.h"
+#include "data/containers/formats.h"
 #include "data/picture_files.h"
 
 namespace gantrain {

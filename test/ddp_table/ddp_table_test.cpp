@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launch/local/local_ranks.h"
+#include "launch/local/supervise.h"
 
 using namespace gantrain;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ddp_table/table_modes.h"
-
 #include <catch2/catch.hpp>
 
+#include "ddp_table/ddp_table.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

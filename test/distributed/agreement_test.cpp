@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/agreement.h"
-
 #include <catch2/catch.hpp>
 
+#include "distributed/group.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "distributed/ending.h"
-#include "util/time.h"
+#include "distributed/backend.h"
+#include "util/system.h"
 
 using namespace gantrain;
 
@@ -53,5 +53,5 @@ TEST_CASE("WhatNeverReturnsEndsWithItsMessage") {
 TEST_CASE("ADeadlineThatIsMetEndsAtOnce") {
   const double start = monotonic_seconds();
   { const Deadline deadline(60, Exit::kEnvironment, "nobody came"); }
-  CHECK(monotonic_seconds() - start < 20);
+  CHECK(monotonic_seconds() - start < 50);
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/ending.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -9,10 +7,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "core/torch.h"
-#include "distributed/counting_backend.h"
+#include "distributed/backend.h"
 #include "distributed/group.h"
 #include "support/spawn_ranks.h"
-#include "util/time.h"
+#include "util/system.h"
 
 using namespace gantrain;
 
@@ -62,11 +60,11 @@ TEST_CASE("AGroupWhoseWorkIsDoneIsShutDown") {
 
 TEST_CASE("AShutdownThatWaitsForADeadPeerIsLeftAlone") {
   const auto ends = std::make_shared<Ends>();
-  ends->hang = 30;
+  ends->hang = 300;
   const double start = monotonic_seconds();
   const auto group = group_with(ends);
   CHECK_FALSE(shut_down(group, at::kCPU, 0.1));
-  CHECK(monotonic_seconds() - start < 15);
+  CHECK(monotonic_seconds() - start < 50);
 }
 
 TEST_CASE("AnAbandonedGroupIsNeitherShutDownNorDestroyedAndIsAbortedLast") {
@@ -80,17 +78,17 @@ TEST_CASE("AnAbandonedGroupIsNeitherShutDownNorDestroyedAndIsAbortedLast") {
 
 TEST_CASE("AnAbortThatHangsHoldsNobodyUp") {
   const auto ends = std::make_shared<Ends>();
-  ends->hang = 30;
+  ends->hang = 300;
   abandon(group_with(ends), at::kCPU);
   const double start = monotonic_seconds();
   abort_abandoned_groups(0.1);
-  CHECK(monotonic_seconds() - start < 15);
+  CHECK(monotonic_seconds() - start < 50);
 }
 
 TEST_CASE("WithoutAFailureThereIsNothingToAbort") {
   const double start = monotonic_seconds();
-  abort_abandoned_groups(20);
-  CHECK(monotonic_seconds() - start < 15);
+  abort_abandoned_groups(300);
+  CHECK(monotonic_seconds() - start < 50);
 }
 
 // A rank that throws leaves its group at once, whatever its peer does, and says why.
@@ -105,7 +103,7 @@ TEST_CASE("AFailedRankDoesNotWaitForItsPeers") {
           } catch (const std::runtime_error& e) {
             if (r.ranks.rank == 1) abort_abandoned_groups(1);
             const bool right = r.ranks.rank == 0 || std::string(e.what()) == "a bug";
-            return right && monotonic_seconds() - start < 20 ? 0 : 1;
+            return right && monotonic_seconds() - start < 50 ? 0 : 1;
           }
           return 2;
         }) == 0);

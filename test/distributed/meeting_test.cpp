@@ -8,7 +8,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "util/error.h"
-#include "util/time.h"
+#include "util/system.h"
 
 using namespace gantrain;
 
@@ -56,7 +56,7 @@ TEST_CASE("ANodeThatDoesNotComeIsNamedOnAllThatDid") {
   const auto heard = meetings({of_four(0, 0), of_four(0, 1), of_four(1, 1)}, 1);
   for (const std::string& text : heard)
     CHECK_THAT(text, Catch::Contains("node 1 (rank 2) did not come within 1s"));
-  CHECK(monotonic_seconds() - start < 8);
+  CHECK(monotonic_seconds() - start < 50);
 }
 
 TEST_CASE("OfUnevenNodesTheRanksAloneAreNamed") {

@@ -8,7 +8,7 @@
 
 #include "core/torch.h"
 #include "distributed/backend.h"
-#include "distributed/device_identity.h"
+#include "distributed/meeting.h"
 #include "support/paths.h"
 
 using namespace gantrain;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/reducer.h"
-
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <catch2/catch.hpp>
 
+#include "distributed/gradient_sync.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <tuple>
 
-#include "distributed/agreement.h"
+#include "distributed/group.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -2,12 +2,15 @@
 // Files that `generate` and `interpolate` leave, with a generator whose every input shows.
 #include "draw/draw.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "config/message.h"
-#include "core/npy.h"
+#include "config/schema.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "draw/painter.h"
 #include "report/grid.h"
@@ -18,6 +21,7 @@
 #include "util/log.h"
 
 namespace gantrain {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -288,6 +292,74 @@ TEST_CASE("AWalkOfSeveralClassesHasATrackForEach") {
   const Image both = png(folder / "out/frame0000.png");
   REQUIRE(both.height == 2 * kSide);
   CHECK(cell(both, 0, 1).pixels == alone.pixels);
+}
+
+TEST_CASE("APictureIsAFileOfTheFormatAskedFor") {
+  const TemporaryFolder folder;
+  const at::Tensor picture = torch::linspace(-1, 1, 48).view({3, 4, 4});
+  PictureFolder(folder / "made", PictureFormat::kPng).write("a", picture);
+  PictureFolder(folder / "made", PictureFormat::kNpy).write("a", picture);
+  const Image png = decode_image(read_file(folder / "made/a.png"), "a.png");
+  CHECK(png.pixels == to_image(picture).pixels);
+  CHECK(load_npy(folder / "made/a.npy").equal(picture));
+}
+
+namespace {
+
+// What becomes of a process that does this.
+template <class Action>
+int status_of(const Action& action) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);  // not the test's own
+    action();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("ASignalEndsAJobBetweenTwoSteps") {
+  const TemporaryFolder folder;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    const int status = status_of([&] {
+      Job job(3, "pictures");
+      raise(signal);
+      write_file(folder / "first", "whole");
+      job.step();
+      write_file(folder / "second", "whole");
+    });
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(std::filesystem::exists(folder / "first"));
+    CHECK(!std::filesystem::exists(folder / "second"));
+  }
+}
+
+TEST_CASE("ASignalAfterTheLastStepEndsTheProcessWithTheJob") {
+  const int status = status_of([] {
+    Job job(1, "pictures");
+    job.step();
+    raise(SIGINT);
+  });
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGINT);
+}
+
+TEST_CASE("AnIgnoredHangupStaysIgnored") {
+  const int status = status_of([] {
+    ::signal(SIGHUP, SIG_IGN);
+    Job job(2, "pictures");
+    raise(SIGHUP);
+    job.step();
+    job.step();
+  });
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 }  // namespace gantrain

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "draw/painter.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
-#include "config/message.h"
+#include "config/schema.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
+#include "support/pictures.h"
+#include "support/temporary_folder.h"
+#include "support/tensor_checks.h"
 #include "support/toy_generator.h"
 #include "util/error.h"
 
 namespace gantrain {
+
 namespace {
 
 const ToyAbilities kAll = {.num_ws = 3, .classes = 5, .noise = true, .levels = {4, 8}};
@@ -27,13 +34,7 @@ at::Tensor z() { return latents_of_seeds({7}, 4)[0]; }
 // What is refused with exit code 2, or "".
 std::string refusal(const ToyAbilities& abilities, const std::string& more, bool styles = false) {
   ToyGenerator generator(abilities);
-  try {
-    Painter painter(generator, request(more), styles);
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kUsage);
-    return e.what();
-  }
-  return "";
+  return user_error(Exit::kUsage, [&] { Painter(generator, request(more), styles); });
 }
 
 // Of class 1.
@@ -115,6 +116,196 @@ TEST_CASE("OnlyInputsThatCanBeMovedAreMoved") {
   CHECK_THAT(refusal(kAll, R"("right": [0.1])"), Catch::Contains("--translate"));
   CHECK_THAT(refusal(kAll, R"("degrees": [0, 90, 0])"), Catch::Contains("--rotate 0:90:0"));
   CHECK(refusal(kAll, R"("right": [0])") == "");
+}
+
+namespace {
+
+using Labels = std::vector<int64_t>;
+
+ModelRequest asked(const std::string& classes) {
+  ModelRequest request;
+  request.model = "model.safetensors";
+  request.classes = classes;
+  return request;
+}
+
+Labels labels(const std::string& classes, const ClassTable& table = {}) {
+  return choose_classes(ToyGenerator({.classes = 5}), asked(classes), table).labels;
+}
+
+std::string refusal(int64_t classes, const std::string& text, bool styles = false) {
+  return user_error(Exit::kUsage, [&] {
+    choose_classes(ToyGenerator({.classes = classes}), asked(text), {}, styles);
+  });
+}
+
+const ClassTable kNames = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
+
+}  // namespace
+
+TEST_CASE("ClassesAreNamesNumbersRangesOrAll") {
+  CHECK(labels("3") == Labels{3});
+  CHECK(labels("0-2,1,4") == Labels{0, 1, 2, 4});
+  CHECK(labels("all") == Labels{0, 1, 2, 3, 4});
+  CHECK(labels("") == Labels{0, 1, 2, 3, 4});
+  CHECK(labels("d,b", kNames) == Labels{3, 1});
+  CHECK(choose_classes(ToyGenerator({.classes = 5}), asked("2"), {}).asked);
+  CHECK(!choose_classes(ToyGenerator({.classes = 5}), asked(""), {}).asked);
+}
+
+TEST_CASE("NamesOfOtherClassesAreNotTaken") {
+  ClassTable longer = kNames;
+  longer.push_back({"f", 1});
+  CHECK_THROWS_AS(labels("f", longer), UserError);
+  CHECK_THROWS_AS(labels("a", longer), UserError);
+}
+
+TEST_CASE("ClassesThatAModelLacksAreRefused") {
+  CHECK(refusal(5, "5").find("0 to 4") != std::string::npos);
+  CHECK(refusal(5, "-1").find("--class -1") != std::string::npos);
+  CHECK(refusal(0, "1").find("unconditional") != std::string::npos);
+  CHECK(refusal(5, "1", true).find("leave it out") != std::string::npos);
+  CHECK(refusal(0, "").empty());
+  CHECK(refusal(5, "", true).empty());
+}
+
+TEST_CASE("EveryRowComesInEveryClassSortedByClass") {
+  const LabelledRows rows(2, {{3, 1}, true}, 100);
+  REQUIRE(rows.size() == 4);
+  CHECK((rows[0].row == 0 && rows[0].label == 3));
+  CHECK((rows[1].row == 1 && rows[1].label == 3));
+  CHECK((rows[3].row == 1 && rows[3].label == 1));
+  REQUIRE(LabelledRows(2, {}, 100).size() == 2);
+  CHECK(!LabelledRows(2, {}, 100)[1].label);
+}
+
+TEST_CASE("ClassesTakeTurnsWhereNobodyAskedForSoMany") {
+  const LabelledRows rows(3, {{0, 1}, false}, 5);
+  REQUIRE(rows.size() == 3);
+  CHECK((rows[0].row == 0 && rows[0].label == 0));
+  CHECK((rows[1].row == 2 && rows[1].label == 0));
+  CHECK((rows[2].row == 1 && rows[2].label == 1));
+  CHECK(LabelledRows(3, {{0, 1}, true}, 5).size() == 6);
+  CHECK(LabelledRows(3, {{0, 1}, false}, 6).size() == 6);
+}
+
+TEST_CASE("RowsThatTakeTurnsAreSortedByClassAndEachComesOnce") {
+  for (const int64_t count : {2, 4, 5, 6, 7}) {
+    const LabelledRows rows(count, {{4, 5, 6, 7}, false}, 1);
+    REQUIRE(rows.size() == count);
+    std::vector<int64_t> seen;
+    for (int64_t i = 0; i < count; ++i) {
+      CHECK(rows[i].label == 4 + rows[i].row % 4);
+      if (i > 0) CHECK(rows[i].label >= rows[i - 1].label);
+      seen.push_back(rows[i].row);
+    }
+    std::sort(seen.begin(), seen.end());
+    for (int64_t i = 0; i < count; ++i) CHECK(seen[static_cast<size_t>(i)] == i);
+  }
+}
+
+TEST_CASE("AMessageNamesTheClasses") {
+  CHECK(class_line(LabelledRows(1, {{0, 2}, true}, 9), kNames) == "classes a, c");
+  CHECK(class_line(LabelledRows(1, {{2}, true}, 9), kNames).empty());
+  CHECK(class_line(LabelledRows(1, {{0, 1, 2, 3, 4, 5, 6, 7}, true}, 9), {}) ==
+        "classes 0, 1, 2, 3, 4, 5 and 2 more");
+}
+
+namespace {
+
+at::Tensor draw(int64_t seed, int64_t count) { return latents_of_seeds({seed}, count)[0]; }
+
+double angle(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  return std::acos(std::clamp((x.dot(y) / x.norm() / y.norm()).item<double>(), -1.0, 1.0));
+}
+
+}  // namespace
+
+TEST_CASE("LatentsAreNumpys") {
+  const TensorFile file = fixture("numpy_randn");
+  const at::Tensor latents = latents_of_seeds({0, 1, 85, 12345}, 512);
+  REQUIRE(latents.scalar_type() == at::kFloat);
+  int64_t row = 0;
+  for (const std::string seed : {"seed0", "seed1", "seed85", "seed12345"}) {
+    CAPTURE(seed);
+    CHECK(latents[row++].equal(file.tensors.at(seed + "/randn512").to(at::kFloat)));
+  }
+}
+
+TEST_CASE("GreatCirclesKeepLengthAndSpeed") {
+  const at::Tensor a = torch::tensor({1.0, 0.0, 0.0}, at::kDouble);
+  const at::Tensor b = torch::tensor({-0.6, 0.8, 0.0}, at::kDouble);
+  for (int i = 0; i <= 10; ++i) {
+    const double t = i / 10.0;
+    CAPTURE(t);
+    const at::Tensor between = spherical(a, b, t);
+    CHECK(between.norm().item<double>() == Approx(1).epsilon(1e-12));
+    CHECK(angle(a, between) == Approx(t * angle(a, b)).margin(1e-7));
+  }
+}
+
+TEST_CASE("EndsOfAWayAreExact") {
+  const at::Tensor a = draw(1, 512), b = draw(2, 512);
+  for (const auto between : {spherical, linear}) {
+    CHECK(between(a, b, 0).equal(a));
+    CHECK(between(a, b, 1).equal(b));
+    CHECK(between(a, b, 0.5).scalar_type() == at::kFloat);
+  }
+}
+
+TEST_CASE("StraightLinesAreStraight") {
+  const at::Tensor a = draw(1, 8).view({2, 4}), b = draw(2, 8).view({2, 4});
+  const at::Tensor expected = a + (b - a) * 0.3;
+  CHECK(scaled_error(linear(a, b, 0.3), expected) < 1e-6);
+}
+
+TEST_CASE("AGreatCircleThroughParallelVectorsIsALine") {
+  const at::Tensor a = draw(1, 16);
+  CHECK(spherical(a, a, 0.4).equal(a));
+  CHECK(scaled_error(spherical(a, 3 * a, 0.5), 2 * a) < 1e-6);
+  CHECK(spherical(a, -a, 0.25).isfinite().all().item<bool>());
+  CHECK(spherical(torch::zeros(4), torch::ones(4), 0.5).isfinite().all().item<bool>());
+}
+
+TEST_CASE("StylesOfAFileAreALayerARowOrOneForAll") {
+  const TemporaryFolder folder;
+  const at::Tensor full = draw(3, 24).view({2, 3, 4});
+  save_npy(folder / "full.npy", full);
+  CHECK(styles_of_file(folder / "full.npy", 3, 4).equal(full));
+  const at::Tensor rows = draw(4, 8).view({2, 4});
+  save_npy(folder / "rows.npy", rows);
+  const at::Tensor broadcast = styles_of_file(folder / "rows.npy", 3, 4);
+  REQUIRE(broadcast.sizes() == at::IntArrayRef({2, 3, 4}));
+  for (int64_t layer = 0; layer < 3; ++layer) CHECK(broadcast.select(1, layer).equal(rows));
+}
+
+TEST_CASE("LatentsOfAnotherShapeAreNamedWithBothShapes") {
+  const TemporaryFolder folder;
+  save_npy(folder / "w.npy", draw(3, 24).view({2, 3, 4}));
+  save_npy(folder / "z.npy", draw(3, 24).view({4, 6}));
+  save_npy(folder / "one.npy", draw(3, 4));
+  for (const std::string name : {"w.npy", "z.npy", "one.npy"}) {
+    const std::string z = input_error([&] { latents_of_file(folder / name, 4); });
+    CAPTURE(name, z);
+    CHECK(z.find(name) != std::string::npos);
+    CHECK(z.find("[N, 4]") != std::string::npos);
+    const std::string w = input_error([&] { styles_of_file(folder / name, 5, 4); });
+    CHECK(w.find(name) != std::string::npos);
+    CHECK(w.find("[N, 5, 4]") != std::string::npos);
+    CHECK(w.find("[N, 4]") != std::string::npos);
+  }
+  CHECK(input_error([&] { latents_of_file(folder / "w.npy", 4); }).find("[2, 3, 4]") !=
+        std::string::npos);
+}
+
+TEST_CASE("LatentsThatAreNotFiniteAreRefused") {
+  const TemporaryFolder folder;
+  at::Tensor z = draw(3, 4).view({1, 4}).clone();
+  z[0][2] = std::nanf("");
+  save_npy(folder / "z.npy", z);
+  CHECK(input_error([&] { latents_of_file(folder / "z.npy", 4); }).find("not finite") !=
+        std::string::npos);
 }
 
 }  // namespace gantrain

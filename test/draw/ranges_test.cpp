@@ -3,22 +3,12 @@
 #include <functional>
 
 #include "draw/requests.h"
-#include "util/error.h"
+#include "support/pictures.h"
 
 namespace gantrain {
 namespace {
 
 using Numbers = std::vector<int64_t>;
-
-std::string usage_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kUsage);
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -43,7 +33,7 @@ TEST_CASE("AMillionSeedsAreOneRange") {
 TEST_CASE("SeedsThatAreNoneAreNamedWithTheirFlag") {
   for (const std::string text : {"", "x", "3-1", "-1", "4294967296", "1,,2", "1-", "0-2000000"}) {
     CAPTURE(text);
-    const std::string error = usage_error([&] { parse_seeds("--seeds", text); });
+    const std::string error = user_error(Exit::kUsage, [&] { parse_seeds("--seeds", text); });
     CHECK(error.find("--seeds " + text) != std::string::npos);
     CHECK(error.find("0-63,85") != std::string::npos);
   }
@@ -60,7 +50,7 @@ TEST_CASE("AMixThatIsNoneIsNamedWithWhatIsExpected") {
   for (const std::string text :
        {"85", "85:55", "85:55:0-6:1", "85:55:", ":55:0", "85:x:0", "85:55:6-0"}) {
     CAPTURE(text);
-    const std::string error = usage_error([&] { parse_mix(text); });
+    const std::string error = user_error(Exit::kUsage, [&] { parse_mix(text); });
     CHECK(error.find("--mix " + text) != std::string::npos);
     CHECK(error.find("85,100:55-60:0-6") != std::string::npos);
   }
@@ -72,7 +62,8 @@ TEST_CASE("AGridIsColumnsByRows") {
   CHECK(grid.rows == 2);
   for (const std::string text : {"", "4", "4x", "x2", "0x1", "4x2x1", "4x65", "axb"}) {
     CAPTURE(text);
-    CHECK(usage_error([&] { parse_grid(text); }).find("--grid " + text) != std::string::npos);
+    CHECK(user_error(Exit::kUsage, [&] { parse_grid(text); }).find("--grid " + text) !=
+          std::string::npos);
   }
 }
 

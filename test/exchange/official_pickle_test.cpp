@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/official_pickle.h"
-
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
@@ -8,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "exchange/import.h"
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
@@ -196,7 +195,7 @@ TEST_CASE("ModulesInsideThemselvesEnd") {
   evil += text("D") + module + twice + "s.";
   const auto start = std::chrono::steady_clock::now();
   CHECK(message_of(evil).find("without end") != std::string::npos);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
 }
 
 // Random damage: a few bytes changed, the end cut off, or a part left out.

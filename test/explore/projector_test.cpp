@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "explore/projector.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
+#include "core/tensors.h"
 #include "core/torch.h"
 #include "draw/painter.h"
+#include "explore/projection.h"
 #include "support/toy_generator.h"
 
 namespace gantrain {
+
 namespace {
 
 constexpr ProjectorOptions kFast = {
@@ -146,6 +148,109 @@ TEST_CASE("AFurtherLossCounts") {
     return projector.pictures(projector.latents()).mean().item<double>();
   };
   CHECK(brightness(pulled) < brightness(plain) - 0.1);
+}
+
+namespace {
+
+at::Tensor pictures(const std::string& purpose, int64_t height = 16, int64_t width = 8) {
+  return normal_like(torch::empty({2, 3, height, width}), 1, purpose);
+}
+
+const at::Tensor kBoth = torch::arange(2);
+
+}  // namespace
+
+TEST_CASE("TheLossOfTheTargetIsZeroAndOfNothingElse") {
+  const at::Tensor targets = pictures("a");
+  const PyramidLoss loss(targets);
+  CHECK(loss(targets, kBoth).equal(torch::zeros({2})));
+  CHECK(loss(pictures("b"), kBoth).min().item<double>() > 0);
+}
+
+TEST_CASE("RowsChooseTheTarget") {
+  const at::Tensor targets = pictures("a");
+  const PyramidLoss loss(targets);
+  const at::Tensor swapped = loss(targets.flip(0), torch::tensor({1, 0}));
+  CHECK(swapped.equal(torch::zeros({2})));
+  CHECK(loss(targets.flip(0), kBoth).min().item<double>() > 0);
+}
+
+TEST_CASE("BeyondBlackAndWhiteNothingCounts") {
+  const at::Tensor row = torch::zeros({1}, at::kLong);
+  const at::Tensor white = torch::ones({1, 1, 8, 8});
+  CHECK(PyramidLoss(white)(white * 1.7, row).item<double>() == 0);
+  CHECK(PyramidLoss(-white)(white * -1.7, row).item<double>() == 0);
+  CHECK(PyramidLoss(white)(white * -1.7, row).item<double>() > 0);
+  CHECK(PyramidLoss(white * 0.9)(white * 1.7, row).item<double>() > 0);
+}
+
+TEST_CASE("EveryScaleCounts") {
+  const at::Tensor targets = torch::zeros({1, 1, 8, 8});
+  const PyramidLoss loss(targets);
+  const at::Tensor row = torch::zeros({1}, at::kLong);
+  // A checkerboard is gone at half the size; a flat change is seen on both levels, 8 and 4.
+  const at::Tensor line = torch::arange(8).remainder(2).to(at::kFloat) * 2 - 1;
+  const at::Tensor board = (line.view({8, 1}) * line).view({1, 1, 8, 8});
+  CHECK(loss(board, row).item<double>() == Approx(1));
+  CHECK(loss(torch::ones_like(board), row).item<double>() == Approx(2));
+}
+
+namespace {
+
+const at::Tensor kFirst = torch::arange(3);
+
+LatentSpace space_of(ToyGenerator& generator,
+                     ProjectionSpace space,
+                     const std::vector<int64_t>& labels = {}) {
+  return {generator, {}, space, labels};
+}
+
+}  // namespace
+
+TEST_CASE("SamplesOfZAreNumpysStreamAndThoseOfWTheirMapping") {
+  ToyGenerator generator;
+  const LatentSpace z = space_of(generator, ProjectionSpace::kZ);
+  const LatentSpace w = space_of(generator, ProjectionSpace::kW);
+  REQUIRE(z.samples().sizes() == at::IntArrayRef({10000, 4}));
+  // numpy.random.RandomState(123).randn(4)
+  CHECK(z.samples()[0].allclose(torch::tensor({-1.0856306, 0.99734545, 0.2829785, -1.50629471})));
+  REQUIRE(w.samples().sizes() == at::IntArrayRef({10000, 1, 4}));
+  const at::Tensor mapped = generator.map(z.samples(), {}, {});
+  CHECK(w.samples().select(1, 0).equal(mapped.select(1, 0)));
+}
+
+TEST_CASE("TheDeviationIsThatOfTheSamples") {
+  ToyGenerator generator;
+  const LatentSpace w = space_of(generator, ProjectionSpace::kW);
+  // w = z / 2 + 1/4 in 4 dimensions.
+  CHECK(w.deviation() == Approx(std::sqrt(4 * 0.25)).epsilon(0.02));
+}
+
+TEST_CASE("AllSpacesDrawTheSamePictureOfASample") {
+  ToyGenerator generator;
+  const LatentSpace z = space_of(generator, ProjectionSpace::kZ);
+  const at::Tensor expected = generator.images(z.samples().narrow(0, 0, 3), {}, {});
+  for (const ProjectionSpace kind :
+       {ProjectionSpace::kZ, ProjectionSpace::kW, ProjectionSpace::kWPlus}) {
+    const LatentSpace space = space_of(generator, kind);
+    const at::Tensor latents = space.unfolded(space.samples().narrow(0, 0, 3));
+    CHECK(space.pictures(latents, {}, false).equal(expected));
+    if (kind == ProjectionSpace::kZ) continue;
+    CHECK(space.for_files(latents).sizes() == at::IntArrayRef({3, 3, 4}));
+    CHECK(latents.size(1) == (kind == ProjectionSpace::kW ? 1 : 3));
+  }
+}
+
+TEST_CASE("SamplesTakeTheClassesInTurn") {
+  ToyGenerator generator({.classes = 5});
+  const LatentSpace space = space_of(generator, ProjectionSpace::kW, {4, 2});
+  CHECK(space.labels_of(kFirst).equal(torch::tensor({4, 2, 4})));
+  const LatentSpace z = space_of(generator, ProjectionSpace::kZ, {4, 2});
+  const at::Tensor mapped =
+      generator.map(z.samples().narrow(0, 0, 3), torch::tensor({4, 2, 4}), {});
+  CHECK(space.samples().narrow(0, 0, 3).select(1, 0).equal(mapped.select(1, 0)));
+  ToyGenerator plain;
+  CHECK(!space_of(plain, ProjectionSpace::kW).labels_of(kFirst).defined());
 }
 
 }  // namespace gantrain

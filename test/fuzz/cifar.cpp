@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIFAR's files: an input as a single binary batch, and as the Python version of a batch beside a
 // file of names.
-#include "data/containers/records.h"
+#include "data/containers/formats.h"
 #include "fuzz/container.h"
 
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels in CSV files.
-#include "data/labels/label_files.h"
 #include "data/labels/labels.h"
 #include "fuzz/fuzz_input.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // idx files: pictures, and behind the mark "labels" the file of their labels.
-#include "data/containers/records.h"
+#include "data/containers/formats.h"
 #include "fuzz/container.h"
 
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data files of LMDB.
-#include "data/containers/lmdb.h"
-
+#include "data/containers/formats.h"
 #include "fuzz/container.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,7 +2,7 @@
 // numpy's .npz files.
 #include <ATen/Tensor.h>
 
-#include "core/npy.h"
+#include "core/tensor_files.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network pickles of StyleGAN2-ADA and StyleGAN3.
-#include "exchange/official_pickle.h"
-
+#include "exchange/import.h"
 #include "fuzz/fuzz_input.h"
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan2/recipe.h"

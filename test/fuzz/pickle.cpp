@@ -4,7 +4,7 @@
 
 #include <ATen/Tensor.h>
 
-#include "core/torch_pickle.h"
+#include "core/archive.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files: an input as a whole file, and as one without the length that stands first.
-#include "core/safetensors.h"
-
 #include <ATen/Tensor.h>
 
+#include "core/tensor_files.h"
 #include "fuzz/fuzz_input.h"
 
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zip archives, by the reader of plain directories and by the one for all others.
-#include "data/containers/zip.h"
-
+#include "data/containers/formats.h"
 #include "fuzz/container.h"
 
 namespace {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
+#include <webp/demux.h>
 
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "image/image.h"
 #include "support/pictures.h"
 
 namespace gantrain {
@@ -43,6 +47,131 @@ TEST_CASE("WebpWithDamagedBytesIsAnImageOrAnError") {
   accepted_damage(lossy, 2000, decode_webp_bytes);
   const std::string lossless = encode_webp(test_picture(24, 24, 3), 100);
   accepted_damage(lossless, 2000, decode_webp_bytes);
+}
+
+namespace {
+
+struct Shown {
+  Image image;  // RGBA
+  int end = 0;  // milliseconds
+};
+
+struct Film {
+  WebPAnimInfo info = {};
+  std::vector<Shown> frames;
+};
+
+// The other way round, by libwebp's own player.
+Film play(const std::string& file) {
+  const WebPData data = {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+  WebPAnimDecoder* decoder = WebPAnimDecoderNew(&data, nullptr);
+  REQUIRE(decoder != nullptr);
+  Film film;
+  REQUIRE(WebPAnimDecoderGetInfo(decoder, &film.info));
+  const auto bytes = size_t{4} * film.info.canvas_width * film.info.canvas_height;
+  while (WebPAnimDecoderHasMoreFrames(decoder)) {
+    uint8_t* pixels = nullptr;
+    int end = 0;
+    REQUIRE(WebPAnimDecoderGetNext(decoder, &pixels, &end));
+    film.frames.push_back({{film.info.canvas_width, film.info.canvas_height, 4, {}}, end});
+    film.frames.back().image.pixels.assign(pixels, pixels + bytes);
+  }
+  WebPAnimDecoderDelete(decoder);
+  return film;
+}
+
+// Frame i of a film: a test picture that moves.
+Image moved(int64_t i, int64_t channels) {
+  Image image = test_picture(20, 12, channels);
+  for (size_t k = 0; k < image.pixels.size(); ++k)
+    image.pixels[k] = static_cast<uint8_t>(image.pixels[k] + 7 * i);
+  return image;
+}
+
+std::string film_of(int64_t count, int64_t channels, const AnimationOptions& options) {
+  WebpAnimation animation(20, 12, options);
+  for (int64_t i = 0; i < count; ++i) animation.add(moved(i, channels));
+  return animation.finish();
+}
+
+// The picture as a player shows it: RGBA.
+Image shown(const Image& image) {
+  Image result{image.width, image.height, 4, {}};
+  const bool colour = image.channels >= 3;
+  for (int64_t i = 0; i < image.width * image.height; ++i) {
+    const uint8_t* p = image.pixels.data() + i * image.channels;
+    for (int c = 0; c < 3; ++c) result.pixels.push_back(p[colour ? c : 0]);
+    result.pixels.push_back(image.channels % 2 == 0 ? p[image.channels - 1] : 255);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("LosslessAnimationsComeBackUnchanged") {
+  const int64_t channels = GENERATE(1, 3);
+  const Film film = play(film_of(5, channels, {.quality = 100}));
+  CHECK(film.info.canvas_width == 20);
+  CHECK(film.info.canvas_height == 12);
+  REQUIRE(film.frames.size() == 5);
+  for (int64_t i = 0; i < 5; ++i) {
+    CAPTURE(i);
+    CHECK(film.frames[static_cast<size_t>(i)].image.pixels == shown(moved(i, channels)).pixels);
+  }
+}
+
+TEST_CASE("LossyAnimationsAreNear") {
+  const Film film = play(film_of(3, 3, {.quality = 95}));
+  REQUIRE(film.frames.size() == 3);
+  for (int64_t i = 0; i < 3; ++i) {
+    const Image expected = shown(moved(i, 3));
+    double sum = 0;
+    for (size_t k = 0; k < expected.pixels.size(); ++k)
+      sum += std::abs(film.frames[static_cast<size_t>(i)].image.pixels[k] - expected.pixels[k]);
+    CHECK(sum / static_cast<double>(expected.pixels.size()) < 16);
+  }
+  CHECK(film_of(3, 3, {.quality = 20}).size() < film_of(3, 3, {.quality = 95}).size());
+}
+
+TEST_CASE("AnimationsKeepTheirTime") {
+  const Film film = play(film_of(6, 3, {.fps = 30}));
+  REQUIRE(film.frames.size() == 6);
+  const std::vector<int> ends = {33, 67, 100, 133, 167, 200};
+  for (size_t i = 0; i < 6; ++i) CHECK(film.frames[i].end == ends[i]);
+  CHECK(film.info.loop_count == 0);
+  const Film slow = play(film_of(2, 3, {.fps = 4, .loops = 3}));
+  CHECK(slow.frames.at(0).end == 250);
+  CHECK(slow.frames.at(1).end == 500);
+  CHECK(slow.info.loop_count == 3);
+}
+
+TEST_CASE("EqualFramesInARowAreOneShownForAsLong") {
+  WebpAnimation animation(20, 12, {.fps = 10, .quality = 100});
+  for (const int64_t i : {0, 1, 1, 1, 2}) animation.add(moved(i, 3));
+  const Film film = play(animation.finish());
+  REQUIRE(film.frames.size() == 3);
+  CHECK(film.frames[1].end == 400);
+  CHECK(film.frames[2].end == 500);
+  CHECK(film.frames[2].image.pixels == shown(moved(2, 3)).pixels);
+}
+
+TEST_CASE("TransparentFramesKeepTheirAlpha") {
+  Image first = moved(0, 4), second = moved(1, 4);
+  WebpAnimation animation(20, 12, {.quality = 100});
+  animation.add(first);
+  animation.add(second);
+  const Film film = play(animation.finish());
+  REQUIRE(film.frames.size() == 2);
+  for (size_t k = 3; k < first.pixels.size(); k += 4) {
+    CHECK(film.frames[0].image.pixels[k] == first.pixels[k]);
+    CHECK(film.frames[1].image.pixels[k] == second.pixels[k]);
+  }
+}
+
+TEST_CASE("AFrameOfAnotherSizeIsRefused") {
+  WebpAnimation animation(20, 12, {});
+  CHECK_THROWS_AS(animation.add(test_picture(12, 20, 3)), std::invalid_argument);
+  CHECK_THROWS_AS(WebpAnimation(kMaxWebpSide + 1, 1, {}), std::invalid_argument);
 }
 
 }  // namespace gantrain

@@ -44,7 +44,7 @@ TEST_CASE("InAHangTheRankThatDidNotEnterTheCollectiveIsNamed") {
                           [](const RankContext& c, const char*) -> int {
                             if (c.rank() == 1) usleep(50'000);
                             c.slot().set_phase("D backward");
-                            c.slot().collectives() = c.rank() == 1 ? 39 : 40;
+                            c.slot().collectives = c.rank() == 1 ? 39 : 40;
                             c.slot().beat(7, 100);
                             sleep_for_ever();
                           },
@@ -63,7 +63,7 @@ TEST_CASE("InAHangAStoppedRankIsNamed") {
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
                             if (c.rank() == 2) usleep(50'000);
-                            c.slot().collectives() = 40;
+                            c.slot().collectives = 40;
                             c.slot().beat(7, 100);
                             if (c.rank() == 2) raise(SIGSTOP);
                             sleep_for_ever();

@@ -12,7 +12,7 @@
 
 #include "util/error.h"
 #include "util/log.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -76,8 +76,8 @@ void Launcher::start(const LoadTrainer& load, const World& world, const LaunchOp
     int code = 0;
     try {
       const ResumeHint hint = [](const std::string& folder) { return "next: resume " + folder; };
-      code = world.role == World::Role::kWorker ? run_worker(world, options, "{}", load, hint).code
-                                                : launch(world, options, "{}", load, hint).code;
+      const bool worker = world.role == World::Role::kWorker;
+      code = (worker ? run_worker : launch)({world, options, "{}", load, hint}).code;
     } catch (const UserError& e) {
       error("{}", e.what());
       code = static_cast<int>(e.code());
@@ -101,7 +101,7 @@ Launcher::~Launcher() {
 
 void Launcher::signal(int number) {
   ::kill(pid_, number);
-  eventually([&] { return !is_pending(pid_, number); }, 30);
+  eventually([&] { return !is_pending(pid_, number); }, 60);
   signalled_ = monotonic_seconds();
 }
 
@@ -114,7 +114,7 @@ bool Launcher::read_some(int milliseconds) {
 }
 
 bool Launcher::wait_for(const std::string& text) {
-  const double end = monotonic_seconds() + 30;
+  const double end = monotonic_seconds() + 60;
   while (result_.err.find(text) == std::string::npos) {
     if (monotonic_seconds() > end || err_ < 0) return false;
     read_some(100);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/local/local_ranks.h"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "launch/local/supervise.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/nodes/node_message.h"
-
 #include <catch2/catch.hpp>
+
+#include "launch/nodes/node_council.h"
 
 namespace gantrain {
 

@@ -47,6 +47,13 @@ void check_nothing_outlives_the_launcher(RankMain main) {
 
 }  // namespace
 
+TEST_CASE("AFileOfAProcessThatCannotBeReadIsEmpty") {
+  CHECK(
+      proc_file("self", "mem").empty());  // reading its first page fails, as of a process that ends
+  CHECK(proc_file("0", "stat").empty());
+  CHECK_FALSE(proc_file("self", "stat").empty());
+}
+
 TEST_CASE("ADaemonThatARankForkedDiesWithAKilledLauncher") {
   check_nothing_outlives_the_launcher(leave_a_fork);
 }

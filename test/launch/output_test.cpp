@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "launch/local/spawn.h"
+#include "util/file.h"
 
 namespace gantrain {
 
@@ -38,10 +39,10 @@ TEST_CASE("LinesComeWholeWithTheRankInFront") {
   Output output;
   output.add(3, std::move(pipe.read));
   Captured captured;
-  write_all(pipe.write.get(), "one\ntw");
+  write_whole(pipe.write.get(), "one\ntw");
   output.relay();
   CHECK(captured.text() == "[rank 3] one\n");
-  write_all(pipe.write.get(), "o\n\nredrawn\rlast\r\nrest");
+  write_whole(pipe.write.get(), "o\n\nredrawn\rlast\r\nrest");
   output.relay();
   CHECK(captured.text() == "[rank 3] two\n[rank 3] \n[rank 3] last\n");
   output.finish();
@@ -54,13 +55,13 @@ TEST_CASE("EndlessLinesAreCut") {
   output.add(1, std::move(pipe.read));
   Captured captured;
   const std::string half(Output::kLongestLine / 2, 'x');
-  write_all(pipe.write.get(), half);
+  write_whole(pipe.write.get(), half);
   output.relay();
   CHECK(captured.text().empty());
-  write_all(pipe.write.get(), half.substr(10));
+  write_whole(pipe.write.get(), half.substr(10));
   output.relay();
   CHECK(captured.text().empty());
-  write_all(pipe.write.get(), std::string(15, 'y'));
+  write_whole(pipe.write.get(), std::string(15, 'y'));
   // One line of 64 KiB fits a pipe of 64 KiB only if somebody reads meanwhile: look at its length.
   const Pipe room = make_pipe();
   const int saved = dup(STDERR_FILENO);

@@ -65,10 +65,10 @@ TEST_CASE("AStopRequestIsSeenByTheOtherProcess") {
   const auto board = RankStatusBoard::create(1);
   const pid_t pid = fork();
   if (pid == 0) {
-    while (board->stop_request() == 0) usleep(200);
-    _exit(board->stop_request());
+    while (board->stop_request == 0) usleep(200);
+    _exit(board->stop_request);
   }
-  board->request_stop(SIGINT);
+  board->stop_request = SIGINT;
   int status = 0;
   waitpid(pid, &status, 0);
   CHECK(WEXITSTATUS(status) == SIGINT);

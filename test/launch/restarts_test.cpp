@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-#include "launch/death/verdict.h"
+#include "launch/death/death.h"
 #include "launch_helper.h"
 
 namespace gantrain {

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "launch/local/signals.h"
+#include "launch/local/processes.h"
 #include "launch_helper.h"
 #include "util/error.h"
 
@@ -41,7 +41,7 @@ Launcher::Result stopped_by(std::initializer_list<int> signals,
   const auto ready = [] {
     return shared_number(ready_number(0)) + shared_number(ready_number(1)) == 2;
   };
-  REQUIRE(eventually(ready, 30));
+  REQUIRE(eventually(ready, 60));
   for (const int number : signals) launcher.signal(number);
   return launcher.wait();
 }
@@ -136,7 +136,7 @@ TEST_CASE("AStopThatArrivesWithTheForkServersAnswerLetsTheRanksSave") {
       },
       world,
       {});
-  REQUIRE(eventually([] { return shared_number(ready_number(0)) == 1; }, 30));
+  REQUIRE(eventually([] { return shared_number(ready_number(0)) == 1; }, 60));
   kill(launcher.pid(), SIGTERM);
   kill(launcher.pid(), SIGCONT);
   const auto result = launcher.wait();

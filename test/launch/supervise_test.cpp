@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "launch/local/signals.h"
+#include "launch/local/processes.h"
 #include "launch_helper.h"
 #include "util/error.h"
 
@@ -190,7 +190,7 @@ TEST_CASE("TheRankForWhichOthersWaitedInVainIsNamed") {
       Launcher(
           [](const RankContext& c, const char*) -> int {
             c.slot().set_phase(c.rank() == 1 ? "reading data" : "all-reduce");
-            c.slot().collectives() = c.rank() == 1 ? 39 : 40;
+            c.slot().collectives = c.rank() == 1 ? 39 : 40;
             c.slot().beat(7, 100);
             ++shared_number(static_cast<size_t>(c.rank()));
             if (c.rank() != 0) sleep_for_ever();
@@ -261,10 +261,10 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
       },
       3);
   REQUIRE(
-      eventually([] { return shared_number(0) * shared_number(1) * shared_number(2) != 0; }, 30));
+      eventually([] { return shared_number(0) * shared_number(1) * shared_number(2) != 0; }, 60));
   REQUIRE(is_alive(launcher.pid()));
   launcher.signal(SIGKILL);
-  CHECK(eventually([] { return all_gone(3); }, 5));
+  CHECK(eventually([] { return all_gone(3); }, 60));
 }
 
 TEST_CASE("NoForkServerOutlivesAKilledLauncher") {
@@ -277,9 +277,9 @@ TEST_CASE("NoForkServerOutlivesAKilledLauncher") {
       },
       world,
       {});
-  REQUIRE(eventually([] { return shared_number(0) != 0; }, 30));
+  REQUIRE(eventually([] { return shared_number(0) != 0; }, 60));
   launcher.signal(SIGKILL);
-  CHECK(eventually([] { return all_gone(1); }, 5));
+  CHECK(eventually([] { return all_gone(1); }, 60));
 }
 
 TEST_CASE("WhatARankStartedIsSweptAway") {

@@ -51,15 +51,15 @@ pid_t start_watched() {
 TEST_CASE("ASurvivorWorksAfterTheDeathWithoutTheOthersFiles") {
   clear_shared_numbers();
   const pid_t watched = start_watched();
-  REQUIRE(eventually([] { return shared_number(4) == 1; }, 30));
+  REQUIRE(eventually([] { return shared_number(4) == 1; }, 60));
   CHECK(shared_number(0) == 0);
   ::kill(watched, SIGKILL);
   waitpid(watched, nullptr, 0);
-  REQUIRE(eventually([] { return shared_number(0) != 0; }, 30));
+  REQUIRE(eventually([] { return shared_number(0) != 0; }, 60));
   CHECK(shared_number(1) == 3);
   CHECK(shared_number(2) == 3);
   CHECK(shared_number(3) != watched);
-  CHECK(eventually([] { return !is_alive(static_cast<pid_t>(shared_number(0))); }, 30));
+  CHECK(eventually([] { return !is_alive(static_cast<pid_t>(shared_number(0))); }, 60));
 }
 
 }  // namespace gantrain

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/death/verdict.h"
-
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+
+#include "launch/death/death.h"
 
 namespace gantrain {
 

@@ -59,7 +59,7 @@ pid_t orphan_of(const World& world,
     const Launcher::Result result = launcher.wait();
     _exit(result.code);
   }
-  const bool there = eventually([] { return shared_number(0) != 0; }, 30);
+  const bool there = eventually([] { return shared_number(0) != 0; }, 60);
   ::kill(starter, SIGKILL);
   waitpid(starter, nullptr, 0);
   REQUIRE(there);

@@ -6,6 +6,7 @@
 
 #include "core/torch.h"
 #include "metrics/toy_detector.h"
+#include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -21,13 +22,7 @@ at::Tensor pictures(int64_t count, int64_t channels = 3) {
 // What a file is refused with; the exit code is that of input.
 std::string refusal(const TemporaryFolder& folder, const std::string& source) {
   save_detector(folder / "own.pt", source);
-  try {
-    Detector(folder / "own.pt", at::kCPU).features(pictures(3));
-  } catch (const UserError& e) {
-    CHECK(e.code() == Exit::kInput);
-    return e.what();
-  }
-  return "";
+  return input_error([&] { Detector(folder / "own.pt", at::kCPU).features(pictures(3)); });
 }
 
 TEST_CASE("ADetectorOfThePublishedFormGivesFeaturesProbabilitiesAndLpips") {

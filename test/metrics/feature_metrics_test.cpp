@@ -6,7 +6,7 @@
 
 #include "core/torch.h"
 #include "metrics/features.h"
-#include "metrics/path_length.h"
+#include "metrics/picture_metrics.h"
 #include "support/covered_fixture.h"
 
 namespace gantrain {

@@ -11,7 +11,7 @@
 #include "data/pictures/dataset.h"
 #include "distributed/group.h"
 #include "metrics/detector.h"
-#include "metrics/diversity.h"
+#include "metrics/picture_metrics.h"
 #include "metrics/toy_detector.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"

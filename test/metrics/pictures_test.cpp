@@ -6,7 +6,7 @@
 
 #include "core/torch.h"
 #include "metrics/detector.h"
-#include "metrics/path_length.h"
+#include "metrics/picture_metrics.h"
 #include "metrics/toy_detector.h"
 #include "support/temporary_folder.h"
 #include "support/toy_generator.h"

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/torch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;
@@ -139,4 +140,84 @@ TEST_CASE("LerpMovesTensorsOfAnyTypeAndLayout") {
       CHECK(torch::allclose(a[0], (1 + (value - 1) * 0.75).to(type), 1e-6, 1e-6));
     }
   }
+}
+
+namespace {
+
+// How often each number was visited, with so many threads.
+std::vector<at::Tensor> visits(const std::vector<at::Tensor>& tensors, int threads) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(threads);
+  std::vector<at::Tensor> counts;
+  for (const at::Tensor& t : tensors) counts.push_back(torch::zeros({t.numel()}, at::kInt));
+  FlatPieces(tensors).for_each([&](const FlatPiece& piece) {
+    int* count = counts[piece.tensor].mutable_data_ptr<int>() + piece.offset;
+    for (int64_t i = 0; i < piece.count; ++i) ++count[i];
+  });
+  at::set_num_threads(before);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("EveryNumberIsInOnePiece") {
+  const std::vector<at::Tensor> tensors = {torch::zeros({3}),
+                                           torch::zeros({0}),
+                                           torch::zeros({1 << 17}),
+                                           torch::zeros({}),
+                                           torch::zeros({257, 129}),
+                                           torch::zeros({0, 4})};
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    for (const at::Tensor& count : visits(tensors, threads)) CHECK(count.eq(1).all().item<bool>());
+  }
+  CHECK(FlatPieces({}).size() == 0);
+  FlatPieces({}).for_each([](const FlatPiece&) { FAIL(); });
+}
+
+TEST_CASE("OnlyFloat32WithoutGapsIsFlat") {
+  const at::Tensor plain = torch::zeros({2, 3, 4, 5});
+  CHECK(are_flat({plain, plain.transpose(0, 1)}));
+  CHECK_FALSE(are_flat({plain, plain.to(at::kDouble)}));
+  CHECK_FALSE(are_flat({plain.slice(3, 0, 4)}));
+  CHECK_FALSE(are_flat({torch::zeros({1}).expand({4})}));
+}
+
+TEST_CASE("LayoutsAreEqualWhereNumbersLieInTheSameOrder") {
+  const at::Tensor plain = torch::zeros({2, 3, 4, 5});
+  const at::Tensor last = plain.contiguous(at::MemoryFormat::ChannelsLast);
+  CHECK(have_equal_layout({plain, last}, {plain.clone(), last.clone()}));
+  CHECK_FALSE(have_equal_layout({plain}, {last}));
+  CHECK_FALSE(have_equal_layout({plain}, {plain.reshape({6, 20})}));
+  CHECK_FALSE(have_equal_layout({plain}, {}));
+  // Strides of dimensions of size one mean nothing.
+  CHECK(have_equal_layout({torch::zeros({8, 1, 1, 1})},
+                          {torch::empty_strided({8, 1, 1, 1}, {1, 8, 8, 8})}));
+}
+
+namespace {
+
+std::vector<at::Tensor> gradients() {
+  torch::manual_seed(1);
+  return {
+      torch::randn({300, 257}), torch::randn({5}) * 1e3, torch::zeros({0}), torch::randn({70000})};
+}
+
+}  // namespace
+
+TEST_CASE("OneNumberThatIsNotFiniteIsFoundInWhicheverTensor") {
+  CHECK(all_finite(gradients()) == true);
+  for (const double bad : {NAN, -INFINITY}) {
+    for (const size_t tensor : {0, 1, 3}) {
+      CAPTURE(bad, tensor);
+      std::vector<at::Tensor> all = gradients();
+      all[tensor].view(-1)[-1] = bad;
+      CHECK(all_finite(all) == false);
+    }
+  }
+}
+
+TEST_CASE("NumbersThatItCannotReadAreNotJudged") {
+  CHECK_FALSE(all_finite({torch::ones({3}), torch::ones({3}, at::kDouble)}));
+  CHECK(all_finite({}) == true);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/comparison.h"
-
 #include <catch2/catch.hpp>
 
+#include "page/run_page.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

@@ -2,14 +2,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "page/verdict.h"
+#include "page/charts.h"
 #include "support/made_run.h"
 
 namespace gantrain {
 namespace {
 
 Chart chart(const std::string& title, const std::string& name) {
-  return {title, {{name, "", {{0, 1}}}}};
+  return {title, {{name, {{0, 1}}}}};
 }
 
 RunRecord run_with(const std::vector<Setting>& settings) {

@@ -69,7 +69,7 @@ TEST_CASE("ChartsBeginAtKimg0") {
 }
 
 TEST_CASE("BandsWidenAChartButNeverFlattenIt") {
-  const std::vector<Line> lines = {{"x", {{0, 1}, {10, 2}}}};
+  const std::vector<ExplainedCurve> lines = {{"x", {{0, 1}, {10, 2}}}};
   const auto drawn = [&](const Band& band) { return line_chart(lines, {{band}, {}}); };
   CHECK(drawn({2.5, 2.5}).find("class=\"healthy\"") != std::string::npos);
   CHECK(drawn({2.5, 2.5}).find("data-y=\"1 2.5\"") != std::string::npos);

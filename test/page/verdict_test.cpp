@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "page/verdict.h"
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "page/run_page.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -17,17 +16,19 @@ Curve level(double value, int ticks = 50) {
   return curve;
 }
 
-VerdictInput healthy(const std::string& status = "running") {
-  VerdictInput run;
+RunRecord healthy(const std::string& status = "running") {
+  RunRecord run;
   run.status = status;
   run.stats = {{"Loss/G/loss", level(1.5)},
                {"Loss/D/loss", level(0.5)},
                {"Progress/distinctness", level(0.6)}};
-  run.limits = CollapseLimits{0.1, 3, 20};
+  run.settings = {{"metrics.collapse_below", "0.1", ""},
+                  {"metrics.collapse_times", "3", ""},
+                  {"metrics.collapse_after", "20", ""}};
   return run;
 }
 
-Verdict first(const VerdictInput& run) { return judge(run).front(); }
+Verdict first(const RunRecord& run) { return judge(run).front(); }
 
 }  // namespace
 
@@ -42,7 +43,7 @@ TEST_CASE("AHealthyRunIsGood") {
 }
 
 TEST_CASE("WhatHasJustBegunIsYoungWhateverItsPicturesAre") {
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   for (auto& [name, curve] : run.stats) curve.resize(5);
   run.stats["Progress/distinctness"] = level(0.01, 5);
   CHECK(first(run).judgement == Judgement::kYoung);
@@ -52,7 +53,7 @@ TEST_CASE("WhatHasJustBegunIsYoungWhateverItsPicturesAre") {
 }
 
 TEST_CASE("CollapseIsJudgedAsTheAlarmDoes") {
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   Curve& distinct = run.stats["Progress/distinctness"];
   distinct[48].second = distinct[49].second = 0.05;
   CHECK(first(run).judgement == Judgement::kGood);  // twice in a row is not three times
@@ -64,14 +65,14 @@ TEST_CASE("CollapseIsJudgedAsTheAlarmDoes") {
   distinct[49].second = kNotANumber;
   CHECK(first(run).judgement == Judgement::kGood);
   distinct[49].second = 0.05;
-  run.limits->below = 0;  // not judged
+  run.settings[0].value = "0";  // not judged
   CHECK(first(run).judgement == Judgement::kGood);
-  run.limits = std::nullopt;
+  run.settings.clear();
   CHECK(first(run).judgement == Judgement::kGood);
 }
 
 TEST_CASE("WithoutDistinctnessMsSsimTellsCollapse") {
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   run.metrics["msssim"] = {{0, 0.99}, {200, 0.97}};
   CHECK(first(run).judgement == Judgement::kGood);  // distinctness knows better
   run.stats.erase("Progress/distinctness");
@@ -82,7 +83,7 @@ TEST_CASE("WithoutDistinctnessMsSsimTellsCollapse") {
 }
 
 TEST_CASE("LossesThatAreNotFiniteOrExplodeAreDivergence") {
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   run.stats["Loss/D/loss"].back().second = kNotANumber;
   CHECK(first(run).judgement == Judgement::kDiverged);
   CHECK(first(run).reason == "Loss/D/loss is not finite at 200 kimg");
@@ -102,24 +103,24 @@ TEST_CASE("LossesThatAreNotFiniteOrExplodeAreDivergence") {
 TEST_CASE("AnExplosionStaysOne") {
   for (const int after : {3, 8, 12, 30, 300}) {
     CAPTURE(after);
-    VerdictInput run = healthy();
+    RunRecord run = healthy();
     run.stats["Loss/G/loss"] = level(1.2, 12);
     for (int i = 0; i < after; ++i) run.stats["Loss/G/loss"].emplace_back(100 + i, 900);
     CHECK(first(run).judgement == Judgement::kDiverged);
   }
   for (const int ticks : {1, 2, 7, 50}) {
     CAPTURE(ticks);
-    VerdictInput run = healthy("done 26 kimg");
+    RunRecord run = healthy("done 26 kimg");
     run.stats["Loss/G/loss"] = level(6e8, ticks);
     CHECK(first(run).judgement == Judgement::kDiverged);
   }
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   run.stats["Loss/D/loss"] = level(-80);  // a critic's
   CHECK(first(run).judgement == Judgement::kGood);
 }
 
 TEST_CASE("StepsThatAreAllLeftOutAreDivergence") {
-  VerdictInput run = healthy();
+  RunRecord run = healthy();
   run.stats["AMP/G/skipped"] = level(0);
   CHECK(first(run).judgement == Judgement::kGood);
   run.stats["AMP/G/skipped"].back().second = 79;
@@ -154,7 +155,7 @@ TEST_CASE("HowARunEndedComesFirst") {
 }
 
 TEST_CASE("AStopSaysLessThanACollapse") {
-  VerdictInput run = healthy("stopped 200 kimg (STOP), resumable");
+  RunRecord run = healthy("stopped 200 kimg (STOP), resumable");
   run.stats["Progress/distinctness"] = level(0.01);
   CHECK(judge(run)[0].judgement == Judgement::kCollapsed);
   CHECK(judge(run)[1].judgement == Judgement::kStopped);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "data/options.h"
+#include "gan/options.h"
 #include "gan/recipe_facts.h"
+#include "train/options.h"
 
 namespace gantrain {
 
@@ -26,6 +29,22 @@ inline Config completed(const RecipeFacts& facts, int64_t ranks) {
   facts.add_keys(schema);
   Config config(schema);
   facts.complete(config, Site{.ranks = ranks});
+  return config;
+}
+
+// All keys of a run of that recipe, with these values from `origin`.
+inline Config run_config(const RecipeFacts& facts,
+                         const std::map<std::string, Json>& values,
+                         const std::string& origin) {
+  Schema schema;
+  add_keys<TrainOptions>(schema);
+  add_keys<DataOptions>(schema);
+  add_keys<EmaOptions>(schema);
+  add_keys<PrecisionOptions>(schema);
+  add_keys<RunOptions>(schema);
+  facts.add_keys(schema);
+  Config config(schema);
+  for (const auto& [key, value] : values) config.set(key, value, origin);
   return config;
 }
 

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "nn/tensorflow_layout.h"
+#include "nn/progressive.h"
 #include "ops/resample.h"
 #include "support/covered_fixture.h"
 #include "support/phase_checks.h"
+#include "train/cpu_precision/cpu_precision.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -91,6 +92,24 @@ inline void check_official_losses(CoveredFixture& reference,
           1);
   }
   CHECK(reference.unused() == std::vector<std::string>());
+}
+
+// A recording of the products of a step on pictures of up to 16 pixels, batch 8, has the
+// convolutions of 8 feature maps of every stage.
+inline void check_recording_of_stages(TrainingStep& step) {
+  TrainOptions train;
+  train.batch = 8;
+  train.kimg = {10'000};
+  const std::vector<TrainedSize> sizes = trained_sizes(step, train, 1, {16, 16});
+  CHECK(sizes.size() == step.recipe().schedule().stages().size());
+  const ProductRecord record = record_products(step, sizes);
+  for (const int64_t side : {4, 8, 16}) {
+    const Product inner{Product::Kind::kConv2d, {8, side, side}, {8, 8, 3, 3}, 1, {1, 1}};
+    CAPTURE(to_text(inner));
+    REQUIRE(record.count(inner) == 1);
+    CHECK(record.at(inner).samples == 8);
+  }
+  CHECK(trained_sizes(step, train, 1, {16, 16}, /*images_seen=*/4000).size() < sizes.size());
 }
 
 }  // namespace gantrain

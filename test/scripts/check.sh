@@ -28,3 +28,18 @@ program() {
   { echo '#!/usr/bin/env bash'; cat; } >"$1"
   chmod +x "$1"
 }
+
+# open_runpaths FILE...: those that look for libraries in the current folder or in one named from it. Anybody's data could
+# lie there.
+open_runpaths() {
+  local file entries entry
+  for file; do
+    entries=$(readelf -d "$file" 2>/dev/null | sed -n 's/.*R\(UN\)\?PATH).*\[\(.*\)\]$/:\2:/p')
+    [ -n "$entries" ] || continue
+    entries=${entries#:}
+    while [ -n "$entries" ]; do
+      entry=${entries%%:*} entries=${entries#*:}
+      case $entry in /* | '$ORIGIN' | '$ORIGIN/'*) ;; *) echo "$(basename "$file"): '$entry'" ;; esac
+    done
+  done
+}

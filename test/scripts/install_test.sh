@@ -32,6 +32,10 @@ if [ -e "$build/libgantrain_cuda.so" ]; then
 fi
 
 # --- the CPU side, for real
+echo 'int main() {}' | g++ -x c++ - -o "$tmp/open" -Wl,-rpath,'/usr/lib:$ORIGIN/x::here:'
+expect "open entries of a RUNPATH are found" "open: '' open: 'here' open: ''" "$(open_runpaths "$tmp/open" | xargs -d '\n')"
+mapfile -t built < <(find "$build" -maxdepth 1 -type f \( -name '*.so' -o -perm -u+x ! -name '*.*' \))
+expect "nothing that is built looks for libraries in the current folder" "" "$(open_runpaths "${built[@]}")"
 cmake --install "$build" --component cpu --prefix "$tmp/first" >/dev/null
 mv "$tmp/first" "$tmp/a moved tree"
 tree="$tmp/a moved tree"

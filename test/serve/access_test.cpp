@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/access.h"
-
 #include <catch2/catch.hpp>
 
+#include "serve/server.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

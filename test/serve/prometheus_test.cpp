@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "serve/run_view.h"
+#include "serve/server.h"
 
 namespace gantrain {
 

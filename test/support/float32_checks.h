@@ -11,20 +11,20 @@ namespace gantrain {
 
 // f's derivative of the given order at the inputs, in their type: the gradient of sum(v * f) by
 // the inputs and by v, then the gradient of its product with random numbers by all of them, and so
-// on. Order 0 is f itself. Only what a higher order needs is computed with a graph.
-inline Tensors derivatives(const TensorFunction& f, const Tensors& inputs, int order) {
-  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(17);
-  const auto like = [&](const at::Tensor& t) {
-    return torch::randn(t.sizes(), random, at::kDouble).to(t.scalar_type());
-  };
+// on. Order 0 is f itself. Only what a higher order needs is computed with a graph. like(value)
+// makes v and the random numbers.
+inline Tensors derivatives(const TensorFunction& f,
+                           const Tensors& inputs,
+                           int order,
+                           const std::function<at::Tensor(const at::Tensor& value)>& like) {
   Tensors leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_(true));
   Tensors values = {f(leaves)};
-  Tensors factors = {like(values[0]).requires_grad_(true)};
+  Tensors factors = {like(values[0].detach()).requires_grad_(true)};
   Tensors all = leaves;
   all.push_back(factors[0]);
   for (int k = 1; k <= order; ++k) {
-    at::Tensor sum = torch::zeros({}, values[0].options());
+    at::Tensor sum = torch::zeros({}, inputs[0].options().dtype(at::kFloat));
     for (size_t i = 0; i < values.size(); ++i) sum = sum + (values[i] * factors[i]).sum();
     values = sum.requires_grad()
                  ? torch::autograd::grad({sum}, all, {}, {}, /*create_graph=*/k < order, true)
@@ -32,10 +32,18 @@ inline Tensors derivatives(const TensorFunction& f, const Tensors& inputs, int o
     factors.clear();
     for (size_t i = 0; i < values.size(); ++i) {
       if (!values[i].defined()) values[i] = torch::zeros_like(all[i]);
-      factors.push_back(like(values[i]));
+      factors.push_back(like(values[i].detach()));
     }
   }
   return values;
+}
+
+inline at::Generator factors_generator() { return at::make_generator<at::CPUGeneratorImpl>(17); }
+
+inline Tensors derivatives(const TensorFunction& f, const Tensors& inputs, int order) {
+  return derivatives(f, inputs, order, [random = factors_generator()](const at::Tensor& t) {
+    return torch::randn(t.sizes(), random, at::kDouble).to(t.scalar_type());
+  });
 }
 
 // The largest scaled error of f and its derivatives up to `order` in float32, against the same in

@@ -117,6 +117,16 @@ void StepWatch::operator()(const std::string& doing) {
   }
 }
 
+std::vector<Computed> computed_by(StepOnCpu& step, at::IntArrayRef pictures, size_t phases) {
+  std::vector<Computed> computed;
+  step->note_computed_into(&computed);
+  const at::Tensor numbers = torch::arange(c10::multiply_integers(pictures), at::kFloat);
+  const StepReport report = step.run(torch::sin(numbers * 0.37).reshape(pictures), 0);
+  CHECK(report.phases.size() == phases);
+  for (const PhaseReport& phase : report.phases) CHECK(phase.verdict.finite == true);
+  return computed;
+}
+
 double norm_of(const at::Tensor& tensor) {
   return tensor.detach().to(at::kDouble).norm().item<double>();
 }

@@ -49,6 +49,10 @@ struct StepWatch {
   std::string phase_ = {};
 };
 
+// What the blocks computed in during a step's first iteration, on pictures of that shape; the
+// gradients of its phases, so many, must be finite.
+std::vector<Computed> computed_by(StepOnCpu& step, at::IntArrayRef pictures, size_t phases);
+
 // L2 norm in float64.
 double norm_of(const at::Tensor& tensor);
 

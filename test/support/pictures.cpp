@@ -10,8 +10,6 @@
 #include <random>
 #include <stdexcept>
 
-#include "util/error.h"
-
 namespace gantrain {
 
 std::string write_png(const PngSpec& spec) {
@@ -130,13 +128,17 @@ int largest_difference(const Image& a, const Image& b) {
   return largest;
 }
 
-std::string input_error(const std::function<void()>& action) {
+std::string user_error(Exit code, const std::function<void()>& action) {
   try {
     action();
   } catch (const UserError& error) {
-    return error.code() == Exit::kInput ? error.what() : "";
+    return error.code() == code ? error.what() : "";
   }
   return "";
+}
+
+std::string input_error(const std::function<void()>& action) {
+  return user_error(Exit::kInput, action);
 }
 
 size_t accepted_beginnings(std::string_view bytes,

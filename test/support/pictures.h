@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "image/image.h"
+#include "util/error.h"
 
 namespace gantrain {
 
@@ -37,8 +38,9 @@ std::string with_orientation(const std::string& jpeg, int orientation, bool big_
 // Largest difference of two pictures of one shape; 256 if the shapes differ.
 int largest_difference(const Image& a, const Image& b);
 
-// The message of the UserError(kInput) that `action` throws; "" if it throws none.
-std::string input_error(const std::function<void()>& action);
+// The message of the UserError of that code that `action` throws; "" if it throws none.
+std::string user_error(Exit code, const std::function<void()>& action);
+std::string input_error(const std::function<void()>& action);  // of Exit::kInput
 
 // Calls `decode` on every shorter beginning of `bytes`; how many of them were accepted.
 size_t accepted_beginnings(std::string_view bytes,

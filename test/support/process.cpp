@@ -13,6 +13,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "support/paths.h"
@@ -179,7 +180,7 @@ Outcome gantrain(const std::vector<std::string>& arguments, const CommandOptions
   return Command(arguments, options).wait();
 }
 
-Listener::Listener() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+TakenPort::TakenPort() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -190,7 +191,7 @@ Listener::Listener() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
   port_ = ntohs(address.sin_port);
 }
 
-Listener::~Listener() { close(descriptor_); }
+TakenPort::~TakenPort() { close(descriptor_); }
 
 bool is_alive(pid_t pid) {
   const char state = state_of_process(pid);
@@ -204,8 +205,9 @@ std::vector<pid_t> Command::family() const {
     const auto pid = parse_int(process.path().filename().string());
     if (!pid) continue;
     std::ifstream file(process.path() / "environ");  // empty for zombies
-    const std::string variables((std::istreambuf_iterator<char>(file)), {});
-    if (variables.find(entry) != std::string::npos && is_alive(static_cast<pid_t>(*pid))) {
+    std::ostringstream variables;
+    variables << file.rdbuf();  // fails without an exception where the process has ended
+    if (variables.str().find(entry) != std::string::npos && is_alive(static_cast<pid_t>(*pid))) {
       result.push_back(static_cast<pid_t>(*pid));
     }
   }

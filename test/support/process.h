@@ -66,12 +66,12 @@ class Command {
 Outcome gantrain(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
 // A socket that listens on a port of 127.0.0.1 that the kernel chose.
-class Listener {
+class TakenPort {
  public:
-  Listener();
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  TakenPort();
+  ~TakenPort();
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
 
   int port() const { return port_; }
 

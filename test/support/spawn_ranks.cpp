@@ -49,7 +49,7 @@ int failed_ranks(int64_t world, const std::function<int(const Rendezvous&)>& bod
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE,
              SIG_IGN);  // as in the launcher's ranks: gloo writes to peers that may be dead
-    ::alarm(120);
+    ::alarm(600);
     if (rank != 0) ::close(port.socket);
     int code = 1;
     try {

@@ -20,10 +20,10 @@ fs::path stand_in_python(const TemporaryFolder& folder, const StandIn& says) {
   return path;
 }
 
-nlohmann::json last_line(const Outcome& outcome) {
+nlohmann::ordered_json last_line(const Outcome& outcome) {
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  return nlohmann::json::parse(split(trim(outcome.out), '\n').back());
+  return nlohmann::ordered_json::parse(split(trim(outcome.out), '\n').back());
 }
 
 }  // namespace gantrain

@@ -21,6 +21,6 @@ struct StandIn {
 std::filesystem::path stand_in_python(const TemporaryFolder& folder, const StandIn& says);
 
 // Requires that the command succeeded, and returns the JSON in the last line of its output.
-nlohmann::json last_line(const Outcome& outcome);
+nlohmann::ordered_json last_line(const Outcome& outcome);
 
 }  // namespace gantrain

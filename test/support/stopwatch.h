@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
+#include "core/tensors.h"
 #include "core/torch.h"
 #include "support/paths.h"
 
@@ -12,6 +13,19 @@ namespace gantrain {
 inline TensorFile fixture(const std::string& name) {
   return load_safetensors(fixtures_folder() + "/" + name + ".safetensors");
 }
+
+// Tensors of a network by name.
+inline std::map<std::string, at::Tensor> tensors_of(const torch::nn::Module& net) {
+  const NamedTensors all = state_of(net);
+  return {all.begin(), all.end()};
+}
+
+inline int64_t count(const std::vector<at::Tensor>& tensors) {
+  int64_t n = 0;
+  for (const at::Tensor& t : tensors) n += t.numel();
+  return n;
+}
+inline int64_t count(const torch::nn::Module& net) { return count(net.parameters()); }
 
 // max|a - b| / max|reference|: "scaled error" of fixtures' tolerances.
 inline double scaled_error(const at::Tensor& a, const at::Tensor& reference) {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "util/log.h"
-#include "util/time.h"
+#include "util/system.h"
 
 using namespace gantrain;
 
@@ -32,14 +32,14 @@ Ends terminal_ends() {
   return ends;
 }
 
-// Runs `body` in a child whose standard error is `write`; the child has ten seconds.
+// Runs `body` in a child whose standard error is `write`; the child has a minute.
 pid_t child(const Ends& ends, const std::function<void()>& body) {
   const pid_t pid = ::fork();
   if (pid != 0) {
     ::close(ends.write);
     return pid;
   }
-  ::alarm(10);
+  ::alarm(60);
   ::dup2(ends.write, STDERR_FILENO);
   ::close(ends.write);
   body();
@@ -55,7 +55,7 @@ bool ended_well(pid_t pid) {
 std::string read_from(int descriptor, const std::string& until = "") {
   ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
   std::string text;
-  const double end = monotonic_seconds() + (until.empty() ? 0.2 : 8);
+  const double end = monotonic_seconds() + (until.empty() ? 0.2 : 60);
   while (monotonic_seconds() < end && (until.empty() || text.find(until) == std::string::npos)) {
     char buffer[4096];
     const ssize_t size = ::read(descriptor, buffer, sizeof buffer);

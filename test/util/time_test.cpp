@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/time.h"
-
 #include <catch2/catch.hpp>
+
+#include "util/system.h"
 
 using namespace gantrain;
 

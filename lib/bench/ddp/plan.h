@@ -15,12 +15,6 @@
 // What it leaves out: ranks of unequal speed, links that several ranks share beyond what their
 // bandwidth says, and the part of a device that communication takes from computing.
 
-// What `gantrain bench ddp --simulate N` says about a workload: step time against ranks, where
-// communication starts to show, the best bucket size, graphs or overlap. No torch.
-
-// Amounts on the command line of `gantrain bench ddp --simulate`. `flag` names the flag in errors;
-// all throw UserError(kUsage) with what is allowed. No torch.
-
 namespace gantrain {
 
 // What one rank sends and receives through, in each direction.
@@ -170,12 +164,6 @@ struct GivenTime {
   double seconds = 0;
 };
 
-template <class Field>
-void fields(GivenTime& o, Field&& field) {
-  field("phase", o.phase);
-  field("seconds", o.seconds);
-}
-
 struct PlanRequest {
   int64_t ranks = 1024;  // the largest number
   Cluster cluster;
@@ -184,11 +172,11 @@ struct PlanRequest {
   std::optional<int64_t> global_batch;  // instead of a fixed batch of a rank
 };
 
+// Without the given times, which the workloads then have.
 template <class Field>
 void fields(PlanRequest& o, Field&& field) {
   field("ranks", o.ranks);
   field("cluster", o.cluster);
-  field("given", o.given);
   field("graphs_save", o.graphs_save);
   field("global_batch", o.global_batch);
 }
@@ -240,6 +228,8 @@ std::vector<Workload> read_workloads(const std::string& file);
 // Seconds as "1.234 ms", "123.4 ms" or "12.34 s".
 std::string time_text(double seconds);
 
+// Amounts on the command line; `flag` names the flag in errors. All throw UserError(kUsage) with
+// what is allowed.
 // Returns bytes a second of "50", "50GB/s" (gigabytes) or "400Gb/s" (gigabits).
 double bandwidth_of(const std::string& flag, const std::string& text);
 // Returns the seconds of "10" or "10us" (microseconds); 0 is allowed.

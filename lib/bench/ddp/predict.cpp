@@ -10,16 +10,14 @@
 #include "bench/requests.h"
 #include "bench/worlds.h"
 #include "config/config.h"
-#include "config/message.h"
+#include "config/schema.h"
 #include "core/torch.h"
 #include "distributed/options.h"
-#include "train/step/step_bench.h"
 #include "train/step/training_step.h"
 #include "util/rank_info.h"
 #include "util/sample.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -185,11 +183,10 @@ Link fit_link(const Rendezvous& rendezvous) {
   return {2 * (n - 1) / n * static_cast<double>(kMany - kFew) / transfer, few / (2 * (n - 1))};
 }
 
-// Prepares the process as a rank. Buckets of a network are what the model has.
+// Buckets of a network are what the model has.
 Config config_of_rank(Config config) {
   config.set("dist.ddp_mode", "dynamic", "bench");
   config.set("dist.ddp_scope", "net", "bench");
-  keep_memory(config);
   return config;
 }
 
@@ -202,6 +199,7 @@ std::vector<Workload> profiles(FindRecipe find_recipe,
   std::vector<Workload> all;
   for (const Json& answer : in_ranks(ranks, [&](const Rendezvous&) {
          const Config config = config_of_rank(given);
+         keep_memory(config);
          return message_of(
              profile_workload(config, find_recipe(text_of(config.get("recipe"))), steps));
        })) {
@@ -212,118 +210,92 @@ std::vector<Workload> profiles(FindRecipe find_recipe,
 
 // Seconds of a mean iteration of ranks that train together.
 double measured_step(FindRecipe find_recipe, const BenchWorld& world, int64_t steps) {
+  const Config config = config_of_rank(world.config);
+  const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));
   double sum = 0;
-  for (const Json& answer : in_ranks(world.ranks, [&](const Rendezvous& meeting) {
-         const Config config = config_of_rank(world.config);
-         const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));
-         return to_json(time_steps({config, recipe, 1, steps, /*all_phases=*/true}, meeting));
-       })) {
-    sum += step_times_from(answer).mean_iteration();
+  for (const StepTimes& rank :
+       time_ranks(world.ranks, {config, recipe, /*warm=*/1, steps, /*all_phases=*/true})) {
+    sum += rank.mean_iteration();
   }
   return sum / static_cast<double>(world.ranks);
 }
 
-// What the model says of a world of local ranks, and what they take.
-struct Checked {
-  int64_t ranks = 1;
-  Link link;
-  double compute = 0;  // seconds of a rank beside the others
-  bool hides = false;  // processors are free to send while ranks compute
-  double predicted = 0;
-  double measured = 0;
-};
-
-Checked check_world(FindRecipe find_recipe,
-                    const BenchNet& net,
-                    const BenchWorld& world,
-                    int64_t steps) {
-  Checked c;
-  c.ranks = world.ranks;
+// Prints what the model says of a world of local ranks and what they take, and returns it.
+Json check_world(FindRecipe find_recipe,
+                 const BenchNet& net,
+                 const BenchWorld& world,
+                 int64_t steps) {
   const std::vector<Workload> ranks =
       profiles(find_recipe, net.worlds.front().config, world.ranks, steps);
-  for (const Workload& rank : ranks)
-    c.compute += rank.compute() / static_cast<double>(ranks.size());
+  double compute = 0;  // seconds of a rank beside the others
+  for (const Workload& rank : ranks) compute += rank.compute() / static_cast<double>(ranks.size());
   Workload work = ranks.front();
-  scale_compute(work, c.compute / work.compute());
+  scale_compute(work, compute / work.compute());
+  Link link;
   if (world.ranks > 1) {
-    const Json fitted = in_ranks(world.ranks, [](const Rendezvous& meeting) {
-                          return message_of(fit_link(meeting));
-                        }).front();
-    c.link = message_from<Link>(fitted);
+    link = message_from<Link>(in_ranks(world.ranks, [](const Rendezvous& meeting) {
+                                return message_of(fit_link(meeting));
+                              }).front());
   }
   // gloo sends with a thread of its own: where ranks fill the processors, it takes its time from
   // computing, and nothing hides.
-  c.hides = usable_cores() >= 2 * world.ranks;
-  const Cluster here{c.link, c.link, world.ranks};
-  c.predicted = simulate_step(work,
-                              bucket_sizes(work, work.bucket_mb),
-                              world.ranks,
-                              here,
-                              c.hides ? Overlap::kBackward : Overlap::kNone)
-                    .seconds;
-  c.measured = measured_step(find_recipe, world, steps);
-  return c;
+  const bool hides = usable_cores() >= 2 * world.ranks;
+  const double predicted = simulate_step(work,
+                                         bucket_sizes(work, work.bucket_mb),
+                                         world.ranks,
+                                         {link, link, world.ranks},
+                                         hides ? Overlap::kBackward : Overlap::kNone)
+                               .seconds;
+  const double measured = measured_step(find_recipe, world, steps);
+  const bool alone = world.ranks == 1;
+  fmt::print(
+      "  {:>5} {:>12} {:>22} {:>9} {:>12} {:>12} {:>8.2f}\n",
+      world.ranks,
+      time_text(compute),
+      alone ? "-" : fmt::format("{:.2f} GB/s, {:.0f} us", link.bandwidth / 1e9, link.latency * 1e6),
+      alone   ? "-"
+      : hides ? "yes"
+              : "no",
+      time_text(predicted),
+      time_text(measured),
+      predicted / measured);
+  std::fflush(stdout);
+  return {{"ranks", world.ranks},
+          {"link", message_of(link)},
+          {"compute", compute},
+          {"hides", hides},
+          {"predicted", predicted},
+          {"measured", measured},
+          {"ratio", predicted / measured}};
 }
 
-Json to_json(const Checked& c) {
-  return {{"ranks", c.ranks},
-          {"link", message_of(c.link)},
-          {"compute", c.compute},
-          {"hides", c.hides},
-          {"predicted", c.predicted},
-          {"measured", c.measured},
-          {"ratio", c.predicted / c.measured}};
-}
-
-Json report_checks(FindRecipe find_recipe, const BenchNet& net, int64_t steps) {
+Json check_worlds(FindRecipe find_recipe, const BenchNet& net, int64_t steps) {
   fmt::print("\nthe model beside local ranks of one thread on {} processors, load {:.1f}\n",
              usable_cores(),
              load_average());
-  fmt::print("  {:>5} {:>12} {:>22} {:>9} {:>12} {:>12} {:>8}\n",
-             "ranks",
-             "computing",
-             "link, by all-reduces",
-             "overlap",
-             "predicted",
-             "measured",
-             "ratio");
+  fmt::print(
+      "  ranks    computing   link, by all-reduces   overlap    predicted     measured    ratio\n");
   Json rows = Json::array();
-  for (const BenchWorld& world : net.worlds) {
-    const Checked c = check_world(find_recipe, net, world, steps);
-    const std::string link =
-        world.ranks == 1
-            ? "-"
-            : fmt::format("{:.2f} GB/s, {:.0f} us", c.link.bandwidth / 1e9, c.link.latency * 1e6);
-    fmt::print("  {:>5} {:>12} {:>22} {:>9} {:>12} {:>12} {:>8.2f}\n",
-               c.ranks,
-               time_text(c.compute),
-               link,
-               world.ranks == 1 ? "-"
-               : c.hides        ? "yes"
-                                : "no",
-               time_text(c.predicted),
-               time_text(c.measured),
-               c.predicted / c.measured);
-    std::fflush(stdout);
-    rows.push_back(to_json(c));
-  }
+  for (const BenchWorld& world : net.worlds)
+    rows.push_back(check_world(find_recipe, net, world, steps));
   return rows;
 }
 
 }  // namespace
 
-int bench_ddp_plan(const BenchDdpPlanRequest& request, FindRecipe find_recipe) {
-  Json result = {{"bench", "ddp"}, {"plan", report_cluster(request.plan)}, {"nets", Json::array()}};
-  if (request.plan.given.empty())
+int bench_ddp_plan(const BenchDdpRequest& request, FindRecipe find_recipe) {
+  Json result = {
+      {"bench", "ddp"}, {"plan", report_cluster(*request.plan)}, {"nets", Json::array()}};
+  if (request.plan->given.empty())
     fmt::print(
         "computing: as one thread of this CPU does it; --compute-ms says what a GPU takes\n");
   for (const BenchNet& net : request.nets) {
     Workload work = profiles(find_recipe, net.worlds.front().config, 1, request.steps).front();
     work.name = net.name;
     work.about = net.about;
-    Json& row = result["nets"].emplace_back(report_plan(work, request.plan));
+    Json& row = result["nets"].emplace_back(report_plan(work, *request.plan));
     if (net.worlds.size() > 1) {
-      row["check"] = report_checks(find_recipe, net, request.steps);
+      row["check"] = check_worlds(find_recipe, net, request.steps);
     } else {
       fmt::print("not compared with local ranks: --check does it\n");
     }

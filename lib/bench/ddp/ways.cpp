@@ -3,7 +3,6 @@
 #include "bench/requests.h"
 #include "bench/worlds.h"
 #include "core/torch.h"
-#include "train/step/step_bench.h"
 #include "util/error.h"
 #include "util/sample.h"
 #include "util/text.h"
@@ -26,21 +25,11 @@ constexpr std::array<Way, 4> kWays = {{{"wrapper", "wrapper", "net"},
                                        {"flat", "flat", "net"}}};
 constexpr const Way& kDefault = kWays[1];
 
-// In children of this process, which must not call LibTorch itself.
 std::vector<StepTimes> measure_way(
-    FindRecipe find_recipe, const Config& given, const Way& way, int64_t ranks, int64_t steps) {
-  std::vector<StepTimes> times;
-  for (const Json& answer : in_ranks(ranks, [&](const Rendezvous& meeting) {
-         Config config = given;
-         keep_memory(config);
-         config.set("dist.ddp_mode", way.mode, "bench");
-         config.set("dist.ddp_scope", way.scope, "bench");
-         const RecipeRow& recipe = find_recipe(text_of(config.get("recipe")));
-         return to_json(time_steps({config, recipe, kWarm, steps}, meeting));
-       })) {
-    times.push_back(step_times_from(answer));
-  }
-  return times;
+    FindRecipe find_recipe, Config config, const Way& way, int64_t ranks, int64_t steps) {
+  config.set("dist.ddp_mode", way.mode, "bench");
+  config.set("dist.ddp_scope", way.scope, "bench");
+  return time_ranks(ranks, {config, find_recipe(text_of(config.get("recipe"))), kWarm, steps});
 }
 
 // All measurements of one way.
@@ -82,13 +71,13 @@ struct MeasuredWay {
 
 Json measure_ways(const BenchWorld& world, const BenchDdpRequest& request, FindRecipe find_recipe) {
   std::array<MeasuredWay, kWays.size()> measured;
-  for (int64_t round = 0; round < request.rounds; ++round) {
-    for (size_t i = 0; i < kWays.size(); ++i) {
-      const size_t at = round % 2 == 0 ? i : kWays.size() - 1 - i;
-      measured[at].add(
-          measure_way(find_recipe, world.config, kWays[at], world.ranks, request.steps));
-    }
+  std::vector<std::function<void()>> turns;
+  for (size_t i = 0; i < kWays.size(); ++i) {
+    turns.emplace_back([&, i] {
+      measured[i].add(measure_way(find_recipe, world.config, kWays[i], world.ranks, request.steps));
+    });
   }
+  in_turns(request.rounds, turns);
   Json rows = Json::array();
   for (size_t i = 0; i < kWays.size(); ++i) rows.push_back(measured[i].to_json(kWays[i]));
   return rows;
@@ -96,16 +85,9 @@ Json measure_ways(const BenchWorld& world, const BenchDdpRequest& request, FindR
 
 void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
   fmt::print("\n{} ranks, batch {}\n", ranks, batch);
-  fmt::print("  {:<16} {:>9} {:>17} {:>9} {:>9} {:>7} {:>8} {:>12} {:>8}\n",
-             "way",
-             "step",
-             "quartiles",
-             "cpu",
-             "exposed",
-             "skew",
-             "MB",
-             "collectives",
-             "buckets");
+  fmt::print(
+      "  way                   step         quartiles       cpu   exposed    skew       MB  "
+      "collectives  buckets\n");
   for (const Json& row : rows) {
     fmt::print(
         "  {:<16} {:>7.3f} s {:>7.3f} .. {:<6.3f} {:>7.3f} s {:>7.1f} % {:>5.1f} % {:>8.2f} "
@@ -123,12 +105,6 @@ void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
   }
 }
 
-// Seconds of an iteration by the wall's clock and of the processor.
-struct Cost {
-  double seconds = 0;
-  double cpu = 0;
-};
-
 // Ours (the default way) and the peer's in pairs, in the order AB BA AB ...
 Json compare_with_peer(const BenchNet& net,
                        const BenchWorld& world,
@@ -140,25 +116,23 @@ Json compare_with_peer(const BenchNet& net,
   std::vector<std::string> arguments = net.peer;
   append_flags(arguments, {{"--batch", batch}, {"--steps", steps}, {"--warm", kWarm}});
   Json result = {{"ranks", ranks}, {"batch", batch}, {"pairs", Json::array()}};
-  std::vector<double> seconds, cpu;
-  for (int64_t pair = 0; pair < request.pairs; ++pair) {
-    Cost ours, theirs;
-    for (const bool first : {true, false}) {
-      if (first == (pair % 2 == 0)) {
-        const StepTimes times = measure_way(find_recipe, config, kDefault, ranks, steps).front();
-        ours = {median(times.seconds), median(times.cpu)};
-      } else {
-        const Json answer = run_peer(request.peers, {kPeer, arguments, ranks});
-        theirs = {answer.at("median"), answer.at("cpu_median")};
-        result["torch"] = answer.at("torch");
-      }
-    }
-    result["pairs"].push_back({ours.seconds, theirs.seconds, ours.cpu, theirs.cpu});
-    seconds.push_back(ours.seconds / theirs.seconds);
-    cpu.push_back(ours.cpu / theirs.cpu);
-  }
-  result.update(ratio_of(seconds));
-  result["cpu"] = ratio_of(cpu);
+  std::vector<double> seconds, cpu, their_seconds, their_cpu;  // of an iteration
+  in_turns(request.pairs,
+           {[&] {
+              const auto times = measure_way(find_recipe, config, kDefault, ranks, steps).front();
+              seconds.push_back(median(times.seconds));
+              cpu.push_back(median(times.cpu));
+            },
+            [&] {
+              const Json answer = run_peer(request.peers, {kPeer, arguments, ranks});
+              their_seconds.push_back(answer.at("median"));
+              their_cpu.push_back(answer.at("cpu_median"));
+              result["torch"] = answer.at("torch");
+            }});
+  for (size_t i = 0; i < seconds.size(); ++i)
+    result["pairs"].push_back({seconds[i], their_seconds[i], cpu[i], their_cpu[i]});
+  result.update(ratio_of(quotients(seconds, their_seconds)));
+  result["cpu"] = ratio_of(quotients(cpu, their_cpu));
   return result;
 }
 

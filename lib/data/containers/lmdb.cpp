@@ -4,8 +4,6 @@
 // off or damaged it ends the process. So its pages are read here, as lmdb.h and mdb.c of LMDB 0.9
 // describe them. Nothing is locked and nothing written: folders of data are often read-only, and a
 // data set does not change while it is trained on.
-#include "data/containers/lmdb.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/containers/formats.h"
 #include "data/containers/source.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -33,16 +32,13 @@ constexpr int kDeepest = 32;             // of the tree; LMDB itself allows as m
 enum PageFlag : uint64_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8, kFixedKeys = 0x20 };
 enum NodeFlag : uint64_t { kBigValue = 1, kSubDatabase = 2, kManyValues = 4 };
 
-// A page, which owns its bytes.
-class Page {
+// The bytes of a page.
+class Page : public LittleEndian {
  public:
-  explicit Page(std::string bytes) : bytes_(std::move(bytes)) {}
+  using LittleEndian::LittleEndian;
 
-  uint64_t u16(size_t at) const { return LittleEndian(bytes_).u16(at); }
-  uint64_t u32(size_t at) const { return LittleEndian(bytes_).u32(at); }
-  uint64_t u64(size_t at) const { return LittleEndian(bytes_).u64(at); }
   uint64_t flags() const { return u16(10); }
-  size_t size() const { return bytes_.size(); }
+  size_t size() const { return bytes().size(); }
 
   // Places of the nodes in the page.
   std::vector<size_t> nodes() const {
@@ -54,12 +50,6 @@ class Page {
     return places;
   }
   bool holds(size_t at, size_t count) const { return at <= size() && count <= size() - at; }
-  std::string_view part(size_t at, size_t count) const {
-    return std::string_view(bytes_).substr(at, count);
-  }
-
- private:
-  std::string bytes_;
 };
 
 struct Meta {
@@ -91,7 +81,7 @@ class Walk {
     std::string bytes(kMetaBytes, '\0');
     bytes.resize(file_.read(at, bytes.data(), bytes.size()));
     if (bytes.size() < kMetaBytes) return std::nullopt;
-    const Page page(std::move(bytes));
+    const Page page(bytes);
     constexpr size_t kStart = kPageHeader;
     if (page.u32(kStart) != kMagic || page.u32(kStart + 4) != kVersion) return std::nullopt;
     constexpr size_t kFree = kStart + 24;  // the database of free pages, which has the page's size
@@ -118,15 +108,16 @@ class Walk {
   // The pages that are there; the last one that a meta page names may be any number.
   uint64_t pages() const { return static_cast<uint64_t>(file_.size) / meta_.page_bytes; }
 
-  Page read_page(uint64_t number) {
+  std::string read_page(uint64_t number) {
     if (number >= pages() || ++visited_ > pages()) fail_damaged("its tree of pages is damaged");
     const uint64_t bytes = meta_.page_bytes;
-    return Page(file_.bytes(static_cast<int64_t>(number * bytes), bytes));
+    return file_.bytes(static_cast<int64_t>(number * bytes), bytes);
   }
 
   void enter(uint64_t number, int depth) {
     if (depth > kDeepest) fail_damaged("its tree of pages is damaged");
-    const Page page = read_page(number);
+    const std::string bytes = read_page(number);
+    const Page page(bytes);
     const bool branch = (page.flags() & kBranch) != 0;
     if (!branch && (page.flags() & (kLeaf | kFixedKeys)) != kLeaf) {
       fail_damaged("its tree of pages is damaged");
@@ -194,16 +185,10 @@ class Lmdb final : public Source {
     }
   }
 
-  const std::vector<std::string>& files() const override { return files_; }
   std::string name(size_t file) const override { return file_.name + ":" + files_[file]; }
   bool is_picture(size_t) const override { return true; }
-  std::string kind() const override { return kind_; }
-  void read(size_t file, std::string& bytes) const override { read_part(*part(file), bytes); }
   std::optional<FilePart> part(size_t file) const override {
-    return FilePart{.file = file_.file,
-                    .offset = file_.offset + entries_[file].offset,
-                    .size = entries_[file].size,
-                    .name = name(file)};
+    return file_.part(entries_[file].offset, entries_[file].size, name(file));
   }
 
  private:
@@ -240,14 +225,12 @@ class Lmdb final : public Source {
 
   FilePart file_;
   std::vector<LmdbEntry> entries_;  // without their keys
-  std::vector<std::string> files_;  // the keys
-  std::string kind_;
 };
 
 }  // namespace
 
 bool is_lmdb(std::string_view start) {
-  const Page page((std::string(start)));
+  const Page page(start);
   return start.size() >= kPageHeader + 8 && (page.flags() & kMeta) != 0 &&
          page.u32(kPageHeader) == kMagic;
 }

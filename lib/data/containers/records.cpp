@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/containers/records.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +9,7 @@
 #include <vector>
 
 #include "core/pickle.h"
-#include "data/containers/tar.h"
+#include "data/containers/formats.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -19,11 +17,46 @@ namespace gantrain {
 
 namespace {
 
+// What a record of pixels is: a byte for each value, one plane [height, width] a channel.
+struct RecordForm {
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;
+  int64_t border = 0;  // black pixels that are put around the picture
+
+  int64_t bytes() const { return width * height * channels; }
+  ImageInfo info() const { return {width + 2 * border, height + 2 * border, channels}; }
+};
+
+// Records in one file, at equal distances.
+struct RecordRun {
+  FilePart part;
+  int64_t first = 0;   // bytes before the pixels of the first one
+  int64_t stride = 0;  // bytes from one to the next
+  int64_t count = 0;
+};
+
+// Pictures that lie as records of pixels in a few files, with their labels.
+struct Records {
+  std::string kind;  // for the description: "CIFAR-10"
+  RecordForm form;
+  std::vector<RecordRun> runs = {};
+  Labels labels = {};
+};
+
+// Serves the records as pictures, named by their numbers.
 class RecordSource final : public Source {
  public:
+  // Throws UserError(kInput) where a run reaches beyond its part.
   explicit RecordSource(Records records) : records_(std::move(records)) {
+    kind_ = records_.kind;
+    labels_ = std::move(records_.labels);
     int64_t count = 0;
     for (const RecordRun& run : records_.runs) {
+      const int64_t last = run.first + (run.count - 1) * run.stride;
+      if (run.count > 0 && last + records_.form.bytes() > run.part.size) {
+        fail(Exit::kInput, "{}: ends too early, the file was probably cut off", run.part.name);
+      }
       begins_.push_back(count);
       count += run.count;
     }
@@ -31,11 +64,8 @@ class RecordSource final : public Source {
     for (int64_t i = 0; i < count; ++i) files_.push_back(fmt::format("{:0{}}", i, digits));
   }
 
-  const std::vector<std::string>& files() const override { return files_; }
   bool is_picture(size_t) const override { return true; }
   bool holds_pixels() const override { return true; }
-  Labels labels() const override { return records_.labels; }
-  std::string kind() const override { return records_.kind; }
 
   std::string name(size_t file) const override {
     const auto [run, record] = place(file);
@@ -44,20 +74,16 @@ class RecordSource final : public Source {
 
   std::optional<FilePart> part(size_t file) const override {
     const auto [run, record] = place(file);
-    return FilePart{.file = run.part.file,
-                    .offset = run.part.offset + run.first + record * run.stride,
-                    .size = bytes(),
-                    .name = name(file)};
+    return run.part.part(run.first + record * run.stride, records_.form.bytes(), name(file));
   }
-
-  void read(size_t file, std::string& content) const override { read_part(*part(file), content); }
 
   void decode(size_t file, const NeededSize&, std::string& content, Image& image) const override {
     read(file, content);
     const RecordForm& form = records_.form;
-    image.width = form.width + 2 * form.border;
-    image.height = form.height + 2 * form.border;
-    image.channels = form.channels;
+    const ImageInfo info = form.info();
+    image.width = info.width;
+    image.height = info.height;
+    image.channels = info.channels;
     image.pixels.assign(static_cast<size_t>(image.width * image.height * image.channels), 0);
     for (int64_t c = 0; c < form.channels; ++c) {
       for (int64_t y = 0; y < form.height; ++y) {
@@ -75,10 +101,7 @@ class RecordSource final : public Source {
   ImageInfo look(size_t file, bool headers_only) const override {
     std::string content;
     if (!headers_only) read(file, content);
-    const RecordForm& form = records_.form;
-    return {.width = form.width + 2 * form.border,
-            .height = form.height + 2 * form.border,
-            .channels = form.channels};
+    return records_.form.info();
   }
 
  private:
@@ -94,29 +117,9 @@ class RecordSource final : public Source {
     return {records_.runs[run], number - begins_[run]};
   }
 
-  int64_t bytes() const {
-    return records_.form.width * records_.form.height * records_.form.channels;
-  }
-
   Records records_;
   std::vector<int64_t> begins_;  // number of the first record of each run
-  std::vector<std::string> files_;
 };
-
-}  // namespace
-
-std::unique_ptr<Source> make_records(Records records) {
-  const RecordForm& form = records.form;
-  for (const RecordRun& run : records.runs) {
-    const int64_t last = run.first + (run.count - 1) * run.stride;
-    if (run.count > 0 && last + form.width * form.height * form.channels > run.part.size) {
-      fail(Exit::kInput, "{}: ends too early, the file was probably cut off", run.part.name);
-    }
-  }
-  return std::make_unique<RecordSource>(std::move(records));
-}
-
-namespace {
 
 FilePart part_of(const Source& source, size_t file) {
   std::optional<FilePart> part = source.part(file);
@@ -128,12 +131,6 @@ FilePart part_of(const Source& source, size_t file) {
 
 constexpr char kBytes = 0x08;  // the type of the values
 constexpr int64_t kMaxPictures = int64_t{1} << 25;
-
-int64_t big_endian(const std::string& bytes, size_t at) {
-  int64_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
-}
 
 // Reads the header: two zero bytes, the type, the number of dimensions, and these as 32 bits each.
 // What follows must be as many bytes as they say.
@@ -148,7 +145,7 @@ std::array<int64_t, kDimensions> read_header(const FilePart& file) {
   int64_t left = file.size - 4 - static_cast<int64_t>(header.size());
   int64_t total = 1;
   for (size_t i = 0; i < kDimensions; ++i) {
-    sizes[i] = big_endian(header, 4 * i);
+    sizes[i] = static_cast<int64_t>(BigEndian(header).u32(4 * i));
     const bool fits = sizes[i] == 0 || total <= left / std::max<int64_t>(sizes[i], 1);
     total = fits ? total * sizes[i] : left + 1;
   }
@@ -174,108 +171,17 @@ Labels read_labels(const FilePart& file, int64_t pictures) {
   return labels;
 }
 
-// The name that the labels of these pictures have: "train-labels-idx1-ubyte" for
-// "train-images-idx3-ubyte"; "" where it follows another custom.
-std::string idx_labels_name(const std::string& images_name) {
-  std::string name = images_name;
+// The names that the labels of the pictures in this file may have: "train-labels-idx1-ubyte", also
+// with ".gz", for "train-images-idx3-ubyte"; none where it follows another custom.
+std::vector<std::string> label_names(std::string name) {
   const size_t images = name.rfind("images");
-  if (images == std::string::npos) return "";
+  if (images == std::string::npos) return {};
   name.replace(images, 6, "labels");
   const size_t dimensions = name.find("idx3", images);
   if (dimensions != std::string::npos) name.replace(dimensions, 4, "idx1");
-  return name;
-}
-
-// The names of the labels that belong to the file of these pictures, compressed or not.
-std::vector<std::string> label_names(const std::string& images) {
-  std::string name = idx_labels_name(images);
-  if (name.empty()) return {};
   if (ends_with(name, ".gz")) name.resize(name.size() - 3);
   return {name, name + ".gz"};
 }
-
-}  // namespace
-
-bool is_idx(std::string_view start) {
-  return start.size() >= 4 && start[0] == 0 && start[1] == 0 && start[2] == kBytes &&
-         start[3] >= 1 && start[3] <= 4;
-}
-
-std::unique_ptr<Source> open_idx(const FilePart& images,
-                                 const std::optional<FilePart>& labels,
-                                 const DataOptions& options) {
-  const std::string start = images.bytes(0, 4);
-  if (is_idx(start) && start[3] == 1) {
-    fail(Exit::kInput, "{}: these are labels; --data wants the file of the pictures", images.name);
-  }
-  const auto [count, height, width] = read_header<3>(images);
-  const bool some = count >= 1 && count <= kMaxPictures && width >= 1 && height >= 1;
-  if (!some || width > kMaxImageSide || height > kMaxImageSide) {
-    fail(Exit::kInput,
-         "{}: {} pictures of {}x{} pixels; that is no data set",
-         images.name,
-         count,
-         width,
-         height);
-  }
-  Records records{.kind = "idx", .form = {.width = width, .height = height, .channels = 1}};
-  const bool small = width == 28 && height == 28 && options.resolution == Size{32, 32};
-  if (small && options.fit == Fit::kPad) records.form.border = 2;
-  records.runs.push_back({.part = images, .first = 16, .stride = width * height, .count = count});
-  if (labels) records.labels = read_labels(*labels, count);
-  return make_records(std::move(records));
-}
-
-std::unique_ptr<Source> idx_in(const Source& folder,
-                               const DataOptions& options,
-                               const StopCheck& stop) {
-  std::vector<size_t> images;
-  std::vector<size_t> training;
-  const std::vector<std::string>& files = folder.files();
-  for (size_t file = 0; file < files.size(); ++file) {
-    const std::string name = files[file].substr(files[file].rfind('/') + 1);
-    const bool idx = name.find("images-idx3") != std::string::npos ||
-                     name.find("images.idx3") != std::string::npos;
-    if (!idx) continue;
-    const bool both = !images.empty() && files[images.back()] + ".gz" == files[file];
-    if (both) continue;  // the same once more, compressed
-    images.push_back(file);
-    if (name.find("train") != std::string::npos) training.push_back(file);
-  }
-  if (images.empty()) return nullptr;
-  const std::vector<size_t>& from = training.empty() ? images : training;
-  if (from.size() > 1) {
-    fail(Exit::kInput,
-         "{}: {} idx files of pictures; name one of them: --data {}",
-         options.path,
-         from.size(),
-         folder.name(from.front()));
-  }
-  const FilePart pictures = unpacked(part_of(folder, from.front()), stop);
-  std::optional<FilePart> labels;
-  for (const std::string& name : label_names(files[from.front()])) {
-    const auto found = folder.find(name);
-    if (found && !labels) labels = unpacked(part_of(folder, *found), stop);
-  }
-  return open_idx(pictures, labels, options);
-}
-
-std::unique_ptr<Source> open_idx_file(const FilePart& images,
-                                      const DataOptions& options,
-                                      const StopCheck& stop) {
-  const std::filesystem::path path = options.path;
-  std::optional<FilePart> labels;
-  for (const std::string& name : label_names(path.filename().string())) {
-    const std::filesystem::path beside = path.parent_path() / name;
-    std::error_code ignored;
-    if (!labels && std::filesystem::is_regular_file(beside, ignored)) {
-      labels = unpacked(whole_file(beside.string()), stop);
-    }
-  }
-  return open_idx(images, labels, options);
-}
-
-namespace {
 
 constexpr RecordForm kForm = {.width = 32, .height = 32, .channels = 3};
 constexpr int64_t kPixelBytes = 32 * 32 * 3;
@@ -510,6 +416,85 @@ std::vector<std::string> class_names(const Source& source, const Batches& batche
 
 }  // namespace
 
+bool is_idx(std::string_view start) {
+  return start.size() >= 4 && start[0] == 0 && start[1] == 0 && start[2] == kBytes &&
+         start[3] >= 1 && start[3] <= 4;
+}
+
+std::unique_ptr<Source> open_idx(const FilePart& images,
+                                 const std::optional<FilePart>& labels,
+                                 const DataOptions& options) {
+  const std::string start = images.bytes(0, 4);
+  if (is_idx(start) && start[3] == 1) {
+    fail(Exit::kInput, "{}: these are labels; --data wants the file of the pictures", images.name);
+  }
+  const auto [count, height, width] = read_header<3>(images);
+  const bool some = count >= 1 && count <= kMaxPictures && width >= 1 && height >= 1;
+  if (!some || width > kMaxImageSide || height > kMaxImageSide) {
+    fail(Exit::kInput,
+         "{}: {} pictures of {}x{} pixels; that is no data set",
+         images.name,
+         count,
+         width,
+         height);
+  }
+  Records records{.kind = "idx", .form = {.width = width, .height = height, .channels = 1}};
+  const bool small = width == 28 && height == 28 && options.resolution == Size{32, 32};
+  if (small && options.fit == Fit::kPad) records.form.border = 2;
+  records.runs.push_back({.part = images, .first = 16, .stride = width * height, .count = count});
+  if (labels) records.labels = read_labels(*labels, count);
+  return std::make_unique<RecordSource>(std::move(records));
+}
+
+std::unique_ptr<Source> idx_in(const Source& folder,
+                               const DataOptions& options,
+                               const StopCheck& stop) {
+  std::vector<size_t> images;
+  std::vector<size_t> training;
+  const std::vector<std::string>& files = folder.files();
+  for (size_t file = 0; file < files.size(); ++file) {
+    const std::string name = files[file].substr(files[file].rfind('/') + 1);
+    const bool idx = name.find("images-idx3") != std::string::npos ||
+                     name.find("images.idx3") != std::string::npos;
+    if (!idx) continue;
+    const bool both = !images.empty() && files[images.back()] + ".gz" == files[file];
+    if (both) continue;  // the same once more, compressed
+    images.push_back(file);
+    if (name.find("train") != std::string::npos) training.push_back(file);
+  }
+  if (images.empty()) return nullptr;
+  const std::vector<size_t>& from = training.empty() ? images : training;
+  if (from.size() > 1) {
+    fail(Exit::kInput,
+         "{}: {} idx files of pictures; name one of them: --data {}",
+         options.path,
+         from.size(),
+         folder.name(from.front()));
+  }
+  const FilePart pictures = unpacked(part_of(folder, from.front()), stop);
+  std::optional<FilePart> labels;
+  for (const std::string& name : label_names(files[from.front()])) {
+    const auto found = folder.find(name);
+    if (found && !labels) labels = unpacked(part_of(folder, *found), stop);
+  }
+  return open_idx(pictures, labels, options);
+}
+
+std::unique_ptr<Source> open_idx_file(const FilePart& images,
+                                      const DataOptions& options,
+                                      const StopCheck& stop) {
+  const std::filesystem::path path = options.path;
+  std::optional<FilePart> labels;
+  for (const std::string& name : label_names(path.filename().string())) {
+    const std::filesystem::path beside = path.parent_path() / name;
+    std::error_code ignored;
+    if (!labels && std::filesystem::is_regular_file(beside, ignored)) {
+      labels = unpacked(whole_file(beside.string()), stop);
+    }
+  }
+  return open_idx(images, labels, options);
+}
+
 std::unique_ptr<Source> cifar_in(const Source& files) {
   const Batches batches = find_batches(files);
   if (batches.variant == nullptr) return nullptr;
@@ -524,7 +509,7 @@ std::unique_ptr<Source> cifar_in(const Source& files) {
   }
   records.labels.classes = batches.variant->classes;
   records.labels.names = class_names(files, batches);
-  return make_records(std::move(records));
+  return std::make_unique<RecordSource>(std::move(records));
 }
 
 std::unique_ptr<Source> cifar_batch(const FilePart& part) {
@@ -534,7 +519,7 @@ std::unique_ptr<Source> cifar_batch(const FilePart& part) {
     if (!read_labels(part, *variant, records.labels.of)) continue;
     records.labels.classes = variant->classes;
     records.runs.push_back(binary_run(part, *variant));
-    return make_records(std::move(records));
+    return std::make_unique<RecordSource>(std::move(records));
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/labels/labels.h"
@@ -15,8 +16,7 @@
 
 namespace gantrain {
 
-// A file that is read at any place. It has no position of its own, so that threads and forked
-// processes may read it at the same time.
+// A file that is read at any place, also by several threads and forked processes at once.
 class RandomAccessFile {
  public:
   // Throws UserError(kInput) that names the file as `name`.
@@ -28,13 +28,12 @@ class RandomAccessFile {
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
 
   int64_t size() const { return size_; }  // bytes when it was opened
-  // Reads up to `count` bytes that begin at `offset`, and returns how many there were: fewer only
-  // at the end of the file. Throws UserError(kInput).
+  // Reads up to `count` bytes at `offset` and returns how many there were: fewer only at the end of
+  // the file. Throws UserError(kInput).
   size_t read(int64_t offset, char* out, size_t count) const;
 
   const std::string& name() const { return name_; }  // for messages
-  // Returns what stamp_of() returns for its path; "" for a file without a name,
-  // which is a new one each time.
+  // Returns stamp_of() its path; "" for a file without a name, which is a new one each time.
   std::string stamp() const;
 
  private:
@@ -53,36 +52,48 @@ struct FilePart {
 
   // Does what RandomAccessFile::read() does, within the part.
   size_t read(int64_t at, char* out, size_t count) const;
-  // Returns `count` bytes that begin at `at`. Throws UserError(kInput) where they are not all
-  // there.
+  // Returns `count` bytes at `at`. Throws UserError(kInput) where they are not all there.
   std::string bytes(int64_t at, size_t count) const;
+  // Returns a part of this part.
+  FilePart part(int64_t at, int64_t count, std::string its_name) const {
+    return {file, offset + at, count, std::move(its_name)};
+  }
 };
 
 // Opens the whole of a file. Throws UserError(kInput) that names it.
 FilePart whole_file(const std::string& path);
 
-// Little-endian numbers in foreign bytes; 0 where they do not lie within the bytes whole.
-class LittleEndian {
+// Numbers in foreign bytes; 0 where they do not lie within the bytes whole.
+template <bool kBigEndian>
+class EndianNumbers {
  public:
-  explicit LittleEndian(std::string_view bytes) : bytes_(bytes) {}
+  explicit EndianNumbers(std::string_view bytes) : bytes_(bytes) {}
 
+  uint64_t u8(size_t at) const { return number(at, 1); }
   uint64_t u16(size_t at) const { return number(at, 2); }
   uint64_t u32(size_t at) const { return number(at, 4); }
   uint64_t u64(size_t at) const { return number(at, 8); }
   std::string_view bytes() const { return bytes_; }
+  // Returns up to `count` bytes: fewer where they end.
+  std::string_view part(size_t at, size_t count) const {
+    return at <= bytes_.size() ? bytes_.substr(at, count) : std::string_view();
+  }
 
  private:
   uint64_t number(size_t at, size_t count) const {
     if (bytes_.size() < count || at > bytes_.size() - count) return 0;
     uint64_t value = 0;
-    for (size_t i = count; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes_[at + i]);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t place = kBigEndian ? at + i : at + count - 1 - i;
+      value = value << 8 | static_cast<uint8_t>(bytes_[place]);
+    }
     return value;
   }
 
   std::string_view bytes_;
 };
-
-struct FilePart;
+using LittleEndian = EndianNumbers<false>;
+using BigEndian = EndianNumbers<true>;
 
 // What tells two contents of a file apart, although not all of it may have been read.
 struct FileMark {
@@ -92,17 +103,16 @@ struct FileMark {
   bool operator==(const FileMark&) const = default;
 };
 
-// Hash a content of up to 4 MiB, which most pictures are, and of a larger one the size and the
-// first and last 64 KiB. Both give the same for the same content. The second throws
-// UserError(kInput) that names the file.
+// Hash a content of up to 4 MiB, of a larger one the size and the first and last 64 KiB; both
+// alike. The second throws UserError(kInput) that names the file.
 FileMark mark_of(std::string_view content);
 FileMark mark_of(const FilePart& part);
 
 // Returns the mark of a content whose size and CRC-32 are known.
 FileMark mark_of_checksum(int64_t bytes, uint32_t checksum);
 
-// Returns a file's size, inode and time of last change (POSIX ctime, which no program can set) as a
-// text; "" where the file system does not tell. Copies and touched files have another one.
+// Returns a file's size, inode and ctime, which no program can set, as a text; "" where the file
+// system does not tell. Copies and touched files have another one.
 std::string stamp_of(const std::string& path);
 
 // Larger files are refused before they are read: no picture needs as much.
@@ -115,15 +125,15 @@ class Source {
   virtual ~Source() = default;
 
   // Returns relative paths with '/', sorted bytewise, without hidden files.
-  virtual const std::vector<std::string>& files() const = 0;
-  // Writes the whole content over `bytes`, whose memory is used again. Throws UserError(kInput)
-  // that names the file.
-  virtual void read(size_t file, std::string& bytes) const = 0;
+  const std::vector<std::string>& files() const { return files_; }
+  // Writes the whole content over `bytes`. Here it is that of part(). Throws UserError(kInput) that
+  // names the file.
+  virtual void read(size_t file, std::string& bytes) const;
   // Returns the file's name for messages.
   virtual std::string name(size_t file) const = 0;
 
-  // Returns where the content lies unchanged in a file of the file system; nothing where it must be
-  // unpacked. Throws UserError(kInput) that names what cannot be opened.
+  // Returns where the content lies unchanged in a file; nothing where it must be unpacked. Throws
+  // UserError(kInput) that names what cannot be opened.
   virtual std::optional<FilePart> part(size_t) const { return std::nullopt; }
 
   // Returns the file of that path, or nothing.
@@ -131,12 +141,10 @@ class Source {
 
   // Whether the file is meant to be a picture. Here its name says so; in some containers each is.
   virtual bool is_picture(size_t file) const;
-  // Whether its files are records of pixels, which no decoder understands, whatever they begin
-  // with.
+  // Whether its files are records of pixels, which no decoder understands.
   virtual bool holds_pixels() const { return false; }
-  // Decodes a picture over `image`, as decode_image() does; `bytes` is memory for the content of
-  // its file, used again. Records of pixels need no decoder. Throws UserError(kInput) that names
-  // the file.
+  // Decodes a picture over `image`; `bytes` is memory for the content of its file, used again.
+  // Throws UserError(kInput) that names the file.
   virtual void decode(size_t file,
                       const NeededSize& needed,
                       std::string& bytes,
@@ -146,39 +154,43 @@ class Source {
   virtual ImageInfo look(size_t file, bool headers_only) const;
 
   // Returns the class of every file where the container itself has labels, else no labels.
-  virtual Labels labels() const { return {}; }
-  // Returns how many leading folders of each path stand for parts of the container, not for
-  // classes.
-  virtual size_t own_folders() const { return 0; }
-  // Returns words for the description of a data set: "CIFAR-10", "12 shards"; "" for plain ones.
-  virtual std::string kind() const { return ""; }
+  const Labels& labels() const { return labels_; }
+  // Returns how many leading folders of each path stand for parts of the container.
+  size_t own_folders() const { return own_folders_; }
+  // Returns words for a description: "CIFAR-10", "12 shards"; "" for plain ones.
+  const std::string& kind() const { return kind_; }
 
-  // Returns what tells two contents of a file apart. Here all of it is read, or 128 KiB of a file
-  // of more than 4 MiB where part() has it; an archive with checksums overrides it. Throws
-  // UserError(kInput) as read() does.
+  // Returns mark_of() the content; an archive with checksums overrides it. Throws UserError(kInput)
+  // as read() does.
   virtual FileMark mark(size_t file) const;
   // Returns a text that is another one after every change of the content, from the file system's
-  // notes alone (stamp_of()), or "" where there is no such thing.
+  // notes alone (stamp_of()), or "".
   virtual std::string stamp(size_t file) const;
+
+ protected:
+  std::vector<std::string> files_;
+  Labels labels_;
+  size_t own_folders_ = 0;
+  std::string kind_;
 };
 
-// Opens what options.path names: a folder or zip of pictures, tar archives, an LMDB, CIFAR's or
-// MNIST's files. Which of these it is, is decided by the content. Of an LMDB that has every picture
-// in several sizes it takes the one for options.resolution. Throws UserError(kInput) that names the
-// path, and what is taken where it is none of these, UserError(kStopped) where `stop` returns true
-// while an archive is unpacked.
+// Opens what options.path names, told by its content: a folder or zip of pictures, tar archives, an
+// LMDB, CIFAR's or MNIST's files. Throws UserError(kInput) that names the path, and what is taken
+// where it is none of these, UserError(kStopped) where `stop` returns true meanwhile.
 std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop = {});
 
-// Opens every file below `path` and follows links. Folders of runs inside it are left out with a
-// message. Throws UserError(kInput) that names what cannot be read.
+// Opens every file below `path`, following links, but for the folders of runs. Throws
+// UserError(kInput) that names what cannot be read.
 std::unique_ptr<Source> open_folder(const std::string& path);
 
-// Opens every entry of a zip archive, stored or deflated. Throws UserError(kInput) that names the
-// archive.
+// Opens every entry of a zip archive. Throws UserError(kInput) that names the archive.
 std::unique_ptr<Source> open_zip(const std::string& path);
 
-// Writes the whole of a part over `bytes`. Throws UserError(kInput) that names it where it is
-// larger than kMaxFileBytes or cut off.
+// Throws UserError(kInput) that names the file where it has more than kMaxFileBytes.
+void check_file_bytes(const std::string& name, uint64_t bytes);
+
+// Writes the whole of a part over `bytes`. Throws UserError(kInput) that names it where it is cut
+// off or fails check_file_bytes().
 void read_part(const FilePart& part, std::string& bytes);
 
 // Whether a part of the path begins with a dot or is macOS' "__MACOSX".

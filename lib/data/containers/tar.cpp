@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/containers/tar.h"
-
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -20,13 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "data/containers/formats.h"
 #include "data/containers/source.h"
 #include "data/labels/labels.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -221,39 +220,6 @@ void unpack_others(const FilePart& part, Output& out) {
 
 bool is_gzip(std::string_view start) { return starts_with(start, "\x1f\x8b"); }
 
-}  // namespace
-
-bool is_compressed(std::string_view start) {
-  return is_gzip(start) || starts_with(start, "\x28\xb5\x2f\xfd") ||
-         starts_with(start, std::string_view("\xfd\x37zXZ\0", 6)) || starts_with(start, "BZh");
-}
-
-FilePart unpacked(const FilePart& part, const StopCheck& stop) {
-  char start[6] = {};
-  const std::string_view begins(start, part.read(0, start, sizeof(start)));
-  if (!is_compressed(begins)) return part;
-  const double began = monotonic_seconds();
-  Output out(part, stop);
-  if (is_gzip(begins)) {
-    unpack_gzip(part, out);
-  } else {
-    unpack_others(part, out);
-  }
-  const double seconds = monotonic_seconds() - began;
-  if (seconds > kSecondsWorthAWord) {
-    info(
-        "{}: unpacked {} MB to a temporary file in {} in {:.0f} s, as at every start; unpack it "
-        "once yourself to save that",
-        part.name,
-        out.written() >> 20,
-        out.folder(),
-        seconds);
-  }
-  return out.take();
-}
-
-namespace {
-
 constexpr size_t kHeaderBytes = 512;
 // One header and what follows it: most of a large archive is skipped and never read.
 constexpr size_t kTarBlock = 4096;
@@ -376,7 +342,9 @@ class Tars final : public Source {
       if (plain && shards_.size() >= kMostOpen) shard.part.file.reset();
       shards_.push_back(std::move(shard));
     }
-    if (has_duplicates(found)) {
+    std::set<std::string_view> different;
+    for (const auto& [entry, shard] : found) different.insert(entry.name);
+    if (different.size() < found.size()) {
       own_folders_ = 1;
       const std::vector<std::string> names = names_of_shards(paths);
       for (auto& [entry, shard] : found) {
@@ -390,12 +358,7 @@ class Tars final : public Source {
       files_.push_back(std::move(entry.name));
       entries_.push_back({shard, entry.offset, entry.size});
     }
-  }
-
-  const std::vector<std::string>& files() const override { return files_; }
-  size_t own_folders() const override { return own_folders_; }
-  std::string kind() const override {
-    return shards_.size() > 1 ? fmt::format("{} tar archives", shards_.size()) : "";
+    if (shards_.size() > 1) kind_ = fmt::format("{} tar archives", shards_.size());
   }
 
   std::string name(size_t file) const override {
@@ -407,31 +370,45 @@ class Tars final : public Source {
   std::optional<FilePart> part(size_t file) const override {
     const ShardEntry& entry = entries_[file];
     const Shard& shard = shards_[entry.shard];
-    FilePart whole = shard.part.file ? shard.part : whole_file(shard.path);
-    return FilePart{.file = std::move(whole.file),
-                    .offset = entry.offset,
-                    .size = entry.size,
-                    .name = name(file)};
+    const FilePart whole = shard.part.file ? shard.part : whole_file(shard.path);
+    return whole.part(entry.offset, entry.size, name(file));
   }
-
-  void read(size_t file, std::string& bytes) const override { read_part(*part(file), bytes); }
 
  private:
-  static bool has_duplicates(const std::vector<std::pair<TarEntry, size_t>>& found) {
-    std::set<std::string_view> names;
-    for (const auto& [entry, shard] : found) {
-      if (!names.insert(entry.name).second) return true;
-    }
-    return false;
-  }
-
   std::vector<Shard> shards_;
   std::vector<ShardEntry> entries_;
-  std::vector<std::string> files_;
-  size_t own_folders_ = 0;
 };
 
 }  // namespace
+
+bool is_compressed(std::string_view start) {
+  return is_gzip(start) || starts_with(start, "\x28\xb5\x2f\xfd") ||
+         starts_with(start, std::string_view("\xfd\x37zXZ\0", 6)) || starts_with(start, "BZh");
+}
+
+FilePart unpacked(const FilePart& part, const StopCheck& stop) {
+  char start[6] = {};
+  const std::string_view begins(start, part.read(0, start, sizeof(start)));
+  if (!is_compressed(begins)) return part;
+  const double began = monotonic_seconds();
+  Output out(part, stop);
+  if (is_gzip(begins)) {
+    unpack_gzip(part, out);
+  } else {
+    unpack_others(part, out);
+  }
+  const double seconds = monotonic_seconds() - began;
+  if (seconds > kSecondsWorthAWord) {
+    info(
+        "{}: unpacked {} MB to a temporary file in {} in {:.0f} s, as at every start; unpack it "
+        "once yourself to save that",
+        part.name,
+        out.written() >> 20,
+        out.folder(),
+        seconds);
+  }
+  return out.take();
+}
 
 bool is_tar(std::string_view start) {
   constexpr size_t kChecksum = 148;  // of 8 octal digits, which count as blanks themselves

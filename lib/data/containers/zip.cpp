@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/containers/zip.h"
-
 #include <unistd.h>
 #include <zlib.h>
 
@@ -11,6 +9,7 @@
 #include <tuple>
 
 #include "core/zip_archive.h"
+#include "data/containers/formats.h"
 #include "data/containers/source.h"
 #include "util/error.h"
 
@@ -26,16 +25,13 @@ constexpr size_t kEntryBytes = 46;        // of an entry before its name
 constexpr size_t kLocalHeaderBytes = 30;  // of the header before a content, before its name
 constexpr uint64_t kIn64 = 0xffffffff;    // the number stands in the Zip64 field
 
-// Numbers and texts of the archive's records.
+// Numbers and signatures of the archive's records.
 class Fields : public LittleEndian {
  public:
   using LittleEndian::LittleEndian;
 
   bool begins(size_t at, std::string_view signature) const {
-    return at <= bytes().size() && bytes().substr(at, signature.size()) == signature;
-  }
-  std::string_view part(size_t at, size_t count) const {
-    return at <= bytes().size() ? bytes().substr(at, count) : std::string_view();
+    return part(at, signature.size()) == signature;
   }
 };
 
@@ -94,38 +90,7 @@ bool read_zip64(std::string_view extra, uint64_t& size, uint64_t& packed, uint64
   return false;
 }
 
-}  // namespace
-
-std::vector<ZipEntry> read_zip_directory(const RandomAccessFile& file) {
-  const std::optional<Place> place = find_directory(file);
-  if (!place) return {};
-  const std::string bytes = read_part(file, place->offset, static_cast<size_t>(place->bytes));
-  const Fields fields(bytes);
-  std::vector<ZipEntry> entries;
-  size_t at = 0;
-  while (fields.begins(at, "PK\1\2") && at + kEntryBytes <= bytes.size()) {
-    const auto name = static_cast<size_t>(fields.u16(at + 28));
-    const auto extra = static_cast<size_t>(fields.u16(at + 30));
-    const auto comment = static_cast<size_t>(fields.u16(at + 32));
-    uint64_t packed = fields.u32(at + 20);
-    uint64_t size = fields.u32(at + 24);
-    uint64_t header = fields.u32(at + 42);
-    const std::string_view field = fields.part(at + kEntryBytes + name, extra);
-    const bool wide = size == kIn64 || packed == kIn64 || header == kIn64;
-    const bool known = !wide || read_zip64(field, size, packed, header);
-    const bool encrypted = (fields.u16(at + 8) & 1) != 0;
-    const auto limit = static_cast<uint64_t>(file.size());
-    entries.push_back({.name = std::string(fields.part(at + kEntryBytes, name)),
-                       .header = static_cast<int64_t>(header),
-                       .size = static_cast<int64_t>(size),
-                       .checksum = static_cast<uint32_t>(fields.u32(at + 16)),
-                       .stored = known && !encrypted && fields.u16(at + 10) == 0 &&
-                                 size == packed && header < limit && size < limit});
-    at += kEntryBytes + name + extra + comment;
-  }
-  return at == bytes.size() && entries.size() == place->entries ? entries : std::vector<ZipEntry>();
-}
-
+// Returns how many bytes lie before a stored content; nothing where no local header is there.
 std::optional<int64_t> content_offset(const RandomAccessFile& file, const ZipEntry& entry) {
   // The local header has an extra field of its own, whose length stands only there.
   char header[kLocalHeaderBytes];
@@ -135,17 +100,6 @@ std::optional<int64_t> content_offset(const RandomAccessFile& file, const ZipEnt
   const auto behind = static_cast<int64_t>(kLocalHeaderBytes + fields.u16(26) + fields.u16(28));
   return entry.header + behind;
 }
-
-bool read_stored(const RandomAccessFile& file, const ZipEntry& entry, std::string& content) {
-  const std::optional<int64_t> offset = content_offset(file, entry);
-  if (!offset) return false;
-  content.resize(static_cast<size_t>(entry.size));
-  if (file.read(*offset, content.data(), content.size()) != content.size()) return false;
-  const auto* bytes = reinterpret_cast<const Bytef*>(content.data());
-  return crc32_z(0, bytes, content.size()) == entry.checksum;
-}
-
-namespace {
 
 // No method that zip programs use shrinks more: an entry that claims to is a bomb.
 constexpr zip_uint64_t kMostZipGrowth = 1100;
@@ -243,8 +197,6 @@ class Zip final : public Source {
     pool_.give_back(std::move(archive));
   }
 
-  const std::vector<std::string>& files() const override { return files_; }
-
   std::string name(size_t file) const override { return path_ + ":" + files_[file]; }
 
   FileMark mark(size_t file) const override {
@@ -293,13 +245,7 @@ class Zip final : public Source {
   }
 
   void check_size(size_t file, const zip_stat_t& status) const {
-    if (status.size > zip_uint64_t{kMaxFileBytes}) {
-      fail(Exit::kInput,
-           "{}: {} MB are too many for a picture (at most {})",
-           name(file),
-           status.size >> 20,
-           kMaxFileBytes >> 20);
-    }
+    check_file_bytes(name(file), status.size);
     if (status.size > kZipBlock && status.size / kMostZipGrowth > status.comp_size) {
       fail(Exit::kInput,
            "{}: {} MB of {} bytes: a zip bomb",
@@ -331,10 +277,48 @@ class Zip final : public Source {
   mutable ArchivePool pool_;
   std::shared_ptr<const RandomAccessFile> bytes_;
   std::vector<File> entries_;
-  std::vector<std::string> files_;
 };
 
 }  // namespace
+
+std::vector<ZipEntry> read_zip_directory(const RandomAccessFile& file) {
+  const std::optional<Place> place = find_directory(file);
+  if (!place) return {};
+  const std::string bytes = read_part(file, place->offset, static_cast<size_t>(place->bytes));
+  const Fields fields(bytes);
+  std::vector<ZipEntry> entries;
+  size_t at = 0;
+  while (fields.begins(at, "PK\1\2") && at + kEntryBytes <= bytes.size()) {
+    const auto name = static_cast<size_t>(fields.u16(at + 28));
+    const auto extra = static_cast<size_t>(fields.u16(at + 30));
+    const auto comment = static_cast<size_t>(fields.u16(at + 32));
+    uint64_t packed = fields.u32(at + 20);
+    uint64_t size = fields.u32(at + 24);
+    uint64_t header = fields.u32(at + 42);
+    const std::string_view field = fields.part(at + kEntryBytes + name, extra);
+    const bool wide = size == kIn64 || packed == kIn64 || header == kIn64;
+    const bool known = !wide || read_zip64(field, size, packed, header);
+    const bool encrypted = (fields.u16(at + 8) & 1) != 0;
+    const auto limit = static_cast<uint64_t>(file.size());
+    entries.push_back({.name = std::string(fields.part(at + kEntryBytes, name)),
+                       .header = static_cast<int64_t>(header),
+                       .size = static_cast<int64_t>(size),
+                       .checksum = static_cast<uint32_t>(fields.u32(at + 16)),
+                       .stored = known && !encrypted && fields.u16(at + 10) == 0 &&
+                                 size == packed && header < limit && size < limit});
+    at += kEntryBytes + name + extra + comment;
+  }
+  return at == bytes.size() && entries.size() == place->entries ? entries : std::vector<ZipEntry>();
+}
+
+bool read_stored(const RandomAccessFile& file, const ZipEntry& entry, std::string& content) {
+  const std::optional<int64_t> offset = content_offset(file, entry);
+  if (!offset) return false;
+  content.resize(static_cast<size_t>(entry.size));
+  if (file.read(*offset, content.data(), content.size()) != content.size()) return false;
+  const auto* bytes = reinterpret_cast<const Bytef*>(content.data());
+  return crc32_z(0, bytes, content.size()) == entry.checksum;
+}
 
 std::unique_ptr<Source> open_zip(const std::string& path) { return std::make_unique<Zip>(path); }
 

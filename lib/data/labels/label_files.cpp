@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/labels/label_files.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,16 +95,6 @@ class CsvReader {
   const char separator_;
   size_t at_ = 0;
 };
-
-}  // namespace
-
-std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return CsvReader(text, name).rows();
-}
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -376,6 +364,12 @@ std::string container_inside(const Source& source) {
 }
 
 }  // namespace
+
+std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return CsvReader(text, name).rows();
+}
 
 FoundPictures find_pictures(const Source& source, const DataOptions& options) {
   FoundPictures found;

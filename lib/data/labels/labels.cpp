@@ -316,37 +316,18 @@ std::optional<Labels> found_labels_of_json(std::string_view json,
 std::optional<LabelColumns> label_columns(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return std::nullopt;
   const std::vector<std::string>& first = rows.front();
-  const auto column = [&](std::initializer_list<std::string_view> names) {
-    for (const std::string_view name : names) {  // the likelier ones first
+  const auto column = [&](std::string_view names) {
+    for (const std::string& name : split(names, ' ')) {  // the likelier ones first
       for (size_t i = 0; i < first.size(); ++i) {
         if (lower(first[i]) == name) return std::optional(i);
       }
     }
     return std::optional<size_t>();
   };
-  const auto file = column({"file_name",
-                            "filename",
-                            "file",
-                            "file_path",
-                            "filepath",
-                            "path",
-                            "image_path",
-                            "image",
-                            "image_name",
-                            "img",
-                            "picture",
-                            "image_id",
-                            "name",
-                            "id"});
-  const auto label = column({"label",
-                             "class",
-                             "class_name",
-                             "label_name",
-                             "class_id",
-                             "labels",
-                             "category",
-                             "target",
-                             "y"});
+  const auto file = column(
+      "file_name filename file file_path filepath path image_path image image_name img picture "
+      "image_id name id");
+  const auto label = column("label class class_name label_name class_id labels category target y");
   if (file && label) return LabelColumns{.file = *file, .label = *label, .header = true};
   const auto two = [](const std::vector<std::string>& row) { return row.size() == 2; };
   if (file || label || !std::all_of(rows.begin(), rows.end(), two)) return std::nullopt;

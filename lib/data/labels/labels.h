@@ -9,6 +9,9 @@
 
 namespace gantrain {
 
+class Source;
+struct DataOptions;
+
 // The class of each picture. Without labels, `of` is empty and `classes` is 0.
 struct Labels {
   int64_t classes = 0;
@@ -16,18 +19,17 @@ struct Labels {
   std::vector<std::string> names;  // of the classes; empty where they have numbers alone
 };
 
-// Takes the first-level folders, in the order of their names, as classes. There are no labels
-// unless all pictures lie in folders and there are at least two of these. A folder that holds all
-// pictures does not count as a level.
+// Takes the first-level folders, in the order of their names, as classes, if all pictures lie in
+// them and there are at least two. A folder that holds all pictures does not count as a level.
 Labels labels_of_folders(const std::vector<std::string>& pictures);
 
 // Returns the length of the leading folders, with their '/', that all paths (at least one) share.
 size_t common_folders(const std::vector<std::string>& paths);
 
-// Reads labels in the form of StyleGAN2-ADA's data sets: {"labels": [["path", k], ...]} or
-// {"labels": null}. A class is a whole number, a name, or a list of numbers with a single 1. A list
-// "classes" or "class_names" has the names of the numbers. Throws UserError(kInput) that names
-// `name` or the picture without a label.
+// Reads labels in the form of StyleGAN2-ADA's data sets: {"labels": [["path", k], ...]} or null. A
+// class is a whole number, a name, or a list of numbers with a single 1; a list "classes" or
+// "class_names" names the numbers. Throws UserError(kInput) that names `name` or the picture
+// without a label.
 Labels labels_of_json(std::string_view json,
                       const std::string& name,
                       const std::vector<std::string>& pictures);
@@ -39,22 +41,19 @@ struct LabelColumns {
   bool header = false;  // the first row has the names of the columns
 };
 
-// Finds the columns by their names ("file_name", "path", ..., "label", "class", ...), or takes the
-// two that there are. Returns nothing where neither works.
+// Finds the columns by their names, or takes the two that there are; else returns nothing.
 std::optional<LabelColumns> label_columns(const std::vector<std::vector<std::string>>& rows);
 
-// Reads labels from rows of a CSV file: of each picture its path, its name without folder or
-// without ending, and its class, a number or a name. Names are numbered in bytewise order. Rows of
-// other files are left out with a message. Throws UserError(kInput) that names `name` or the
-// picture without a label.
+// Reads labels from rows of a CSV file: a picture's path, or its name without folder or without
+// ending, and its class, a number or a name. Names are numbered in bytewise order. Throws
+// UserError(kInput) that names `name` or the picture without a label.
 Labels labels_of_rows(const std::vector<std::vector<std::string>>& rows,
                       const LabelColumns& columns,
                       const std::string& name,
                       const std::vector<std::string>& pictures);
 
-// Do the same with a list that nobody has named, which may be about something else: they return
-// nothing, with a message, where it names none of the pictures. A dataset.json that says "labels":
-// null is an answer.
+// Do the same with a list that nobody has named: they return nothing, with a message, where it
+// names none of the pictures. A dataset.json that says "labels": null is an answer.
 std::optional<Labels> found_labels_of_json(std::string_view json,
                                            const std::string& name,
                                            const std::vector<std::string>& pictures);
@@ -63,14 +62,33 @@ std::optional<Labels> found_labels_of_rows(const std::vector<std::vector<std::st
                                            const std::string& name,
                                            const std::vector<std::string>& pictures);
 
-// Makes labels of one text for each picture: whole numbers, or names, which are numbered in
-// bytewise order. Throws UserError(kInput) that names `name` and the picture whose text is neither.
+// Makes labels of one text a picture: whole numbers, or names, numbered in bytewise order. Throws
+// UserError(kInput) that names `name` and the picture whose text is neither.
 Labels labels_of_texts(const std::vector<std::string>& texts,
                        const std::string& name,
                        const std::vector<std::string>& pictures);
 
-// Returns a file's or class's name as it can stand in JSON, which takes only UTF-8: other bytes are
-// replaced.
+// Returns a name as it can stand in JSON: bytes that are not UTF-8 are replaced.
 std::string valid_text(const std::string& name);
+
+// Reads rows of fields (RFC 4180), separated by commas, or by the tabs or semicolons of a first
+// line that has no commas. Blanks around fields without quotes, empty lines and a byte order mark
+// are left out. Throws UserError(kInput) that names `name` and the line where a quote is not
+// closed.
+std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name);
+
+// The pictures among the files of a source, before any was opened, and their labels.
+struct FoundPictures {
+  std::vector<size_t> files;  // position in the source of each picture
+  Labels labels;
+  int64_t others = 0;  // files that are neither pictures nor have their labels
+};
+
+// Finds the pictures and their labels. These come from the first of: the file data.labels; what the
+// container itself holds; the outermost dataset.json or else labels.csv, dataset.csv or
+// metadata.csv whose folder has all pictures in it, or that stands beside an archive; a file
+// NAME.cls or the "label" in NAME.json beside each picture; the folders. Throws UserError(kInput)
+// that names the source without pictures, the picture without a label, or a list that is too large.
+FoundPictures find_pictures(const Source& source, const DataOptions& options);
 
 }  // namespace gantrain

@@ -17,7 +17,7 @@
 #include "core/random.h"
 #include "data/load/threads.h"
 #include "image/resize.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 

@@ -21,8 +21,7 @@
 namespace gantrain {
 
 // Says which picture of the data is the n-th real image shown, counted over all ranks from 0. Pass
-// p = n / size is a permutation of the data keyed by (seed, p), so a pass drops and repeats
-// nothing, and any n can be asked for at any time. Thread-safe.
+// p = n / size is a permutation of the data keyed by (seed, p). Thread-safe.
 class Sampler {
  public:
   Sampler(int64_t size, uint64_t seed, bool mirror);
@@ -56,16 +55,15 @@ struct WantedPicture {
 // asked for. Throws what Dataset::view() throws.
 at::Tensor load_planes(const Dataset& dataset, const std::vector<WantedPicture>& wanted);
 
-// Hands out one rank's share of consecutive global batches. `workers` threads prepare the pictures
-// of up to 4 batches ahead; the batches do not depend on their number. The threads block all
-// signals and use no parallelism of their own. The memory of a batch is used again once nobody
-// holds its tensors. The destructor waits until each thread has finished its present picture.
+// Hands out one rank's share of consecutive global batches. `workers` threads, which block all
+// signals, prepare up to 4 batches ahead; the batches do not depend on their number. The memory of
+// a batch is used again once nobody holds its tensors.
 class Loader {
  public:
   // The first batch begins at image `first_image`, counted over all ranks from the start of the
-  // run. If the pictures of the data set are larger than options.resolution, as in the early stages
-  // of a progressive network, they are averaged down to it. Where options.workers is auto,
-  // `workers` says how many threads there are; 0: each batch is loaded when it is asked for.
+  // run. Pictures larger than options.resolution, as in early stages of a progressive network, are
+  // averaged down to it. `workers` counts where options.workers is auto; 0: each batch is loaded
+  // when it is asked for.
   Loader(std::shared_ptr<const Dataset> dataset,
          const DataOptions& options,
          uint64_t seed,
@@ -77,12 +75,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Returns the next batch on the CPU, pictures as uint8: the samples rank, rank + world, rank + 2
-  // world, ... of the global batch. If a picture of it could not be loaded, this call and all
-  // further ones throw what the first such picture of the batch threw.
+  // Returns the next batch on the CPU, uint8: the samples rank, rank + world, rank + 2 world, ...
+  // of the global batch. If a picture of it could not be loaded, this call and all further ones
+  // throw what the first such picture threw.
   Batch next();
-  // Of the batch that next() returned last: the images of all ranks before its global batch, and
-  // the seconds that next() had to wait.
+  // Of the last batch: the images of all ranks before it, and the seconds that next() had to wait.
   int64_t first() const { return first_; }
   double waited() const { return waited_; }
 

@@ -12,7 +12,6 @@
 
 #include "util/error.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 

@@ -13,8 +13,7 @@
 
 namespace gantrain {
 
-// Starts a thread that blocks all signals from its first instruction on, so that signals reach the
-// thread that handles them. `body` must not throw.
+// Starts a thread that blocks all signals from its first instruction on. `body` must not throw.
 std::thread start_worker(std::function<void()> body);
 
 // How much is made at a time.
@@ -30,10 +29,9 @@ using WorkOnSlot = std::function<void(int64_t piece, size_t slot)>;
 size_t slots(const WorkSize& size);
 
 // Makes the pieces 0, 1, ... on several threads and takes them in this order on the calling thread.
-// The threads run ahead by at most slots() pieces, so that memory stays bounded. Ends early, after
-// the pieces that are being made, where `stop`, asked before each piece and 20 times a second,
-// returns true: returns false then. Rethrows what `make` or `take` throws, after all threads have
-// ended.
+// The threads run ahead by at most slots() pieces. Returns false where `stop`, asked before each
+// piece and 20 times a second, returned true. Rethrows what `make` or `take` throws, after all
+// threads have ended.
 bool work_in_order(const WorkSize& size,
                    const WorkOnSlot& make,
                    const WorkOnSlot& take,
@@ -63,14 +61,12 @@ struct ScanResult {
   std::vector<BadPicture> bad;  // in the order of the pictures
 };
 
-// Returns which of `count` pictures to look at: all if they are at most `limit`, else `limit`
-// evenly spaced ones.
+// Returns which of `count` pictures to look at: all, or `limit` evenly spaced ones.
 std::vector<int64_t> evenly_spaced(int64_t count, int64_t limit);
 
 // Calls `look` for the pictures on several threads; a UserError that it throws makes the picture
 // bad. With `stop_at_bad` the scan ends after the first bad picture, though not before a second has
-// passed. Throws UserError(kStopped) where `stop` returns true, and every other exception of
-// `look`.
+// passed. Throws UserError(kStopped) where `stop` returns true, and what else `look` throws.
 ScanResult scan_pictures(const std::vector<int64_t>& pictures,
                          const std::function<ImageInfo(int64_t)>& look,
                          bool stop_at_bad,

@@ -12,14 +12,13 @@
 #include <utility>
 
 #include "data/containers/source.h"
-#include "data/labels/label_files.h"
+#include "data/labels/labels.h"
 #include "data/load/threads.h"
-#include "data/pictures/shapes.h"
-#include "image/convert.h"
+#include "image/image.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -57,29 +56,14 @@ bool has_size(const Image& image, const Size& size) {
   return image.width == size.width && image.height == size.height;
 }
 
-}  // namespace
-
+// How much of a JPEG must be decoded so that prepare() still starts from pixels that are at most
+// half as wide as its own; with scaled_jpeg=off the whole picture.
 NeededSize needed_size(const DataOptions& options) {
   if (options.scaled_jpeg == ScaledJpeg::kOff) return {};
   const Size twice{2 * options.resolution.width, 2 * options.resolution.height};
   if (options.fit == Fit::kPad) return {.least = twice, .both = false};
   return {.least = twice, .crop = options.fit == Fit::kCrop ? options.resolution : Size{}};
 }
-
-bool is_prepared(const Image& image, int64_t channels, const DataOptions& options) {
-  return image.channels == channels && has_size(image, options.resolution);
-}
-
-Image prepare(const Image& image, int64_t channels, const DataOptions& options) {
-  const bool resized = !has_size(image, options.resolution);
-  const int64_t common = common_channels(image.channels, channels);
-  if (image.channels == common && resized) return with_channels(fitted(image, options), channels);
-  Image same = with_channels(image, common);
-  if (resized) same = fitted(same, options);
-  return with_channels(std::move(same), channels);
-}
-
-namespace {
 
 constexpr int64_t kVerifiedByDefault = 2000;
 constexpr size_t kNamedAtMost = 100;
@@ -160,11 +144,7 @@ class PictureSet final : public Dataset {
   size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
 
   ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
-    Image& decoded = buffers.decoded;
-    source_->decode(file_of(index), needed_size(options_), buffers.file, decoded);
-    if (is_prepared(decoded, channels_, options_)) return view_of(decoded);
-    buffers.prepared = prepare(decoded, channels_, options_);
-    return view_of(buffers.prepared);
+    return view_of(load_prepared(*source_, file_of(index), channels_, options_, buffers));
   }
 
   bool turned_bad(int64_t index) const {
@@ -227,48 +207,15 @@ class PictureSet final : public Dataset {
   mutable std::set<int64_t> turned_bad_;
 };
 
-}  // namespace
-
-std::shared_ptr<const Dataset> make_picture_set(std::unique_ptr<Source> source,
-                                                const DataOptions& options,
-                                                const StopCheck& stop) {
-  FoundPictures found = find_pictures(*source, options);
-  auto pictures = std::make_shared<PictureSet>(std::move(source), std::move(found), options);
-  pictures->verify(stop);
-  return pictures;
-}
-
-namespace {
-
 // Memory of the kernel's that reads as zero and takes no room until it is written to. Anonymous
 // shared memory is not bound by the size of /dev/shm, which is 64 MB in many containers.
-class Pages {
- public:
-  Pages() = default;
-  Pages(size_t bytes, bool shared) : bytes_(bytes) {
-    const int kind = shared ? MAP_SHARED : MAP_PRIVATE;
-    start_ =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start_ == MAP_FAILED) start_ = nullptr;
-  }
-  ~Pages() {
-    if (start_ != nullptr) ::munmap(start_, bytes_);
-  }
-  Pages(Pages&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
-  Pages& operator=(Pages&& other) noexcept {
-    std::swap(start_, other.start_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-
-  explicit operator bool() const { return start_ != nullptr; }
-  uint8_t* start() const { return static_cast<uint8_t*>(start_); }
-
- private:
-  void* start_ = nullptr;
-  size_t bytes_ = 0;
-};
+// Null where the system refuses it.
+std::shared_ptr<uint8_t> take_pages(size_t bytes, bool shared) {
+  const int kind = (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  return {static_cast<uint8_t*>(start), [bytes](uint8_t* pages) { ::munmap(pages, bytes); }};
+}
 
 // Which slot has a picture. Of a fresh table all numbers are zero.
 struct Entry {
@@ -296,8 +243,8 @@ class Cache final : public Dataset {
     slots_ = static_cast<uint32_t>(std::min(wanted, static_cast<size_t>(size())));
     const size_t table = sizeof(Table) + static_cast<size_t>(size()) * sizeof(Entry);
     pixels_at_ = (table + kAlignment - 1) / kAlignment * kAlignment;
-    pages_ = Pages(pixels_at_ + slots_ * picture_bytes_, shared);
-    return static_cast<bool>(pages_);
+    pages_ = take_pages(pixels_at_ + slots_ * picture_bytes_, shared);
+    return pages_ != nullptr;
   }
 
   int64_t size() const override { return dataset_->size(); }
@@ -328,13 +275,11 @@ class Cache final : public Dataset {
   }
 
  private:
-  Table& table() const { return *reinterpret_cast<Table*>(pages_.start()); }
+  Table& table() const { return *reinterpret_cast<Table*>(pages_.get()); }
   Entry& entry(int64_t index) const {
-    return reinterpret_cast<Entry*>(pages_.start() + sizeof(Table))[index];
+    return reinterpret_cast<Entry*>(pages_.get() + sizeof(Table))[index];
   }
-  uint8_t* pixels(uint32_t slot) const {
-    return pages_.start() + pixels_at_ + slot * picture_bytes_;
-  }
+  uint8_t* pixels(uint32_t slot) const { return pages_.get() + pixels_at_ + slot * picture_bytes_; }
   ImageView in_slot(uint32_t slot) const {
     ImageView view = picture_;
     view.pixels = pixels(slot);
@@ -358,10 +303,33 @@ class Cache final : public Dataset {
   size_t picture_bytes_;
   size_t pixels_at_ = 0;
   uint32_t slots_ = 0;
-  Pages pages_;
+  std::shared_ptr<uint8_t> pages_;
 };
 
 }  // namespace
+
+bool is_prepared(const Image& image, int64_t channels, const DataOptions& options) {
+  return image.channels == channels && has_size(image, options.resolution);
+}
+
+Image prepare(const Image& image, int64_t channels, const DataOptions& options) {
+  const bool resized = !has_size(image, options.resolution);
+  const int64_t common = common_channels(image.channels, channels);
+  if (image.channels == common && resized) return with_channels(fitted(image, options), channels);
+  Image same = with_channels(image, common);
+  if (resized) same = fitted(same, options);
+  return with_channels(std::move(same), channels);
+}
+
+const Image& load_prepared(const Source& source,
+                           size_t file,
+                           int64_t channels,
+                           const DataOptions& options,
+                           LoadBuffers& buffers) {
+  source.decode(file, needed_size(options), buffers.file, buffers.decoded);
+  if (is_prepared(buffers.decoded, channels, options)) return buffers.decoded;
+  return buffers.prepared = prepare(buffers.decoded, channels, options);
+}
 
 std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
                                       const Size& resolution,
@@ -390,7 +358,10 @@ std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
   if (starts_with(options.path, "synth:")) {
     fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", options.path);
   }
-  auto pictures = make_picture_set(open_source(options, stop), options, stop);
+  auto source = open_source(options, stop);
+  FoundPictures found = find_pictures(*source, options);
+  auto pictures = std::make_shared<PictureSet>(std::move(source), std::move(found), options);
+  pictures->verify(stop);
   return cached(std::move(pictures), options.resolution, options.cache_mb * 1000 * 1000, sharers);
 }
 

@@ -36,70 +36,64 @@ class Dataset {
   virtual int64_t channels() const = 0;            // of every loaded picture, 1 to 4
   virtual int64_t classes() const = 0;             // 0 without labels
   virtual int64_t label(int64_t index) const = 0;  // 0..classes-1; 0 without labels
-  // Returns what users call a class, 0..classes-1: its folder's name, or its number where the data
-  // gives it no name.
+  // Returns a class's name: its folder's, or its number where the data gives it none.
   virtual std::string class_name(int64_t label) const { return std::to_string(label); }
 
-  // Returns the file of a picture, from which data/pictures/manifest.h makes the identity of the
-  // data; nothing where pictures are computed.
+  // Returns the file of a picture; nothing where pictures are computed.
   virtual std::optional<PictureFile> picture_file(int64_t) const { return std::nullopt; }
 
   // Returns picture `index`, options.resolution and channels() of it. Throws UserError(kInput) that
-  // names a file that has become unreadable since it was opened; with on_bad=skip it returns the
-  // next readable picture of the same label instead.
+  // names a file that has become unreadable; with on_bad=skip it returns the next readable picture
+  // of the same label instead.
   virtual Image load(int64_t index) const = 0;
 
-  // Does the same without a copy: the result lies in `buffers` or in the data set, and is valid
-  // until the next call with these buffers.
+  // Does the same without a copy: the result is valid until the next call with these buffers.
   virtual ImageView view(int64_t index, LoadBuffers& buffers) const;
 
   // Returns one line for the start of a run: source, number of pictures, classes, channels.
   virtual std::string description() const = 0;
 };
 
-// A function that is polled while pictures are verified. Where it returns true, the scan ends with
-// UserError(kStopped).
+// Polled during long work: where it returns true, that ends with UserError(kStopped).
 using StopCheck = std::function<bool()>;
 
-// Opens synth:NAME, or what open_source() in data/containers/source.h takes. `sharers` is the
-// number of processes, this one or its forks, that will load pictures from it: they share the
-// memory for decoded pictures. The order, labels, channels and left-out pictures depend on the
-// files and options alone, so all ranks agree. It does not call LibTorch, and all of its threads
-// have ended when it returns: it may run before a fork, and the data set may be used afterwards.
-// Throws UserError(kInput) that names the path or the bad picture.
+// Opens synth:NAME, or what open_source() takes. `sharers` is the number of processes, this one or
+// its forks, that share the memory for decoded pictures. The order, labels, channels and left-out
+// pictures depend on the files and options alone, so all ranks agree. It does not call LibTorch,
+// and its threads have ended when it returns: it may run before a fork. Throws UserError(kInput)
+// that names the path or the bad picture.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
                                             const StopCheck& stop = {},
                                             int64_t sharers = 1);
 
-// How much of a JPEG must be decoded so that prepare() still starts from pixels that are at most
-// half as wide as its own; with scaled_jpeg=off the whole picture.
-NeededSize needed_size(const DataOptions& options);
-
 // Whether prepare() would keep the pixels of a picture as they are.
 bool is_prepared(const Image& image, int64_t channels, const DataOptions& options);
 
-// Makes a picture fit for the networks: of options.resolution by options.fit and
-// options.filter, with the given number of channels. A picture that has this size already keeps its
-// pixels.
+// Makes a picture fit for the networks: of options.resolution by options.fit and options.filter,
+// with that many channels. A picture of this size keeps its pixels.
 Image prepare(const Image& image, int64_t channels, const DataOptions& options);
 
-// Makes a data set of the pictures that find_pictures() finds. It verifies them, decides the
-// channels, and leaves out or refuses bad pictures, as the options say. Throws UserError(kInput).
-std::shared_ptr<const Dataset> make_picture_set(std::unique_ptr<Source> source,
-                                                const DataOptions& options,
-                                                const StopCheck& stop);
+// Decodes a picture of a source and makes it fit. Returns the buffer that holds it. Throws
+// UserError(kInput) that names the file.
+const Image& load_prepared(const Source& source,
+                           size_t file,
+                           int64_t channels,
+                           const DataOptions& options,
+                           LoadBuffers& buffers);
 
-// Returns a data set of the same pictures, each of size `resolution`, that keeps loaded
-// pictures in memory. This process and those that are forked later share that memory if `sharers`
-// is more than one: it then takes up to sharers * max_bytes. Where the system refuses that much,
-// each process keeps pictures of its own, up to max_bytes. The memory has no name and vanishes with
-// the last process. A process that is killed while it stores a picture leaves none behind.
-//
-// Kept pictures are never replaced: every pass visits all pictures, so a cache that replaced the
-// oldest would never have the next one.
+// Returns a data set of the same pictures, each of size `resolution`, that keeps loaded pictures in
+// memory. If `sharers` is more than one, this process and its later forks share up to sharers *
+// max_bytes; where the system refuses that much, each keeps up to max_bytes of its own. The memory
+// has no name and vanishes with the last process. Kept pictures are never replaced: every pass
+// visits all pictures, so a cache that replaced the oldest would never have the next one.
 std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
                                       const Size& resolution,
                                       int64_t max_bytes,
                                       int64_t sharers);
+
+// synth:shapes, pictures made on the fly: one of 10 shapes (class = index mod 10) in one colour,
+// striped, dotted or shaded, on a soft gradient. Picture i is the same scene at every resolution
+// and in every run; in rectangles its shape lies anywhere along the longer side.
+std::shared_ptr<const Dataset> make_shapes(const DataOptions& options);
 
 }  // namespace gantrain

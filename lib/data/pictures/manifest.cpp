@@ -30,21 +30,17 @@ constexpr int64_t kMaxThreads = 8;
 
 using KnownRows = std::unordered_map<std::string_view, const ManifestRow*>;
 
-void mark_one(const Dataset& dataset, const ManifestRow* known, ManifestRow& row) {
+// Returns whether the picture could be read. Throws what is wrong with it unless `lenient`.
+bool mark_one(const Dataset& dataset, const ManifestRow* known, bool lenient, ManifestRow& row) {
   const auto place = dataset.picture_file(row.picture);
-  if (!place || !row.mark.hash.empty()) return;
-  row.stamp = place->source->stamp(place->file);
-  const bool untouched = known != nullptr && !row.stamp.empty() && known->stamp == row.stamp;
-  row.mark = untouched ? known->mark : place->source->mark(place->file);
-}
-
-// Returns whether the picture could be read, and throws nothing about one that could not.
-bool try_to_mark(const Dataset& dataset, const ManifestRow* known, ManifestRow& row) {
+  if (!place || !row.mark.hash.empty()) return true;
   try {
-    mark_one(dataset, known, row);
+    row.stamp = place->source->stamp(place->file);
+    const bool untouched = known != nullptr && !row.stamp.empty() && known->stamp == row.stamp;
+    row.mark = untouched ? known->mark : place->source->mark(place->file);
     return true;
   } catch (const UserError& error) {
-    if (error.code() != Exit::kInput) throw;
+    if (!lenient || error.code() != Exit::kInput) throw;
     row.mark = {};
     row.stamp = "";
     return false;
@@ -65,14 +61,13 @@ struct Kind {
 
   std::string text(bool first) const {
     const size_t shown = std::min(names.size(), kNamesShown);
-    const std::vector<std::string> some(names.begin(),
-                                        names.begin() + static_cast<std::ptrdiff_t>(shown));
+    const auto end = names.begin() + static_cast<std::ptrdiff_t>(shown);
     const char* noun = names.size() == 1 ? " picture" : " pictures";
     return fmt::format("{}{} {} ({}{})",
                        names.size(),
                        first ? noun : "",
                        what,
-                       join(some, ", "),
+                       fmt::join(names.begin(), end, ", "),
                        shown < names.size() ? ", ..." : "");
   }
 };
@@ -146,11 +141,7 @@ int64_t mark_pictures(const Dataset& dataset, const MarkWork& work, Manifest& ma
       const auto found = known_rows.find(row.name);
       if (work.known != nullptr && found == known_rows.end()) continue;
       const ManifestRow* known = work.known == nullptr ? nullptr : found->second;
-      if (!work.lenient) {
-        mark_one(dataset, known, row);
-      } else if (!try_to_mark(dataset, known, row)) {
-        unreadable += 1;
-      }
+      if (!mark_one(dataset, known, work.lenient, row)) unreadable += 1;
     }
   };
   work_in_order(

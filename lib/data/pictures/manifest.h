@@ -13,12 +13,9 @@
 namespace gantrain {
 
 // Returns 32 hexadecimal digits for what a data set holds: the names, contents (FileMark) and
-// labels of its pictures in their order. Resolution, filter, mirroring and the path do not count,
-// so that data that was moved keeps its digest; computed pictures are described by their
-// description() instead. It reads each picture on several threads, of one of more than 4 MiB only
-// 128 KiB, and nothing of pictures in a zip, whose directory has checksums. The same on every rank
-// and node that sees the same pictures. Throws UserError(kInput) where a file cannot be read,
-// UserError(kStopped) where `stop` returns true.
+// labels of its pictures in their order, or the description() of computed ones. Data that was moved
+// keeps its digest. The same on every rank and node that sees the same pictures. Throws
+// UserError(kInput) where a file cannot be read, UserError(kStopped) where `stop` returns true.
 std::string data_digest(const Dataset& dataset, const StopCheck& stop = {});
 
 // One picture of a data set as a run has found it.
@@ -42,35 +39,34 @@ Manifest list_pictures(const Dataset& dataset, const std::string& path);
 // How mark_pictures() works.
 struct MarkWork {
   int64_t threads = 1;
-  // An earlier manifest, or null. With it, only pictures that are marked there are marked, so that
-  // both can be compared; a picture whose stamp is the same there is not read again.
+  // An earlier manifest, or null. With it, only pictures that are marked there are marked; one
+  // whose stamp is the same there is not read again.
   const Manifest* known = nullptr;
   // Leaves pictures that cannot be read without a mark, and does not throw.
   bool lenient = false;
   StopCheck stop = {};
 };
 
-// Returns as many threads as keep a disk busy where nothing else is done.
+// Returns as many threads as keep a disk busy.
 int64_t threads_for_marks();
 
-// Fills in the marks that are missing in a list_pictures(), or in some rows of it. Stops early,
-// with rows left without marks, where `stop` returns true. Returns how many pictures could not be
-// read where work.lenient allows it; else throws UserError(kInput) that names the first.
+// Fills in the marks that are missing in rows of a list_pictures(). Stops early, with rows left
+// without marks, where `stop` returns true. Returns how many pictures could not be read where
+// work.lenient allows it; else throws UserError(kInput) that names the first.
 int64_t mark_pictures(const Dataset& dataset, const MarkWork& work, Manifest& manifest);
 
 // Returns the digest of the rows, as data_digest() does.
 std::string digest_of(const Manifest& manifest);
 
-// Returns what has changed from `before` to `now`, in words with the first names of each kind:
-// "2 pictures added (a.png, b.png), 1 removed (c.png), 3 altered (...), 1 with another label
-// (...)"; "" where nothing has. Rows without a mark are compared by name and label alone,
-// and by size where one mark is an archive's checksum and the other is not.
+// Returns what has changed, with the first names of each kind: "2 pictures added (a.png, b.png), 1
+// removed (c.png), 3 altered (...), 1 with another label (...)"; "" where nothing has. Rows without
+// a mark are compared by name and label alone, and by size where one mark is an archive's checksum
+// and the other is not.
 std::string changes(const Manifest& before, const Manifest& now);
 
-// Write and read the file data-manifest.jsonl of a run folder, atomically: a header, then one row
-// [name, bytes, hash, label, stamp] a line. write_manifest() throws UserError(kDisk);
-// read_manifest() returns nothing where there is no file, and throws UserError(kInput) where it is
-// broken.
+// Write and read data-manifest.jsonl of a run folder, atomically: a header, then a row [name,
+// bytes, hash, label, stamp] a line. write_manifest() throws UserError(kDisk); read_manifest()
+// returns nothing where there is no file, and throws UserError(kInput) where it is broken.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 std::optional<Manifest> read_manifest(const std::filesystem::path& folder);
 

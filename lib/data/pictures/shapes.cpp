@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/pictures/shapes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "core/random.h"
-#include "image/convert.h"
+#include "data/pictures/dataset.h"
+#include "image/image.h"
+#include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
 constexpr int64_t kClasses = 10;
-constexpr std::array<const char*, kClasses> kNames = {"disc",
-                                                      "ring",
-                                                      "square",
-                                                      "triangle",
-                                                      "star",
-                                                      "cross",
-                                                      "heart",
-                                                      "crescent",
-                                                      "hexagon",
-                                                      "diamond"};
+constexpr std::string_view kNames =
+    "disc ring square triangle star cross heart crescent hexagon diamond";
 
 // Signed distances to outlines of about radius 1 around the origin, negative inside; y points
 // down. Exact near edges, which is all that antialiasing needs.
@@ -267,7 +260,7 @@ class Shapes final : public Dataset {
   int64_t classes() const override { return kClasses; }
   int64_t label(int64_t index) const override { return index % kClasses; }
   std::string class_name(int64_t label) const override {
-    return kNames.at(static_cast<size_t>(label));
+    return split(kNames, ' ').at(static_cast<size_t>(label));
   }
 
   Image load(int64_t index) const override {

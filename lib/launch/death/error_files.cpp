@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <vector>
 
 #include "util/error.h"
@@ -98,10 +97,10 @@ Json error_file(const std::string& message, int exit_code, double when) {
 }
 
 void write_elastic_file(const Json& content) {
-  const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
-  if (path == nullptr || *path == '\0') return;
+  const fs::path path = environment_variable("TORCHELASTIC_ERROR_FILE");
+  if (path.empty()) return;
   std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);  // writing says what is wrong
+  fs::create_directories(path.parent_path(), error);  // writing says what is wrong
   write_json(path, content);
 }
 

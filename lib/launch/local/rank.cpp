@@ -10,7 +10,7 @@
 #include <exception>
 #include <new>
 
-#include "util/error.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -77,27 +77,28 @@ std::optional<RankSlot::Crash> RankSlot::crash() const {
   return Crash{crash_signal_.load(std::memory_order_relaxed), std::string(stack_.data())};
 }
 
-std::unique_ptr<RankStatusBoard> RankStatusBoard::create(int64_t ranks) {
-  const size_t bytes = sizeof(Shared) + static_cast<size_t>(ranks) * sizeof(RankSlot);
+std::unique_ptr<RankStatusBoard, RankStatusBoard::Unmap> RankStatusBoard::create(int64_t ranks) {
+  const size_t bytes = sizeof(RankStatusBoard) + static_cast<size_t>(ranks) * sizeof(RankSlot);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail(Exit::kEnvironment, "no shared memory for {} ranks", ranks);
-  auto* shared = new (memory) Shared;
-  for (int64_t i = 1; i < ranks; ++i) new (shared->slots + i) RankSlot;
-  return std::unique_ptr<RankStatusBoard>(new RankStatusBoard(shared, ranks, bytes));
+  auto* board = new (memory) RankStatusBoard(ranks, bytes);
+  for (int64_t i = 1; i < ranks; ++i) new (board->slots_ + i) RankSlot;
+  return std::unique_ptr<RankStatusBoard, Unmap>(board);
 }
 
-RankStatusBoard::~RankStatusBoard() { munmap(shared_, bytes_); }
+void RankStatusBoard::Unmap::operator()(RankStatusBoard* board) const {
+  munmap(board, board->bytes_);
+}
 
 void RankStatusBoard::set_run_folder(const std::string& folder) {
   if (folder.empty()) return;
-  std::memcpy(shared_->run_folder.data(),
-              folder.data(),
-              std::min(folder.size(), shared_->run_folder.size() - 1));
-  shared_->has_run_folder.store(true, std::memory_order_release);
+  const size_t size = std::min(folder.size(), run_folder_.size() - 1);
+  std::memcpy(run_folder_.data(), folder.data(), size);
+  has_run_folder_.store(true, std::memory_order_release);
 }
 
 std::string RankStatusBoard::run_folder() const {
-  return shared_->has_run_folder.load(std::memory_order_acquire) ? shared_->run_folder.data() : "";
+  return has_run_folder_.load(std::memory_order_acquire) ? run_folder_.data() : "";
 }
 
 namespace {
@@ -120,8 +121,8 @@ void export_environment(const RankContext& context, bool threads_given) {
   set("NODE_RANK", context.ranks().node_rank);
   setenv("MASTER_ADDR", context.rendezvous.master.host.c_str(), 1);
   set("MASTER_PORT", context.rendezvous.master.port);
-  const char* user = std::getenv("OMP_NUM_THREADS");
-  if (threads_given || user == nullptr || *user == '\0') set("OMP_NUM_THREADS", context.threads);
+  if (threads_given || environment_variable("OMP_NUM_THREADS").empty())
+    set("OMP_NUM_THREADS", context.threads);
 }
 
 int report_exception(const RankContext& context) {
@@ -141,7 +142,7 @@ int report_exception(const RankContext& context) {
 int run_rank(const RankContext& context, RankMain main, const std::string& request_json) {
   try {
     const int code = main(context, request_json.c_str());
-    context.slot().set_returned();
+    context.slot().returned = true;
     return code;
   } catch (...) {
     return report_exception(context);

@@ -19,7 +19,7 @@ int64_t monotonic_ns();
 
 // What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
 // the launcher can still read it after the rank died, however it died. Only its own rank writes to
-// it, and from one thread, except report_failure(), report_crash() and collectives(); every process
+// it, and from one thread, except report_failure(), report_crash() and `collectives`; every process
 // may read it. No function here locks anything or allocates memory, except that the readers return
 // strings.
 class RankSlot {
@@ -47,11 +47,6 @@ class RankSlot {
   // monotonic_ns() of the last sign of life; 0 if there was none yet.
   int64_t heartbeat_ns() const { return heartbeat_ns_.load(std::memory_order_acquire); }
 
-  // The number of collectives that the rank has entered. The process group counts them here itself,
-  // from whatever thread enters one.
-  std::atomic<int64_t>& collectives() { return collectives_; }
-  int64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
-
   // Says why this rank is about to end. The first report is kept and later ones are dropped. This
   // may be called from any thread and from a signal handler.
   void report_failure(Exit code, std::string_view message);
@@ -66,26 +61,21 @@ class RankSlot {
   void report_crash(int signal, std::string_view stack);
   std::optional<Crash> crash() const;
 
-  // Says that a worker of another launcher has itself written down how it ended.
-  void set_recorded() { recorded_.store(true, std::memory_order_release); }
-  bool recorded() const { return recorded_.load(std::memory_order_acquire); }
-
-  // Says that the rank's main function has returned: its process ends in order from now on.
-  void set_returned() { returned_.store(true, std::memory_order_release); }
-  bool returned() const { return returned_.load(std::memory_order_acquire); }
-
-  void set_pid(int64_t pid) { pid_.store(pid, std::memory_order_release); }
-  int64_t pid() const { return pid_.load(std::memory_order_acquire); }
+  std::atomic<int64_t> pid{0};
+  // The number of collectives that the rank has entered. The process group counts them here itself,
+  // from whatever thread enters one.
+  std::atomic<int64_t> collectives{0};
+  // The rank's main function has returned: its process ends in order from now on.
+  std::atomic<bool> returned{false};
+  // A worker of another launcher has itself written down how it ended.
+  std::atomic<bool> recorded{false};
 
  private:
   enum : int { kNone = 0, kBeingWritten = 1, kWritten = 2 };
 
-  std::atomic<int64_t> pid_{0};
-  std::atomic<bool> returned_{false};
   std::atomic<int64_t> iteration_{0};
   std::atomic<int64_t> images_seen_{0};
   std::atomic<int64_t> heartbeat_ns_{0};
-  std::atomic<int64_t> collectives_{0};
   std::array<std::atomic<uint64_t>, kPhaseBytes / 8> phase_{};
   std::atomic<int> failure_state_{kNone};
   std::atomic<int> failure_code_{0};
@@ -94,7 +84,6 @@ class RankSlot {
   std::atomic<int> crash_state_{kNone};
   std::atomic<int> crash_signal_{0};
   std::array<char, kStackBytes> stack_{};
-  std::atomic<bool> recorded_{false};
 };
 
 // One slot for each rank of this machine, and what the launcher tells all of them. The board lies
@@ -102,25 +91,21 @@ class RankSlot {
 // process that has it.
 class RankStatusBoard {
  public:
-  static std::unique_ptr<RankStatusBoard> create(int64_t ranks);
-  ~RankStatusBoard();
-  RankStatusBoard(const RankStatusBoard&) = delete;
-  RankStatusBoard& operator=(const RankStatusBoard&) = delete;
+  struct Unmap {
+    void operator()(RankStatusBoard* board) const;
+  };
+  static std::unique_ptr<RankStatusBoard, Unmap> create(int64_t ranks);
 
   int64_t ranks() const { return ranks_; }
-  RankSlot& slot(int64_t index) { return shared_->slots[index]; }
-  const RankSlot& slot(int64_t index) const { return shared_->slots[index]; }
+  RankSlot& slot(int64_t index) { return slots_[index]; }
+  const RankSlot& slot(int64_t index) const { return slots_[index]; }
 
   // The signal that asked the launcher for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0 if none did.
-  void request_stop(int signal) { shared_->stop_request.store(signal); }
-  int stop_request() const { return shared_->stop_request.load(); }
-
+  std::atomic<int> stop_request{0};
   // The launcher sets this when a rank has failed. Ranks that get SIGTERM afterwards end at once
   // instead of saving.
-  void set_aborting() { shared_->aborting.store(true); }
-  bool aborting() const { return shared_->aborting.load(); }
-
-  int64_t start_ns() const { return shared_->start_ns; }  // monotonic_ns() when it was made
+  std::atomic<bool> aborting{false};
+  const int64_t start_ns = monotonic_ns();  // when it was made
 
   // The folder of the run's files, which rank 0 tells as soon as it is known; "" before. Only the
   // first 4095 bytes are kept.
@@ -128,20 +113,13 @@ class RankStatusBoard {
   std::string run_folder() const;
 
  private:
-  struct Shared {
-    std::atomic<int> stop_request{0};
-    std::atomic<bool> aborting{false};
-    int64_t start_ns = monotonic_ns();
-    std::atomic<bool> has_run_folder{false};
-    std::array<char, 4096> run_folder{};
-    RankSlot slots[1];  // `ranks` of them follow each other
-  };
-  RankStatusBoard(Shared* shared, int64_t ranks, size_t bytes)
-      : shared_(shared), ranks_(ranks), bytes_(bytes) {}
+  RankStatusBoard(int64_t ranks, size_t bytes) : ranks_(ranks), bytes_(bytes) {}
 
-  Shared* shared_;
-  int64_t ranks_;
-  size_t bytes_;
+  const int64_t ranks_;
+  const size_t bytes_;  // of the shared memory
+  std::atomic<bool> has_run_folder_{false};
+  std::array<char, 4096> run_folder_{};
+  RankSlot slots_[1];  // `ranks_` of them follow each other
 };
 
 // What a rank is told when it starts. The rank status board lives longer than the context.

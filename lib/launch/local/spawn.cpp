@@ -6,15 +6,16 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
-#include <optional>
+#include <map>
 #include <string_view>
 
-#include "launch/local/signals.h"
 #include "launch/nodes/node_council.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -29,6 +30,115 @@ std::string_view last_drawn(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   const size_t redraw = line.rfind('\r');
   return redraw == std::string_view::npos ? line : line.substr(redraw + 1);
+}
+
+struct Plan {
+  const Attempt& attempt;
+  Listener& listener;
+  std::map<int64_t, std::array<Pipe, 2>> pipes;  // by rank; rank 0 has the launcher's output
+  Pipe answer;
+  pid_t launcher;
+};
+
+RankContext context_of(const Plan& plan, int64_t local_rank) {
+  const World& world = plan.attempt.spec.world;
+  RankContext context;
+  Rendezvous& meeting = context.rendezvous;
+  meeting.ranks = world.ranks;
+  meeting.ranks.rank = first_rank(world) + local_rank;
+  meeting.ranks.local_rank = local_rank;
+  meeting.master = {plan.attempt.master_host, plan.listener.port};
+  context.board = &plan.attempt.board;
+  context.board_index = local_rank;
+  context.threads = plan.attempt.threads;
+  context.attempt = plan.attempt.number;
+  context.stop = &stop_flag();
+  if (context.rank() == 0) {
+    meeting.listen_fd = plan.listener.socket.get();
+  } else {
+    plan.listener.socket.close();  // a copy elsewhere would keep the port after rank 0's death
+  }
+  return context;
+}
+
+// Makes this rank die with the launcher. The kernel sends the parent-death signal when that process
+// dies which was the parent at the time of the prctl() call. So this waits until the fork server
+// has ended and the launcher is the parent. If the parent is a third process then, the launcher is
+// gone.
+void belong_to(pid_t launcher, pid_t fork_server) {
+  while (getppid() == fork_server) usleep(100);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(code_of(Exit::kRankDied));
+}
+
+void redirect(Plan& plan, int64_t rank) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0 && null != STDIN_FILENO) {
+    dup2(null, STDIN_FILENO);
+    ::close(null);
+  }
+  if (const auto mine = plan.pipes.find(rank); mine != plan.pipes.end()) {
+    dup2(mine->second[0].write.get(), STDOUT_FILENO);
+    dup2(mine->second[1].write.get(), STDERR_FILENO);
+  }
+  plan.pipes.clear();
+}
+
+[[noreturn]] void rank_process(Plan& plan, RankMain main, int64_t local_rank, pid_t fork_server) {
+  plan.answer.write.close();
+  redirect(plan, first_rank(plan.attempt.spec.world) + local_rank);
+  belong_to(plan.launcher, fork_server);
+  const RankContext context = context_of(plan, local_rank);
+  context.slot().set_phase("start-up");
+  install_rank_signals(*context.board, context.board_index, false);
+  export_environment(context, plan.attempt.spec.options.threads.has_value());
+  sigprocmask(SIG_SETMASK, &plan.attempt.gate.original_mask(), nullptr);
+  const int code = run_rank(context, main, plan.attempt.spec.request_json);
+  std::fflush(nullptr);
+  flush_standard_error(kLastWords);
+  _exit(code);  // no static destructors: they wait for peers that may be dead
+}
+
+void fork_ranks(Plan& plan, RankMain main) {
+  const pid_t fork_server = getpid();
+  for (int64_t i = 0; i < plan.attempt.spec.world.ranks.local_world; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) rank_process(plan, main, i, fork_server);
+    if (pid < 0) {
+      const std::string reason = errno_text();
+      for (int64_t k = 0; k < i; ++k)
+        ::kill(static_cast<pid_t>(plan.attempt.board.slot(k).pid), SIGKILL);
+      fail(Exit::kEnvironment,
+           "cannot start rank {}: {}",
+           first_rank(plan.attempt.spec.world) + i,
+           reason);
+    }
+    plan.attempt.board.slot(i).pid = pid;
+  }
+}
+
+[[noreturn]] void fork_server_process(Plan& plan) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.launcher) _exit(code_of(Exit::kRankDied));
+  ::close(plan.attempt.gate.descriptor());
+  if (plan.attempt.nodes != nullptr) {
+    for (const int fd : plan.attempt.nodes->descriptors()) ::close(fd);
+  }
+  plan.answer.read.close();
+  for (auto& [rank, pipes] : plan.pipes) {
+    for (Pipe& pipe : pipes) pipe.read.close();
+  }
+  std::string answer;
+  try {
+    fork_ranks(plan, plan.attempt.spec.load());
+  } catch (const UserError& e) {
+    answer = fmt::format("{} {}", code_of(e.code()), e.what());
+  } catch (const std::exception& e) {
+    answer = fmt::format("{} {}", code_of(Exit::kInternal), e.what());
+  }
+  write_whole(plan.answer.write.get(), answer + '\0');
+  std::fflush(nullptr);
+  _exit(0);
 }
 
 }  // namespace
@@ -80,146 +190,18 @@ void Output::print_lines(Stream& stream, bool unfinished_too) {
   write_standard_error(text);
 }
 
-namespace {
-
-struct RankPipes {
-  int64_t rank;
-  Pipe out;
-  Pipe err;
-};
-
-struct Plan {
-  const Attempt& attempt;
-  Listener& listener;
-  std::vector<std::optional<RankPipes>> pipes;  // by local rank; rank 0 has the launcher's output
-  Pipe answer;
-  pid_t launcher;
-};
-
-RankContext context_of(const Plan& plan, int64_t local_rank) {
-  const World& world = plan.attempt.world;
-  RankContext context;
-  Rendezvous& meeting = context.rendezvous;
-  meeting.ranks = world.ranks;
-  meeting.ranks.rank = first_rank(world) + local_rank;
-  meeting.ranks.local_rank = local_rank;
-  meeting.master = {plan.attempt.master_host, plan.listener.port};
-  context.board = &plan.attempt.board;
-  context.board_index = local_rank;
-  context.threads = plan.attempt.threads;
-  context.attempt = plan.attempt.number;
-  context.stop = &stop_flag();
-  if (context.rank() == 0) {
-    meeting.listen_fd = plan.listener.socket.get();
-  } else {
-    plan.listener.socket.close();  // a copy elsewhere would keep the port after rank 0's death
-  }
-  return context;
-}
-
-// Makes this rank die with the launcher. The kernel sends the parent-death signal when that process
-// dies which was the parent at the time of the prctl() call. So this waits until the fork server
-// has ended and the launcher is the parent. If the parent is a third process then, the launcher is
-// gone.
-void belong_to(pid_t launcher, pid_t fork_server) {
-  while (getppid() == fork_server) usleep(100);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(static_cast<int>(Exit::kRankDied));
-}
-
-void redirect(Plan& plan, int64_t local_rank) {
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null >= 0 && null != STDIN_FILENO) {
-    dup2(null, STDIN_FILENO);
-    ::close(null);
-  }
-  if (const auto& mine = plan.pipes[static_cast<size_t>(local_rank)]) {
-    dup2(mine->out.write.get(), STDOUT_FILENO);
-    dup2(mine->err.write.get(), STDERR_FILENO);
-  }
-  plan.pipes.clear();
-}
-
-[[noreturn]] void rank_process(Plan& plan, RankMain main, int64_t local_rank, pid_t fork_server) {
-  plan.answer.write.close();
-  redirect(plan, local_rank);
-  belong_to(plan.launcher, fork_server);
-  const RankContext context = context_of(plan, local_rank);
-  context.slot().set_phase("start-up");
-  install_rank_signals(*context.board, context.board_index, false);
-  export_environment(context, plan.attempt.options.threads.has_value());
-  sigprocmask(SIG_SETMASK, &plan.attempt.rank_mask, nullptr);
-  const int code = run_rank(context, main, plan.attempt.request_json);
-  std::fflush(nullptr);
-  flush_standard_error(kLastWords);
-  _exit(code);  // no static destructors: they wait for peers that may be dead
-}
-
-std::string fork_ranks(Plan& plan, RankMain main) {
-  const pid_t fork_server = getpid();
-  std::vector<pid_t> pids;
-  std::string answer = "ok";
-  for (int64_t i = 0; i < plan.attempt.world.ranks.local_world; ++i) {
-    const pid_t pid = fork();
-    if (pid == 0) rank_process(plan, main, i, fork_server);
-    if (pid < 0) {
-      const std::string reason = errno_text();
-      for (const pid_t forked : pids) ::kill(forked, SIGKILL);
-      fail(Exit::kEnvironment,
-           "cannot start rank {}: {}",
-           first_rank(plan.attempt.world) + i,
-           reason);
-    }
-    plan.attempt.board.slot(i).set_pid(pid);
-    pids.push_back(pid);
-    answer += " " + std::to_string(pid);
-  }
-  return answer;
-}
-
-[[noreturn]] void fork_server_process(Plan& plan) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.launcher) _exit(static_cast<int>(Exit::kRankDied));
-  ::close(plan.attempt.signal_descriptor);
-  if (plan.attempt.nodes != nullptr) {
-    for (const int fd : plan.attempt.nodes->descriptors()) ::close(fd);
-  }
-  plan.answer.read.close();
-  for (auto& pipes : plan.pipes) {
-    if (!pipes) continue;
-    pipes->out.read.close();
-    pipes->err.read.close();
-  }
-  std::string answer;
-  try {
-    answer = fork_ranks(plan, plan.attempt.load());
-  } catch (const UserError& e) {
-    answer = fmt::format("error {} {}", static_cast<int>(e.code()), e.what());
-  } catch (const std::exception& e) {
-    answer = fmt::format("error {} {}", static_cast<int>(Exit::kInternal), e.what());
-  }
-  write_all(plan.answer.write.get(), answer + '\0');
-  std::fflush(nullptr);
-  _exit(0);
-}
-
-}  // namespace
-
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
-  for (int64_t i = 0; i < attempt.world.ranks.local_world; ++i) {
-    const int64_t rank = first_rank(attempt.world) + i;
-    plan.pipes.emplace_back();
-    if (rank != 0) plan.pipes.back() = RankPipes{rank, make_pipe(), make_pipe()};
+  for (int64_t i = 0; i < attempt.spec.world.ranks.local_world; ++i) {
+    const int64_t rank = first_rank(attempt.spec.world) + i;
+    if (rank != 0) plan.pipes[rank] = {make_pipe(), make_pipe()};
   }
   std::fflush(nullptr);  // else what is buffered would be printed by every process
   const pid_t pid = fork();
   if (pid == 0) fork_server_process(plan);
   if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
-  for (auto& pipes : plan.pipes) {
-    if (!pipes) continue;
-    output.add(pipes->rank, std::move(pipes->out.read));
-    output.add(pipes->rank, std::move(pipes->err.read));
+  for (auto& [rank, pipes] : plan.pipes) {
+    for (Pipe& pipe : pipes) output.add(rank, std::move(pipe.read));
   }
   set_nonblocking(plan.answer.read.get());
   return {pid, std::move(plan.answer.read)};
@@ -228,17 +210,10 @@ ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& 
 ForkServerAnswer parse_answer(const std::string& text) {
   ForkServerAnswer answer;
   answer.complete = !text.empty() && text.back() == '\0';
-  if (!answer.complete) return answer;
-  const std::string line = text.substr(0, text.size() - 1);
-  const std::vector<std::string> words = split(line, ' ');
-  if (words.front() == "ok") {
-    for (size_t i = 1; i < words.size(); ++i) {
-      answer.pids.push_back(static_cast<pid_t>(parse_int(words[i]).value_or(-1)));
-    }
-    return answer;
-  }
-  answer.code = static_cast<Exit>(parse_int(words.at(1)).value_or(1));
-  answer.error = line.substr(words[0].size() + words[1].size() + 2);
+  if (!answer.complete || text.size() == 1) return answer;
+  const size_t blank = text.find(' ');
+  answer.code = static_cast<Exit>(parse_int(text.substr(0, blank)).value_or(1));
+  answer.error = text.substr(blank + 1, text.size() - blank - 2);
   return answer;
 }
 

@@ -2,20 +2,16 @@
 #pragma once
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "launch/death/verdict.h"
+#include "launch/death/death.h"
+#include "launch/local/processes.h"
 #include "launch/local/rank.h"
-#include "launch/local/signals.h"
-#include "launch/local/unique_fd.h"
-#include "launch/options.h"
-#include "launch/where/environment.h"
+#include "launch/local/supervise.h"
 #include "launch/where/network.h"
 
 namespace gantrain {
@@ -59,16 +55,12 @@ class NodeCouncil;
 
 // What one fork server needs to start the ranks of this node once.
 struct Attempt {
-  const World& world;
-  const LaunchOptions& options;
-  const std::string& request_json;
-  const std::function<RankMain()>& load;
+  const LaunchSpec& spec;
   RankStatusBoard& board;
+  SignalGate& gate;  // the launcher's
   std::string master_host;
-  int64_t threads;        // of each rank
-  int64_t number;         // 0 at the first start, 1, 2, ... after restarts
-  sigset_t rank_mask;     // the signals that are blocked in a rank
-  int signal_descriptor;  // the launcher's SignalGate; its children close it
+  int64_t threads;  // of each rank
+  int64_t number;   // 0 at the first start, 1, 2, ... after restarts
   // The process of another launcher (mpirun) that started this one: if it goes, the run is stopped.
   // 0: a shell started it, which may go.
   pid_t starter = 0;
@@ -85,22 +77,18 @@ struct ForkServer {
 // the listener. The pipes with the other ranks' output are handed to `output`.
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
 
-// What the fork server answers: the pids of the ranks, or why there are none. An answer is complete
-// once it ends with a zero byte. The end of the file would not do, because a rank that has not run
-// yet still holds the pipe.
+// What the fork server answers: that the slots of the board have the pids of the ranks, or why
+// there are none. An answer is complete once it ends with a zero byte. The end of the file would
+// not do, because a rank that has not run yet still holds the pipe.
 struct ForkServerAnswer {
   bool complete = false;
-  std::vector<pid_t> pids;
   Exit code = Exit::kDone;
   std::string error;
 };
 ForkServerAnswer parse_answer(const std::string& text);
 
-// Starts the ranks of this node, watches them until all have ended, and says how the attempt ended.
-// Hands DeathVerdict::ranks of this node to `deaths`.
-AttemptOutcome run_attempt(const Attempt& attempt,
-                           SignalGate& gate,
-                           Listener listener,
-                           std::vector<Death>& deaths);
+// Starts the ranks of this node, watches them until all have ended, and says how the attempt ended
+// and which ranks of this node died.
+DeathVerdict run_attempt(const Attempt& attempt, Listener listener);
 
 }  // namespace gantrain

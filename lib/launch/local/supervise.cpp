@@ -3,24 +3,69 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <exception>
+#include <utility>
 
 #include "launch/local/processes.h"
-#include "launch/local/signals.h"
 #include "launch/local/spawn.h"
 #include "launch/nodes/node_council.h"
 #include "launch/where/devices.h"
+#include "launch/where/network.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace {
+
+struct Child {
+  pid_t pid = -1;
+  UniqueFd answer;
+};
+
+[[noreturn]] void run_child(const Rendezvous& meeting,
+                            int64_t seconds,
+                            int answer,
+                            const std::function<std::string(const Rendezvous&)>& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(static_cast<unsigned>(seconds));
+  std::string text;
+  int code = 0;
+  try {
+    text = body(meeting);
+  } catch (const UserError& e) {
+    text = e.what();
+    code = static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    text = e.what();
+    code = code_of(Exit::kInternal);
+  }
+  write_whole(answer, text);
+  std::fflush(nullptr);
+  _exit(code);  // static destructors would wait for peers that may be gone
+}
+
+// How a rank died, of which no time is known. One that was ended by its alarm has waited in vain
+// for another one, whose own reason tells more.
+Death death_of(size_t rank, int status, const std::string& answer) {
+  Death death{.rank = static_cast<int64_t>(rank)};
+  if (WIFEXITED(status)) {
+    death.code = WEXITSTATUS(status);
+    death.message = answer;
+  } else if (WTERMSIG(status) == SIGALRM) {
+    death.message = "timed out waiting";
+  } else {
+    death.signal = WTERMSIG(status);
+  }
+  return death;
+}
 
 // Opens the standard streams that are closed, so that no pipe that is made later gets the number of
 // one of them.
@@ -74,8 +119,8 @@ std::optional<AttemptOutcome> await_start(const World& world,
 // A stop that the first rank here has not told of itself, in one line; "" if it has.
 std::string untold_stop(const RankStatusBoard& board, int code) {
   const RankSlot& slot = board.slot(0);
-  if (!is_stop_code(code) || slot.returned() || board.stop_request() == 0) return "";
-  return early_stop_text(board.stop_request(), slot.iteration());
+  if (!is_stop_code(code) || slot.returned || board.stop_request == 0) return "";
+  return early_stop_text(board.stop_request, slot.iteration());
 }
 
 // Prints the end of a run that is not started again, and records it. `stopped` is what
@@ -101,12 +146,9 @@ void say_end(const AttemptOutcome& end,
 }
 
 // How a launcher ended that died, and all of its ranks that were at work with it.
-AttemptEnd end_of_dead(pid_t launcher,
-                       const RankStatusBoard& board,
-                       const World& world,
-                       const ResumeHint& resume_hint) {
+AttemptEnd end_of_dead(pid_t launcher, const RankStatusBoard& board, const LaunchSpec& spec) {
   const std::string folder = board.run_folder();
-  AttemptEnd end{world, folder, 128 + SIGKILL, "", resume_hint(folder), {}};
+  AttemptEnd end{spec.world, folder, 128 + SIGKILL, "", spec.resume_hint(folder), {}};
   end.died = true;
   end.error = fmt::format(
       "the launcher ({}, pid {}) died without a word, and its ranks with it: "
@@ -115,8 +157,8 @@ AttemptEnd end_of_dead(pid_t launcher,
       launcher);
   for (int64_t i = 0; i < board.ranks(); ++i) {
     const RankSlot& slot = board.slot(i);
-    if (slot.pid() == 0 || slot.returned()) continue;
-    Death& death = end.deaths.emplace_back(death_in(slot, first_rank(world) + i));
+    if (slot.pid == 0 || slot.returned) continue;
+    Death& death = end.deaths.emplace_back(death_in(slot, first_rank(spec.world) + i));
     death.signal = SIGKILL;
     death.sent_by_gantrain = true;
     death.message = end.error;
@@ -126,57 +168,87 @@ AttemptEnd end_of_dead(pid_t launcher,
 
 }  // namespace
 
+std::vector<std::string> run_local_ranks(
+    int64_t world, int64_t seconds, const std::function<std::string(const Rendezvous&)>& body) {
+  Listener listener = listen_on(0, /*loopback_only=*/true);
+  std::fflush(nullptr);  // else what is buffered would be printed by every process
+  std::vector<Child> children;
+  for (int64_t rank = 0; rank < world; ++rank) {
+    Pipe pipe = make_pipe();
+    const pid_t pid = fork();
+    if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
+    if (pid == 0) {
+      Rendezvous meeting;
+      meeting.ranks = {.rank = rank, .world = world, .local_rank = rank, .local_world = world};
+      meeting.master.port = listener.port;
+      if (rank == 0) {
+        meeting.listen_fd = listener.socket.get();
+      } else {
+        listener.socket.close();  // a copy would keep the port after rank 0's death
+      }
+      run_child(meeting, seconds, pipe.write.get(), body);
+    }
+    children.push_back({pid, std::move(pipe.read)});
+  }
+  listener.socket.close();
+  std::vector<std::string> answers;
+  std::vector<Death> deaths;
+  for (Child& child : children) {
+    read_from(child.answer.get(), answers.emplace_back(), SIZE_MAX);
+    int status = 0;
+    ::waitpid(child.pid, &status, 0);
+    if (status == 0) continue;
+    deaths.push_back(death_of(answers.size() - 1, status, answers.back()));
+    if (WIFSIGNALED(status)) answers.back() = fmt::format("signal {}", WTERMSIG(status));
+  }
+  if (const auto verdict = decide(deaths, 1)) {
+    const int64_t first = verdict->ranks.front().rank;
+    fail(static_cast<Exit>(verdict->end.code),
+         "rank {}: {}",
+         first,
+         answers[static_cast<size_t>(first)]);
+  }
+  return answers;
+}
+
 void tell_failure(const AttemptEnd& end, const RecordEnd& record) {
   error("{}{}{}", end.error, end.hint.empty() ? "" : "\n", end.hint);
   if (record) record(end);
 }
 
-WorldEnd launch(const World& world,
-                const LaunchOptions& options,
-                const std::string& request_json,
-                const LoadTrainer& load,
-                const ResumeHint& resume_hint,
-                const RecordEnd& record) {
+WorldEnd launch(const LaunchSpec& spec) {
+  const World& world = spec.world;
   open_standard_streams();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SignalGate gate;
-  const int64_t threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
+  const int64_t threads =
+      threads_per_rank(spec.options, current_environment(), world.ranks.local_world);
   const std::string master_host = reachable_master(world);
   const pid_t starter = world.source == "local" ? 0 : getppid();
   const StopWatch stop{gate, starter};
   std::optional<NodeCouncil> council;
   if (world.ranks.nodes > 1)
-    council.emplace(world, options, Endpoint{master_host, world.master.port});
+    council.emplace(world, spec.options, Endpoint{master_host, world.master.port});
   NodeCouncil* nodes = council ? &*council : nullptr;
-  Restarts restarts(options);
+  Restarts restarts(spec.options);
   std::string run_folder;
   for (Restart next;; ++next.number) {
     Listener listener;
     if (const auto end = await_start(world, nodes, stop, next, run_folder, listener)) {
-      say_end(*end, "", "", record, {world, run_folder, 0, "", resume_hint(run_folder), {}});
+      say_end(
+          *end, "", "", spec.record, {world, run_folder, 0, "", spec.resume_hint(run_folder), {}});
       return {end->code, run_folder};
     }
-    const std::unique_ptr<RankStatusBoard> board = RankStatusBoard::create(world.ranks.local_world);
+    const auto board = RankStatusBoard::create(world.ranks.local_world);
     board->set_run_folder(run_folder);
-    Attempt attempt{world,
-                    options,
-                    request_json,
-                    load,
-                    *board,
-                    master_host,
-                    threads,
-                    next.number,
-                    gate.original_mask(),
-                    gate.descriptor(),
-                    starter,
-                    nodes};
     start_orphan_guard(*board, [&, launcher = getpid()] {
-      if (record) tell_failure(end_of_dead(launcher, *board, world, resume_hint), record);
+      if (spec.record) tell_failure(end_of_dead(launcher, *board, spec), spec.record);
     });
-    std::vector<Death> deaths;
-    const AttemptOutcome end = run_attempt(attempt, gate, std::move(listener), deaths);
+    const auto [end, deaths] =
+        run_attempt({spec, *board, gate, master_host, threads, next.number, starter, nodes},
+                    std::move(listener));
     run_folder = board->run_folder();
-    const bool stopped = board->stop_request() != 0;
+    const bool stopped = board->stop_request != 0;
     Restarts::Decision decision;
     if (nodes != nullptr && !end.error.empty()) {
       decision = nodes->agree(stop, restarts, stopped);
@@ -186,7 +258,7 @@ WorldEnd launch(const World& world,
     if (decision.again) {
       warn("{}", end.error);
       info("{}", decision.note);
-      if (record) record({world, run_folder, end.code, end.error, "", deaths});
+      if (spec.record) spec.record({world, run_folder, end.code, end.error, "", deaths});
       next.pause = decision.pause;
       continue;
     }
@@ -194,8 +266,8 @@ WorldEnd launch(const World& world,
     say_end(end,
             decision.note,
             untold_stop(*board, end.code),
-            record,
-            {world, run_folder, 0, "", resume_hint(run_folder), deaths});
+            spec.record,
+            {world, run_folder, 0, "", spec.resume_hint(run_folder), deaths});
     return {end.code, run_folder};
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "launch/local/rank.h"
 #include "launch/options.h"
 #include "launch/where/environment.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
 
@@ -46,28 +48,37 @@ struct WorldEnd {
   std::string run_folder;  // "" if the run ended before there was one
 };
 
+// What launch() and run_worker() are asked for.
+struct LaunchSpec {
+  const World& world;
+  const LaunchOptions& options;
+  std::string request_json;  // is handed to the ranks as it is
+  LoadTrainer load;
+  ResumeHint resume_hint;
+  RecordEnd record = {};
+};
+
 // What a launcher does: it starts the ranks of this node, waits until all of them have ended and
-// returns the exit code of the run. `request_json` is handed to the ranks as it is. The report of a
-// failure is the last thing that is written to standard error. When the function returns, no
-// process below this one is left; and if this process dies, however it dies, the ranks die too.
+// returns the exit code of the run. The report of a failure is the last thing that is written to
+// standard error. When the function returns, no process below this one is left; and if this process
+// dies, however it dies, the ranks die too.
 // A stop before the first save is told in one line. Throws UserError for what is wrong before
 // anything is started: a port in use.
 // It must be called from the main thread of a process that has no other threads and no children.
-WorldEnd launch(const World& world,
-                const LaunchOptions& options,
-                const std::string& request_json,
-                const LoadTrainer& load,
-                const ResumeHint& resume_hint,
-                const RecordEnd& record = {});
+WorldEnd launch(const LaunchSpec& spec);
 
 // What a worker of torchrun, srun or mpirun does: it does a rank's work in this process and returns
 // the rank's exit code. If the rank failed, a report is written to standard error first. Throws
 // UserError for what is wrong before the rank starts.
-WorldEnd run_worker(const World& world,
-                    const LaunchOptions& options,
-                    const std::string& request_json,
-                    const LoadTrainer& load,
-                    const ResumeHint& resume_hint,
-                    const RecordEnd& record = {});
+WorldEnd run_worker(const LaunchSpec& spec);
+
+// Runs `body` in `world` children of this process and returns what each of them returned, by rank.
+// The children can meet on the loopback interface. This is for short checks that do not need what
+// the launcher does for a run. The calling process must have no threads, so it must not have called
+// LibTorch. The children are killed when this process dies, and after `seconds`. Throws
+// UserError(kRankDied) with what the first rank that failed threw, or with how it died.
+std::vector<std::string> run_local_ranks(int64_t world,
+                                         int64_t seconds,
+                                         const std::function<std::string(const Rendezvous&)>& body);
 
 }  // namespace gantrain

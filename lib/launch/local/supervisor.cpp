@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <numeric>
 #include <optional>
-#include <string>
 
-#include "launch/local/processes.h"
 #include "launch/local/spawn.h"
 #include "launch/nodes/node_council.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -31,20 +26,45 @@ constexpr double kKilledWait = 5;
 constexpr size_t kLongestAnswer = 1 << 20;  // bytes
 constexpr double kSweepSeconds = 2;         // for killing what the ranks left behind
 
-constexpr int code_of(Exit exit) { return static_cast<int>(exit); }
-
 // Watches one fork server and its ranks until all of them have ended. It relays their output,
 // passes requests to stop on to them, ends all of them if one fails or hangs, and finds out what
 // the cause was. It waits in poll(), so that it reacts to a death at once.
 class Supervisor {
  public:
-  Supervisor(const Attempt& attempt, SignalGate& gate, ForkServer fork_server, Output output);
+  Supervisor(const Attempt& attempt, ForkServer fork_server, Output output)
+      : attempt_(attempt),
+        fork_server_(std::move(fork_server)),
+        output_(std::move(output)),
+        node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
+        watch_from_(monotonic_seconds()),
+        kills_before_(out_of_memory_kills()) {}
 
   // Returns when every rank has been reaped and no process is left below this one.
-  AttemptOutcome run();
+  AttemptOutcome run() {
+    while (!finished() && (give_up_at_ == 0 || monotonic_seconds() < give_up_at_)) {
+      wait_for_events();
+      while (const auto signal = attempt_.gate.next()) {
+        if (*signal != SIGCHLD) on_stop_signal(*signal);
+        if (*signal == SIGCHLD) reap();
+      }
+      read_answer();
+      consult_nodes();
+      output_.relay();
+      flush_standard_error(0);  // what was kept when nobody read
+      check_deadlines();
+    }
+    const std::vector<pid_t> left = kill_process_tree(kSweepSeconds);
+    output_.finish();
+    clear_live_bar();
+    for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
+    return outcome();
+  }
 
   // Those of this node's ranks that died, the first cause first: DeathVerdict::ranks.
-  std::vector<Death> deaths() const;
+  std::vector<Death> deaths() const {
+    const auto known = verdict();
+    return known ? known->ranks : std::vector<Death>{};
+  }
 
  private:
   struct Rank {
@@ -56,42 +76,368 @@ class Supervisor {
     double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
   };
 
-  bool finished() const;
-  void wait_for_events();
-  double next_deadline(double now) const;
-  void on_signal(int signal);
-  void on_stop_signal(int signal);
-  bool all_are_meeting() const;
-  void read_answer();
-  void reap();
-  void on_fork_server_end(int status);
-  void on_rank_end(size_t index, int status, const rusage& usage);
-  void on_loader_end(Exit code, const std::string& error);
-  Death describe(size_t index, int status, const rusage& usage) const;
-  void on_death(const Death& death);
-  RankProgress progress_of(size_t index) const;
-  Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) const;
-  Death last_of_all() const;
-  void check_deadlines();
-  void check_heartbeats(double now);
-  bool stopped_too_long(pid_t pid, double& since, double now) const;
-  void on_hang(const std::vector<size_t>& watched);
-  void abort_all();
-  void kill_all();
-  void signal_all(int signal);
-  // With several nodes: tells the other launchers what goes on here, and does what they say.
-  void consult_nodes();
-  Blame blame() const;
-  std::vector<Death> testimony() const;
-  bool awaits_verdict() const;
-  std::optional<DeathVerdict> verdict() const {
-    return decide(deaths_, attempt_.world.ranks.nodes);
+  bool finished() const {
+    return fork_server_.pid < 0 && !awaits_verdict() && std::ranges::none_of(ranks_, &Rank::alive);
   }
-  AttemptOutcome outcome() const;
-  int stop_code() const;
+
+  void wait_for_events() {
+    std::vector<pollfd> polled{{attempt_.gate.descriptor(), POLLIN, 0}};
+    if (fork_server_.answer) polled.push_back({fork_server_.answer.get(), POLLIN, 0});
+    output_.watch(polled);
+    if (attempt_.nodes != nullptr) attempt_.nodes->watch(polled);
+    const double wake = next_deadline(monotonic_seconds());
+    poll_until(polled, wake);
+    // If poll() returned late, this process was stopped (Ctrl-Z) or the machine slept, and so did
+    // the ranks. Their silence is counted anew from here.
+    const double late = monotonic_seconds() - wake;
+    if (late > kWatchStep) watch_from_ = monotonic_seconds();
+  }
+
+  double next_deadline(double now) const {
+    double next = std::numeric_limits<double>::infinity();
+    if (attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0)
+      next = now + kWatchStep;
+    if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
+    for (const double deadline : {abort_at_, kill_at_, give_up_at_}) {
+      if (deadline > 0) next = std::min(next, deadline);
+    }
+    return next;
+  }
+
+  void on_stop_signal(int signal) {
+    const double now = monotonic_seconds();
+    if (signal == SIGINT) ++interrupts_;
+    if (stop_signal_ == 0) {
+      // Read the answer before the stop is noted: ranks that the fork server has answered for by
+      // now may have something to save. Ranks in a later answer have only just started and are
+      // killed.
+      read_answer();
+      stop_signal_ = signal;
+      attempt_.board.stop_request = signal;
+      if (attempt_.nodes != nullptr) attempt_.nodes->tell_stop(signal);
+      if (aborting_) return;
+      if (ranks_.empty()) return kill_all();  // still loading: there is nothing to save
+      signal_all(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
+      // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
+      // anything to save.
+      const double most = attempt_.spec.options.grace.seconds;
+      const double grace = all_are_meeting() ? std::min(most, kMeetingGrace) : most;
+      kill_at_ = now + grace;
+      clear_live_bar();
+      info("{}: asked the ranks to save and stop; at most {}{}",
+           signal_text(signal),
+           short_duration(grace),
+           signal == SIGINT ? ", Ctrl-C again: 2s" : "");
+    } else if (signal == SIGINT && interrupts_ >= 3) {
+      kill_at_ = now;
+    } else if (signal == SIGINT && (interrupts_ >= 2 || !stop_was_relayed_)) {
+      const double soon = now + attempt_.spec.options.patience.second_interrupt;
+      kill_at_ = kill_at_ > 0 ? std::min(kill_at_, soon) : soon;
+    }
+  }
+
+  bool all_are_meeting() const {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const std::string phase = attempt_.board.slot(static_cast<int64_t>(i)).phase();
+      if (phase != "start-up" && phase != "rendezvous") return false;
+    }
+    return true;
+  }
+
+  void read_answer() {
+    if (!fork_server_.answer) return;
+    const bool open = read_from(fork_server_.answer.get(), answer_, kLongestAnswer);
+    started_ = parse_answer(answer_);
+    if (!started_.complete && open) return;
+    fork_server_.answer.close();
+    if (!started_.error.empty()) on_loader_end(started_.code, started_.error);
+    if (started_.complete && started_.code == Exit::kDone) {
+      for (int64_t i = 0; i < attempt_.board.ranks(); ++i)
+        ranks_.push_back({.pid = static_cast<pid_t>(attempt_.board.slot(i).pid)});
+    }
+    if (stop_signal_ != 0) kill_all();
+  }
+
+  void reap() {
+    // A rank becomes a child of this process when the fork server ends, so its pid was answered
+    // before.
+    read_answer();
+    while (true) {
+      int status = 0;
+      rusage usage{};
+      const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+      if (pid < 0 && errno == EINTR) continue;
+      if (pid <= 0) return;
+      if (pid == fork_server_.pid) {
+        on_fork_server_end(status);
+        continue;
+      }
+      for (size_t i = 0; i < ranks_.size(); ++i) {
+        if (ranks_[i].pid == pid) on_rank_end(i, status, usage);
+      }
+    }
+  }
+
+  void on_fork_server_end(int status) {
+    fork_server_.pid = -1;
+    read_answer();
+    if (started_.complete || stop_signal_ != 0) return;
+    const bool died = WIFSIGNALED(status);
+    // Somebody else kills; a crash is a mistake of this program and would come again.
+    const bool killed = died && WTERMSIG(status) == SIGKILL;
+    const Exit code = killed ? Exit::kRankDied : Exit::kInternal;
+    std::string how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
+    if (died) how = "died of " + signal_text(WTERMSIG(status));
+    if (loader_hangs_) {
+      how = fmt::format("was stopped for {} (--hang-timeout)",
+                        short_duration(attempt_.spec.options.hang_timeout.seconds));
+    }
+    on_loader_end(code, "loading the trainer " + how);
+  }
+
+  void on_rank_end(size_t index, int status, const rusage& usage) {
+    Rank& rank = ranks_[index];
+    rank.alive = false;
+    if (WIFSIGNALED(status)) {
+      const int signal = WTERMSIG(status);
+      const bool ours = (signal == SIGKILL && rank.kill_sent) ||
+                        ((signal == SIGTERM || signal == SIGUSR1) && rank.stop_sent);
+      if (!ours) on_death(describe(index, status, usage));
+      return;
+    }
+    rank.code = WEXITSTATUS(status);
+    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+    if (rank.code == 0 || is_stop_code(rank.code)) {
+      if (slot.returned || stop_signal_ != 0 || aborting_) return;
+      Death death = describe(index, status, usage);
+      death.message = fmt::format("it left with exit code {} before its work was done", rank.code);
+      on_death(death);
+      return;
+    }
+    // A rank that ended because all were told to end, and reported nothing, did not fail.
+    const bool told = aborting_ && rank.code == code_of(Exit::kRankDied);
+    if (told && !slot.failure()) return;
+    on_death(describe(index, status, usage));
+  }
+
+  void on_loader_end(Exit code, const std::string& error) {
+    deaths_.push_back({.kind = Death::Kind::kLoader,
+                       .node = node_,
+                       .ns = monotonic_ns(),
+                       .code = code_of(code),
+                       .message = error});
+  }
+
+  Death describe(size_t index, int status, const rusage& usage) const {
+    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+    Death death = death_in(slot, first_rank(attempt_.spec.world) + static_cast<int64_t>(index));
+    death.node = node_;
+    death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (death.ns == 0) {  // it reported nothing
+      death.ns = monotonic_ns();
+      death.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    }
+    death.peak_kib = usage.ru_maxrss;
+    death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before_;
+    death.progress = progress_of(index);
+    return death;
+  }
+
+  void on_death(const Death& death) {
+    // It may follow from the death of ranks that were killed here, or at their node's stop.
+    if (attempt_.nodes != nullptr && stop_signal_ != 0 && is_victim(death)) killed_at_stop_ = true;
+    if (killed_at_stop_) return;
+    deaths_.push_back(death);
+    if (aborting_) return;
+    if (!is_victim(death)) return abort_all();
+    // With several nodes, their verdict ends the ranks.
+    if (abort_at_ == 0 && attempt_.nodes == nullptr)
+      abort_at_ = monotonic_seconds() + cause_wait(attempt_.spec.world.ranks.nodes);
+    // The rank that did not come where this one waited is found now: later, all are ended. It may
+    // be a rank of another node, or the network.
+    if (behind_is_known_ || !waited_in_vain(death)) return;
+    const Death last = last_of_all();
+    if (!is_behind(last.progress, death.progress)) return;
+    behind_is_known_ = true;
+    deaths_.push_back(last);
+  }
+
+  RankProgress progress_of(size_t index) const {
+    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
+    return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
+            .collectives = slot.collectives,
+            .iteration = slot.iteration(),
+            .heartbeat_ns = slot.heartbeat_ns()};
+  }
+
+  // Of those ranks of this node, the one that has come least far.
+  Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) const {
+    std::vector<RankProgress> progress;
+    for (const size_t i : ranks) progress.push_back(progress_of(i));
+    Death last = describe(ranks[furthest_behind(progress)], 0, rusage{});
+    last.kind = kind;
+    return last;
+  }
+
+  Death last_of_all() const {
+    std::vector<size_t> all(ranks_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return last_of(all, Death::Kind::kAlive);
+  }
+
+  void check_deadlines() {
+    const double now = monotonic_seconds();
+    if (attempt_.starter != 0 && stop_signal_ == 0 && ::getppid() != attempt_.starter) {
+      clear_live_bar();
+      warn("process {}, which started this launcher, is gone", attempt_.starter);
+      on_stop_signal(SIGTERM);
+    }
+    if (abort_at_ > 0 && now >= abort_at_) abort_all();
+    if (kill_at_ > 0 && now >= kill_at_) {
+      if (!aborting_) {
+        killed_at_stop_ = true;
+        clear_live_bar();
+        warn("killing the ranks that have not stopped in time");
+      }
+      kill_all();
+    }
+    if (stop_signal_ == 0 && !aborting_) check_heartbeats(now);
+  }
+
+  void check_heartbeats(double now) {
+    const double allowed = attempt_.spec.options.hang_timeout.seconds;
+    if (allowed <= 0 || now - watch_from_ < allowed) return;
+    if (fork_server_.pid > 0 && stopped_too_long(fork_server_.pid, loader_stopped_since_, now)) {
+      loader_hangs_ = true;
+      ::kill(fork_server_.pid, SIGKILL);
+      return;
+    }
+    bool silent = false;
+    std::vector<size_t> watched;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      Rank& rank = ranks_[i];
+      if (!rank.alive) continue;
+      const int64_t beat = attempt_.board.slot(static_cast<int64_t>(i)).heartbeat_ns();
+      if (beat == 0) {  // it has not begun to train, which may take long
+        if (!stopped_too_long(rank.pid, rank.stopped_since, now)) continue;
+        silent = true;
+      } else {
+        silent = silent || now - std::max(static_cast<double>(beat) / 1e9, watch_from_) > allowed;
+      }
+      watched.push_back(i);
+    }
+    if (silent) on_hang(watched);
+  }
+
+  // Whether a process has been stopped for the hang timeout. `since` is kept by the caller between
+  // calls.
+  bool stopped_too_long(pid_t pid, double& since, double now) const {
+    if (!is_stopped(pid)) {
+      since = 0;
+      return false;
+    }
+    if (since == 0) since = now;
+    return now - std::max(since, watch_from_) > attempt_.spec.options.hang_timeout.seconds;
+  }
+
+  void on_hang(const std::vector<size_t>& watched) {
+    clear_live_bar();
+    info("{}", progress_table(attempt_.board, first_rank(attempt_.spec.world)));
+    Death hang = last_of(watched, Death::Kind::kHang);
+    hang.hang_timeout = attempt_.spec.options.hang_timeout.seconds;
+    deaths_.push_back(hang);
+    abort_all();
+  }
+
+  void abort_all() {
+    aborting_ = true;
+    abort_at_ = 0;
+    attempt_.board.aborting = true;
+    signal_all(SIGTERM);
+    kill_at_ = monotonic_seconds() + attempt_.spec.options.patience.after_failure;
+  }
+
+  void signal_all(int signal) {
+    for (Rank& rank : ranks_) {
+      if (!rank.alive) continue;
+      rank.stop_sent = true;
+      ::kill(rank.pid, signal);
+    }
+  }
+
+  void kill_all() {
+    kill_at_ = 0;
+    if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
+    if (fork_server_.pid > 0) ::kill(fork_server_.pid, SIGKILL);
+    for (Rank& rank : ranks_) {
+      if (!rank.alive) continue;
+      rank.kill_sent = true;
+      ::kill(rank.pid, SIGKILL);
+    }
+  }
+
+  // With several nodes: tells the other launchers what goes on here, and does what they say.
+  void consult_nodes() {
+    NodeCouncil* nodes = attempt_.nodes;
+    if (nodes == nullptr) return;
+    if (const Blame known = blame(); known > reported_) {
+      reported_ = known;
+      nodes->report(testimony());
+    }
+    nodes->exchange();
+    if (const auto signal = nodes->take_stop(); signal && stop_signal_ == 0) {
+      stop_was_relayed_ = true;
+      on_stop_signal(*signal);
+      interrupts_ = 0;
+    }
+    if (nodes->take_question() && !ranks_.empty()) nodes->report({last_of_all()});
+    if (!nodes->verdict() || aborting_) return;
+    abort_all();
+    if (ranks_.empty()) kill_all();  // still loading
+  }
+
+  // How much the worst that has happened here explains.
+  Blame blame() const {
+    const Death* word = word_of(deaths_, attempt_.spec.world.ranks.nodes);
+    return word == nullptr ? Blame::kNone : blame_of(*word);
+  }
+
+  // What the other launchers are told: this node's word, and which of its ranks has come least far.
+  std::vector<Death> testimony() const {
+    std::vector<Death> all;
+    if (const Death* word = word_of(deaths_, attempt_.spec.world.ranks.nodes)) all.push_back(*word);
+    if (!ranks_.empty()) all.push_back(last_of_all());
+    return all;
+  }
+
+  bool awaits_verdict() const {
+    return attempt_.nodes != nullptr && (attempt_.nodes->awaits_verdict() || blame() > reported_);
+  }
+
+  std::optional<DeathVerdict> verdict() const {
+    return decide(deaths_, attempt_.spec.world.ranks.nodes);
+  }
+
+  AttemptOutcome outcome() const {
+    if (attempt_.nodes != nullptr && attempt_.nodes->verdict()) return *attempt_.nodes->verdict();
+    if (auto known = verdict()) return known->end;
+    return {.code = stop_code(), .killed_at_stop = killed_at_stop_};
+  }
+
+  int stop_code() const {
+    const bool all_done =
+        std::ranges::all_of(ranks_, [](const Rank& r) { return r.code == 0 && !r.kill_sent; });
+    if (stop_signal_ == SIGINT) return code_of(Exit::kInterrupted);
+    if (stop_signal_ != 0 && (ranks_.empty() || !all_done)) return code_of(Exit::kStopped);
+    for (const Exit stop : {Exit::kInterrupted, Exit::kStopped}) {
+      for (const Rank& rank : ranks_) {
+        if (rank.code == code_of(stop)) return rank.code;
+      }
+    }
+    return 0;
+  }
 
   const Attempt& attempt_;
-  SignalGate& gate_;
   ForkServer fork_server_;
   Output output_;
 
@@ -117,423 +463,13 @@ class Supervisor {
   int64_t kills_before_;   // out_of_memory_kills() at the start
 };
 
-Supervisor::Supervisor(const Attempt& attempt,
-                       SignalGate& gate,
-                       ForkServer fork_server,
-                       Output output)
-    : attempt_(attempt),
-      gate_(gate),
-      fork_server_(std::move(fork_server)),
-      output_(std::move(output)),
-      node_(attempt.nodes == nullptr ? -1 : attempt.world.ranks.node_rank),
-      watch_from_(monotonic_seconds()),
-      kills_before_(out_of_memory_kills()) {}
-
-AttemptOutcome Supervisor::run() {
-  while (!finished() && (give_up_at_ == 0 || monotonic_seconds() < give_up_at_)) {
-    wait_for_events();
-    while (const auto signal = gate_.next()) on_signal(*signal);
-    read_answer();
-    consult_nodes();
-    output_.relay();
-    flush_standard_error(0);  // what was kept when nobody read
-    check_deadlines();
-  }
-  const std::vector<pid_t> left = kill_process_tree(kSweepSeconds);
-  output_.finish();
-  clear_live_bar();
-  for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
-  return outcome();
-}
-
-bool Supervisor::finished() const {
-  return fork_server_.pid < 0 && !awaits_verdict() &&
-         std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.alive; });
-}
-
-void Supervisor::wait_for_events() {
-  std::vector<pollfd> polled{{gate_.descriptor(), POLLIN, 0}};
-  if (fork_server_.answer) polled.push_back({fork_server_.answer.get(), POLLIN, 0});
-  output_.watch(polled);
-  if (attempt_.nodes != nullptr) attempt_.nodes->watch(polled);
-  const double wake = next_deadline(monotonic_seconds());
-  poll_until(polled, wake);
-  // If poll() returned late, this process was stopped (Ctrl-Z) or the machine slept, and so did the
-  // ranks. Their silence is counted anew from here.
-  const double late = monotonic_seconds() - wake;
-  if (late > kWatchStep) watch_from_ = monotonic_seconds();
-}
-
-double Supervisor::next_deadline(double now) const {
-  double next = std::numeric_limits<double>::infinity();
-  if (attempt_.options.hang_timeout.seconds > 0 || attempt_.starter != 0) next = now + kWatchStep;
-  if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
-  if (abort_at_ > 0) next = std::min(next, abort_at_);
-  if (kill_at_ > 0) next = std::min(next, kill_at_);
-  if (give_up_at_ > 0) next = std::min(next, give_up_at_);
-  return next;
-}
-
-void Supervisor::on_signal(int signal) {
-  if (signal == SIGCHLD) {
-    reap();
-  } else {
-    on_stop_signal(signal);
-  }
-}
-
-void Supervisor::on_stop_signal(int signal) {
-  const double now = monotonic_seconds();
-  if (signal == SIGINT) ++interrupts_;
-  if (stop_signal_ == 0) {
-    // Read the answer before the stop is noted: ranks that the fork server has answered for by now
-    // may have something to save. Ranks in a later answer have only just started and are killed.
-    read_answer();
-    stop_signal_ = signal;
-    attempt_.board.request_stop(signal);
-    if (attempt_.nodes != nullptr) attempt_.nodes->tell_stop(signal);
-    if (aborting_) return;
-    if (ranks_.empty()) {  // still loading: there is nothing to save
-      kill_all();
-      return;
-    }
-    signal_all(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
-    // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
-    // anything to save.
-    const double grace = all_are_meeting() ? std::min(attempt_.options.grace.seconds, kMeetingGrace)
-                                           : attempt_.options.grace.seconds;
-    kill_at_ = now + grace;
-    clear_live_bar();
-    info("{}: asked the ranks to save and stop; at most {}{}",
-         signal_text(signal),
-         short_duration(grace),
-         signal == SIGINT ? ", Ctrl-C again: 2s" : "");
-  } else if (signal == SIGINT && interrupts_ >= 3) {
-    kill_at_ = now;
-  } else if (signal == SIGINT && (interrupts_ >= 2 || !stop_was_relayed_)) {
-    const double soon = now + attempt_.options.patience.second_interrupt;
-    kill_at_ = kill_at_ > 0 ? std::min(kill_at_, soon) : soon;
-  }
-}
-
-bool Supervisor::all_are_meeting() const {
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    const std::string phase = attempt_.board.slot(static_cast<int64_t>(i)).phase();
-    if (phase != "start-up" && phase != "rendezvous") return false;
-  }
-  return true;
-}
-
-void Supervisor::read_answer() {
-  if (!fork_server_.answer) return;
-  const bool open = read_from(fork_server_.answer.get(), answer_, kLongestAnswer);
-  started_ = parse_answer(answer_);
-  if (!started_.complete && open) return;
-  fork_server_.answer.close();
-  if (!started_.error.empty()) on_loader_end(started_.code, started_.error);
-  for (const pid_t pid : started_.pids) ranks_.push_back({.pid = pid});
-  if (stop_signal_ != 0) kill_all();
-}
-
-void Supervisor::reap() {
-  // A rank becomes a child of this process when the fork server ends, so its pid was answered
-  // before.
-  read_answer();
-  while (true) {
-    int status = 0;
-    rusage usage{};
-    const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return;
-    if (pid == fork_server_.pid) {
-      on_fork_server_end(status);
-      continue;
-    }
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      if (ranks_[i].pid == pid) on_rank_end(i, status, usage);
-    }
-  }
-}
-
-void Supervisor::on_fork_server_end(int status) {
-  fork_server_.pid = -1;
-  read_answer();
-  if (started_.complete || stop_signal_ != 0) return;
-  const bool died = WIFSIGNALED(status);
-  // Somebody else kills; a crash is a mistake of this program and would come again.
-  const bool killed = died && WTERMSIG(status) == SIGKILL;
-  const Exit code = killed ? Exit::kRankDied : Exit::kInternal;
-  if (loader_hangs_) {
-    on_loader_end(code,
-                  fmt::format("loading the trainer was stopped for {} (--hang-timeout)",
-                              short_duration(attempt_.options.hang_timeout.seconds)));
-  } else if (died) {
-    on_loader_end(code,
-                  fmt::format("loading the trainer died of {}", signal_text(WTERMSIG(status))));
-  } else {
-    on_loader_end(code,
-                  fmt::format("loading the trainer ended with exit code {}", WEXITSTATUS(status)));
-  }
-}
-
-void Supervisor::on_loader_end(Exit code, const std::string& error) {
-  deaths_.push_back({.kind = Death::Kind::kLoader,
-                     .node = node_,
-                     .ns = monotonic_ns(),
-                     .code = code_of(code),
-                     .message = error});
-}
-
-void Supervisor::on_rank_end(size_t index, int status, const rusage& usage) {
-  Rank& rank = ranks_[index];
-  rank.alive = false;
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    const bool ours = (signal == SIGKILL && rank.kill_sent) ||
-                      ((signal == SIGTERM || signal == SIGUSR1) && rank.stop_sent);
-    if (!ours) on_death(describe(index, status, usage));
-    return;
-  }
-  rank.code = WEXITSTATUS(status);
-  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  if (rank.code == 0 || is_stop_code(rank.code)) {
-    if (slot.returned() || stop_signal_ != 0 || aborting_) return;
-    Death death = describe(index, status, usage);
-    death.message = fmt::format("it left with exit code {} before its work was done", rank.code);
-    on_death(death);
-    return;
-  }
-  // A rank that ended because all were told to end, and reported nothing, did not fail.
-  const bool told = aborting_ && rank.code == code_of(Exit::kRankDied);
-  if (told && !slot.failure()) return;
-  on_death(describe(index, status, usage));
-}
-
-Death Supervisor::describe(size_t index, int status, const rusage& usage) const {
-  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  Death death = death_in(slot, first_rank(attempt_.world) + static_cast<int64_t>(index));
-  death.node = node_;
-  death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  if (death.ns == 0) {  // it reported nothing
-    death.ns = monotonic_ns();
-    death.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  }
-  death.peak_kib = usage.ru_maxrss;
-  death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before_;
-  death.progress = progress_of(index);
-  return death;
-}
-
-void Supervisor::on_death(const Death& death) {
-  // It may follow from the death of ranks that were killed here, or at their node's stop.
-  if (attempt_.nodes != nullptr && stop_signal_ != 0 && is_victim(death)) killed_at_stop_ = true;
-  if (killed_at_stop_) return;
-  deaths_.push_back(death);
-  if (aborting_) return;
-  if (!is_victim(death)) {
-    abort_all();
-    return;
-  }
-  // With several nodes, their verdict ends the ranks.
-  if (abort_at_ == 0 && attempt_.nodes == nullptr)
-    abort_at_ = monotonic_seconds() + cause_wait(attempt_.world.ranks.nodes);
-  // The rank that did not come where this one waited is found now: later, all are ended. It may be
-  // a rank of another node, or the network.
-  if (behind_is_known_ || !waited_in_vain(death)) return;
-  const Death last = last_of_all();
-  if (!is_behind(last.progress, death.progress)) return;
-  behind_is_known_ = true;
-  deaths_.push_back(last);
-}
-
-void Supervisor::abort_all() {
-  aborting_ = true;
-  abort_at_ = 0;
-  attempt_.board.set_aborting();
-  signal_all(SIGTERM);
-  kill_at_ = monotonic_seconds() + attempt_.options.patience.after_failure;
-}
-
-void Supervisor::signal_all(int signal) {
-  for (Rank& rank : ranks_) {
-    if (!rank.alive) continue;
-    rank.stop_sent = true;
-    ::kill(rank.pid, signal);
-  }
-}
-
-void Supervisor::kill_all() {
-  kill_at_ = 0;
-  if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
-  if (fork_server_.pid > 0) ::kill(fork_server_.pid, SIGKILL);
-  for (Rank& rank : ranks_) {
-    if (!rank.alive) continue;
-    rank.kill_sent = true;
-    ::kill(rank.pid, SIGKILL);
-  }
-}
-
-void Supervisor::check_deadlines() {
-  const double now = monotonic_seconds();
-  if (attempt_.starter != 0 && stop_signal_ == 0 && ::getppid() != attempt_.starter) {
-    clear_live_bar();
-    warn("process {}, which started this launcher, is gone", attempt_.starter);
-    on_stop_signal(SIGTERM);
-  }
-  if (abort_at_ > 0 && now >= abort_at_) abort_all();
-  if (kill_at_ > 0 && now >= kill_at_) {
-    if (!aborting_) {
-      killed_at_stop_ = true;
-      clear_live_bar();
-      warn("killing the ranks that have not stopped in time");
-    }
-    kill_all();
-  }
-  if (stop_signal_ == 0 && !aborting_) check_heartbeats(now);
-}
-
-int Supervisor::stop_code() const {
-  const bool all_done = std::all_of(
-      ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.code == 0 && !r.kill_sent; });
-  if (stop_signal_ == SIGINT) return code_of(Exit::kInterrupted);
-  if (stop_signal_ != 0 && (ranks_.empty() || !all_done)) return code_of(Exit::kStopped);
-  for (const Rank& rank : ranks_) {
-    if (rank.code == code_of(Exit::kInterrupted)) return rank.code;
-  }
-  for (const Rank& rank : ranks_) {
-    if (rank.code == code_of(Exit::kStopped)) return rank.code;
-  }
-  return 0;
-}
-
-RankProgress Supervisor::progress_of(size_t index) const {
-  const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-  return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
-          .collectives = slot.collectives(),
-          .iteration = slot.iteration(),
-          .heartbeat_ns = slot.heartbeat_ns()};
-}
-
-// Of those ranks of this node, the one that has come least far.
-Death Supervisor::last_of(const std::vector<size_t>& ranks, Death::Kind kind) const {
-  std::vector<RankProgress> progress;
-  for (const size_t i : ranks) progress.push_back(progress_of(i));
-  Death last = describe(ranks[furthest_behind(progress)], 0, rusage{});
-  last.kind = kind;
-  return last;
-}
-
-Death Supervisor::last_of_all() const {
-  std::vector<size_t> all(ranks_.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  return last_of(all, Death::Kind::kAlive);
-}
-
-void Supervisor::check_heartbeats(double now) {
-  const double allowed = attempt_.options.hang_timeout.seconds;
-  if (allowed <= 0 || now - watch_from_ < allowed) return;
-  if (fork_server_.pid > 0 && stopped_too_long(fork_server_.pid, loader_stopped_since_, now)) {
-    loader_hangs_ = true;
-    ::kill(fork_server_.pid, SIGKILL);
-    return;
-  }
-  bool silent = false;
-  std::vector<size_t> watched;
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    Rank& rank = ranks_[i];
-    if (!rank.alive) continue;
-    const int64_t beat = attempt_.board.slot(static_cast<int64_t>(i)).heartbeat_ns();
-    if (beat == 0) {  // it has not begun to train, which may take long
-      if (!stopped_too_long(rank.pid, rank.stopped_since, now)) continue;
-      silent = true;
-    } else {
-      silent = silent || now - std::max(static_cast<double>(beat) / 1e9, watch_from_) > allowed;
-    }
-    watched.push_back(i);
-  }
-  if (silent) on_hang(watched);
-}
-
-// Whether a process has been stopped for the hang timeout. `since` is kept by the caller between
-// calls.
-bool Supervisor::stopped_too_long(pid_t pid, double& since, double now) const {
-  if (!is_stopped(pid)) {
-    since = 0;
-    return false;
-  }
-  if (since == 0) since = now;
-  return now - std::max(since, watch_from_) > attempt_.options.hang_timeout.seconds;
-}
-
-void Supervisor::on_hang(const std::vector<size_t>& watched) {
-  clear_live_bar();
-  info("{}", progress_table(attempt_.board, first_rank(attempt_.world)));
-  Death hang = last_of(watched, Death::Kind::kHang);
-  hang.hang_timeout = attempt_.options.hang_timeout.seconds;
-  deaths_.push_back(hang);
-  abort_all();
-}
-
-std::vector<Death> Supervisor::deaths() const {
-  const auto known = verdict();
-  return known ? known->ranks : std::vector<Death>{};
-}
-
-// How much the worst that has happened here explains.
-Blame Supervisor::blame() const {
-  const Death* word = word_of(deaths_, attempt_.world.ranks.nodes);
-  return word == nullptr ? Blame::kNone : blame_of(*word);
-}
-
-// What the other launchers are told: this node's word, and which of its ranks has come least far.
-std::vector<Death> Supervisor::testimony() const {
-  std::vector<Death> all;
-  if (const Death* word = word_of(deaths_, attempt_.world.ranks.nodes)) all.push_back(*word);
-  if (!ranks_.empty()) all.push_back(last_of_all());
-  return all;
-}
-
-bool Supervisor::awaits_verdict() const {
-  return attempt_.nodes != nullptr && (attempt_.nodes->awaits_verdict() || blame() > reported_);
-}
-
-void Supervisor::consult_nodes() {
-  NodeCouncil* nodes = attempt_.nodes;
-  if (nodes == nullptr) return;
-  if (const Blame known = blame(); known > reported_) {
-    reported_ = known;
-    nodes->report(testimony());
-  }
-  nodes->exchange();
-  if (const auto signal = nodes->take_stop(); signal && stop_signal_ == 0) {
-    stop_was_relayed_ = true;
-    on_stop_signal(*signal);
-    interrupts_ = 0;
-  }
-  if (nodes->take_question() && !ranks_.empty()) nodes->report({last_of_all()});
-  if (!nodes->verdict() || aborting_) return;
-  abort_all();
-  if (ranks_.empty()) kill_all();  // still loading
-}
-
-AttemptOutcome Supervisor::outcome() const {
-  if (attempt_.nodes != nullptr && attempt_.nodes->verdict()) return *attempt_.nodes->verdict();
-  if (auto known = verdict()) return known->end;
-  return {.code = stop_code(), .killed_at_stop = killed_at_stop_};
-}
-
 }  // namespace
 
-AttemptOutcome run_attempt(const Attempt& attempt,
-                           SignalGate& gate,
-                           Listener listener,
-                           std::vector<Death>& deaths) {
+DeathVerdict run_attempt(const Attempt& attempt, Listener listener) {
   Output output;
   ForkServer fork_server = start_fork_server(attempt, std::move(listener), output);
-  Supervisor supervisor(attempt, gate, std::move(fork_server), std::move(output));
-  const AttemptOutcome end = supervisor.run();
-  deaths = supervisor.deaths();
-  return end;
+  Supervisor supervisor(attempt, std::move(fork_server), std::move(output));
+  return {supervisor.run(), supervisor.deaths()};
 }
 
 }  // namespace gantrain

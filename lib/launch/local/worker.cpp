@@ -8,21 +8,16 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "launch/local/processes.h"
-#include "launch/local/rank.h"
-#include "launch/local/signals.h"
 #include "launch/local/supervise.h"
 #include "launch/nodes/node_council.h"
-#include "launch/options.h"
 #include "launch/where/devices.h"
 #include "launch/where/network.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -55,20 +50,18 @@ RankContext worker_context(const World& world, RankStatusBoard& board, const Lis
 
 // How a worker ends, as it says and records it.
 struct WorkerEnds {
-  const World& world;
+  const LaunchSpec& spec;
   const RankContext& context;
-  const ResumeHint& resume_hint;
-  const RecordEnd& record;
 
   AttemptEnd end_of(const Death& death, int code, bool hinted) const {
     const AttemptOutcome end = decide({death}, context.ranks().nodes)->end;
     const std::string folder = context.board->run_folder();
     // A rank that failed because another one died ends with the code for that.
-    return {world,
+    return {spec.world,
             folder,
             is_victim(death) ? end.code : code,
             end.error,
-            hinted ? resume_hint(folder) : "",
+            hinted ? spec.resume_hint(folder) : "",
             {death}};
   }
 
@@ -78,8 +71,8 @@ struct WorkerEnds {
     Death death = death_in(context.slot(), context.rank());
     if (death.ns == 0) death.code = code;
     const AttemptEnd end = end_of(death, code, death.iteration > 0 && context.rank() == 0);
-    tell_failure(end, record);
-    context.slot().set_recorded();
+    tell_failure(end, spec.record);
+    context.slot().recorded = true;
     return end.code;
   }
 
@@ -87,7 +80,7 @@ struct WorkerEnds {
   // that outlives it.
   void died(int64_t kills_before) const {
     const RankSlot& slot = context.slot();
-    if (!record || slot.recorded()) return;
+    if (!spec.record || slot.recorded) return;
     Death death = death_in(slot, context.rank());
     death.signal = SIGKILL;  // the only end that leaves no trace
     if (const auto crash = slot.crash()) death.signal = crash->signal;
@@ -95,20 +88,20 @@ struct WorkerEnds {
     AttemptEnd end = end_of(death, 128 + death.signal, true);
     end.code = 128 + death.signal;
     end.died = true;
-    tell_failure(end, record);
+    tell_failure(end, spec.record);
   }
 
   // The end of a worker that was asked to stop, which its rank may not have told of.
   void stopped(int code) const {
     const std::string folder = context.board->run_folder();
     const RankSlot& slot = context.slot();
-    const bool told = slot.returned() || context.rank() != 0;
+    const bool told = slot.returned || context.rank() != 0;
     if (!told) {
       info("{}", early_stop_text(stop_requested(), slot.iteration()));
-      if (const std::string hint = resume_hint(folder); !hint.empty()) info("{}", hint);
+      if (const std::string hint = spec.resume_hint(folder); !hint.empty()) info("{}", hint);
     }
-    if (record) record({world, folder, code, "", "", {}});
-    context.slot().set_recorded();
+    if (spec.record) spec.record({spec.world, folder, code, "", "", {}});
+    context.slot().recorded = true;
   }
 };
 
@@ -126,8 +119,11 @@ struct WorkerEnds {
 class WorkerWatch {
  public:
   // `starter`: the parent, taken before anything that lasts; 0: it may end before the worker.
-  WorkerWatch(const LaunchOptions& options, pid_t starter, const WorkerEnds& ends)
-      : options_(options), ends_(ends), starter_(starter), watch_from_(monotonic_seconds()) {
+  WorkerWatch(pid_t starter, const WorkerEnds& ends)
+      : options_(ends.spec.options),
+        ends_(ends),
+        starter_(starter),
+        watch_from_(monotonic_seconds()) {
     // The thread must take no signal: the rank's handlers set flags that the main thread reads.
     const BlockSignals blocked;
     thread_ = std::thread([this] { watch(); });
@@ -144,13 +140,58 @@ class WorkerWatch {
   WorkerWatch& operator=(const WorkerWatch&) = delete;
 
  private:
-  void watch();
-  void look(double now);
-  [[noreturn]] void end_process(Exit code, const std::string& reason);
+  void watch() {
+    std::unique_lock lock(mutex_);
+    double expected = monotonic_seconds() + kStep;
+    while (!ended_.wait_for(lock, std::chrono::duration<double>(kStep), [this] { return end_; })) {
+      const double now = monotonic_seconds();
+      if (now - expected > kMuchTooLate) watch_from_ = now;
+      look(now);
+      expected = monotonic_seconds() + kStep;
+    }
+  }
+
+  void look(double now) {
+    if (const int signal = stop_requested(); signal != 0 && slot().phase() == "rendezvous") {
+      if (stop_ends_ == 0) stop_ends_ = now + kMeetingEndGrace;
+      if (now >= stop_ends_) {
+        const int code = stopped_outcome(signal).code;
+        ends_.stopped(code);
+        ::_exit(code);
+      }
+    }
+    if (starter_ > 0 && orphan_ends_ == 0 && ::getppid() != starter_) {
+      const double grace = std::min(options_.grace.seconds, kOrphanGrace);
+      orphan_ends_ = now + grace;
+      warn("process {}, which started this worker, is gone: saving and stopping, at most {}",
+           starter_,
+           short_duration(grace));
+      ::kill(::getpid(), SIGTERM);
+    }
+    if (orphan_ends_ > 0) {
+      if (now >= orphan_ends_) {
+        end_process(Exit::kStopped, "it did not stop in time after its launcher was gone");
+      }
+      return;
+    }
+    const int64_t beat = slot().heartbeat_ns();
+    const double allowed = options_.hang_timeout.seconds;
+    if (allowed <= 0 || beat == 0) return;
+    const double since = std::max(static_cast<double>(beat) / 1e9, watch_from_);
+    if (now - since <= allowed) return;
+    end_process(Exit::kRankDied,
+                hang_text(allowed) + ": this rank hangs, or waits for another one that does");
+  }
+
+  [[noreturn]] void end_process(Exit code, const std::string& reason) {
+    slot().report_failure(code, reason);
+    ends_.failed(code_of(Exit::kRankDied));
+    ::_exit(static_cast<int>(code));
+  }
 
   RankSlot& slot() const { return ends_.context.slot(); }
 
-  const LaunchOptions options_;
+  const LaunchOptions& options_;
   const WorkerEnds& ends_;
   const pid_t starter_;
   double watch_from_ = 0;   // monotonic seconds; silence is counted from here at the earliest
@@ -162,65 +203,11 @@ class WorkerWatch {
   std::thread thread_;
 };
 
-void WorkerWatch::watch() {
-  std::unique_lock lock(mutex_);
-  double expected = monotonic_seconds() + kStep;
-  while (!ended_.wait_for(lock, std::chrono::duration<double>(kStep), [this] { return end_; })) {
-    const double now = monotonic_seconds();
-    if (now - expected > kMuchTooLate) watch_from_ = now;
-    look(now);
-    expected = monotonic_seconds() + kStep;
-  }
-}
-
-void WorkerWatch::look(double now) {
-  if (const int signal = stop_requested(); signal != 0 && slot().phase() == "rendezvous") {
-    if (stop_ends_ == 0) stop_ends_ = now + kMeetingEndGrace;
-    if (now >= stop_ends_) {
-      const int code = stopped_outcome(signal).code;
-      ends_.stopped(code);
-      ::_exit(code);
-    }
-  }
-  if (starter_ > 0 && orphan_ends_ == 0 && ::getppid() != starter_) {
-    const double grace = std::min(options_.grace.seconds, kOrphanGrace);
-    orphan_ends_ = now + grace;
-    warn("process {}, which started this worker, is gone: saving and stopping, at most {}",
-         starter_,
-         short_duration(grace));
-    ::kill(::getpid(), SIGTERM);
-  }
-  if (orphan_ends_ > 0) {
-    if (now >= orphan_ends_) {
-      end_process(Exit::kStopped, "it did not stop in time after its launcher was gone");
-    }
-    return;
-  }
-  const int64_t beat = slot().heartbeat_ns();
-  const double allowed = options_.hang_timeout.seconds;
-  if (allowed <= 0 || beat == 0) return;
-  const double since = std::max(static_cast<double>(beat) / 1e9, watch_from_);
-  if (now - since <= allowed) return;
-  end_process(Exit::kRankDied,
-              fmt::format("no progress for {} (--hang-timeout): this rank hangs, or waits for "
-                          "another one that does",
-                          short_duration(allowed)));
-}
-
-void WorkerWatch::end_process(Exit code, const std::string& reason) {
-  slot().report_failure(code, reason);
-  ends_.failed(static_cast<int>(Exit::kRankDied));
-  ::_exit(static_cast<int>(code));
-}
-
 }  // namespace
 
-WorldEnd run_worker(const World& world,
-                    const LaunchOptions& options,
-                    const std::string& request_json,
-                    const LoadTrainer& load,
-                    const ResumeHint& resume_hint,
-                    const RecordEnd& record) {
+WorldEnd run_worker(const LaunchSpec& spec) {
+  const World& world = spec.world;
+  const LaunchOptions& options = spec.options;
   const pid_t starter = starter_of(world);
   Listener listener;
   listener.port = world.master.port;
@@ -230,18 +217,18 @@ WorldEnd run_worker(const World& world,
   RankContext context = worker_context(world, *board, listener);
   context.threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
   export_environment(context, options.threads.has_value());
-  const RankMain main = load();
+  const RankMain main = spec.load();
   context.slot().set_phase("start-up");
-  context.slot().set_pid(getpid());
+  context.slot().pid = getpid();
   install_rank_signals(*board, 0, true);
-  const WorkerEnds ends{world, context, resume_hint, record};
+  const WorkerEnds ends{spec, context};
   start_survivor([&, kills = out_of_memory_kills()] { ends.died(kills); });
   int code = 0;
   {
-    const WorkerWatch watch(options, starter, ends);
-    code = run_rank(context, main, request_json);
+    const WorkerWatch watch(starter, ends);
+    code = run_rank(context, main, spec.request_json);
   }
-  if (code == static_cast<int>(Exit::kDone) || is_stop_code(code)) {
+  if (code == code_of(Exit::kDone) || is_stop_code(code)) {
     ends.stopped(code);
   } else {
     code = ends.failed(code);

@@ -8,9 +8,8 @@
 
 #include "util/error.h"
 #include "util/log.h"
-#include "util/rank_info.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -20,8 +19,6 @@ constexpr double kRetry = 0.2;        // seconds between two tries to reach node
 constexpr double kQuiet = 2;          // seconds that nothing is said while nodes come
 constexpr double kLookAtStarter = 1;  // seconds between two looks
 
-bool is_stop(int signal) { return signal != SIGCHLD; }
-
 }  // namespace
 
 std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) const {
@@ -29,7 +26,7 @@ std::optional<int> StopWatch::wait(std::vector<pollfd> polled, double until) con
   if (starter != 0) until = std::min(until, monotonic_seconds() + kLookAtStarter);
   poll_until(polled, until);
   while (const auto signal = gate.next()) {
-    if (is_stop(*signal)) return signal;
+    if (*signal != SIGCHLD) return signal;
   }
   if (starter != 0 && ::getppid() != starter) {
     warn("process {}, which started this launcher, is gone", starter);
@@ -45,7 +42,7 @@ AttemptOutcome stopped_outcome(int signal) {
 }
 
 AttemptOutcome NodeCouncil::refuse_all(Exit code, const std::string& text) {
-  link_.send_all({.word = Word::kRefused, .number = static_cast<int64_t>(code), .text = text});
+  link_.send({.word = Word::kRefused, .number = static_cast<int64_t>(code), .text = text});
   link_.close();
   return {.code = static_cast<int>(code), .error = text, .resumable = number_ > 0};
 }
@@ -81,19 +78,14 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
     return refuse_all(Exit::kRankDied, event.lost);
   }
   switch (message.word) {
-    case Word::kRefused: {
+    case Word::kRefused:
       // On node 0 it is what it told a launcher that does not fit.
       if (link_.is_node_0()) return refuse_all(Exit::kEnvironment, message.text);
       link_.close();
-      return AttemptOutcome{
-          .code = static_cast<int>(message.number != 0 ? message.number
-                                                       : static_cast<int64_t>(Exit::kEnvironment)),
-          .error = message.text,
-          .resumable = number_ > 0};
-    }
-    case Word::kReady:
-      ready_.insert(event.node);
-      return std::nullopt;
+      return AttemptOutcome{.code = message.number != 0 ? static_cast<int>(message.number)
+                                                        : code_of(Exit::kEnvironment),
+                            .error = message.text,
+                            .resumable = number_ > 0};
     case Word::kStart:
       start_ = message;
       return std::nullopt;
@@ -102,7 +94,7 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
       return stop_all(static_cast<int>(message.number));
     case Word::kEnded:
       return refuse_all(Exit::kRankDied,
-                        fmt::format("{} has ended and cannot start again", link_.name(event.node)));
+                        fmt::format("{} has ended and cannot start again", event.from.text()));
     default:
       on_running(event);
       return std::nullopt;
@@ -141,7 +133,7 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
     }
     if (now > until) {
       return AttemptOutcome{
-          .code = static_cast<int>(Exit::kEnvironment),
+          .code = code_of(Exit::kEnvironment),
           .error = fmt::format("node {}: no rendezvous at {}:{} within {} (--timeout): {}; is node "
                                "0 running there, and the port open?",
                                here().node,
@@ -176,7 +168,7 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   if (number == 0) {
     if (auto end = meet_others(stop, monotonic_seconds() + meeting_seconds_)) return end;
   } else if (!link_.is_node_0()) {
-    link_.send(0, {.word = Word::kReady, .number = number});
+    link_.send({.word = Word::kReady, .number = number});
   }
   const size_t others = static_cast<size_t>(here().nodes - 1);
   while (link_.is_node_0()
@@ -187,11 +179,11 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   }
   ready_.clear();
   if (link_.is_node_0()) {
-    link_.send_all({.word = Word::kStart,
-                    .number = number,
-                    .port = start.port,
-                    .text = start.run_folder,
-                    .place = here()});
+    link_.send({.word = Word::kStart,
+                .number = number,
+                .port = start.port,
+                .text = start.run_folder,
+                .place = here()});
   } else {
     start = {start_->port, start_->text};
   }
@@ -213,12 +205,12 @@ void NodeCouncil::exchange() {
   const auto ns = decides_at(deaths_, here().nodes);
   if (!ns) return;
   if (!all_asked_) {
-    link_.send_all({.word = Word::kAsk});
+    link_.send({.word = Word::kAsk});
     all_asked_ = asked_ = true;
   }
   if (monotonic_ns() < *ns) return;
   verdict_ = decide(deaths_, here().nodes)->end;
-  link_.send_all({.word = Word::kVerdict, .end = *verdict_});
+  link_.send({.word = Word::kVerdict, .end = *verdict_});
 }
 
 void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
@@ -232,11 +224,11 @@ void NodeCouncil::on_running(const NodeEvent& event) {
   const NodeMessage& message = event.message;
   if (!event.lost.empty()) {
     const std::vector<Death> lost{
-        {.kind = Death::Kind::kLauncher, .node = event.node, .message = event.lost}};
+        {.kind = Death::Kind::kLauncher, .node = event.from.node, .message = event.lost}};
     hear_of(lost);
     if (link_.is_node_0()) return;
     // A node 0 that was stopped and wakes up learns in this way how the run has ended.
-    if (!decides()) link_.send(0, {.word = Word::kReport, .deaths = lost});
+    if (!decides()) link_.send({.word = Word::kReport, .deaths = lost});
     if (!verdict_) verdict_ = decide(lost, here().nodes)->end;
     decision_ = Restarts::Decision{};  // who would decide is gone
     return;
@@ -258,7 +250,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       info("{} was asked to stop by {}",
            message.place.text(),
            signal_text(static_cast<int>(message.number)));
-      if (link_.is_node_0()) link_.send_others(event.node, message);
+      if (link_.is_node_0()) link_.send(message, event.from.node);
       break;
     case Word::kAgain:
       decision_ = Restarts::Decision{.again = true, .note = message.text};
@@ -267,7 +259,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       decision_ = Restarts::Decision{.note = message.text};
       break;
     case Word::kReady:
-      ready_.insert(event.node);
+      ready_.insert(event.from.node);
       break;
     case Word::kRefused:
       warn("a launcher that came late was refused: {}", message.text);
@@ -281,21 +273,17 @@ void NodeCouncil::report(const std::vector<Death>& deaths) {
   if (verdict_) return;
   reported_ = reported_ || word_of(deaths, here().nodes) != nullptr;
   hear_of(deaths);
-  if (!decides()) link_.send(0, {.word = Word::kReport, .deaths = deaths});
+  if (!decides()) link_.send({.word = Word::kReport, .deaths = deaths});
   exchange();
 }
 
 void NodeCouncil::tell_stop(int signal) {
   if (stop_known_) return;
   stop_known_ = true;
-  link_.send_all({.word = Word::kStop, .number = signal, .place = here()});
+  link_.send({.word = Word::kStop, .number = signal, .place = here()});
 }
 
-std::optional<int> NodeCouncil::take_stop() {
-  const std::optional<int> stop = stop_;
-  stop_.reset();
-  return stop;
-}
+std::optional<int> NodeCouncil::take_stop() { return std::exchange(stop_, std::nullopt); }
 
 bool NodeCouncil::take_question() { return std::exchange(asked_, false); }
 
@@ -303,10 +291,10 @@ Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts,
   if (link_.is_node_0()) {
     Restarts::Decision decision = verdict_ ? restarts.after(*verdict_) : Restarts::Decision{};
     if (decision.again && (!link_.all_open() || stopped || stop_known_)) decision = {};
-    if (decision.again) link_.send_all({.word = Word::kAgain, .text = decision.note});
+    if (decision.again) link_.send({.word = Word::kAgain, .text = decision.note});
     return decision;
   }
-  while (!decision_ && link_.is_open(0) && !stopped) {
+  while (!decision_ && link_.all_open() && !stopped) {
     std::vector<pollfd> polled;
     link_.watch(polled);
     if (const auto signal = stop.wait(polled, link_.next_beat())) {
@@ -320,7 +308,7 @@ Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts,
 }
 
 void NodeCouncil::finish(int code, const std::string& note) {
-  link_.send_all({.word = Word::kEnded, .number = code, .text = note});
+  link_.send({.word = Word::kEnded, .number = code, .text = note});
   link_.close();
 }
 

@@ -1,20 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "launch/death/verdict.h"
-#include "launch/local/signals.h"
-#include "launch/nodes/node_link.h"
-#include "launch/nodes/node_message.h"
+#include "launch/death/death.h"
+#include "launch/local/processes.h"
+#include "launch/options.h"
+#include "launch/where/environment.h"
+#include "launch/where/network.h"
+#include "util/rank_info.h"
 
 namespace gantrain {
+
+// A launcher among those of a run.
+struct NodePlace {
+  int64_t node = 0;
+  int64_t nodes = 1;
+  int64_t ranks = 1;  // that it starts
+  std::string host = {};
+
+  std::string text() const;  // "node 1 (host)"
+};
+
+template <class Field>
+void fields(NodePlace& p, Field&& field) {
+  field("node", p.node);
+  field("nodes", p.nodes);
+  field("ranks", p.ranks);
+  field("host", p.host);
+}
+
+// What one launcher tells another.
+struct NodeMessage {
+  enum class Word {
+    kBeat,     // a sign of life
+    kHello,    // to node 0, first of all: `place`
+    kRefused,  // there will be no run: `text` says why
+    kReady,    // to node 0: nothing of the last attempt is left here
+    kStart,    // from node 0: `place`, attempt `number`, store at `port`, run folder `text`
+    kReport,   // to node 0: `deaths`
+    kAsk,      // from node 0: how far are your ranks?
+    kVerdict,  // from node 0: `end`
+    kAgain,    // from node 0: the ranks will be started again; `text` is to be printed
+    kStop,     // `place`'s launcher was asked by signal `number` to save and stop
+    kEnded     // no rank is left here; exit code `number`; `text` is to be printed
+  };
+
+  Word word = Word::kBeat;
+  int64_t number = 0;
+  int64_t port = 0;
+  std::string text = {};
+  NodePlace place = {};
+  std::vector<Death> deaths = {};
+  AttemptOutcome end = {};
+};
+
+// One line, with its newline.
+std::string encode(const NodeMessage& message);
+// Nothing if the line is not a message.
+std::optional<NodeMessage> decode(std::string_view line);
+
+// A TCP connection between two launchers. Nothing here waits, so that a peer that reads nothing
+// never blocks the launcher.
+class NodeWire {
+ public:
+  NodeWire() = default;
+  explicit NodeWire(UniqueFd connected);
+
+  int descriptor() const { return fd_.get(); }
+  bool open() const { return static_cast<bool>(fd_); }
+  bool has_unsent() const { return !unsent_.empty(); }
+
+  void send(const NodeMessage& message);
+  // The messages that have come. Where the other side has closed the connection, or sends what is
+  // no message, it is closed here too once all messages before that have been returned.
+  std::vector<NodeMessage> receive();
+  // Sends what is left, at most for so many seconds, and closes.
+  void finish(double seconds);
+
+ private:
+  void flush();
+  void take_lines(std::vector<NodeMessage>& messages);
+
+  UniqueFd fd_;
+  std::string unsent_;
+  std::string unread_;
+};
+
+// What has come from the launcher of another node.
+struct NodeEvent {
+  NodePlace from = {};
+  NodeMessage message = {};
+  std::string lost = {};  // that the launcher is gone or silent, in words for the user; else ""
+};
+
+// The launchers of a run's nodes, tied to each other: that of node 0 listens at the run's master
+// address, and each of the others holds a connection to it. Each gives signs of life, so that a
+// launcher that is dead, stopped or cut off is noticed.
+class NodeLink {
+ public:
+  // Listens if this is node 0. Throws UserError(kEnvironment) if the port is in use.
+  NodeLink(const World& world, const LaunchOptions& options);
+
+  const NodePlace& here() const { return here_; }
+  bool is_node_0() const { return here_.node == 0; }
+  bool all_open() const;                // on node 0: to all other nodes; else: to node 0
+  std::vector<int64_t> absent() const;  // nodes that have not come
+
+  // Of another node than 0: tries to connect, and introduces this launcher. False: not yet.
+  bool connect(const Endpoint& master, std::string& problem);
+
+  // For poll(): what exchange() waits for, and when it has to be called at the latest.
+  void watch(std::vector<pollfd>& polled) const;
+  double next_beat() const { return next_beat_; }
+  // What a child of this process must close, else a dead launcher would seem to live on.
+  std::vector<int> descriptors() const;
+
+  // Takes what has come, sends what waits and gives a sign of life where one is due.
+  std::vector<NodeEvent> exchange();
+
+  // From node 0 to all other nodes, or all but one; from another node to node 0.
+  void send(const NodeMessage& message, int64_t except = -1);
+  // Sends what is left and closes all connections. Others take that for an end in order if kEnded
+  // or kRefused was sent before.
+  void close();
+
+ private:
+  struct Peer {
+    NodePlace place;
+    NodeWire wire;
+    bool came = false;
+    bool ended = false;  // it has said that no rank is left there
+    double heard = 0;    // monotonic seconds of its last message
+  };
+
+  void accept_newcomers(double now);
+  void greet(NodeWire wire, const NodeMessage& hello, double now);
+  std::string objection(const NodePlace& place) const;
+  void listen_to(Peer& peer, double now, std::vector<NodeEvent>& events);
+  void beat(double now);
+
+  NodePlace here_;
+  double silence_;  // seconds after which a peer is given up
+  Listener listener_;
+  std::vector<Peer> peers_;  // on node 0: the other nodes from 1 on; else: node 0
+  std::vector<NodeWire> newcomers_;
+  std::vector<NodeEvent> refused_;
+  double next_beat_ = 0;
+  double last_look_ = 0;
+};
 
 // What ends a launcher's wait between attempts.
 struct StopWatch {
@@ -80,7 +223,7 @@ class NodeCouncil {
   AttemptOutcome refuse_all(Exit code, const std::string& text);
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
-  bool decides() const { return link_.is_node_0() || !link_.is_open(0); }
+  bool decides() const { return link_.is_node_0() || !link_.all_open(); }
 
   NodeLink link_;
   Endpoint master_;

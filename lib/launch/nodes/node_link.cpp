@@ -1,22 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/nodes/node_link.h"
-
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <stdexcept>
 
+#include "config/schema.h"
+#include "launch/nodes/node_council.h"
 #include "util/error.h"
-#include "util/rank_info.h"
 #include "util/system.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace {
+
+constexpr int kVersion = 2;
+
+// A message on its way. The numbers come first, and say what else there is.
+struct Envelope {
+  int version = kVersion;
+  int word = 0;
+  NodeMessage message;
+};
+
+template <class Field>
+void fields(Envelope& e, Field&& field) {
+  using Word = NodeMessage::Word;
+  field("gantrain", e.version);
+  field("word", e.word);
+  if (e.version != kVersion || e.word < 0 || e.word > static_cast<int>(Word::kEnded))
+    throw std::logic_error("no message of a launcher");
+  NodeMessage& m = e.message;
+  m.word = static_cast<Word>(e.word);
+  if (m.word == Word::kBeat) return;
+  field("number", m.number);
+  field("port", m.port);
+  field("text", m.text);
+  field("place", m.place);
+  if (m.word == Word::kReport) field("deaths", m.deaths);
+  if (m.word == Word::kVerdict) field("end", m.end);
+}
 
 constexpr size_t kLongestMessage = 1 << 20;  // bytes without a newline: no launcher sends that
 
@@ -36,6 +62,27 @@ double silence_of(const LaunchOptions& options) {
 std::string sizes_of(const NodePlace& p) { return sizes_text(p.ranks * p.nodes, p.nodes); }
 
 }  // namespace
+
+std::string NodePlace::text() const {
+  return host.empty() ? fmt::format("node {}", node) : fmt::format("node {} ({})", node, host);
+}
+
+std::string encode(const NodeMessage& message) {
+  const Json json =
+      message_of(Envelope{.word = static_cast<int>(message.word), .message = message});
+  // What ranks and users write need not be UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<NodeMessage> decode(std::string_view line) {
+  try {
+    return message_from<Envelope>(Json::parse(line)).message;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const std::logic_error&) {
+    return std::nullopt;
+  }
+}
 
 NodeWire::NodeWire(UniqueFd connected) : fd_(std::move(connected)) {
   set_nonblocking(fd_.get());
@@ -102,7 +149,6 @@ NodeLink::NodeLink(const World& world, const LaunchOptions& options)
       silence_(silence_of(options)) {
   if (!is_node_0()) {
     peers_.resize(1);
-    peers_[0].place.node = 0;
     return;
   }
   listener_ = listen_on(world.master.port, false);
@@ -111,22 +157,8 @@ NodeLink::NodeLink(const World& world, const LaunchOptions& options)
   for (size_t i = 0; i < peers_.size(); ++i) peers_[i].place.node = static_cast<int64_t>(i) + 1;
 }
 
-bool NodeLink::is_open(int64_t node) const {
-  return std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
-    return p.place.node == node && p.wire.open();
-  });
-}
-
 bool NodeLink::all_open() const {
-  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.wire.open(); });
-}
-
-std::string NodeLink::name(int64_t node) const {
-  if (node == here_.node) return here_.text();
-  for (const Peer& peer : peers_) {
-    if (peer.place.node == node) return peer.place.text();
-  }
-  return fmt::format("node {}", node);
+  return std::ranges::all_of(peers_, [](const Peer& p) { return p.wire.open(); });
 }
 
 std::vector<int64_t> NodeLink::absent() const {
@@ -186,7 +218,7 @@ std::string NodeLink::objection(const NodePlace& place) const {
 void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
   const std::string why = objection(hello.place);
   if (!why.empty()) {
-    NodeEvent event{.node = hello.place.node,
+    NodeEvent event{.from = hello.place,
                     .message = {.word = Word::kRefused, .text = why, .place = hello.place}};
     wire.send(event.message);
     wire.finish(0);
@@ -222,7 +254,7 @@ void NodeLink::listen_to(Peer& peer, double now, std::vector<NodeEvent>& events)
     if (message.word == Word::kBeat) continue;
     if (message.word == Word::kStart && peer.place.node == 0) peer.place = message.place;
     peer.ended = peer.ended || message.word == Word::kEnded || message.word == Word::kRefused;
-    events.push_back({.node = peer.place.node, .message = std::move(message)});
+    events.push_back({.from = peer.place, .message = std::move(message)});
   }
   if (peer.ended) return;
   std::string lost;
@@ -237,13 +269,13 @@ void NodeLink::listen_to(Peer& peer, double now, std::vector<NodeEvent>& events)
         short_duration(silence_));
     peer.ended = true;  // it is told how the run ended, should it come back
   }
-  if (!lost.empty()) events.push_back({.node = peer.place.node, .lost = lost});
+  if (!lost.empty()) events.push_back({.from = peer.place, .lost = lost});
 }
 
 void NodeLink::beat(double now) {
   if (now < next_beat_) return;
   next_beat_ = now + std::min(kLongestBeat, silence_ / kBeatsPerSilence);
-  send_all({.word = Word::kBeat});
+  send({.word = Word::kBeat});
 }
 
 std::vector<NodeEvent> NodeLink::exchange() {
@@ -261,15 +293,7 @@ std::vector<NodeEvent> NodeLink::exchange() {
   return events;
 }
 
-void NodeLink::send(int64_t node, const NodeMessage& message) {
-  for (Peer& peer : peers_) {
-    if (peer.place.node == node) peer.wire.send(message);
-  }
-}
-
-void NodeLink::send_all(const NodeMessage& message) { send_others(here_.node, message); }
-
-void NodeLink::send_others(int64_t except, const NodeMessage& message) {
+void NodeLink::send(const NodeMessage& message, int64_t except) {
   for (Peer& peer : peers_) {
     if (peer.place.node != except) peer.wire.send(message);
   }

@@ -12,11 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 
-#include "launch/where/environment.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -67,30 +65,19 @@ std::string version_in(const std::string& line) {
   return "";
 }
 
-// "Key: \t value" lines.
-std::map<std::string, std::string> read_information(const fs::path& file) {
-  std::map<std::string, std::string> values;
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t colon = line.find(':');
-    if (colon != std::string::npos)
-      values[trim(line.substr(0, colon))] = trim(line.substr(colon + 1));
-  }
-  return values;
-}
-
 // Fills in what /proc/driver/nvidia/gpus/<PCI id>/information tells of the devices.
 void describe(std::vector<GpuDevice>& devices, const fs::path& proc) {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(proc / "driver/nvidia/gpus", none)) {
-    auto values = read_information(entry.path() / "information");
-    const auto minor = parse_int(values["Device Minor"]);
+    const std::string file = entry.path() / "information";
+    const auto minor = parse_int(proc_value(file, "Device Minor"));
     for (GpuDevice& device : devices) {
       if (minor != device.minor) continue;
-      device.model = values["Model"];
-      device.bus = values["Bus Location"];
+      device.model = proc_value(file, "Model");
+      device.bus = proc_value(file, "Bus Location");
+      device.uuid = proc_value(file, "GPU UUID");
       // Question marks stand there until the GPU was used for the first time.
-      if (values["GPU UUID"].find('?') == std::string::npos) device.uuid = values["GPU UUID"];
+      if (device.uuid.find('?') != std::string::npos) device.uuid.clear();
     }
   }
 }
@@ -130,69 +117,9 @@ void look_at_devices(GpuDriver& driver, const SystemRoots& roots) {
     device.mig_instances = mig_instances(roots.proc, device.minor);
     driver.devices.push_back(device);
   }
-  std::sort(driver.devices.begin(),
-            driver.devices.end(),
-            [](const GpuDevice& a, const GpuDevice& b) { return a.minor < b.minor; });
+  std::ranges::sort(driver.devices, {}, &GpuDevice::minor);
   describe(driver.devices, roots.proc);
 }
-
-}  // namespace
-
-GpuDriver look_at_driver(const SystemRoots& roots) {
-  GpuDriver driver;
-  driver.version = version_in(first_line(roots.proc / "driver/nvidia/version"));
-  if (driver.version.empty())
-    driver.version = version_in(first_line(roots.sys / "module/nvidia/version"));
-  std::error_code none;
-  if (fs::exists(roots.dev / "nvidiactl", none)) {
-    look_at_devices(driver, roots);
-  } else if (fs::exists(roots.dev / "dxg", none) && fs::exists(roots.wsl / "libcuda.so.1", none)) {
-    driver.wsl = true;
-    driver.devices.emplace_back();
-  }
-  return driver;
-}
-
-std::string CudaVersion::text() const { return fmt::format("{}.{}", major, minor); }
-
-CudaVersion newest_cuda(const std::string& driver_version) {
-  const std::vector<int64_t> numbers = version_numbers(driver_version);
-  CudaVersion newest;
-  if (numbers.size() < 2) return newest;
-  for (const Branch& branch : kBranches) {
-    if (numbers[0] >= branch.first) newest = branch.cuda;
-  }
-  return newest;
-}
-
-bool is_too_old(const std::string& driver_version) {
-  const std::vector<int64_t> have = version_numbers(driver_version);
-  return have.size() >= 2 && have < version_numbers(kNeededDriver);
-}
-
-CudaVersion cuda_of_driver_library() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
-  const pid_t child = fork();
-  if (child == 0) {
-    int version = 0;
-    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    using GetVersion = int (*)(int*);
-    auto* get = library == nullptr
-                    ? nullptr
-                    : reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion"));
-    if (get != nullptr && get(&version) != 0) version = 0;
-    _exit(write(ends[1], &version, sizeof version) == sizeof version ? 0 : 1);
-  }
-  close(ends[1]);
-  int version = 0;
-  if (child < 0 || read(ends[0], &version, sizeof version) != sizeof version) version = 0;
-  close(ends[0]);
-  if (child > 0) waitpid(child, nullptr, 0);
-  return {version / 1000, version % 1000 / 10};  // 13000 is 13.0
-}
-
-namespace {
 
 constexpr const char* kMask = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kOneInstance = "CUDA shows a process one MIG instance";
@@ -329,6 +256,60 @@ std::string in_brackets(const std::string& note) { return note.empty() ? "" : " 
 }
 
 }  // namespace
+
+GpuDriver look_at_driver(const SystemRoots& roots) {
+  GpuDriver driver;
+  driver.version = version_in(first_line(roots.proc / "driver/nvidia/version"));
+  if (driver.version.empty())
+    driver.version = version_in(first_line(roots.sys / "module/nvidia/version"));
+  std::error_code none;
+  if (fs::exists(roots.dev / "nvidiactl", none)) {
+    look_at_devices(driver, roots);
+  } else if (fs::exists(roots.dev / "dxg", none) && fs::exists(roots.wsl / "libcuda.so.1", none)) {
+    driver.wsl = true;
+    driver.devices.emplace_back();
+  }
+  return driver;
+}
+
+std::string CudaVersion::text() const { return fmt::format("{}.{}", major, minor); }
+
+CudaVersion newest_cuda(const std::string& driver_version) {
+  const std::vector<int64_t> numbers = version_numbers(driver_version);
+  CudaVersion newest;
+  if (numbers.size() < 2) return newest;
+  for (const Branch& branch : kBranches) {
+    if (numbers[0] >= branch.first) newest = branch.cuda;
+  }
+  return newest;
+}
+
+bool is_too_old(const std::string& driver_version) {
+  const std::vector<int64_t> have = version_numbers(driver_version);
+  return have.size() >= 2 && have < version_numbers(kNeededDriver);
+}
+
+CudaVersion cuda_of_driver_library() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  const pid_t child = fork();
+  if (child == 0) {
+    int version = 0;
+    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    using GetVersion = int (*)(int*);
+    auto* get = library == nullptr
+                    ? nullptr
+                    : reinterpret_cast<GetVersion>(dlsym(library, "cuDriverGetVersion"));
+    if (get != nullptr && get(&version) != 0) version = 0;
+    _exit(write(ends[1], &version, sizeof version) == sizeof version ? 0 : 1);
+  }
+  close(ends[1]);
+  int version = 0;
+  if (child < 0 || read(ends[0], &version, sizeof version) != sizeof version) version = 0;
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  return {version / 1000, version % 1000 / 10};  // 13000 is 13.0
+}
 
 VisibleGpus visible_gpus(const Env& env, const GpuDriver& driver) {
   if (driver.devices.empty()) {

@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "util/error.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace {
 
 // The command by which users know the program that started this process.
-std::string_view starter(const Tasks& t) {
+std::string_view starter(const World& t) {
   if (t.source == "slurm") return "srun";
   return t.source == "mpi" ? "mpirun" : "torchrun";
 }
@@ -45,13 +45,22 @@ void take_master(World& world, const LaunchOptions& o, const Env& env) {
   }
 }
 
-World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
+// A launcher of a node among nodes with so many ranks each. MASTER_* left over in a shell mean
+// nothing to a single machine.
+World launcher(int64_t nodes, int64_t node_rank, int64_t ranks_of_node, const LaunchOptions& o) {
   World world;
   RankInfo& ranks = world.ranks;
-  ranks.nodes = o.nnodes;
-  ranks.node_rank = o.node_rank;
-  ranks.local_world = ranks_per_node(o, visible_gpus);
-  ranks.world = ranks.nodes * ranks.local_world;
+  ranks.nodes = nodes;
+  ranks.node_rank = node_rank;
+  ranks.local_world = ranks_of_node;
+  ranks.world = nodes * ranks_of_node;
+  if (nodes == 1) world.master.port = o.master_port;
+  if (nodes == 1 && !o.master_addr.empty()) world.master.host = o.master_addr;
+  return world;
+}
+
+World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
+  World world = launcher(o.nnodes, o.node_rank, ranks_per_node(o, visible_gpus), o);
   if (o.node_rank < 0 || o.node_rank >= o.nnodes) {
     fail(Exit::kUsage,
          "--node-rank {} with --nnodes {}: nodes are numbered from 0 to {}",
@@ -59,11 +68,7 @@ World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_
          o.nnodes,
          o.nnodes - 1);
   }
-  if (o.nnodes == 1) {  // MASTER_* left over in a shell mean nothing to a single machine
-    if (!o.master_addr.empty()) world.master.host = o.master_addr;
-    world.master.port = o.master_port;
-    return world;
-  }
+  if (o.nnodes == 1) return world;
   world.master.host.clear();
   take_master(world, o, env);
   if (world.master.host.empty() || world.master.port == 0) {
@@ -76,81 +81,66 @@ World launcher_by_flags(const LaunchOptions& o, const Env& env, int64_t visible_
 }
 
 // Decides where the ranks meet that another launcher started, or whose launchers it started.
-void set_master(World& world, const Tasks& t, const LaunchOptions& o, const Env& env) {
-  world.master = t.master;
-  world.master_fallback = t.master_fallback;
+World with_master(World world, const LaunchOptions& o, const Env& env) {
+  const std::string told = world.master.host;
   take_master(world, o, env);
-  if (world.master.host != t.master.host) world.master_fallback.clear();
+  if (world.master.host != told) world.master_fallback.clear();
   if (world.master.host.empty() || world.master.port == 0) {
     fail(Exit::kUsage,
          "{} started {} ranks on {} nodes without saying where rank 0 is: give --master-addr HOST "
          "(the machine of rank 0) and --master-port PORT, or set MASTER_ADDR and MASTER_PORT",
-         starter(t),
-         t.place.world,
-         t.place.nodes);
+         starter(world),
+         world.ranks.world,
+         world.ranks.nodes);
   }
-}
-
-World worker(const Tasks& t, const LaunchOptions& o, const Env& env) {
-  World world;
-  world.role = World::Role::kWorker;
-  world.source = t.source;
-  world.ranks = t.place;
-  world.store_is_served = t.store_is_served;
-  set_master(world, t, o, env);
   return world;
 }
 
 // Where another launcher started one task per node, each of them starts the ranks of its node.
-World launcher_of_node(const Tasks& t, int64_t nproc, const LaunchOptions& o, const Env& env) {
-  World world;
-  world.source = t.source;
-  RankInfo& ranks = world.ranks;
-  ranks.nodes = t.place.nodes;
-  ranks.node_rank = t.place.node_rank;
-  ranks.local_world = nproc;
-  ranks.world = ranks.nodes * nproc;
-  set_master(world, t, o, env);
+World launcher_of_node(const World& t, int64_t nproc, const LaunchOptions& o, const Env& env) {
+  World world = with_master(t, o, env);
+  world.role = World::Role::kLauncher;
+  world.ranks = launcher(t.ranks.nodes, t.ranks.node_rank, nproc, o).ranks;
   return world;
 }
 
-World among_tasks(const Tasks& t,
+World among_tasks(const World& t,
                   const LaunchOptions& o,
                   bool flags_given,
                   const Env& env,
                   int64_t visible_gpus) {
-  if (t.place.world == 1) {  // an interactive shell or a single task: supervised like any local run
+  if (t.ranks.world == 1) {  // an interactive shell or a single task: supervised like any local run
     World world = launcher_by_flags(o, env, visible_gpus);
     if (world.ranks.nodes == 1) world.source = t.source;
     return world;
   }
-  if (o.nnodes > 1 && flags_given && o.nnodes != t.place.nodes) {
+  if (o.nnodes > 1 && flags_given && o.nnodes != t.ranks.nodes) {
     fail(Exit::kUsage,
          "--nnodes {}, but {} started tasks on {} nodes: leave --nnodes out",
          o.nnodes,
          starter(t),
-         t.place.nodes);
+         t.ranks.nodes);
   }
   const int64_t nproc = ranks_per_node(o, visible_gpus);
-  if (t.place.world == t.place.nodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
-  if (o.nproc && flags_given && *o.nproc != t.place.local_world) {
+  if (t.ranks.world == t.ranks.nodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
+  if (o.nproc && flags_given && *o.nproc != t.ranks.local_world) {
     fail(Exit::kUsage,
          "--nproc {}, but {} started {} tasks on this node, each of which is a rank: leave --nproc "
          "out, or start one task per node",
          *o.nproc,
          starter(t),
-         t.place.local_world);
+         t.ranks.local_world);
   }
-  return worker(t, o, env);
+  return with_master(t, o, env);
 }
 
-World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, const Env& env) {
+World under_torchrun(const World& t, const LaunchOptions& o, bool flags_given, const Env& env) {
   if (flags_given && (o.nproc || o.nnodes > 1)) {
     fail(Exit::kUsage,
          "RANK={} and WORLD_SIZE={} are set, so a launcher (torchrun?) has started this process as "
          "a rank already: leave --nproc and --nnodes out, or unset RANK WORLD_SIZE LOCAL_RANK",
-         t.place.rank,
-         t.place.world);
+         t.ranks.rank,
+         t.ranks.world);
   }
   const bool has_addr = !o.master_addr.empty() || !variable(env, "MASTER_ADDR").empty();
   const bool has_port = o.master_port != 0 || !variable(env, "MASTER_PORT").empty();
@@ -159,23 +149,15 @@ World under_torchrun(const Tasks& t, const LaunchOptions& o, bool flags_given, c
          "RANK, WORLD_SIZE and LOCAL_RANK are set, but not {}: set it to where rank 0 listens",
          has_addr ? "MASTER_PORT" : "MASTER_ADDR");
   }
-  return worker(t, o, env);
+  return with_master(t, o, env);
 }
 
 // A pod of a PyTorchJob or TrainJob is a node, whose ranks this process starts.
 World in_pod(const Pod& pod, const LaunchOptions& o, const Env& env, int64_t visible_gpus) {
-  World world;
+  const int64_t nproc = o.nproc || !pod.ranks ? ranks_per_node(o, visible_gpus) : *pod.ranks;
+  World world = launcher(pod.nodes, pod.node_rank, nproc, o);
   world.source = "kubernetes";
-  RankInfo& ranks = world.ranks;
-  ranks.nodes = pod.nodes;
-  ranks.node_rank = pod.node_rank;
-  ranks.local_world = o.nproc || !pod.ranks ? ranks_per_node(o, visible_gpus) : *pod.ranks;
-  ranks.world = ranks.nodes * ranks.local_world;
-  if (ranks.nodes == 1) {
-    world.master.port = o.master_port;
-    if (!o.master_addr.empty()) world.master.host = o.master_addr;
-    return world;
-  }
+  if (pod.nodes == 1) return world;
   world.master = pod.master;
   if (!o.master_addr.empty()) world.master.host = o.master_addr;
   if (o.master_port != 0) world.master.port = o.master_port;
@@ -183,22 +165,21 @@ World in_pod(const Pod& pod, const LaunchOptions& o, const Env& env, int64_t vis
     fail(Exit::kEnvironment,
          "this is node {} of {} by RANK and WORLD_SIZE or PET_NNODES, but {}: set it to where node "
          "0 listens",
-         ranks.node_rank,
-         ranks.nodes,
+         pod.node_rank,
+         pod.nodes,
          world.master.host.empty()
              ? "MASTER_ADDR is not set"
              : fmt::format("MASTER_PORT is {}", world.master.port == 0 ? "not set" : "no port"));
   }
   // Where the first pod's name does not resolve within itself, it is still this machine.
-  if (ranks.node_rank == 0) world.master_fallback = variable(env, "MASTER_ADDR");
+  if (pod.node_rank == 0) world.master_fallback = variable(env, "MASTER_ADDR");
   return world;
 }
 
 // Refuses an environment that is almost a worker's, or that of a batch script without srun. There,
 // each of several processes would train alone, as if it were the only one.
 void refuse_half_a_world(const Env& env) {
-  std::vector<std::string> present;
-  std::vector<std::string> absent;
+  std::vector<std::string> present, absent;
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK"}) {
     (variable(env, name).empty() ? absent : present).emplace_back(name);
     number_in(env, name);
@@ -237,6 +218,10 @@ void refuse_tasks_without_srun(const LaunchOptions& o, const Env& env, int64_t v
       ranks == 1 ? "" : "s");
 }
 
+constexpr double kUsualMargin = 300;
+constexpr double kShareOfShort = 0.1;
+constexpr int64_t kLastEnd = 253'402'300'799;  // the year 9999: an end that never comes
+
 }  // namespace
 
 Env current_environment() {
@@ -255,13 +240,10 @@ World detect_world(const LaunchOptions& options,
                    const Env& env,
                    int64_t visible_gpus) {
   check_counts(options);
-  if (const auto t = torchrun_tasks(env)) return under_torchrun(*t, options, flags_given, env);
-  if (const auto t = slurm_tasks(env)) {
-    return among_tasks(*t, options, flags_given, env, visible_gpus);
-  }
-  if (const auto t = mpi_tasks(env)) {
-    return among_tasks(*t, options, flags_given, env, visible_gpus);
-  }
+  if (const auto t = torchrun_task(env)) return under_torchrun(*t, options, flags_given, env);
+  auto task = slurm_task(env);
+  if (!task) task = mpi_task(env);
+  if (task) return among_tasks(*task, options, flags_given, env, visible_gpus);
   const bool nodes_given = flags_given && (options.nnodes > 1 || options.node_rank > 0);
   if (const auto pod = nodes_given ? std::nullopt : pod_of(env))
     return in_pod(*pod, options, env, visible_gpus);
@@ -273,14 +255,6 @@ World detect_world(const LaunchOptions& options,
 }
 
 int64_t first_rank(const World& world) { return world.ranks.node_rank * world.ranks.local_world; }
-
-namespace {
-
-constexpr double kUsualMargin = 300;
-constexpr double kShareOfShort = 0.1;
-constexpr int64_t kLastEnd = 253'402'300'799;  // the year 9999: an end that never comes
-
-}  // namespace
 
 AllocationStop allocation_stop(const LaunchOptions& options, const Env& env, double now) {
   const bool given = options.time_margin.has_value();

@@ -23,15 +23,14 @@ struct World {
     kLauncher,  // this process starts the ranks of its node and is none itself
     kWorker     // this process is a rank, which another launcher (torchrun, srun, mpirun) started
   };
-  static constexpr int64_t kNoRank = -1;
-
   Role role = Role::kLauncher;
   // Who started this process: "local", "torchrun", "slurm", "mpi", "kubernetes".
   std::string source = "local";
-  // In a launcher ranks.rank and ranks.local_rank are kNoRank.
-  RankInfo ranks{.rank = kNoRank, .local_rank = kNoRank};
-  Endpoint master;              // port 0: the kernel chooses one (launcher of one node)
-  std::string master_fallback;  // a host that is used if master.host does not resolve; may be empty
+  // In a launcher ranks.rank and ranks.local_rank are -1.
+  RankInfo ranks{.rank = -1, .local_rank = -1};
+  Endpoint master;  // port 0: the kernel chooses one (launcher of one node)
+  // A host that is used if master.host does not resolve; may be empty.
+  std::string master_fallback = {};
   // True where the other launcher serves the store; then rank 0 is a client of it too.
   bool store_is_served = false;
 };
@@ -52,21 +51,13 @@ World detect_world(const LaunchOptions& options,
 // others.
 int64_t first_rank(const World& world);
 
-// What the variables of another launcher tell about the processes that it started.
-struct Tasks {
-  std::string source;            // "torchrun", "slurm", "mpi"
-  RankInfo place;                // of this process, where each task counts as one rank
-  Endpoint master{.host = ""};   // an empty host or port 0: the variables do not tell it
-  std::string master_fallback;   // as in World
-  bool store_is_served = false;  // as in World
-};
-
-// Each returns nothing if this process was not started that way, and throws UserError(kEnvironment)
-// if some of the variables that belong together are missing, are no numbers or contradict each
-// other.
-std::optional<Tasks> torchrun_tasks(const Env& env);
-std::optional<Tasks> slurm_tasks(const Env& env);  // a step of srun, not the batch script
-std::optional<Tasks> mpi_tasks(const Env& env);    // Open MPI's mpirun, Hydra (MPICH, Intel MPI)
+// This process as a worker, as the variables of another launcher tell it, to whom each task is one
+// rank; an empty master.host or port 0: they do not tell it. Each returns nothing if this process
+// was not started that way, and throws UserError(kEnvironment) if some of the variables that belong
+// together are missing, are no numbers or contradict each other.
+std::optional<World> torchrun_task(const Env& env);
+std::optional<World> slurm_task(const Env& env);  // of a step of srun, not the batch script
+std::optional<World> mpi_task(const Env& env);    // of Open MPI's mpirun, Hydra (MPICH, Intel MPI)
 
 // The value of a variable, or "" if there is none.
 std::string variable(const Env& env, const std::string& name);

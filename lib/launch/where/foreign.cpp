@@ -18,9 +18,8 @@ constexpr size_t kMaxHosts = 65536;
 }
 
 int64_t digits(std::string_view text, std::string_view whole) {
-  const bool plain =
-      !text.empty() && text.size() <= 12 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool plain = !text.empty() && text.size() <= 12 &&
+                     std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
   if (!plain) refuse(whole, fmt::format("\"{}\" is not a number", text));
   return *parse_int(text);
 }
@@ -98,11 +97,11 @@ std::vector<int64_t> parse_tasks_per_node(std::string_view text) {
   std::vector<int64_t> tasks;
   for (const std::string& item : split(text, ',')) {
     const size_t open = item.find("(x");
-    const int64_t count = digits(std::string_view(item).substr(0, open), text);
+    const int64_t count = digits(item.substr(0, open), text);
     int64_t nodes = 1;
     if (open != std::string::npos) {
       if (!ends_with(item, ")")) refuse(text, "\"(x\" without \")\"");
-      nodes = digits(std::string_view(item).substr(open + 2, item.size() - open - 3), text);
+      nodes = digits(item.substr(open + 2, item.size() - open - 3), text);
     }
     if (tasks.size() + static_cast<size_t>(nodes) > kMaxHosts)
       refuse(text, "more than 65536 nodes");
@@ -115,6 +114,14 @@ namespace {
 
 // A port from 15000 to 31999. The kernel gives ports from 32768 on to others.
 int64_t port_of(uint64_t key) { return 15000 + static_cast<int64_t>(key % 17000); }
+
+// The first of the variables that is there and not empty.
+std::string first_text(const Env& env, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const std::string value = variable(env, name); !value.empty()) return value;
+  }
+  return "";
+}
 
 std::optional<int64_t> first_of(const Env& env, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -130,8 +137,12 @@ int64_t required(const Env& env, std::initializer_list<const char*> names, const
 
 constexpr int64_t kMostRanks = int64_t{1} << 30;
 
-void check_place(const Tasks& t) {
-  const RankInfo& place = t.place;
+World task_of(const char* source, const RankInfo& ranks) {
+  return {.role = World::Role::kWorker, .source = source, .ranks = ranks, .master = {.host = ""}};
+}
+
+void check_place(const World& t) {
+  const RankInfo& place = t.ranks;
   const bool fits = place.world >= 1 && place.world <= kMostRanks && place.rank >= 0 &&
                     place.rank < place.world && place.local_world >= 1 && place.local_rank >= 0 &&
                     place.local_rank < place.local_world && place.local_world <= place.world &&
@@ -156,8 +167,8 @@ void check_place(const Tasks& t) {
   }
 }
 
-void check_nodes(const Tasks& t) {
-  const RankInfo& place = t.place;
+void check_nodes(const World& t) {
+  const RankInfo& place = t.ranks;
   const bool fits = place.nodes >= 1 && place.nodes <= place.world && place.node_rank >= 0 &&
                     place.node_rank < place.nodes;
   if (!fits) {
@@ -173,26 +184,22 @@ void check_nodes(const Tasks& t) {
 // The number of the step of srun; nothing if this process is in none. The batch script and an
 // interactive shell have the step ids 0xfffffffb and 0xfffffffa, which do not count.
 std::optional<int64_t> step_id(const Env& env) {
-  const std::string text = variable(env, "SLURM_STEP_ID").empty() ? variable(env, "SLURM_STEPID")
-                                                                  : variable(env, "SLURM_STEP_ID");
-  const auto id = parse_int(text);
+  const auto id = parse_int(first_text(env, {"SLURM_STEP_ID", "SLURM_STEPID"}));
   if (!id || *id < 0 || *id >= 0xfffffff0) return std::nullopt;
   return id;
 }
 
 // A port that is the same in every rank of one mpirun and probably another one in another mpirun.
 int64_t mpi_port(const Env& env) {
-  for (const char* name : {"PMIX_NAMESPACE",
-                           "OMPI_MCA_orte_hnp_uri",
-                           "OMPI_MCA_ess_base_jobid",
-                           "PMI_PORT",
-                           "PMI_KVSNAME",
-                           "PBS_JOBID",
-                           "LSB_JOBID"}) {
-    const std::string value = variable(env, name);
-    if (!value.empty()) return port_of(hash64(value));
-  }
-  return 29500;
+  const std::string job = first_text(env,
+                                     {"PMIX_NAMESPACE",
+                                      "OMPI_MCA_orte_hnp_uri",
+                                      "OMPI_MCA_ess_base_jobid",
+                                      "PMI_PORT",
+                                      "PMI_KVSNAME",
+                                      "PBS_JOBID",
+                                      "LSB_JOBID"});
+  return job.empty() ? 29500 : port_of(hash64(job));
 }
 
 }  // namespace
@@ -210,13 +217,13 @@ std::optional<int64_t> number_in(const Env& env, const std::string& name) {
   return value;
 }
 
-std::optional<Tasks> torchrun_tasks(const Env& env) {
+std::optional<World> torchrun_task(const Env& env) {
   const auto rank = number_in(env, "RANK");
   const auto size = number_in(env, "WORLD_SIZE");
   const auto local = number_in(env, "LOCAL_RANK");
   if (!rank || !size || !local) return std::nullopt;
-  Tasks t{.source = "torchrun", .place = {.rank = *rank, .world = *size, .local_rank = *local}};
-  RankInfo& place = t.place;
+  World t = task_of("torchrun", {.rank = *rank, .world = *size, .local_rank = *local});
+  RankInfo& place = t.ranks;
   place.local_world = number_in(env, "LOCAL_WORLD_SIZE").value_or(*size);
   check_place(t);
   place.nodes = number_in(env, "GROUP_WORLD_SIZE")
@@ -228,18 +235,18 @@ std::optional<Tasks> torchrun_tasks(const Env& env) {
   return t;
 }
 
-std::optional<Tasks> slurm_tasks(const Env& env) {
+std::optional<World> slurm_task(const Env& env) {
   const auto step = step_id(env);
   if (!step) return std::nullopt;
-  Tasks t{.source = "slurm"};
-  RankInfo& place = t.place;
+  World t = task_of("slurm", {});
+  RankInfo& place = t.ranks;
   place.rank = required(env, {"SLURM_PROCID"}, "srun");
   place.world = required(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "srun");
   place.local_rank = required(env, {"SLURM_LOCALID"}, "srun");
   place.nodes = first_of(env, {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}).value_or(1);
   place.node_rank = number_in(env, "SLURM_NODEID").value_or(0);
-  std::string per_node = variable(env, "SLURM_STEP_TASKS_PER_NODE");
-  if (per_node.empty()) per_node = variable(env, "SLURM_TASKS_PER_NODE");
+  const std::string per_node =
+      first_text(env, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
   place.local_world = place.world;
   if (!per_node.empty()) {
     const std::vector<int64_t> tasks = parse_tasks_per_node(per_node);
@@ -257,8 +264,7 @@ std::optional<Tasks> slurm_tasks(const Env& env) {
   // often do not resolve.
   t.master.host = "127.0.0.1";
   if (place.nodes > 1) {
-    std::string hosts = variable(env, "SLURM_STEP_NODELIST");
-    if (hosts.empty()) hosts = variable(env, "SLURM_JOB_NODELIST");
+    const std::string hosts = first_text(env, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
     t.master.host = parse_nodelist(hosts).front();
     t.master_fallback = variable(env, "SLURM_LAUNCH_NODE_IPADDR");
   }
@@ -267,12 +273,12 @@ std::optional<Tasks> slurm_tasks(const Env& env) {
   return t;
 }
 
-std::optional<Tasks> mpi_tasks(const Env& env) {
+std::optional<World> mpi_task(const Env& env) {
   const auto rank = first_of(env, {"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
   const auto size = first_of(env, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   if (!rank || !size) return std::nullopt;
-  Tasks t{.source = "mpi", .place = {.rank = *rank, .world = *size}};
-  RankInfo& place = t.place;
+  World t = task_of("mpi", {.rank = *rank, .world = *size});
+  RankInfo& place = t.ranks;
   place.local_rank =
       first_of(env, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK"})
           .value_or(*rank);
@@ -366,9 +372,8 @@ void check_pod(const Pod& pod, const std::string& size_name, const std::string& 
 }  // namespace
 
 std::optional<Pod> pod_of(const Env& env) {
-  for (const char* name : {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"}) {
-    if (has(env, name)) return std::nullopt;
-  }
+  if (!first_text(env, {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"}).empty())
+    return std::nullopt;
   const bool named = has(env, "PET_NNODES");
   if (!named && !(has(env, "RANK") && has(env, "WORLD_SIZE"))) return std::nullopt;
   Pod pod{.ranks = ranks_in(env), .master = master_in(env)};

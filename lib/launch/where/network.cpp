@@ -2,16 +2,18 @@
 #include "launch/where/network.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -20,14 +22,54 @@
 #include "launch/local/processes.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
-namespace {
-
 namespace fs = std::filesystem;
+
+void UniqueFd::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(Exit::kEnvironment, "cannot make a pipe: {}", errno_text());
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+bool read_from(int fd, std::string& text, size_t most) {
+  char buffer[64 * 1024];
+  for (size_t taken = 0; taken < most;) {
+    const ssize_t size = ::read(fd, buffer, sizeof buffer);
+    if (size > 0) {
+      text.append(buffer, static_cast<size_t>(size));
+      taken += static_cast<size_t>(size);
+    } else if (size == 0 || errno != EINTR) {
+      return size < 0 && errno == EAGAIN;
+    }
+  }
+  return true;
+}
+
+void poll_until(std::vector<pollfd>& polled, double until) {
+  // Rounded up: a poll() that returns early would be called again and again.
+  const double left = std::ceil(std::max(until - monotonic_seconds(), 0.0) * 1e3);
+  ::poll(polled.data(), polled.size(), std::isinf(left) ? -1 : static_cast<int>(left));
+}
+
+bool wait_for(int fd, short events, double until) {
+  std::vector<pollfd> polled{{fd, events, 0}};
+  do {
+    poll_until(polled, until);
+  } while (polled[0].revents == 0 && monotonic_seconds() < until);
+  return polled[0].revents != 0;
+}
+
+namespace {
 
 // Inodes of the sockets that listen on the port, from /proc/net/tcp and tcp6.
 std::set<std::string> listening_inodes(int64_t port) {
@@ -35,8 +77,7 @@ std::set<std::string> listening_inodes(int64_t port) {
   const std::string wanted = fmt::format(":{:04X}", port);
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::ifstream lines(table);
-    std::string line;
-    while (std::getline(lines, line)) {
+    for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
       std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
       words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >>
@@ -59,9 +100,8 @@ bool holds_one_of(const std::string& pid, const std::set<std::string>& sockets) 
 
 std::string command_of(const std::string& pid) {
   std::string command = proc_file(pid, "cmdline");
-  for (char& c : command) {
-    if (c == '\0' || c == '\n') c = ' ';
-  }
+  std::ranges::replace(command, '\0', ' ');
+  std::ranges::replace(command, '\n', ' ');
   command = trim(command);
   return command.size() > 80 ? command.substr(0, 77) + "..." : command;
 }
@@ -145,6 +185,40 @@ bool is_connected_to_itself(int fd) {
          size == other_size && std::memcmp(&own, &other, size) == 0;
 }
 
+// The text of an IPv4 or IPv6 address; "" for others and for those that hold on one link alone.
+std::string address_text(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address == nullptr) return "";
+  if (address->sa_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    if (!IN6_IS_ADDR_LINKLOCAL(&six)) inet_ntop(AF_INET6, &six, text, sizeof text);
+  }
+  return text;
+}
+
+bool named_by(const std::string& name, const std::vector<std::string>& list, bool whole) {
+  return std::ranges::any_of(list, [&](const std::string& entry) {
+    return whole ? name == entry : starts_with(name, entry);
+  });
+}
+
+// NCCL's rules for one setting that is not empty.
+std::vector<std::string> matching(const std::vector<Interface>& all, std::string setting) {
+  const bool without = starts_with(setting, "^");
+  if (without) setting.erase(0, 1);
+  const bool whole = starts_with(setting, "=");
+  if (whole) setting.erase(0, 1);
+  std::vector<std::string> found;
+  for (const Interface& interface : all) {
+    if (interface.addresses.empty()) continue;
+    if (named_by(interface.name, split(setting, ','), whole) != without)
+      found.push_back(interface.name);
+  }
+  return found;
+}
+
 }  // namespace
 
 Listener listen_on(int64_t port, bool loopback_only) {
@@ -206,51 +280,12 @@ std::string reachable_master(const World& world) {
   return world.master_fallback;
 }
 
-namespace {
-
-// The text of an IPv4 or IPv6 address; "" for others and for those that hold on one link alone.
-std::string address_text(const sockaddr* address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address == nullptr) return "";
-  if (address->sa_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
-  } else if (address->sa_family == AF_INET6) {
-    const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-    if (!IN6_IS_ADDR_LINKLOCAL(&six)) inet_ntop(AF_INET6, &six, text, sizeof text);
-  }
-  return text;
-}
-
-bool named_by(const std::string& name, const std::vector<std::string>& list, bool whole) {
-  return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
-    return whole ? name == entry : starts_with(name, entry);
-  });
-}
-
-// NCCL's rules for one setting that is not empty.
-std::vector<std::string> matching(const std::vector<Interface>& all, std::string setting) {
-  const bool without = starts_with(setting, "^");
-  if (without) setting.erase(0, 1);
-  const bool whole = starts_with(setting, "=");
-  if (whole) setting.erase(0, 1);
-  std::vector<std::string> found;
-  for (const Interface& interface : all) {
-    if (interface.addresses.empty()) continue;
-    if (named_by(interface.name, split(setting, ','), whole) != without)
-      found.push_back(interface.name);
-  }
-  return found;
-}
-
-}  // namespace
-
 std::vector<Interface> network_interfaces() {
   std::vector<Interface> all;
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return all;
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    auto at = std::find_if(
-        all.begin(), all.end(), [&](const Interface& one) { return one.name == entry->ifa_name; });
+    auto at = std::ranges::find(all, std::string_view(entry->ifa_name), &Interface::name);
     if (at == all.end()) at = all.insert(all.end(), {entry->ifa_name, {}, false});
     at->up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
     const std::string text = address_text(entry->ifa_addr);
@@ -273,9 +308,9 @@ std::vector<std::string> nccl_interfaces(const std::vector<Interface>& all,
 std::vector<std::string> infiniband_devices(const std::filesystem::path& sys) {
   std::vector<std::string> names;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(sys / "class/infiniband", none))
+  for (const auto& entry : fs::directory_iterator(sys / "class/infiniband", none))
     names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

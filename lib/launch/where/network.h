@@ -1,15 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "launch/local/unique_fd.h"
 #include "launch/where/environment.h"
 
 namespace gantrain {
+
+// Owns a file descriptor and closes it when it is destroyed.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() { close(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// A pipe. Both ends are closed when the process executes another program.
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+Pipe make_pipe();
+
+// From now on no read from the descriptor waits.
+void set_nonblocking(int fd);
+
+// Appends what can be read: where reads wait, all of it; else what is there. It takes about `most`
+// bytes at the most. Returns false at the end, or if the other side is gone.
+bool read_from(int fd, std::string& text, size_t most);
+
+// Waits until one of `polled` is ready or monotonic_seconds() is `until`; for ever if that is
+// infinite.
+void poll_until(std::vector<pollfd>& polled, double until);
+
+// Waits until the descriptor is ready for `events`; false if the time is over before.
+bool wait_for(int fd, short events, double until);
 
 struct Listener {
   UniqueFd socket;  // It listens already, so that who connects early waits and is not refused.
@@ -17,9 +60,8 @@ struct Listener {
 };
 
 // Opens a socket for the store of rank 0, on 127.0.0.1 alone or on all addresses. Port 0 lets the
-// kernel choose; since the socket listens at once, nobody else can take that port meanwhile. Throws
-// UserError(kEnvironment) if the port is in use, with the pid and the command of the process that
-// holds it if /proc shows them.
+// kernel choose. Throws UserError(kEnvironment) if the port is in use, with the pid and the command
+// of the process that holds it if /proc shows them.
 Listener listen_on(int64_t port, bool loopback_only);
 
 // A connection that has come; an empty one if there is none. It never waits.

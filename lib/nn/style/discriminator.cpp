@@ -5,7 +5,7 @@
 
 #include "core/forward_precision.h"
 #include "core/torch.h"
-#include "ops/minibatch_std/minibatch_std.h"
+#include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {

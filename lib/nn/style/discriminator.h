@@ -44,7 +44,7 @@ struct StyleDiscriminatorEpilogue final : torch::nn::Module {
 // The discriminator of StyleGAN2 and of StyleGAN3.
 // img [N, C, H, W] -> logits [N, 1]; labels int64 [N], not looked at without classes. With classes
 // the logit is the projection onto the embedded class (Miyato & Koyama 2018). Samples of a call
-// normalise each other in groups of mbstd_group_size (ops/minibatch_std.h): pass micro-batches that
+// normalise each other in groups of mbstd_group_size (ops/norms/norms.h): pass micro-batches that
 // are multiples of it.
 struct StyleDiscriminator final : torch::nn::Module {
   explicit StyleDiscriminator(const StyleDiscriminatorShape& shape);

@@ -5,19 +5,20 @@
 #include <atomic>
 #include <cmath>
 
-#include "core/device.h"
 #include "core/parallel.h"
 #include "core/torch.h"
 #include "ops/vector/cpu_kernels.h"
 
 namespace gantrain {
 
+using at::Tensor;
+
 namespace {
 constexpr int64_t kPiece = 1 << 14;  // numbers: 64 KiB of each array
 constexpr int64_t kGrain = 1 << 15;  // numbers that are worth a thread
 }  // namespace
 
-FlatPieces::FlatPieces(const std::vector<at::Tensor>& tensors) {
+FlatPieces::FlatPieces(const std::vector<Tensor>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t numbers = tensors[i].numel();
     for (int64_t at = 0; at < numbers; at += kPiece) {
@@ -38,13 +39,13 @@ void FlatPieces::for_each(const std::function<void(const FlatPiece&)>& work) con
   });
 }
 
-bool are_flat(const std::vector<at::Tensor>& tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) {
+bool are_flat(const std::vector<Tensor>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) {
     return t.is_cpu() && t.scalar_type() == at::kFloat && t.is_non_overlapping_and_dense();
   });
 }
 
-bool have_equal_layout(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+bool have_equal_layout(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     const bool both_in_order = a[i].is_contiguous() && b[i].is_contiguous();
@@ -54,10 +55,10 @@ bool have_equal_layout(const std::vector<at::Tensor>& a, const std::vector<at::T
   return true;
 }
 
-std::optional<bool> all_finite(const std::vector<at::Tensor>& tensors) {
+std::optional<bool> all_finite(const std::vector<Tensor>& tensors) {
   if (!are_flat(tensors)) return std::nullopt;
   std::vector<const float*> data;
-  for (const at::Tensor& tensor : tensors) data.push_back(tensor.const_data_ptr<float>());
+  for (const Tensor& tensor : tensors) data.push_back(tensor.const_data_ptr<float>());
   std::atomic<bool> finite = true;
   const UpdateKernels& kernels = cpu_kernels().update;
   FlatPieces(tensors).for_each([&](const FlatPiece& piece) {
@@ -80,22 +81,22 @@ AdamNumbers numbers_of(const AdamSettings& s, double t) {
 // Returns the gradients with each one's numbers in the order of its parameter's: LibTorch's fused
 // kernels, too, read memory in order and look at no strides. Only one that came in another order is
 // copied.
-std::vector<at::Tensor> laid_out_like(const std::vector<at::Tensor>& parameters,
-                                      const std::vector<at::Tensor>& gradients) {
-  std::vector<at::Tensor> all;
+std::vector<Tensor> laid_out_like(const std::vector<Tensor>& parameters,
+                                  const std::vector<Tensor>& gradients) {
+  std::vector<Tensor> all;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    const at::Tensor& g = gradients[i];
+    const Tensor& g = gradients[i];
     all.push_back(have_equal_layout({parameters[i]}, {g}) ? g
                                                           : at::empty_like(parameters[i]).copy_(g));
   }
   return all;
 }
 
-void adam_step_on_cpu_(const std::vector<at::Tensor>& parameters,
-                       const std::vector<at::Tensor>& gradients,
-                       const std::vector<at::Tensor>& first_moments,
-                       const std::vector<at::Tensor>& second_moments,
-                       const std::vector<at::Tensor>& steps,
+void adam_step_on_cpu_(const std::vector<Tensor>& parameters,
+                       const std::vector<Tensor>& gradients,
+                       const std::vector<Tensor>& first_moments,
+                       const std::vector<Tensor>& second_moments,
+                       const std::vector<Tensor>& steps,
                        const AdamSettings& s) {
   std::vector<AdamNumbers> numbers;
   std::vector<AdamArrays> arrays;
@@ -118,8 +119,8 @@ void adam_step_on_cpu_(const std::vector<at::Tensor>& parameters,
   });
 }
 
-void lerp_on_cpu_(const std::vector<at::Tensor>& averages,
-                  const std::vector<at::Tensor>& values,
+void lerp_on_cpu_(const std::vector<Tensor>& averages,
+                  const std::vector<Tensor>& values,
                   double weight) {
   std::vector<float*> to;
   std::vector<const float*> from;
@@ -137,15 +138,15 @@ void lerp_on_cpu_(const std::vector<at::Tensor>& averages,
 
 }  // namespace
 
-void adam_step_(std::vector<at::Tensor>& parameters,
-                const std::vector<at::Tensor>& given_gradients,
-                std::vector<at::Tensor>& first_moments,
-                std::vector<at::Tensor>& second_moments,
-                std::vector<at::Tensor>& steps,
+void adam_step_(std::vector<Tensor>& parameters,
+                const std::vector<Tensor>& given_gradients,
+                std::vector<Tensor>& first_moments,
+                std::vector<Tensor>& second_moments,
+                std::vector<Tensor>& steps,
                 const AdamSettings& s,
-                const at::Tensor& found) {
+                const Tensor& found) {
   if (parameters.empty()) return;
-  const std::vector<at::Tensor> gradients = laid_out_like(parameters, given_gradients);
+  const std::vector<Tensor> gradients = laid_out_like(parameters, given_gradients);
   if (!s.lr_on_device.defined() && are_flat(parameters) && are_flat(gradients) &&
       are_flat(first_moments) && are_flat(second_moments) &&
       have_equal_layout(parameters, first_moments) &&
@@ -160,7 +161,7 @@ void adam_step_(std::vector<at::Tensor>& parameters,
   } else {
     at::_foreach_add_(steps, 1);
   }
-  const auto found_inf = found.defined() ? std::optional<at::Tensor>(found) : std::nullopt;
+  const auto found_inf = found.defined() ? std::optional<Tensor>(found) : std::nullopt;
   const auto fused = [&](const auto& lr) {
     at::_fused_adam_(parameters,
                      gradients,
@@ -185,8 +186,8 @@ void adam_step_(std::vector<at::Tensor>& parameters,
   }
 }
 
-void lerp_(std::vector<at::Tensor>& averages,
-           const std::vector<at::Tensor>& values,
+void lerp_(std::vector<Tensor>& averages,
+           const std::vector<Tensor>& values,
            const DeviceNumber& weight) {
   if (averages.empty()) return;
   if (!weight.moves() || reads_are_free(averages.front().device())) {
@@ -197,7 +198,7 @@ void lerp_(std::vector<at::Tensor>& averages,
     at::_foreach_lerp_(averages, values, weight.host());
     return;
   }
-  std::vector<at::Tensor> steps = at::_foreach_sub(values, averages);
+  std::vector<Tensor> steps = at::_foreach_sub(values, averages);
   at::_foreach_mul_(steps, weight.value());
   at::_foreach_add_(averages, steps);
 }

@@ -5,20 +5,11 @@
 // is cut.
 #include "ops/adam/adam_cpu.h"
 
-#include <cmath>
-
 #include "ops/vector/vector.h"
 
 namespace gantrain::GANTRAIN_ISA {
 
 namespace {
-
-inline Vec root(Vec x) {
-  float lanes[kLanes];
-  store(lanes, x);
-  for (int64_t i = 0; i < kLanes; ++i) lanes[i] = std::sqrt(lanes[i]);
-  return load(lanes);
-}
 
 // Of two numbers a and b, a + (b - a) * weight. Beginning at the nearer one loses nothing where the
 // weight is near 0 or 1.
@@ -70,7 +61,7 @@ bool all_finite(const float* numbers, int64_t count) {
     const Vec v = second(load(at.second_moment + i), g * g);
     store(at.first_moment + i, m);
     store(at.second_moment + i, v);
-    store(at.parameter + i, load(at.parameter + i) - rate * (m / (root(v) + eps)));
+    store(at.parameter + i, load(at.parameter + i) - rate * (m / (square_root(v) + eps)));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "ops/bias_act/bias_act_gpu.h"
-#include "ops/gpu/planes_walk.h"
 
 namespace gantrain::cuda_kernels {
 

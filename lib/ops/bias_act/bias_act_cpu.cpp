@@ -35,10 +35,6 @@ Numbers numbers_of(const BiasActTask& task) {
   return {all(task.alpha), all(task.gain), all(task.clamp), IntVec{} - static_cast<int32_t>(free)};
 }
 
-inline Vec magnitude(Vec x) {
-  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(x) & 0x7fffffff);
-}
-
 // 0 where |y| reached the clamp or is NaN; the clamp of infinity keeps everything.
 Vec inside(Vec dx, Vec y, const Numbers& n) {
   return (magnitude(y) < n.clamp) | n.unclamped ? dx : Vec{};
@@ -197,14 +193,10 @@ void with_activation(Activation act, const Body& body) {
   body(Lrelu{});
 }
 
-void forward(const BiasActTask& task,
-             const float* x,
-             const float* b,
-             float* y,
-             int64_t first,
-             int64_t last) {
-  with_activation(task.act, [&](auto act) {
-    compute_units({task, first, last, b, nullptr}, y, Forward<decltype(act)>{x, numbers_of(task)});
+void forward(
+    const BiasActTask& how, const float* x, const float* b, float* y, int64_t first, int64_t last) {
+  with_activation(how.act, [&](auto act) {
+    compute_units({how, first, last, b, nullptr}, y, Forward<decltype(act)>{x, numbers_of(how)});
   });
 }
 

@@ -35,15 +35,11 @@ inline BiasActUnits bias_act_units(const BiasActTask& task) {
   return {(task.outer * task.channels + numbers - 1) / numbers, numbers, columns};
 }
 
-// Each function computes the units [first, last). `b` has task.channels numbers where inner is over
+// Each function computes the units [first, end). `b` has task.channels numbers where inner is over
 // 1 and else units.columns, the biases one after another again and again; null is no bias.
 struct BiasActKernels {
-  void (*forward)(const BiasActTask& task,
-                  const float* x,
-                  const float* b,
-                  float* y,
-                  int64_t first,
-                  int64_t last);
+  void (*forward)(
+      const BiasActTask& how, const float* x, const float* b, float* y, int64_t first, int64_t end);
 
   // dx = dy * gain * f', from y. Where `sums` is not null, sums[unit * columns + column] becomes
   // the sum of the unit's dx in that column. y is null where the derivative is the gain everywhere;
@@ -54,7 +50,7 @@ struct BiasActKernels {
                    float* dx,
                    float* sums,
                    int64_t first,
-                   int64_t last);
+                   int64_t end);
 };
 
 }  // namespace gantrain

@@ -2,8 +2,6 @@
 #include "ops/convolution/convolution.h"
 
 #include "core/torch.h"
-#include "ops/autocast.h"
-#include "ops/convolution/winograd.h"
 #include "ops/kernels.h"
 #include "ops/operator.h"
 
@@ -251,15 +249,12 @@ Tensor up_sampled(const Tensor& x,
 }
 
 // The definition of the whole operation, step by step.
-Tensor plain(const Tensor& x,
-             const Tensor& w,
-             const Tensor& f,
-             const ConvResample& how,
-             const Padding2d& p) {
-  const bool ups = how.up > 1;
-  const Tensor padded = upfirdn2d(x, ups ? f : Tensor(), up_by(how.up, p, how.flip_filter));
-  const Tensor y = correlated(padded, w, /*stride=*/1, how.groups);
-  return how.down > 1 ? upfirdn2d(y, f, down_by(how.down, {}, how.flip_filter)) : y;
+Tensor plain(
+    const Tensor& x, const Tensor& w, const Tensor& f, const ConvResample& c, const Padding2d& p) {
+  const bool ups = c.up > 1;
+  const Tensor padded = upfirdn2d(x, ups ? f : Tensor(), up_by(c.up, p, c.flip_filter));
+  const Tensor y = correlated(padded, w, /*stride=*/1, c.groups);
+  return c.down > 1 ? upfirdn2d(y, f, down_by(c.down, {}, c.flip_filter)) : y;
 }
 
 }  // namespace

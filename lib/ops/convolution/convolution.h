@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "ops/autocast.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
@@ -40,5 +42,37 @@ at::Tensor conv2d_resample(const at::Tensor& x,
                            const at::Tensor& w,
                            const at::Tensor& f,
                            const ConvResample& how);
+
+// The two sides of a convolution: y [N, O, h, w] is the correlation of x [N, I, H, W] with w [O, I,
+// k, k], moved by `stride` pixels, x padded by `padding` zeros on each side.
+struct ConvGeometry {
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+
+// Convolutions of float32 tensors on a CPU by minimal filtering (winograd_cpu.h), for
+// kernels of 3x3 with stride 1, and of 3x3 or 4x4 with stride 2, where each of the four phases of
+// the input has a kernel of 1 or 2 taps along each axis. They have no derivatives of their own. x
+// and y are contiguous or channels-last; results have the layout of the given tensor. The result
+// does not depend on the number of threads.
+
+// Says whether it can compute such a convolution, in all three directions.
+bool winograd_fits(at::IntArrayRef x, at::IntArrayRef w, const ConvGeometry& how);
+// Says whether it is expected to be faster than a direct convolution: where there are tiles enough
+// to pay for the transformed weights, and channels enough to fill vectors.
+bool winograd_pays(at::IntArrayRef x, at::IntArrayRef w, const ConvGeometry& how);
+
+// Returns y.
+at::Tensor winograd_forward(const at::Tensor& x, const at::Tensor& w, const ConvGeometry& how);
+// Returns the gradient by x, of the sizes `x`.
+at::Tensor winograd_input_gradient(const at::Tensor& dy,
+                                   const at::Tensor& w,
+                                   at::IntArrayRef x,
+                                   const ConvGeometry& how);
+// Returns the gradient by w, of the sizes `w`.
+at::Tensor winograd_weight_gradient(const at::Tensor& x,
+                                    const at::Tensor& dy,
+                                    at::IntArrayRef w,
+                                    const ConvGeometry& how);
 
 }  // namespace gantrain

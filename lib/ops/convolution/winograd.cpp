@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/convolution/winograd.h"
-
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "core/torch.h"
+#include "ops/convolution/convolution.h"
 #include "ops/convolution/winograd_cpu.h"
 #include "ops/vector/cpu_kernels.h"
 

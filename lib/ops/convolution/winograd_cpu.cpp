@@ -283,12 +283,8 @@ void transform_back(const float* m, const TileGrid& grid, Span tiles, bool add, 
   });
 }
 
-void multiply(const TileProducts& how,
-              const float* v,
-              const float* u,
-              bool add,
-              float* pixels,
-              float* scratch) {
+void multiply(
+    const TileProducts& how, const float* v, const float* u, bool add, float* pixels, float* m) {
   const int64_t points = how.taps.points(), of_v = point_stride(how.rows);
   const int64_t of_u = point_stride(how.panels * kPanel);
   for (int64_t p = 0; p < points; ++p)
@@ -299,9 +295,9 @@ void multiply(const TileProducts& how,
                      how.tiles.end - how.tiles.begin,
                      u + p * of_u,
                      of_u,
-                     scratch + p * point_stride(kTileBlock));
+                     m + p * point_stride(kTileBlock));
   with_taps(how.taps, [&]<int64_t Y, int64_t X>() {
-    transform_back<ResultAxis<Y>, ResultAxis<X>>(scratch, how.grid, how.tiles, add, pixels);
+    transform_back<ResultAxis<Y>, ResultAxis<X>>(m, how.grid, how.tiles, add, pixels);
   });
 }
 

@@ -115,13 +115,9 @@ struct WinogradKernels {
 
   // Multiplies tiles with one panel of a transformed kernel, u [point][panels * 32][32], and
   // transforms the products back into `pixels` (kPixelScratch floats), to which it adds with `add`.
-  // `scratch` holds multiply_scratch() floats.
-  void (*multiply)(const TileProducts& how,
-                   const float* v,
-                   const float* u,
-                   bool add,
-                   float* pixels,
-                   float* scratch);
+  // `m` holds multiply_scratch() floats.
+  void (*multiply)(
+      const TileProducts& how, const float* v, const float* u, bool add, float* pixels, float* m);
 
   // Writes the pixels of a block of tiles into y, where they lie inside it.
   void (*write)(const float* pixels, const PictureTiles& y);

@@ -26,14 +26,11 @@ void set_iteration_(const DrawKey& key, int64_t iteration);
 // to the last bits of log, sin and cos.
 
 // Draw float32 [samples.count, shape...]: normal() from N(0, 1), uniform() from [0, 1).
-at::Tensor normal(const DrawKey& key,
-                  std::string_view purpose,
-                  const Samples& samples,
-                  at::IntArrayRef shape);
-at::Tensor uniform(const DrawKey& key,
-                   std::string_view purpose,
-                   const Samples& samples,
-                   at::IntArrayRef shape);
+using Draw = at::Tensor(const DrawKey& key,
+                        std::string_view purpose,
+                        const Samples& samples,
+                        at::IntArrayRef shape);
+Draw normal, uniform;
 
 // Draws a class for each sample, int64 [samples.count]. A class is as likely as its share of the
 // counts whose running sums are `first_above` (int64 [classes] on the key's device); `total` is the

@@ -9,7 +9,7 @@
 #include "ops/autocast.h"
 #include "ops/bias_act/bias_act.h"
 #include "ops/device_kernels.h"
-#include "ops/filtered_lrelu/filtered_lrelu_plan.h"
+#include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
 #include "ops/operator.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 #include "ops/vector/cpu_kernels.h"
@@ -99,11 +99,9 @@ Tensor cpu_filtered_slopes(const Tensor& x, const Tensor& slopes, const Filtered
   FilteredLreluPlan plan(shape_of(x, step.how),
                          filter_of(step.how.up_filter, step.flip),
                          filter_of(step.how.down_filter, step.flip));
-  if (slopes.defined()) {
-    plan.read({slopes.size(1), slopes.size(2), step.slope_y, step.slope_x});
-  } else {
-    plan.read({0, 0, 0, 0});
-  }
+  plan.read(slopes.defined()
+                ? ReadSlopes{slopes.size(1), slopes.size(2), step.slope_y, step.slope_x}
+                : ReadSlopes{});
   return computed(x, plan.task(), slopes);
 }
 
@@ -126,7 +124,8 @@ void check_filter(const char* name, const Tensor& filter) {
               filter.sizes());
 }
 
-void check_axis(const char* name, int64_t pixels, int64_t up_taps, int64_t down_taps) {
+void check_axis(const char* name, int64_t pixels, const FilteredLrelu& how, int64_t axis) {
+  const int64_t up_taps = taps_of(how.up_filter, axis), down_taps = taps_of(how.down_filter, axis);
   TORCH_CHECK(pixels >= up_taps + down_taps - 1,
               "filtered_lrelu: ",
               pixels,
@@ -162,14 +161,8 @@ void check(const Tensor& x, const Tensor& b, const FilteredLrelu& how) {
   check_filter("up_filter", how.up_filter);
   check_filter("down_filter", how.down_filter);
   const auto& p = how.padding;
-  check_axis("x",
-             x.size(3) * how.up + p[0] + p[1],
-             taps_of(how.up_filter, 1),
-             taps_of(how.down_filter, 1));
-  check_axis("y",
-             x.size(2) * how.up + p[2] + p[3],
-             taps_of(how.up_filter, 0),
-             taps_of(how.down_filter, 0));
+  check_axis("x", x.size(3) * how.up + p[0] + p[1], how, 1);
+  check_axis("y", x.size(2) * how.up + p[2] + p[3], how, 0);
 }
 
 Tensor activated(const Tensor& x, const Tensor& b, const FilteredLrelu& how) {
@@ -251,11 +244,9 @@ struct FilteredSlopesFunction : torch::autograd::Function<FilteredSlopesFunction
   static variable_list backward(AutogradContext* context, variable_list dy) {
     if (!dy[0].defined()) return variable_list(3);
     const WithoutAutocast exact;
-    return {apply(dy[0],
-                  present(context->get_saved_variables()[0]),
-                  held<FilteredLreluStep>(context, "transposed")),
-            Tensor(),
-            Tensor()};
+    const Tensor slopes = context->get_saved_variables()[0];
+    const auto& back = held<FilteredLreluStep>(context, "transposed");
+    return {apply(dy[0], present(slopes), back), Tensor(), Tensor()};
   }
 };
 
@@ -277,9 +268,9 @@ struct FilteredLreluFunction : torch::autograd::Function<FilteredLreluFunction> 
     variable_list result(4);
     if (!dy[0].defined()) return result;
     const WithoutAutocast exact;
-    result[0] = FilteredSlopesFunction::apply(dy[0],
-                                              present(context->get_saved_variables()[0]),
-                                              held<FilteredLreluStep>(context, "transposed"));
+    const Tensor slopes = context->get_saved_variables()[0];
+    const auto& back = held<FilteredLreluStep>(context, "transposed");
+    result[0] = FilteredSlopesFunction::apply(dy[0], present(slopes), back);
     if (held<bool>(context, "biased") && context->needs_input_grad(1))
       result[1] = summed_to_bias(result[0]);
     return result;

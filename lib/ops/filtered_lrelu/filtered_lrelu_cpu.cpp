@@ -28,7 +28,6 @@ inline Vec times_where(Mask m, Vec v, Vec factor) {
 inline Vec zero_where(Mask m, Vec v) {
   return _mm512_maskz_mov_ps(static_cast<__mmask16>(~m.bits), v);
 }
-inline Vec magnitude(Vec v) { return _mm512_abs_ps(v); }
 inline Vec smaller(Vec a, Vec b) { return _mm512_maskz_min_ps(0xffff, a, b); }
 inline Vec larger(Vec a, Vec b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 #else
@@ -57,13 +56,6 @@ inline LaneBits bits_of(Mask m) {
 inline Mask at_most(Vec a, Vec b) { return {a <= b}; }
 inline Vec times_where(Mask m, Vec v, Vec factor) { return m.lanes ? v * factor : v; }
 inline Vec zero_where(Mask m, Vec v) { return m.lanes ? Vec{} : v; }
-inline Vec magnitude(Vec v) {
-  IntVec bits;
-  std::memcpy(&bits, &v, sizeof v);
-  bits &= 0x7fffffff;
-  std::memcpy(&v, &bits, sizeof v);
-  return v;
-}
 // Where one of the two is not a number, the second.
 #if defined(__AVX2__)
 inline Vec smaller(Vec a, Vec b) { return _mm256_min_ps(a, b); }
@@ -188,19 +180,15 @@ inline void read_pixels(const float* from,
 }
 
 // The way back.
-inline void write_pixels(const float* from,
-                         int64_t channels,
-                         int64_t count,
-                         float* to,
-                         int64_t channel,
-                         int64_t column) {
+inline void write_pixels(
+    const float* from, int64_t channels, int64_t n, float* to, int64_t channel, int64_t column) {
   if (channel == 1) {
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0; i < n; ++i)
       store_within(to + i * column, load(from + i * kLanes), channels);
     return;
   }
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const int64_t columns = least(kLanes, count - i);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t columns = least(kLanes, n - i);
     Vec r[kLanes];
     for (int64_t k = 0; k < kLanes; ++k) r[k] = k < columns ? load(from + (i + k) * kLanes) : Vec{};
     transpose(r);
@@ -281,18 +269,18 @@ class Part {
     column_ = tile * t_.tile;
     columns_ = least(t_.tile, t_.out_w - column_);
     sample_x_ = column_ * t_.down;
-    block_ = block_of(sample_x_, t_.pad_x, t_.up);
-    first_x_ = first_of_block(block_, t_.pad_x, t_.up);
+    block_ = block_of(sample_x_, t_.pad_x0, t_.up);
+    first_x_ = first_of_block(block_, t_.pad_x0, t_.up);
     const int64_t last = sample_x_ + (columns_ - 1) * t_.down + t_.down_x.taps - 1;
-    blocks_ = block_of(last, t_.pad_x, t_.up) - block_ + 1;
+    blocks_ = block_of(last, t_.pad_x0, t_.up) - block_ + 1;
     samples_ = last + 1 - first_x_;
     // Samples that several parts compute are written by one of them.
     own_x_begin_ = column_ == 0 ? 0 : sample_x_;
     own_x_end_ = column_ + columns_ == t_.out_w ? t_.mid_w : sample_x_ + columns_ * t_.down;
     own_y_begin_ = row_begin_ * t_.down;
     own_y_end_ = row_end_ == t_.out_h ? t_.mid_h : row_end_ * t_.down;
-    const int64_t rows = t_.reads ? t_.slopes_h : t_.mid_h;
-    slope_columns_ = t_.reads ? t_.slopes_w : t_.mid_w;
+    const int64_t rows = t_.reads ? t_.read.height : t_.mid_h;
+    slope_columns_ = t_.reads ? t_.read.width : t_.mid_w;
     slopes_ = slopes == nullptr ? nullptr : slopes + group * rows * slope_columns_ * kSlopeBytes;
 
     // Vectors that lie across two cache lines take twice the time.
@@ -308,7 +296,7 @@ class Part {
   void compute() {
     const int64_t begin = row_begin_ * t_.down;
     const int64_t end = (row_end_ - 1) * t_.down + t_.down_y.taps;
-    next_in_ = block_of(begin, t_.pad_y, t_.up);
+    next_in_ = block_of(begin, t_.pad_y0, t_.up);
     for (int64_t m = begin; m < end; ++m) {
       up_sample(m);
       if (t_.down_rows == nullptr) {
@@ -358,7 +346,7 @@ class Part {
 
   // The row m of the higher rate, after the activation.
   void up_sample(int64_t m) {
-    const int64_t block = block_of(m, t_.pad_y, t_.up), taps = t_.up_y.taps;
+    const int64_t block = block_of(m, t_.pad_y0, t_.up), taps = t_.up_y.taps;
     for (; next_in_ < block + taps; ++next_in_) {
       float* slot = in_ring(next_in_);
       if (t_.up_rows == nullptr) {
@@ -368,7 +356,7 @@ class Part {
         read_row(next_in_, slot);
       }
     }
-    const int64_t phase = m - first_of_block(block, t_.pad_y, t_.up);
+    const int64_t phase = m - first_of_block(block, t_.pad_y0, t_.up);
     if (t_.up_rows == nullptr) {
       for (int64_t j = 0; j < taps; ++j) lines_[j] = in_ring(block + j);
       filter_across(lines_, t_.up_y.weights + phase * taps, taps, samples_, mid_line_);
@@ -391,7 +379,7 @@ class Part {
 
   // The samples [begin, end) of the row of the higher rate.
   void activate(int64_t begin, int64_t end) {
-    const Vec slope = all(t_.slope), clamp = all(t_.clamp);
+    const Vec slope = all(static_cast<float>(t_.slope)), clamp = all(static_cast<float>(t_.clamp));
     for (int64_t i = begin; i < end; ++i) {
       const Vec v = load(mid_line_ + i * kLanes);
       store(mid_line_ + i * kLanes, clamped(times_where(at_most(v, Vec{}), v, slope), clamp));
@@ -399,7 +387,7 @@ class Part {
   }
 
   void write_slopes(int64_t m, int64_t begin, int64_t end) {
-    const Vec slope = all(t_.slope), clamp = all(t_.clamp);
+    const Vec slope = all(static_cast<float>(t_.slope)), clamp = all(static_cast<float>(t_.clamp));
     uint8_t* row = slopes_ + (m * slope_columns_ + first_x_) * kSlopeBytes;
     for (int64_t i = begin; i < end; ++i) {
       Vec v = load(mid_line_ + i * kLanes);
@@ -412,12 +400,12 @@ class Part {
 
   void read_slopes(int64_t m) {
     if (slopes_ == nullptr) return;
-    const int64_t y = m + t_.slope_y, x = first_x_ + t_.slope_x;
-    const bool inside = y >= 0 && y < t_.slopes_h;
+    const int64_t y = m + t_.read.slope_y, x = first_x_ + t_.read.slope_x;
+    const bool inside = y >= 0 && y < t_.read.height;
     const int64_t begin = inside ? least(most(-x, 0), samples_) : samples_;
-    const int64_t end = most(least(t_.slopes_w - x, samples_), begin);
-    const Vec slope = all(t_.slope);
-    const uint8_t* row = slopes_ + (y * t_.slopes_w + x) * kSlopeBytes;
+    const int64_t end = most(least(t_.read.width - x, samples_), begin);
+    const Vec slope = all(static_cast<float>(t_.slope));
+    const uint8_t* row = slopes_ + (y * t_.read.width + x) * kSlopeBytes;
     zero(mid_line_, begin);
     for (int64_t i = begin; i < end; ++i) {
       const Slopes s = load_slopes(row + i * kSlopeBytes);

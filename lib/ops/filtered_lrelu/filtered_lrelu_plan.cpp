@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/filtered_lrelu/filtered_lrelu_plan.h"
-
 #include <algorithm>
+
+#include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
 
 namespace gantrain {
 
@@ -24,14 +24,7 @@ void add_phases(const double* taps, int64_t n, int64_t up, double gain, std::vec
 FilteredLreluPlan::FilteredLreluPlan(const FilteredLreluShape& s,
                                      const PlaneFilter& up,
                                      const PlaneFilter& down) {
-  task_.samples = s.samples;
-  task_.channels = s.channels;
-  task_.in_h = s.in_h;
-  task_.in_w = s.in_w;
-  task_.up = s.up;
-  task_.down = s.down;
-  task_.pad_y = s.pad_y0;
-  task_.pad_x = s.pad_x0;
+  static_cast<FilteredLreluShape&>(task_) = s;
   const auto out = [&](int64_t in, int64_t pads, int64_t taps) {
     return (in * s.up + pads + 2 - taps + s.down - 1) / s.down;
   };
@@ -39,19 +32,9 @@ FilteredLreluPlan::FilteredLreluPlan(const FilteredLreluShape& s,
   task_.out_w = out(s.in_w, s.pad_x0 + s.pad_x1, up.taps_x + down.taps_x);
   task_.mid_h = (task_.out_h - 1) * s.down + down.taps_y;
   task_.mid_w = (task_.out_w - 1) * s.down + down.taps_x;
-  task_.slope = static_cast<float>(s.slope);
-  task_.clamp = static_cast<float>(s.clamp);
   add_up(up, s.gain * static_cast<double>(s.up * s.up));
   add_down(down);
   cut();
-}
-
-void FilteredLreluPlan::read(const Slopes& slopes) {
-  task_.reads = true;
-  task_.slopes_h = slopes.height;
-  task_.slopes_w = slopes.width;
-  task_.slope_y = slopes.slope_y;
-  task_.slope_x = slopes.slope_x;
 }
 
 void FilteredLreluPlan::add_up(const PlaneFilter& f, double gain) {

@@ -239,7 +239,6 @@ void sum_parts(const PartsSum& how, Stream stream);
 // NoSums.
 template <class T, int kPackOfWork, Order kOrderOfWork, int kSumsOfWork>
 struct WorkOf {
-  using Element = T;
   using Number = Wide<T>;
   static constexpr int kPack = kPackOfWork;
   static constexpr Order kOrder = kOrderOfWork;

@@ -1,5 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of the CUDA library, and the glue of the operators whose NAME_cuda.h lays the arguments
+// out.
 #include "ops/gpu/table_cuda.h"
+
+#include <ATen/ops/empty.h>
+
+#include "ops/draws/draws_gpu.h"
+#include "ops/filtered_lrelu/filtered_lrelu_cuda.h"
+#include "ops/norms/norms_cuda.h"
+#include "ops/upfirdn2d/upfirdn2d_cuda.h"
+
+namespace gantrain {
+
+using at::Tensor;
+
+Tensor cuda_draw(const DrawNumbers& how) {
+  const bool whole = how.distribution == Distribution::kBits;
+  Tensor out = at::empty({how.samples.count, how.each},
+                         how.key.options().dtype(whole ? at::kLong : at::kFloat));
+  cuda_kernels::draw({.key = how.key.const_data_ptr<int64_t>(),
+                      .phase = static_cast<uint64_t>(how.phase),
+                      .purpose = how.purpose,
+                      .first_sample = how.samples.first,
+                      .sample_stride = how.samples.stride,
+                      .samples = how.samples.count,
+                      .each = how.each,
+                      .kind = static_cast<cuda_kernels::Drawn>(how.distribution),
+                      .out = out.mutable_data_ptr()},
+                     current_stream(out));
+  check_launch();
+  return out;
+}
+
+namespace {
+
+// Launches the kernel of a call, whose result is `out`.
+template <class Arguments>
+Tensor run(void (*kernel)(const Arguments&, cuda_kernels::Stream),
+           const Arguments& arguments,
+           const Tensor& out) {
+  kernel(arguments, current_stream(out));
+  check_launch();
+  return out;
+}
+
+}  // namespace
+
+Tensor cuda_upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
+  const UpFirDnCall call(x, f, how);
+  return run(cuda_kernels::upfirdn2d, call.arguments, call.out);
+}
+
+std::tuple<Tensor, Tensor> cuda_filtered_lrelu(const Tensor& x,
+                                               const Tensor& b,
+                                               const FilteredLreluStep& step,
+                                               bool with_slopes) {
+  FilteredLreluCall call(x, b, step);
+  if (with_slopes) call.write_slopes();
+  return {run(cuda_kernels::filtered_lrelu, call.arguments, call.out), call.slopes};
+}
+
+Tensor cuda_filtered_slopes(const Tensor& x, const Tensor& slopes, const FilteredLreluStep& step) {
+  FilteredLreluCall call(x, {}, step);
+  call.read_slopes(slopes, step);
+  return run(cuda_kernels::filtered_lrelu, call.arguments, call.out);
+}
+
+Tensor cuda_minibatch_std(const Tensor& x, int64_t g, int64_t channels, double eps) {
+  return cuda_minibatch_std_gradient({}, x, g, channels, eps);
+}
+
+Tensor cuda_minibatch_std_gradient(
+    const Tensor& dout, const Tensor& x, int64_t g, int64_t channels, double eps) {
+  const MinibatchStdCall call(dout, x, {g, channels, eps});
+  return run(cuda_kernels::minibatch_std, call.arguments, call.out);
+}
+
+Tensor cuda_pixel_norm(const Tensor& x, double eps) { return cuda_pixel_norm_gradient({}, x, eps); }
+
+Tensor cuda_pixel_norm_gradient(const Tensor& dout, const Tensor& x, double eps) {
+  const PixelNormCall call(dout, x, eps);
+  return run(cuda_kernels::pixel_norm, call.arguments, call.maps.out);
+}
+
+std::tuple<Tensor, Tensor, Tensor> cuda_adain(const Tensor& x, const Tensor& style, double eps) {
+  const AdainCall call({}, x, style, {}, eps);
+  return {run(cuda_kernels::adain, call.arguments, call.maps.out), call.mean, call.inverse};
+}
+
+std::tuple<Tensor, Tensor> cuda_adain_gradient(const Tensor& dout,
+                                               const Tensor& x,
+                                               const Tensor& style,
+                                               const Tensor& mean,
+                                               const Tensor& inverse) {
+  const AdainCall call(dout, x, style, {mean, inverse}, /*eps=*/0);
+  return {run(cuda_kernels::adain, call.arguments, call.maps.out),
+          call.style_gradient.to(style.scalar_type())};
+}
+
+}  // namespace gantrain
 
 extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
   using namespace gantrain;

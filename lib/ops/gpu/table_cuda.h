@@ -38,26 +38,7 @@ inline void* mutable_data(const at::Tensor& t) {
   return t.defined() ? t.mutable_data_ptr() : nullptr;
 }
 
-// The CUDA library's implementations of DeviceKernels and FusedKernels.
-KernelLike<decltype(DeviceKernels::draw)> cuda_draw;
-KernelLike<decltype(DeviceKernels::upfirdn2d)> cuda_upfirdn2d;
-KernelLike<decltype(DeviceKernels::bias_act)> cuda_bias_act;
-KernelLike<decltype(DeviceKernels::bias_act_gradient)> cuda_bias_act_gradient;
-KernelLike<decltype(FusedKernels::act)> cuda_act;
-KernelLike<decltype(FusedKernels::act_gradient)> cuda_act_gradient;
-KernelLike<decltype(FusedKernels::act_second)> cuda_act_second;
-KernelLike<decltype(FusedKernels::plane_products)> cuda_plane_products;
-KernelLike<decltype(FusedKernels::scaled_planes)> cuda_scaled_planes;
-KernelLike<decltype(FusedKernels::minibatch_std)> cuda_minibatch_std;
-KernelLike<decltype(FusedKernels::minibatch_std_gradient)> cuda_minibatch_std_gradient;
-KernelLike<decltype(FusedKernels::pixel_norm)> cuda_pixel_norm;
-KernelLike<decltype(FusedKernels::pixel_norm_gradient)> cuda_pixel_norm_gradient;
-KernelLike<decltype(FusedKernels::adain)> cuda_adain;
-KernelLike<decltype(FusedKernels::adain_gradient)> cuda_adain_gradient;
-KernelLike<decltype(FusedKernels::filtered_lrelu)> cuda_filtered_lrelu;
-KernelLike<decltype(FusedKernels::filtered_slopes)> cuda_filtered_slopes;
-
 }  // namespace gantrain
 
-// What the library exports (ops/cuda_library.h).
+// What the library exports, for begin_on_gpu() (device_kernels.h).
 extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels();

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/modulation/modulated_act.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +6,7 @@
 #include "ops/autocast.h"
 #include "ops/device_kernels.h"
 #include "ops/modulation/map_layout.h"
+#include "ops/modulation/modulation.h"
 #include "ops/operator.h"
 #include "ops/vector/cpu_kernels.h"
 

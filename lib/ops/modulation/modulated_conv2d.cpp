@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/modulation/modulated_conv2d.h"
-
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/convolution/convolution.h"
 #include "ops/device_kernels.h"
+#include "ops/modulation/modulation.h"
 #include "ops/operator.h"
 #include "ops/vector/cpu_kernels.h"
 
@@ -172,15 +171,6 @@ Tensor modulated_layer(const Tensor& x_in,
   ModulatedAct after = after_in;
   after.d = d;
   return modulated_act(scaled(x, weight, styles, f, how), after, act);
-}
-
-Tensor modulated_conv2d(const Tensor& x,
-                        const Tensor& weight,
-                        const Tensor& styles,
-                        const Tensor& noise,
-                        const Tensor& f,
-                        const ModulatedConv& how) {
-  return modulated_layer(x, weight, styles, f, how, {.noise = noise}, {});
 }
 
 }  // namespace gantrain

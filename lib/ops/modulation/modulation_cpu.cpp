@@ -156,10 +156,7 @@ struct Sums {
 };
 
 template <Slope kSlope>
-void gradient_part(const ActPlanes& how,
-                   const ActSaved& saved,
-                   const ActGradient& result,
-                   int64_t i) {
+void gradient_part(const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t i) {
   const PixelPart part(how, i);
   const SlopeAt<kSlope> slope(how);
   const float* noise = part.noise(how);
@@ -173,27 +170,24 @@ void gradient_part(const ActPlanes& how,
     for (int64_t p = 0; p < part.count; ++p) {
       const int64_t at = part.offset + p * how.channels + begin;
       each_vector(count, [&](int64_t c, auto access) {
-        const Vec du = access.get(saved.grad + at + c) * slope(saved.out, at + c, access);
-        access.put(result.y + at + c, du * access.get(terms.m + c));
-        if (result.sum != nullptr) sum.add(c, du, access);
-        if (result.sum_y != nullptr) sum_y.add(c, du * access.get(saved.y + at + c), access);
-        if (result.sum_noise != nullptr) sum_noise.add(c, du * noise[p], access);
+        const Vec du = access.get(in.grad + at + c) * slope(in.out, at + c, access);
+        access.put(to.y + at + c, du * access.get(terms.m + c));
+        if (to.sum != nullptr) sum.add(c, du, access);
+        if (to.sum_y != nullptr) sum_y.add(c, du * access.get(in.y + at + c), access);
+        if (to.sum_noise != nullptr) sum_noise.add(c, du * noise[p], access);
       });
     }
-    const int64_t to = i * how.channels + begin;
-    if (result.sum != nullptr) sum.write(result.sum + to, count);
-    if (result.sum_y != nullptr) sum_y.write(result.sum_y + to, count);
-    if (result.sum_noise != nullptr) sum_noise.write(result.sum_noise + to, count);
+    const int64_t at = i * how.channels + begin;
+    if (to.sum != nullptr) sum.write(to.sum + at, count);
+    if (to.sum_y != nullptr) sum_y.write(to.sum_y + at, count);
+    if (to.sum_noise != nullptr) sum_noise.write(to.sum_noise + at, count);
   });
 }
 
-void gradient_of_parts(const ActPlanes& how,
-                       const ActSaved& saved,
-                       const ActGradient& result,
-                       int64_t begin,
-                       int64_t end) {
-  with_slope(slope_of(how, saved.out), [&]<Slope kSlope>() {
-    for (int64_t i = begin; i < end; ++i) gradient_part<kSlope>(how, saved, result, i);
+void gradient_of_parts(
+    const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t begin, int64_t end) {
+  with_slope(slope_of(how, in.out), [&]<Slope kSlope>() {
+    for (int64_t i = begin; i < end; ++i) gradient_part<kSlope>(how, in, to, i);
   });
 }
 
@@ -312,17 +306,14 @@ void act(const ActPlanes& how, const float* y, float* out, int64_t begin, int64_
 }
 
 template <Slope kSlope, bool kY, bool kNoise>
-void gradient_plane(const ActPlanes& how,
-                    const ActSaved& saved,
-                    const ActGradient& result,
-                    int64_t p) {
+void gradient_plane(const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t p) {
   const SlopeAt<kSlope> slope(how);
   const Plane plane = plane_of(how, p);
   const int64_t first = p * how.pixels;
-  const float* grad = saved.grad + first;
-  const float* out = kSlope == Slope::kConstant ? nullptr : saved.out + first;
-  const float* y = kY ? saved.y + first : nullptr;
-  float* dy = result.y + first;
+  const float* grad = in.grad + first;
+  const float* out = kSlope == Slope::kConstant ? nullptr : in.out + first;
+  const float* y = kY ? in.y + first : nullptr;
+  float* dy = to.y + first;
   Sum sum_y, sum_noise, sum;
   each_vector(
       how.pixels,
@@ -338,31 +329,25 @@ void gradient_plane(const ActPlanes& how,
         if constexpr (kY) sum_y.done();
         if constexpr (kNoise) sum_noise.done();
       });
-  if (result.sum != nullptr) result.sum[p] = sum.total;
-  if constexpr (kY) result.sum_y[p] = sum_y.total;
-  if constexpr (kNoise) result.sum_noise[p] = sum_noise.total;
+  if (to.sum != nullptr) to.sum[p] = sum.total;
+  if constexpr (kY) to.sum_y[p] = sum_y.total;
+  if constexpr (kNoise) to.sum_noise[p] = sum_noise.total;
 }
 
 template <Slope kSlope>
-void gradient_planes(const ActPlanes& how,
-                     const ActSaved& saved,
-                     const ActGradient& result,
-                     int64_t begin,
-                     int64_t end) {
-  const bool y = result.sum_y != nullptr, noise = result.sum_noise != nullptr;
+void gradient_planes(
+    const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t begin, int64_t end) {
+  const bool y = to.sum_y != nullptr, noise = to.sum_noise != nullptr;
   const auto one =
       y ? (noise ? gradient_plane<kSlope, true, true> : gradient_plane<kSlope, true, false>)
         : (noise ? gradient_plane<kSlope, false, true> : gradient_plane<kSlope, false, false>);
-  for (int64_t p = begin; p < end; ++p) one(how, saved, result, p);
+  for (int64_t p = begin; p < end; ++p) one(how, in, to, p);
 }
 
-void gradient(const ActPlanes& how,
-              const ActSaved& saved,
-              const ActGradient& result,
-              int64_t begin,
-              int64_t end) {
-  with_slope(slope_of(how, saved.out),
-             [&]<Slope kSlope>() { gradient_planes<kSlope>(how, saved, result, begin, end); });
+void gradient(
+    const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t begin, int64_t end) {
+  with_slope(slope_of(how, in.out),
+             [&]<Slope kSlope>() { gradient_planes<kSlope>(how, in, to, begin, end); });
 }
 
 // kY: directions.y is there; kD: directions.d is there.

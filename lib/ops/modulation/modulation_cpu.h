@@ -57,11 +57,8 @@ struct ActSecond {
 // The functions for maps in that order of memory.
 struct ActKernels {
   void (*act)(const ActPlanes& how, const float* y, float* out, int64_t begin, int64_t end);
-  void (*gradient)(const ActPlanes& how,
-                   const ActSaved& saved,
-                   const ActGradient& result,
-                   int64_t begin,
-                   int64_t end);
+  void (*gradient)(
+      const ActPlanes& how, const ActSaved& in, const ActGradient& to, int64_t begin, int64_t end);
   void (*second)(const ActPlanes& how,
                  const ActSaved& saved,
                  const ActDirections& directions,

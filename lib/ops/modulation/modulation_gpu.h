@@ -6,7 +6,7 @@
 
 namespace gantrain::cuda_kernels {
 
-// What modulated_act() (modulated_act.h) computes: out = clamp(gain * act(u)), u = scale * d *
+// What modulated_act() (modulation.h) computes: out = clamp(gain * act(u)), u = scale * d *
 // y
 // + strength * noise + bias, where act(u) is u for u > 0, else alpha * u. Maps, of type `type`
 // (not kFloat64), lie in memory as `maps` says. Null pointers stand for absent terms (d: 1).

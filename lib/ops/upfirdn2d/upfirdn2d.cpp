@@ -9,7 +9,7 @@
 #include "ops/device_kernels.h"
 #include "ops/kernels.h"
 #include "ops/operator.h"
-#include "ops/upfirdn2d/upfirdn2d_plan.h"
+#include "ops/upfirdn2d/upfirdn2d_cpu.h"
 #include "ops/vector/cpu_kernels.h"
 
 namespace gantrain {
@@ -142,12 +142,14 @@ Tensor filtered(const Tensor& x, const Tensor& f, const UpFirDn& how) {
   return UpFirDnFunction::apply(x, f, how);
 }
 
-struct Taps {
-  int64_t x, y;
-};
-Taps taps_of(const Tensor& f) {
-  if (!f.defined()) return {1, 1};
-  return {f.size(-1), f.size(0)};
+// `padding` and what keeps f centred where the size is multiplied (sign 1) or divided (-1) by `by`.
+Padding2d kept_centred(Padding2d padding, const Tensor& f, const Scale2d& by, int64_t sign) {
+  const int64_t taps_x = f.defined() ? f.size(-1) : 1, taps_y = f.defined() ? f.size(0) : 1;
+  padding.x0 += floor_half(taps_x + sign * (by.x - 1));
+  padding.x1 += floor_half(taps_x - by.x);
+  padding.y0 += floor_half(taps_y + sign * (by.y - 1));
+  padding.y1 += floor_half(taps_y - by.y);
+  return padding;
 }
 
 }  // namespace
@@ -198,21 +200,11 @@ Tensor upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
 }
 
 Padding2d centred_up(Padding2d padding, const Tensor& f, const Scale2d& by) {
-  const Taps taps = taps_of(f);
-  padding.x0 += floor_half(taps.x + by.x - 1);
-  padding.x1 += floor_half(taps.x - by.x);
-  padding.y0 += floor_half(taps.y + by.y - 1);
-  padding.y1 += floor_half(taps.y - by.y);
-  return padding;
+  return kept_centred(padding, f, by, /*sign=*/1);
 }
 
 Padding2d centred_down(Padding2d padding, const Tensor& f, const Scale2d& by) {
-  const Taps taps = taps_of(f);
-  padding.x0 += floor_half(taps.x - by.x + 1);
-  padding.x1 += floor_half(taps.x - by.x);
-  padding.y0 += floor_half(taps.y - by.y + 1);
-  padding.y1 += floor_half(taps.y - by.y);
-  return padding;
+  return kept_centred(padding, f, by, /*sign=*/-1);
 }
 
 Tensor filter2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gpu/launch.h"
 #include "ops/upfirdn2d/upfirdn2d_gpu.h"
 
 namespace gantrain::cuda_kernels {
@@ -187,17 +186,12 @@ bool try_shapes(const UpFirDnArguments& how, const FirLaunch& launching) {
 }  // namespace
 
 bool upfirdn2d_pixels(const UpFirDnArguments& how, const FirLaunch& launching) {
-  switch (how.type) {
-    case Type::kFloat32:
-      return try_shapes<float>(how, launching);
-    case Type::kFloat16:
-      return try_shapes<Half>(how, launching);
-    case Type::kBFloat16:
-      return try_shapes<BFloat16>(how, launching);
-    case Type::kFloat64:
-      break;
-  }
-  return false;
+  bool launched = false;
+  with_type(how.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, double>) launched = try_shapes<T>(how, launching);
+  });
+  return launched;
 }
 
 // The choice of a body, and the one for any filter, type and layout: each thread computes one

@@ -337,18 +337,9 @@ void weighted(const WeightedSum& sum, int64_t n, const Sink& sink) {
 
 template <bool kSlack, class Sink>
 void weighted(const WeightedSum& sum, int64_t n, const Sink& sink) {
-  switch (sum.count) {
-    case 1:
-      return weighted<1, kSlack>(sum, n, sink);
-    case 2:
-      return weighted<2, kSlack>(sum, n, sink);
-    case 3:
-      return weighted<3, kSlack>(sum, n, sink);
-    case 4:
-      return weighted<4, kSlack>(sum, n, sink);
-    default:
-      return weighted<0, kSlack>(sum, n, sink);
-  }
+  const bool few =
+      with_number<1>(sum.count, [&]<int64_t Count>() { weighted<Count, kSlack>(sum, n, sink); });
+  if (!few) weighted<0, kSlack>(sum, n, sink);
 }
 
 // n numbers by turns from the one sum and from the other, both over scratch memory.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/upfirdn2d/upfirdn2d_plan.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "ops/upfirdn2d/upfirdn2d_cpu.h"
 
 namespace gantrain {
 

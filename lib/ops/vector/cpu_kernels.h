@@ -5,7 +5,6 @@
 #include "ops/bias_act/bias_act_cpu.h"
 #include "ops/convolution/winograd_cpu.h"
 #include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
-#include "ops/minibatch_std/minibatch_std_cpu.h"
 #include "ops/modulation/modulation_cpu.h"
 #include "ops/norms/norms_cpu.h"
 #include "ops/upfirdn2d/upfirdn2d_cpu.h"
@@ -35,6 +34,8 @@ const CpuKernels& cpu_kernels();
 struct CpuKernelSets {
   const CpuKernels* set[3];
   int count;
+  const CpuKernels* const* begin() const { return set; }
+  const CpuKernels* const* end() const { return set + count; }
 };
 CpuKernelSets available_cpu_kernels();
 

@@ -101,8 +101,14 @@ struct Part {
 };
 
 inline Vec square_root(Vec v) {
-  for (int64_t i = 0; i < kLanes; ++i) v[i] = std::sqrt(v[i]);
-  return v;
+  float lanes[kLanes];
+  store(lanes, v);
+  for (int64_t i = 0; i < kLanes; ++i) lanes[i] = std::sqrt(lanes[i]);
+  return load(lanes);
+}
+
+inline Vec magnitude(Vec v) {
+  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & 0x7fffffff);
 }
 
 inline double sum_of_lanes(Vec v) {

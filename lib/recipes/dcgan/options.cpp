@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/options.h"
 
-#include "gan/recipe_facts.h"
-
 namespace gantrain::dcgan {
 
 namespace {
@@ -44,14 +42,12 @@ const RecipeFacts& facts() {
       .bench = {.place = 3,
                 .about = "DCGAN, 64 pixels, batch 128",
                 .preset = "dcgan",
-                .set = {"data.resolution=64",
-                        "train.batch=128",
-                        "dcgan.channels=512",
-                        "dcgan.d_channels=64"},
+                .set = words(
+                    "data.resolution=64 train.batch=128 dcgan.channels=512 dcgan.d_channels=64"),
                 .scripts = {pytorch_script("contiguous"), pytorch_script("channels-last")}},
       .bench_ddp = {.about = "DCGAN, 64 pixels",
                     .preset = "dcgan",
-                    .set = {"data.resolution=64", "dcgan.channels=512", "dcgan.d_channels=64"},
+                    .set = words("data.resolution=64 dcgan.channels=512 dcgan.d_channels=64"),
                     .batch = 16,
                     .peer = {"--channels", "512", "--d-channels", "64"}},
       .tiny_run = {"--preset=dcgan-tiny", "--set=dcgan.channels=16", "--set=dcgan.d_channels=8"},

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string_view>
-
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 

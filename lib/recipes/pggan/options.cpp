@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/options.h"
 
-#include "gan/schedule.h"
-
 namespace gantrain::pggan {
 
 namespace {
 
-// The batches of Karras et al. 2018a's code for 1, 2, 4 and 8 devices, with learning rates of 1e-3
-// times these factors.
-const std::vector<ScheduleRow>& schedules() {
-  static const std::vector<ScheduleRow> table = {
-      {1, "4:128,8:128,16:128,32:64,64:32,128:16,256:8,512:4,4", "1024:1.5,1"},
-      {2, "4:256,8:256,16:128,32:64,64:32,128:16,8", "512:1.5,1024:2,1"},
-      {4, "4:512,8:256,16:128,32:64,64:32,16", "256:1.5,512:2,1024:3,1"},
-      {8, "4:512,8:256,16:128,32:64,32", "128:1.5,256:2,512:3,1024:3,1"},
-  };
-  return table;
-}
-
+// The learning rates of Karras et al. 2018a's code are 1e-3 times these factors.
 std::vector<std::string> complete(Config& config, const Site& site) {
-  return choose_schedule(config, site.ranks, schedules());
+  return choose_schedule(config,
+                         site.ranks,
+                         karras_schedules({"1024:1.5,1",
+                                           "512:1.5,1024:2,1",
+                                           "256:1.5,512:2,1024:3,1",
+                                           "128:1.5,256:2,512:3,1024:3,1"}));
 }
 
 }  // namespace
@@ -38,13 +30,12 @@ const RecipeFacts& facts() {
       .schedule = schedule_of,
       .has_official_names = true,
       .python = {.parts = {"base", "growing", "pggan", "command"}},
-      .bench = {.place = 4,
-                .about = "PGGAN, 32 pixels, batch 16",
-                .preset = "pggan",
-                .set = {"data.resolution=32",
-                        "pggan.fmap_base=2048",
-                        "pggan.fmap_max=256",
-                        "schedule.batch=16"}},
+      .bench =
+          {.place = 4,
+           .about = "PGGAN, 32 pixels, batch 16",
+           .preset = "pggan",
+           .set = words(
+               "data.resolution=32 pggan.fmap_base=2048 pggan.fmap_max=256 schedule.batch=16")},
   };
   return record;
 }

@@ -43,19 +43,12 @@ void fields(LossOptions& o, Field&& field) {
   field("drift", o.drift, between(0, 1e6), "weight of the squared scores of real pictures");
 }
 
-// Adam with betas 0 and 0.99 (Karras et al. 2018a, sec. 6).
-inline PlayerOptions player_options() {
-  PlayerOptions o;
-  o.adam = {0.001, 0, 0.99, 1e-8};
-  return o;
-}
-
 struct Options {
   NetworkOptions net;
   LossOptions loss;
   ScheduleOptions schedule;
-  PlayerOptions G = player_options();
-  PlayerOptions D = player_options();
+  PlayerOptions G = style_player(0.001);  // sec. 6
+  PlayerOptions D = style_player(0.001);
 };
 
 template <class Field>

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/r3gan/networks.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "config/value.h"
-#include "core/forward_precision.h"
 #include "core/random.h"
-#include "core/tensors.h"
 #include "core/torch.h"
 #include "gan/model_json.h"
 #include "ops/autocast.h"
 #include "ops/bias_act/bias_act.h"
 #include "ops/convolution/convolution.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
-#include "util/error.h"
-#include "util/size.h"
+#include "recipes/r3gan/recipe.h"
 #include "util/text.h"
 
 namespace gantrain::r3gan {
 
 using at::Tensor;
-
-using Tensors = std::map<std::string, Tensor>;
 
 namespace {
 
@@ -35,7 +27,7 @@ std::string layer_name(int64_t stage, int64_t layer, const char* weight) {
 
 // Layers 1 and on of a stage are its blocks. One of them that lacks a tensor counts too: loading
 // names the tensor. No file has more layers than tensors.
-int64_t blocks_of(const Tensors& tensors, int64_t stage) {
+int64_t blocks_of(const TensorMap& tensors, int64_t stage) {
   const std::string begin = stage_name(stage) + "Layers.";
   int64_t blocks = 1;
   for (const auto& item : tensors) {
@@ -55,23 +47,21 @@ void read_stage(const GeneratorTensors& given, int64_t stage, Shape& shape) {
   const Tensor& middle = given.get(weight(1, "LinearLayer2"), 4);
   const int64_t width = in.size(1), inner = in.size(0), of_group = middle.size(1);
   if (inner % width != 0 || middle.size(0) != inner || inner % of_group != 0) {
-    fail(
-        Exit::kInput,
-        "{}: tensors {} [{}] and {} [{}] do not make a block: the first widens its feature maps to "
-        "a multiple, which the second shares out among groups",
+    refuse_file(
         given.source,
+        "tensors {} [{}] and {} [{}] do not make a block: the first widens its feature maps to "
+        "a multiple, which the second shares out among groups",
         weight(1, "LinearLayer1"),
         fmt::join(in.sizes(), ", "),
         weight(1, "LinearLayer2"),
         fmt::join(middle.sizes(), ", "));
   }
   if (stage > 0 && inner / width != shape.expansion) {
-    fail(Exit::kInput,
-         "{}: tensor {} widens {} times, the first block {} times",
-         given.source,
-         weight(1, "LinearLayer1"),
-         inner / width,
-         shape.expansion);
+    refuse_file(given.source,
+                "tensor {} widens {} times, the first block {} times",
+                weight(1, "LinearLayer1"),
+                inner / width,
+                shape.expansion);
   }
   shape.expansion = inner / width;
   shape.widths.push_back(width);
@@ -85,11 +75,10 @@ Shape shape_of_tensors(const GeneratorTensors& given) {
   const Tensor& start = given.get(basis, 3);
   const auto size = find_doubled_size({start.size(2), start.size(1)});
   if (!size || size->doublings > 0) {
-    fail(Exit::kInput,
-         "{}: tensor {} has shape [{}]; the shorter side of a start has 4 to 7 pixels",
-         given.source,
-         basis,
-         fmt::join(start.sizes(), ", "));
+    refuse_file(given.source,
+                "tensor {} has shape [{}]; the shorter side of a start has 4 to 7 pixels",
+                basis,
+                fmt::join(start.sizes(), ", "));
   }
   read_stage(given, 0, shape);
   const int64_t stages = stages_of(given.tensors, "");
@@ -117,17 +106,13 @@ StageTensor stage_tensor(const std::string& name) {
 
 std::string stage_name(int64_t stage) { return fmt::format("{}{}.", kStages, stage); }
 
-int64_t stages_of(const Tensors& tensors, const std::string& prefix) {
+int64_t stages_of(const TensorMap& tensors, const std::string& prefix) {
   int64_t stages = 0;
   for (const auto& item : tensors) {
     if (item.first.starts_with(prefix))
       stages = std::max(stages, stage_tensor(item.first.substr(prefix.size())).stage + 1);
   }
   return stages;
-}
-
-int64_t Shape::all_blocks() const {
-  return std::accumulate(blocks.begin(), blocks.end(), int64_t{0});
 }
 
 bool Shape::half(int64_t stage) const {
@@ -149,20 +134,19 @@ Json to_json(const Shape& s) {
   return model;
 }
 
-Shape generator_shape(const Json& model, const Tensors& tensors, const std::string& source) {
+Shape generator_shape(const Json& model, const TensorMap& tensors, const std::string& source) {
   const Shape seen = shape_of_tensors({tensors, source, "an R3GAN generator"});
   if (model.is_null()) return seen;
-  if (!model.is_object()) fail(Exit::kInput, "{}: gantrain.model: not a JSON object", source);
+  if (!model.is_object()) refuse_file(source, "gantrain.model: not a JSON object");
   const Json of_tensors = to_json(seen);
   for (const auto& [key, value] : of_tensors.items()) {
     const bool said = key != "recipe" && key != "FP16Stages" && model.contains(key);
     if (said && !model[key].is_null() && model[key] != value) {
-      fail(Exit::kInput,
-           "{}: gantrain.model: {} = {}, but the tensors have {}",
-           source,
-           key,
-           model[key].dump(),
-           value.dump());
+      refuse_file(source,
+                  "gantrain.model: {} = {}, but the tensors have {}",
+                  key,
+                  model[key].dump(),
+                  value.dump());
     }
   }
   return seen;
@@ -179,9 +163,8 @@ struct Resampler final : torch::nn::Module {
 }  // namespace
 
 Convolution::Convolution(const Config& c) : config(c) {
-  layer = register_module(
-      "Layer",
-      std::make_shared<Weight>(std::vector<int64_t>{c.out, c.in / c.groups, c.kernel, c.kernel}));
+  layer = add_child<Weight>(
+      *this, "Layer", at::IntArrayRef({c.out, c.in / c.groups, c.kernel, c.kernel}));
 }
 
 Tensor Convolution::forward(const Tensor& x) {
@@ -202,14 +185,14 @@ Tensor BiasedActivation::forward(const Tensor& x) {
 ResidualBlock::ResidualBlock(const Config& c) {
   const int64_t inner = c.width * c.expansion;
   const auto convolution = [this](const char* name, const Convolution::Config& config) {
-    return register_module(name, std::make_shared<Convolution>(config));
+    return add_child<Convolution>(*this, name, config);
   };
   linear1 = convolution("LinearLayer1", {.in = c.width, .out = inner});
   linear2 = convolution("LinearLayer2",
                         {.in = inner, .out = inner, .kernel = 3, .groups = c.cardinality});
   linear3 = convolution("LinearLayer3", {.in = inner, .out = c.width});
-  act1 = register_module("NonLinearity1", std::make_shared<BiasedActivation>(inner));
-  act2 = register_module("NonLinearity2", std::make_shared<BiasedActivation>(inner));
+  act1 = add_child<BiasedActivation>(*this, "NonLinearity1", inner);
+  act2 = add_child<BiasedActivation>(*this, "NonLinearity2", inner);
 }
 
 Tensor ResidualBlock::forward(const Tensor& x) {
@@ -219,11 +202,9 @@ Tensor ResidualBlock::forward(const Tensor& x) {
 }
 
 Transition::Transition(int64_t in, int64_t out, Change how) : change(how) {
-  kernel = register_module("Resampler", std::make_shared<Resampler>())->kernel;
-  if (in != out) {
-    linear = register_module(
-        "LinearLayer", std::make_shared<Convolution>(Convolution::Config{.in = in, .out = out}));
-  }
+  kernel = add_child<Resampler>(*this, "Resampler")->kernel;
+  const Convolution::Config pixels{.in = in, .out = out};
+  if (in != out) linear = add_child<Convolution>(*this, "LinearLayer", pixels);
 }
 
 Tensor Transition::forward(const Tensor& x) {
@@ -234,8 +215,7 @@ Tensor Transition::forward(const Tensor& x) {
 
 GenerativeBasis::GenerativeBasis(int64_t in, int64_t out, const Size& size)
     : basis(register_parameter("Basis", torch::zeros({out, size.height, size.width}))),
-      linear(register_module("LinearLayer",
-                             std::make_shared<Weight>(std::vector<int64_t>{out, in}))) {}
+      linear(add_child<Weight>(*this, "LinearLayer", at::IntArrayRef({out, in}))) {}
 
 Tensor GenerativeBasis::forward(const Tensor& x) {
   const AutocastDisabled exact("the start scales everything else");
@@ -244,10 +224,8 @@ Tensor GenerativeBasis::forward(const Tensor& x) {
 }
 
 DiscriminativeBasis::DiscriminativeBasis(int64_t in, int64_t out, const Size& size)
-    : basis(register_module(
-          "Basis", std::make_shared<Weight>(std::vector<int64_t>{in, 1, size.height, size.width}))),
-      linear(register_module("LinearLayer",
-                             std::make_shared<Weight>(std::vector<int64_t>{out, in}))) {}
+    : basis(add_child<Weight>(*this, "Basis", at::IntArrayRef({in, 1, size.height, size.width}))),
+      linear(add_child<Weight>(*this, "LinearLayer", at::IntArrayRef({out, in}))) {}
 
 // The kernel covers the feature maps, so that a product and a sum are the convolution.
 Tensor DiscriminativeBasis::forward(const Tensor& x) {
@@ -256,42 +234,34 @@ Tensor DiscriminativeBasis::forward(const Tensor& x) {
   return autocast_linear(y, linear->weight);
 }
 
+NetworkStage::NetworkStage(int64_t number, bool in_half)
+    : name(kStages + std::to_string(number)),
+      half(in_half),
+      layers(add_child<ModuleGroup>(*this, "Layers")) {}
+
 namespace {
 
-// A child that has only children.
-struct Group final : torch::nn::Module {};
-
-std::shared_ptr<Group> add_group(torch::nn::Module& to, const std::string& name) {
-  return to.register_module(name, std::make_shared<Group>());
+// Adds the layer "Layers.2" to a stage that has two.
+template <class Layer, class... Args>
+std::shared_ptr<Layer> add_layer(NetworkStage& to, Args&&... args) {
+  const std::string name = std::to_string(to.layers->children().size());
+  return add_child<Layer>(*to.layers, name, std::forward<Args>(args)...);
 }
 
-// Adds layers "Layers.0", "Layers.1", ... to a stage.
-class StageLayers {
- public:
-  StageLayers(Group& main, int64_t number, bool half) : stage_(std::make_shared<NetworkStage>()) {
-    main.register_module(std::to_string(number), stage_);
-    layers_ = add_group(*stage_, "Layers");
-    stage_->name = "Model.MainLayers." + std::to_string(number);
-    stage_->half = half;
-  }
-  template <class Layer, class... Args>
-  std::shared_ptr<Layer> add(Args&&... args) {
-    return layers_->register_module(std::to_string(next_++),
-                                    std::make_shared<Layer>(std::forward<Args>(args)...));
-  }
-  void add_blocks(const Shape& s, size_t of) {
-    for (int64_t i = 0; i < s.blocks[of]; ++i) {
-      stage_->blocks.push_back(add<ResidualBlock>(
-          ResidualBlock::Config{s.widths[of], s.cardinalities[of], s.expansion}));
-    }
-  }
-  const std::shared_ptr<NetworkStage>& stage() const { return stage_; }
+// Adds the next stage of `main`, whose stages so far are `stages`.
+NetworkStage& add_stage(ModuleGroup& main,
+                        bool half,
+                        std::vector<std::shared_ptr<NetworkStage>>& stages) {
+  const auto number = static_cast<int64_t>(stages.size());
+  stages.push_back(add_child<NetworkStage>(main, std::to_string(number), number, half));
+  return *stages.back();
+}
 
- private:
-  std::shared_ptr<NetworkStage> stage_;
-  std::shared_ptr<Group> layers_;
-  int64_t next_ = 0;
-};
+void add_blocks(NetworkStage& to, const Shape& s, size_t of) {
+  const ResidualBlock::Config config{s.widths[of], s.cardinalities[of], s.expansion};
+  for (int64_t i = 0; i < s.blocks[of]; ++i)
+    to.blocks.push_back(add_layer<ResidualBlock>(to, config));
+}
 
 // In the type that a stage computes in: bfloat16 in a float32 network, else its parameters'.
 Tensor in_stage_type(const Tensor& x, bool half, const Tensor& parameter) {
@@ -311,34 +281,30 @@ Tensor embedded(const Tensor& weight, const Tensor& labels) {
   return autocast_linear(one_hot, weight);
 }
 
-std::shared_ptr<Weight> add_embedding(Group& model, int64_t features, int64_t classes) {
+std::shared_ptr<Weight> add_embedding(ModuleGroup& model, int64_t features, int64_t classes) {
   if (classes == 0) return nullptr;
-  return model.register_module("EmbeddingLayer",
-                               std::make_shared<Weight>(std::vector<int64_t>{features, classes}));
+  return add_child<Weight>(model, "EmbeddingLayer", at::IntArrayRef({features, classes}));
 }
 
 }  // namespace
 
 Generator::Generator(const Shape& s) : shape(s) {
-  const auto model = add_group(*this, "Model");
-  const auto main = add_group(*model, "MainLayers");
+  const auto model = add_child<ModuleGroup>(*this, "Model");
+  const auto main = add_child<ModuleGroup>(*model, "MainLayers");
   const Size start = doubled_size(s.img_resolution).start;
   const int64_t in = s.z_dim + (s.c_dim > 0 ? s.embedding : 0);
   for (size_t i = 0; i < s.widths.size(); ++i) {
-    StageLayers layers(*main, static_cast<int64_t>(i), s.half(static_cast<int64_t>(i)));
-    NetworkStage& stage = *layers.stage();
+    NetworkStage& stage = add_stage(*main, s.half(static_cast<int64_t>(i)), stages);
     if (i == 0) {
-      stage.start = layers.add<GenerativeBasis>(in, s.widths[0], start);
+      stage.start = add_layer<GenerativeBasis>(stage, in, s.widths[0], start);
     } else {
       stage.transition =
-          layers.add<Transition>(s.widths[i - 1], s.widths[i], Change::kTwiceAsLarge);
+          add_layer<Transition>(stage, s.widths[i - 1], s.widths[i], Change::kTwiceAsLarge);
     }
-    layers.add_blocks(s, i);
-    stages.push_back(layers.stage());
+    add_blocks(stage, s, i);
   }
-  to_image = model->register_module("AggregationLayer",
-                                    std::make_shared<Convolution>(Convolution::Config{
-                                        .in = s.widths.back(), .out = s.img_channels}));
+  const Convolution::Config pixels{.in = s.widths.back(), .out = s.img_channels};
+  to_image = add_child<Convolution>(*model, "AggregationLayer", pixels);
   embedding = add_embedding(*model, s.embedding, s.c_dim);
 }
 
@@ -361,24 +327,21 @@ Tensor Generator::forward(const Tensor& z, const Tensor& labels) {
 }
 
 Discriminator::Discriminator(const Shape& s) : shape(s) {
-  const auto model = add_group(*this, "Model");
-  const auto main = add_group(*model, "MainLayers");
+  const auto model = add_child<ModuleGroup>(*this, "Model");
+  const auto main = add_child<ModuleGroup>(*model, "MainLayers");
   const Size start = doubled_size(s.img_resolution).start;
-  from_image = model->register_module("ExtractionLayer",
-                                      std::make_shared<Convolution>(Convolution::Config{
-                                          .in = s.img_channels, .out = s.widths.back()}));
+  const Convolution::Config pixels{.in = s.img_channels, .out = s.widths.back()};
+  from_image = add_child<Convolution>(*model, "ExtractionLayer", pixels);
   for (size_t i = s.widths.size(); i-- > 0;) {
-    const auto number = static_cast<int64_t>(s.widths.size() - 1 - i);
-    StageLayers layers(*main, number, s.half(static_cast<int64_t>(i)));
-    layers.add_blocks(s, i);
-    NetworkStage& stage = *layers.stage();
+    NetworkStage& stage = add_stage(*main, s.half(static_cast<int64_t>(i)), stages);
+    add_blocks(stage, s, i);
     if (i > 0) {
-      stage.transition = layers.add<Transition>(s.widths[i], s.widths[i - 1], Change::kHalfAsLarge);
+      stage.transition =
+          add_layer<Transition>(stage, s.widths[i], s.widths[i - 1], Change::kHalfAsLarge);
     } else {
       stage.end =
-          layers.add<DiscriminativeBasis>(s.widths[0], s.c_dim > 0 ? s.widths[0] : 1, start);
+          add_layer<DiscriminativeBasis>(stage, s.widths[0], s.c_dim > 0 ? s.widths[0] : 1, start);
     }
-    stages.push_back(layers.stage());
   }
   embedding = add_embedding(*model, s.widths[0], s.c_dim);
 }
@@ -386,10 +349,7 @@ Discriminator::Discriminator(const Shape& s) : shape(s) {
 Tensor Discriminator::forward(const Tensor& pictures, const Tensor& labels) {
   const Tensor& own = from_image->layer->weight;
   Tensor x = in_stage_type(in_fast_layout(pictures), stages.front()->half, own);
-  {
-    const BlockScope named("Model.ExtractionLayer");
-    x = from_image->forward(x);
-  }
+  x = in_block("Model.ExtractionLayer", [&] { return from_image->forward(x); });
   for (const auto& stage : stages) {
     const BlockScope named(stage->name);
     x = in_stage_type(x, stage->half, own);
@@ -426,7 +386,8 @@ void draw(torch::nn::Module& network, const std::string& player, uint64_t seed, 
 // Zhang et al. 2019, sec. 3).
 double block_gain(const Shape& shape) {
   const double gain = std::sqrt(2 / (1 + 0.2 * 0.2));
-  return gain * std::pow(static_cast<double>(shape.all_blocks()), -0.25);
+  const int64_t blocks = std::accumulate(shape.blocks.begin(), shape.blocks.end(), int64_t{0});
+  return gain * std::pow(static_cast<double>(blocks), -0.25);
 }
 
 }  // namespace

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gan/options.h"
-#include "gan/recipe_facts.h"
-#include "gan/schedule.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -68,7 +65,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   }
   if (!o.gamma) {
     const double gamma = gamma_for(resolution);
-    const std::string rule = fmt::format("between the paper's 2 at 64 and 150 at 256 pixels");
+    const std::string rule = "between the paper's 2 at 64 and 150 at 256 pixels";
     config.set("r3gan.gamma",
                Value<Scheduled>::to_json(burn_in(gamma, gamma / 10)),
                "auto (" + rule + ")");
@@ -78,17 +75,15 @@ std::vector<std::string> complete(Config& config, const Site& site) {
                     rule));
   }
   if (config.has("ema.half_life")) {
-    Chooser average(config, "auto (r3gan)");
-    average.choose_default("ema.half_life",
-                           Value<ScheduledKimg>::to_json(ScheduledKimg(burn_in(0, 500'000))));
+    const ScheduledKimg growing(burn_in(0, 500'000));
+    Chooser(config, "auto (r3gan)")
+        .choose_default("ema.half_life", Value<ScheduledKimg>::to_json(growing));
   }
   if (config.origin("ada.pipe") != "default") choose_transforms(config);
   choose_for_gpu(config, site, "r3gan", lines, "bf16");
   choose_block_type(config, lines);
   return lines;
 }
-
-bool wants_labels(const Config& config) { return config.get("r3gan.conditional").get<bool>(); }
 
 std::vector<LossAtEquilibrium> pairing_equilibrium(const SettingOf&) {
   return {{std::log(2),
@@ -136,7 +131,7 @@ const RecipeFacts& facts() {
           "Modern GAN Baseline. NeurIPS 2024, arXiv:2501.05441",
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
-      .wants_labels = wants_labels,
+      .wants_labels = [](const Config& c) { return c.get("r3gan.conditional").get<bool>(); },
       .complete = complete,
       .has_blocks = true,
       .bfloat16_blocks = true,
@@ -146,18 +141,9 @@ const RecipeFacts& facts() {
                 .about =
                     "R3GAN, FFHQ-64 at an eighth of the widths, batch 16, without augmentation",
                 .preset = "r3gan-ffhq64",
-                .set = {"train.batch=16",
-                        "train.micro_batch=16",
-                        "r3gan.width=64:48,96",
-                        "ada.mode=none"},
-                .scripts = {official_script("r3gan.py",
-                                            {{"--resolution", "data.resolution"},
-                                             {"--batch", "train.batch"},
-                                             {"--width", "r3gan.width"},
-                                             {"--cardinality", "r3gan.cardinality"},
-                                             {"--blocks", "r3gan.blocks"},
-                                             {"--z-dim", "r3gan.z_dim"},
-                                             {"--gamma", "r3gan.gamma"}})}},
+                .set =
+                    words("train.batch=16 train.micro_batch=16 r3gan.width=64:48,96 ada.mode=none"),
+                .scripts = {official_script("r3gan", "width cardinality blocks z_dim gamma")}},
   };
   return record;
 }

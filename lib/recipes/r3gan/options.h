@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "augment/augment_options.h"
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 
@@ -20,15 +15,6 @@ inline Scheduled burn_in(double from, double to) {
 inline PlayerOptions player() {
   PlayerOptions o;
   o.adam = {burn_in(2e-4, 5e-5), 0, burn_in(0.9, 0.99), 1e-8};
-  return o;
-}
-
-// The augmentation of Karras et al. 2020b with a strength that grows with the images seen instead
-// of following D.
-inline AdaOptions growing_augmentation() {
-  AdaOptions o;
-  o.mode = Augmentation::kFixed;
-  o.p = burn_in(0, 0.3);
   return o;
 }
 
@@ -52,7 +38,8 @@ struct Options {
   int64_t num_fp16_res = 4;        // app. E
   std::optional<Scheduled> gamma;  // eq. 3
   int64_t penalty_interval = 1;    // sec. 2: at every step
-  AdaOptions ada = growing_augmentation();
+  // Karras et al. 2020b, with a strength that grows with the images seen instead of following D.
+  AdaOptions ada = {.mode = Augmentation::kFixed, .p = burn_in(0, 0.3), .adaptive = {}};
   AugmentOptions augment = transforms();
   PlayerOptions G = player();
   PlayerOptions D = player();
@@ -94,7 +81,7 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// Feature maps, groups and blocks of the stages of 4, 8, ... nominal pixels.
+// Feature maps, groups and blocks of the stages of 4, 8, ... nominal pixels: the start first.
 struct StageSizes {
   std::vector<int64_t> widths, cardinalities, blocks;
 };

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/r3gan/recipe.h"
 
-#include "augment/ada.h"
-#include "core/tensors.h"
+#include "augment/augment.h"
 #include "core/torch.h"
-#include "gan/options.h"
-#include "gan/phase.h"
-#include "recipes/r3gan/networks.h"
-#include "recipes/r3gan/options.h"
 #include "util/error.h"
-#include "util/size.h"
 
 namespace gantrain::r3gan {
 
@@ -24,7 +18,7 @@ Tensor pairing_loss(const Tensor& higher, const Tensor& lower) {
 
 }  // namespace
 
-DiscriminatorPairing penalties_d(const PairedD& D, const Pair& pair, const DeviceNumber& gamma) {
+Pairing penalties_d(const PairedD& D, const Pair& pair, const DeviceNumber& gamma) {
   const InputGradients real = input_gradients(D.real, pair.real);
   const InputGradients fake = input_gradients(D.fake, pair.fake);
   const Tensor r1 = real.squared_norms, r2 = fake.squared_norms.to(r1.scalar_type());
@@ -35,8 +29,8 @@ DiscriminatorPairing penalties_d(const PairedD& D, const Pair& pair, const Devic
           .r2_penalty = r2};
 }
 
-DiscriminatorPairing pairing_d(const PairedD& D, const Pair& pair, const DeviceNumber* gamma) {
-  DiscriminatorPairing d;
+Pairing pairing_d(const PairedD& D, const Pair& pair, const DeviceNumber* gamma) {
+  Pairing d;
   if (gamma != nullptr) {
     d = penalties_d(D, pair, *gamma);
   } else {
@@ -48,13 +42,10 @@ DiscriminatorPairing pairing_d(const PairedD& D, const Pair& pair, const DeviceN
   return d;
 }
 
-GeneratorPairing pairing_g(const PairedD& D, const Pair& pair) {
-  GeneratorPairing g;
+Pairing pairing_g(const PairedD& D, const Pair& pair) {
+  Pairing g;
   g.fake_scores = D.fake(pair.fake);
-  {
-    const torch::NoGradGuard no_grad;
-    g.real_scores = D.real(pair.real);
-  }
+  g.real_scores = without_graph([&] { return D.real(pair.real); });
   g.loss = pairing_loss(g.fake_scores, g.real_scores);  // eq. 2
   return g;
 }
@@ -63,17 +54,13 @@ namespace {
 
 Shape shape_of(const Options& o, const RecipeContext& c) {
   facts().check_resolution(c.resolution);
-  const StageSizes sizes = stage_sizes(o, doubled_size(c.resolution).nominal());
-  Shape s;
+  Shape s{stage_sizes(o, doubled_size(c.resolution).nominal())};
   s.img_resolution = c.resolution;
   s.img_channels = c.channels;
   s.z_dim = o.z_dim;
   s.c_dim = static_cast<int64_t>(c.class_counts.size());
   s.embedding = o.embedding;
   s.expansion = o.expansion;
-  s.widths = sizes.widths;
-  s.cardinalities = sizes.cardinalities;
-  s.blocks = sizes.blocks;
   const auto precision = c.config.read<PrecisionOptions>();
   if (precision.amp == Amp::kOff || precision.mode != PrecisionMode::kBlocks) return s;
   // The start never is in half precision.
@@ -81,6 +68,12 @@ Shape shape_of(const Options& o, const RecipeContext& c) {
     s.half_stages.push_back(i);
   return s;
 }
+
+// Whether the penalties are a phase of their own.
+bool is_lazy(const Options& o) { return o.penalty_interval > 1 && o.gamma && !(*o.gamma == 0.0); }
+
+// The share of D's steps that its main loss makes (Player::step_share).
+double step_share(const Options& o) { return is_lazy(o) ? main_step_share(o.penalty_interval) : 1; }
 
 class R3Gan final : public Recipe {
  public:
@@ -93,27 +86,18 @@ class R3Gan final : public Recipe {
   std::vector<std::string> warnings() override { return T_.warnings("r3gan.gamma"); }
   NamedTensors state() override { return T_.state(); }
   Json model() const override { return to_json(G_net_->shape); }
-  TensorNames names_in(const std::map<std::string, Tensor>& file,
-                       const Player& player) const override;
-  std::vector<std::string> values_that_fit(
-      const std::map<std::string, Tensor>& file) const override;
+  TensorNames names_in(const TensorMap& file, const Player& player) const override;
+  std::vector<std::string> values_that_fit(const TensorMap& file) const override;
 
  private:
   PairedD seen_by_D(const PhaseInput& in) const;
   Tensor fakes(const PhaseInput& in) const;
-  Tensor fakes_without_graph(const PhaseInput& in) const;
+  Tensor fakes_without_graph(const PhaseInput& in) const {
+    return without_graph([&] { return fakes(in); });
+  }
   PhaseOutput d_loss(const PhaseInput& in) const;
   PhaseOutput d_penalties(const PhaseInput& in) const;
   PhaseOutput g_loss(const PhaseInput& in) const;
-  // Whether the penalties are a phase of their own.
-  bool is_lazy() const { return is_lazy(options_); }
-  static bool is_lazy(const Options& o) {
-    return o.penalty_interval > 1 && o.gamma && !(*o.gamma == 0.0);
-  }
-  // The share of D's steps that its main loss makes (Player::step_share).
-  static double step_share(const Options& o) {
-    return is_lazy(o) ? main_step_share(o.penalty_interval) : 1;
-  }
 
   Options options_;
   Latents latents_;
@@ -145,25 +129,21 @@ R3Gan::R3Gan(const RecipeContext& context)
   if (!options_.gamma) throw std::logic_error("r3gan.gamma was not chosen: complete()");
   initialise(*G_net_, "G", context.seed);
   initialise(*D_net_, "D", context.seed);
-  for (const Player* player : {&G_player_, &D_player_}) {
-    to_device(*player->network, context.device, context.dtype);
-    player->network->train();
-  }
-  gamma_ = on_device(*options_.gamma, at::TensorOptions(context.device).dtype(context.dtype));
+  begin_training({&G_player_, &D_player_}, context);
+  gamma_ = on_device(*options_.gamma, context.tensors());
   phases_ = alternating_phases(
       D_player_,
       [this](const PhaseInput& in) { return d_loss(in); },
       G_player_,
       [this](const PhaseInput& in) { return g_loss(in); });
-  if (!is_lazy()) return;
+  if (!is_lazy(options_)) return;
   // Lazy regularisation: Karras et al. 2020a, sec. 3.1.
-  Phase penalties{.name = "Dreg",
-                  .player = D_player_,
-                  .loss = [this](const PhaseInput& in) { return d_penalties(in); },
-                  .cadence = {options_.penalty_interval, 0},
-                  .role = Role::kPenalty,
-                  .gain = static_cast<double>(options_.penalty_interval)};
-  phases_.push_back(std::move(penalties));
+  phases_.push_back({.name = "Dreg",
+                     .player = D_player_,
+                     .loss = [this](const PhaseInput& in) { return d_penalties(in); },
+                     .cadence = {options_.penalty_interval, 0},
+                     .role = Role::kPenalty,
+                     .gain = static_cast<double>(options_.penalty_interval)});
 }
 
 // D of pictures under the augmentation T, each call with draws of its own. The labels of the real
@@ -180,16 +160,11 @@ PairedD R3Gan::seen_by_D(const PhaseInput& in) const {
 // G(z), each with the class of the real picture that it is paired with.
 Tensor R3Gan::fakes(const PhaseInput& in) const { return G_(latents_.z(in), in.labels); }
 
-Tensor R3Gan::fakes_without_graph(const PhaseInput& in) const {
-  const torch::NoGradGuard no_grad;
-  return fakes(in);
-}
-
 // Eq. 2 and, where they are not lazy, eq. 3.
 PhaseOutput R3Gan::d_loss(const PhaseInput& in) const {
   const Pair pair{in.real, fakes_without_graph(in)};
-  const bool penalised = !is_lazy() && gamma_.is_used();
-  const DiscriminatorPairing d = pairing_d(seen_by_D(in), pair, penalised ? &gamma_ : nullptr);
+  const bool penalised = !is_lazy(options_) && gamma_.is_used();
+  const Pairing d = pairing_d(seen_by_D(in), pair, penalised ? &gamma_ : nullptr);
   PhaseOutput out{.loss = d.loss};
   if (penalised)
     out.statistics = {{"Loss/r1_penalty", d.r1_penalty}, {"Loss/r2_penalty", d.r2_penalty}};
@@ -202,15 +177,14 @@ PhaseOutput R3Gan::d_loss(const PhaseInput& in) const {
 
 // Eq. 3 alone.
 PhaseOutput R3Gan::d_penalties(const PhaseInput& in) const {
-  const DiscriminatorPairing d =
-      penalties_d(seen_by_D(in), {in.real, fakes_without_graph(in)}, gamma_);
+  const Pairing d = penalties_d(seen_by_D(in), {in.real, fakes_without_graph(in)}, gamma_);
   return {.loss = d.loss,
           .statistics = {{"Loss/r1_penalty", d.r1_penalty}, {"Loss/r2_penalty", d.r2_penalty}}};
 }
 
 // Eq. 2 from the other side.
 PhaseOutput R3Gan::g_loss(const PhaseInput& in) const {
-  const GeneratorPairing g = pairing_g(seen_by_D(in), {in.real, fakes(in)});
+  const Pairing g = pairing_g(seen_by_D(in), {in.real, fakes(in)});
   return {.loss = g.loss,
           .statistics = {{"Loss/signs/fake", g.fake_scores.sign()},
                          {"Loss/relativistic_logits/G", g.fake_scores - g.real_scores}}};
@@ -232,7 +206,7 @@ std::string by_resolution(const std::vector<int64_t>& stages) {
 }
 
 // G counts its stages from the start on, D from the pictures on: its last ones correspond.
-TensorNames R3Gan::names_in(const std::map<std::string, Tensor>& file, const Player& player) const {
+TensorNames R3Gan::names_in(const TensorMap& file, const Player& player) const {
   if (&player == &G_player_) return Recipe::names_in(file, player);
   const int64_t shift = stages_of(file, "D.") - D_net_->shape.stages();
   return [shift](const std::string& name) -> NameInFile {
@@ -242,7 +216,7 @@ TensorNames R3Gan::names_in(const std::map<std::string, Tensor>& file, const Pla
   };
 }
 
-std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tensor>& file) const {
+std::vector<std::string> R3Gan::values_that_fit(const TensorMap& file) const {
   const Shape& mine = G_net_->shape;
   Shape theirs;
   try {
@@ -274,13 +248,10 @@ std::vector<std::string> R3Gan::values_that_fit(const std::map<std::string, Tens
   return values;
 }
 
-class TrainedGenerator final : public gantrain::Generator {
+class TrainedGenerator final : public NetworkGenerator<r3gan::Generator> {
  public:
-  explicit TrainedGenerator(const Shape& shape) : net_(std::make_shared<r3gan::Generator>(shape)) {
-    net_->eval();
-  }
+  using NetworkGenerator::NetworkGenerator;
 
-  std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return net_->shape.z_dim; }
   int64_t classes() const override { return net_->shape.c_dim; }
 
@@ -291,16 +262,13 @@ class TrainedGenerator final : public gantrain::Generator {
     return net_->forward(z.to(own.options()), labels).to(at::kFloat);
   }
 
-  void load(const std::map<std::string, Tensor>& tensors, const std::string& source) override {
-    std::map<std::string, Tensor> all = tensors;
+  void load(const TensorMap& tensors, const std::string& source) override {
+    TensorMap all = tensors;
     for (const auto& [name, fresh] : state_of(*net_)) {
       if (name.ends_with("Resampler.Kernel")) all.emplace(name, fresh);
     }
     load_into(*net_, all, source);
   }
-
- private:
-  std::shared_ptr<r3gan::Generator> net_;
 };
 
 // The tensors show all sizes, so that most of them are read there.
@@ -308,13 +276,12 @@ Json pickled_model(const PickledGenerator& g) {
   const auto tensor = [&](const std::string& name, int64_t axes) -> const Tensor& {
     const auto at = g.tensors.find(name);
     if (at == g.tensors.end() || at->second.dim() != axes)
-      fail(Exit::kInput,
-           "{}: {} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
-           g.source,
-           g.name,
-           g.class_name,
-           name,
-           g.supported);
+      refuse_file(g.source,
+                  "{} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
+                  g.name,
+                  g.class_name,
+                  name,
+                  g.supported);
     return at->second;
   };
   tensor("Model.MainLayers.0.Layers.0.Basis", 3);
@@ -331,32 +298,18 @@ Json pickled_model(const PickledGenerator& g) {
 }
 
 // Modules whose classes R3GAN's networks are instances of; released snapshots have the older ones.
-const PickledForm& pickled_form() {
-  static const PickledForm form = {
-      .modules = {"BaselineGAN.", "R3GAN.", "training.networks_baseline.", "training.networks."},
-      .model = pickled_model};
-  return form;
-}
+const PickledForm kPickled = {
+    .modules = {"BaselineGAN.", "R3GAN.", "training.networks_baseline.", "training.networks."},
+    .model = pickled_model};
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row{facts()};
-  row.make = make_recipe<R3Gan>;
-  row.pickled = &pickled_form();
-  row.make_generator = [](const Json& model,
-                          const std::map<std::string, Tensor>& tensors,
-                          const std::string& source) -> std::unique_ptr<gantrain::Generator> {
-    return std::make_unique<TrainedGenerator>(generator_shape(model, tensors, source));
-  };
-  row.recognises = [](const std::map<std::string, Tensor>& tensors) {
+  RecipeRow row = make_row<R3Gan, TrainedGenerator, generator_shape, to_json>(facts());
+  row.pickled = &kPickled;
+  row.recognises = [](const TensorMap& tensors) {
     return tensors.count("Model.MainLayers.0.Layers.0.Basis") != 0 &&
            tensors.count("Model.AggregationLayer.Layer.weight") != 0;
-  };
-  row.whole_model = [](const Json& model,
-                       const std::map<std::string, Tensor>& tensors,
-                       const std::string& source) {
-    return to_json(generator_shape(model, tensors, source));
   };
   return row;
 }

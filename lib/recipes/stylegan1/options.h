@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <string_view>
-
 #include "gan/options.h"
 #include "gan/recipe_facts.h"
 
@@ -64,29 +61,15 @@ void fields(LossOptions& o, Field&& field) {
         "pictures that penalties' gradients are taken by: the level's or full size");
 }
 
-// Adam with betas 0 and 0.99: Karras et al. 2019, app. C.
-inline PlayerOptions player_options() {
-  PlayerOptions o;
-  o.adam = {0.001, 0, 0.99, 1e-8};
-  return o;
-}
-
-// Growing starts at 8 pixels: Karras et al. 2019, app. C.
-inline ScheduleOptions schedule_options() {
-  ScheduleOptions o;
-  o.start = 8;
-  return o;
-}
-
 struct Options {
   bool conditional = false;
   NetworkOptions net;
   LossOptions loss;
   double mixing = 0.9;  // sec. 3.1
   double w_avg_beta = 0.995;
-  ScheduleOptions schedule = schedule_options();
-  PlayerOptions G = player_options();
-  PlayerOptions D = player_options();
+  ScheduleOptions schedule = {.start = 8};  // app. C
+  PlayerOptions G = style_player(0.001);    // app. C
+  PlayerOptions D = style_player(0.001);
 };
 
 template <class Field>

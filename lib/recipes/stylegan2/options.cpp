@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -69,8 +68,6 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   return lines;
 }
 
-bool wants_labels(const Config& config) { return config.get("stylegan2.conditional").get<bool>(); }
-
 }  // namespace
 
 const RecipeFacts& facts() {
@@ -82,7 +79,7 @@ const RecipeFacts& facts() {
           "Improving the Image Quality of StyleGAN. CVPR 2020, arXiv:1912.04958",
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
-      .wants_labels = wants_labels,
+      .wants_labels = [](const Config& c) { return c.get("stylegan2.conditional").get<bool>(); },
       .complete = complete,
       .has_blocks = true,
       .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
@@ -90,29 +87,16 @@ const RecipeFacts& facts() {
       .bench = {.place = 0,
                 .about = "StyleGAN2, 64 pixels, batch 8",
                 .preset = "stylegan2",
-                .set = {"data.resolution=64",
-                        "train.batch=8",
-                        "train.micro_batch=8",
-                        "stylegan2.channel_base=16384",
-                        "stylegan2.map_depth=2"},
-                .scripts = {official_script("stylegan2.py",
-                                            {{"--resolution", "data.resolution"},
-                                             {"--batch", "train.batch"},
-                                             {"--channel-base", "stylegan2.channel_base"},
-                                             {"--channel-max", "stylegan2.channel_max"},
-                                             {"--map-depth", "stylegan2.map_depth"},
-                                             {"--z-dim", "stylegan2.z_dim"},
-                                             {"--w-dim", "stylegan2.w_dim"},
-                                             {"--mbstd-group", "stylegan2.mbstd_group"}})}},
+                .set = words("data.resolution=64 train.batch=8 train.micro_batch=8 "
+                             "stylegan2.channel_base=16384 stylegan2.map_depth=2"),
+                .scripts = {official_script(
+                    "stylegan2", "channel_base channel_max map_depth z_dim w_dim mbstd_group")}},
       // Regularisation phases would only add arithmetic to the bytes of the main ones.
       .bench_ddp = {.about = "StyleGAN2, 16 pixels, main phases",
                     .preset = "stylegan2",
-                    .set = {"data.resolution=16",
-                            "stylegan2.automatic=off",
-                            "stylegan2.channel_max=432",
-                            "stylegan2.map_depth=2",
-                            "stylegan2.pl_weight=0",
-                            "stylegan2.gamma=0"},
+                    .set = words(
+                        "data.resolution=16 stylegan2.automatic=off stylegan2.channel_max=432 "
+                        "stylegan2.map_depth=2 stylegan2.pl_weight=0 stylegan2.gamma=0"),
                     .batch = 8},
   };
   return record;

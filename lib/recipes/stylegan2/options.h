@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
+#include "gan/options.h"
 #include "gan/recipe_facts.h"
-#include "gan/style_options.h"
 #include "nn/style/shape.h"
 
 namespace gantrain::stylegan2 {

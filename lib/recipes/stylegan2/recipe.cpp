@@ -2,38 +2,278 @@
 #include "recipes/stylegan2/recipe.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "core/forward_precision.h"
-#include "core/tensors.h"
 #include "core/torch.h"
+#include "gan/model_json.h"
 #include "gan/style_recipe.h"
-#include "nn/style/styles.h"
+#include "nn/modules.h"
 #include "ops/losses.h"
-#include "recipes/stylegan2/networks.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 #include "recipes/stylegan2/options.h"
 #include "util/error.h"
 
 namespace gantrain::stylegan2 {
 
 using at::Tensor;
-using Tensors = std::map<std::string, Tensor>;
 
 namespace {
 
-std::shared_ptr<Generator> make_network(const Options& o, const RecipeContext& c) {
-  GeneratorShape shape;
-  shape.mapping = mapping_shape(o, c);
-  shape.synthesis = discriminator_shape(o, c).blocks;
-  shape.synthesis.architecture = o.g_architecture;
-  auto G = std::make_shared<Generator>(shape);
-  initialise_style_layers(*G, "G", c.seed);
-  return G;
+const double kRootHalf = std::sqrt(0.5);
+
+std::string block(int64_t resolution) { return fmt::format("synthesis.b{}.", resolution); }
+
+MappingShape mapping_of(const GeneratorTensors& given) {
+  MappingShape m;
+  m.num_layers = 0;
+  int64_t width = 0;
+  while (given.has(fmt::format("mapping.fc{}.weight", m.num_layers)))
+    width = given.get(fmt::format("mapping.fc{}.weight", m.num_layers++), 2).size(0);
+  const Tensor& first = given.get("mapping.fc0.weight", 2);
+  m.w_dim = width;
+  if (m.num_layers > 1) m.layer_features = first.size(0);
+  m.z_dim = first.size(1);
+  if (given.has("mapping.embed.weight")) {
+    const Tensor& embed = given.get("mapping.embed.weight", 2);
+    m.c_dim = embed.size(1);
+    m.embed_features = embed.size(0);
+    m.z_dim -= embed.size(0);
+  }
+  if (m.z_dim < 0) {
+    refuse_file(given.source,
+                "mapping.fc0.weight takes {} features, of which mapping.embed.weight gives {}",
+                first.size(1),
+                m.embedding());
+  }
+  return m;
 }
 
-std::shared_ptr<StyleDiscriminator> make_discriminator(const Options& o, const RecipeContext& c) {
-  StyleDiscriminatorShape shape = discriminator_shape(o, c);
-  shape.blocks.architecture = o.d_architecture;
-  return std::make_shared<StyleDiscriminator>(shape);
+// The lowest channel_base that gives the feature maps seen. A resolution r with c maps below the
+// maximum says c r <= base < (c + 1) r.
+void read_widths(StyleBlocks& s, const GeneratorTensors& given) {
+  const auto maps = [&](int64_t r) { return given.get(block(r) + "conv1.weight", 4).size(0); };
+  s.channel_max = s.channel_base = 0;
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) {
+    s.channel_max = std::max(s.channel_max, maps(r));
+    s.channel_base = std::max(s.channel_base, maps(r) * r);
+  }
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) {
+    if (s.channels(r) == maps(r)) continue;
+    refuse_file(given.source,
+                "tensor {}conv1.weight has {} feature maps; with those of the other blocks "
+                "min(channel_base / {}, channel_max) would be {}",
+                block(r),
+                maps(r),
+                r,
+                s.channels(r));
+  }
+}
+
+StyleBlocks synthesis_of(const GeneratorTensors& given) {
+  StyleBlocks s;
+  const Tensor& start = given.get("synthesis.b4.const", 3);
+  s.img_resolution = {start.size(2), start.size(1)};
+  const auto first = find_doubled_size(s.img_resolution);
+  if (!first || first->doublings > 0) {
+    refuse_file(given.source,
+                "tensor synthesis.b4.const has shape [{}]; the shorter side of a start has 4 to 7 "
+                "pixels",
+                fmt::join(start.sizes(), ", "));
+  }
+  int64_t nominal = 4;
+  while (given.has(block(2 * nominal) + "conv1.weight")) nominal *= 2;
+  s.img_resolution = first->at(nominal);
+  s.img_channels = given.get(block(nominal) + "torgb.weight", 4).size(0);
+  // With the first block alone the three are the same network.
+  const bool one = nominal == 4;
+  s.architecture = one || given.has("synthesis.b4.torgb.weight") ? BlockArchitecture::kSkip
+                   : given.has("synthesis.b8.skip.weight")       ? BlockArchitecture::kResnet
+                                                                 : BlockArchitecture::kOrig;
+  read_widths(s, given);
+  return s;
+}
+
+// Sizes that both the model and the tensors give must be the same.
+void check_agreement(const GeneratorShape& said,
+                     const GeneratorShape& seen,
+                     const std::string& source) {
+  const auto agree = [&](const std::string& key, const auto& a, const auto& b) {
+    if (a != b) refuse_file(source, "gantrain.model: {} = {}, but the tensors have {}", key, a, b);
+  };
+  const MappingShape &m = said.mapping, &n = seen.mapping;
+  const StyleBlocks &s = said.synthesis, &t = seen.synthesis;
+  agree("z_dim", m.z_dim, n.z_dim);
+  agree("c_dim", m.c_dim, n.c_dim);
+  agree("w_dim", m.w_dim, n.w_dim);
+  agree("img_resolution", to_text(s.img_resolution), to_text(t.img_resolution));
+  agree("img_channels", s.img_channels, t.img_channels);
+  agree("mapping_kwargs.num_layers", m.num_layers, n.num_layers);
+  agree("mapping_kwargs.embed_features", m.embedding(), n.embedding());
+  if (m.num_layers > 1) {
+    agree("mapping_kwargs.layer_features",
+          m.layer_features.value_or(m.w_dim),
+          n.layer_features.value_or(n.w_dim));
+  }
+  if (s.nominal() > 4) {
+    agree("synthesis_kwargs.architecture",
+          names(s.architecture)[static_cast<size_t>(s.architecture)],
+          names(t.architecture)[static_cast<size_t>(t.architecture)]);
+  }
+  for (int64_t r = 4; r <= s.nominal(); r *= 2) {
+    agree(fmt::format("min(synthesis_kwargs.channel_base / {}, synthesis_kwargs.channel_max)", r),
+          s.channels(r),
+          t.channels(r));
+  }
+}
+
+}  // namespace
+
+int64_t GeneratorShape::num_ws() const { return layers_at(synthesis.nominal()); }
+
+Json to_json(const GeneratorShape& shape) { return model_json("stylegan2", shape); }
+
+GeneratorShape shape_of_model(const Json& model,
+                              const std::string& source,
+                              const GeneratorShape& absent) {
+  GeneratorShape shape = absent;
+  read_model(model, source, shape);
+  const StyleBlocks& s = shape.synthesis;
+  if (!find_doubled_size(s.img_resolution)) {
+    refuse_file(
+        source,
+        "gantrain.model: img_resolution = {}: allowed: sides of 4 to 7 pixels on the shorter "
+        "one, times a power of two",
+        to_text(s.img_resolution));
+  }
+  if (s.channels(s.nominal()) < 1) {
+    refuse_file(source,
+                "gantrain.model: synthesis_kwargs.channel_base = {}: at least {}, the nominal "
+                "img_resolution",
+                s.channel_base,
+                s.nominal());
+  }
+  if (shape.mapping.z_dim + shape.mapping.c_dim == 0)
+    refuse_file(source, "gantrain.model: z_dim = 0: at least 1 where c_dim is 0");
+  return shape;
+}
+
+GeneratorShape shape_of_tensors(const TensorMap& tensors, const std::string& source) {
+  const GeneratorTensors given{tensors, source, "a StyleGAN2 generator"};
+  return {mapping_of(given), synthesis_of(given)};
+}
+
+GeneratorShape generator_shape(const Json& model,
+                               const TensorMap& tensors,
+                               const std::string& source) {
+  const GeneratorShape seen = shape_of_tensors(tensors, source);
+  const GeneratorShape said = shape_of_model(model, source, seen);
+  check_agreement(said, seen, source);
+  return said;
+}
+
+SynthesisBlock::SynthesisBlock(const StyleBlocks& b, int64_t w_dim, int64_t r)
+    : name("b" + std::to_string(r)), resolution(r), first_w(0), half(b.half(r)) {
+  for (int64_t side = 8; side <= r; side *= 2) first_w += side == 8 ? 1 : 2;
+  const int64_t out = b.channels(r);
+  const Size size = b.size_at(r);
+  resample_filter =
+      register_buffer("resample_filter", setup_filter(std::vector<double>{1, 3, 3, 1}));
+  ModulatedLayer::Config layer{.in = out,
+                               .out = out,
+                               .w_dim = w_dim,
+                               .resolution = size,
+                               .layer = first_w,
+                               .clamp = b.conv_clamp};
+  if (r == 4) {
+    constant = register_parameter("const", torch::zeros({out, size.height, size.width}));
+  } else {
+    layer.in = b.channels(r / 2);
+    layer.up = 2;
+    conv0 = add_child<ModulatedLayer>(*this, "conv0", layer);
+    layer.in = out;
+    layer.up = 1;
+    ++layer.layer;
+  }
+  conv1 = add_child<ModulatedLayer>(*this, "conv1", layer);
+  if (b.architecture == BlockArchitecture::kSkip || r == b.nominal()) {
+    const ModulatedToRgb::Config rgb{
+        .in = out, .channels = b.img_channels, .w_dim = w_dim, .clamp = b.conv_clamp};
+    torgb = add_child<ModulatedToRgb>(*this, "torgb", rgb);
+  }
+  if (b.architecture == BlockArchitecture::kResnet && r > 4) {
+    const ResamplingConv2d::Config one{
+        .in = b.channels(r / 2), .out = out, .kernel = 1, .bias = false, .up = 2};
+    skip = add_child<ResamplingConv2d>(*this, "skip", one);
+  }
+}
+
+Canvas SynthesisBlock::forward(const Canvas& in,
+                               const Tensor& ws,
+                               const NoiseInputs& noise,
+                               bool fused) {
+  const BlockScope named(name);
+  int64_t next = first_w;
+  const auto convolve = [&](ModulatedLayer& conv, const Tensor& x, double gain) {
+    return conv.forward(x, ws.select(1, next++), noise, fused, gain);
+  };
+  Tensor x = in.x.defined() ? in.x : constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
+  x = in_block_type(x, half, conv1->weight);
+  const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
+  if (conv0) x = convolve(*conv0, x, 1);
+  x = convolve(*conv1, x, skip ? kRootHalf : 1);
+  if (skip) x = around + x;
+
+  Tensor img = in.img.defined() ? upsample2d(in.img, resample_filter) : in.img;
+  if (torgb) {
+    // The next block's first convolution uses this w again.
+    const Tensor rgb = torgb->forward(x, ws.select(1, next), fused).to(ws.scalar_type());
+    img = img.defined() ? img + rgb : rgb;
+  }
+  return {x, img};
+}
+
+Synthesis::Synthesis(const StyleBlocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
+  for (int64_t r = 4; r <= b.nominal(); r *= 2)
+    blocks.push_back(add_child<SynthesisBlock>(*this, "b" + std::to_string(r), b, w_dim, r));
+}
+
+Tensor Synthesis::forward(const Tensor& ws,
+                          const NoiseInputs& noise,
+                          bool fused,
+                          const Tensor& start) {
+  TORCH_CHECK(
+      ws.dim() == 3 && ws.size(1) == num_ws, "ws ", ws.sizes(), ": [N, ", num_ws, ", w_dim]");
+  const Tensor w = ws.to(blocks.front()->constant.scalar_type());
+  Canvas canvas;
+  if (start.defined()) canvas.x = start.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
+  for (const auto& block : blocks) canvas = block->forward(canvas, w, noise, fused);
+  return canvas.img;
+}
+
+Generator::Generator(const GeneratorShape& s) : shape(s) {
+  synthesis = add_child<Synthesis>(*this, "synthesis", s.synthesis, s.mapping.w_dim, s.num_ws());
+  mapping = add_child<StyleMapping>(*this, "mapping", s.mapping);
+}
+
+Tensor Generator::forward(const Tensor& z,
+                          const Tensor& labels,
+                          const NoiseInputs& noise,
+                          bool fused) {
+  const Tensor w = in_block("mapping", [&] { return mapping->forward(z, labels); });
+  const BlockScope named("synthesis");
+  return synthesis->forward(for_all_layers(w, shape.num_ws()), noise, fused);
+}
+
+namespace {
+
+StyleNetworks make_networks(const Options& o, const RecipeContext& c) {
+  StyleDiscriminatorShape d = discriminator_shape(o, c);
+  GeneratorShape g{mapping_shape(o, c), d.blocks};
+  g.synthesis.architecture = o.g_architecture;
+  d.blocks.architecture = o.d_architecture;
+  const auto G = std::make_shared<Generator>(g);
+  initialise_style_layers(*G, "G", c.seed);
+  return {G, G->mapping, std::make_shared<StyleDiscriminator>(d)};
 }
 
 class StyleGan2 final : public StyleRecipe {
@@ -47,11 +287,7 @@ class StyleGan2 final : public StyleRecipe {
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
-  StyleGan2(const RecipeContext& context, const Options& options)
-      : StyleGan2(context, options, make_network(options, context)) {}
-  StyleGan2(const RecipeContext& context,
-            const Options& options,
-            const std::shared_ptr<Generator>& G);
+  StyleGan2(const RecipeContext& context, const Options& options);
   Tensor styles(const PhaseInput& in, const Tensor& c, Statistics& sums);
   Tensor pictures(const PhaseInput& in, const Tensor& ws);
   Tensor fakes_for_G(const PhaseInput& in, const Tensor& c, Statistics& sums) override {
@@ -69,21 +305,17 @@ class StyleGan2 final : public StyleRecipe {
   Tensor mean_length_;  // running mean of path lengths
 };
 
-StyleGan2::StyleGan2(const RecipeContext& context,
-                     const Options& options,
-                     const std::shared_ptr<Generator>& G)
+StyleGan2::StyleGan2(const RecipeContext& context, const Options& options)
     : StyleRecipe(context,
                   facts(),
                   options,
-                  {G, G->mapping, make_discriminator(options, context)},
+                  make_networks(options, context),
                   main_step_share(options.g_interval)),
       options_(options),
-      G_net_(G),
-      synthesis_(G_player_, G->synthesis, "synthesis") {
-  const auto like = at::TensorOptions().device(context.device).dtype(context.dtype);
-  pl_weight_ = on_device(options_.pl_weight, like);
-  mean_length_ = torch::zeros({}, like);
-
+      G_net_(std::static_pointer_cast<Generator>(G_player_.network)),
+      synthesis_(G_player_, G_net_->synthesis, "synthesis") {
+  pl_weight_ = on_device(options_.pl_weight, context.tensors());
+  mean_length_ = torch::zeros({}, context.tensors());
   add_g_main();
   const int64_t turn = options_.D.steps;
   if (pl_weight_.is_used()) {
@@ -146,10 +378,13 @@ PhaseOutput StyleGan2::g_path(const PhaseInput& all) {
   return out;
 }
 
+// Filters [1, 3, 3, 1], constant noise (drawn from a fixed stream), noise strengths (0) and w_avg
+// may be missing in its file. Random noise is drawn once for each pair (noise_seed, layer) and
+// shared by the pictures of a call, so a picture depends on its w and the seed alone.
 class TrainedGenerator final : public TrainedStyleGenerator {
  public:
-  explicit TrainedGenerator(const std::shared_ptr<stylegan2::Generator>& net)
-      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+  explicit TrainedGenerator(const GeneratorShape& shape)
+      : TrainedGenerator(std::make_shared<stylegan2::Generator>(in_float32(shape))) {}
 
   bool has_noise() const override { return true; }
 
@@ -177,6 +412,9 @@ class TrainedGenerator final : public TrainedStyleGenerator {
   }
 
  private:
+  explicit TrainedGenerator(const std::shared_ptr<stylegan2::Generator>& net)
+      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+
   Tensor made(const std::string& name, const Tensor& fresh) const override {
     if (name.ends_with(".noise_const")) return normal_like(fresh, 0, "init/G/" + name);
     const bool known = name.ends_with(".resample_filter") || name.ends_with(".noise_strength");
@@ -184,19 +422,13 @@ class TrainedGenerator final : public TrainedStyleGenerator {
   }
 
   static NoiseInputs noise_of(const SynthesisOptions& options) {
-    switch (options.noise) {
-      case NoiseMode::kConst:
-        return stored_noise();
-      case NoiseMode::kRandom:
-        return [seed = options.noise_seed](int64_t layer, const Size& size) {
-          return normal(Stream(seed, "noise", static_cast<uint64_t>(layer)),
-                        {0, 1, 1},
-                        {1, size.height, size.width});
-        };
-      case NoiseMode::kNone:
-        return no_noise();
-    }
-    throw std::logic_error("no such noise mode");
+    if (options.noise == NoiseMode::kConst) return stored_noise();
+    if (options.noise == NoiseMode::kNone) return no_noise();
+    return [seed = options.noise_seed](int64_t layer, const Size& size) {
+      return normal(Stream(seed, "noise", static_cast<uint64_t>(layer)),
+                    {0, 1, 1},
+                    {1, size.height, size.width});
+    };
   }
 
   Tensor synthesize_from(const Tensor& ws, const Tensor& start, const SynthesisOptions& options) {
@@ -217,35 +449,6 @@ class TrainedGenerator final : public TrainedStyleGenerator {
 
   std::shared_ptr<stylegan2::Generator> net_;
 };
-
-}  // namespace
-
-std::unique_ptr<gantrain::Generator> make_generator(const Json& model,
-                                                    const Tensors& tensors,
-                                                    const std::string& source) {
-  GeneratorShape shape = generator_shape(model, tensors, source);
-  shape.synthesis.num_fp16_res = 0;
-  return std::make_unique<TrainedGenerator>(std::make_shared<stylegan2::Generator>(shape));
-}
-
-bool recognises(const Tensors& tensors) {
-  return tensors.count("synthesis.b4.const") != 0 && tensors.count("mapping.fc0.weight") != 0;
-}
-
-namespace {
-
-Json known_synthesis(const PickledGenerator& g, const Json& arguments) {
-  static const Json known = {{"channel_base", nullptr},
-                             {"channel_max", nullptr},
-                             {"num_fp16_res", nullptr},
-                             {"conv_clamp", nullptr},
-                             {"architecture", nullptr},
-                             {"resample_filter", {1, 3, 3, 1}},
-                             {"activation", "lrelu"},
-                             {"use_noise", true},
-                             {"kernel_size", 3}};
-  return known_arguments(arguments, known, g, "synthesis_kwargs");
-}
 
 // The constructor of StyleGAN2-ADA. StyleGAN3's repository has the synthesis network's arguments
 // among the generator's own, and other defaults.
@@ -269,40 +472,40 @@ Json pickled_model(const PickledGenerator& g) {
     if (!synthesis.contains("num_fp16_res")) synthesis["num_fp16_res"] = 4;
     if (!synthesis.contains("conv_clamp")) synthesis["conv_clamp"] = 256;
   }
-  synthesis = known_synthesis(g, synthesis);
+  static const Json known = {{"channel_base", nullptr},
+                             {"channel_max", nullptr},
+                             {"num_fp16_res", nullptr},
+                             {"conv_clamp", nullptr},
+                             {"architecture", nullptr},
+                             {"resample_filter", {1, 3, 3, 1}},
+                             {"activation", "lrelu"},
+                             {"use_noise", true},
+                             {"kernel_size", 3}};
   model["mapping_kwargs"] = mapping;
-  model["synthesis_kwargs"] = synthesis;
+  model["synthesis_kwargs"] = known_arguments(synthesis, known, g, "synthesis_kwargs");
   return model;
 }
 
-const PickledForm& pickled_form() {
-  static const PickledForm form = {
-      .classes = {"Generator",
-                  "training.networks.Generator",
-                  "training.networks_stylegan2.Generator"},
-      .model = pickled_model,
-      .needed = [](const Json& model) -> std::vector<std::string> {
-        return {"mapping.fc0.weight",
-                "mapping.w_avg",
-                "synthesis.b4.const",
-                fmt::format("synthesis.b{}.torgb.weight", model["img_resolution"].get<int64_t>())};
-      }};
-  return form;
-}
+const PickledForm kPickled = {
+    .classes = {"Generator",
+                "training.networks.Generator",
+                "training.networks_stylegan2.Generator"},
+    .model = pickled_model,
+    .needed = [](const Json& model) -> std::vector<std::string> {
+      return {"mapping.fc0.weight",
+              "mapping.w_avg",
+              "synthesis.b4.const",
+              fmt::format("synthesis.b{}.torgb.weight", model["img_resolution"].get<int64_t>())};
+    }};
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row{facts()};
-  row.make = make_recipe<StyleGan2>;
-  row.make_generator = make_generator;
-  row.recognises = recognises;
-  row.pickled = &pickled_form();
-  row.whole_model = [](const Json& model,
-                       const std::map<std::string, Tensor>& tensors,
-                       const std::string& source) {
-    return to_json(generator_shape(model, tensors, source));
+  RecipeRow row = make_row<StyleGan2, TrainedGenerator, generator_shape, to_json>(facts());
+  row.recognises = [](const TensorMap& tensors) {
+    return tensors.count("synthesis.b4.const") != 0 && tensors.count("mapping.fc0.weight") != 0;
   };
+  row.pickled = &kPickled;
   return row;
 }
 

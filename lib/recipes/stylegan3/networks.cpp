@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan3/networks.h"
-
 #include <cmath>
 #include <limits>
 #include <numbers>
 
-#include "core/forward_precision.h"
-#include "core/tensors.h"
 #include "core/torch.h"
-#include "nn/style/styles.h"
+#include "nn/modules.h"
 #include "ops/autocast.h"
 #include "ops/convolution/convolution.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
-#include "ops/modulation/modulated_act.h"
-#include "ops/modulation/modulated_conv2d.h"
+#include "ops/modulation/modulation.h"
+#include "recipes/stylegan3/recipe.h"
 
 namespace gantrain::stylegan3 {
 
@@ -66,8 +62,8 @@ Tensor modulated_conv(const Tensor& x_in,
 SynthesisInput::SynthesisInput(const Signal& s, int64_t w_dim, int64_t w, int64_t h)
     : signal(s), width(w), height(h) {
   weight = register_parameter("weight", torch::zeros({s.channels, s.channels}));
-  affine = register_module(
-      "affine", std::make_shared<FullyConnected>(FullyConnected::Config{.in = w_dim, .out = 4}));
+  affine =
+      add_child<FullyConnected>(*this, "affine", FullyConnected::Config{.in = w_dim, .out = 4});
   transform = register_buffer("transform", torch::eye(3));
   freqs = register_buffer("freqs", torch::zeros({s.channels, 2}));
   phases = register_buffer("phases", torch::zeros({s.channels}));
@@ -120,20 +116,17 @@ SynthesisLayer::SynthesisLayer(const LayerPlan& p, const SynthesisShape& shape, 
   weight = register_parameter("weight",
                               torch::zeros({p.out.channels, p.in.channels, p.kernel, p.kernel}));
   bias = register_parameter("bias", torch::zeros({p.out.channels}));
-  affine = register_module("affine",
-                           std::make_shared<FullyConnected>(FullyConnected::Config{
-                               .in = w_dim, .out = p.in.channels, .bias = 1}));
+  affine = add_child<FullyConnected>(
+      *this, "affine", FullyConnected::Config{.in = w_dim, .out = p.in.channels, .bias = 1});
   magnitude_ema = register_buffer("magnitude_ema", torch::ones({}));
-  if (p.up_filter) {
-    const int64_t taps = p.up_filter->taps;
-    up_filter = register_buffer("up_filter", tensor_of(separable_lowpass(*p.up_filter), {taps}));
-  }
+  if (p.up_filter)
+    up_filter = register_buffer("up_filter", tensor_of(separable_lowpass(*p.up_filter), {-1}));
   if (p.down_filter) {
     const int64_t taps = p.down_filter->taps;
     down_filter =
         register_buffer("down_filter",
                         p.down_is_radial ? tensor_of(radial_lowpass(*p.down_filter), {taps, taps})
-                                         : tensor_of(separable_lowpass(*p.down_filter), {taps}));
+                                         : tensor_of(separable_lowpass(*p.down_filter), {-1}));
   }
 }
 
@@ -176,36 +169,28 @@ Synthesis::Synthesis(const SynthesisShape& s, int64_t w_dim)
     : num_ws(s.num_layers + 2), output_scale(s.output_scale) {
   const std::vector<LayerPlan> plans = layers_of(s);
   const Signal& first = plans.front().in;
-  input = register_module("input",
-                          std::make_shared<SynthesisInput>(first, w_dim, first.size, first.size));
+  input = add_child<SynthesisInput>(*this, "input", first, w_dim, first.size, first.size);
   for (const LayerPlan& plan : plans)
-    layers.push_back(register_module(plan.name, std::make_shared<SynthesisLayer>(plan, s, w_dim)));
+    layers.push_back(add_child<SynthesisLayer>(*this, plan.name, plan, s, w_dim));
 }
 
 Tensor Synthesis::forward(const Tensor& ws, MagnitudeUpdate* update, const Tensor& transform) {
   TORCH_CHECK(
       ws.dim() == 3 && ws.size(1) == num_ws, "ws ", ws.sizes(), ": [N, ", num_ws, ", w_dim]");
   const Tensor w = ws.to(input->weight.scalar_type());
-  Tensor x = [&] {
-    const BlockScope named("input");
-    return input->forward(w.select(1, 0), transform);
-  }();
+  Tensor x = in_block("input", [&] { return input->forward(w.select(1, 0), transform); });
   for (size_t i = 0; i < layers.size(); ++i)
     x = layers[i]->forward(x, w.select(1, static_cast<int64_t>(i) + 1), update);
   return x.to(w.scalar_type()) * output_scale;
 }
 
 Generator::Generator(const GeneratorShape& s) : shape(s) {
-  synthesis =
-      register_module("synthesis", std::make_shared<Synthesis>(s.synthesis, s.mapping.w_dim));
-  mapping = register_module("mapping", std::make_shared<StyleMapping>(s.mapping));
+  synthesis = add_child<Synthesis>(*this, "synthesis", s.synthesis, s.mapping.w_dim);
+  mapping = add_child<StyleMapping>(*this, "mapping", s.mapping);
 }
 
 Tensor Generator::forward(const Tensor& z, const Tensor& labels) {
-  const Tensor w = [&] {
-    const BlockScope named("mapping");
-    return mapping->forward(z, labels);
-  }();
+  const Tensor w = in_block("mapping", [&] { return mapping->forward(z, labels); });
   const BlockScope named("synthesis");
   return synthesis->forward(for_all_layers(w, shape.num_ws()));
 }
@@ -223,22 +208,6 @@ void initialise(Generator& G, uint64_t seed) {
   const Samples all{0, 1, input.phases.numel()};
   input.phases.copy_(uniform(Stream(seed, "init/G/synthesis.input.phases"), all, {1}).flatten() -
                      0.5);
-}
-
-Tensor sum_of_magnitudes(const MagnitudeUpdate& update) {
-  const Tensor means = at::stack(update.mean_squares);
-  return at::cat({means, at::ones({1}, means.options())});
-}
-
-void move_magnitudes_(const Synthesis& synthesis, const Tensor& sum) {
-  const torch::NoGradGuard no_grad;
-  const auto count = static_cast<int64_t>(synthesis.layers.size());
-  const Tensor means = sum.narrow(0, 0, count) / sum[count];
-  for (int64_t i = 0; i < count; ++i) {
-    const SynthesisLayer& layer = *synthesis.layers[static_cast<size_t>(i)];
-    const Tensor now = means[i].to(layer.magnitude_ema.options());
-    layer.magnitude_ema.copy_(now + layer.magnitude_beta * (layer.magnitude_ema - now));
-  }
 }
 
 }  // namespace gantrain::stylegan3

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan3/options.h"
 
-#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -107,8 +106,6 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   return lines;
 }
 
-bool wants_labels(const Config& config) { return config.get("stylegan3.conditional").get<bool>(); }
-
 }  // namespace
 
 const RecipeFacts& facts() {
@@ -120,7 +117,7 @@ const RecipeFacts& facts() {
           "Alias-Free Generative Adversarial Networks. NeurIPS 2021, arXiv:2106.12423",
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
-      .wants_labels = wants_labels,
+      .wants_labels = [](const Config& c) { return c.get("stylegan3.conditional").get<bool>(); },
       .complete = complete,
       .has_blocks = true,
       .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
@@ -128,23 +125,11 @@ const RecipeFacts& facts() {
       .bench = {.place = 1,
                 .about = "StyleGAN3-T, 64 pixels, batch 4, without augmentation",
                 .preset = "stylegan3-t",
-                .set = {"data.resolution=64",
-                        "train.batch=4",
-                        "train.micro_batch=4",
-                        "stylegan3.channel_base=8192",
-                        "ada.mode=none"},
-                .scripts = {official_script("stylegan3.py",
-                                            {{"--resolution", "data.resolution"},
-                                             {"--batch", "train.batch"},
-                                             {"--config", "stylegan3.config"},
-                                             {"--channel-base", "stylegan3.channel_base"},
-                                             {"--channel-max", "stylegan3.channel_max"},
-                                             {"--d-channel-base", "stylegan3.d_channel_base"},
-                                             {"--d-channel-max", "stylegan3.d_channel_max"},
-                                             {"--map-depth", "stylegan3.map_depth"},
-                                             {"--z-dim", "stylegan3.z_dim"},
-                                             {"--w-dim", "stylegan3.w_dim"},
-                                             {"--mbstd-group", "stylegan3.mbstd_group"}})}},
+                .set = words("data.resolution=64 train.batch=4 train.micro_batch=4 "
+                             "stylegan3.channel_base=8192 ada.mode=none"),
+                .scripts = {official_script("stylegan3",
+                                            "config channel_base channel_max d_channel_base "
+                                            "d_channel_max map_depth z_dim w_dim mbstd_group")}},
   };
   return record;
 }

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
-#include <string_view>
-
+#include "gan/options.h"
 #include "gan/recipe_facts.h"
-#include "gan/style_options.h"
 
 namespace gantrain::stylegan3 {
 

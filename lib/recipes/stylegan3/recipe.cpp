@@ -2,26 +2,20 @@
 #include "recipes/stylegan3/recipe.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/device.h"
 #include "core/torch.h"
 #include "gan/style_recipe.h"
-#include "nn/style/styles.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
-#include "recipes/stylegan3/networks.h"
 #include "util/error.h"
 #include "util/text.h"
 
 namespace gantrain::stylegan3 {
 
 using at::Tensor;
-using Tensors = std::map<std::string, Tensor>;
-
 namespace {
 
 // The feature maps of the file's D by resolution.
-std::map<int64_t, int64_t> widths_of_D(const Tensors& file) {
+std::map<int64_t, int64_t> widths_of_D(const TensorMap& file) {
   std::map<int64_t, int64_t> widths;
   for (const auto& [name, tensor] : file) {
     if (!name.starts_with("D.b") || tensor.dim() != 4) continue;
@@ -35,14 +29,14 @@ std::map<int64_t, int64_t> widths_of_D(const Tensors& file) {
 
 // Whether StyleBlocks of these numbers have these widths.
 bool has_widths(const StyleBlocks& blocks, const std::map<int64_t, int64_t>& widths) {
-  for (const auto& [resolution, width] : widths)
-    if (blocks.channels(resolution) != width) return false;
-  return true;
+  return std::all_of(widths.begin(), widths.end(), [&](const auto& width) {
+    return blocks.channels(width.first) == width.second;
+  });
 }
 
 }  // namespace
 
-TensorNames names_in(const Tensors& file, const SynthesisShape& shape) {
+TensorNames names_in(const TensorMap& file, const SynthesisShape& shape) {
   const std::vector<std::string> there = layer_names(file);
   const bool same_size = sizes_of(there) == sizes_of(layer_names(shape));
   return [there, same_size](const std::string& name) -> NameInFile {
@@ -54,7 +48,7 @@ TensorNames names_in(const Tensors& file, const SynthesisShape& shape) {
   };
 }
 
-std::vector<std::string> values_that_fit(const Tensors& file,
+std::vector<std::string> values_that_fit(const TensorMap& file,
                                          const Options& options,
                                          const GeneratorShape& shape) {
   GeneratorShape other;
@@ -113,13 +107,11 @@ std::vector<std::string> values_that_fit(const Tensors& file,
   return values;
 }
 
-using Tensors = std::map<std::string, Tensor>;
-
 namespace {
 
 // Configuration R has kernels of one pixel and radial filters, and twice the feature maps instead
 // (Karras et al. 2021, sec. 3.2 and app. D).
-GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
+GeneratorShape shape_of(const Options& o, const RecipeContext& c) {
   const bool rotates = o.config == Equivariance::kR;
   const auto batch = c.config.get("train.batch").get<double>();
   GeneratorShape shape;
@@ -140,17 +132,13 @@ GeneratorShape generator_shape(const Options& o, const RecipeContext& c) {
   return shape;
 }
 
-std::shared_ptr<Generator> make_network(const Options& o, const RecipeContext& c) {
-  auto G = std::make_shared<Generator>(generator_shape(o, c));
+StyleNetworks make_networks(const Options& o, const RecipeContext& c) {
+  const auto G = std::make_shared<Generator>(shape_of(o, c));
   initialise(*G, c.seed);
-  return G;
-}
-
-std::shared_ptr<StyleDiscriminator> make_discriminator(const Options& o, const RecipeContext& c) {
-  StyleDiscriminatorShape shape = discriminator_shape(o, c);
-  shape.blocks.channel_base = o.d_channel_base.value_or(o.channel_base);
-  shape.blocks.channel_max = o.d_channel_max.value_or(o.channel_max);
-  return std::make_shared<StyleDiscriminator>(shape);
+  StyleDiscriminatorShape d = discriminator_shape(o, c);
+  d.blocks.channel_base = o.d_channel_base.value_or(o.channel_base);
+  d.blocks.channel_max = o.d_channel_max.value_or(o.channel_max);
+  return {G, G->mapping, std::make_shared<StyleDiscriminator>(d)};
 }
 
 // The sigma of the blur, which goes down in a line.
@@ -166,6 +154,26 @@ DeviceNumber blur_of(const Options& o, const at::TensorOptions& like) {
           like.dtype(at::kDouble)};
 }
 
+// A micro-batch's share of the mean squares of the layers' inputs over the global batch,
+// [layers + 1]: the means, and 1.
+Tensor sum_of_magnitudes(const MagnitudeUpdate& update) {
+  const Tensor means = at::stack(update.mean_squares);
+  return at::cat({means, at::ones({1}, means.options())});
+}
+
+// The running means move once: m <- q + beta (m - q), q the mean over all micro-batches whose
+// shares were added up.
+void move_magnitudes_(const Synthesis& synthesis, const Tensor& sum) {
+  const torch::NoGradGuard no_grad;
+  const auto count = static_cast<int64_t>(synthesis.layers.size());
+  const Tensor means = sum.narrow(0, 0, count) / sum[count];
+  for (int64_t i = 0; i < count; ++i) {
+    const SynthesisLayer& layer = *synthesis.layers[static_cast<size_t>(i)];
+    const Tensor now = means[i].to(layer.magnitude_ema.options());
+    layer.magnitude_ema.copy_(now + layer.magnitude_beta * (layer.magnitude_ema - now));
+  }
+}
+
 class StyleGan3 final : public StyleRecipe {
  public:
   explicit StyleGan3(const RecipeContext& context)
@@ -173,20 +181,16 @@ class StyleGan3 final : public StyleRecipe {
 
   std::vector<AllReducedSum> sums() override;
   std::vector<DeviceNumber*> numbers() override { return {&gamma_, &sigma_, &ada_.number()}; }
-  TensorNames names_in(const Tensors& file, const Player&) const override {
+  TensorNames names_in(const TensorMap& file, const Player&) const override {
     return stylegan3::names_in(file, G_net_->shape.synthesis);
   }
-  std::vector<std::string> values_that_fit(const Tensors& file) const override {
+  std::vector<std::string> values_that_fit(const TensorMap& file) const override {
     return stylegan3::values_that_fit(file, options_, G_net_->shape);
   }
   Json model() const override { return to_json(G_net_->shape); }
 
  private:
-  StyleGan3(const RecipeContext& context, const Options& options)
-      : StyleGan3(context, options, make_network(options, context)) {}
-  StyleGan3(const RecipeContext& context,
-            const Options& options,
-            const std::shared_ptr<Generator>& G);
+  StyleGan3(const RecipeContext& context, const Options& options);
   Tensor before_augmentation(const Tensor& x) const override;
   Tensor fakes_for_G(const PhaseInput& in, const Tensor& c, Statistics& sums) override;
   Tensor fakes_for_D(const PhaseInput& in, const Tensor& c, Statistics& sums) override;
@@ -198,14 +202,12 @@ class StyleGan3 final : public StyleRecipe {
 };
 
 // G has no penalty. The gradient of scores by pictures does not depend on the scores' last bias.
-StyleGan3::StyleGan3(const RecipeContext& context,
-                     const Options& options,
-                     const std::shared_ptr<Generator>& G)
-    : StyleRecipe(context, facts(), options, {G, G->mapping, make_discriminator(options, context)}),
+StyleGan3::StyleGan3(const RecipeContext& context, const Options& options)
+    : StyleRecipe(context, facts(), options, make_networks(options, context)),
       options_(options),
-      G_net_(G),
-      synthesis_(G_player_, G->synthesis, "synthesis") {
-  sigma_ = blur_of(options_, at::TensorOptions().device(context.device).dtype(context.dtype));
+      G_net_(std::static_pointer_cast<Generator>(G_player_.network)),
+      synthesis_(G_player_, G_net_->synthesis, "synthesis") {
+  sigma_ = blur_of(options_, context.tensors());
   add_g_main();
   add_d_phases({"b4.out.bias"});
 }
@@ -251,10 +253,11 @@ Tensor StyleGan3::fakes_for_D(const PhaseInput& in, const Tensor& c, Statistics&
   return pictures;
 }
 
+// Filters, the input's transform and w_avg may be missing in its file.
 class TrainedGenerator final : public TrainedStyleGenerator {
  public:
-  explicit TrainedGenerator(const std::shared_ptr<stylegan3::Generator>& net)
-      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+  explicit TrainedGenerator(const GeneratorShape& shape)
+      : TrainedGenerator(std::make_shared<stylegan3::Generator>(in_float32(shape))) {}
 
   bool rotates() const override { return true; }
 
@@ -270,6 +273,9 @@ class TrainedGenerator final : public TrainedStyleGenerator {
   }
 
  private:
+  explicit TrainedGenerator(const std::shared_ptr<stylegan3::Generator>& net)
+      : TrainedStyleGenerator(net, net->mapping, net->shape.num_ws()), net_(net) {}
+
   Tensor made(const std::string& name, const Tensor& fresh) const override {
     const bool known = name.ends_with("_filter") || name == "synthesis.input.transform";
     return known ? fresh : Tensor();
@@ -277,47 +283,6 @@ class TrainedGenerator final : public TrainedStyleGenerator {
 
   std::shared_ptr<stylegan3::Generator> net_;
 };
-
-}  // namespace
-
-std::unique_ptr<gantrain::Generator> make_generator(const Json& model,
-                                                    const Tensors& tensors,
-                                                    const std::string& source) {
-  GeneratorShape shape = generator_shape(model, tensors, source);
-  shape.synthesis.num_fp16_res = 0;
-  return std::make_unique<TrainedGenerator>(std::make_shared<stylegan3::Generator>(shape));
-}
-
-bool recognises(const Tensors& tensors) {
-  return tensors.count("synthesis.input.freqs") != 0 && tensors.count("mapping.fc0.weight") != 0;
-}
-
-namespace {
-
-Json known_synthesis(const PickledGenerator& g, const Json& arguments) {
-  static const Json known = [] {
-    Json keys = Json::object();
-    for (const char* key : {"channel_base",
-                            "channel_max",
-                            "num_layers",
-                            "num_critical",
-                            "first_cutoff",
-                            "first_stopband",
-                            "last_stopband_rel",
-                            "margin_size",
-                            "output_scale",
-                            "num_fp16_res",
-                            "conv_kernel",
-                            "filter_size",
-                            "lrelu_upsampling",
-                            "use_radial_filters",
-                            "conv_clamp",
-                            "magnitude_ema_beta"})
-      keys[key] = nullptr;
-    return keys;
-  }();
-  return known_arguments(arguments, known, g, "synthesis_kwargs");
-}
 
 // The constructor passes arguments that are not its own on to the synthesis network.
 Json pickled_model(const PickledGenerator& g) {
@@ -328,40 +293,31 @@ Json pickled_model(const PickledGenerator& g) {
     if (!own) synthesis[key] = value;
     if (own && value.is_number_integer()) model[key] = value;
   }
-  const Json mapping = mapping_arguments(g);
-  synthesis = known_synthesis(g, synthesis);
-  model["mapping_kwargs"] = mapping;
-  model.update(synthesis);
+  Json known = to_json(GeneratorShape());  // arguments that may have any value
+  known.erase("recipe");
+  for (const auto& item : known.items()) item.value() = nullptr;
+  model["mapping_kwargs"] = mapping_arguments(g);
+  model.update(known_arguments(synthesis, known, g, "synthesis_kwargs"));
   return model;
 }
 
-const PickledForm& pickled_form() {
-  static const PickledForm form = {
-      .classes = {"Generator", "training.networks_stylegan3.Generator"},
-      .synthesis_has_input = true,
-      .model = pickled_model,
-      .needed = [](const Json&) -> std::vector<std::string> {
-        return {"mapping.fc0.weight",
-                "mapping.w_avg",
-                "synthesis.input.freqs",
-                "synthesis.input.phases"};
-      }};
-  return form;
-}
+const PickledForm kPickled = {
+    .classes = {"Generator", "training.networks_stylegan3.Generator"},
+    .synthesis_has_input = true,
+    .model = pickled_model,
+    .needed = [](const Json&) -> std::vector<std::string> {
+      return {
+          "mapping.fc0.weight", "mapping.w_avg", "synthesis.input.freqs", "synthesis.input.phases"};
+    }};
 
 }  // namespace
 
 RecipeRow row() {
-  RecipeRow row{facts()};
-  row.make = make_recipe<StyleGan3>;
-  row.make_generator = make_generator;
-  row.recognises = recognises;
-  row.pickled = &pickled_form();
-  row.whole_model = [](const Json& model,
-                       const std::map<std::string, Tensor>& tensors,
-                       const std::string& source) {
-    return to_json(generator_shape(model, tensors, source));
+  RecipeRow row = make_row<StyleGan3, TrainedGenerator, generator_shape, to_json>(facts());
+  row.recognises = [](const TensorMap& tensors) {
+    return tensors.count("synthesis.input.freqs") != 0 && tensors.count("mapping.fc0.weight") != 0;
   };
+  row.pickled = &kPickled;
   return row;
 }
 

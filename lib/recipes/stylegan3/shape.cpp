@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/stylegan3/shape.h"
-
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 #include "core/torch.h"
 #include "gan/model_json.h"
-#include "util/error.h"
+#include "recipes/stylegan3/recipe.h"
 #include "util/text.h"
 
 namespace gantrain::stylegan3 {
@@ -154,8 +151,6 @@ std::vector<LayerPlan> layers_of(const SynthesisShape& shape) {
   return all;
 }
 
-using Tensors = std::map<std::string, Tensor>;
-
 namespace {
 
 const std::string kSynthesis = "synthesis.";
@@ -173,179 +168,25 @@ MappingShape mapping_of(const GeneratorTensors& given) {
     m.z_dim -= embed.size(0);
   }
   if (m.z_dim < 0) {
-    fail(Exit::kInput,
-         "{}: mapping.fc0.weight takes {} features, fewer than mapping.embed.weight gives",
-         given.source,
-         first.size(1));
+    refuse_file(given.source,
+                "mapping.fc0.weight takes {} features, fewer than mapping.embed.weight gives",
+                first.size(1));
   }
   return m;
 }
 
 // Configuration R down-samples by radial filters of two axes.
-bool has_radial_filters(const Tensors& tensors) {
+bool has_radial_filters(const TensorMap& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& item) {
     return item.first.ends_with(".down_filter") && item.second.dim() == 2;
   });
 }
 
-// Chooses the widths and, because tensors do not show it, how many layers sample critically, so
-// that the layers have the file's names; the reference's number is tried first.
-void choose_layers(SynthesisShape& s,
-                   const std::vector<int64_t>& channels,
-                   const std::vector<std::string>& names) {
-  std::vector<int64_t> numbers = {std::min(s.num_critical, s.num_layers - 1)};
-  for (int64_t n = 1; n < s.num_layers; ++n) {
-    if (n != numbers.front()) numbers.push_back(n);
-  }
-  std::optional<SynthesisShape> first;
-  for (const int64_t number : numbers) {
-    s.num_critical = number;
-    const Widths widths = widths_of(channels, s);
-    s.channel_base = widths.channel_base;
-    s.channel_max = widths.channel_max;
-    if (layer_names(s) == names) return;
-    if (!first) first = s;
-  }
-  s = *first;
-}
-
-SynthesisShape synthesis_of(const GeneratorTensors& given) {
-  const std::vector<std::string> layers = layer_names(given.tensors);
-  SynthesisShape s;
-  s.num_layers = static_cast<int64_t>(layers.size()) - 1;
-  s.num_critical = std::min(s.num_critical, s.num_layers - 1);
-  if (s.num_layers < 2) {
-    fail(Exit::kInput,
-         "{}: {} layers synthesis.L...; a StyleGAN3 generator has 3 or more",
-         given.source,
-         layers.size());
-  }
-  const auto weight = [&](size_t i) -> const Tensor& {
-    return given.get(kSynthesis + layers[i] + ".weight", 4);
-  };
-  std::vector<int64_t> channels;
-  for (size_t i = 0; i + 1 < layers.size(); ++i) channels.push_back(weight(i).size(0));
-  s.conv_kernel = weight(0).size(2);
-  s.img_channels = weight(layers.size() - 1).size(0);
-  s.img_resolution = parse_int(split(layers.back(), '_').at(1)).value_or(0);
-  s.use_radial_filters = s.conv_kernel == 1 || has_radial_filters(given.tensors);
-  if (s.img_resolution < 4 || !std::has_single_bit(static_cast<uint64_t>(s.img_resolution))) {
-    fail(Exit::kInput,
-         "{}: layer {}: pictures of {} pixels; a power of two is needed",
-         given.source,
-         layers.back(),
-         s.img_resolution);
-  }
-  const int64_t first = parse_int(split(layers.front(), '_').at(1)).value_or(0);
-  s.margin_size = std::max<int64_t>((first - signals_of(s).front().rate) / 2, 0);
-  choose_layers(s, channels, layers);
-  return s;
-}
-
-// What the file's layers, as many as those of `shape`, would need.
-std::string needs_of(const SynthesisShape& shape, const std::vector<std::string>& there) {
-  const std::vector<std::string> here = layer_names(shape);
-  if (sizes_of(there) != sizes_of(here))
-    return "its sizes are those of another img_resolution, num_critical, margin_size or first or "
-           "last cutoff and stopband";
-  std::vector<int64_t> channels;
-  for (const std::string& name : there)
-    channels.push_back(parse_int(split(name, '_').back()).value_or(0));
-  const int64_t last = channels.back();
-  channels.pop_back();
-  if (std::equal(here.begin(), here.end() - 1, there.begin()))
-    return fmt::format("its pictures have img_channels = {}", last);
-  const Widths widths = widths_of(channels, shape);
-  return fmt::format("its widths are those of channel_base = {}, channel_max = {}",
-                     widths.channel_base,
-                     widths.channel_max);
-}
-
-// The layers that a shape makes must be those of the file; where they are not, says which key of
-// the configuration the file would need. `maker` is what the shape comes from.
-void check_layers(const GeneratorShape& shape,
-                  const Tensors& tensors,
-                  const std::string& source,
-                  const char* maker) {
-  const std::vector<std::string> there = layer_names(tensors), here = layer_names(shape.synthesis);
-  if (there == here) return;
-  if (there.size() != here.size()) {
-    fail(Exit::kInput,
-         "{}: {}: num_layers = {}, but the file has the {} layers of num_layers = {}",
-         source,
-         maker,
-         shape.synthesis.num_layers,
-         there.size(),
-         there.size() - 1);
-  }
-  const auto [mine, other] = std::mismatch(here.begin(), here.end(), there.begin());
-  fail(Exit::kInput,
-       "{}: {} makes layer {}, but the file has {}; {}",
-       source,
-       maker,
-       *mine,
-       *other,
-       needs_of(shape.synthesis, there));
-}
-
-// {"a": {"b": 1}} as {"b": 1}: the official code has its synthesis_kwargs outside of a group.
-Json without_group(Json model, const char* group) {
-  if (!model.is_object() || !model.contains(group) || !model[group].is_object()) return model;
-  const Json inner = model[group];
-  for (const auto& [key, value] : inner.items()) {
-    if (!model.contains(key)) model[key] = value;
-  }
-  return model;
-}
-
-}  // namespace
-
-Json to_json(const GeneratorShape& shape) { return model_json("stylegan3", shape); }
-
-GeneratorShape shape_of_model(const Json& grouped, const std::string& source) {
-  const Json model = without_group(grouped, "synthesis_kwargs");
-  GeneratorShape shape;
-  read_model(model, source, shape);
-  SynthesisShape& s = shape.synthesis;
-  if (model.is_object() && model.contains("conv_clamp") && model["conv_clamp"].is_null())
-    s.conv_clamp.reset();
-  if (s.num_layers <= s.num_critical) {
-    fail(Exit::kInput,
-         "{}: gantrain.model: num_layers = {}: more than num_critical = {} are needed",
-         source,
-         s.num_layers,
-         s.num_critical);
-  }
-  for (const Signal& signal : signals_of(s)) {
-    if (signal.channels < 1) {
-      fail(Exit::kInput,
-           "{}: gantrain.model: channel_base = {}: too few for a cutoff of {}",
-           source,
-           s.channel_base,
-           signal.cutoff);
-    }
-  }
-  if (shape.mapping.z_dim + shape.mapping.c_dim == 0)
-    fail(Exit::kInput, "{}: gantrain.model: z_dim = 0: at least 1 where c_dim is 0", source);
-  return shape;
-}
-
-GeneratorShape shape_of_tensors(const Tensors& tensors, const std::string& source) {
-  const GeneratorTensors given{tensors, source, "a StyleGAN3 generator"};
-  GeneratorShape shape{mapping_of(given), synthesis_of(given)};
-  check_layers(shape, tensors, source, "a network of these sizes");
-  return shape;
-}
-
-GeneratorShape generator_shape(const Json& model,
-                               const Tensors& tensors,
-                               const std::string& source) {
-  const bool said = model.is_object() && model.contains("img_resolution");
-  if (!said) return shape_of_tensors(tensors, source);
-  const GeneratorShape shape = shape_of_model(model, source);
-  check_layers(shape, tensors, source, "gantrain.model");
-  return shape;
-}
+// The widths that give a file's layers, when all its other sizes are those of `shape`: the lowest
+// channel_base, a power of two where there is one.
+struct Widths {
+  int64_t channel_base = 0, channel_max = 0;
+};
 
 // A layer with c maps, fewer than the most, says c - 1/2 <= base / (2 f_c) <= c + 1/2. At the
 // bounds it is rounded to an even number, so the lowest of them may be one too low.
@@ -377,6 +218,159 @@ Widths widths_of(const std::vector<int64_t>& channels, const SynthesisShape& sha
   return {lowest, most};
 }
 
+// Chooses the widths and, because tensors do not show it, how many layers sample critically, so
+// that the layers have the file's names; the reference's number is tried first.
+void choose_layers(SynthesisShape& s,
+                   const std::vector<int64_t>& channels,
+                   const std::vector<std::string>& names) {
+  std::vector<int64_t> numbers = {std::min(s.num_critical, s.num_layers - 1)};
+  for (int64_t n = 1; n < s.num_layers; ++n) {
+    if (n != numbers.front()) numbers.push_back(n);
+  }
+  std::optional<SynthesisShape> first;
+  for (const int64_t number : numbers) {
+    s.num_critical = number;
+    const Widths widths = widths_of(channels, s);
+    s.channel_base = widths.channel_base;
+    s.channel_max = widths.channel_max;
+    if (layer_names(s) == names) return;
+    if (!first) first = s;
+  }
+  s = *first;
+}
+
+SynthesisShape synthesis_of(const GeneratorTensors& given) {
+  const std::vector<std::string> layers = layer_names(given.tensors);
+  SynthesisShape s;
+  s.num_layers = static_cast<int64_t>(layers.size()) - 1;
+  s.num_critical = std::min(s.num_critical, s.num_layers - 1);
+  if (s.num_layers < 2) {
+    refuse_file(given.source,
+                "{} layers synthesis.L...; a StyleGAN3 generator has 3 or more",
+                layers.size());
+  }
+  const auto weight = [&](size_t i) -> const Tensor& {
+    return given.get(kSynthesis + layers[i] + ".weight", 4);
+  };
+  std::vector<int64_t> channels;
+  for (size_t i = 0; i + 1 < layers.size(); ++i) channels.push_back(weight(i).size(0));
+  s.conv_kernel = weight(0).size(2);
+  s.img_channels = weight(layers.size() - 1).size(0);
+  s.img_resolution = parse_int(split(layers.back(), '_').at(1)).value_or(0);
+  s.use_radial_filters = s.conv_kernel == 1 || has_radial_filters(given.tensors);
+  if (s.img_resolution < 4 || !std::has_single_bit(static_cast<uint64_t>(s.img_resolution))) {
+    refuse_file(given.source,
+                "layer {}: pictures of {} pixels; a power of two is needed",
+                layers.back(),
+                s.img_resolution);
+  }
+  const int64_t first = parse_int(split(layers.front(), '_').at(1)).value_or(0);
+  s.margin_size = std::max<int64_t>((first - signals_of(s).front().rate) / 2, 0);
+  choose_layers(s, channels, layers);
+  return s;
+}
+
+// What the file's layers, as many as those of `shape`, would need.
+std::string needs_of(const SynthesisShape& shape, const std::vector<std::string>& there) {
+  const std::vector<std::string> here = layer_names(shape);
+  if (sizes_of(there) != sizes_of(here))
+    return "its sizes are those of another img_resolution, num_critical, margin_size or first or "
+           "last cutoff and stopband";
+  std::vector<int64_t> channels;
+  for (const std::string& name : there)
+    channels.push_back(parse_int(split(name, '_').back()).value_or(0));
+  const int64_t last = channels.back();
+  channels.pop_back();
+  if (std::equal(here.begin(), here.end() - 1, there.begin()))
+    return fmt::format("its pictures have img_channels = {}", last);
+  const Widths widths = widths_of(channels, shape);
+  return fmt::format("its widths are those of channel_base = {}, channel_max = {}",
+                     widths.channel_base,
+                     widths.channel_max);
+}
+
+// The layers that a shape makes must be those of the file; where they are not, says which key of
+// the configuration the file would need. `maker` is what the shape comes from.
+void check_layers(const GeneratorShape& shape,
+                  const TensorMap& tensors,
+                  const std::string& source,
+                  const char* maker) {
+  const std::vector<std::string> there = layer_names(tensors), here = layer_names(shape.synthesis);
+  if (there == here) return;
+  if (there.size() != here.size()) {
+    refuse_file(source,
+                "{}: num_layers = {}, but the file has the {} layers of num_layers = {}",
+                maker,
+                shape.synthesis.num_layers,
+                there.size(),
+                there.size() - 1);
+  }
+  const auto [mine, other] = std::mismatch(here.begin(), here.end(), there.begin());
+  refuse_file(source,
+              "{} makes layer {}, but the file has {}; {}",
+              maker,
+              *mine,
+              *other,
+              needs_of(shape.synthesis, there));
+}
+
+// {"a": {"b": 1}} as {"b": 1}: the official code has its synthesis_kwargs outside of a group.
+Json without_group(Json model, const char* group) {
+  if (!model.is_object() || !model.contains(group) || !model[group].is_object()) return model;
+  const Json inner = model[group];
+  for (const auto& [key, value] : inner.items()) {
+    if (!model.contains(key)) model[key] = value;
+  }
+  return model;
+}
+
+}  // namespace
+
+Json to_json(const GeneratorShape& shape) { return model_json("stylegan3", shape); }
+
+GeneratorShape shape_of_model(const Json& grouped, const std::string& source) {
+  const Json model = without_group(grouped, "synthesis_kwargs");
+  GeneratorShape shape;
+  read_model(model, source, shape);
+  SynthesisShape& s = shape.synthesis;
+  if (model.is_object() && model.contains("conv_clamp") && model["conv_clamp"].is_null())
+    s.conv_clamp.reset();
+  if (s.num_layers <= s.num_critical) {
+    refuse_file(source,
+                "gantrain.model: num_layers = {}: more than num_critical = {} are needed",
+                s.num_layers,
+                s.num_critical);
+  }
+  for (const Signal& signal : signals_of(s)) {
+    if (signal.channels < 1) {
+      refuse_file(source,
+                  "gantrain.model: channel_base = {}: too few for a cutoff of {}",
+                  s.channel_base,
+                  signal.cutoff);
+    }
+  }
+  if (shape.mapping.z_dim + shape.mapping.c_dim == 0)
+    refuse_file(source, "gantrain.model: z_dim = 0: at least 1 where c_dim is 0");
+  return shape;
+}
+
+GeneratorShape shape_of_tensors(const TensorMap& tensors, const std::string& source) {
+  const GeneratorTensors given{tensors, source, "a StyleGAN3 generator"};
+  GeneratorShape shape{mapping_of(given), synthesis_of(given)};
+  check_layers(shape, tensors, source, "a network of these sizes");
+  return shape;
+}
+
+GeneratorShape generator_shape(const Json& model,
+                               const TensorMap& tensors,
+                               const std::string& source) {
+  const bool said = model.is_object() && model.contains("img_resolution");
+  if (!said) return shape_of_tensors(tensors, source);
+  const GeneratorShape shape = shape_of_model(model, source);
+  check_layers(shape, tensors, source, "gantrain.model");
+  return shape;
+}
+
 std::vector<std::string> layer_names(const SynthesisShape& shape) {
   std::vector<std::string> names;
   for (const LayerPlan& plan : layers_of(shape)) names.push_back(plan.name);
@@ -399,7 +393,7 @@ LayerTensor layer_tensor(const std::string& name) {
   return {*number, name.substr(dot + 1)};
 }
 
-std::vector<std::string> layer_names(const Tensors& tensors) {
+std::vector<std::string> layer_names(const TensorMap& tensors) {
   std::map<int64_t, std::string> found;
   for (const auto& item : tensors) {
     const LayerTensor layer = layer_tensor(item.first);

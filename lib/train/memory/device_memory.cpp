@@ -138,12 +138,10 @@ class MicroBatchFit {
     return false;
   }
 
-  // The smallest value of all ranks: each adds its own in a place of its own.
+  // The smallest value of all ranks.
   int64_t least(int64_t mine) {
-    at::Tensor all = torch::zeros({group_.world()}, like_.dtype(at::kLong));
-    all[group_.rank()].fill_(mine);
-    group_.sum_(all);
-    return all.min().item<int64_t>();
+    const std::vector<double> all = numbers_of_ranks(static_cast<double>(mine), group_);
+    return static_cast<int64_t>(*std::min_element(all.begin(), all.end()));
   }
   bool all_ranks(bool mine) { return least(mine ? 1 : 0) == 1; }
 

@@ -129,7 +129,8 @@ class MetricCadence {
 // Returns the share of the run's time that metrics would have taken after one more measurement.
 double share_after_one_more(const MetricTimes& times);
 
-// Writes a number of images in thousands: "14.656".
-inline std::string kimg_text(int64_t images) { return shortest(static_cast<double>(images) / 1e3); }
+// A number of images in thousands, and its text: "14.656".
+inline double kimg_of(int64_t images) { return static_cast<double>(images) / 1e3; }
+inline std::string kimg_text(int64_t images) { return shortest(kimg_of(images)); }
 
 }  // namespace gantrain

@@ -9,12 +9,12 @@
 #include "gan/generator.h"
 #include "page/pictures.h"
 #include "report/grid.h"
+#include "train/plan/plan.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -24,8 +24,6 @@ namespace {
 double memory_gb(const char* key) {
   return static_cast<double>(proc_bytes("/proc/self/status", key)) / (1 << 30);
 }
-
-double kimg(int64_t images) { return static_cast<double>(images) / 1e3; }
 
 constexpr const char* kPeakMemory = "Resources/peak_gpu_mem_gb";
 
@@ -122,10 +120,6 @@ void Reporter::record(const StepReport& step) {
   time("Timing/comm", step.reducing);
 }
 
-void Reporter::time(const std::string& name, double seconds) { sums_[name] += seconds; }
-
-void Reporter::count(const std::string& name, double value) { numbers_.add(name, value); }
-
 void Reporter::iteration(const Counters& counters) {
   const double now = monotonic_seconds();
   if (!live_ || now - drawn_ < 0.1) return;
@@ -135,8 +129,8 @@ void Reporter::iteration(const Counters& counters) {
 
 Progress Reporter::progress(const Counters& c) const {
   Progress p;
-  p.kimg = kimg(c.images_seen);
-  p.total_kimg = kimg(total_images_);
+  p.kimg = kimg_of(c.images_seen);
+  p.total_kimg = kimg_of(total_images_);
   p.seconds = monotonic_seconds() - started_;
   p.tick = c.tick;
   for (const char* player : {"G", "D"}) {
@@ -153,10 +147,10 @@ Progress Reporter::progress(const Counters& c) const {
 
 void Reporter::fill_resources(const Counters& c) {
   const double now = monotonic_seconds();
-  last_.add("Progress/kimg", kimg(c.images_seen));
+  last_.add("Progress/kimg", kimg_of(c.images_seen));
   last_.add("Progress/tick", static_cast<double>(c.tick));
   const int64_t images = c.images_seen - tick_images_;
-  if (images > 0) last_.add("Timing/sec_per_kimg", (now - tick_started_) / kimg(images));
+  if (images > 0) last_.add("Timing/sec_per_kimg", (now - tick_started_) / kimg_of(images));
   last_.add("Timing/total_sec", c.seconds);
   last_.add("Resources/cpu_mem_gb", memory_gb("VmHWM"));
   tick_images_ = c.images_seen;
@@ -199,7 +193,7 @@ void Reporter::tick(const Counters& c) {
            "{} is not finite at {} kimg: training has diverged; lower the learning rate, or resume "
            "from an earlier state",
            name,
-           shortest(kimg(c.images_seen)));
+           kimg_text(c.images_seen));
     }
   }
   fill_resources(c);
@@ -231,7 +225,7 @@ void Reporter::grid(const std::string& file,
 
 void Reporter::metric(Json line, const std::string& snapshot, int64_t images_seen) {
   line["snapshot"] = snapshot;
-  line["kimg"] = kimg(images_seen);
+  line["kimg"] = kimg_of(images_seen);
   line["num_gpus"] = group_->world();
   line["timestamp"] = unix_seconds();
   line["total_time_str"] = short_duration(line.value("total_time", 0.0));
@@ -261,7 +255,7 @@ SampleGrids::SampleGrids(Generator& generator,
                          uint64_t seed)
     : generator_(generator), dataset_(std::move(dataset)), samples_(samples), seed_(seed) {}
 
-Image SampleGrids::fake_grid() {
+Image SampleGrids::fake_grid(const SynthesisOptions& drawn) {
   constexpr int64_t kAtATime = 64;  // pictures generated together
   const Stream stream(seed_, "grid");
   const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
@@ -271,7 +265,7 @@ Image SampleGrids::fake_grid() {
     const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
     at::Tensor label;
     if (!labels.empty()) label = torch::tensor(labels).narrow(0, first, n);
-    all.push_back(full_size(generator_, to_bytes(generator_.images(z, label, synthesis_options_))));
+    all.push_back(full_size(generator_, to_bytes(generator_.images(z, label, drawn))));
   }
   return tile(torch::cat(all), samples_.columns);
 }
@@ -309,12 +303,11 @@ Image SampleGrids::real_grid() const {
 
 void SampleGrids::write(Reporter& reporter,
                         const std::string& file,
-                        const Schedule& schedule,
-                        const Counters& counters) {
-  if (!schedule.empty()) draw(options_at(schedule, counters.stage, counters.images_seen));
-  const Image grid = fake_grid();
-  reporter.grid(file, "Samples/fakes", grid, counters.images_seen);
-  reporter.grid("latest.png", "Samples/latest", grid, counters.images_seen);
+                        const SynthesisOptions& drawn,
+                        int64_t images_seen) {
+  const Image grid = fake_grid(drawn);
+  reporter.grid(file, "Samples/fakes", grid, images_seen);
+  reporter.grid("latest.png", "Samples/latest", grid, images_seen);
 }
 
 }  // namespace gantrain

@@ -46,8 +46,10 @@ class Reporter {
   void record(const StepReport& step);
   // Records values; their number, mean and standard deviation over the tick are written.
   void record(const std::string& name, const at::Tensor& values);
-  void time(const std::string& name, double seconds);  // "Timing/comm": summed over the tick
-  void count(const std::string& name, double value);   // "Progress/alpha": its mean
+  // "Timing/comm": summed over the tick.
+  void time(const std::string& name, double seconds) { sums_[name] += seconds; }
+  // "Progress/alpha": its mean.
+  void count(const std::string& name, double value) { numbers_.add(name, value); }
 
   // Updates the display; called after every iteration, it costs little.
   void iteration(const Counters& counters);
@@ -106,21 +108,17 @@ class SampleGrids {
               const SampleOptions& samples,
               uint64_t seed);
 
-  // Sets how generated pictures are made from now on. Pictures of an early stage are enlarged to
-  // the full size, each pixel to a square.
-  void draw(const SynthesisOptions& options) { synthesis_options_ = options; }
-
-  // Writes a grid of generated pictures, made as in the schedule's present stage, to `file` and to
-  // latest.png.
+  // Writes a grid of generated pictures to `file` and to latest.png.
   void write(Reporter& reporter,
              const std::string& file,
-             const Schedule& schedule,
-             const Counters& counters);
+             const SynthesisOptions& drawn,
+             int64_t images_seen);
 
   // The first pictures of a fixed permutation of the data; of a conditional generator each cell
   // shows its class, and is black where the class has no pictures.
   Image real_grid() const;
-  Image fake_grid();
+  // Pictures of an early stage are enlarged to the full size, each pixel to a square.
+  Image fake_grid(const SynthesisOptions& drawn = {});
 
  private:
   int64_t cells() const { return samples_.rows * samples_.columns; }
@@ -130,7 +128,6 @@ class SampleGrids {
   std::shared_ptr<const Dataset> dataset_;
   SampleOptions samples_;
   uint64_t seed_;
-  SynthesisOptions synthesis_options_;
 };
 
 }  // namespace gantrain

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/run_metrics.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "config/config.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
+#include "core/tensors.h"
 #include "core/torch.h"
-#include "distributed/group.h"
+#include "data/load/loader.h"
 #include "metrics/metric_table.h"
+#include "report/grid.h"
+#include "train/run/training_data.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -20,7 +25,32 @@ namespace fs = std::filesystem;
 
 namespace {
 
-double kimg_of(int64_t images) { return static_cast<double>(images) / 1e3; }
+struct GivenUp {};  // thrown on all ranks together, in the middle of metrics
+
+// The labels of generated pictures are in the proportion of the data's.
+GeneratedPictures::Options options_of_fakes(const EvaluationSubject& subject,
+                                            const MetricsOptions& options,
+                                            const SynthesisOptions& synthesis) {
+  GeneratedPictures::Options fakes{
+      .size = options.images, .seed = subject.seed, .synthesis = synthesis};
+  if (subject.generator.classes() == 0) return fakes;
+  for (const ClassRow& row : class_table_of(*subject.dataset)) {
+    fakes.class_weights.push_back(row.pictures);
+    fakes.class_names.push_back(row.name);
+  }
+  return fakes;
+}
+
+// Reduces uint8 or float pictures [N, C, H, W] to at most 32 pixels a side, as float32 in 0..255.
+at::Tensor reduced(const at::Tensor& pictures) {
+  constexpr int64_t kSide = 32;
+  const int64_t height = pictures.size(2), width = pictures.size(3);
+  const int64_t factor = (std::max(height, width) + kSide - 1) / kSide;
+  const at::Tensor numbers = pictures.to(at::kFloat);
+  if (factor <= 1) return numbers;
+  return at::adaptive_avg_pool2d(
+      numbers, {std::max<int64_t>(height / factor, 1), std::max<int64_t>(width / factor, 1)});
+}
 
 // Throws UserError(kInput) where the model is not the one that the record is about: a session that
 // ended between the two files leaves a newer model. Models of earlier versions do not tell.
@@ -65,6 +95,148 @@ std::string line_of(const MetricResult& result) {
 }
 
 }  // namespace
+
+Evaluation::Evaluation(Group& group,
+                       at::Device device,
+                       EvaluationSubject subject,
+                       const MetricsOptions& options,
+                       WantsStop wants_stop)
+    : group_(group),
+      device_(device),
+      subject_(std::move(subject)),
+      options_(options),
+      wants_stop_(std::move(wants_stop)),
+      // Without mirroring, as the published metrics have it.
+      reals_(subject_.dataset, {.data = subject_.data, .seed = subject_.seed}) {
+  if (!options_.detector.empty())
+    detector_ = std::make_unique<Detector>(options_.detector, device_);
+}
+
+bool Evaluation::any_rank_wants_to_stop(bool this_one_does) const {
+  const bool wish = wants_stop_() || this_one_does;
+  const std::vector<double> wishes = numbers_of_ranks(wish ? 1 : 0, group_);
+  return std::find(wishes.begin(), wishes.end(), 1) != wishes.end();
+}
+
+std::optional<std::vector<MetricResult>> Evaluation::measure(const std::vector<std::string>& names,
+                                                             const SynthesisOptions& drawn) {
+  if (names.empty()) return std::vector<MetricResult>{};
+  if (detector_ && !subject_.cache.empty() && !find_identity()) return std::nullopt;
+  GeneratedPictures fakes(subject_.generator, options_of_fakes(subject_, options_, drawn));
+  MetricInput input = input_of(fakes);
+  input.between = [this](const MetricProgress&) {
+    if (any_rank_wants_to_stop()) throw GivenUp();
+  };
+  try {
+    return gantrain::measure(names, input);
+  } catch (const GivenUp&) {
+    return std::nullopt;
+  }
+}
+
+void Evaluation::check(const std::vector<std::string>& names) {
+  GeneratedPictures fakes(subject_.generator, options_of_fakes(subject_, options_, {}));
+  check_input(names, input_of(fakes));
+}
+
+// The first time this reads the data, for longer than a collective may wait, with signs of life.
+// Returns false where a rank wants to stop.
+bool Evaluation::find_identity() {
+  bool stopped = false;  // rank 0, on the way
+  const auto hash = [&] {
+    try {
+      reals_.identity([&] { return stopped = wants_stop_(); });
+    } catch (const UserError&) {
+      if (!stopped) throw;
+    }
+  };
+  group_.on_rank_0(hash, [this] { wants_stop_(); });
+  return !any_rank_wants_to_stop(stopped);
+}
+
+MetricInput Evaluation::input_of(GeneratedPictures& fakes) {
+  return {.group = group_,
+          .device = device_,
+          .reals = &reals_,
+          .fakes = &fakes,
+          .made = &fakes,
+          .detector = detector_.get(),
+          .shapes = subject_.data.path == "synth:shapes",
+          .images = options_.images,
+          .seed = subject_.seed,
+          .cache = subject_.cache};
+}
+
+double nearest_distance(const at::Tensor& pictures) {
+  const at::Tensor flat = pictures.flatten(1).to(at::kDouble);
+  at::Tensor distances = at::cdist(flat, flat, 2, /*compute_mode=*/2);
+  distances.fill_diagonal_(std::numeric_limits<double>::infinity());
+  const double root = std::sqrt(static_cast<double>(flat.size(1)));
+  return distances.amin(1).mean().item<double>() / root;
+}
+
+Distinctness::Distinctness(Group& group,
+                           Generator& generator,
+                           std::shared_ptr<const Dataset> reals,
+                           uint64_t seed)
+    : group_(group), generator_(generator), reals_(std::move(reals)), seed_(seed) {}
+
+// This rank's share, each picture in its place; zeros in the others' places.
+at::Tensor Distinctness::made(const SynthesisOptions& options) {
+  constexpr int64_t kAtATime = 16;
+  const Stream stream(seed_, "collapse");
+  const int64_t batches = kPictures / kAtATime;
+  at::Tensor all;
+  // A rank beyond the number of batches makes one for its shape.
+  for (int64_t batch = group_.rank() % batches; batch < batches; batch += group_.world()) {
+    const int64_t first = batch * kAtATime;
+    const at::Tensor z = normal(stream, {first, 1, kAtATime}, {generator_.z_dim()});
+    at::Tensor labels;
+    if (generator_.classes() > 0) {
+      const at::Tensor pairs = torch::arange(first, first + kAtATime).floor_divide(2);
+      labels = pairs.mul(generator_.classes()).floor_divide(kPictures / 2);
+    }
+    const at::Tensor small = reduced(to_bytes(generator_.images(z, labels, options)));
+    if (!all.defined())
+      all = torch::zeros({kPictures, small.size(1), small.size(2), small.size(3)});
+    if (group_.rank() < batches) all.narrow(0, first, kAtATime).copy_(small);
+  }
+  return all;
+}
+
+double Distinctness::of_reals() const {
+  const int64_t count = std::min(kPictures, reals_->size());
+  if (count < 2) return 0;
+  const std::vector<int64_t> order = Stream(seed_, "reals").permutation(reals_->size());
+  std::vector<WantedPicture> wanted;
+  for (int64_t i = 0; i < count; ++i) wanted.push_back({order[static_cast<size_t>(i)]});
+  return nearest_distance(reduced(load_planes(*reals_, wanted)));
+}
+
+bool Distinctness::is_measurable() const {
+  return reals_->size() >= std::max(kLeastReals, kLeastOfClass * generator_.classes());
+}
+
+double Distinctness::measure(const SynthesisOptions& options) {
+  if (!is_measurable()) return std::nan("");
+  const torch::NoGradGuard no_grad;
+  if (of_reals_ < 0) {  // outside of a collective, whose timeout a slow disk could exceed
+    of_reals_ = 0;
+    group_.on_rank_0([this] { of_reals_ = of_reals(); }, [] {});
+  }
+  at::Tensor fakes = made(options).to(device_of(group_));
+  group_.sum_(fakes);
+  double ratio = 0;
+  if (group_.rank() == 0)
+    ratio = of_reals_ > 0 ? nearest_distance(fakes.cpu()) / of_reals_ : std::nan("");
+  return numbers_of_ranks(ratio, group_).front();
+}
+
+bool CollapseAlarm::begins_with(double distinctness, int64_t images_seen) {
+  const bool low = distinctness < options_.below && images_seen >= options_.after.images;
+  in_a_row_ = low ? in_a_row_ + 1 : 0;
+  return in_a_row_ == options_.times;
+}
 
 KeepBest::KeepBest(fs::path folder, const std::string& metric, int64_t images_seen)
     : folder_(std::move(folder)), metric_(find_metric(metric).name) {
@@ -161,10 +333,7 @@ void RunMetrics::open(const std::filesystem::path& folder, const Counters& count
 // Whether rank 0's clock allows one more measurement; the same on all ranks.
 bool RunMetrics::affords(const MetricTimes& times) {
   if (!cadence_.adapts()) return true;
-  at::Tensor yes =
-      torch::full({1}, cadence_.affords(times) ? 1.0F : 0.0F).to(device_of(site_.group));
-  site_.group.broadcast_(yes);
-  return yes.cpu().item<float>() > 0;
+  return numbers_of_ranks(cadence_.affords(times) ? 1 : 0, site_.group).front() > 0;
 }
 
 bool RunMetrics::is_due(int64_t before, const Counters& counters) {
@@ -188,8 +357,8 @@ void RunMetrics::measure(Reporter& reporter, const Subject& subject, Counters& c
   if (names_.empty()) return;
   site_.phase("metrics");
   const double start = monotonic_seconds();
-  evaluation_.draw(subject.drawn);
-  const std::optional<std::vector<MetricResult>> results = evaluation_.measure(names_);
+  const std::optional<std::vector<MetricResult>> results =
+      evaluation_.measure(names_, subject.drawn);
   if (results) {
     site_.group.on_rank_0([&] { keep(reporter, *results, subject, counters); },
                           [this] { site_.phase("waiting for rank 0"); });

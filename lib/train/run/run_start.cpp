@@ -8,10 +8,8 @@
 
 #include "core/torch.h"
 #include "data/load/threads.h"
-#include "distributed/agreement.h"
 #include "page/run_record.h"
 #include "train/plan/plan.h"
-#include "train/run/classes.h"
 #include "train/save/run_folder.h"
 #include "train/step/mixed_precision.h"
 #include "util/error.h"
@@ -19,25 +17,12 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// Keys whose values may differ between nodes.
-bool may_differ_between_nodes(const std::string& key) {
-  for (const char* prefix : {"launch.", "run."}) {
-    if (starts_with(key, prefix)) return true;
-  }
-  for (const char* one :
-       {"data.path", "data.labels", "data.workers", "data.cache_mb", "data.verify"}) {
-    if (key == one) return true;
-  }
-  return false;
-}
 
 constexpr const char* kContent = "content of the data";
 constexpr int64_t kPicturesRead = 2000;
@@ -59,7 +44,15 @@ Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& 
   Json all = Json::object();
   all["gantrain's version"] = kVersion;
   for (const Key& key : config.schema()) {
-    if (!may_differ_between_nodes(key.path)) all[key.path] = config.get(key.path);
+    const bool may_differ = is_among(key.path,
+                                     {"launch.",
+                                      "run.",
+                                      "data.path",
+                                      "data.labels",
+                                      "data.workers",
+                                      "data.cache_mb",
+                                      "data.verify"});
+    if (!may_differ) all[key.path] = config.get(key.path);
   }
   Json classes = Json::array();
   for (const ClassRow& row : class_table_of(dataset))
@@ -185,7 +178,7 @@ void check_stage(const Schedule& schedule, const RunStart& start) {
        "{}: saved at {} kimg in its stage {}, which does not fit this schedule: there that is {}; "
        "give the schedule.* that the state was trained with",
        start.resumed_from.empty() ? "the state" : start.resumed_from.string(),
-       shortest(static_cast<double>(seen) / 1e3),
+       kimg_text(seen),
        saved + 1,
        schedule.name_of(due));
 }

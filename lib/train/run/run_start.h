@@ -14,10 +14,9 @@
 #include "distributed/group.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "train/options.h"
-#include "train/run/callbacks.h"
+#include "train/run/trainer.h"
 #include "train/run/training_data.h"
 #include "train/save/checkpoint.h"
-#include "train/save/init_from.h"
 
 namespace gantrain {
 
@@ -111,8 +110,6 @@ class DataRecord {
              Manifest manifest);
   // Ends the thread within about a second, and keeps what it has read so far.
   ~DataRecord();
-  DataRecord(const DataRecord&) = delete;
-  DataRecord& operator=(const DataRecord&) = delete;
 
  private:
   void work();

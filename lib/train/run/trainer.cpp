@@ -4,21 +4,28 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
+#include <optional>
 
+#include "config/config.h"
 #include "core/cpu_memory.h"
 #include "core/device.h"
 #include "core/torch.h"
-#include "distributed/agreement.h"
-#include "distributed/group.h"
+#include "page/run_page.h"
 #include "train/memory/device_memory.h"
+#include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/run/reporter.h"
+#include "train/run/run_metrics.h"
+#include "train/run/run_start.h"
+#include "train/save/checkpoint.h"
 #include "train/save/run_folder.h"
 #include "train/step/mixed_precision.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -31,428 +38,471 @@ bool crossed(int64_t before, int64_t after, int64_t every) {
   return after / every > before / every;
 }
 
+// The sections of a configuration that control a run.
+struct RunConfig {
+  const Config& config;
+  TrainOptions train = config.read<TrainOptions>();
+  SaveOptions save = config.read<SaveOptions>();
+  SampleOptions samples = config.read<SampleOptions>();
+  MetricsOptions metrics = config.read<MetricsOptions>();
+  RunOptions run = config.read<RunOptions>();
+  DistOptions dist = config.read<DistOptions>();
+  ModelOptions models = config.read<ModelOptions>();
+  std::optional<int64_t> models_kept = gantrain::models_kept(models, save);
+};
+
+// One rank's training run, from the first broadcast to the last save: cadences, files and requests.
+// All ranks make the same collective calls; rank 0 writes the files.
+class Trainer {
+ public:
+  explicit Trainer(const TrainSetup& setup)
+      : setup_(setup), options_{setup.config}, config_(setup.config), data_(setup) {
+    const TrainOptions& train = options_.train;
+    if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
+    use_kernels(train.kernels);
+    allow_tf32(setup.config.read<PrecisionOptions>().tf32);
+    choose_algorithms(train.deterministic);
+    setup_.callbacks.phase("rendezvous");
+    group_ =
+        Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+    if (setup.callbacks.collectives != nullptr)
+      publish_collectives(*group_, *setup.callbacks.collectives);
+    debug("first all-reduce {:.3f} s after the start",
+          monotonic_seconds() - setup_.callbacks.started);
+    setup_.callbacks.phase("set-up");
+    check_same_start(setup, *data_.dataset(), *group_);
+    step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
+                                                     setup.recipe,
+                                                     group_,
+                                                     setup.device,
+                                                     data_.resolution(),
+                                                     data_.dataset()->channels(),
+                                                     data_.class_counts(),
+                                                     setup.callbacks.phase});
+    plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
+    metrics_ = make_metrics();                        // likewise a file that is no detector
+    if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
+    RunStart start = load_or_begin(setup, options_.run, *step_, *group_, data_.used_classes());
+    counters_ = start.counters;
+    earlier_seconds_ = counters_.seconds;
+    Manifest manifest;
+    on_rank_0([&] {
+      const Dataset& pictures = *data_.dataset();
+      const fs::path before =
+          start.resumed ? fs::absolute(start.resumed_from).parent_path() : fs::path();
+      manifest = compare_data(before, pictures, setup, options_.run);
+    });
+    open_run_folder(setup, options_.run, *group_, start);
+    folder_ = start.folder;
+    if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
+    memory_ = memory_of(setup.device);
+    reporter_ =
+        std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
+    grids_ = std::make_unique<SampleGrids>(
+        step_->average(), data_.dataset(), options_.samples, static_cast<uint64_t>(train.seed));
+    setup_.callbacks.phase("choosing types");
+    config_ = decide_precision(setup, train, *step_, *group_, start);
+    begin_stage(counters_.stage);
+    start.counters = counters_;
+    if (metrics_->detector() != nullptr) start.more["detector"] = metrics_->describe_detector();
+    if (!writes()) return;
+    set_rows_aside(folder_, counters_.images_seen);
+    reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
+    write_start(setup, config_, start, *step_, data_);
+    metrics_->open(folder_, counters_);
+    data_record_ = std::make_unique<DataRecord>(folder_, data_.dataset(), std::move(manifest));
+  }
+  ~Trainer() {
+    writer_.reset();  // the folder is locked until the last file is written
+    if (lock_ >= 0) ::close(lock_);
+  }
+
+  Exit run() {
+    session_start_ = monotonic_seconds();
+    on_rank_0([this] {
+      const CheckpointWriter::Save save = save_of_now();
+      check_disk(folder_,
+                 disk_need(bytes_of(save),
+                           options_.save,
+                           options_.train.kimg.images,
+                           counters_.images_seen,
+                           options_.models_kept));
+      writer_->reserve(save);
+      // A session that was killed between the two files of a save.
+      if (fs::exists(save.state_path) && !fs::exists(save.model_path))
+        write_model(save.model_path, save.model);
+    });
+    if (counters_.images_seen == 0) {
+      on_rank_0([this] {
+        reporter_->grid("reals.png", "Samples/reals", grids_->real_grid(), 0);
+        sample("fakes_init.png");
+        save_model_now(model_path_now());
+      });
+      if (options_.metrics.at_start) measure();
+    }
+    check_ranks();
+    reporter_->start();
+    while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
+      iterate();
+      if (!metrics_->collapse().empty()) end_collapsed();
+    }
+    return granted_.stop ? stop() : finish();
+  }
+
+ private:
+  bool writes() const { return group_->rank() == 0; }
+  const Schedule& schedule() const { return step_->recipe().schedule(); }
+
+  // Called on all ranks when a run begins or resumes, and before the first iteration of a stage.
+  void begin_stage(int64_t number) {
+    step_->enter(number);
+    Size resolution = data_.resolution();
+    if (!schedule().empty()) {
+      resolution = square_of(schedule().stages()[static_cast<size_t>(number)].resolution);
+      if (number != counters_.stage) counters_.micro_batch = 0;
+      counters_.stage = number;
+      counters_.stage_name = schedule().name_of(number);
+    }
+    fit_batch(resolution);
+    data_.begin(resolution, step_->plan().batch, counters_.images_seen);
+    is_first_iteration_ = true;
+  }
+
+  // Cuts the batch of the stage by the memory of the device, where nobody has said how.
+  void fit_batch(const Size& resolution) {
+    const bool given = options_.train.micro_batch || options_.train.accumulate;
+    if (memory_ && !given) {
+      setup_.callbacks.phase("fitting the micro-batch");
+      const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch};
+      const std::string line = fit_micro_batch(*step_, *group_, *memory_, request);
+      counters_.micro_batch = step_->plan().micro_batch;
+      info("memory  {}", line);
+    }
+    setup_.callbacks.micro_batch(step_->plan().micro_batch);
+  }
+
+  // Enters the stage that is due, a pure function of the images seen: no rank needs to ask another.
+  void enter_due_stage() {
+    if (schedule().empty()) return;
+    const int64_t due = schedule().stage_at(counters_.images_seen);
+    if (due == counters_.stage) return;
+    setup_.callbacks.phase("stage switch");
+    begin_stage(due);
+    if (setup_.config.get("schedule.reset_optimizers").get<bool>()) step_->reset_optimizers();
+    check_ranks();
+    if (!writes()) return;
+    warn_of_split_groups(*step_);
+    const Stage& stage = schedule().stages()[static_cast<size_t>(due)];
+    info("{} over {} kimg; {}, learning rates x {}{}",
+         counters_.stage_name,
+         kimg_text(stage.length),
+         step_->plan().text(),
+         shortest(stage.lr_factor),
+         group_->world() > 1 ? "; ddp-mode " + step_->describe_reductions() : "");
+  }
+
+  // For stats.jsonl.
+  void count_stage() {
+    if (schedule().empty()) return;
+    const Stage& stage = schedule().stages()[static_cast<size_t>(counters_.stage)];
+    reporter_->count("Progress/resolution", static_cast<double>(stage.resolution));
+    reporter_->count("Progress/alpha", schedule().alpha_at(counters_.images_seen));
+  }
+
+  // Loads a batch and trains on it. Nothing of this waits for a GPU but the first iteration of a
+  // session or stage, in which what is made only once may come from the host.
+  void train_on_a_batch() {
+    const WaitsAreErrors watched(setup_.device.type(),
+                                 options_.train.sync_debug && !is_first_iteration_);
+    is_first_iteration_ = false;
+    const Batch batch = data_.next();
+    reporter_->time("Timing/data_wait", data_.waited());
+    const StepReport report =
+        step_->run(batch, {counters_.iteration, counters_.images_seen}, poll_requests());
+    reporter_->record(report);
+    granted_ = report.asked;
+  }
+
+  void iterate() {
+    enter_due_stage();
+    count_stage();
+    const int64_t before = counters_.images_seen;
+    train_on_a_batch();
+    counters_.images_seen += step_->plan().batch;
+    counters_.iteration += 1;
+    counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
+    setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
+    predict_time();
+    end_of_iteration(before);
+  }
+
+  // Says once, after a few iterations of the session, how long the run will take.
+  void predict_time() {
+    constexpr int64_t kWarmUp = 1, kMeasured = 3;
+    iterations_ += 1;
+    if (iterations_ == kWarmUp) warm_at_ = monotonic_seconds();
+    if (iterations_ != kWarmUp + kMeasured || !writes()) return;
+    const double each = (monotonic_seconds() - warm_at_) / kMeasured;
+    const auto batch = static_cast<double>(step_->plan().batch);
+    const double left =
+        static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
+    if (left <= 0) return;
+    info("speed   {} images/s{}: about {} to go",
+         grouped(batch / each),
+         schedule().empty() ? "" : ", if all stages were as fast as this one",
+         short_duration(left * each));
+  }
+
+  RankRequests poll_requests() {
+    const double limit = options_.run.stop_after.seconds;
+    const bool late =
+        limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
+    if (late) stop_reason_ = "--stop-after";
+    const double stop_at = setup_.callbacks.stop_at;
+    const bool ends_soon = stop_at > 0 && writes() && monotonic_seconds() >= stop_at;
+    if (ends_soon) stop_reason_ = "--time-margin";
+    if (late || ends_soon || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
+    return asked_;
+  }
+
+  void end_of_iteration(int64_t before) {
+    const int64_t now = counters_.images_seen;
+    const bool last = now >= options_.train.kimg.images || granted_.stop;
+    reporter_->iteration(counters_);
+    bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
+    const bool ticks = saves || crossed(before, now, options_.train.tick.images);
+    if (ticks) tick();
+    saves = saves || !metrics_->collapse().empty();
+    const bool samples = crossed(before, now, options_.samples.every.images);
+    if (samples || saves) {
+      on_rank_0([&] {
+        if (samples) sample();
+        if (saves) save();
+      });
+    }
+    if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
+    if (writes()) writer_->check();
+    // Late, because it may take long: what was trained is safe by then. A stop does not wait for
+    // it.
+    if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
+    if (granted_.save) asked_.save = false;
+  }
+
+  // Runs what only rank 0 does while the others give signs of life.
+  void on_rank_0(const std::function<void()>& work) {
+    group_->on_rank_0(work, [this] { setup_.callbacks.phase("waiting for rank 0"); });
+  }
+
+  void tick() {
+    setup_.callbacks.phase("tick");
+    counters_.tick += 1;
+    step_->settle();
+    metrics_->watch_collapse(*reporter_, drawn_now(), counters_);
+    reporter_->tick(counters_);
+    if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
+      check_ranks();
+    if (!writes()) return;
+    for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
+    if (take_request(folder_, "STOP")) {
+      info("STOP    seen: the run saves and ends");
+      stop_reason_ = "STOP";
+      asked_.stop = true;
+    }
+    if (take_request(folder_, "SAVE")) {
+      info("SAVE    seen: a state and a model are written");
+      asked_.save = true;
+    }
+  }
+
+  void check_ranks() {
+    setup_.callbacks.phase("comparing ranks");
+    check_equal(*group_, step_->state(), options_.dist.broadcast_buffers != BufferSync::kOff);
+  }
+
+  void save_model_now(const fs::path& path, std::function<void()> afterwards = {}) {
+    CheckpointWriter::Save save = save_of_now();  // all of it, for which the writer has memory
+    save.state_path.clear();
+    save.model_path = path;
+    writer_->save(std::move(save), std::move(afterwards));
+  }
+
+  CheckpointWriter::Save save_of_now() const {
+    const ClassTable& classes = data_.used_classes();
+    return {.state_path = state_path_now(),
+            .model_path = model_path_now(),
+            .state = state_archive(named(step_->state()), counters_, config_, classes),
+            .model = model_file(*step_, counters_, options_.models.raw, classes)};
+  }
+
+  void save() {
+    setup_.callbacks.phase("saving");
+    writer_->save(save_of_now(), [this, state = state_path_now()] { end_save(state); });
+  }
+
+  // Called by the writer's thread when both files are on the disk.
+  void end_save(const fs::path& state) const {
+    const SaveOptions& keep = options_.save;
+    info("saved   {}", state.filename().string());
+    prune_states(folder_, keep.keep_last, keep.keep_every.images);
+    if (options_.models_kept) prune_models(folder_, *options_.models_kept, keep.keep_every.images);
+  }
+
+  // A grid of now, unless there is one.
+  void sample(std::string file = "") {
+    if (sampled_at_ == counters_.images_seen) return;
+    if (file.empty()) file = "fakes" + name_now() + ".png";
+    setup_.callbacks.phase("samples");
+    grids_->write(*reporter_, file, drawn_now(), counters_.images_seen);
+    sampled_at_ = counters_.images_seen;
+  }
+
+  // On rank 0, for a run that ends before its time.
+  void end_early(const std::string& status) {
+    finish_saving();
+    sample();
+    reporter_->finish();
+    write_status(folder_, status);
+  }
+
+  // How the average's pictures are made at present.
+  SynthesisOptions drawn_now() const {
+    if (schedule().empty()) return {};
+    return options_at(schedule(), counters_.stage, counters_.images_seen);
+  }
+
+  std::unique_ptr<RunMetrics> make_metrics() {
+    const EvaluationSubject subject{.generator = step_->average(),
+                                    .dataset = data_.dataset(),
+                                    .data = setup_.config.read<DataOptions>(),
+                                    .seed = static_cast<uint64_t>(options_.train.seed),
+                                    .cache = cache_folder("metrics")};
+    // Between pieces of work: a sign of life, and an ear for a stop.
+    const auto wants_stop = [this] {
+      setup_.callbacks.phase("metrics");
+      return poll_requests().stop;
+    };
+    return std::make_unique<RunMetrics>(RunMetrics::Site{*group_,
+                                                         setup_.device,
+                                                         setup_.callbacks.phase,
+                                                         wants_stop,
+                                                         !setup_.config.given("metrics.every")},
+                                        subject,
+                                        options_.metrics,
+                                        options_.save,
+                                        options_.train.kimg);
+  }
+
+  // On all ranks together.
+  void measure() {
+    const KeepBest::SaveModel save = [this](const fs::path& path,
+                                            std::function<void()> afterwards) {
+      save_model_now(path, std::move(afterwards));
+    };
+    metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
+    measured_at_ = counters_.images_seen;
+    if (writes()) page_.write(folder_);
+  }
+
+  fs::path state_path_now() const { return folder_ / ("state-" + name_now() + ".pt"); }
+
+  fs::path model_path_now() const { return folder_ / ("model-" + name_now() + ".safetensors"); }
+
+  std::string name_now() const {
+    // Between two whole kimg (a stop, SAVE) three more digits tell a name from the last one.
+    const bool between = counters_.images_seen % 1000 >= step_->plan().batch;
+    return kimg_name(counters_.images_seen,
+                     between || needs_fractions(options_.train, options_.save));
+  }
+
+  // Waits until the files of the last save are on the disk.
+  void finish_saving() {
+    setup_.callbacks.phase("saving");
+    writer_->wait();
+  }
+
+  Exit finish() {
+    on_rank_0([this] {
+      sample();
+      finish_saving();
+      if (!fs::exists(state_path_now())) save();
+      finish_saving();
+    });
+    if (options_.metrics.at_end && measured_at_ != counters_.images_seen) measure();
+    on_rank_0([this] {
+      finish_saving();
+      reporter_->finish();
+      write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
+      info("done    {} kimg in {}",
+           kimg_text(counters_.images_seen),
+           short_duration(counters_.seconds));
+      if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
+      info("next    {}", generate_command(folder_.string()));
+      page_.write(folder_);
+    });
+    return leave(Exit::kDone);
+  }
+
+  Exit stop() {
+    const int signal = setup_.callbacks.stop_signal();
+    on_rank_0([&] {
+      const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
+      const std::string at = kimg_text(counters_.images_seen);
+      end_early(fmt::format("stopped {} kimg ({}), resumable", at, why));
+      info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
+      info("next    {}", resume_command(setup_.command, folder_.string()));
+      page_.write(folder_);
+    });
+    return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
+  }
+
+  // The state of now was saved at the tick that found it.
+  [[noreturn]] void end_collapsed() {
+    const std::string why = metrics_->collapse(), at = kimg_text(counters_.images_seen);
+    on_rank_0([&] { end_early(fmt::format("ended {} kimg ({}), state saved", at, why)); });
+    fail(Exit::kDiverged,
+         "{}, at {} kimg (--stop-on collapse); resume from an earlier state with a lower learning "
+         "rate, or give another --seed",
+         why,
+         at);
+  }
+
+  // Ends the run on all ranks together.
+  Exit leave(Exit code) {
+    setup_.callbacks.phase("end");
+    group_->barrier();
+    return code;
+  }
+
+  const TrainSetup& setup_;
+  const RunConfig options_;
+  Config config_;  // with what was decided as the run began
+  TrainingData data_;
+  int lock_ = -1;  // descriptor of the run folder's lock
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
+  std::unique_ptr<TrainingStep> step_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<SampleGrids> grids_;
+  std::unique_ptr<RunMetrics> metrics_;
+  fs::path folder_;
+  Counters counters_;
+  std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
+  int64_t iterations_ = 0;                   // of the session
+  double warm_at_ = 0;                       // monotonic seconds after the first one
+  RankRequests asked_;                       // this rank's, until all ranks know of them
+  RankRequests granted_;                     // of any rank, known to all since the last iteration
+  std::string stop_reason_ = "another rank asked";
+  bool is_first_iteration_ = true;  // of the session or stage
+  std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
+  PageWriter page_;                                                                  // of rank 0
+  int64_t sampled_at_ = -1;  // images seen at the last sample grid
+  int64_t measured_at_ = -1;
+  double session_start_ = 0;    // monotonic seconds
+  double earlier_seconds_ = 0;  // trained in sessions before this one
+};
+
 }  // namespace
 
-Trainer::Trainer(const TrainSetup& setup)
-    : setup_(setup),
-      options_(setup.config),
-      models_kept_(models_kept(setup.config.read<ModelOptions>(), options_.save)),
-      raw_models_(setup.config.read<ModelOptions>().raw),
-      config_(setup.config),
-      data_(setup) {
-  const TrainOptions& train = options_.train;
-  if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
-  use_kernels(train.kernels);
-  allow_tf32(setup.config.read<PrecisionOptions>().tf32);
-  choose_algorithms(train.deterministic);
-  setup_.callbacks.phase("rendezvous");
-  group_ =
-      Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
-  if (setup.callbacks.collectives != nullptr)
-    publish_collectives(*group_, *setup.callbacks.collectives);
-  debug("first all-reduce {:.3f} s after the start",
-        monotonic_seconds() - setup_.callbacks.started);
-  setup_.callbacks.phase("set-up");
-  check_same_start(setup, *data_.dataset(), *group_);
-  step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
-                                                   setup.recipe,
-                                                   group_,
-                                                   setup.device,
-                                                   data_.resolution(),
-                                                   data_.dataset()->channels(),
-                                                   data_.class_counts(),
-                                                   setup.callbacks.phase});
-  plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
-  metrics_ = make_metrics();                        // likewise a file that is no detector
-  if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
-  RunStart start = load_or_begin(setup, options_.run, *step_, *group_, data_.used_classes());
-  counters_ = start.counters;
-  earlier_seconds_ = counters_.seconds;
-  Manifest manifest;
-  on_rank_0([&] {
-    const Dataset& pictures = *data_.dataset();
-    const fs::path before =
-        start.resumed ? fs::absolute(start.resumed_from).parent_path() : fs::path();
-    manifest = compare_data(before, pictures, setup, options_.run);
-  });
-  open_run_folder(setup, options_.run, *group_, start);
-  folder_ = start.folder;
-  if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
-  memory_ = memory_of(setup.device);
-  reporter_ = std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
-  grids_ = std::make_unique<SampleGrids>(
-      step_->average(), data_.dataset(), options_.samples, static_cast<uint64_t>(train.seed));
-  setup_.callbacks.phase("choosing types");
-  config_ = decide_precision(setup, train, *step_, *group_, start);
-  begin_stage(counters_.stage);
-  start.counters = counters_;
-  if (metrics_->detector() != nullptr) start.more["detector"] = metrics_->describe_detector();
-  if (!writes()) return;
-  set_rows_aside(folder_, counters_.images_seen);
-  reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
-  write_start(setup, config_, start, *step_, data_);
-  metrics_->open(folder_, counters_);
-  data_record_ = std::make_unique<DataRecord>(folder_, data_.dataset(), std::move(manifest));
-}
-
-Trainer::~Trainer() {
-  writer_.reset();  // the folder is locked until the last file is written
-  if (lock_ >= 0) ::close(lock_);
-}
-
-// Called on all ranks when a run begins or resumes, and before the first iteration of a stage.
-void Trainer::begin_stage(int64_t number) {
-  step_->enter(number);
-  Size resolution = data_.resolution();
-  if (!schedule().empty()) {
-    resolution = square_of(schedule().stages()[static_cast<size_t>(number)].resolution);
-    if (number != counters_.stage) counters_.micro_batch = 0;
-    counters_.stage = number;
-    counters_.stage_name = schedule().name_of(number);
-  }
-  fit_batch(resolution);
-  data_.begin(resolution, step_->plan().batch, counters_.images_seen);
-  is_first_iteration_ = true;
-}
-
-// Cuts the batch of the stage by the memory of the device, where nobody has said how.
-void Trainer::fit_batch(const Size& resolution) {
-  const bool given = options_.train.micro_batch || options_.train.accumulate;
-  if (memory_ && !given) {
-    setup_.callbacks.phase("fitting the micro-batch");
-    const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch};
-    const std::string line = fit_micro_batch(*step_, *group_, *memory_, request);
-    counters_.micro_batch = step_->plan().micro_batch;
-    info("memory  {}", line);
-  }
-  setup_.callbacks.micro_batch(step_->plan().micro_batch);
-}
-
-// Enters the stage that is due, a pure function of the images seen: no rank needs to ask another.
-void Trainer::enter_due_stage() {
-  if (schedule().empty()) return;
-  const int64_t due = schedule().stage_at(counters_.images_seen);
-  if (due == counters_.stage) return;
-  setup_.callbacks.phase("stage switch");
-  begin_stage(due);
-  if (setup_.config.get("schedule.reset_optimizers").get<bool>()) step_->reset_optimizers();
-  check_ranks();
-  if (!writes()) return;
-  warn_of_split_groups(*step_);
-  const Stage& stage = schedule().stages()[static_cast<size_t>(due)];
-  info("{} over {} kimg; {}, learning rates x {}{}",
-       counters_.stage_name,
-       kimg_text(stage.length),
-       step_->plan().text(),
-       shortest(stage.lr_factor),
-       group_->world() > 1 ? "; ddp-mode " + step_->describe_reductions() : "");
-}
-
-// For stats.jsonl.
-void Trainer::count_stage() {
-  if (schedule().empty()) return;
-  const Stage& stage = schedule().stages()[static_cast<size_t>(counters_.stage)];
-  reporter_->count("Progress/resolution", static_cast<double>(stage.resolution));
-  reporter_->count("Progress/alpha", schedule().alpha_at(counters_.images_seen));
-}
-
-Exit Trainer::run() {
-  session_start_ = monotonic_seconds();
-  on_rank_0([this] {
-    const CheckpointWriter::Save save = save_of_now();
-    check_disk(folder_,
-               disk_need(bytes_of(save),
-                         options_.save,
-                         options_.train.kimg.images,
-                         counters_.images_seen,
-                         models_kept_));
-    writer_->reserve(save);
-    // A session that was killed between the two files of a save.
-    if (fs::exists(save.state_path) && !fs::exists(save.model_path))
-      write_model(save.model_path, save.model);
-  });
-  if (counters_.images_seen == 0) {
-    on_rank_0([this] {
-      reporter_->grid("reals.png", "Samples/reals", grids_->real_grid(), 0);
-      sample("fakes_init.png");
-      save_model_now(model_path_now());
-    });
-    if (options_.metrics.at_start) measure();
-  }
-  check_ranks();
-  reporter_->start();
-  while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
-    iterate();
-    if (!metrics_->collapse().empty()) end_collapsed();
-  }
-  return granted_.stop ? stop() : finish();
-}
-
-// Loads a batch and trains on it. Nothing of this waits for a GPU but the first iteration of a
-// session or stage, in which what is made only once may come from the host.
-void Trainer::train_on_a_batch() {
-  const WaitsAreErrors watched(setup_.device.type(),
-                               options_.train.sync_debug && !is_first_iteration_);
-  is_first_iteration_ = false;
-  const Batch batch = data_.next();
-  reporter_->time("Timing/data_wait", data_.waited());
-  const StepReport report =
-      step_->run(batch, {counters_.iteration, counters_.images_seen}, poll_requests());
-  reporter_->record(report);
-  granted_ = report.asked;
-}
-
-void Trainer::iterate() {
-  enter_due_stage();
-  count_stage();
-  const int64_t before = counters_.images_seen;
-  train_on_a_batch();
-  counters_.images_seen += step_->plan().batch;
-  counters_.iteration += 1;
-  counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
-  setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
-  predict_time();
-  end_of_iteration(before);
-}
-
-// Says once, after a few iterations of the session, how long the run will take.
-void Trainer::predict_time() {
-  constexpr int64_t kWarmUp = 1, kMeasured = 3;
-  iterations_ += 1;
-  if (iterations_ == kWarmUp) warm_at_ = monotonic_seconds();
-  if (iterations_ != kWarmUp + kMeasured || !writes()) return;
-  const double each = (monotonic_seconds() - warm_at_) / kMeasured;
-  const auto batch = static_cast<double>(step_->plan().batch);
-  const double left =
-      static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
-  if (left <= 0) return;
-  info("speed   {} images/s{}: about {} to go",
-       grouped(batch / each),
-       schedule().empty() ? "" : ", if all stages were as fast as this one",
-       short_duration(left * each));
-}
-
-RankRequests Trainer::poll_requests() {
-  const double limit = options_.run.stop_after.seconds;
-  const bool late =
-      limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
-  if (late) stop_reason_ = "--stop-after";
-  const double stop_at = setup_.callbacks.stop_at;
-  const bool ends_soon = stop_at > 0 && writes() && monotonic_seconds() >= stop_at;
-  if (ends_soon) stop_reason_ = "--time-margin";
-  if (late || ends_soon || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
-  return asked_;
-}
-
-void Trainer::end_of_iteration(int64_t before) {
-  const int64_t now = counters_.images_seen;
-  const bool last = now >= options_.train.kimg.images || granted_.stop;
-  reporter_->iteration(counters_);
-  bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
-  const bool ticks = saves || crossed(before, now, options_.train.tick.images);
-  if (ticks) tick();
-  saves = saves || !metrics_->collapse().empty();
-  const bool samples = crossed(before, now, options_.samples.every.images);
-  if (samples || saves) {
-    on_rank_0([&] {
-      if (samples) sample("fakes" + name_now() + ".png");
-      if (saves) save();
-    });
-  }
-  if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
-  if (writes()) writer_->check();
-  // Late, because it may take long: what was trained is safe by then. A stop does not wait for it.
-  if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
-  if (granted_.save) asked_.save = false;
-}
-
-// Runs what only rank 0 does while the others give signs of life.
-void Trainer::on_rank_0(const std::function<void()>& work) {
-  group_->on_rank_0(work, [this] { setup_.callbacks.phase("waiting for rank 0"); });
-}
-
-void Trainer::tick() {
-  setup_.callbacks.phase("tick");
-  counters_.tick += 1;
-  step_->settle();
-  metrics_->watch_collapse(*reporter_, drawn_now(), counters_);
-  reporter_->tick(counters_);
-  if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
-    check_ranks();
-  if (!writes()) return;
-  for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
-  if (take_request(folder_, "STOP")) {
-    info("STOP    seen: the run saves and ends");
-    stop_reason_ = "STOP";
-    asked_.stop = true;
-  }
-  if (take_request(folder_, "SAVE")) {
-    info("SAVE    seen: a state and a model are written");
-    asked_.save = true;
-  }
-}
-
-void Trainer::check_ranks() {
-  setup_.callbacks.phase("comparing ranks");
-  check_equal(*group_, step_->state(), options_.dist.broadcast_buffers != BufferSync::kOff);
-}
-
-void Trainer::save_model_now(const fs::path& path, std::function<void()> afterwards) {
-  CheckpointWriter::Save save = save_of_now();  // all of it, for which the writer has memory
-  save.state_path.clear();
-  save.model_path = path;
-  writer_->save(std::move(save), std::move(afterwards));
-}
-
-CheckpointWriter::Save Trainer::save_of_now() const {
-  const ClassTable& classes = data_.used_classes();
-  return {.state_path = state_path_now(),
-          .model_path = model_path_now(),
-          .state = state_archive(named(step_->state()), counters_, config_, classes),
-          .model = model_file(*step_, counters_, raw_models_, classes)};
-}
-
-void Trainer::save() {
-  setup_.callbacks.phase("saving");
-  writer_->save(save_of_now(), [this, state = state_path_now()] { end_save(state); });
-}
-
-// Called by the writer's thread when both files are on the disk.
-void Trainer::end_save(const fs::path& state) const {
-  const SaveOptions& keep = options_.save;
-  info("saved   {}", state.filename().string());
-  prune_states(folder_, keep.keep_last, keep.keep_every.images);
-  if (models_kept_) prune_models(folder_, *models_kept_, keep.keep_every.images);
-}
-
-void Trainer::sample(const std::string& file) {
-  setup_.callbacks.phase("samples");
-  grids_->write(*reporter_, file, schedule(), counters_);
-  sampled_at_ = counters_.images_seen;
-}
-
-// How the average's pictures are made at present.
-SynthesisOptions Trainer::drawn_now() const {
-  if (schedule().empty()) return {};
-  return options_at(schedule(), counters_.stage, counters_.images_seen);
-}
-
-std::unique_ptr<RunMetrics> Trainer::make_metrics() {
-  const EvaluationSubject subject{.generator = step_->average(),
-                                  .dataset = data_.dataset(),
-                                  .data = setup_.config.read<DataOptions>(),
-                                  .seed = static_cast<uint64_t>(options_.train.seed),
-                                  .cache = cache_folder("metrics")};
-  // Between pieces of work: a sign of life, and an ear for a stop.
-  const auto wants_stop = [this] {
-    setup_.callbacks.phase("metrics");
-    return poll_requests().stop;
-  };
-  return std::make_unique<RunMetrics>(RunMetrics::Site{*group_,
-                                                       setup_.device,
-                                                       setup_.callbacks.phase,
-                                                       wants_stop,
-                                                       !setup_.config.given("metrics.every")},
-                                      subject,
-                                      options_.metrics,
-                                      options_.save,
-                                      options_.train.kimg);
-}
-
-// On all ranks together.
-void Trainer::measure() {
-  const KeepBest::SaveModel save = [this](const fs::path& path, std::function<void()> afterwards) {
-    save_model_now(path, std::move(afterwards));
-  };
-  metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
-  measured_at_ = counters_.images_seen;
-  if (writes()) page_.write(folder_);
-}
-
-fs::path Trainer::state_path_now() const { return folder_ / ("state-" + name_now() + ".pt"); }
-
-fs::path Trainer::model_path_now() const {
-  return folder_ / ("model-" + name_now() + ".safetensors");
-}
-
-std::string Trainer::name_now() const {
-  // Between two whole kimg (a stop, SAVE) three more digits tell a name from the last one.
-  const bool between = counters_.images_seen % 1000 >= step_->plan().batch;
-  return kimg_name(counters_.images_seen,
-                   between || needs_fractions(options_.train, options_.save));
-}
-
 Exit train(const TrainSetup& setup) { return Trainer(setup).run(); }
-
-// How a run ends: done, stopped, or collapsed.
-
-// Waits until the files of the last save are on the disk.
-void Trainer::finish_saving() {
-  setup_.callbacks.phase("saving");
-  writer_->wait();
-}
-
-Exit Trainer::finish() {
-  on_rank_0([this] {
-    if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    finish_saving();
-    if (!std::filesystem::exists(state_path_now())) save();
-    finish_saving();
-  });
-  if (options_.metrics.at_end && measured_at_ != counters_.images_seen) measure();
-  on_rank_0([this] {
-    finish_saving();
-    reporter_->finish();
-    write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
-    info("done    {} kimg in {}",
-         kimg_text(counters_.images_seen),
-         short_duration(counters_.seconds));
-    if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
-    info("next    {}", generate_command(folder_.string()));
-    page_.write(folder_);
-  });
-  return leave(Exit::kDone);
-}
-
-Exit Trainer::stop() {
-  const int signal = setup_.callbacks.stop_signal();
-  on_rank_0([&] {
-    finish_saving();
-    if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    reporter_->finish();
-    const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
-    const std::string at = kimg_text(counters_.images_seen);
-    write_status(folder_, fmt::format("stopped {} kimg ({}), resumable", at, why));
-    info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
-    info("next    {}", resume_command(setup_.command, folder_.string()));
-    page_.write(folder_);
-  });
-  return leave(signal == SIGINT ? Exit::kInterrupted : Exit::kStopped);
-}
-
-// The state of now was saved at the tick that found it.
-void Trainer::end_collapsed() {
-  const std::string why = metrics_->collapse();
-  on_rank_0([&] {
-    finish_saving();
-    if (sampled_at_ != counters_.images_seen) sample("fakes" + name_now() + ".png");
-    reporter_->finish();
-    write_status(
-        folder_,
-        fmt::format("ended {} kimg ({}), state saved", kimg_text(counters_.images_seen), why));
-  });
-  fail(Exit::kDiverged,
-       "{}, at {} kimg (--stop-on collapse); resume from an earlier state with a lower learning "
-       "rate, or give another --seed",
-       why,
-       kimg_text(counters_.images_seen));
-}
-
-// Ends the run on all ranks together.
-Exit Trainer::leave(Exit code) {
-  setup_.callbacks.phase("end");
-  group_->barrier();
-  return code;
-}
 
 }  // namespace gantrain

@@ -1,112 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
-#include "config/config.h"
-#include "distributed/options.h"
-#include "page/run_page.h"
-#include "train/options.h"
-#include "train/run/reporter.h"
-#include "train/run/run_metrics.h"
-#include "train/run/run_start.h"
-#include "train/save/checkpoint_writer.h"
+#include "data/pictures/dataset.h"
+#include "distributed/group.h"
+#include "gan/recipe.h"
 
 namespace gantrain {
 
-// The sections of a configuration that control a run.
-struct RunConfig {
-  explicit RunConfig(const Config& config)
-      : train(config.read<TrainOptions>()),
-        save(config.read<SaveOptions>()),
-        samples(config.read<SampleOptions>()),
-        metrics(config.read<MetricsOptions>()),
-        run(config.read<RunOptions>()),
-        dist(config.read<DistOptions>()) {}
-
-  TrainOptions train;
-  SaveOptions save;
-  SampleOptions samples;
-  MetricsOptions metrics;
-  RunOptions run;
-  DistOptions dist;
+// How the trainer talks with what surrounds it: the launcher that started this rank, or a test.
+struct TrainCallbacks {
+  // Returns the number of the signal that asked this rank to stop, or 0.
+  std::function<int()> stop_signal = [] { return 0; };
+  // Called when the trainer begins something else, with its name, for example "saving".
+  std::function<void(const std::string& name)> phase = [](const std::string&) {};
+  // Called when a stage begins, with the images of a rank that are computed with at a time.
+  std::function<void(int64_t images)> micro_batch = [](int64_t) {};
+  // Called after each iteration.
+  std::function<void(int64_t images_seen, int64_t iteration)> progress = [](int64_t, int64_t) {};
+  // Called once, when the folder of the run's files is known.
+  std::function<void(const std::string& folder)> run_folder = [](const std::string&) {};
+  // Where the number of collectives that this rank has entered is kept, for the launcher to compare
+  // ranks that hang. Null: nowhere.
+  std::atomic<int64_t>* collectives = nullptr;
+  // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
+  double started = 0;
+  // monotonic_seconds() at which the run is to save and stop, because its allocation ends soon
+  // after (--time-margin); 0: never. What rank 0 is given counts.
+  double stop_at = 0;
 };
 
-// One rank's training run, from the first broadcast to the last save: cadences, files and requests.
-// All ranks make the same collective calls; rank 0 writes the files.
-class Trainer {
- public:
-  explicit Trainer(const TrainSetup& setup);
-  ~Trainer();
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
-  Exit run();
-
- private:
-  void begin_stage(int64_t number);
-  void fit_batch(const Size& resolution);
-  void enter_due_stage();
-  void count_stage();
-  void iterate();
-  void train_on_a_batch();
-  void predict_time();
-  RankRequests poll_requests();
-  void end_of_iteration(int64_t images_before);
-  void tick();
-  void check_ranks();
-  CheckpointWriter::Save save_of_now() const;
-  void save();
-  void end_save(const std::filesystem::path& state) const;
-  void finish_saving();
-  void save_model_now(const std::filesystem::path& path, std::function<void()> afterwards = {});
-  void sample(const std::string& file);
-  std::unique_ptr<RunMetrics> make_metrics();
-  void measure();
-  SynthesisOptions drawn_now() const;
-  void on_rank_0(const std::function<void()>& work);
-  Exit finish();
-  Exit stop();
-  [[noreturn]] void end_collapsed();
-  Exit leave(Exit code);
-
-  bool writes() const { return group_->rank() == 0; }
-  const Schedule& schedule() const { return step_->recipe().schedule(); }
-  std::string name_now() const;  // "000200"
-  std::filesystem::path state_path_now() const;
-  std::filesystem::path model_path_now() const;
-
-  const TrainSetup& setup_;
-  const RunConfig options_;
-  const std::optional<int64_t> models_kept_;  // train/model_options.h
-  const bool raw_models_;
-  Config config_;  // with what was decided as the run began
-  TrainingData data_;
-  int lock_ = -1;  // descriptor of the run folder's lock
-  std::shared_ptr<Group> group_;
-  std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
-  std::unique_ptr<TrainingStep> step_;
-  std::unique_ptr<Reporter> reporter_;
-  std::unique_ptr<SampleGrids> grids_;
-  std::unique_ptr<RunMetrics> metrics_;
-  std::filesystem::path folder_;
-  Counters counters_;
-  std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
-  int64_t iterations_ = 0;                   // of the session
-  double warm_at_ = 0;                       // monotonic seconds after the first one
-  RankRequests asked_;                       // this rank's, until all ranks know of them
-  RankRequests granted_;                     // of any rank, known to all since the last iteration
-  std::string stop_reason_ = "another rank asked";
-  bool is_first_iteration_ = true;  // of the session or stage
-  std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
-  PageWriter page_;                                                                  // of rank 0
-  int64_t sampled_at_ = -1;  // images seen at the last sample grid
-  int64_t measured_at_ = -1;
-  double session_start_ = 0;    // monotonic seconds
-  double earlier_seconds_ = 0;  // trained in sessions before this one
+// All that one rank needs to train.
+struct TrainSetup {
+  const Config& config;
+  Rendezvous rendezvous;
+  BackendKind backend = BackendKind::kGloo;
+  at::Device device;
+  RecipeRow recipe;
+  std::string command;              // for command.txt, and for the line that says how to resume
+  std::string defaults;             // what was not asked for but chosen, in one line
+  std::vector<std::string> chosen;  // what the recipe chose by size and ranks, and why
+  TrainCallbacks callbacks;
+  std::shared_ptr<const Dataset> dataset;  // null: the trainer opens data.* itself
 };
+
+// Trains until the end or until a stop is asked for. Returns kDone, kStopped or kInterrupted.
+// Throws UserError for what the user can fix.
+Exit train(const TrainSetup& setup);
 
 }  // namespace gantrain

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/save/checkpoint.h"
 
-#include <algorithm>
-#include <limits>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "core/device.h"
 #include "core/torch.h"
-#include "gan/synthesis_options.h"
+#include "gan/schedule.h"
 #include "train/options.h"
-#include "train/run/classes.h"
-#include "train/save/run_folder.h"
+#include "train/run/training_data.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -21,35 +28,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void append(NamedTensors& all, const std::string& prefix, const NamedTensors& more) {
-  for (const auto& [name, tensor] : more) all.emplace_back(prefix + name, tensor);
+template <class Tensors>
+int64_t bytes_of_all(const Tensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
 }
 
 constexpr const char* kCpuChoice = "precision.cpu_choice";
 
 // Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
-  for (const char* prefix : {"launch.", "run.", "save.", "samples.", "metrics.", "dist."}) {
-    if (starts_with(key, prefix)) return true;
-  }
-  for (const char* one : {"train.kimg",
-                          "train.micro_batch",
-                          "train.accumulate",
-                          "train.tick",
-                          "train.graphs",
-                          "train.perturb_ranks",
-                          "train.sync_debug",
-                          "data.path",
-                          "data.workers",
-                          "data.cache_mb",
-                          "data.verify",
-                          "data.labels",
-                          "data.on_bad",  // a change of the pictures themselves is noticed apart
-                          "G.accumulate",
-                          "D.accumulate"}) {
-    if (key == one) return true;
-  }
-  return false;
+  return is_among(key, {"launch.",          "run.",        "save.",        "samples.",
+                        "metrics.",         "dist.",       "train.kimg",   "train.micro_batch",
+                        "train.accumulate", "train.tick",  "train.graphs", "train.perturb_ranks",
+                        "train.sync_debug", "data.path",   "data.workers", "data.cache_mb",
+                        "data.verify",      "data.labels",
+                        "data.on_bad",  // a change of the pictures themselves is noticed apart
+                        "G.accumulate",     "D.accumulate"});
 }
 
 Json plain_values(const Config& config) {
@@ -121,23 +117,23 @@ class StateReader {
  public:
   StateReader(const Json& meta, std::string file) : meta_(meta), file_(std::move(file)) {}
 
-  int64_t count(const char* key, bool needed) const {
+  void read(const char* key, int64_t& count, bool needed) const {
     const Json value = find(key, needed, int64_t{0});
     const bool small =
         !value.is_number_unsigned() || value.get<uint64_t>() <= std::numeric_limits<int64_t>::max();
     if (!value.is_number_integer() || !small || value.get<int64_t>() < 0)
       bad(key, "a count", value);
-    return value.get<int64_t>();
+    count = value.get<int64_t>();
   }
-  double seconds(const char* key, bool needed) const {
+  void read(const char* key, double& seconds, bool needed) const {
     const Json value = find(key, needed, 0.0);
     if (!value.is_number() || !(value.get<double>() >= 0)) bad(key, "a time in seconds", value);
-    return value.get<double>();
+    seconds = value.get<double>();
   }
-  std::string text(const char* key) const {
-    const Json value = find(key, false, "");
+  void read(const char* key, std::string& text, bool needed) const {
+    const Json value = find(key, needed, "");
     if (!value.is_string()) bad(key, "a text", value);
-    return value.get<std::string>();
+    text = value.get<std::string>();
   }
 
  private:
@@ -159,6 +155,21 @@ class StateReader {
   std::string file_;
 };
 
+// The counters of a state file, by their keys there.
+template <class AnyCounters, class Visit>
+void each_counter(AnyCounters& c, Visit&& visit) {
+  constexpr bool kNeeded = true;  // also of the states of earlier versions
+  visit("images_seen", c.images_seen, kNeeded);
+  visit("iteration", c.iteration, kNeeded);
+  visit("tick", c.tick, kNeeded);
+  visit("seconds", c.seconds, kNeeded);
+  visit("stage", c.stage, !kNeeded);
+  visit("stage_name", c.stage_name, !kNeeded);
+  visit("micro_batch", c.micro_batch, !kNeeded);
+  visit("metric_seconds", c.metric_seconds, !kNeeded);
+  visit("last_metric_seconds", c.last_metric_seconds, !kNeeded);
+}
+
 Counters counters_from(const Json& meta, const std::string& file) {
   if (!meta.is_object() || !meta.contains("format") || meta["format"] != "gantrain.state.1")
     fail(Exit::kInput, "{}: not a gantrain state of this version", file);
@@ -166,15 +177,8 @@ Counters counters_from(const Json& meta, const std::string& file) {
     fail(Exit::kInput, "{}: not a whole state: config is missing", file);
   const StateReader reader(meta, file);
   Counters c;
-  c.images_seen = reader.count("images_seen", true);
-  c.iteration = reader.count("iteration", true);
-  c.tick = reader.count("tick", true);
-  c.seconds = reader.seconds("seconds", true);
-  c.stage = reader.count("stage", false);
-  c.stage_name = reader.text("stage_name");
-  c.micro_batch = reader.count("micro_batch", false);
-  c.metric_seconds = reader.seconds("metric_seconds", false);
-  c.last_metric_seconds = reader.seconds("last_metric_seconds", false);
+  each_counter(
+      c, [&reader](const char* key, auto& value, bool needed) { reader.read(key, value, needed); });
   const Json& config = meta["config"];
   c.cpu_choice = config.contains(kCpuChoice) ? text_of(config[kCpuChoice]) : "";
   return c;
@@ -201,6 +205,13 @@ void load_one(const fs::path& path,
   counters = saved;
 }
 
+// The training's own threads go first, and signals are theirs.
+void stand_back() {
+  constexpr int kNice = 19;
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNice);
+  block_signals();
+}
+
 }  // namespace
 
 Archive state_archive(const NamedTensors& state,
@@ -208,18 +219,9 @@ Archive state_archive(const NamedTensors& state,
                       const Config& config,
                       const ClassTable& classes) {
   Archive archive;
-  Json meta = {{"format", "gantrain.state.1"},
-               {"gantrain", kVersion},
-               {"images_seen", c.images_seen},
-               {"iteration", c.iteration},
-               {"tick", c.tick},
-               {"seconds", c.seconds},
-               {"stage", c.stage},
-               {"stage_name", c.stage_name},
-               {"micro_batch", c.micro_batch},
-               {"metric_seconds", c.metric_seconds},
-               {"last_metric_seconds", c.last_metric_seconds},
-               {"config", plain_values(config)}};
+  Json meta = {{"format", "gantrain.state.1"}, {"gantrain", kVersion}};
+  each_counter(c, [&meta](const char* key, const auto& value, bool) { meta[key] = value; });
+  meta["config"] = plain_values(config);
   if (!classes.empty()) meta["classes"] = to_json(classes);
   archive.meta = meta.dump();
   for (const auto& [name, tensor] : state) archive.tensors[name] = tensor;
@@ -227,8 +229,7 @@ Archive state_archive(const NamedTensors& state,
 }
 
 void write_state(const fs::path& path, const Archive& archive) {
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : archive.tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  const int64_t bytes = bytes_of_all(archive.tensors);
   const int64_t room = free_bytes(path.parent_path());
   if (room >= 0 && room < bytes + bytes / 20) {
     fail(Exit::kDisk,
@@ -255,14 +256,15 @@ ModelFile model_file(const TrainingStep& step,
   const Recipe& recipe = step.recipe();
   NamedTensors all = state_of(*step.average().network());
   if (raw) {
-    for (const PlayerState& p : step.players())
-      append(all, p.player->name + ".", state_of(*p.player->network));
+    for (const PlayerState& p : step.players()) {
+      for (const auto& [name, tensor] : state_of(*p.player->network))
+        all.emplace_back(p.player->name + "." + name, tensor);
+    }
   }
-  std::map<std::string, std::string> metadata = {
-      {"format", "pt"},
-      {"gantrain.model", recipe.model().dump()},
-      {"gantrain.version", kVersion},
-      {"gantrain.kimg", shortest(static_cast<double>(c.images_seen) / 1e3)}};
+  std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                 {"gantrain.model", recipe.model().dump()},
+                                                 {"gantrain.version", kVersion},
+                                                 {"gantrain.kimg", kimg_text(c.images_seen)}};
   if (!classes.empty()) metadata["gantrain.classes"] = to_json(classes).dump();
   if (!recipe.schedule().empty()) {
     const SynthesisOptions now = options_at(recipe.schedule(), c.stage, c.images_seen);
@@ -277,14 +279,6 @@ ModelFile model_file(const TrainingStep& step,
 
 void write_model(const fs::path& path, const ModelFile& model) {
   save_safetensors(path, model.tensors, model.metadata);
-}
-
-void save_model(const fs::path& path,
-                const TrainingStep& step,
-                const Counters& counters,
-                bool raw,
-                const ClassTable& classes) {
-  write_model(path, model_file(step, counters, raw, classes));
 }
 
 fs::path load_newest(const fs::path& where,
@@ -326,30 +320,104 @@ fs::path load_newest(const fs::path& where,
 }
 
 bool share_state(Group& group, bool loaded, const NamedTensors& state, Counters& c) {
-  at::Tensor numbers = torch::tensor({static_cast<double>(loaded),
-                                      static_cast<double>(c.images_seen),
-                                      static_cast<double>(c.iteration),
-                                      static_cast<double>(c.tick),
-                                      c.seconds,
-                                      static_cast<double>(c.stage),
-                                      static_cast<double>(c.micro_batch),
-                                      c.metric_seconds,
-                                      c.last_metric_seconds},
-                                     at::kDouble)
-                           .to(device_of(group));
-  group.broadcast_(numbers);
-  const at::Tensor host = numbers.cpu();
+  std::vector<double> numbers = {static_cast<double>(loaded)};
+  each_counter(c, [&numbers](const char*, const auto& value, bool) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>)
+      numbers.push_back(static_cast<double>(value));
+  });
+  at::Tensor sent = torch::tensor(numbers, at::kDouble).to(device_of(group));
+  group.broadcast_(sent);
+  const at::Tensor host = sent.cpu();
   if (host[0].item<double>() == 0) return false;
-  c.images_seen = static_cast<int64_t>(host[1].item<double>());
-  c.iteration = static_cast<int64_t>(host[2].item<double>());
-  c.tick = static_cast<int64_t>(host[3].item<double>());
-  c.seconds = host[4].item<double>();
-  c.stage = static_cast<int64_t>(host[5].item<double>());
-  c.micro_batch = static_cast<int64_t>(host[6].item<double>());
-  c.metric_seconds = host[7].item<double>();
-  c.last_metric_seconds = host[8].item<double>();
+  int64_t next = 1;
+  each_counter(c, [&](const char*, auto& value, bool) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_arithmetic_v<Value>)
+      value = static_cast<Value>(host[next++].template item<double>());
+  });
   group.broadcast_state(state);
   return true;
+}
+
+void HostCopies::begin() {
+  used_ = 0;
+  copied_.clear();
+  devices_.clear();
+}
+
+at::Tensor HostCopies::copy(const at::Tensor& tensor) {
+  const Elements elements{tensor.const_data_ptr(),
+                          tensor.sizes().vec(),
+                          tensor.strides().vec(),
+                          static_cast<int>(tensor.scalar_type())};
+  if (const auto at = copied_.find(elements); at != copied_.end() && tensor.numel() > 0)
+    return at->second;
+  if (used_ == memory_.size()) memory_.emplace_back();
+  at::Tensor& memory = memory_[used_++];
+  const bool on_device = !tensor.device().is_cpu();
+  const bool fits = memory.defined() && memory.sizes() == tensor.sizes() &&
+                    memory.scalar_type() == tensor.scalar_type() && memory.is_pinned() == on_device;
+  if (!fits) {
+    memory =
+        at::empty(tensor.sizes(),
+                  at::TensorOptions(at::kCPU).dtype(tensor.scalar_type()).pinned_memory(on_device));
+  }
+  const torch::NoGradGuard no_grad;
+  memory.copy_(tensor.detach(), /*non_blocking=*/on_device);
+  if (on_device && std::find(devices_.begin(), devices_.end(), tensor.device()) == devices_.end())
+    devices_.push_back(tensor.device());
+  copied_[elements] = memory;
+  return memory;
+}
+
+void HostCopies::finish() {
+  for (const at::Device device : devices_) wait_for(device);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  try {
+    wait();
+  } catch (const std::exception& e) {
+    warn("{}", e.what());
+  }
+}
+
+void CheckpointWriter::copy(Save& save) {
+  copies_.begin();
+  for (auto& [name, tensor] : save.state.tensors) tensor = copies_.copy(tensor);
+  for (auto& [name, tensor] : save.model.tensors) tensor = copies_.copy(tensor);
+  copies_.finish();
+}
+
+void CheckpointWriter::reserve(const Save& save) {
+  wait();
+  Save copied = save;
+  copy(copied);
+}
+
+void CheckpointWriter::save(Save save, std::function<void()> afterwards) {
+  wait();
+  copy(save);
+  pending_ =
+      std::async(std::launch::async, [save = std::move(save), afterwards = std::move(afterwards)] {
+        stand_back();
+        if (!save.state_path.empty()) write_state(save.state_path, save.state);
+        if (!save.model_path.empty()) write_model(save.model_path, save.model);
+        if (afterwards) afterwards();
+      });
+}
+
+void CheckpointWriter::check() {
+  const std::chrono::seconds now(0);
+  if (pending_.valid() && pending_.wait_for(now) == std::future_status::ready) wait();
+}
+
+void CheckpointWriter::wait() {
+  if (pending_.valid()) pending_.get();
+}
+
+SaveBytes bytes_of(const CheckpointWriter::Save& save) {
+  return {.state = bytes_of_all(save.state.tensors), .model = bytes_of_all(save.model.tensors)};
 }
 
 }  // namespace gantrain

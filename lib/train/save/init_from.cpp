@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/save/init_from.h"
-
 #include <algorithm>
 #include <set>
 
 #include "config/value.h"
-#include "core/archive.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "train/save/run_folder.h"
+#include "train/save/checkpoint.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"

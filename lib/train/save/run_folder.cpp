@@ -22,7 +22,6 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -220,11 +219,9 @@ std::string resume_command(const std::string& command, const std::string& folder
 }
 
 Json describe_environment(const std::string& device, int64_t world) {
-  char host[256] = "";
-  ::gethostname(host, sizeof(host) - 1);
   Json json = {{"gantrain", kVersion},
                {"started", timestamp()},
-               {"host", host},
+               {"host", host_name()},
                {"cores", std::thread::hardware_concurrency()},
                {"device", device},
                {"ranks", world}};

@@ -78,7 +78,7 @@ struct DiskNeed {
 };
 
 // Foretells what a run of that length writes from `images_seen` on. `models_kept` is as in
-// train/model_options.h.
+// train/options.h.
 DiskNeed disk_need(const SaveBytes& each,
                    const SaveOptions& save,
                    int64_t images,

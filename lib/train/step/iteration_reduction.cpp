@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/iteration_reduction.h"
-
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/device.h"
 #include "core/torch.h"
-#include "util/time.h"
+#include "train/step/training_step.h"
+#include "util/system.h"
 
 namespace gantrain {
 

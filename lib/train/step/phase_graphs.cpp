@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/phase_graphs.h"
-
 #include "core/torch.h"
+#include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -37,6 +36,10 @@ GradientVerdict copied(const GradientVerdict& verdict) {
 bool same_kind(const at::Tensor& a, const at::Tensor& b) {
   if (a.defined() != b.defined()) return false;
   return !a.defined() || (a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type());
+}
+
+bool same_kind(const Batch& a, const Batch& b) {
+  return same_kind(a.real, b.real) && same_kind(a.labels, b.labels);
 }
 
 std::vector<const void*> addresses(const NamedTensors& parameters) {
@@ -103,16 +106,14 @@ PhaseGraphs::Way PhaseGraphs::way(const std::string& name, const Batch& inputs) 
   const auto found = recorded_.find(name);
   if (refused_.count(name) > 0 || found == recorded_.end()) return Way::kPlain;
   const Recorded& known = *found->second;
-  if (!same_kind(known.shapes.real, inputs.real) || !same_kind(known.shapes.labels, inputs.labels))
-    return Way::kPlain;
+  if (!same_kind(known.shapes, inputs)) return Way::kPlain;
   if (known.graph != nullptr) return Way::kReplay;
   return known.plain_runs < kPlainRuns ? Way::kPlain : Way::kRecord;
 }
 
 PhaseGraphs::Recorded& PhaseGraphs::entry(const std::string& name, const Batch& inputs) {
   std::unique_ptr<Recorded>& known = recorded_[name];
-  if (known == nullptr || !same_kind(known->shapes.real, inputs.real) ||
-      !same_kind(known->shapes.labels, inputs.labels)) {
+  if (known == nullptr || !same_kind(known->shapes, inputs)) {
     known = std::make_unique<Recorded>();
     known->shapes = inputs;
   }

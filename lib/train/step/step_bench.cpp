@@ -6,6 +6,7 @@
 #include <ctime>
 #include <numeric>
 
+#include "config/schema.h"
 #include "core/device.h"
 #include "core/torch.h"
 #include "data/options.h"
@@ -17,7 +18,6 @@
 #include "util/sample.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 
@@ -156,19 +156,6 @@ void add(StepTimes& times, const PhaseReport& ran) {
   phase.waited.push_back(ran.spent.waited);
 }
 
-// With --amp, the types that the run itself would choose on a CPU.
-void decide_types(const Config& config,
-                  const TrainOptions& train,
-                  const Size& resolution,
-                  TrainingStep& step,
-                  Group& group) {
-  decide_cpu_precision(step,
-                       config.read<PrecisionOptions>(),
-                       trained_sizes(step, train, group.world(), resolution),
-                       group,
-                       std::nullopt);
-}
-
 }  // namespace
 
 StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
@@ -188,7 +175,13 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
                      channels,
                      {},
                      [&clock](const std::string& doing) { clock.next(doing); }});
-  if (on_cpu) decide_types(bench.config, train, data.resolution, step, *group);
+  if (on_cpu) {  // with --amp, the types that the run itself would choose
+    decide_cpu_precision(step,
+                         bench.config.read<PrecisionOptions>(),
+                         trained_sizes(step, train, group->world(), data.resolution),
+                         *group,
+                         std::nullopt);
+  }
   const int64_t images_seen = enter_last_stage(step);
   if (!on_cpu) cut_for_gpu(step, *group, bench.device, train, {data.resolution, images_seen, 0});
   bench.built(step);
@@ -256,45 +249,39 @@ Communication communication_of(const std::vector<StepTimes>& ranks) {
   return all;
 }
 
+template <class Field>
+void fields(PhaseTimes& o, Field&& field) {
+  field("bytes", o.bytes);
+  field("collectives", o.collectives);
+  field("buckets", o.buckets);
+  field("waited", o.waited);
+  field("interval", o.interval);
+  field("seconds", o.seconds);
+}
+
+template <class Field>
+void fields(StepTimes& o, Field&& field) {  // but the phases
+  field("seconds", o.seconds);
+  field("cpu", o.cpu);
+  field("rest", o.rest);
+  field("peak_bytes", o.peak_bytes);
+  field("unwatched", o.unwatched);
+  field("reserved_bytes", o.reserved_bytes);
+  field("batch", o.batch);
+  field("micro_batch", o.micro_batch);
+}
+
 Json to_json(const StepTimes& times) {
-  Json json = {{"seconds", times.seconds},
-               {"cpu", times.cpu},
-               {"phases", Json::object()},
-               {"rest", times.rest},
-               {"peak_bytes", times.peak_bytes},
-               {"unwatched", times.unwatched},
-               {"reserved_bytes", times.reserved_bytes},
-               {"batch", times.batch},
-               {"micro_batch", times.micro_batch}};
-  for (const auto& [name, phase] : times.phases) {
-    json["phases"][name] = {{"bytes", phase.bytes},
-                            {"collectives", phase.collectives},
-                            {"buckets", phase.buckets},
-                            {"waited", phase.waited},
-                            {"interval", phase.interval},
-                            {"seconds", phase.seconds}};
-  }
+  Json json = message_of(times);
+  for (const auto& [name, phase] : times.phases) json["phases"][name] = message_of(phase);
   return json;
 }
 
 StepTimes step_times_from(const Json& json) {
-  StepTimes times;
-  times.seconds = json.at("seconds").get<std::vector<double>>();
-  times.cpu = json.at("cpu").get<std::vector<double>>();
-  times.rest = json.at("rest").get<std::vector<double>>();
-  times.peak_bytes = json.at("peak_bytes");
-  times.unwatched = json.at("unwatched").get<std::vector<double>>();
-  times.reserved_bytes = json.at("reserved_bytes");
-  times.batch = json.at("batch");
-  times.micro_batch = json.at("micro_batch");
-  for (const auto& [name, phase] : json.at("phases").items()) {
-    times.phases[name] = {phase.at("bytes"),
-                          phase.at("collectives"),
-                          phase.at("buckets"),
-                          phase.at("waited").get<std::vector<double>>(),
-                          phase.at("interval"),
-                          phase.at("seconds").get<std::vector<double>>()};
-  }
+  auto times = message_from<StepTimes>(json);
+  const Json phases = json.value("phases", Json::object());  // items() refers to it
+  for (const auto& [name, phase] : phases.items())
+    times.phases[name] = message_from<PhaseTimes>(phase);
   return times;
 }
 

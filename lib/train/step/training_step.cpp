@@ -6,8 +6,7 @@
 
 #include "core/torch.h"
 #include "train/step/mixed_precision.h"
-#include "train/step/optimizer.h"
-#include "util/time.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -217,10 +216,7 @@ PhaseInput TrainingStep::input_of(const Phase& phase,
     if (!all.defined() || plan.accumulate == 1) return all;
     return all.slice(0, part, std::nullopt, plan.accumulate).contiguous();
   };
-  PhaseInput input;
-  input.real = part_of(batch.real);
-  input.labels = part_of(batch.labels);
-  input.key = key_.of_phase(&phase - recipe_->phases().data());
+  PhaseInput input = rehearsal_input(phase, {part_of(batch.real), part_of(batch.labels)});
   input.samples = micro_batch_samples(plan, setup_.group->rank(), part);
   if (ends.before != nullptr) input.carried = std::exchange(ends.before->carry, {});
   input.continued = ends.after != nullptr;
@@ -384,12 +380,7 @@ void TrainingStep::settle() {
 
 // The samples of `batch` as one rank with one micro-batch has them.
 PhaseInput TrainingStep::rehearsal_input(const Phase& phase, const Batch& batch) const {
-  PhaseInput input;
-  input.real = batch.real;
-  input.labels = batch.labels;
-  input.key = key_.of_phase(&phase - recipe_->phases().data());
-  input.samples = {0, 1, batch.real.size(0)};
-  return input;
+  return {batch, key_.of_phase(&phase - recipe_->phases().data()), {0, 1, batch.real.size(0)}};
 }
 
 // Computes the gradients of the phase's player and lets go of them.
@@ -402,12 +393,6 @@ void TrainingStep::drop_gradients(const Phase& phase, const PhaseOutput& out) {
                         /*retain_graph=*/false,
                         /*create_graph=*/false,
                         /*allow_unused=*/true);
-}
-
-void TrainingStep::thaw_all() {
-  for (PlayerState& state : players_) {
-    for (auto& [name, parameter] : state.parameters) parameter.requires_grad_(true);
-  }
 }
 
 void TrainingStep::rehearse(const Batch& batch,
@@ -423,7 +408,7 @@ void TrainingStep::rehearse(const Batch& batch,
       if (gradients) drop_gradients(phase, out);
     });
   }
-  thaw_all();
+  thaw(players_);
 }
 
 void TrainingStep::rehearse_all(const Batch& batch, int64_t images_seen) {
@@ -442,7 +427,7 @@ void TrainingStep::rehearse_all(const Batch& batch, int64_t images_seen) {
     drop_gradients(phases[i], out);
     if (continuation != nullptr) carried = std::move(out.carried);
   }
-  thaw_all();
+  thaw(players_);
 }
 
 }  // namespace gantrain

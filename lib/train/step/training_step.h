@@ -1,17 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <c10/core/Event.h>
+
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/forward_precision.h"
-#include "train/step/iteration_reduction.h"
-#include "train/step/phase_graphs.h"
+#include "distributed/group.h"
+#include "gan/phase.h"
 #include "train/step/players.h"
 
 namespace gantrain {
+
+// What a rank asks of all ranks. Any rank may ask; all obey at the end of the same iteration.
+struct RankRequests {
+  bool stop = false;
+  bool save = false;
+};
+
+// Brings requests from every rank to all ranks, as part of the all-reduce that ends an iteration.
+// Where reads cost nothing, all ranks learn of them in the same iteration. On other devices the sum
+// is copied to the host while the device works on, and read about a second later. All ranks look
+// next at the same iteration: it follows from the seconds that rank 0 takes for an iteration, which
+// are part of the sum.
+class RequestExchange {
+ public:
+  static constexpr int64_t kNumbers = 3;
+
+  RequestExchange(const at::TensorOptions& like, int64_t rank);
+
+  // Returns this rank's part of the sum, [kNumbers] with the type and device of `like`.
+  at::Tensor packed(const RankRequests& mine);
+  // Takes the `sum` [kNumbers] over all ranks at the end of that iteration, and returns what any
+  // rank has asked for.
+  RankRequests heard(const at::Tensor& sum, int64_t iteration);
+
+ private:
+  RankRequests read(const at::Tensor& on_host);
+
+  at::TensorOptions like_;
+  int64_t rank_;
+  double last_;              // monotonic seconds at the last packed()
+  double seconds_ = 0;       // that an iteration took here by then
+  int64_t due_ = 0;          // iteration of the next look
+  int64_t every_ = 16;       // iterations between two looks, from the last look
+  at::Tensor pending_copy_;  // copy of the last look's sum on the host, or undefined
+  std::optional<c10::Event> copied_;
+};
+
+// The sums that the micro-batches of a phase on this rank returned, added up.
+struct PhaseSums {
+  const Phase* phase;
+  Statistics sums;
+};
+
+// Ends each iteration with one small all-reduce: running statistics become their mean over ranks
+// (dist.broadcast_buffers), phases' sums become sums over the global batch, and every rank learns
+// of the requests of all ranks.
+//
+// A forward pass that overflowed has no effect, as the optimizer step after it has none
+// (GradientGuard): running statistics that are not finite get their previous values back,
+// and a sum that is not finite changes nothing.
+class IterationReduction {
+ public:
+  // `running`: the running statistics of all networks, the tensors themselves.
+  IterationReduction(std::vector<at::Tensor> running,
+                     std::vector<AllReducedSum> sums,
+                     const at::TensorOptions& like,
+                     std::shared_ptr<Group> group,
+                     BufferSync mode);
+
+  // Begins or resumes training: the present running statistics count as good.
+  void begin();
+  // Adds `phases` up over ranks and hands each sum to its AllReducedSum. `mine` holds the requests
+  // of this rank. Returns the requests of all ranks; RequestExchange says at which iterations they
+  // arrive.
+  RankRequests run(std::vector<PhaseSums>& phases, const RankRequests& mine, int64_t iteration);
+
+ private:
+  at::Tensor add_up(std::vector<PhaseSums>& phases, const RankRequests& mine);
+  void undo_overflows();
+  void hand_back(const std::vector<PhaseSums>& phases);
+
+  std::shared_ptr<Group> group_;
+  BufferSync mode_;
+  at::TensorOptions like_;
+  std::vector<at::Tensor> running_;
+  std::vector<at::Tensor> before_;  // running_ an iteration ago
+  std::vector<AllReducedSum> sums_;
+  RequestExchange requests_;
+};
+
+// What the micro-batches of a phase gave, beside the gradients in the parameters.
+struct PhaseComputed {
+  std::vector<at::Tensor> losses;  // one for each micro-batch
+  Statistics statistics, sums;     // of all micro-batches
+};
+
+// Whether phases are recorded as device graphs, and if not although graphs were wanted, why not.
+struct GraphChoice {
+  bool used = false;
+  std::string why_not;
+};
+struct GraphSituation {
+  Graphs wanted;        // train.graphs
+  bool device_records;  // records_graphs()
+  const DistOptions& dist;
+  bool ddp_mode_given;  // somebody chose dist.ddp_mode: it is not the default
+  const RankInfo& ranks;
+};
+// Decides. Throws UserError(kUsage) where graphs are demanded (on) and cannot be.
+GraphChoice choose_graphs(const GraphSituation& situation);
+
+// The phases of a training step as device graphs. A phase has two: one of its forward and backward
+// passes, which leaves gradients at fixed addresses, and one of verdict and optimizer step; between
+// them gradients are reduced. A phase is run a few times as it is before it is recorded, so that
+// libraries have chosen their algorithms by then. Where inputs change their shapes it is recorded
+// anew. A phase that cannot be recorded is run as it is from then on, which is said in the log,
+// or ends the run with UserError(kUsage) where graphs are demanded.
+class PhaseGraphs {
+ public:
+  PhaseGraphs(c10::DeviceType device, Graphs wanted);
+  ~PhaseGraphs();
+
+  using Compute = std::function<PhaseComputed(const Batch&)>;
+  using Step = std::function<GradientVerdict()>;
+
+  // How the next compute() of that name will run.
+  enum class Way { kPlain, kRecord, kReplay };
+  Way way(const std::string& name, const Batch& inputs) const;
+
+  // What compute() is called with beside the work itself.
+  struct Call {
+    std::string name;  // of the phase, with what it takes over and hands over
+    // Graphs of one pool may overwrite each other's tensors, but for results. Phases that hand
+    // tensors over have a pool of their own.
+    std::string pool;
+    const NamedTensors& parameters;  // whose gradients it leaves
+  };
+  // Returns compute(inputs) and leaves its gradients in the parameters: by calling it, or by
+  // recording and replaying it with copies of the inputs. The result's tensors are not changed by
+  // later calls. Gradients of a replayed phase lie where they lay at the last replay. Where the
+  // recording fails, compute() is called a second time.
+  PhaseComputed compute(const Call& call, const Batch& inputs, const Compute& compute);
+  // Returns step(), called or replayed; replayed only while compute() of that name is and the
+  // gradients have the addresses that they had then.
+  GradientVerdict step(const std::string& name, const NamedTensors& parameters, const Step& step);
+  // From now on runs the phase as it is.
+  void refuse(const std::string& name, const std::string& why);
+  // Forgets everything recorded: addresses, shapes or types of what phases work on have changed.
+  void clear();
+
+ private:
+  struct Recorded;
+  Recorded& entry(const std::string& name, const Batch& inputs);
+  void record(Recorded& into, const Call& call, const Batch& inputs, const Compute& compute);
+  GraphPool& pool(const std::string& name);
+
+  c10::DeviceType device_;
+  Graphs wanted_;
+  std::map<std::string, std::unique_ptr<GraphPool>> pools_;
+  std::map<std::string, std::unique_ptr<Recorded>> recorded_;
+  std::map<std::string, std::string> refused_;
+};
 
 // Where training stands as an iteration begins.
 struct Position {
@@ -148,7 +303,6 @@ class TrainingStep {
   const Phase* continuation_of(const Phase& phase, int64_t iteration) const;
   void freeze_all_but(const Phase& phase, const Phase* continuation);
   void drop_gradients(const Phase& phase, const PhaseOutput& out);
-  void thaw_all();
   PlayerState& state_of(const Player& player);
   const PlayerState& state_of(const Player& player) const;
 

@@ -2,6 +2,7 @@
 // bench ddp --simulate, from outside.
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -11,7 +12,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // An iteration of 100 ms with a gradient of 100 MB that is there in the middle of a backward pass
 // of 60 ms.
@@ -40,7 +40,7 @@ TEST_CASE("APlanFromAFileNeedsNoMeasurement") {
   const TemporaryFolder folder;
   const fs::path file = folder / "one.json";
   write_file(file, plan_of_one_gradient().dump() + "\n");
-  const Words call = words(
+  const Words call = words_of(
       "bench ddp --simulate 2 --ranks-per-node 1 --bandwidth 8Gb/s --latency 0"
       " --json --from " +
       file.string());
@@ -63,7 +63,7 @@ TEST_CASE("APlanFromAFileNeedsNoMeasurement") {
     CHECK((line.size() <= 100 || starts_with(line, "{")));
   }
   Words faster = call;
-  for (const std::string& word : words("--compute-ms 50 --graphs-save-ms 20"))
+  for (const std::string& word : words_of("--compute-ms 50 --graphs-save-ms 20"))
     faster.push_back(word);
   const Json again = last_line(gantrain(faster)).at("nets").at(0).at("rows").at(1);
   CHECK(again.at("compute").get<double>() == Approx(0.05));
@@ -73,8 +73,8 @@ TEST_CASE("APlanFromAFileNeedsNoMeasurement") {
 
 TEST_CASE("APlanMeasuresOneRankAndIsComparedWithLocalOnes") {
   const Outcome outcome =
-      gantrain(words("bench ddp --simulate 16 --check --json --nets dcgan --batch 2 --steps 1 "
-                     "--set dcgan.channels=16 --set dcgan.d_channels=8"));
+      gantrain(words_of("bench ddp --simulate 16 --check --json --nets dcgan --batch 2 --steps 1 "
+                        "--set dcgan.channels=16 --set dcgan.d_channels=8"));
   INFO(outcome.err);
   const Json net = last_line(outcome).at("nets").at(0);
   const Json& work = net.at("workload");
@@ -141,7 +141,7 @@ TEST_CASE("APlanThatCannotBeIsRefused") {
            {"--simulate 8 --from no-such-file", "no-such-file", 3},
            {"--simulate 8 --from " + empty.string(), "empty.json", 3}}) {
     CAPTURE(arguments);
-    const Outcome outcome = gantrain(words("bench ddp " + arguments));
+    const Outcome outcome = gantrain(words_of("bench ddp " + arguments));
     INFO(outcome.err);
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));

@@ -2,18 +2,17 @@
 // Where benchmarks compute, on a machine that shows no GPU.
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 
 namespace gantrain {
 namespace {
 
-using Json = nlohmann::json;
-
 const CommandOptions kNoGpu = {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
 
 void check_refused(const std::string& command, int code, const std::string& reason) {
-  const Outcome outcome = gantrain(words(command), kNoGpu);
+  const Outcome outcome = gantrain(words_of(command), kNoGpu);
   CAPTURE(command, outcome.err);
   CHECK(outcome.code == code);
   CHECK(is_one_error_line(outcome.err));
@@ -35,10 +34,10 @@ TEST_CASE("WhatOnlyAGpuHasIsRefusedOnACpu") {
 }
 
 TEST_CASE("OperatorsAreTimedInTheLayoutThatIsAskedFor") {
-  const Json result = last_line(
-      gantrain(words("bench ops --json --device auto --rounds 1 --threads 1 --batch 2 --channels 4 "
-                     "--pixels 8 --layout channels-last"),
-               kNoGpu));
+  const Json result = last_line(gantrain(
+      words_of("bench ops --json --device auto --rounds 1 --threads 1 --batch 2 --channels 4 "
+               "--pixels 8 --layout channels-last"),
+      kNoGpu));
   CHECK(result.at("layout") == "channels-last");
   CHECK(result.at("dtype") == "float32");
   CHECK_FALSE(result.contains("gpu"));
@@ -47,9 +46,9 @@ TEST_CASE("OperatorsAreTimedInTheLayoutThatIsAskedFor") {
 
 TEST_CASE("SecondsPerKimgAreThoseOfTheIterationsBatch") {
   const Json result =
-      last_line(gantrain(words("bench step --json --threads 1 --steps 1 --pairs 1 --no-floor "
-                               "--python no-such-python --preset dcgan-tiny --batch 8 "
-                               "--micro-batch 4"),
+      last_line(gantrain(words_of("bench step --json --threads 1 --steps 1 --pairs 1 --no-floor "
+                                  "--python no-such-python --preset dcgan-tiny --batch 8 "
+                                  "--micro-batch 4"),
                          kNoGpu));
   const Json& row = result.at("nets").at(0).at("rows").at(0);
   CHECK(row.at("batch") == 8);

@@ -2,6 +2,7 @@
 // bench ops, launch, data and save.
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -11,13 +12,12 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 double number(const Json& spread) { return spread.at("median").get<double>(); }
 
 TEST_CASE("EveryOperatorStandsBesideItsBytes") {
-  const Json result = last_line(
-      gantrain(words("bench ops --json --rounds 1 --threads 1 --batch 2 --channels 4 --pixels 8")));
+  const Json result = last_line(gantrain(
+      words_of("bench ops --json --rounds 1 --threads 1 --batch 2 --channels 4 --pixels 8")));
   CHECK(number(result.at("copy_speed")) > 0);
   std::map<std::string, Json> ops;
   for (const Json& op : result.at("ops")) ops[op.at("name")] = op;
@@ -43,7 +43,7 @@ TEST_CASE("TheFirstAllReduceIsPartOfTheRun") {
   const TemporaryFolder folder;
   const fs::path peer = stand_in_python(folder, {"2.11.0", R"({"seconds": 500})"});
   const Json result = last_line(
-      gantrain(words("bench launch --json --rounds 1 --ranks 2 --python " + peer.string()),
+      gantrain(words_of("bench launch --json --rounds 1 --ranks 2 --python " + peer.string()),
                {.environment = {{"TMPDIR", folder.path().string()}}}));
   const Json& world = result.at("worlds").at(0);
   CHECK(world.at("ranks") == 2);
@@ -63,8 +63,8 @@ TEST_CASE("TheLoaderStandsBesideItsDecoder") {
   const TemporaryFolder folder;
   const fs::path peer = stand_in_python(folder, {"", R"({"pictures": 4, "seconds": 2})"});
   const Json result = last_line(gantrain(
-      words("bench data --json --rounds 1 --pictures 4 --size 32 --resolution 16 --python " +
-            peer.string())));
+      words_of("bench data --json --rounds 1 --pictures 4 --size 32 --resolution 16 --python " +
+               peer.string())));
   REQUIRE(result.at("formats").size() == 2);
   for (const Json& format : result.at("formats")) {
     CAPTURE(format.dump());
@@ -78,15 +78,15 @@ TEST_CASE("TheLoaderStandsBesideItsDecoder") {
   }
   CHECK_THAT(read_file(folder / "calls"), Catch::Contains("jpg.zip --resolution 16"));
   const Json alone = last_line(gantrain(
-      words("bench data --json --rounds 1 --pictures 4 --size 32 --python no-such-python")));
+      words_of("bench data --json --rounds 1 --pictures 4 --size 32 --python no-such-python")));
   CHECK_THAT(alone.at("peer_skipped").get<std::string>(), Catch::StartsWith("no-such-python"));
 }
 
 TEST_CASE("ASaveLeavesNothingBehind") {
   const TemporaryFolder folder;
   const Json result = last_line(
-      gantrain(words("bench save --json --rounds 1 --threads 1 --preset dcgan-tiny --folder " +
-                     folder.path().string())));
+      gantrain(words_of("bench save --json --rounds 1 --threads 1 --preset dcgan-tiny --folder " +
+                        folder.path().string())));
   const Json& files = result.at("files");
   REQUIRE(files.size() == 2);
   for (const Json& file : files) {
@@ -115,7 +115,7 @@ TEST_CASE("WhatTheBenchesCannotDoIsRefused") {
                                                         {"save --preset nothing", "nothing"},
                                                         {"save --rounds 0", "rounds"}}) {
     CAPTURE(arguments);
-    const Outcome outcome = gantrain(words("bench " + arguments));
+    const Outcome outcome = gantrain(words_of("bench " + arguments));
     INFO(outcome.err);
     CHECK(outcome.code == 2);
     CHECK(is_one_error_line(outcome.err));

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "config/value.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -11,10 +12,9 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 Json bench_step(const std::string& more) {
-  return last_line(gantrain(words("bench step --json --threads 1 --steps 1 " + more)));
+  return last_line(gantrain(words_of("bench step --json --threads 1 --steps 1 " + more)));
 }
 
 const std::string kDcgan =
@@ -132,7 +132,7 @@ TEST_CASE("WhatNoStepCanBeIsRefused") {
            {"--pairs 0", "pairs"},
            {"--nproc 2", "--nproc"}}) {
     CAPTURE(arguments);
-    const Outcome outcome = gantrain(words("bench step " + arguments));
+    const Outcome outcome = gantrain(words_of("bench step " + arguments));
     INFO(outcome.err);
     CHECK(outcome.code == 2);
     CHECK(is_one_error_line(outcome.err));

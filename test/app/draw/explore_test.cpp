@@ -15,24 +15,16 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-Outcome run(const TemporaryFolder& folder, const std::string& command) {
-  return gantrain(words(command), {.folder = folder.path()});
-}
-
-Outcome succeed(const TemporaryFolder& folder, const std::string& command) {
-  Outcome outcome = run(folder, command);
-  CAPTURE(command);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return outcome;
-}
+using json = nlohmann::ordered_json;
 
 // An untrained DCGAN, and pictures/seed0000.png to seed0009.png of it.
 void prepare(const TemporaryFolder& folder) {
-  train(folder, "run", "--kimg 0");
-  succeed(folder, "generate --device cpu run --seeds 0-9 --outdir pictures");
+  static const TemporaryFolder made;
+  if (fs::is_empty(made.path())) {
+    trained(made, "run", "--kimg 0");
+    succeed(made, "generate --device cpu run --seeds 0-9 --outdir pictures");
+  }
+  fs::copy(made.path(), folder.path(), fs::copy_options::recursive);
 }
 
 // The command of the last line "next    gantrain ...".
@@ -46,7 +38,7 @@ void check_refusals(const TemporaryFolder& folder,
                     const std::vector<std::tuple<std::string, int, std::string>>& table) {
   for (const auto& [arguments, code, named] : table) {
     CAPTURE(arguments);
-    const Outcome outcome = run(folder, arguments);
+    const Outcome outcome = run_in(folder, arguments);
     INFO(outcome.err);
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));
@@ -82,7 +74,7 @@ TEST_CASE("NnFindsAPlantedCopyAndNamesItsFile") {
 
 TEST_CASE("NnTakesPicturesOfFilesAndTheDataOfItsRun") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0 --set data.synth_size=200");
+  trained(folder, "run", "--kimg 0 --set data.synth_size=200");
   succeed(folder, "generate --device cpu run --seeds 0-9 --outdir pictures");
   const json files = json::parse(
       succeed(folder, "nn --device cpu run --images pictures --data pictures --json").out);
@@ -139,10 +131,10 @@ TEST_CASE("NnNamesWhatItCannotUse") {
 
 TEST_CASE("ProjectLeavesLatentsThatGenerateReads") {
   const TemporaryFolder folder;
-  succeed(
-      folder,
-      "--preset stylegan2-tiny --device cpu --threads 1 --resolution 16 --kimg 0 --metrics none "
-      "--run-dir style");
+  trained(folder,
+          "style",
+          "--preset stylegan2-tiny --kimg 0 --set stylegan2.channel_max=16 "
+          "--set stylegan2.z_dim=16 --set stylegan2.w_dim=16");
   succeed(folder, "generate --device cpu style --seeds 4,5 --outdir pictures");
   const Outcome outcome = succeed(
       folder,
@@ -177,8 +169,8 @@ TEST_CASE("ProjectFindsZOfAModelWithoutW") {
 TEST_CASE("CtrlCSavesAProjectionThatTheSameCommandGoesOnWith") {
   const TemporaryFolder folder;
   prepare(folder);
-  const Words command =
-      words("project --device cpu pictures/seed0004.png --model run --steps 900000 --outdir out");
+  const Words command = words_of(
+      "project --device cpu pictures/seed0004.png --model run --steps 900000 --outdir out");
   for (const bool again : {false, true}) {
     Command project(command, {.folder = folder.path()});
     if (again) REQUIRE(project.wait_for("steps were done already"));

@@ -40,10 +40,10 @@ Reference prepare(const TemporaryFolder& folder, const std::string& name) {
   return reference;
 }
 
-void require_pictures(const TemporaryFolder& folder, const std::string& more) {
+void require_drawn(const TemporaryFolder& folder, const std::string& more) {
   CAPTURE(more);
-  const Outcome outcome =
-      gantrain(words("generate --device cpu model.safetensors " + more), {.folder = folder.path()});
+  const Outcome outcome = gantrain(words_of("generate --device cpu model.safetensors " + more),
+                                   {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
 }
@@ -71,7 +71,7 @@ TEST_CASE("SeedsDrawWhatTheReferenceDrew") {
       {"out/img_none_psi0.7", "--noise-mode none --trunc 0.7"}};
   for (const auto& [key, flags] : table) {
     CAPTURE(key);
-    require_pictures(folder, "--seeds 0-3 --format npy --outdir out " + flags);
+    require_drawn(folder, "--seeds 0-3 --format npy --outdir out " + flags);
     for (size_t i = 0; i < 4; ++i)
       check_picture(folder / ("out/seed000" + std::to_string(i) + ".npy"), io.at(key), i);
   }
@@ -80,7 +80,7 @@ TEST_CASE("SeedsDrawWhatTheReferenceDrew") {
 TEST_CASE("EightBitPicturesAreTheReferencesButForRounding") {
   const TemporaryFolder folder;
   const FileTensors io = prepare(folder, "sg2_uncond32").io;
-  require_pictures(folder, "--seeds 0-3 --outdir out");
+  require_drawn(folder, "--seeds 0-3 --outdir out");
   const std::vector<double> expected = io.at("out/img_const").values();
   int64_t other = 0;
   for (size_t i = 0; i < 4; ++i) {
@@ -101,13 +101,13 @@ TEST_CASE("LatentsOfLayersDrawWhatTheReferenceDrew") {
   const TemporaryFolder folder;
   const FileTensors io = prepare(folder, "sg2_uncond32").io;
   write_npy(folder / "ws.npy", io.at("out/ws"));  // [4, w_dim]: one row for all layers
-  require_pictures(folder, "--w ws.npy --format npy --outdir rows");
+  require_drawn(folder, "--w ws.npy --format npy --outdir rows");
   for (size_t i = 0; i < 4; ++i)
     check_picture(folder / ("rows/w000" + std::to_string(i) + ".npy"), io.at("out/img_const"), i);
   // [4, 8, w_dim]: the same as truncating the first three layers here.
   write_npy(folder / "cut.npy", io.at("out/ws_psi0.5_cutoff3"));
-  require_pictures(folder, "--w cut.npy --format npy --outdir layers");
-  require_pictures(folder, "--seeds 0-3 --trunc 0.5 --trunc-cutoff 3 --format npy --outdir seeds");
+  require_drawn(folder, "--w cut.npy --format npy --outdir layers");
+  require_drawn(folder, "--seeds 0-3 --trunc 0.5 --trunc-cutoff 3 --format npy --outdir seeds");
   for (size_t i = 0; i < 4; ++i) {
     const FileTensor seed = read_npy(folder / ("seeds/seed000" + std::to_string(i) + ".npy"));
     check_picture(folder / ("layers/w000" + std::to_string(i) + ".npy"), seed, 0);
@@ -117,7 +117,7 @@ TEST_CASE("LatentsOfLayersDrawWhatTheReferenceDrew") {
 TEST_CASE("AMixDrawsWhatTheReferenceDrew") {
   const TemporaryFolder folder;
   const FileTensors io = prepare(folder, "sg2_uncond32").io;
-  require_pictures(folder, "--mix 0:1:4-7 --format npy --outdir out -o grid.png");
+  require_drawn(folder, "--mix 0:1:4-7 --format npy --outdir out -o grid.png");
   check_picture(folder / "out/0-1.npy", io.at("out/img_const_mix_0_1_at4"), 0);
   check_picture(folder / "out/0-0.npy", io.at("out/img_const"), 0);
   check_picture(folder / "out/1-1.npy", io.at("out/img_const"), 1);
@@ -132,14 +132,14 @@ TEST_CASE("ClassesDrawWhatTheReferenceDrew") {
   REQUIRE(reference.classes.size() == 4);
   for (size_t i = 0; i < 2; ++i) {
     const std::string sample = std::to_string(i);
-    require_pictures(folder,
-                     "--format npy --trunc 0.7 --seeds " + sample + " --class " +
-                         std::to_string(reference.classes[i]) + " --outdir out");
+    require_drawn(folder,
+                  "--format npy --trunc 0.7 --seeds " + sample + " --class " +
+                      std::to_string(reference.classes[i]) + " --outdir out");
     check_picture(
         folder / ("out/seed000" + sample + ".npy"), reference.io.at("out/img_const_psi0.7"), i);
   }
   const Outcome other =
-      gantrain(words("generate --device cpu model.safetensors --class 10 --outdir none"),
+      gantrain(words_of("generate --device cpu model.safetensors --class 10 --outdir none"),
                {.folder = folder.path()});
   CHECK(other.code == 2);
   CHECK(is_one_error_line(other.err));
@@ -149,21 +149,21 @@ TEST_CASE("ClassesDrawWhatTheReferenceDrew") {
 TEST_CASE("WithoutAClassAllAreDrawn") {
   const TemporaryFolder folder;
   prepare(folder, "sg2_cond32");
-  require_pictures(folder, "--seeds 0,1 --outdir every -o grid.png");
+  require_drawn(folder, "--seeds 0,1 --outdir every -o grid.png");
   CHECK(files_like(folder / "every", "").size() == 20);
   const Image grid = decode_image(read_file(folder / "grid.png"), "grid.png");
   CHECK(grid.width == 64);
   CHECK(grid.height == 320);
-  require_pictures(folder, "--seeds 1 --class 7 --outdir one");
+  require_drawn(folder, "--seeds 1 --class 7 --outdir one");
   CHECK(read_file(folder / "one/seed0001.png") == read_file(folder / "every/seed0001-class7.png"));
 }
 
 TEST_CASE("RandomNoiseIsOfItsSeedInAnyBatch") {
   const TemporaryFolder folder;
   prepare(folder, "sg2_uncond32");
-  require_pictures(folder, "--seeds 3 --noise-mode random --outdir one");
-  require_pictures(folder, "--seeds 1-4 --noise-mode random --outdir many");
-  require_pictures(folder, "--seeds 3 --outdir const");
+  require_drawn(folder, "--seeds 3 --noise-mode random --outdir one");
+  require_drawn(folder, "--seeds 1-4 --noise-mode random --outdir many");
+  require_drawn(folder, "--seeds 3 --outdir const");
   const std::string three = read_file(folder / "one/seed0003.png");
   CHECK(three == read_file(folder / "many/seed0003.png"));
   CHECK(three != read_file(folder / "const/seed0003.png"));
@@ -183,7 +183,7 @@ TEST_CASE("LayersOfAFileAndOfAMixAreChecked") {
   for (const auto& [arguments, code, named] : table) {
     CAPTURE(arguments);
     const Outcome outcome =
-        gantrain(words("generate --device cpu model.safetensors --outdir out " + arguments),
+        gantrain(words_of("generate --device cpu model.safetensors --outdir out " + arguments),
                  {.folder = folder.path()});
     INFO(outcome.err);
     CHECK(outcome.code == code);
@@ -197,16 +197,16 @@ TEST_CASE("AWalkInWIsAnAnimation") {
   const TemporaryFolder folder;
   prepare(folder, "sg2_uncond32");
   for (const std::string space : {"w", "z"}) {
-    const Outcome outcome =
-        gantrain(words("interpolate --device cpu model.safetensors --seeds 0-2 --frames 2 --loop "
-                       "--trunc 0.7 --outdir " +
-                       space + " -o " + space + ".webp --space " + space),
-                 {.folder = folder.path()});
+    const Outcome outcome = gantrain(
+        words_of("interpolate --device cpu model.safetensors --seeds 0-2 --frames 2 --loop "
+                 "--trunc 0.7 --outdir " +
+                 space + " -o " + space + ".webp --space " + space),
+        {.folder = folder.path()});
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(files_like(folder / space, "frame").size() == 6);
   }
-  require_pictures(folder, "--seeds 0-2 --trunc 0.7 --outdir out");
+  require_drawn(folder, "--seeds 0-2 --trunc 0.7 --outdir out");
   for (const std::string space : {"w", "z"}) {
     for (int i = 0; i < 3; ++i) {
       CHECK(read_file(folder / (space + "/frame000" + std::to_string(2 * i) + ".png")) ==

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Outcome generate(const TemporaryFolder& folder, const std::string& more) {
-  return gantrain(words("generate --device cpu " + more), {.folder = folder.path()});
+  return gantrain(words_of("generate --device cpu " + more), {.folder = folder.path()});
 }
 
 void require_pictures(const TemporaryFolder& folder, const std::string& more) {
@@ -35,11 +35,11 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }
 
 // A generator that was not trained, of 16 pixels a side: quick to make.
-fs::path untrained(const TemporaryFolder& folder) { return train(folder, "run", "--kimg 0"); }
+fs::path untrained(const TemporaryFolder& folder) { return trained(folder, "run", "--kimg 0"); }
 
 TEST_CASE("ASeedIsAFileAndAPicture") {
   const TemporaryFolder folder;
-  const fs::path model = files_like(untrained(folder), "model-").back();
+  const fs::path model = last_model(untrained(folder));
   require_pictures(folder, "--model run --seeds 7 --outdir one");
   CHECK(names_in(folder / "one") == Words{"seed0007.png"});
   require_pictures(folder, "--model " + model.string() + " --seeds 5-8,12345,0 --outdir many");
@@ -69,7 +69,7 @@ TEST_CASE("ASeedIsAFileAndAPicture") {
 
 TEST_CASE("GreyPicturesKeepTheirAlpha") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0 --set data.channels=2");
+  const fs::path run = trained(folder, "run", "--kimg 0 --set data.channels=2");
   require_pictures(folder, "run --seeds 0-2 -o grid.png --outdir pictures");
   require_pictures(folder, "run --seeds 0-2 --format npy --outdir numbers");
   const Image grid = decode_image(read_file(folder / "grid.png"), "grid.png");
@@ -111,7 +111,7 @@ TEST_CASE("AGridHoldsAllPictures") {
 
 TEST_CASE("PicturesOfAFloat64ModelAreFloat32") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0 --set train.dtype=float64");
+  trained(folder, "run", "--kimg 0 --set train.dtype=float64");
   require_pictures(folder, "run --seeds 1 --format npy --outdir out");
   CHECK(read_npy(folder / "out/seed0001.npy").shape == std::vector<int64_t>{3, 16, 16});
 }
@@ -181,7 +181,7 @@ TEST_CASE("AModelThatDoesNotFitIsRefusedByItsTensor") {
 TEST_CASE("GenerateNamesWhatItCannotUse") {
   const TemporaryFolder folder;
   const fs::path run = untrained(folder);
-  const std::string whole = read_file(files_like(run, "model-").back());
+  const std::string whole = read_file(last_model(run));
   fs::create_directory(folder / "empty");
   write_file(folder / "text.txt", "no model\n");
   write_file(folder / "half.safetensors", whole.substr(0, whole.size() / 2));
@@ -238,7 +238,7 @@ TEST_CASE("GenerateNamesWhatItCannotUse") {
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));
     CHECK(outcome.err.find(named) != std::string::npos);
-    CHECK(outcome.seconds < 10);
+    CHECK(outcome.seconds < 60);
   }
   CHECK(!fs::exists(folder / "out"));
 }

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 Outcome interpolate(const TemporaryFolder& folder,
                     const std::string& more,
                     const std::map<std::string, std::string>& environment = {}) {
-  return gantrain(words("interpolate --device cpu " + more),
+  return gantrain(words_of("interpolate --device cpu " + more),
                   {.environment = environment, .folder = folder.path()});
 }
 
@@ -34,7 +34,7 @@ void require_film(const TemporaryFolder& folder,
   CHECK(outcome.err.find("next    gantrain generate --model run ") != std::string::npos);
 }
 
-void untrained(const TemporaryFolder& folder) { train(folder, "run", "--kimg 0"); }
+void prepare_untrained(const TemporaryFolder& folder) { trained(folder, "run", "--kimg 0"); }
 
 struct Film {
   int64_t width = 0;
@@ -75,7 +75,7 @@ std::map<std::string, std::string> with_ffmpeg(const TemporaryFolder& folder,
 
 TEST_CASE("AWalkIsAnAnimationOfTheSeedsPictures") {
   const TemporaryFolder folder;
-  untrained(folder);
+  prepare_untrained(folder);
   require_film(folder,
                "--model run --seeds 5,9 --frames 3 --fps 10 --quality 100 -o walk.webp "
                "--outdir frames");
@@ -83,7 +83,7 @@ TEST_CASE("AWalkIsAnAnimationOfTheSeedsPictures") {
   CHECK(film.width == 16);
   CHECK(film.height == 16);
   CHECK(film.durations == std::vector<int>{100, 100, 100, 100});
-  const auto generated = gantrain(words("generate --device cpu run --seeds 5,9 --outdir out"),
+  const auto generated = gantrain(words_of("generate --device cpu run --seeds 5,9 --outdir out"),
                                   {.folder = folder.path()});
   REQUIRE(generated.code == 0);
   CHECK(read_file(folder / "frames/frame0000.png") == read_file(folder / "out/seed0005.png"));
@@ -101,7 +101,7 @@ TEST_CASE("AWalkIsAnAnimationOfTheSeedsPictures") {
 
 TEST_CASE("AWalkOfGreyPicturesKeepsTheirAlpha") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0 --set data.channels=2");
+  trained(folder, "run", "--kimg 0 --set data.channels=2");
   require_film(folder,
                "--model run --seeds 5,9 --frames 2 --quality 100 -o walk.webp --outdir frames");
   const Film film = play(folder / "walk.webp");
@@ -124,7 +124,7 @@ TEST_CASE("AWalkOfGreyPicturesKeepsTheirAlpha") {
 
 TEST_CASE("ALoopOfTracksHasNoEnd") {
   const TemporaryFolder folder;
-  untrained(folder);
+  prepare_untrained(folder);
   require_film(folder, "run --seeds 0-5 --grid 3x1 --frames 4 --loop -o walk.webp");
   const Film film = play(folder / "walk.webp");
   CHECK(film.width == 48);
@@ -136,14 +136,14 @@ TEST_CASE("ALoopOfTracksHasNoEnd") {
 
 TEST_CASE("FfmpegMakesAnMp4OfTheFrames") {
   const TemporaryFolder folder;
-  untrained(folder);
+  prepare_untrained(folder);
   require_film(folder, "run --seeds 0,1 --frames 3 -o walk.mp4", with_ffmpeg(folder, "cat > $out"));
   CHECK(read_file(folder / "walk.mp4").size() == 4 * 16 * 16 * 3);
 }
 
 TEST_CASE("AFailedFfmpegLeavesNothingButItsReason") {
   const TemporaryFolder folder;
-  untrained(folder);
+  prepare_untrained(folder);
   const auto failing = with_ffmpeg(folder, "cat > /dev/null; echo no such codec >&2; exit 1");
   const Outcome failed = interpolate(folder, "run --seeds 0,1 --frames 3 -o walk.mp4", failing);
   INFO(failed.err);
@@ -157,17 +157,17 @@ TEST_CASE("AFailedFfmpegLeavesNothingButItsReason") {
   CHECK(is_one_error_line(missing.err));
   CHECK(missing.err.find("ffmpeg") != std::string::npos);
   CHECK(missing.err.find("walk.webp") != std::string::npos);
-  CHECK(missing.seconds < 10);
+  CHECK(missing.seconds < 60);
   CHECK(files_like(folder.path(), "walk").empty());
 }
 
 TEST_CASE("CtrlCLeavesNoHalfWrittenFilm") {
   const TemporaryFolder folder;
-  untrained(folder);
-  Command command(words("interpolate --device cpu run --seeds 0-9 --frames 10000 -o walk.webp "
-                        "--outdir frames"),
+  prepare_untrained(folder);
+  Command command(words_of("interpolate --device cpu run --seeds 0-9 --frames 10000 -o walk.webp "
+                           "--outdir frames"),
                   {.folder = folder.path()});
-  REQUIRE(eventually([&] { return fs::exists(folder / "frames/frame00003.png"); }, 30));
+  REQUIRE(eventually([&] { return fs::exists(folder / "frames/frame00003.png"); }, 60));
   command.signal(SIGINT);
   const Outcome outcome = command.wait();
   CHECK(outcome.code == 130);
@@ -181,7 +181,7 @@ TEST_CASE("CtrlCLeavesNoHalfWrittenFilm") {
 
 TEST_CASE("InterpolateNamesWhatItCannotUse") {
   const TemporaryFolder folder;
-  untrained(folder);
+  prepare_untrained(folder);
   const std::string out = " -o walk.webp";
   const std::vector<std::tuple<std::string, int, std::string>> table = {
       {"run", 2, "-o NAME.webp"},
@@ -209,7 +209,7 @@ TEST_CASE("InterpolateNamesWhatItCannotUse") {
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));
     CHECK(outcome.err.find(named) != std::string::npos);
-    CHECK(outcome.seconds < 10);
+    CHECK(outcome.seconds < 60);
   }
   CHECK(files_like(folder.path(), "walk").empty());
 }

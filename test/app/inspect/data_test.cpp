@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantrain data inspect and data pack, from outside.
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -35,8 +36,8 @@ TEST_CASE("InspectPrintsTheReportAndWhatToRunNext") {
   const TemporaryFolder folder;
   write_pictures(folder, 10);
   write_file(folder / "in/dog/bad.png", "text");
-  const Outcome outcome =
-      gantrain(words("data inspect in --sheet sheet.png --bad bad.txt"), {.folder = folder.path()});
+  const Outcome outcome = gantrain(words_of("data inspect in --sheet sheet.png --bad bad.txt"),
+                                   {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(holds(outcome.out, "10 pictures"));
@@ -47,7 +48,7 @@ TEST_CASE("InspectPrintsTheReportAndWhatToRunNext") {
   CHECK_FALSE(holds(outcome.err, "\r"));
   const std::string next = last_line(outcome.err);
   REQUIRE(starts_with(next, "next    gantrain "));
-  const Words command = words(trim(next.substr(std::string("next    gantrain ").size())));
+  const Words command = words_of(trim(next.substr(std::string("next    gantrain ").size())));
   Words planned = command;
   planned.emplace_back("--dry-run");
   const Outcome run = gantrain(planned, {.folder = folder.path()});
@@ -58,9 +59,9 @@ TEST_CASE("InspectPrintsTheReportAndWhatToRunNext") {
 TEST_CASE("InspectAnswersInJson") {
   const TemporaryFolder folder;
   write_pictures(folder, 4);
-  const Outcome outcome = gantrain(words("data inspect --json in"), {.folder = folder.path()});
+  const Outcome outcome = gantrain(words_of("data inspect --json in"), {.folder = folder.path()});
   REQUIRE(outcome.code == 0);
-  const auto json = nlohmann::json::parse(outcome.out);
+  const auto json = nlohmann::ordered_json::parse(outcome.out);
   CHECK(json["pictures"] == 4);
   CHECK(json["classes"][0]["name"] == "cat");
   CHECK(json["bad"].empty());
@@ -71,16 +72,16 @@ TEST_CASE("PackedDataCanBeTrainedOn") {
   const TemporaryFolder folder;
   write_pictures(folder, 12);
   write_file(folder / "in/dog/bad.png", "text");
-  const Outcome outcome =
-      gantrain(words("data pack in -o out.zip --resolution 32 --json"), {.folder = folder.path()});
+  const Outcome outcome = gantrain(words_of("data pack in -o out.zip --resolution 32 --json"),
+                                   {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  const auto json = nlohmann::json::parse(last_line(outcome.out));
+  const auto json = nlohmann::ordered_json::parse(last_line(outcome.out));
   CHECK(json["pictures"] == 12);
   CHECK(json["bad"].size() == 1);
   CHECK(holds(outcome.err, "out.zip.bad.txt"));
   CHECK(holds(outcome.err, "next    gantrain "));
-  const Outcome run = gantrain(words("data inspect out.zip"), {.folder = folder.path()});
+  const Outcome run = gantrain(words_of("data inspect out.zip"), {.folder = folder.path()});
   CHECK(run.code == 0);
   CHECK(holds(run.out, "0 cat (6), 1 dog (6)"));
 }
@@ -115,7 +116,7 @@ TEST_CASE("WrongUseOfDataIsNamed") {
            {"data pack in -o in --resolution 32", 2, "in"},
            {"data pack in -o no/such/out.zip --resolution 32", 8, "no/such"}}) {
     CAPTURE(wrong.arguments);
-    const Outcome outcome = gantrain(words(wrong.arguments), {.folder = folder.path()});
+    const Outcome outcome = gantrain(words_of(wrong.arguments), {.folder = folder.path()});
     INFO(outcome.err);
     CHECK(outcome.code == wrong.code);
     CHECK(is_one_error_line(outcome.err));
@@ -126,24 +127,30 @@ TEST_CASE("WrongUseOfDataIsNamed") {
 }
 
 TEST_CASE("CtrlCEndsPackingAndTheSameCommandGoesOn") {
-  const int signal = GENERATE(SIGINT, SIGTERM, SIGKILL);
   const TemporaryFolder folder;
-  write_pictures(folder, 60, 640);
-  const Words pack = words("data pack in -o out.zip --resolution 512 --png-level 9");
-  REQUIRE(gantrain(words("data pack in -o whole.zip --resolution 512 --png-level 9"),
+  write_pictures(folder, 36, 640);
+  const Words pack = words_of("data pack in -o out.zip --resolution 512 --png-level 9");
+  REQUIRE(gantrain(words_of("data pack in -o whole.zip --resolution 512 --png-level 9"),
                    {.folder = folder.path()})
               .code == 0);
-  Command command(pack, {.folder = folder.path()});
   const fs::path partial = folder / "out.zip.partial";
-  std::error_code error;
-  REQUIRE(eventually(
-      [&] { return fs::exists(partial, error) && fs::file_size(partial, error) > 0; }, 60));
-  command.signal(signal);
-  const Outcome stopped = command.wait();
-  INFO(stopped.err);
-  CHECK(stopped.code == 128 + signal);
-  CHECK(stopped.left.empty());
-  CHECK_FALSE(fs::exists(folder / "out.zip"));
+  const auto written = [&] {
+    std::error_code error;
+    const uintmax_t size = fs::file_size(partial, error);
+    return error ? 0 : size;
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    CAPTURE(signal);
+    const uintmax_t before = written();
+    Command command(pack, {.folder = folder.path()});
+    REQUIRE(eventually([&] { return written() > before; }, 60));
+    command.signal(signal);
+    const Outcome stopped = command.wait();
+    INFO(stopped.err);
+    CHECK(stopped.code == 128 + signal);
+    CHECK(stopped.left.empty());
+    CHECK_FALSE(fs::exists(folder / "out.zip"));
+  }
   const Outcome outcome = gantrain(pack, {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -153,10 +160,12 @@ TEST_CASE("CtrlCEndsPackingAndTheSameCommandGoesOn") {
 
 TEST_CASE("CtrlCEndsInspect") {
   const TemporaryFolder folder;
-  write_pictures(folder, 100, 1000);
-  Command command(words("data inspect in -h"), {.folder = folder.path()});
-  CHECK(command.wait().code == 0);
-  Command looking(words("data inspect in"), {.folder = folder.path()});
+  write_pictures(folder, 1, 1000);
+  const std::string picture = read_file(folder / "in/cat/1000.jpg");
+  for (int i = 1; i < 100; ++i)  // what stands behind a picture is not read
+    write_file(folder / fmt::format("in/cat/{}.jpg", 1000 + i), picture + std::to_string(i));
+  CHECK(gantrain(words_of("data inspect in -h"), {.folder = folder.path()}).code == 0);
+  Command looking(words_of("data inspect in"), {.folder = folder.path()});
   // Its threads are at work when it has more than one.
   REQUIRE(eventually(
       [&] {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "config/value.h"
 #include "image/image.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
@@ -16,19 +17,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Json = nlohmann::json;
-
-Outcome in(const TemporaryFolder& folder, const std::string& arguments) {
-  return gantrain(words(arguments), {.folder = folder.path()});
-}
-
-void require_done(const TemporaryFolder& folder, const std::string& arguments) {
-  CAPTURE(arguments);
-  const Outcome outcome = in(folder, arguments);
-  INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
-}
 
 std::string python() {
   const char* chosen = std::getenv("GANTRAIN_PYTHON");
@@ -60,7 +48,7 @@ void check_same_picture(const TemporaryFolder& folder,
   CAPTURE(model);
   fs::remove_all(folder / "out");
   fs::remove_all(folder / "drawn");
-  require_done(folder, "export " + model + " --to python -o out");
+  succeed(folder, "export " + model + " --to python -o out");
   for (const std::string name :
        {"model.safetensors", "config.json", "model.py", "self_test.json", "README.md", "grid.png"})
     CHECK(fs::exists(folder / "out" / name));
@@ -69,9 +57,9 @@ void check_same_picture(const TemporaryFolder& folder,
   INFO(read_file(folder / "said.txt"));
   CHECK(tested == 0);
   REQUIRE(run_model(folder, "--seed 1234 -o five.npy " + more) == 0);
-  require_done(folder,
-               "generate --device cpu --model " + model +
-                   " --seeds 1234 --format npy --outdir drawn " + more);
+  succeed(folder,
+          "generate --device cpu --model " + model + " --seeds 1234 --format npy --outdir drawn " +
+              more);
   std::vector<fs::path> files = files_like(folder / "drawn", "seed1234");
   REQUIRE(files.size() == 1);
   const FileTensor drawn = read_npy(files.front()), by_python = read_npy(folder / "five.npy");
@@ -79,10 +67,10 @@ void check_same_picture(const TemporaryFolder& folder,
   CHECK(max_distance(drawn, by_python) <= 1e-4);
   // What was exported is a model file, too.
   fs::remove_all(folder / "again");
-  require_done(folder,
-               "generate --device cpu --model out/model.safetensors --seeds 1234 --format npy "
-               "--outdir again " +
-                   more);
+  succeed(folder,
+          "generate --device cpu --model out/model.safetensors --seeds 1234 --format npy "
+          "--outdir again " +
+              more);
   files = files_like(folder / "again", "seed1234");
   REQUIRE(files.size() == 1);
   CHECK(read_npy(files.front()).bytes == drawn.bytes);
@@ -94,11 +82,11 @@ fs::path fixture(const std::string& name) {
 
 TEST_CASE("PythonDrawsWhatDcganDraws") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0.1");
+  trained(folder, "run", "--kimg 0.1");
   check_same_picture(folder, "run");
-  train(folder, "plain", "--kimg 0.1 --set dcgan.norm=none");
+  trained(folder, "plain", "--kimg 0.1 --set dcgan.norm=none");
   check_same_picture(folder, "plain");
-  train(folder, "wide", "--kimg 0 --resolution 32x16 --set data.channels=4");
+  trained(folder, "wide", "--kimg 0 --resolution 32x16 --set data.channels=4");
   check_same_picture(folder, "wide");
 }
 
@@ -115,9 +103,9 @@ TEST_CASE("PythonDrawsWhatR3GanDraws") {
   const std::string small =
       "--preset r3gan-tiny --kimg 0.1 --set samples.rows=1 --set data.synth_size=64 "
       "--set r3gan.width=16:8,16 --set r3gan.cardinality=4 --set r3gan.z_dim=16 ";
-  train(folder, "plain", small);
+  trained(folder, "plain", small);
   check_same_picture(folder, "plain");
-  train(folder, "classes", small + "--cond on --resolution 32x16");
+  trained(folder, "classes", small + "--cond on --resolution 32x16");
   check_same_picture(folder, "classes", "--class 1");
 }
 
@@ -164,7 +152,7 @@ TEST_CASE("PythonDrawsEveryArchitectureOfStyleGan2") {
                                 "--resolution 32x16 --cond on"}) {
     CAPTURE(how);
     fs::remove_all(folder / "run");
-    require_done(folder, sizes + how + " --run-dir run");
+    succeed(folder, sizes + how + " --run-dir run");
     const bool conditional = how.find("--cond") != std::string::npos;
     check_same_picture(folder, "run", conditional ? "--class 3" : "");
   }
@@ -193,7 +181,7 @@ TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
   names.insert(names.end(), references.begin(), references.end());
   for (const std::string& name : names) {
     CAPTURE(name);
-    require_done(folder, "export " + name + ".safetensors --to python -o " + name);
+    succeed(folder, "export " + name + ".safetensors --to python -o " + name);
     const fs::path said = folder / "said.txt";
     const int status = status_of(
         "OMP_NUM_THREADS=1 " + python() + " " + source_folder() + "/test/python/onnx_drawn.py " +
@@ -205,8 +193,8 @@ TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
 
 TEST_CASE("TheSelfTestFailsOfOtherWeights") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0");
-  require_done(folder, "export run --to python -o out");
+  trained(folder, "run", "--kimg 0");
+  succeed(folder, "export run --to python -o out");
   if (!python_has("torch")) return;
   REQUIRE(run_model(folder, "--self-test") == 0);
   FileTensors tensors = read_safetensors(folder / "out/model.safetensors");
@@ -221,10 +209,10 @@ TEST_CASE("TheSelfTestFailsOfOtherWeights") {
 
 TEST_CASE("PythonWritesThePngThatGantrainWrites") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0");
-  require_done(folder, "export run --to python -o out");
+  trained(folder, "run", "--kimg 0");
+  succeed(folder, "export run --to python -o out");
   if (!python_has("torch")) return;
-  require_done(folder, "generate --device cpu --model run --seeds 3 --outdir drawn");
+  succeed(folder, "generate --device cpu --model run --seeds 3 --outdir drawn");
   REQUIRE(run_model(folder, "--seed 3 -o three.png") == 0);
   const Image ours = decode_image(read_file(folder / "drawn/seed0003.png"), "ours");
   const Image theirs = decode_image(read_file(folder / "three.png"), "theirs");
@@ -237,7 +225,7 @@ TEST_CASE("PythonWritesThePngThatGantrainWrites") {
 
 TEST_CASE("AModelCardSaysWhatTheRunWas") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0.1");
+  trained(folder, "run", "--kimg 0.1");
   const fs::path model = files_like(folder / "run", "model-").back();
   // The number of the most pictures counts, not the one that a quick look gave later.
   for (const auto& [value, fakes] : {std::pair{9.0, 64}, {12.512345, 1024}, {11.0, 64}}) {
@@ -247,7 +235,7 @@ TEST_CASE("AModelCardSaysWhatTheRunWas") {
                      {"snapshot", model.filename().string()}}
                     .dump());
   }
-  require_done(folder, "export run --to python -o out");
+  succeed(folder, "export run --to python -o out");
   const std::string card = read_file(folder / "out/README.md");
   for (const std::string text : {"license: # fill in",
                                  "# DCGAN of 16x16 pixels",
@@ -261,7 +249,7 @@ TEST_CASE("AModelCardSaysWhatTheRunWas") {
   }
   // A card that was filled in stays.
   write_file(folder / "out/README.md", "license: mit\n");
-  const Outcome again = in(folder, "export run --to python -o out");
+  const Outcome again = run_in(folder, "export run --to python -o out");
   CHECK(again.code == 0);
   CHECK(again.err.find("README.md") != std::string::npos);
   CHECK(read_file(folder / "out/README.md") == "license: mit\n");
@@ -269,7 +257,7 @@ TEST_CASE("AModelCardSaysWhatTheRunWas") {
 
 TEST_CASE("ExportNamesWhatItCannotRead") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0");
+  trained(folder, "run", "--kimg 0");
   write_file(folder / "cut.safetensors", "abc");
   write_safetensors(folder / "other.safetensors", {{"a", {"F32", {1}, "abcd"}}}, {});
   const std::string config = read_file(folder / "run/config.json");
@@ -283,7 +271,7 @@ TEST_CASE("ExportNamesWhatItCannotRead") {
       {"-o out", 2, "which model"}};
   for (const auto& [arguments, code, named] : table) {
     CAPTURE(arguments);
-    const Outcome outcome = in(folder, "export " + arguments);
+    const Outcome outcome = run_in(folder, "export " + arguments);
     INFO(outcome.err);
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));

@@ -23,9 +23,9 @@ FileTensors import(const TemporaryFolder& folder,
                    const std::string& recipe,
                    const std::string& name) {
   const std::string params = (kFixtures / (name + "_params.safetensors")).string();
-  const Outcome outcome =
-      gantrain(words("import " + params + " --recipe " + recipe + " -o " + name + ".safetensors"),
-               {.folder = folder.path()});
+  const Outcome outcome = gantrain(
+      words_of("import " + params + " --recipe " + recipe + " -o " + name + ".safetensors"),
+      {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   const FileTensors io = read_safetensors(kFixtures / (name + "_io.safetensors"));
@@ -40,8 +40,8 @@ void check_drawn(const TemporaryFolder& folder,
                  const FileTensor& expected) {
   CAPTURE(name, more);
   const Outcome outcome =
-      gantrain(words("generate --device cpu " + name +
-                     ".safetensors --z z.npy --format npy --outdir out " + more),
+      gantrain(words_of("generate --device cpu " + name +
+                        ".safetensors --z z.npy --format npy --outdir out " + more),
                {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -98,7 +98,7 @@ TEST_CASE("SafetensorsThatAreNotTheRecipesAreRefusedWithTheTensorNamed") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& more, int code) {
     const Outcome outcome =
-        gantrain(words("import " + more + " -o m.safetensors"), {.folder = folder.path()});
+        gantrain(words_of("import " + more + " -o m.safetensors"), {.folder = folder.path()});
     CHECK(outcome.code == code);
     CHECK(is_one_error_line(outcome.err));
     CHECK_FALSE(fs::exists(folder / "m.safetensors"));

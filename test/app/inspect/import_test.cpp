@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/official_writer.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
@@ -15,10 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Json = nlohmann::json;
-
 Outcome import(const TemporaryFolder& folder, const std::string& more) {
-  return gantrain(words("import " + more), {.folder = folder.path()});
+  return gantrain(words_of("import " + more), {.folder = folder.path()});
 }
 
 Json header_of(const fs::path& path) {

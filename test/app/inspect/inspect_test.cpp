@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/official_writer.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
@@ -14,10 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Json = nlohmann::json;
-
 Outcome inspect(const TemporaryFolder& folder, const std::string& arguments) {
-  return gantrain(words("inspect " + arguments), {.folder = folder.path()});
+  return gantrain(words_of("inspect " + arguments), {.folder = folder.path()});
 }
 
 Json look(const TemporaryFolder& folder, const std::string& arguments) {
@@ -46,7 +45,7 @@ std::string floats(const std::vector<float>& values) {
 
 TEST_CASE("InspectTellsEveryFileOfARun") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0.1");
+  const fs::path run = trained(folder, "run", "--kimg 0.1");
   const Json model = look(folder, last(run, "model-"));
   CHECK(model.at("kind") == "model");
   CHECK(model.at("facts").at("recipe") == "dcgan");
@@ -97,7 +96,7 @@ TEST_CASE("InspectTellsWhatARunThatFailedLeft") {
   CHECK(cut.at("lines") == 2);
   CHECK(cut.at("last") == Json{{"a", 2}});
   CHECK(cut.contains("end"));
-  const fs::path run = train(folder, "run", "--kimg 0.1");
+  const fs::path run = trained(folder, "run", "--kimg 0.1");
   const std::string events = read_file(last(run, "events."));
   write_file(folder / "events.out.tfevents.1", events.substr(0, events.size() - 3));
   CHECK(look(folder, "events.out.tfevents.1").at("facts").contains("end"));
@@ -180,7 +179,7 @@ TEST_CASE("ADifferenceOfTextsIsSeen") {
   CHECK(look(folder, "--diff log.txt log2.txt").at("same_bytes") == true);
   fs::create_directories(folder / "runs");
   CHECK(inspect(folder, "runs").err.find("next") == std::string::npos);
-  const fs::path run = train(folder, "runs/a", "--kimg 0.1");
+  const fs::path run = trained(folder, "runs/a", "--kimg 0.1");
   CHECK(inspect(folder, "runs").err.find("gantrain serve runs") != std::string::npos);
   write_file(run / "STATUS", "running\n");
   CHECK(look(folder, "runs/a").at("facts").at("status") ==
@@ -189,7 +188,7 @@ TEST_CASE("ADifferenceOfTextsIsSeen") {
 
 TEST_CASE("AStateAndItsModelHoldTheSameNetworks") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0.1");
+  const fs::path run = trained(folder, "run", "--kimg 0.1");
   const Json difference = look(folder, "--diff " + last(run, "model-") + " " + last(run, "state-"));
   CHECK(difference.at("values").empty());
   CHECK(difference.at("shape").empty());
@@ -199,7 +198,7 @@ TEST_CASE("AStateAndItsModelHoldTheSameNetworks") {
 
 TEST_CASE("InspectNamesWhatIsBroken") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0.1");
+  const fs::path run = trained(folder, "run", "--kimg 0.1");
   const std::string model = read_file(last(run, "model-")), state = read_file(last(run, "state-"));
   const std::string grid = read_file(last(run / "samples", ""));
   write_file(folder / "cut.safetensors", model.substr(0, model.size() / 2));

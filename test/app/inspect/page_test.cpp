@@ -52,7 +52,7 @@ TEST_CASE("ThePageOfAFailedRunNamesTheRankThatDied") {
 
 TEST_CASE("ReportOfOneRunIsWrittenIntoItsFolder") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "");
+  const fs::path run = trained(folder, "run", "--kimg 0.064");
   const std::string by_run = read_file(run / "report.html");
   CHECK(holds(by_run, "<dt>Status</dt><dd>done "));
   fs::remove(run / "report.html");
@@ -65,8 +65,8 @@ TEST_CASE("ReportOfOneRunIsWrittenIntoItsFolder") {
 
 TEST_CASE("ReportOfSeveralRunsComparesThem") {
   const TemporaryFolder folder;
-  train(folder, "a", "");
-  train(folder, "b", "--seed 7");
+  trained(folder, "a", "--kimg 0.064");
+  trained(folder, "b", "--kimg 0.064 --seed 7");
   const Outcome outcome = gantrain({"report", "a", "b"}, {.folder = folder.path()});
   INFO(outcome.err);
   CHECK(outcome.code == 0);
@@ -86,7 +86,7 @@ TEST_CASE("ReportOfWhatIsNoRunIsRefused") {
   for (const std::string arguments :
        {"report missing", "report empty", "report young empty", "report young young"}) {
     CAPTURE(arguments);
-    const Outcome outcome = gantrain(words(arguments), {.folder = folder.path()});
+    const Outcome outcome = gantrain(words_of(arguments), {.folder = folder.path()});
     CHECK(outcome.code == 3);
     CHECK(is_one_error_line(outcome.err));
     CHECK(outcome.out.empty());

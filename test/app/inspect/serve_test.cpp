@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kToken = "0123456789abcdef";
 
 int free_port() {
-  const Listener listener;
+  const TakenPort listener;
   return listener.port();
 }
 
@@ -63,7 +63,7 @@ class Served {
  public:
   explicit Served(const TemporaryFolder& folder, const std::string& more = "")
       : port(free_port()),
-        command(words("serve runs --port " + std::to_string(port) + " " + more),
+        command(words_of("serve runs --port " + std::to_string(port) + " " + more),
                 {.folder = folder.path()}) {
     REQUIRE(eventually([&] { return !ask(port, "GET /page.css").empty(); }, 60));
   }
@@ -219,7 +219,7 @@ TEST_CASE("WhatServeCannotServeIsRefused") {
   const TemporaryFolder folder;
   make_run(folder / "runs/a");
   write_file(folder / "file", "");
-  const Listener taken;
+  const TakenPort taken;
   const std::vector<std::pair<std::string, int>> cases = {
       {"serve", 2},
       {"serve missing", 3},
@@ -233,7 +233,7 @@ TEST_CASE("WhatServeCannotServeIsRefused") {
   };
   for (const auto& [arguments, wanted] : cases) {
     CAPTURE(arguments);
-    const Outcome outcome = gantrain(words(arguments), {.folder = folder.path(), .seconds = 20});
+    const Outcome outcome = gantrain(words_of(arguments), {.folder = folder.path(), .seconds = 20});
     CHECK(outcome.code == wanted);
     CHECK(is_one_error_line(outcome.err));
   }

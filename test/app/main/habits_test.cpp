@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people's fingers know from other trainers, and configuration files that extend others.
-#include "command/habits.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "command/flags.h"
-#include "config/presets.h"
+#include "config/config.h"
+#include "config/value.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -14,10 +13,8 @@
 namespace gantrain {
 namespace {
 
-using Json = nlohmann::json;
-
 Outcome dry_run(const std::string& flags, const std::filesystem::path& folder) {
-  return gantrain(words("--device cpu --dry-run --json " + flags), {.folder = folder});
+  return gantrain(words_of("--device cpu --dry-run --json " + flags), {.folder = folder});
 }
 
 Json values(const std::string& flags, const std::filesystem::path& folder) {
@@ -185,7 +182,7 @@ TEST_CASE("StyleGansNamesOfMetricsWork") {
   CHECK(names("is50k,swd") == "is,swd");
   CHECK(names("none") == "none");
   const Outcome said = gantrain(
-      words("--preset dcgan-tiny --dry-run --detector detector.pt --metrics=fid50k_full,kid50k"),
+      words_of("--preset dcgan-tiny --dry-run --detector detector.pt --metrics=fid50k_full,kid50k"),
       {.folder = folder.path()});
   REQUIRE(said.code == 0);
   CHECK_THAT(said.out,
@@ -209,7 +206,7 @@ TEST_CASE("ANetworkPickleIsToBeImported") {
 
 TEST_CASE("WhatAFlagWasTakenForIsSaid") {
   const TemporaryFolder folder;
-  const Outcome outcome = gantrain(words("--preset dcgan-tiny --device cpu --dry-run --gpus 2"),
+  const Outcome outcome = gantrain(words_of("--preset dcgan-tiny --device cpu --dry-run --gpus 2"),
                                    {.folder = folder.path()});
   REQUIRE(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Contains("taken   --gpus 2 for --nproc 2\n"));
@@ -234,7 +231,7 @@ TEST_CASE("NoHabitHidesAFlagOfTheProgram") {
 }
 
 TEST_CASE("EveryFlagOfTrainIsKnownToTheTranslation") {
-  const Outcome help = gantrain(words("train --help"));
+  const Outcome help = gantrain(words_of("train --help"));
   REQUIRE(help.code == 0);
   const Words own = training_flag_names();
   size_t found = 0;
@@ -267,7 +264,7 @@ TEST_CASE("AKeyOfAnotherRecipeNamesThatRecipe") {
   CHECK_THAT(told("--config own.json"),
              Catch::Contains("file own.json") && Catch::Contains("belongs to recipe stylegan2"));
   const Outcome variable =
-      gantrain(words("--preset dcgan-tiny --dry-run --json"),
+      gantrain(words_of("--preset dcgan-tiny --dry-run --json"),
                {.environment = {{"GANTRAIN_STYLEGAN2__GAMMA", "3"}}, .folder = folder.path()});
   CHECK(variable.code == 2);
   CHECK_THAT(variable.err,
@@ -328,24 +325,24 @@ TEST_CASE("BasesThatCannotBeAreRefusedWithTheFile") {
 }
 
 TEST_CASE("HelpSaysWhichRecipeHasAKey") {
-  const Outcome all = gantrain(words("help keys"));
+  const Outcome all = gantrain(words_of("help keys"));
   REQUIRE(all.code == 0);
   CHECK_THAT(all.out,
              Catch::StartsWith("Keys of every recipe:\n") &&
                  Catch::Contains("\nKeys of recipe stylegan2:\nstylegan2."));
-  const Outcome one = gantrain(words("help keys pggan"));
+  const Outcome one = gantrain(words_of("help keys pggan"));
   REQUIRE(one.code == 0);
   CHECK_THAT(one.out,
              Catch::Contains("\npggan.latent_size ") && Catch::Contains("\ntrain.batch ") &&
                  !Catch::Contains("\nstylegan2."));
-  CHECK(gantrain(words("help keys pgan")).code == 2);
-  CHECK(gantrain(words("help exit pggan")).code == 2);
+  CHECK(gantrain(words_of("help keys pgan")).code == 2);
+  CHECK(gantrain(words_of("help exit pggan")).code == 2);
 }
 
 TEST_CASE("ADryRunShowsWhatWasSetAndWithVEveryKey") {
   const auto shown = [](const std::string& flags) {
     const Outcome outcome =
-        gantrain(words("--preset dcgan-tiny --device cpu --seed 4 --dry-run " + flags));
+        gantrain(words_of("--preset dcgan-tiny --device cpu --seed 4 --dry-run " + flags));
     REQUIRE(outcome.code == 0);
     return outcome.out;
   };

@@ -5,16 +5,15 @@
 #include <regex>
 #include <set>
 
+#include "config/value.h"
 #include "support/tiny.h"
 #include "util/text.h"
 
 namespace gantrain {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string said(const std::string& arguments) {
-  const Outcome outcome = gantrain(words(arguments));
+  const Outcome outcome = gantrain(words_of(arguments));
   INFO(arguments << '\n' << outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -174,7 +173,7 @@ TEST_CASE("AnUnknownTopicNamesTheNearest") {
     CHECK(is_one_error_line(outcome.err));
     CHECK_THAT(outcome.err, Catch::Contains("did you mean " + meant));
   }
-  const Outcome far = gantrain(words("help nonsense"));
+  const Outcome far = gantrain(words_of("help nonsense"));
   CHECK(far.code == 2);
   CHECK_THAT(far.err, Catch::Contains("there is start, data, ddp"));
 }

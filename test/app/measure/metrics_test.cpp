@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "config/value.h"
 #include "image/image.h"
 #include "support/paths.h"
 #include "support/tiny.h"
@@ -19,10 +19,9 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 Outcome metrics(const TemporaryFolder& folder, const std::string& more) {
-  return gantrain(words("metrics " + more),
+  return gantrain(words_of("metrics " + more),
                   {.environment = {{"GANTRAIN_CACHE_DIR", (folder / "cache").string()}},
                    .folder = folder.path()});
 }
@@ -111,7 +110,7 @@ TEST_CASE("MetricsOfFeaturesAreThoseOfNumpy") {
 TEST_CASE("ARunIsMeasuredWithDetectorsOfPython") {
   const TemporaryFolder folder;
   if (!python_fills(folder)) return;
-  const fs::path run = train(folder, "run", "--kimg 0");
+  const fs::path run = trained(folder, "run", "--kimg 0");
   const std::string few = "run --num-images 96 --num-reals 200 --detector ";
   auto one = measured(folder, few + "published.pt --metrics fid,kid,pr,is,dc");
   REQUIRE(one.size() == 5);
@@ -137,7 +136,7 @@ TEST_CASE("ARunIsMeasuredWithDetectorsOfPython") {
 
 TEST_CASE("ARunIsMeasuredWithoutADetector") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0");
+  const fs::path run = trained(folder, "run", "--kimg 0");
   const auto lines = measured(folder, "run --num-images 100");
   CHECK(lines.size() == 3);
   for (const char* name : {"swd", "msssim", "diversity"}) CHECK(lines.count(name) == 1);
@@ -146,7 +145,7 @@ TEST_CASE("ARunIsMeasuredWithoutADetector") {
   CHECK_THAT(text.out, Catch::Contains("modes ") && Catch::Contains("100 fakes"));
   CHECK_THAT(text.err, Catch::Contains("next    gantrain generate"));
   // A model by itself, with other data and no line in a run.
-  const fs::path model = files_like(run, "model-").back();
+  const fs::path model = last_model(run);
   fs::copy_file(model, folder / "own.safetensors");
   write_pictures(folder / "pictures", 24, 20, 0);
   const auto own =
@@ -159,7 +158,7 @@ TEST_CASE("ARunIsMeasuredWithoutADetector") {
 
 TEST_CASE("ResultsThatCannotBeKeptArePrinted") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", "--kimg 0");
+  const fs::path run = trained(folder, "run", "--kimg 0");
   fs::remove_all(run / "metric-diversity.jsonl");
   fs::create_directories(run / "metric-diversity.jsonl");  // nothing can be appended to this
   const Outcome outcome = metrics(folder, "run --num-images 100 --metrics diversity");
@@ -215,9 +214,9 @@ TEST_CASE("WrongWordsForMetricsAreRefused") {
 
 TEST_CASE("CtrlCEndsAMeasurementAtOnce") {
   const TemporaryFolder folder;
-  train(folder, "run", "--kimg 0");
+  trained(folder, "run", "--kimg 0");
   const std::string processes = GENERATE("1", "2");
-  Command command(words("metrics run --metrics swd --num-images 16000 --nproc " + processes),
+  Command command(words_of("metrics run --metrics swd --num-images 16000 --nproc " + processes),
                   {.folder = folder.path()});
   REQUIRE(eventually([&] { return command.family().size() >= std::stoul(processes); }, 60));
   command.signal(SIGINT);

@@ -26,7 +26,7 @@ std::vector<double> distances(const TemporaryFolder& folder,
                                "--set metrics.every=1000 --set samples.every=1000 --amp=" +
                                amp + " --seed " + seed);
     const std::vector<std::string> lines = split(trim(read_file(run / "metric-swd.jsonl")), '\n');
-    all.push_back(nlohmann::json::parse(lines.back())["results"]["swd"]);
+    all.push_back(nlohmann::ordered_json::parse(lines.back())["results"]["swd"]);
   }
   std::sort(all.begin(), all.end());
   return all;

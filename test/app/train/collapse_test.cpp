@@ -10,11 +10,12 @@ namespace {
 
 // A run that the alarm may end.
 Outcome watched(const TemporaryFolder& folder, const std::string& preset, const std::string& more) {
-  return gantrain(words("--preset " + preset +
-                        " --device cpu --threads 1 --metrics none --stop-on collapse --run-dir run "
-                        "--set train.tick=0.5 --set samples.every=1000 " +
-                        more),
-                  {.folder = folder.path()});
+  return gantrain(
+      words_of("--preset " + preset +
+               " --device cpu --threads 1 --metrics none --stop-on collapse --run-dir run "
+               "--set train.tick=0.5 --set samples.every=1000 " +
+               more),
+      {.folder = folder.path()});
 }
 
 }  // namespace

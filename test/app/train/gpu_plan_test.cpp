@@ -2,20 +2,19 @@
 // What presets mean on GPUs, as `--dry-run --device cuda` plans it where there are none.
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/tiny.h"
 #include "util/file.h"
 
 namespace gantrain {
 namespace {
 
-using Json = nlohmann::json;
-
 // No GPU is visible here, whatever the machine has.
 const CommandOptions kNoGpu = {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
 
 Json plan(const std::string& flags, CommandOptions options = kNoGpu) {
   options.environment = kNoGpu.environment;
-  const Outcome outcome = gantrain(words(flags + " --dry-run --json"), options);
+  const Outcome outcome = gantrain(words_of(flags + " --dry-run --json"), options);
   INFO(flags << "\n" << outcome.err);
   REQUIRE(outcome.code == 0);
   return Json::parse(outcome.out);
@@ -138,7 +137,7 @@ TEST_CASE("AGpuRunIsPlannedWhereNoGpuIs") {
   CHECK(paper.at("schedule").at("ranks") == 8);
   CHECK(paper.at("schedule").at("backend") == "nccl");
   const Outcome text =
-      gantrain(words("--preset stylegan2-paper256 --device cuda --nproc 8 --dry-run"), kNoGpu);
+      gantrain(words_of("--preset stylegan2-paper256 --device cuda --nproc 8 --dry-run"), kNoGpu);
   CHECK(text.code == 0);
   CHECK(text.err.empty());
   CHECK_THAT(text.out,
@@ -149,7 +148,7 @@ TEST_CASE("AGpuRunIsPlannedWhereNoGpuIs") {
   // What is computed here needs the device.
   for (const char* flags : {"--dry-run=full", "--kimg 0"}) {
     const Outcome refused =
-        gantrain(words(std::string("--preset stylegan2-tiny --device cuda ") + flags), kNoGpu);
+        gantrain(words_of(std::string("--preset stylegan2-tiny --device cuda ") + flags), kNoGpu);
     CAPTURE(flags, refused.err);
     CHECK(refused.code == 4);
     CHECK(is_one_error_line(refused.err));
@@ -157,7 +156,8 @@ TEST_CASE("AGpuRunIsPlannedWhereNoGpuIs") {
 }
 
 TEST_CASE("CudaGraphsOnACpuAreExit2") {
-  const Outcome refused = gantrain(words("--preset dcgan-tiny --device cpu --graphs on --dry-run"));
+  const Outcome refused =
+      gantrain(words_of("--preset dcgan-tiny --device cpu --graphs on --dry-run"));
   CHECK(refused.code == 2);
   CHECK_THAT(refused.err, Catch::Contains("need GPUs") && Catch::Contains("--graphs auto"));
   for (const char* possible : {"auto", "off"}) {

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "config/value.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -15,7 +16,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // $1: the driver's version; the rest is the command.
 constexpr const char* kTwoGpus = R"(set -e

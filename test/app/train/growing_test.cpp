@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks that grow, from outside: through every stage to 16 pixels.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -14,21 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stages begin at 0 (4 pixels), 64 (8, fading), 160 (8), 224 (16, fading) and 320 (16) images; one
+// Stages begin at 0 (4 pixels), 32 (8, fading), 80 (8), 112 (16, fading) and 160 (16) images; one
 // iteration is 16 pictures. StyleGAN v1 is made to start at 4 pixels too.
 const std::string kSchedule =
-    "--kimg 0.4 --set train.tick=0.08 --set samples.rows=1 --set data.synth_size=64 "
-    "--set schedule.start=4 --set schedule.stable_kimg=0.064 --set schedule.fade_kimg=0.096 ";
+    "--kimg 0.192 --set train.tick=0.016 --set samples.rows=1 --set data.synth_size=64 "
+    "--set schedule.start=4 --set schedule.stable_kimg=0.032 --set schedule.fade_kimg=0.048 ";
 
 std::string growing(const std::string& recipe) {
   return "--preset " + recipe + "-tiny " + kSchedule + "--set " + recipe + ".fmap_max=16 --set " +
          recipe + ".latent_size=16 ";
 }
 
-std::vector<nlohmann::json> statistics(const fs::path& run) {
-  std::vector<nlohmann::json> rows;
+std::vector<nlohmann::ordered_json> statistics(const fs::path& run) {
+  std::vector<nlohmann::ordered_json> rows;
   for (const std::string& line : split(trim(read_file(run / "stats.jsonl")), '\n'))
-    rows.push_back(nlohmann::json::parse(line));
+    rows.push_back(nlohmann::ordered_json::parse(line));
   return rows;
 }
 
@@ -55,8 +58,8 @@ void check_four_ranks(const std::string& recipe, const std::string& optimizers) 
   const fs::path one = train(folder, "one", same);
   const fs::path four = train(folder, "four", same + "--nproc 4");
   const FileTensors start = read_safetensors(files_like(one, "model-").front());
-  const FileTensors a = read_safetensors(files_like(one, "model-").back());
-  const FileTensors b = read_safetensors(files_like(four, "model-").back());
+  const FileTensors a = read_safetensors(last_model(one));
+  const FileTensors b = read_safetensors(last_model(four));
   double moved = 0, apart = 0;
   for (const auto& [name, tensor] : a) {
     moved = std::max(moved, max_distance(tensor, start.at(name)));
@@ -67,17 +70,18 @@ void check_four_ranks(const std::string& recipe, const std::string& optimizers) 
   CHECK(apart <= 1e-10 * moved);
 }
 
-// Ten points: switches (64, 160, 224, 320), fades and what lies between.
+// Ten points: switches (32, 80, 112, 160), fades and what lies between.
 void check_resume(const std::string& recipe) {
   const TemporaryFolder folder;
-  const std::string same = growing(recipe) + "--metrics none --set save.every=0.016 ";
+  const std::string same = growing(recipe) + "--set save.every=0.016 --keep-last 12 ";
   const std::string whole = model_sha(train(folder, "whole", same));
   for (const char* kimg :
-       {"0.016", "0.064", "0.08", "0.112", "0.16", "0.192", "0.224", "0.272", "0.32", "0.384"}) {
+       {"0.016", "0.032", "0.048", "0.064", "0.08", "0.096", "0.112", "0.128", "0.16", "0.176"}) {
     CAPTURE(kimg);
-    const std::string name = std::string("at") + kimg;
-    train(folder, name, same + "--kimg " + kimg);
-    CHECK(model_sha(train(folder, name, same)) == whole);
+    const std::string state = fmt::format("whole/state-{:010.3f}.pt", std::stod(kimg));
+    const fs::path resumed = train(folder, kimg, same + "--resume " + state);
+    CHECK_THAT(read_file(resumed / "log.txt"), Catch::Contains("resume  at " + std::string(kimg)));
+    CHECK(sha256(read_file(files_like(resumed, "model-000000.192").front())) == whole);
   }
 }
 
@@ -132,9 +136,9 @@ TEST_CASE("LabelsLossesAndChannelsOfNetworksThatGrowAreTheSameOnTwoRanksAsInTwoP
 
 TEST_CASE("OnlyActiveParametersGoOverTheWire") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", growing("pggan") + "--nproc 2 --set train.tick=0.016");
-  const FileTensors model = read_safetensors(files_like(run, "model-").back());
-  const std::vector<nlohmann::json> rows = statistics(run);
+  const fs::path run = train(folder, "run", growing("pggan") + "--nproc 2");
+  const FileTensors model = read_safetensors(last_model(run));
+  const std::vector<nlohmann::ordered_json> rows = statistics(run);
   const auto bytes = [&](int64_t images, const char* key) {
     for (const auto& row : rows) {
       if (std::abs(row["Progress/kimg"]["mean"].get<double>() - 1e-3 * images) < 1e-6)
@@ -143,18 +147,18 @@ TEST_CASE("OnlyActiveParametersGoOverTheWire") {
     return -1.0;
   };
   // The row that ends with these images is about the iteration before.
-  CHECK(bytes(64, "Comm/D/bytes") == active_bytes(model, "D", {"4x4.", "FromRGB_lod2."}));
-  CHECK(bytes(64, "Comm/G/bytes") == active_bytes(model, "G", {"4x4.", "ToRGB_lod2."}));
-  CHECK(bytes(160, "Comm/G/bytes") ==
+  CHECK(bytes(32, "Comm/D/bytes") == active_bytes(model, "D", {"4x4.", "FromRGB_lod2."}));
+  CHECK(bytes(32, "Comm/G/bytes") == active_bytes(model, "G", {"4x4.", "ToRGB_lod2."}));
+  CHECK(bytes(80, "Comm/G/bytes") ==
         active_bytes(model, "G", {"4x4.", "8x8.", "ToRGB_lod2.", "ToRGB_lod1."}));
-  CHECK(bytes(224, "Comm/G/bytes") == active_bytes(model, "G", {"4x4.", "8x8.", "ToRGB_lod1."}));
-  CHECK(bytes(400, "Comm/D/bytes") ==
+  CHECK(bytes(112, "Comm/G/bytes") == active_bytes(model, "G", {"4x4.", "8x8.", "ToRGB_lod1."}));
+  CHECK(bytes(192, "Comm/D/bytes") ==
         active_bytes(model, "D", {"4x4.", "8x8.", "16x16.", "FromRGB_lod0."}));
 }
 
 TEST_CASE("AStateOfAnotherScheduleOrSizeIsRefusedWithItsStage") {
   const TemporaryFolder folder;
-  train(folder, "run", growing("pggan") + "--kimg 0.2");
+  trained(folder, "run", growing("pggan") + "--kimg 0.096");
   const std::string again = growing("pggan") + "--run-dir run ";
   const auto refused = [&](const std::string& more) {
     const Outcome outcome = gantrain(tiny(again + more), {.folder = folder.path()});
@@ -165,9 +169,9 @@ TEST_CASE("AStateOfAnotherScheduleOrSizeIsRefusedWithItsStage") {
   const std::string size = refused("--resolution 32");
   CHECK_THAT(size, Catch::Contains("stage 3 of 5: 8 pixels, stable"));
   CHECK_THAT(size, Catch::Contains("data.resolution 16 -> 32"));
-  CHECK_THAT(refused("--set schedule.fade_kimg=0.032"),
+  CHECK_THAT(refused("--set schedule.fade_kimg=0.016"),
              Catch::Contains("stage 3 of 5: 8 pixels, stable") &&
-                 Catch::Contains("schedule.fade_kimg 0.096 -> 0.032"));
+                 Catch::Contains("schedule.fade_kimg 0.048 -> 0.016"));
   CHECK_THAT(refused("--set schedule.batch=4:16"), Catch::Contains("no value for 8 pixels"));
   CHECK_THAT(refused("--set schedule.start=32"), Catch::Contains("larger than data.resolution"));
   // Forced, it still must be a stage of this schedule.
@@ -175,13 +179,13 @@ TEST_CASE("AStateOfAnotherScheduleOrSizeIsRefusedWithItsStage") {
       gantrain(tiny(again + "--set schedule.fade_kimg=4 --force schedule.fade_kimg"),
                {.folder = folder.path()});
   CHECK(forced.code == 3);
-  CHECK_THAT(forced.err, Catch::Contains("saved at 0.208 kimg in its stage 3"));
+  CHECK_THAT(forced.err, Catch::Contains("saved at 0.096 kimg in its stage 3"));
 }
 
 TEST_CASE("ADryRunPrintsTheStages") {
   const TemporaryFolder folder;
   const Outcome dry =
-      gantrain(words("--preset pggan --resolution 1024 --nproc 8 --device cpu --dry-run"),
+      gantrain(words_of("--preset pggan --resolution 1024 --nproc 8 --device cpu --dry-run"),
                {.folder = folder.path()});
   REQUIRE(dry.code == 0);
   CHECK_THAT(dry.out,
@@ -189,11 +193,11 @@ TEST_CASE("ADryRunPrintsTheStages") {
   CHECK_THAT(dry.out,
              Catch::Contains("   17       9600     2400    1024  1            32       4"));
   const Outcome json = gantrain(
-      words(
+      words_of(
           "--preset stylegan1 --resolution 64 --nproc 2 --batch 32 --device cpu --dry-run --json"),
       {.folder = folder.path()});
   REQUIRE(json.code == 0);
-  const auto stages = nlohmann::json::parse(json.out)["schedule"]["stages"];
+  const auto stages = nlohmann::ordered_json::parse(json.out)["schedule"]["stages"];
   REQUIRE(stages.size() == 7);
   CHECK(stages[0]["resolution"] == 8);
   for (const auto& stage : stages) CHECK(stage["batch"] == 32);
@@ -222,11 +226,11 @@ TEST_CASE("ABatchThatIsNoMultipleOfTheStatisticsGroupIsSaidAndTrains") {
 
 TEST_CASE("AModelDrawsTheStageThatItWasSavedIn") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", growing("pggan") + "--kimg 0.2");
+  const fs::path run = trained(folder, "run", growing("pggan") + "--kimg 0.096");
   const std::string draw = "generate run --seeds 1 --format npy --outdir ";
-  REQUIRE(gantrain(words(draw + "own"), {.folder = folder.path()}).code == 0);
-  REQUIRE(gantrain(words(draw + "level --level 8"), {.folder = folder.path()}).code == 0);
-  REQUIRE(gantrain(words(draw + "full --level 16"), {.folder = folder.path()}).code == 0);
+  REQUIRE(gantrain(words_of(draw + "own"), {.folder = folder.path()}).code == 0);
+  REQUIRE(gantrain(words_of(draw + "level --level 8"), {.folder = folder.path()}).code == 0);
+  REQUIRE(gantrain(words_of(draw + "full --level 16"), {.folder = folder.path()}).code == 0);
   const std::string own = read_file(folder / "own" / "seed0001.npy");
   CHECK(own == read_file(folder / "level" / "seed0001.npy"));
   CHECK(own.size() < read_file(folder / "full" / "seed0001.npy").size());

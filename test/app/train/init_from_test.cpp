@@ -22,11 +22,11 @@ std::string first_model(const fs::path& run) {
 
 TEST_CASE("AFreshRunStartsAtTheModelsWeights") {
   const TemporaryFolder folder;
-  const fs::path source = train(folder, "source", "--seed 3");
-  const fs::path model = files_like(source, "model-").back();
+  const fs::path source = trained(folder, "source", "--seed 3 --kimg 0.064");
+  const fs::path model = last_model(source);
   const FileTensors expected = read_safetensors(model);
   // The run's newest model, or the file; on every rank the same.
-  for (const std::string from : {std::string("source"), model.string()}) {
+  for (const std::string& from : {std::string("source"), model.string()}) {
     const std::string name = from == "source" ? "of-run" : "of-file";
     const fs::path run = train(folder, name, "--kimg 0 --seed 4 --nproc 2 --init-from " + from);
     const FileTensors start = read_safetensors(first_model(run));
@@ -45,10 +45,10 @@ TEST_CASE("AFreshRunStartsAtTheModelsWeights") {
 
 TEST_CASE("AModelOfTheAverageAloneIsSharedAndTheStateHasAllNetworks") {
   const TemporaryFolder folder;
-  const fs::path whole = train(folder, "raw", "--seed 3");
-  const FileTensors all = read_safetensors(files_like(whole, "model-").back());
-  const fs::path source = train(folder, "source", "--seed 3 --save-raw=off");
-  const fs::path model = files_like(source, "model-").back();
+  const fs::path whole = trained(folder, "raw", "--seed 3 --kimg 0.064");
+  const FileTensors all = read_safetensors(last_model(whole));
+  const fs::path source = trained(folder, "source", "--seed 3 --kimg 0.064 --save-raw=off");
+  const fs::path model = last_model(source);
   const fs::path state = files_like(source, "state-").back();
   const FileTensors shared = read_safetensors(model);
   const auto is_raw = [](const std::string& name) {
@@ -66,7 +66,7 @@ TEST_CASE("AModelOfTheAverageAloneIsSharedAndTheStateHasAllNetworks") {
   }
   CHECK(raw > 0);
   // A run folder and a state give everything.
-  for (const std::string from : {std::string("source"), state.string()}) {
+  for (const std::string& from : {std::string("source"), state.string()}) {
     const std::string name = from == "source" ? "of-run" : "of-state";
     const fs::path run = train(folder, name, "--kimg 0 --seed 4 --init-from " + from);
     const FileTensors start = read_safetensors(first_model(run));
@@ -93,10 +93,10 @@ TEST_CASE("AModelOfTheAverageAloneIsSharedAndTheStateHasAllNetworks") {
 
 TEST_CASE("AnotherResolutionIsSaidAndReinitialised") {
   const TemporaryFolder folder;
-  train(folder, "small", "--kimg 0");
+  trained(folder, "small", "--kimg 0");
   const FileTensors small = read_safetensors(first_model(folder / "small"));
   const std::string more = "--kimg 0 --seed 1 --resolution 32";
-  const FileTensors fresh = read_safetensors(first_model(train(folder, "fresh", more)));
+  const FileTensors fresh = read_safetensors(first_model(trained(folder, "fresh", more)));
   const Outcome outcome =
       gantrain(tiny("--run-dir large --init-from small " + more), {.folder = folder.path()});
   INFO(outcome.err);
@@ -140,19 +140,20 @@ void write_raw_generator(const fs::path& model, const fs::path& file) {
 void check_levels(const std::string& recipe, int64_t from, int64_t to) {
   CAPTURE(recipe, from, to);
   const TemporaryFolder folder;
-  const fs::path source = train(folder, "source", growing(recipe, from) + "--kimg 0.064 --seed 3");
+  const fs::path source =
+      trained(folder, "source", growing(recipe, from) + "--kimg 0.064 --seed 3");
   const fs::path target =
       train(folder, "target", growing(recipe, to) + "--kimg 0 --seed 4 --init-from source");
-  const fs::path old_model = files_like(source, "model-").back(), new_model = first_model(target);
+  const fs::path old_model = last_model(source), new_model = first_model(target);
   write_raw_generator(old_model, folder / "source.safetensors");
   write_raw_generator(new_model, folder / "target.safetensors");
   const auto drawn = [&](const std::string& model, int64_t level) {
-    const Outcome outcome =
-        gantrain(words(fmt::format("generate --device cpu {} --seeds 1 --format npy --outdir out "
-                                   "--level {} --alpha 1",
-                                   model,
-                                   level)),
-                 {.folder = folder.path()});
+    const Outcome outcome = gantrain(
+        words_of(fmt::format("generate --device cpu {} --seeds 1 --format npy --outdir out "
+                             "--level {} --alpha 1",
+                             model,
+                             level)),
+        {.folder = folder.path()});
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     return read_file(folder / "out" / "seed0001.npy");
@@ -196,12 +197,12 @@ TEST_CASE("StyleGan1StartsAtAModelOfAnotherSizeLevelByLevel") {
 
 TEST_CASE("AStateWinsOverTheModelToStartFrom") {
   const TemporaryFolder folder;
-  train(folder, "source", "--kimg 0 --seed 3");
-  const std::string more = "--init-from source --kimg 0.25";
-  train(folder, "run", more);
+  trained(folder, "source", "--kimg 0 --seed 3");
+  const std::string more = "--init-from source --kimg ";
+  train(folder, "run", more + "0.064");
   fs::remove_all(folder / "source");  // not looked at again
-  const fs::path resumed = train(folder, "run", "--init-from source");
-  CHECK(read_file(resumed / "log.txt").find("resume  at 0.256 kimg") != std::string::npos);
+  const fs::path resumed = train(folder, "run", more + "0.128");
+  CHECK(read_file(resumed / "log.txt").find("resume  at 0.064 kimg") != std::string::npos);
 }
 
 TEST_CASE("AModelToStartFromThatCannotBeReadIsNamed") {

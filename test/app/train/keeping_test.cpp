@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "command/habits.h"
+#include "command/flags.h"
+#include "config/value.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -12,10 +13,9 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
-// Five saves in tiny()'s half kimg.
-const std::string kSaves = "--save-every 0.1 --set train.tick=0.1 ";
+// Five saves, one an iteration.
+const std::string kSaves = "--kimg 0.08 --save-every 0.016 --set train.tick=0.016 ";
 
 Words names_like(const fs::path& run, const std::string& prefix) {
   Words names;
@@ -47,7 +47,7 @@ TEST_CASE("EverySaveIsSaidOnceWhenItIsOnTheDisk") {
 
 TEST_CASE("ALogHasNoUnknownEta") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", kSaves);
+  const fs::path run = trained(folder, "run", kSaves);
   CHECK(read_file(run / "log.txt").find("eta ?") == std::string::npos);
 }
 
@@ -60,15 +60,15 @@ TEST_CASE("ModelsAreKeptAllOrAsManyAsWereAskedFor") {
   const Words best =
       names_like(train(folder,
                        "best",
-                       kSaves + "--keep-models best --keep-best swd --metrics-every 0.1 --set "
+                       kSaves + "--keep-models best --keep-best swd --metrics-every 0.016 --set "
                                 "metrics.images=16"),
                  "model-");
   CHECK(best == Words{all.back(), "model-best.safetensors"});
   // A resume may keep another number, and draws from what is left.
-  const fs::path run = train(folder, "two", kSaves + "--keep-models 1 --kimg 0.7");
+  const fs::path run = train(folder, "two", kSaves + "--keep-models 1 --kimg 0.112");
   CHECK(names_like(run, "model-").size() == 1);
   const Outcome drawn =
-      gantrain(words("generate --model two --seeds 0-3 -o grid.png"), {.folder = folder.path()});
+      gantrain(words_of("generate --model two --seeds 0-3 -o grid.png"), {.folder = folder.path()});
   CHECK(drawn.code == 0);
 }
 
@@ -89,26 +89,28 @@ TEST_CASE("WhatIsNoNumberOfModelsIsRefusedBeforeAnythingIsWritten") {
 TEST_CASE("ColorsAreForTerminalsUnlessAlwaysIsSaid") {
   const TemporaryFolder folder;
   const CommandOptions here{.folder = folder.path()};
-  const Outcome plain = gantrain(words("--preset nothing"), here);
+  const Outcome plain = gantrain(words_of("--preset nothing"), here);
   CHECK(plain.err.find('\033') == std::string::npos);
-  const Outcome always = gantrain(words("--preset nothing --color always"), here);
+  const Outcome always = gantrain(words_of("--preset nothing --color always"), here);
   CHECK(starts_with(always.err, "\033[31merror\033[0m   "));
-  CHECK(gantrain(words("presets show nothing --color=always"), here).err.find('\033') !=
+  CHECK(gantrain(words_of("presets show nothing --color=always"), here).err.find('\033') !=
         std::string::npos);
   const CommandOptions no{.environment = {{"NO_COLOR", "1"}}, .folder = folder.path()};
-  CHECK(gantrain(words("--preset nothing --color auto"), no).err.find('\033') == std::string::npos);
-  CHECK(gantrain(words("--preset nothing --color always --no-color"), here).err.find('\033') ==
+  CHECK(gantrain(words_of("--preset nothing --color auto"), no).err.find('\033') ==
         std::string::npos);
-  const Outcome odd = gantrain(words("--preset dcgan-tiny --color red"), here);
+  CHECK(gantrain(words_of("--preset nothing --color always --no-color"), here).err.find('\033') ==
+        std::string::npos);
+  const Outcome odd = gantrain(words_of("--preset dcgan-tiny --color red"), here);
   CHECK(odd.code == 2);
   CHECK_THAT(odd.err, Catch::Contains("--color red: allowed: auto, always, never"));
-  CHECK_THAT(gantrain(words("doctor --color"), here).err, Catch::Contains("--color needs a value"));
+  CHECK_THAT(gantrain(words_of("doctor --color"), here).err,
+             Catch::Contains("--color needs a value"));
 }
 
 TEST_CASE("RanksHaveColorsTooButNoFileHasAny") {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      gantrain(tiny("--run-dir run --nproc 2 --color always"), {.folder = folder.path()});
+  const Outcome outcome = gantrain(tiny("--run-dir run --kimg 0.032 --nproc 2 --color always"),
+                                   {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK_THAT(outcome.err,
@@ -123,7 +125,7 @@ TEST_CASE("RanksHaveColorsTooButNoFileHasAny") {
 TEST_CASE("EveryCommandKnowsColor") {
   for (const char* verb : {"train", "generate", "data inspect", "bench step"}) {
     CAPTURE(verb);
-    CHECK_THAT(gantrain(words(verb + std::string(" --help"))).out, Catch::Contains("--color"));
+    CHECK_THAT(gantrain(words_of(verb + std::string(" --help"))).out, Catch::Contains("--color"));
   }
 }
 
@@ -132,7 +134,7 @@ TEST_CASE("TheFullDryRunForetellsTimeMemoryAndFiles") {
   const std::string flags =
       "--preset stylegan2-tiny --device cpu --threads 1 --nproc 2 --batch 16 --accumulate 2 "
       "--kimg 100 --save-every 10 --keep-last 2 --keep-models 3 --dry-run=full";
-  const Outcome json = gantrain(words(flags + " --json"), {.folder = folder.path()});
+  const Outcome json = gantrain(words_of(flags + " --json"), {.folder = folder.path()});
   INFO(json.err);
   REQUIRE(json.code == 0);
   const Json all = Json::parse(json.out);
@@ -149,7 +151,7 @@ TEST_CASE("TheFullDryRunForetellsTimeMemoryAndFiles") {
   CHECK(range.at(0) <= all.at("seconds"));
   CHECK(all.at("seconds") <= range.at(1));
   CHECK(range.at(0) > 0);
-  const Outcome text = gantrain(words(flags), {.folder = folder.path()});
+  const Outcome text = gantrain(words_of(flags), {.folder = folder.path()});
   CHECK_THAT(text.out,
              Catch::Contains("batch 16 = 2 ranks x 2 accumulated x 4\n") &&
                  Catch::Contains("2 states of ") && Catch::Contains("3 models of ") &&
@@ -157,7 +159,7 @@ TEST_CASE("TheFullDryRunForetellsTimeMemoryAndFiles") {
 }
 
 TEST_CASE("HelpNamesTheLabelsThatAreNone") {
-  CHECK_THAT(gantrain(words("help keys")).out, Catch::Contains("none: no classes"));
+  CHECK_THAT(gantrain(words_of("help keys")).out, Catch::Contains("none: no classes"));
 }
 
 TEST_CASE("MetricsOfOtherProgramsHaveNamesHere") {

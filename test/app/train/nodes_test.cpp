@@ -10,7 +10,7 @@
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/file.h"
-#include "util/time.h"
+#include "util/system.h"
 
 using namespace gantrain;
 namespace fs = std::filesystem;

@@ -5,6 +5,7 @@
 // so that a parameter whose gradient is rounding noise moves by its whole learning rate either way.
 #include <catch2/catch.hpp>
 
+#include "config/value.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
@@ -14,7 +15,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 fs::path fixtures() { return fixtures_folder(); }
 

@@ -10,14 +10,13 @@
 #include <cstdlib>
 #include <thread>
 
-#include "launch/local/unique_fd.h"
+#include "launch/where/network.h"
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/system.h"
 #include "util/text.h"
-#include "util/time.h"
 
 namespace gantrain {
 namespace {
@@ -43,7 +42,9 @@ int run_in_shell(const TemporaryFolder& folder,
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-nlohmann::json json_of(const fs::path& path) { return nlohmann::json::parse(read_file(path)); }
+nlohmann::ordered_json json_of(const fs::path& path) {
+  return nlohmann::ordered_json::parse(read_file(path));
+}
 
 // Another reference to a file that a process has open, with the locks on it; an empty one if there
 // is none.
@@ -59,10 +60,10 @@ UniqueFd file_of(pid_t process, const fs::path& path) {
 }
 
 void check_error_file(const fs::path& path, int64_t pid) {
-  const nlohmann::json message = json_of(path).at("message");
+  const nlohmann::ordered_json message = json_of(path).at("message");
   CHECK(holds(message.at("message"), "rank 1 "));
   CHECK(holds(message.at("message"), "died of signal 9 (SIGKILL)"));
-  const nlohmann::json& extra = message.at("extraInfo");
+  const nlohmann::ordered_json& extra = message.at("extraInfo");
   const auto seconds = parse_int(extra.at("timestamp").get<std::string>());
   REQUIRE(seconds);
   CHECK(*seconds > 1'700'000'000);
@@ -99,7 +100,7 @@ TEST_CASE("TheReasonIsOnDiskWhereStandardErrorIsGone") {
           return holds(text_in(folder / "run/log.txt"), "speed  ") && has_state(folder / "run");
         },
         100);
-    const nlohmann::json pids = saved ? pids_of(folder / "run") : nlohmann::json();
+    const nlohmann::ordered_json pids = saved ? pids_of(folder / "run") : nlohmann::ordered_json();
     if (saved) ::kill(pids.at("1").get<pid_t>(), SIGKILL);
     run.join();
     REQUIRE(saved);
@@ -163,7 +164,7 @@ TEST_CASE("AWorkerOfTorchrunLeavesItsReasonWhereTorchrunLooks") {
     const Outcome outcome = gantrain(tiny("--run-dir run " + wrong), options);
     INFO(outcome.err);
     CHECK((outcome.code == 2 || outcome.code == 3));
-    const nlohmann::json message = json_of(file).at("message");
+    const nlohmann::ordered_json message = json_of(file).at("message");
     CHECK(message.at("extraInfo").at("exit_code") == outcome.code);
     CHECK(holds(outcome.err, message.at("message").get<std::string>().substr(0, 20)));
     CHECK(parse_int(message.at("extraInfo").at("timestamp").get<std::string>()));
@@ -187,7 +188,7 @@ TEST_CASE("AWorkerThatWaitsForOthersStopsWhenAsked") {
     worker.signal(SIGTERM);
     const double asked = monotonic_seconds();
     CHECK(worker.wait().code == 75);
-    CHECK(monotonic_seconds() - asked < 20);  // not the 60 s of the meeting
+    CHECK(monotonic_seconds() - asked < 50);  // not the 60 s of the meeting
   }
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("AWorkerThatIsKilledLeavesItsReasonToo") {
   const fs::path status = folder / "run/STATUS";
   CHECK(eventually(
       [&] { return starts_with(text_in(status), "failed with exit code 137: rank 0 "); }, 60));
-  const nlohmann::json extra =
+  const nlohmann::ordered_json extra =
       json_of(folder / "run/errors/rank0.json").at("message").at("extraInfo");
   CHECK(extra.at("pid") == pid);
   CHECK(extra.at("signal") == SIGKILL);
@@ -226,7 +227,7 @@ TEST_CASE("ALauncherThatIsKilledLeavesItsReasonToo") {
   REQUIRE(launcher.wait_for("speed  "));
   const std::string reason = fmt::format(
       "failed with exit code 137: the launcher ({}, pid {}) died", host_name(), launcher.pid());
-  const nlohmann::json pids = pids_of(folder / "run");
+  const nlohmann::ordered_json pids = pids_of(folder / "run");
   launcher.signal(SIGKILL);
   CHECK(launcher.wait().code == 128 + SIGKILL);
   CHECK(eventually([&] { return starts_with(text_in(folder / "run/STATUS"), reason); }, 60));
@@ -234,9 +235,9 @@ TEST_CASE("ALauncherThatIsKilledLeavesItsReasonToo") {
   CHECK(holds(log, "error   the launcher ("));
   CHECK(holds(log, "\nnext    "));
   for (const std::string rank : {"0", "1"}) {
-    const nlohmann::json file = json_of(folder / ("run/errors/rank" + rank + ".json"));
+    const nlohmann::ordered_json file = json_of(folder / ("run/errors/rank" + rank + ".json"));
     CHECK(holds(file.at("message").at("message"), "the launcher ("));
-    const nlohmann::json& extra = file.at("message").at("extraInfo");
+    const nlohmann::ordered_json& extra = file.at("message").at("extraInfo");
     CHECK(extra.at("pid") == pids.at(rank));
     CHECK(extra.at("signal") == SIGKILL);
     CHECK(extra.at("iteration") > 0);
@@ -273,7 +274,7 @@ TEST_CASE("TheStackOfACrashIsOnDisk") {
   ::kill(pids_of(folder / "run").at("0").get<pid_t>(), SIGSEGV);
   const Outcome outcome = launcher.wait();
   CHECK(outcome.code == 6);
-  const nlohmann::json message = json_of(folder / "run/errors/rank0.json").at("message");
+  const nlohmann::ordered_json message = json_of(folder / "run/errors/rank0.json").at("message");
   CHECK(holds(message.at("message"), "died of signal 11 (SIGSEGV)"));
   const auto lines = split(message.at("extraInfo").at("py_callstack").get<std::string>(), '\n');
   REQUIRE(lines.size() > 3);

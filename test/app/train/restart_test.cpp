@@ -27,7 +27,7 @@ int64_t occurrences(const std::string& text, const std::string& part) {
 
 TEST_CASE("ARestartBeforeTheFirstSaveGoesOnFromTheStateThatWasAskedFor") {
   const TemporaryFolder folder;
-  train(folder, "a", "");
+  trained(folder, "a", "--kimg 0.064");
   Command command(tiny("--run-dir b --resume a --kimg 500 --max-restarts 1"),
                   {.folder = folder.path()});
   REQUIRE(command.wait_for("speed  "));
@@ -36,7 +36,7 @@ TEST_CASE("ARestartBeforeTheFirstSaveGoesOnFromTheStateThatWasAskedFor") {
   REQUIRE(command.wait_for("starting the ranks again"));
   const auto resumes = [&] {
     return occurrences(read_file(folder / "b/log.txt"),
-                       "resume  at 0.512 kimg (a/state-000000.512.pt)");
+                       "resume  at 0.064 kimg (a/state-000000.064.pt)");
   };
   CHECK(eventually([&] { return resumes() == 2; }, 60));
   command.signal(SIGTERM);
@@ -47,18 +47,18 @@ TEST_CASE("ARestartBeforeTheFirstSaveGoesOnFromTheStateThatWasAskedFor") {
 
 TEST_CASE("AModelThatASessionWasKilledBeforeIsMadeByTheNext") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "a", "");
+  const fs::path run = trained(folder, "a", "--kimg 0.064");
   const std::string weights = model_sha(run);
-  fs::remove(files_like(run, "model-").back());
+  fs::remove(last_model(run));
   write_file(run / "STATUS", "running\n");
-  train(folder, "a", "");
-  CHECK(files_like(run, "model-").back().filename() == "model-000000.512.safetensors");
+  train(folder, "a", "--kimg 0.064");
+  CHECK(last_model(run).filename() == "model-000000.064.safetensors");
   CHECK(model_sha(run) == weights);
 }
 
 TEST_CASE("TheCommandThatGoesOnAfterADeathBeforeTheFirstSaveKeepsTheStateThatWasAskedFor") {
   const TemporaryFolder folder;
-  train(folder, "a", "");
+  trained(folder, "a", "--kimg 0.064");
   Command command(tiny("--run-dir b --resume a --kimg 500"), {.folder = folder.path()});
   REQUIRE(command.wait_for("speed  "));
   kill_rank(folder / "b");
@@ -77,7 +77,7 @@ TEST_CASE("MetricsLongerThanTheTimeoutsDoNoHarm") {
   const TemporaryFolder folder;
   const Outcome outcome =
       gantrain(tiny("--nproc 2 --run-dir run --timeout 2s --hang-timeout 2s --metrics swd "
-                    "--set metrics.images=4000"),
+                    "--kimg 0.064 --set metrics.at_start=off --set metrics.images=2000"),
                {.folder = folder.path()});
   INFO(outcome.err);
   CHECK(outcome.code == 0);

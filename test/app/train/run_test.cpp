@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "config/value.h"
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -15,7 +16,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 TEST_CASE("ARunLeavesWhatIsPromised") {
   const TemporaryFolder folder;
@@ -77,11 +77,11 @@ TEST_CASE("ARunLeavesWhatIsPromised") {
 
 TEST_CASE("SamplesAndMetricsLeaveNoTrace") {
   const TemporaryFolder folder;
-  const std::string without = model_sha(train(folder, "without", ""));
+  const std::string without = model_sha(trained(folder, "without", "--kimg 0.16"));
   CHECK(model_sha(train(folder,
                         "with",
-                        "--metrics swd,msssim --set metrics.every=0.2 --set metrics.images=64 "
-                        "--set samples.every=0.1")) == without);
+                        "--kimg 0.16 --metrics swd,msssim --set metrics.every=0.064 --set "
+                        "metrics.images=64 --set samples.every=0.032")) == without);
 }
 
 TEST_CASE("ADeadRankEndsTheRunAndIsNamedLast") {
@@ -91,7 +91,7 @@ TEST_CASE("ADeadRankEndsTheRunAndIsNamedLast") {
   REQUIRE(command.wait_for("tick 1"));
   const Json pids = pids_of(folder / "run");
   REQUIRE(kill(pids.at("1").get<pid_t>(), SIGKILL) == 0);
-  CHECK(eventually([&] { return !is_alive(pids.at("0").get<pid_t>()); }, 5));
+  CHECK(eventually([&] { return !is_alive(pids.at("0").get<pid_t>()); }, 60));
   const Outcome outcome = command.wait();
   CHECK(outcome.code == 6);
   CHECK(outcome.left.empty());
@@ -114,7 +114,7 @@ TEST_CASE("NoRankOutlivesAKilledLauncher") {
     REQUIRE(command.wait_for(until));
     CHECK(command.family().size() >= 3);  // launcher and two ranks: the search finds them
     command.signal(SIGKILL);
-    CHECK(eventually([&] { return command.family().empty(); }, 5));
+    CHECK(eventually([&] { return command.family().empty(); }, 60));
     CHECK(command.wait().code == 128 + SIGKILL);
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("SmokeAlwaysPrintsTheSameSum") {
   std::vector<std::string> printed;
   for (int i = 0; i < 2; ++i) {
     const TemporaryFolder folder;
-    const Outcome outcome = gantrain({"--smoke"}, {.folder = folder.path()});
+    const Outcome outcome = gantrain(words_of("--smoke --kimg 0.1"), {.folder = folder.path()});
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.left.empty());
@@ -140,7 +140,7 @@ TEST_CASE("SmokeAlwaysPrintsTheSameSum") {
 // As torchrun starts them: each rank by itself, all told where they stand.
 TEST_CASE("RanksOfAnotherLauncherTrainTheSame") {
   const TemporaryFolder folder;
-  const std::string alone = model_sha(train(folder, "alone", "--nproc 2"));
+  const std::string alone = model_sha(trained(folder, "alone", "--nproc 2"));
   const ReservedPort reserved;
   const std::string port = std::to_string(reserved.number());
   std::vector<std::unique_ptr<Command>> ranks;

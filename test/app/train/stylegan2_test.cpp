@@ -14,41 +14,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 16 pixels, few feature maps, one iteration 16 pictures.
-const std::string kSmall =
+// 16 pixels, few feature maps, one iteration 16 pictures: ten, or five where the first path lengths
+// and R1 are enough.
+const std::string kStyleGan2 =
     "--preset stylegan2-tiny --kimg 0.16 --set train.tick=0.08 --set samples.rows=1 "
     "--set stylegan2.channel_max=16 --set stylegan2.z_dim=16 --set stylegan2.w_dim=16 "
     "--set data.synth_size=64 --set ada.p=0.5 --set ada.kimg=1 ";
+const std::string kShort = kStyleGan2 + "--kimg 0.08 ";
 
 TEST_CASE("StyleGan2TrainsTheSameInEveryModeAndOnTwoRanksAsInTwoParts") {
-  const TemporaryFolder folder;
-  const std::string one = model_sha(train(folder, "one", kSmall + "--accumulate 2"));
-  for (const std::string mode : {"wrapper", "dynamic", "flat"}) {
-    CAPTURE(mode);
-    CHECK(model_sha(train(folder, mode, kSmall + "--nproc 2 --ddp-mode " + mode)) == one);
-  }
-  CHECK(model_sha(train(folder, "whole", kSmall + "--nproc 2 --ddp-scope whole")) == one);
+  check_same_on_two_ranks(kShort, "--ddp-scope whole");
 }
 
 TEST_CASE("LabelsAreTheSameOnTwoRanksAsInTwoParts") {
   const TemporaryFolder folder;
-  const std::string same = kSmall + "--cond on ";
+  const std::string same = kShort + "--cond on ";
   const fs::path one = train(folder, "one", same + "--accumulate 2");
   CHECK(model_sha(train(folder, "two", same + "--nproc 2")) == model_sha(one));
-  CHECK(read_safetensors(files_like(one, "model-").back()).count("mapping.embed.weight") == 1);
+  CHECK(read_safetensors(last_model(one)).count("mapping.embed.weight") == 1);
 }
 
 // Path lengths aside, which see the first half of each micro-batch.
 TEST_CASE("FourRanksFollowOneUndividedBatchWithStyleGan2") {
   const TemporaryFolder folder;
-  const std::string same = kSmall + "--set train.dtype=float64 --set stylegan2.pl_weight=0 ";
+  const std::string same = kShort + "--set train.dtype=float64 --set stylegan2.pl_weight=0 ";
   const fs::path one = train(folder, "one", same);
   const FileTensors start = read_safetensors(files_like(one, "model-").front());
-  const FileTensors a = read_safetensors(files_like(one, "model-").back());
+  const FileTensors a = read_safetensors(last_model(one));
   for (const std::string mode : {"wrapper", "dynamic", "flat"}) {
     CAPTURE(mode);
     const fs::path four = train(folder, mode, same + "--nproc 4 --ddp-mode " + mode);
-    const FileTensors b = read_safetensors(files_like(four, "model-").back());
+    const FileTensors b = read_safetensors(last_model(four));
     double moved = 0, apart = 0;
     for (const auto& [name, tensor] : a) {
       moved = std::max(moved, max_distance(tensor, start.at(name)));
@@ -63,20 +59,20 @@ TEST_CASE("FourRanksFollowOneUndividedBatchWithStyleGan2") {
 // Stops at the first tick, with p, path lengths and averages on their way.
 TEST_CASE("StyleGan2ResumesBitForBit") {
   const TemporaryFolder folder;
-  const std::string whole = model_sha(train(folder, "whole", kSmall + "--nproc 2"));
+  const std::string whole = model_sha(train(folder, "whole", kStyleGan2 + "--nproc 2"));
   const Outcome stopped =
-      gantrain(tiny(kSmall + "--nproc 2 --run-dir parts --set save.every=0.064 --kimg 0.08"),
+      gantrain(tiny(kStyleGan2 + "--nproc 2 --run-dir parts --set save.every=0.064 --kimg 0.08"),
                {.folder = folder.path()});
   REQUIRE(stopped.code == 0);
-  const fs::path parts = train(folder, "parts", kSmall + "--nproc 2");
+  const fs::path parts = train(folder, "parts", kStyleGan2 + "--nproc 2");
   CHECK(model_sha(parts) == whole);
 }
 
 TEST_CASE("StatisticsOfStyleGan2HaveTheFieldsNames") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", kSmall);
+  const fs::path run = trained(folder, "run", kStyleGan2);
   const std::vector<std::string> lines = split(trim(read_file(run / "stats.jsonl")), '\n');
-  const auto first = nlohmann::json::parse(lines.front());
+  const auto first = nlohmann::ordered_json::parse(lines.front());
   for (const char* name : {"Loss/G/loss",
                            "Loss/G/reg",
                            "Loss/D/loss",
@@ -90,7 +86,7 @@ TEST_CASE("StatisticsOfStyleGan2HaveTheFieldsNames") {
     CAPTURE(name);
     CHECK(first.contains(name));
   }
-  const auto last = nlohmann::json::parse(lines.back());
+  const auto last = nlohmann::ordered_json::parse(lines.back());
   CHECK(first["Progress/augment"]["mean"] != last["Progress/augment"]["mean"]);
 }
 
@@ -99,24 +95,24 @@ TEST_CASE("PicturesOfOneTwoAndFourChannelsAreLearned") {
   for (const char* channels : {"1", "2", "4"}) {
     const fs::path run = train(folder,
                                std::string("c") + channels,
-                               kSmall + "--kimg 0.032 --set data.channels=" + channels);
-    const FileTensors model = read_safetensors(files_like(run, "model-").back());
+                               kStyleGan2 + "--kimg 0.032 --set data.channels=" + channels);
+    const FileTensors model = read_safetensors(last_model(run));
     CHECK(std::to_string(model.at("synthesis.b16.torgb.weight").shape.front()) == channels);
   }
 }
 
 TEST_CASE("FrozenLayersOfDStayAsTheyAre") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", kSmall + "--set stylegan2.freeze_d=3");
+  const fs::path run = train(folder, "run", kShort + "--set stylegan2.freeze_d=3");
   const FileTensors start = read_safetensors(files_like(run, "model-").front());
-  const FileTensors end = read_safetensors(files_like(run, "model-").back());
+  const FileTensors end = read_safetensors(last_model(run));
   CHECK(max_distance(end.at("D.b16.conv1.weight"), start.at("D.b16.conv1.weight")) == 0);
   CHECK(max_distance(end.at("D.b16.skip.weight"), start.at("D.b16.skip.weight")) > 0);
 }
 
 TEST_CASE("WhatIsChosenForTheRanksIsSaidAndKeptWhenTheyChange") {
   const TemporaryFolder folder;
-  const std::string automatic = kSmall + "--set stylegan2.automatic=on --set stylegan2.gamma=auto ";
+  const std::string automatic = kShort + "--set stylegan2.automatic=on --set stylegan2.gamma=auto ";
   const Outcome dry = gantrain(tiny("--nproc 4 --dry-run " + automatic), {.folder = folder.path()});
   REQUIRE(dry.code == 0);
   CHECK_THAT(dry.out, Catch::Contains("stylegan2.gamma 0.0032 = 0.0002 x 16^2 / 16"));

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "config/value.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -15,7 +16,6 @@ namespace gantrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 // A conditional network that trains in a second or two.
 const std::string kConditional =
@@ -108,19 +108,19 @@ TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
 TEST_CASE("TheBestModelIsKeptAndTheSearchGoesOnWhenTheRunDoes") {
   const TemporaryFolder folder;
   const std::string same =
-      "--run-dir run --metrics swd --keep-best swd --metrics-every 0.128 --set metrics.images=64 ";
-  const Outcome first = gantrain(tiny(same), {.folder = folder.path()});
+      "--run-dir run --metrics swd --keep-best swd --metrics-every 0.064 --set metrics.images=64 ";
+  const Outcome first = gantrain(tiny(same + "--kimg 0.128"), {.folder = folder.path()});
   INFO(first.err);
   REQUIRE(first.code == 0);
   CHECK(fs::exists(folder / "run/model-best.safetensors"));
   const Json best = Json::parse(read_file(folder / "run/best.json"));
   CHECK(best.at("metric") == "swd");
   const Outcome drawn = gantrain(
-      words("generate --model run/model-best.safetensors --seeds 0-3 -o grid.png --device cpu"),
+      words_of("generate --model run/model-best.safetensors --seeds 0-3 -o grid.png --device cpu"),
       {.folder = folder.path()});
   INFO(drawn.err);
   CHECK(drawn.code == 0);
-  const Outcome second = gantrain(tiny(same + "--kimg 1"), {.folder = folder.path()});
+  const Outcome second = gantrain(tiny(same + "--kimg 0.256"), {.folder = folder.path()});
   INFO(second.err);
   REQUIRE(second.code == 0);
   CHECK(holds(second.err, "best    swd"));
@@ -147,7 +147,7 @@ TEST_CASE("TheClassesOfARunStandInItsFilesAndAreListedAtItsStart") {
     CHECK(Json::parse(metadata_of(model).at("gantrain.classes").get<std::string>()) == expected);
   }
   // Such a config.json starts the same run again.
-  const Outcome again = gantrain(words("--config run/config.json --run-dir again --data data"),
+  const Outcome again = gantrain(words_of("--config run/config.json --run-dir again --data data"),
                                  {.folder = folder.path()});
   INFO(again.err);
   REQUIRE(again.code == 0);
@@ -172,7 +172,8 @@ TEST_CASE("AConditionalRunResumesExactlyAndNotWithOtherClasses") {
 TEST_CASE("LabelsThatAreNotUsedAreKeptInTheConfigurationAlone") {
   const TemporaryFolder folder;
   write_classes(folder / "data", {"cat", "dog"});
-  const Outcome outcome = gantrain(tiny("--run-dir run --data data"), {.folder = folder.path()});
+  const Outcome outcome =
+      gantrain(tiny("--run-dir run --kimg 0.032 --data data"), {.folder = folder.path()});
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(holds(outcome.err, "labels are not used"));

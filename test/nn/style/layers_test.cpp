@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "core/device.h"
 #include "core/forward_precision.h"
 #include "core/tensors.h"
 #include "nn/style/shape.h"
@@ -205,4 +206,171 @@ TEST_CASE("FusedLayersAndTheirDerivativesAreTheComposedOnes") {
   }
   ResamplingConv2d skip({.in = 6, .out = 5, .kernel = 1, .bias = false, .down = 2});
   check_kernels_agree(skip, x, [&](const Tensor& in) { return skip.forward(in, 0.7); });
+}
+
+namespace {
+
+MappingShape small() {
+  MappingShape s;
+  s.z_dim = 6;
+  s.w_dim = 5;
+  s.num_layers = 3;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("OnlyTheDirectionOfZCounts") {
+  StyleMapping map(small());
+  initialise_style_layers(map, "G", 1);
+  const Tensor z = normal(Stream(1, "z"), {0, 1, 3}, {6});
+  CHECK(scaled_error(map.forward(z * 100, {}), map.forward(z, {})) < 1e-5);
+}
+
+TEST_CASE("LabelsAreLookedAtWhereThereAreClasses") {
+  MappingShape s = small();
+  s.c_dim = 4;
+  StyleMapping map(s);
+  initialise_style_layers(map, "G", 1);
+  const Tensor z = torch::ones({2, 6});
+  const Tensor w = map.forward(z, torch::tensor({0, 3}));
+  CHECK(scaled_error(w[0], w[1]) > 1e-3);
+  CHECK_THROWS(map.forward(z, {}));
+  CHECK_THROWS(map.forward(z, torch::tensor({0, 4})));  // there is no fifth class
+  // Without z the class alone decides, as in D.
+  s.z_dim = 0;
+  s.has_w_avg = false;
+  StyleMapping embed(s);
+  initialise_style_layers(embed, "D", 1);
+  CHECK(embed.forward({}, torch::tensor({0, 3})).sizes() == at::IntArrayRef({2, 5}));
+  CHECK(embed.named_buffers().is_empty());
+}
+
+namespace {
+
+struct Whose {
+  uint64_t seed;
+  int64_t iteration, phase;
+};
+
+NoiseInputs drawn(const Whose& whose, const Samples& samples) {
+  return drawn_noise(make_draw_key(whose.seed, whose.iteration, whose.phase, at::kCPU),
+                     samples,
+                     at::TensorOptions(at::kDouble));
+}
+
+}  // namespace
+
+TEST_CASE("NoiseDependsOnLayerAndGlobalSampleNotOnTheBatch") {
+  const NoiseInputs whole = drawn({3, 7, 1}, {0, 1, 4}), second_rank = drawn({3, 7, 1}, {1, 2, 2});
+  const at::Tensor x = whole(2, {8, 8});
+  CHECK(x.sizes() == at::IntArrayRef({4, 1, 8, 8}));
+  CHECK(x.scalar_type() == at::kDouble);
+  CHECK(torch::equal(second_rank(2, {8, 8})[0], x[1]));
+  CHECK(torch::equal(second_rank(2, {8, 8})[1], x[3]));
+  CHECK_FALSE(torch::equal(whole(3, {8, 8}), x));
+  for (const Whose& other : {Whose{4, 7, 1}, Whose{3, 8, 1}, Whose{3, 7, 0}})
+    CHECK_FALSE(torch::equal(drawn(other, {0, 1, 4})(2, {8, 8}), x));
+}
+
+// The streams are part of what a resumed run goes on with.
+TEST_CASE("NoiseIsThatOfItsLayersStream") {
+  const Samples samples{1, 2, 3};
+  const at::Tensor expected = normal(Stream(3, "noise/2", 7, 1), samples, {1, 4, 4});
+  CHECK(torch::equal(drawn({3, 7, 1}, samples)(2, {4, 4}), expected.to(at::kDouble)));
+}
+
+TEST_CASE("NoNoiseIsUndefinedAndStoredNoiseIsTheNetworks") {
+  CHECK_FALSE(no_noise()(0, {4, 4}).defined());
+  CHECK_FALSE(stored_noise());
+}
+
+namespace {
+
+// The cut of style mixing as a recipe has it.
+at::Tensor cut(int64_t layer) { return torch::tensor(layer, at::kLong); }
+
+}  // namespace
+
+TEST_CASE("EachDoublingHasTwoLayers") {
+  CHECK(layers_at(4) == 2);
+  CHECK(layers_at(8) == 4);
+  CHECK(layers_at(1024) == 18);
+}
+
+TEST_CASE("AllLayersHaveTheSameW") {
+  const at::Tensor w = torch::randn({2, 3});
+  const at::Tensor ws = for_all_layers(w, 4);
+  CHECK(ws.sizes() == at::IntArrayRef({2, 4, 3}));
+  for (int64_t i = 0; i < 4; ++i) CHECK(torch::equal(ws.select(1, i), w));
+}
+
+TEST_CASE("TruncationMovesTheFirstLayersTowardsTheAverage") {
+  const at::Tensor ws = torch::randn({2, 6, 3}), average = torch::randn({3});
+  CHECK(torch::equal(truncated(ws, average, 1, 3), ws));
+  CHECK(torch::allclose(truncated(ws, average, 0, std::nullopt), average.expand_as(ws)));
+  const at::Tensor half = truncated(ws, average, 0.5, 2);
+  CHECK(torch::allclose(half.narrow(1, 0, 2), (ws.narrow(1, 0, 2) + average) / 2));
+  CHECK(torch::equal(half.narrow(1, 2, 4), ws.narrow(1, 2, 4)));
+  CHECK(torch::equal(truncated(ws, average, 0.5, 0), ws));
+  CHECK(torch::equal(truncated(ws, average, 0.5, 99), truncated(ws, average, 0.5, std::nullopt)));
+  const at::Tensor beyond = truncated(ws, average, -0.5, 1);
+  CHECK(torch::allclose(beyond.select(1, 0), average * 1.5 - ws.select(1, 0) * 0.5));
+}
+
+TEST_CASE("MixingTakesTheLaterLayersFromTheOther") {
+  const at::Tensor a = torch::zeros({2, 4, 3}), b = torch::ones({2, 4, 3});
+  CHECK(mix_styles(a, b, cut(1))[0].select(1, 0).equal(torch::tensor({0.f, 1.f, 1.f, 1.f})));
+  CHECK(torch::equal(mix_styles(a, b, cut(4)), a));
+  CHECK(torch::equal(mix_styles(a, b, cut(0)), b));
+  const at::Tensor w = torch::randn({2, 3}), other = torch::randn({2, 3});
+  for (const int64_t layer : {0, 1, 3, 4})
+    CHECK(torch::equal(mix_styles(w, other, cut(layer), 4),
+                       mix_styles(for_all_layers(w, 4), for_all_layers(other, 4), cut(layer))));
+}
+
+TEST_CASE("MixingWithoutReadingTheCutGivesTheSameStylesAndGradients") {
+  const auto mixed = [](int64_t layer, bool of_w) {
+    const at::Tensor w = torch::linspace(-1, 1, 6).reshape({2, 3}).requires_grad_(true);
+    const at::Tensor other = torch::linspace(2, 3, 6).reshape({2, 3}).requires_grad_(true);
+    const at::Tensor ws =
+        of_w ? mix_styles(w, other, cut(layer), 4)
+             : mix_styles(for_all_layers(w, 4), for_all_layers(other, 4), cut(layer));
+    const at::Tensor dy = torch::arange(24, at::kFloat).reshape({2, 4, 3});
+    const auto grads = torch::autograd::grad({ws}, {w, other}, {dy});
+    return std::vector<at::Tensor>{ws.detach(), grads[0], grads[1]};
+  };
+  for (const bool of_w : {false, true}) {
+    for (const int64_t layer : {0, 1, 3, 4}) {
+      CAPTURE(of_w, layer);
+      const std::vector<at::Tensor> read = mixed(layer, of_w);
+      const AssumeReadsWait as_on_a_gpu;
+      const std::vector<at::Tensor> unread = mixed(layer, of_w);
+      for (size_t i = 0; i < read.size(); ++i) CHECK(torch::equal(read[i], unread[i]));
+    }
+  }
+}
+
+TEST_CASE("WhetherMixingDoesNothingIsKnownOnlyWhereReadsAreFree") {
+  CHECK(known_not_to_mix(cut(4), 4));
+  CHECK_FALSE(known_not_to_mix(cut(3), 4));
+  const AssumeReadsWait as_on_a_gpu;
+  CHECK_FALSE(known_not_to_mix(cut(4), 4));
+}
+
+TEST_CASE("TheAverageOfWFollowsItsMean") {
+  at::Tensor average = torch::zeros({3});
+  const at::Tensor mean = torch::tensor({1.f, 2.f, 3.f}).requires_grad_(true);
+  move_w_average_(average, mean, 0.75);
+  CHECK(torch::allclose(average, mean / 4));
+  for (int i = 0; i < 60; ++i) move_w_average_(average, mean, 0.75);
+  CHECK(torch::allclose(average, mean.detach()));
+  CHECK_FALSE(average.requires_grad());
+}
+
+TEST_CASE("SharesOfMicroBatchesAddUpToTheMeanOfTheBatch") {
+  const at::Tensor w = torch::randn({6, 3}, at::kDouble).requires_grad_(true);
+  const at::Tensor sum = sum_of_w(w.slice(0, 0, 6, 2)) + sum_of_w(w.slice(0, 1, 6, 2));
+  CHECK_FALSE(sum.requires_grad());
+  CHECK(scaled_error(mean_of_w(sum), w.detach().mean(0)) < 1e-12);
 }

@@ -8,18 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "config/value.h"
 #include "core/tensors.h"
 #include "nn/style/shape.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain {
-
-// Tensors of a network by name.
-inline std::map<std::string, at::Tensor> tensors_of(const torch::nn::Module& net) {
-  std::map<std::string, at::Tensor> all;
-  for (const auto& [name, tensor] : state_of(net)) all[name] = tensor;
-  return all;
-}
 
 inline std::set<std::string> names_of(const torch::OrderedDict<std::string, at::Tensor>& list) {
   std::set<std::string> names;
@@ -27,11 +21,43 @@ inline std::set<std::string> names_of(const torch::OrderedDict<std::string, at::
   return names;
 }
 
-inline int64_t count(const std::vector<at::Tensor>& tensors) {
-  int64_t n = 0;
-  for (const at::Tensor& t : tensors) n += t.numel();
-  return n;
-}
+// The networks of fixtures/NAME_G and _D, and numbers of theirs in fixtures/NAME_NUMBERS.
+struct FixturePair {
+  using Tensors = std::map<std::string, at::Tensor>;
+  TensorFile reference;
+  Tensors G_tensors, D_tensors;  // without prefix
+  Json G_model, D_model;         // their constructors' arguments
+
+  FixturePair(const std::string& name, const std::string& numbers)
+      : reference(fixture(name + "_" + numbers)) {
+    read(name + "_G", G_tensors, G_model);
+    read(name + "_D", D_tensors, D_model);
+  }
+  const at::Tensor& operator[](const std::string& name) const { return reference.tensors.at(name); }
+  // Class numbers of the one-hot rows called `name`; undefined in unconditional pairs.
+  at::Tensor labels(const std::string& name) const {
+    const auto at = reference.tensors.find(name);
+    return at == reference.tensors.end() ? at::Tensor() : at->second.argmax(1);
+  }
+  // The sizes of D where it is a StyleDiscriminator.
+  StyleDiscriminatorShape style_discriminator() const {
+    StyleDiscriminatorShape shape;
+    shape.c_dim = D_model["c_dim"];
+    shape.blocks.img_resolution = square_of(D_model["img_resolution"]);
+    shape.blocks.img_channels = D_model["img_channels"];
+    shape.blocks.channel_base = D_model["channel_base"];
+    shape.blocks.channel_max = D_model["channel_max"];
+    shape.mbstd_group_size = D_model["epilogue_kwargs"]["mbstd_group_size"];
+    return shape;
+  }
+
+ private:
+  static void read(const std::string& name, Tensors& tensors, Json& model) {
+    const TensorFile file = fixture(name);
+    for (const auto& [key, value] : file.tensors) tensors[key.substr(2)] = value;
+    model = Json::parse(file.metadata.at("config"));
+  }
+};
 
 // Names, shapes and types of a network are those of a file.
 inline void check_same_layout(const torch::nn::Module& net,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/dcgan/networks.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
+#include "recipes/dcgan/recipe.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"
 
@@ -33,12 +32,6 @@ void check_statistics(const Pair& pair, const torch::nn::Module& net, const std:
     CAPTURE(prefix + item.key());
     CHECK(scaled_error(item.value(), at->second) < 2e-4);
   }
-}
-
-int64_t count(const torch::nn::Module& net) {
-  int64_t n = 0;
-  for (const at::Tensor& p : net.parameters()) n += p.numel();
-  return n;
 }
 
 }  // namespace
@@ -116,25 +109,24 @@ TEST_CASE("RectanglesHaveTheWeightsOfSquaresExceptAtTheStart") {
 TEST_CASE("ARectangularGeneratorsSizesAreReadOffItsTensors") {
   for (const Size& size : {Size{64, 32}, Size{24, 56}, Size{40, 40}}) {
     const dcgan::Generator G({size, 3, 7, 16, dcgan::Norm::kBatch});
-    std::map<std::string, at::Tensor> tensors;
-    for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
-    CHECK(dcgan::generator_shape(tensors, "file").resolution == size);
+    auto tensors = tensors_of(G);
+    CHECK(dcgan::generator_shape({}, tensors, "file").resolution == size);
     tensors["main.0.weight"] = torch::zeros({7, 16, 3, 8});
-    CHECK_THROWS_WITH(dcgan::generator_shape(tensors, "file"), Catch::Contains("main.0.weight"));
+    CHECK_THROWS_WITH(dcgan::generator_shape({}, tensors, "file"),
+                      Catch::Contains("main.0.weight"));
   }
 }
 
 TEST_CASE("AGeneratorsSizesAreReadOffItsTensors") {
   dcgan::Generator G({{32, 32}, 1, 7, 24, dcgan::Norm::kNone});
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
-  const dcgan::Shape shape = dcgan::generator_shape(tensors, "file");
+  auto tensors = tensors_of(G);
+  const dcgan::Shape shape = dcgan::generator_shape({}, tensors, "file");
   CHECK(shape.resolution == square_of(32));
   CHECK(shape.image_channels == 1);
   CHECK(shape.latent == 7);
   CHECK(shape.channels == 24);
   CHECK(shape.norm == dcgan::Norm::kNone);
   tensors["main.3.weight"] = torch::zeros({4, 4});
-  CHECK_THROWS_WITH(dcgan::generator_shape(tensors, "file"), Catch::Contains("main.3.weight"));
-  CHECK_THROWS_AS(dcgan::generator_shape({}, "file"), UserError);
+  CHECK_THROWS_WITH(dcgan::generator_shape({}, tensors, "file"), Catch::Contains("main.3.weight"));
+  CHECK_THROWS_AS(dcgan::generator_shape({}, {}, "file"), UserError);
 }

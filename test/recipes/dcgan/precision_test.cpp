@@ -16,15 +16,14 @@ namespace {
 
 using Changes = std::map<std::string, Json>;
 
-Config tiny(const std::string& amp, const Changes& changes) {
-  Changes all = {{"data.resolution", 16},
-                 {"train.batch", 8},
-                 {"train.seed", 3},
-                 {"precision.amp", amp},
-                 {"dcgan.channels", 16},
-                 {"dcgan.d_channels", 4}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return step_config(dcgan::facts(), all);
+Config tiny(const std::string& amp, Changes changes) {
+  changes.merge(Changes{{"data.resolution", 16},
+                        {"train.batch", 8},
+                        {"train.seed", 3},
+                        {"precision.amp", amp},
+                        {"dcgan.channels", 16},
+                        {"dcgan.d_channels", 4}});
+  return step_config(dcgan::facts(), changes);
 }
 
 // Trains on pictures of 16 pixels, batch 8, one rank.

@@ -15,14 +15,13 @@ namespace {
 using Changes = std::map<std::string, Json>;
 
 // Pictures of 16 pixels, batch 4.
-Changes tiny(const Changes& changes = {}) {
-  Changes all = {{"data.resolution", 16},
-                 {"train.batch", 4},
-                 {"train.seed", 3},
-                 {"dcgan.channels", 16},
-                 {"dcgan.d_channels", 4}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return all;
+Changes tiny(Changes changes = {}) {
+  changes.merge(Changes{{"data.resolution", 16},
+                        {"train.batch", 4},
+                        {"train.seed", 3},
+                        {"dcgan.channels", 16},
+                        {"dcgan.d_channels", 4}});
+  return changes;
 }
 
 struct Made : StepOnCpu {
@@ -272,8 +271,7 @@ TEST_CASE("PhasesOfDcganAreFunctions") {
 
 TEST_CASE("ATrainedGeneratorGivesThePicturesOfItsNetwork") {
   Made made;
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, tensor] : state_of(*made.G().network)) tensors[name] = tensor;
+  auto tensors = tensors_of(*made.G().network);
   CHECK(dcgan::row().recognises(tensors));
   CHECK_FALSE(dcgan::row().recognises({}));
   const auto generator = dcgan::row().make_generator({}, tensors, "test");

@@ -13,14 +13,12 @@ namespace {
 using Changes = std::map<std::string, Json>;
 
 // Pictures of 16 pixels, batch 8.
-StepCase one(const std::string& name, const Changes& changes) {
-  StepCase tiny{name,
-                {{"data.resolution", 16},
-                 {"train.batch", 8},
-                 {"dcgan.channels", 16},
-                 {"dcgan.d_channels", 4}}};
-  for (const auto& [key, value] : changes) tiny.changes[key] = value;
-  return tiny;
+StepCase one(const std::string& name, Changes changes) {
+  changes.merge(Changes{{"data.resolution", 16},
+                        {"train.batch", 8},
+                        {"dcgan.channels", 16},
+                        {"dcgan.d_channels", 4}});
+  return {name, changes};
 }
 
 std::vector<StepCase> cases() {

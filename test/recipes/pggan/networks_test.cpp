@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/pggan/networks.h"
-
 #include <catch2/catch.hpp>
 
-#include "official.h"
 #include "ops/resample.h"
+#include "recipes/pggan/official.h"
+#include "recipes/pggan/recipe.h"
 #include "support/covered_fixture.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -25,12 +24,6 @@ std::shared_ptr<pggan::Generator> made(const pggan::Shape& shape) {
   auto G = std::make_shared<pggan::Generator>(shape);
   initialise_equalised(*G, "G", 5);
   return G;
-}
-
-int64_t count(const torch::nn::Module& net) {
-  int64_t n = 0;
-  for (const at::Tensor& p : net.parameters()) n += p.numel();
-  return n;
 }
 
 // "16/a0.3" of a key "G/16/a0.3".
@@ -133,9 +126,8 @@ TEST_CASE("AGeneratorsSizesAreReadOffItsTensors") {
       pggan::Shape shape = tiny(resolution, 1);
       shape.net.fused_scale = fused;
       const pggan::Generator G(shape);
-      std::map<std::string, at::Tensor> tensors;
-      for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor;
-      const pggan::Shape read = pggan::generator_shape(tensors, "file");
+      auto tensors = tensors_of(G);
+      const pggan::Shape read = pggan::generator_shape({}, tensors, "file");
       CHECK(read.resolution == resolution);
       CHECK(read.num_channels == 1);
       CHECK(read.net.latent_size == 7);
@@ -143,7 +135,51 @@ TEST_CASE("AGeneratorsSizesAreReadOffItsTensors") {
       CHECK_NOTHROW(load_into(pggan::Generator(read), tensors, "file"));
     }
   }
-  CHECK_THROWS_WITH(pggan::generator_shape({}, "file"), Catch::Contains("4x4.Dense.weight"));
-  CHECK_THROWS_WITH(pggan::generator_shape({{"4x4.Dense.weight", torch::ones({3})}}, "file"),
+  CHECK_THROWS_WITH(pggan::generator_shape({}, {}, "file"), Catch::Contains("4x4.Dense.weight"));
+  CHECK_THROWS_WITH(pggan::generator_shape({}, {{"4x4.Dense.weight", torch::ones({3})}}, "file"),
                     Catch::Contains("file: tensor 4x4.Dense.weight has shape [3]"));
+}
+
+// Scores that the recipe does not report; the rest of the fixture is in recipe_test.cpp.
+TEST_CASE("ScoresOfInterpolatedPicturesMatchTheOfficialCode") {
+  for (const std::string name : {"pggan16", "pggan16_unfused"}) {
+    pggan::OfficialPair official(name);
+    const TensorFile reference = fixture(name + "_loss");
+    int compared = 0;
+    for (const auto& [key, expected] : reference.tensors) {
+      if (!key.ends_with("/mixed_scores")) continue;
+      CAPTURE(name, key);
+      const std::vector<std::string> parts = split(key, '/');
+      const StageLevel level{parse_int(parts[1]).value(), parse_double(parts[2].substr(1)).value()};
+      const auto D = [&](const at::Tensor& x) { return official.D.forward(x, level); };
+      const DiscriminatorLoss d =
+          pggan::d_loss(D,
+                        reference.tensors.at("in/img" + parts[1]),
+                        official.G.forward(reference.tensors.at("in/z" + parts[1]), level).detach(),
+                        reference.tensors.at("in/mix" + parts[1]).reshape({-1, 1, 1, 1}),
+                        10,
+                        {},
+                        16);
+      CHECK(scaled_error(d.interpolated_scores.detach(), expected) < 1e-4);
+      ++compared;
+    }
+    CHECK(compared == (name == "pggan16" ? 4 : 1));
+  }
+}
+
+TEST_CASE("ThePenaltyByFullSizePicturesIsTheOneTakenThroughTheirReduction") {
+  pggan::OfficialPair official("pggan16");
+  const StageLevel level{8, 0.3};
+  const auto D = [&](const at::Tensor& x) { return official.D.forward(x, level); };
+  const auto reduced = [&](const at::Tensor& x) { return D(box_down(x)); };
+  const at::Tensor real = torch::randn({8, 3, 8, 8}), fake = torch::randn({8, 3, 8, 8});
+  const at::Tensor t = torch::rand({8, 1, 1, 1});
+  pggan::LossOptions options;
+  options.gp_size = PenaltySize::kFullres;
+  const DiscriminatorLoss quick = pggan::d_loss(D, real, fake, t, 10, options, 16);
+  options.gp_size = PenaltySize::kNative;
+  const DiscriminatorLoss exact =
+      pggan::d_loss(reduced, nearest_up(real), nearest_up(fake), t, 10, options, 16);
+  CHECK(scaled_error(quick.interpolated_norms.detach(), exact.interpolated_norms.detach()) < 1e-5);
+  CHECK(quick.loss.item<float>() == Approx(exact.loss.item<float>()).epsilon(1e-5));
 }

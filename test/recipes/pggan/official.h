@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/tensors.h"
-#include "recipes/pggan/networks.h"
 #include "recipes/pggan/recipe.h"
 #include "support/tensor_checks.h"
 
@@ -29,5 +28,22 @@ struct OfficialPair {
   Generator G;
   ProgressiveDiscriminator D;
 };
+
+// Stages of 1000 images each, up to 16 pixels, batch 8.
+inline std::map<std::string, Json> sized(const NetworkOptions& net,
+                                         std::map<std::string, Json> changes) {
+  changes.merge(std::map<std::string, Json>{{"data.resolution", 16},
+                                            {"train.batch", 8},
+                                            {"pggan.latent_size", net.latent_size},
+                                            {"pggan.fmap_base", net.fmap_base},
+                                            {"pggan.fmap_max", net.fmap_max},
+                                            {"pggan.fused_scale", net.fused_scale},
+                                            {"schedule.start", 4},
+                                            {"schedule.fade_kimg", 1},
+                                            {"schedule.stable_kimg", 1},
+                                            {"schedule.batch", "8"},
+                                            {"schedule.lr_factor", "1"}});
+  return changes;
+}
 
 }  // namespace gantrain::pggan

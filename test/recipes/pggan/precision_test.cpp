@@ -3,9 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/forward_precision.h"
-#include "recipes/pggan/networks.h"
-#include "recipes/pggan/options.h"
-#include "recipes/pggan/recipe.h"
+#include "recipes/pggan/official.h"
 #include "support/computed_text.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"
@@ -90,18 +88,12 @@ TEST_CASE("LossesOfPgganUnderAutocastReachEveryWeightInFloat32") {
     StepWatch watch;
     StepOnCpu step(pggan::row(),
                    step_config(pggan::facts(),
-                               {{"data.resolution", 16},
-                                {"train.batch", 4},
-                                {"pggan.latent_size", 7},
-                                {"pggan.fmap_base", 128},
-                                {"pggan.fmap_max", 8},
-                                {"schedule.start", 8},
-                                {"schedule.fade_kimg", 1},
-                                {"schedule.stable_kimg", 1},
-                                {"schedule.batch", "4"},
-                                {"schedule.lr_factor", "1"},
-                                {"precision.amp", amp},
-                                {"precision.initial_scale", 128}}),
+                               pggan::sized({7, 128, 1, 8, true},
+                                            {{"train.batch", 4},
+                                             {"schedule.start", 8},
+                                             {"schedule.batch", "4"},
+                                             {"precision.amp", amp},
+                                             {"precision.initial_scale", 128}})),
                    {},
                    {},
                    std::ref(watch));

@@ -3,36 +3,17 @@
 
 #include <catch2/catch.hpp>
 
-#include "official.h"
 #include "recipes/official_losses.h"
+#include "recipes/pggan/official.h"
 #include "recipes/pggan/options.h"
 #include "support/given_draws.h"
-#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 
 namespace {
 
-// Stages of 1000 images each, up to 16 pixels, batch 8.
-std::map<std::string, Json> sized(const pggan::NetworkOptions& net,
-                                  const std::map<std::string, Json>& changes) {
-  std::map<std::string, Json> all = {{"data.resolution", 16},
-                                     {"train.batch", 8},
-                                     {"pggan.latent_size", net.latent_size},
-                                     {"pggan.fmap_base", net.fmap_base},
-                                     {"pggan.fmap_max", net.fmap_max},
-                                     {"pggan.fused_scale", net.fused_scale},
-                                     {"schedule.start", 4},
-                                     {"schedule.fade_kimg", 1},
-                                     {"schedule.stable_kimg", 1},
-                                     {"schedule.batch", "8"},
-                                     {"schedule.lr_factor", "1"}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return all;
-}
-
 StepOnCpu make(const pggan::NetworkOptions& net, const std::map<std::string, Json>& changes = {}) {
-  return {pggan::row(), step_config(pggan::facts(), sized(net, changes))};
+  return {pggan::row(), step_config(pggan::facts(), pggan::sized(net, changes))};
 }
 
 const std::map<std::string, std::string> kStatistics = {{"Loss/scores/real", "real_scores"},
@@ -59,7 +40,7 @@ OfficialNumbers numbers_of(const std::string& name,
 }  // namespace
 
 // What is left out is made of the scores, but for D's scores of interpolated pictures, which
-// losses_test.cpp compares.
+// networks_test.cpp compares.
 TEST_CASE("PhasesMatchTheOfficialCode") {
   for (const char* name : {"pggan16", "pggan16_unfused"}) {
     CAPTURE(name);
@@ -86,17 +67,5 @@ TEST_CASE("ARecordingSeesTheConvolutionsOfEveryStage") {
   net.fmap_base = 128;
   net.fmap_max = 8;
   StepOnCpu step = make(net, {{"precision.amp", "auto"}, {"train.kimg", 10}});
-  TrainOptions train;
-  train.batch = 8;
-  train.kimg = {10'000};
-  const std::vector<TrainedSize> sizes = trained_sizes(*step, train, 1, {16, 16});
-  CHECK(sizes.size() == step->recipe().schedule().stages().size());
-  const ProductRecord record = record_products(*step, sizes);
-  for (const int64_t side : {4, 8, 16}) {
-    const Product inner{Product::Kind::kConv2d, {8, side, side}, {8, 8, 3, 3}, 1, {1, 1}};
-    CAPTURE(to_text(inner));
-    REQUIRE(record.count(inner) == 1);
-    CHECK(record.at(inner).samples == 8);
-  }
-  CHECK(trained_sizes(*step, train, 1, {16, 16}, /*images_seen=*/4000).size() < sizes.size());
+  check_recording_of_stages(*step);
 }

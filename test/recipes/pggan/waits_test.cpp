@@ -2,7 +2,7 @@
 // Training steps that never wait for the device, and train as those do that may.
 #include <catch2/catch.hpp>
 
-#include "recipes/pggan/options.h"
+#include "recipes/pggan/official.h"
 #include "recipes/pggan/recipe.h"
 #include "support/step_checks.h"
 
@@ -13,22 +13,9 @@ namespace {
 using Changes = std::map<std::string, Json>;
 
 // Pictures of up to 8 pixels, batch 8: stages of 4 pixels, of 8 that fade in, and of 8.
-StepCase one(const std::string& name, int64_t stage, const Changes& changes) {
-  StepCase tiny{name,
-                {{"data.resolution", 8},
-                 {"train.batch", 8},
-                 {"pggan.latent_size", 8},
-                 {"pggan.fmap_base", 32},
-                 {"pggan.fmap_max", 8},
-                 {"schedule.start", 4},
-                 {"schedule.fade_kimg", 1},
-                 {"schedule.stable_kimg", 1},
-                 {"schedule.batch", "8"},
-                 {"schedule.lr_factor", "1"}},
-                {},
-                stage};
-  for (const auto& [key, value] : changes) tiny.changes[key] = value;
-  return tiny;
+StepCase one(const std::string& name, int64_t stage, Changes changes) {
+  changes["data.resolution"] = 8;
+  return {name, pggan::sized({8, 32, 1, 8, true}, changes), {}, stage};
 }
 
 std::vector<StepCase> cases() {

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "core/tensors.h"
-#include "recipes/r3gan/networks.h"
+#include "nn/style/network_checks.h"
+#include "recipes/r3gan/recipe.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::r3gan {
@@ -18,28 +18,20 @@ using Tensors = std::map<std::string, Tensor>;
 constexpr std::array<const char*, 2> kReferences = {"uncond32", "cond16"};
 
 // The networks of fixtures/r3gan_NAME_G and _D, and numbers of theirs.
-struct Networks {
-  TensorFile reference;
-  Json model;                    // the generator's constructor arguments
-  Tensors G_tensors, D_tensors;  // without prefix
+struct Networks : FixturePair {
   Shape shape;
   std::shared_ptr<Generator> G;
   std::shared_ptr<Discriminator> D;
 
   Networks(const std::string& name, const std::string& numbers)
-      : reference(fixture("r3gan_" + name + "_" + numbers)) {
-    const TensorFile g = fixture("r3gan_" + name + "_G"), d = fixture("r3gan_" + name + "_D");
-    for (const auto& [key, value] : g.tensors) G_tensors[key.substr(2)] = value;
-    for (const auto& [key, value] : d.tensors) D_tensors[key.substr(2)] = value;
-    model = Json::parse(g.metadata.at("config"));
-    shape = generator_shape(model, G_tensors, name);
-    G = std::make_shared<Generator>(shape);
-    D = std::make_shared<Discriminator>(shape);
+      : FixturePair("r3gan_" + name, numbers),
+        shape(generator_shape(G_model, G_tensors, name)),
+        G(std::make_shared<Generator>(shape)),
+        D(std::make_shared<Discriminator>(shape)) {
     load_into(*G, G_tensors, "G");
     load_into(*D, D_tensors, "D");
   }
 
-  const Tensor& operator[](const std::string& key) const { return reference.tensors.at(key); }
   Tensor real() const { return as_pictures((*this)["in/real_u8"]); }
   // The class numbers in a file of the same networks; undefined in the unconditional pair.
   static Tensor labels(const TensorFile& io) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recipes/r3gan/networks.h"
-
 #include "gan/recipe.h"
 #include "nn/style/network_checks.h"
 #include "ops/cases.h"
@@ -205,7 +203,7 @@ TEST_CASE("ATrainedGeneratorIsMadeFromItsTensorsAndItsModel") {
     for (const bool with_model : {true, false}) {
       const Networks p(name, "io");
       CHECK(row().recognises(p.G_tensors));
-      Json model = p.model;
+      Json model = p.G_model;
       model["recipe"] = "r3gan";
       Tensors tensors = p.G_tensors;
       tensors.erase("Model.MainLayers.1.Layers.0.Resampler.Kernel");
@@ -217,7 +215,7 @@ TEST_CASE("ATrainedGeneratorIsMadeFromItsTensorsAndItsModel") {
       if (name == "cond16") CHECK_THROWS_WITH(G->images(p["in/z"], {}), Contains("5 classes"));
       // What the shape says of itself is what the reference's header says.
       const Json written = to_json(p.shape);
-      for (const auto& [key, value] : p.model.items()) {
+      for (const auto& [key, value] : p.G_model.items()) {
         CAPTURE(key);
         CHECK(written.at(key) == value);
       }
@@ -249,11 +247,11 @@ TEST_CASE("TensorsThatMakeNoGeneratorAreNamed") {
     Tensors tensors = p.G_tensors;
     tensors.erase(name);
     CHECK_THROWS_WITH(loaded(tensors), Contains(name) && Contains("file"));
-    CHECK_THROWS_WITH(loaded(tensors, p.model), Contains(name) && Contains("file"));
+    CHECK_THROWS_WITH(loaded(tensors, p.G_model), Contains(name) && Contains("file"));
     tensors[name] = torch::zeros({3});
     CHECK_THROWS_WITH(loaded(tensors), Contains(name) && Contains("file"));
   }
-  Json model = p.model;
+  Json model = p.G_model;
   model["WidthPerStage"] = {16, 16, 12};
   CHECK_THROWS_WITH(loaded(p.G_tensors, model), Contains("WidthPerStage = [16,16,12]"));
   CHECK_THROWS_AS(row().make_generator({}, {}, "file"), UserError);

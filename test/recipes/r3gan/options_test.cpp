@@ -4,11 +4,8 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "config/presets.h"
-#include "data/options.h"
-#include "gan/options.h"
+#include "recipes/completed_config.h"
 #include "support/covered_fixture.h"
-#include "train/options.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -21,15 +18,7 @@ namespace {
 using Sizes = std::vector<int64_t>;
 
 Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
-  Schema schema;
-  add_keys<TrainOptions>(schema);
-  add_keys<DataOptions>(schema);
-  add_keys<EmaOptions>(schema);
-  add_keys<PrecisionOptions>(schema);
-  r3gan::facts().add_keys(schema);
-  Config config(schema);
-  for (const auto& [key, value] : values) config.set(key, value, origin);
-  return config;
+  return run_config(r3gan::facts(), values, origin);
 }
 
 Config of_preset(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "recipes/r3gan/reference_step.h"
+#include "recipes/reference_phases.h"
 
 using namespace gantrain;
 using namespace gantrain::r3gan;
@@ -126,7 +127,7 @@ TEST_CASE("LossesThroughAnAugmentationAreTheReferences") {
       return all;
     };
     const Tensor fake = p.G->forward(io.tensors.at("in/z"), labels);
-    const GeneratorPairing g = pairing_g({seen, seen}, {real, fake});
+    const Pairing g = pairing_g({seen, seen}, {real, fake});
     check_loss(p,
                "G_pre",
                g.loss,
@@ -134,7 +135,7 @@ TEST_CASE("LossesThroughAnAugmentationAreTheReferences") {
                gradients(g.loss, *p.G));
     const Json config = Json::parse(p.reference.metadata.at("config"));
     const DeviceNumber gamma = config["gamma"].get<double>();
-    const DiscriminatorPairing d = pairing_d({seen, seen}, {real, fake.detach()}, &gamma);
+    const Pairing d = pairing_d({seen, seen}, {real, fake.detach()}, &gamma);
     check_loss(p,
                "D_pre",
                d.loss,
@@ -149,11 +150,8 @@ namespace {
 
 // Three iterations of the fixture NAME_train, with schedules that are 20 images long.
 struct Training {
-  explicit Training(const std::string& name) : r(name, "train", schedules(name)) {
-    for (const auto& [player, network] : networks()) {
-      for (const auto& item : network->named_parameters())
-        start[player][item.key()] = item.value().detach().clone();
-    }
+  explicit Training(const std::string& name)
+      : r(name, "train", schedules(name)), way(r.step, r.config["parameter_order"]) {
     // In the fixture each of the two phases has its own latents and real pictures. A step has real
     // pictures for both, so they are exchanged between the phases.
     r.before = [this](const std::string& doing) {
@@ -184,26 +182,6 @@ struct Training {
             {"ema.half_life", ramp("ema_nimg", 1000)}};
   }
 
-  std::map<std::string, const torch::nn::Module*> networks() {
-    return {{"G", r.step.player("G").player->network.get()},
-            {"D", r.step.player("D").player->network.get()},
-            {"G_ema", r.step->average().network().get()}};
-  }
-
-  // Norms of all parameters, or of the way they have gone, in the fixture's order.
-  Tensor norms(const std::string& player, bool moved) {
-    const Json order = r.config["parameter_order"][player == "D" ? "D" : "G"];
-    const auto parameters = networks().at(player)->named_parameters();
-    REQUIRE(parameters.size() == order.size());
-    std::vector<double> all;
-    for (const Json& name : order) {
-      const Tensor& now = parameters[name.get<std::string>()];
-      all.push_back(
-          norm_of(moved ? now.detach() - start.at(player).at(name.get<std::string>()) : now));
-    }
-    return torch::tensor(all, at::kDouble);
-  }
-
   // Losses of both phases, then the way that all networks have gone.
   void iterate(int64_t i) {
     r.pictures.iteration = i;
@@ -225,24 +203,11 @@ struct Training {
     const AdamOptions& adam = r.step.player("G").player->options.adam;
     CHECK(adam.lr.at(images) == Approx(numbers[0].item<double>()));
     CHECK(adam.beta2.at(images) == Approx(numbers[1].item<double>()));
-    check_moved(i);
-  }
-
-  void check_moved(int64_t i) {
-    const std::string at = fmt::format("train/{}/", i);
-    for (const std::string player : {"G", "D", "G_ema"}) {
-      CAPTURE(i, player);
-      const Tensor moved = norms(player, true), expected = r[at + "deltanorm/" + player];
-      for (int64_t k = 0; k < moved.numel(); ++k)
-        CHECK(moved[k].item<double>() ==
-              Approx(expected[k].item<double>()).epsilon(1e-2).margin(1e-12));
-      CHECK(moved.norm().item<double>() ==
-            Approx(r[at + "total_deltanorm/" + player].item<double>()).epsilon(1e-3).margin(1e-12));
-    }
+    way.check_moved(i, r.networks.reference);
   }
 
   ReferenceStep r;
-  std::map<std::string, Tensors> start = {};
+  WayOfNetworks way;
 };
 
 }  // namespace
@@ -254,7 +219,8 @@ TEST_CASE("ThreeIterationsEndWhereTheReferenceEnds") {
     ReferenceStep& r = training.r;
     for (int64_t i = 0; i < 3; ++i) training.iterate(i);
     for (const std::string player : {"G", "D", "G_ema"})
-      CHECK(scaled_error(training.norms(player, false), r["train/2/paramnorm/" + player]) < 1e-5);
+      CHECK(scaled_error(training.way.norms(player, false), r["train/2/paramnorm/" + player]) <
+            1e-5);
     const Tensor labels =
         r.pictures.labels.defined() ? r.pictures.labels.narrow(0, 0, 1) : Tensor();
     const Tensor picture =

@@ -53,18 +53,17 @@ struct ReferenceStep {
   }
   static std::map<std::string, Json> with_sizes(const Shape& shape,
                                                 const Json& numbers,
-                                                const std::map<std::string, Json>& changes) {
-    std::map<std::string, Json> all = {{"data.resolution", shape.img_resolution.width},
-                                       {"train.batch", 4},
-                                       {"r3gan.z_dim", shape.z_dim},
-                                       {"r3gan.embedding", shape.embedding},
-                                       {"r3gan.width", table(shape.widths)},
-                                       {"r3gan.cardinality", table(shape.cardinalities)},
-                                       {"r3gan.blocks", table(shape.blocks)},
-                                       {"r3gan.gamma", numbers.value("gamma", Json(1))},
-                                       {"ada.mode", "none"}};
-    for (const auto& [key, value] : changes) all[key] = value;
-    return all;
+                                                std::map<std::string, Json> changes) {
+    changes.merge(std::map<std::string, Json>{{"data.resolution", shape.img_resolution.width},
+                                              {"train.batch", 4},
+                                              {"r3gan.z_dim", shape.z_dim},
+                                              {"r3gan.embedding", shape.embedding},
+                                              {"r3gan.width", table(shape.widths)},
+                                              {"r3gan.cardinality", table(shape.cardinalities)},
+                                              {"r3gan.blocks", table(shape.blocks)},
+                                              {"r3gan.gamma", numbers.value("gamma", Json(1))},
+                                              {"ada.mode", "none"}});
+    return changes;
   }
 
   Networks networks;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/tensors.h"
-#include "recipes/stylegan1/networks.h"
 #include "recipes/stylegan1/recipe.h"
 #include "support/tensor_checks.h"
 
@@ -42,6 +41,25 @@ inline Shape tiny_shape(int64_t resolution, int64_t channels = 3, int64_t labels
   shape.label_size = labels;
   shape.net = {7, 6, 5, 2, 0.01, 32, 1, 8};
   return shape;
+}
+
+// Stages of 1000 images each, 4 to 16 pixels, batch 8.
+inline std::map<std::string, Json> sized(const NetworkOptions& net,
+                                         std::map<std::string, Json> changes) {
+  changes.merge(std::map<std::string, Json>{{"data.resolution", 16},
+                                            {"train.batch", 8},
+                                            {"stylegan1.latent_size", net.latent_size},
+                                            {"stylegan1.dlatent_size", net.dlatent_size},
+                                            {"stylegan1.mapping_fmaps", net.mapping_fmaps},
+                                            {"stylegan1.mapping_layers", net.mapping_layers},
+                                            {"stylegan1.fmap_base", net.fmap_base},
+                                            {"stylegan1.fmap_max", net.fmap_max},
+                                            {"schedule.start", 4},
+                                            {"schedule.fade_kimg", 1},
+                                            {"schedule.stable_kimg", 1},
+                                            {"schedule.batch", "8"},
+                                            {"schedule.lr_factor", "1"}});
+  return changes;
 }
 
 }  // namespace gantrain::stylegan1

@@ -3,40 +3,22 @@
 
 #include <catch2/catch.hpp>
 
-#include "official.h"
 #include "recipes/official_losses.h"
+#include "recipes/stylegan1/official.h"
 #include "recipes/stylegan1/options.h"
 #include "support/given_draws.h"
-#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 
 namespace {
 
-// Stages of 1000 images each, 4 to 16 pixels, batch 8.
-std::map<std::string, Json> sized(const stylegan1::NetworkOptions& net,
-                                  const std::map<std::string, Json>& changes) {
-  std::map<std::string, Json> all = {{"data.resolution", 16},
-                                     {"train.batch", 8},
-                                     {"stylegan1.latent_size", net.latent_size},
-                                     {"stylegan1.dlatent_size", net.dlatent_size},
-                                     {"stylegan1.mapping_fmaps", net.mapping_fmaps},
-                                     {"stylegan1.mapping_layers", net.mapping_layers},
-                                     {"stylegan1.fmap_base", net.fmap_base},
-                                     {"stylegan1.fmap_max", net.fmap_max},
-                                     {"schedule.start", 4},
-                                     {"schedule.fade_kimg", 1},
-                                     {"schedule.stable_kimg", 1},
-                                     {"schedule.batch", "8"},
-                                     {"schedule.lr_factor", "1"}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return all;
-}
-
 StepOnCpu make(const stylegan1::NetworkOptions& net,
                const std::map<std::string, Json>& changes = {},
                const std::vector<int64_t>& class_counts = {}) {
-  return {stylegan1::row(), step_config(stylegan1::facts(), sized(net, changes)), {}, class_counts};
+  return {stylegan1::row(),
+          step_config(stylegan1::facts(), stylegan1::sized(net, changes)),
+          {},
+          class_counts};
 }
 
 std::map<std::string, Json> options_of(const OfficialLoss& loss) {
@@ -88,7 +70,7 @@ OfficialNumbers numbers_of(CoveredFixture& reference, const OfficialLoss& loss) 
 }  // namespace
 
 // What is left out is made of the scores, but for D's scores of interpolated pictures, which
-// losses_test.cpp compares.
+// networks_test.cpp compares.
 TEST_CASE("PhasesMatchTheOfficialCode") {
   CoveredFixture reference("stylegan1_16_loss");
   check_official_losses(reference,
@@ -131,17 +113,5 @@ TEST_CASE("ARecordingSeesTheConvolutionsOfEveryStage") {
   net.fmap_base = 128;
   net.fmap_max = 8;
   StepOnCpu step = make(net, {{"precision.amp", "auto"}, {"train.kimg", 10}});
-  TrainOptions train;
-  train.batch = 8;
-  train.kimg = {10'000};
-  const std::vector<TrainedSize> sizes = trained_sizes(*step, train, 1, {16, 16});
-  CHECK(sizes.size() == step->recipe().schedule().stages().size());
-  const ProductRecord record = record_products(*step, sizes);
-  for (const int64_t side : {4, 8, 16}) {
-    const Product inner{Product::Kind::kConv2d, {8, side, side}, {8, 8, 3, 3}, 1, {1, 1}};
-    CAPTURE(to_text(inner));
-    REQUIRE(record.count(inner) == 1);
-    CHECK(record.at(inner).samples == 8);
-  }
-  CHECK(trained_sizes(*step, train, 1, {16, 16}, /*images_seen=*/4000).size() < sizes.size());
+  check_recording_of_stages(*step);
 }

@@ -2,7 +2,7 @@
 // Training steps that never wait for the device, and train as those do that may.
 #include <catch2/catch.hpp>
 
-#include "recipes/stylegan1/options.h"
+#include "recipes/stylegan1/official.h"
 #include "recipes/stylegan1/recipe.h"
 #include "support/step_checks.h"
 
@@ -15,26 +15,10 @@ using Changes = std::map<std::string, Json>;
 // Pictures of up to 8 pixels, batch 8: stages of 4 pixels, of 8 that fade in, and of 8.
 StepCase one(const std::string& name,
              int64_t stage,
-             const Changes& changes,
+             Changes changes,
              const std::vector<int64_t>& class_counts = {}) {
-  StepCase tiny{name,
-                {{"data.resolution", 8},
-                 {"train.batch", 8},
-                 {"stylegan1.latent_size", 8},
-                 {"stylegan1.dlatent_size", 8},
-                 {"stylegan1.mapping_fmaps", 8},
-                 {"stylegan1.mapping_layers", 2},
-                 {"stylegan1.fmap_base", 32},
-                 {"stylegan1.fmap_max", 8},
-                 {"schedule.start", 4},
-                 {"schedule.fade_kimg", 1},
-                 {"schedule.stable_kimg", 1},
-                 {"schedule.batch", "8"},
-                 {"schedule.lr_factor", "1"}},
-                class_counts,
-                stage};
-  for (const auto& [key, value] : changes) tiny.changes[key] = value;
-  return tiny;
+  changes["data.resolution"] = 8;
+  return {name, stylegan1::sized({8, 8, 8, 2, 0.01, 32, 1, 8}, changes), class_counts, stage};
 }
 
 std::vector<StepCase> cases() {

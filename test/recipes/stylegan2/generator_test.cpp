@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
-#include "nn/style/styles.h"
+#include "nn/style/layers.h"
 #include "ops/kernels.h"
 #include "ops/losses.h"
-#include "recipes/stylegan2/networks.h"
 #include "recipes/stylegan2/networks_of_fixtures.h"
+#include "recipes/stylegan2/recipe.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan2;
@@ -320,4 +320,37 @@ TEST_CASE("InitialWeightsDependOnTheSeedAlone") {
   CHECK(sha(1, "G") == sha(1, "G"));
   CHECK(sha(1, "G") != sha(2, "G"));
   CHECK(sha(1, "G") != sha(1, "D"));
+}
+
+TEST_CASE("LogitsMatchTheReference") {
+  const torch::NoGradGuard no_grad;
+  for (const std::string name : {"uncond32", "cond32"}) {
+    CAPTURE(name);
+    Pair p(name, "io");
+    p.D->eval();
+    const Tensor real = p.D->forward(p["in/real"], p.labels("in/real_c"));
+    const Tensor fake = p.D->forward(p["out/img_const"], p.labels("in/c"));
+    CHECK(scaled_error(real, p["out/D_real_logits"]) < 5e-5);
+    CHECK(scaled_error(fake, p["out/D_fake_logits"]) < 5e-5);
+  }
+}
+
+TEST_CASE("ADiscriminatorsTensorsAreTheReferences") {
+  for (const std::string name : {"uncond32", "cond32"}) {
+    const Pair p(name, "io");
+    check_same_layout(StyleDiscriminator(p.D_shape), p.D_tensors);
+  }
+}
+
+TEST_CASE("TheMeanOfWMovesAsInTheReference") {
+  for (const std::string name : {"uncond32", "cond32"}) {
+    Pair p(name, "loss");
+    StyleMapping& map = *p.G->mapping;
+    const Tensor before = map.w_avg.clone();
+    const Tensor w = map.forward(p["in/z"], p.labels("in/c"));
+    CHECK(torch::equal(map.w_avg, before));
+    move_w_average_(map.w_avg, w.mean(0), map.shape.w_avg_beta);
+    CHECK(scaled_error(map.w_avg, p["Gmain/w_avg_after"]) < 5e-5);
+    CHECK_FALSE(map.w_avg.requires_grad());
+  }
 }

@@ -5,7 +5,7 @@
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
 #include "support/computed_text.h"
-#include "support/step_setup.h"
+#include "support/phase_checks.h"
 #include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
@@ -13,33 +13,18 @@ using at::Tensor;
 
 namespace {
 
-StepOnCpu tiny(const std::map<std::string, Json>& changes) {
-  std::map<std::string, Json> all = {{"data.resolution", 16},
-                                     {"train.batch", 4},
-                                     {"stylegan2.z_dim", 8},
-                                     {"stylegan2.w_dim", 8},
-                                     {"stylegan2.map_depth", 2},
-                                     {"stylegan2.channel_base", 128},
-                                     {"stylegan2.channel_max", 8},
-                                     {"stylegan2.gamma", 1},
-                                     {"ada.mode", "fixed"},
-                                     {"ada.p", 0.5}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return {stylegan2::row(), step_config(stylegan2::facts(), all)};
+StepOnCpu tiny(std::map<std::string, Json> changes) {
+  changes.merge(std::map<std::string, Json>{{"data.resolution", 16},
+                                            {"train.batch", 4},
+                                            {"stylegan2.channel_base", 128},
+                                            {"ada.mode", "fixed"},
+                                            {"ada.p", 0.5}});
+  return {stylegan2::row(), step_config(stylegan2::facts(), stylegan2::tiny_run(changes))};
 }
 
-// What blocks computed in during one iteration with all phases, at 16 pixels; gradients were
-// finite.
 std::vector<Computed> computed_by(const std::map<std::string, Json>& changes) {
   StepOnCpu step = tiny(changes);
-  std::vector<Computed> computed;
-  step->note_computed_into(&computed);
-  const Tensor pictures =
-      torch::sin(torch::arange(4 * 3 * 16 * 16, at::kFloat) * 0.37).reshape({4, 3, 16, 16});
-  const StepReport report = step.run(pictures, 0);
-  CHECK(report.phases.size() == 4);
-  for (const PhaseReport& phase : report.phases) CHECK(phase.verdict.finite == true);
-  return computed;
+  return gantrain::computed_by(step, {4, 3, 16, 16}, 4);
 }
 
 bool has(const std::vector<Computed>& all, const Computed& one) {

@@ -46,21 +46,20 @@ struct ReferenceStep {
   static constexpr int64_t kClasses = 10;
   static bool has_classes(const std::string& name) { return name == "cond32"; }
   static std::map<std::string, Json> with_sizes(const std::string& name,
-                                                const std::map<std::string, Json>& changes) {
+                                                std::map<std::string, Json> changes) {
     const Json loss = Json::parse(fixture("sg2_" + name + "_loss").metadata.at("config"));
-    std::map<std::string, Json> all = {{"data.resolution", 32},
-                                       {"train.batch", 8},
-                                       {"stylegan2.z_dim", 64},
-                                       {"stylegan2.w_dim", 64},
-                                       {"stylegan2.channel_base", 1024},
-                                       {"stylegan2.channel_max", 64},
-                                       {"stylegan2.gamma", loss["r1_gamma"]},
-                                       {"stylegan2.pl_weight", loss["pl_weight"]},
-                                       {"stylegan2.pl_decay", loss["pl_decay"]},
-                                       {"stylegan2.pl_shrink", loss["pl_batch_shrink"]},
-                                       {"stylegan2.mixing", loss["style_mixing_prob"]}};
-    for (const auto& [key, value] : changes) all[key] = value;
-    return all;
+    changes.merge(std::map<std::string, Json>{{"data.resolution", 32},
+                                              {"train.batch", 8},
+                                              {"stylegan2.z_dim", 64},
+                                              {"stylegan2.w_dim", 64},
+                                              {"stylegan2.channel_base", 1024},
+                                              {"stylegan2.channel_max", 64},
+                                              {"stylegan2.gamma", loss["r1_gamma"]},
+                                              {"stylegan2.pl_weight", loss["pl_weight"]},
+                                              {"stylegan2.pl_decay", loss["pl_decay"]},
+                                              {"stylegan2.pl_shrink", loss["pl_batch_shrink"]},
+                                              {"stylegan2.mixing", loss["style_mixing_prob"]}});
+    return changes;
   }
   // From 4x4 up, two layers each above it.
   static std::vector<at::Tensor> stored_noise_of(const torch::nn::Module& G) {

@@ -14,7 +14,7 @@ using stylegan2::Tensors;
 namespace {
 
 std::unique_ptr<gantrain::Generator> loaded(const Tensors& tensors, const Json& model = {}) {
-  auto generator = stylegan2::make_generator(model, tensors, "file");
+  auto generator = stylegan2::row().make_generator(model, tensors, "file");
   generator->load(tensors, "file");
   return generator;
 }
@@ -25,7 +25,7 @@ TEST_CASE("ATrainedGeneratorMatchesTheReference") {
   for (const std::string name : {"uncond32", "cond32"}) {
     for (const bool with_model : {true, false}) {
       const Pair p(name, "io");
-      CHECK(stylegan2::recognises(p.G_tensors));
+      CHECK(stylegan2::row().recognises(p.G_tensors));
       const auto G = loaded(p.G_tensors, with_model ? to_json(p.G_shape) : Json());
       CHECK(G->z_dim() == 64);
       CHECK(G->w_dim() == 64);
@@ -107,8 +107,8 @@ TEST_CASE("MissingAndMisshapenTensorsAreNamed") {
     tensors[name] = torch::zeros({3});
     CHECK_THROWS_WITH(loaded(tensors), Contains(name));
   }
-  CHECK_FALSE(stylegan2::recognises({}));
-  CHECK_THROWS_AS(stylegan2::make_generator({}, {}, "file"), UserError);
+  CHECK_FALSE(stylegan2::row().recognises({}));
+  CHECK_THROWS_AS(stylegan2::row().make_generator({}, {}, "file"), UserError);
 }
 
 TEST_CASE("AConditionalGeneratorNeedsAClass") {

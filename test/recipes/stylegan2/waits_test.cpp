@@ -2,6 +2,7 @@
 // Training steps that never wait for the device, and train as those do that may.
 #include <catch2/catch.hpp>
 
+#include "recipes/stylegan2/networks_of_fixtures.h"
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
 #include "support/step_checks.h"
@@ -16,18 +17,7 @@ using Changes = std::map<std::string, Json>;
 StepCase one(const std::string& name,
              const Changes& changes,
              const std::vector<int64_t>& class_counts = {}) {
-  StepCase tiny{name,
-                {{"data.resolution", 8},
-                 {"train.batch", 8},
-                 {"stylegan2.z_dim", 8},
-                 {"stylegan2.w_dim", 8},
-                 {"stylegan2.map_depth", 2},
-                 {"stylegan2.channel_base", 64},
-                 {"stylegan2.channel_max", 8},
-                 {"stylegan2.gamma", 1}},
-                class_counts};
-  for (const auto& [key, value] : changes) tiny.changes[key] = value;
-  return tiny;
+  return {name, stylegan2::tiny_run(changes), class_counts};
 }
 
 // The strength moves in every iteration.

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "recipes/stylegan3/shape.h"
+#include "recipes/stylegan3/recipe.h"
 #include "support/covered_fixture.h"
 #include "support/tensor_checks.h"
 #include "util/text.h"

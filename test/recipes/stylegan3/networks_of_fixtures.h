@@ -8,7 +8,7 @@
 #include "core/tensors.h"
 #include "nn/style/discriminator.h"
 #include "nn/style/network_checks.h"
-#include "recipes/stylegan3/networks.h"
+#include "recipes/stylegan3/recipe.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::stylegan3 {
@@ -20,42 +20,40 @@ using Tensors = std::map<std::string, Tensor>;
 constexpr std::array<const char*, 3> kReferences = {"t32", "r32", "t16_c3"};
 
 // The networks of fixtures/sg3_NAME_G and _D, and numbers of theirs.
-struct Pair {
-  TensorFile reference;
-  Tensors G_tensors, D_tensors;  // without prefix
-  Json G_model;
+struct Pair : FixturePair {
   GeneratorShape G_shape;
   StyleDiscriminatorShape D_shape;
   std::shared_ptr<Generator> G;
   std::shared_ptr<StyleDiscriminator> D;
 
   Pair(const std::string& name, const std::string& numbers)
-      : reference(fixture("sg3_" + name + "_" + numbers)) {
-    const TensorFile g = fixture("sg3_" + name + "_G"), d = fixture("sg3_" + name + "_D");
-    for (const auto& [key, value] : g.tensors) G_tensors[key.substr(2)] = value;
-    for (const auto& [key, value] : d.tensors) D_tensors[key.substr(2)] = value;
-    G_model = Json::parse(g.metadata.at("config"));
-    G_shape = shape_of_model(G_model, name);
-    const Json config = Json::parse(d.metadata.at("config"));
-    D_shape.c_dim = config["c_dim"];
-    D_shape.blocks.img_resolution = square_of(config["img_resolution"]);
-    D_shape.blocks.img_channels = config["img_channels"];
-    D_shape.blocks.channel_base = config["channel_base"];
-    D_shape.blocks.channel_max = config["channel_max"];
-    D_shape.mbstd_group_size = config["epilogue_kwargs"]["mbstd_group_size"];
-    G = std::make_shared<Generator>(G_shape);
-    D = std::make_shared<StyleDiscriminator>(D_shape);
+      : FixturePair("sg3_" + name, numbers),
+        G_shape(shape_of_model(G_model, name)),
+        D_shape(style_discriminator()),
+        G(std::make_shared<Generator>(G_shape)),
+        D(std::make_shared<StyleDiscriminator>(D_shape)) {
     load_into(*G, G_tensors, "G");
     load_into(*D, D_tensors, "D");
   }
 
-  const Tensor& operator[](const std::string& name) const { return reference.tensors.at(name); }
   Tensor real() const { return (*this)["in/real_u8"].to(at::kFloat) / 127.5 - 1; }
-  // Class numbers of the one-hot rows called `name`; undefined in unconditional pairs.
-  Tensor labels(const std::string& name) const {
-    const auto at = reference.tensors.find(name);
-    return at == reference.tensors.end() ? Tensor() : at->second.argmax(1);
-  }
 };
+
+// A run on pictures of 8 pixels, batch 8, without blur and augmentation.
+inline std::map<std::string, Json> tiny_run(std::map<std::string, Json> changes) {
+  changes.merge(std::map<std::string, Json>{{"data.resolution", 8},
+                                            {"train.batch", 8},
+                                            {"stylegan3.z_dim", 8},
+                                            {"stylegan3.w_dim", 8},
+                                            {"stylegan3.num_layers", 3},
+                                            {"stylegan3.margin", 2},
+                                            {"stylegan3.channel_base", 64},
+                                            {"stylegan3.channel_max", 8},
+                                            {"stylegan3.gamma", 1},
+                                            {"stylegan3.blur_sigma", 0},
+                                            {"stylegan3.blur_fade", 0},
+                                            {"ada.mode", "none"}});
+  return changes;
+}
 
 }  // namespace gantrain::stylegan3

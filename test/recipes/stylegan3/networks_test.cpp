@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers and the networks, compared with the reference's.
 #include "gan/generator.h"
-#include "metrics/equivariance.h"
-#include "nn/style/styles.h"
+#include "metrics/picture_metrics.h"
+#include "nn/style/layers.h"
 #include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/recipe.h"
 #include "support/covered_fixture.h"
@@ -146,8 +146,8 @@ TEST_CASE("TrainedGeneratorsDrawTheReferencesPictures") {
     const Pair p(name, "io");
     for (const bool with_model : {true, false}) {
       CAPTURE(name, with_model);
-      CHECK(recognises(p.G_tensors));
-      const auto made = make_generator(with_model ? p.G_model : Json(), p.G_tensors, "file");
+      CHECK(row().recognises(p.G_tensors));
+      const auto made = row().make_generator(with_model ? p.G_model : Json(), p.G_tensors, "file");
       made->load(p.G_tensors, "file");
       CHECK(made->num_ws() == p.G_shape.num_ws());
       const Tensor labels = p.labels("in/c");
@@ -176,7 +176,7 @@ TEST_CASE("EquivarianceIsTheReferences") {
   const Pair p("r32", "io");
   const TensorFile file = fixture("sg3_eq");
   const Json cases = Json::parse(file.metadata.at("cases"));
-  const auto made = make_generator(p.G_model, p.G_tensors, "file");
+  const auto made = row().make_generator(p.G_model, p.G_tensors, "file");
   made->load(p.G_tensors, "file");
   const Tensor ws = made->map(p["in/z"], {}, {});
   const auto pixels = [](const Json& part) { return part.get<double>() * 32; };
@@ -239,8 +239,7 @@ TEST_CASE("SizesOfOddNetworksAreReadOffTheirTensors") {
     s.channel_max = row.most;
     s.use_radial_filters = row.radial;
     s.conv_kernel = row.radial ? 1 : 3;
-    Tensors tensors;
-    for (const auto& [name, tensor] : state_of(stylegan3::Generator(shape))) tensors[name] = tensor;
+    auto tensors = tensors_of(stylegan3::Generator(shape));
     const GeneratorShape seen = shape_of_tensors(tensors, "file");
     check_same_layout(stylegan3::Generator(seen), tensors);
   }
@@ -274,29 +273,29 @@ TEST_CASE("AModelThatContradictsItsTensorsIsRefusedWithTheKeyThatFits") {
   Pair p("t32", "io");
   Json model = p.G_model;
   model["channel_base"] = 512;
-  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+  CHECK_THROWS_WITH(row().make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("m.safetensors") && Catch::Contains("channel_base = 256") &&
                         Catch::Contains("channel_max = 16"));
   model = p.G_model;
   model["num_layers"] = 7;
-  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+  CHECK_THROWS_WITH(row().make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("num_layers = 6"));
   model["num_layers"] = 2;
-  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+  CHECK_THROWS_WITH(row().make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("num_critical"));
   model = p.G_model;
   model["margin_size"] = 3;
-  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+  CHECK_THROWS_WITH(row().make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("margin_size"));
   model = p.G_model;
   model["img_channels"] = 2;
-  CHECK_THROWS_WITH(make_generator(model, p.G_tensors, "m.safetensors"),
+  CHECK_THROWS_WITH(row().make_generator(model, p.G_tensors, "m.safetensors"),
                     Catch::Contains("img_channels = 3"));
   for (const char* name : {"synthesis.L3_52_13.bias", "synthesis.L3_52_13.weight"}) {
     Tensors missing = p.G_tensors;
     REQUIRE(missing.erase(name) == 1);
     const auto load = [&](const Json& of) {
-      make_generator(of, missing, "m.safetensors")->load(missing, "m.safetensors");
+      row().make_generator(of, missing, "m.safetensors")->load(missing, "m.safetensors");
     };
     CHECK_THROWS_WITH(load(p.G_model), Catch::Contains(name));
     CHECK_THROWS_WITH(load(Json()), Catch::Contains(name));

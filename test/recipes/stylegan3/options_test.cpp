@@ -3,9 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/options.h"
-#include "gan/options.h"
-#include "train/options.h"
+#include "recipes/completed_config.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -13,16 +11,7 @@ using namespace gantrain;
 namespace {
 
 Config config_of(const std::map<std::string, Json>& values, const std::string& origin = "preset") {
-  Schema schema;
-  add_keys<TrainOptions>(schema);
-  add_keys<DataOptions>(schema);
-  add_keys<EmaOptions>(schema);
-  add_keys<PrecisionOptions>(schema);
-  add_keys<RunOptions>(schema);
-  stylegan3::facts().add_keys(schema);
-  Config config(schema);
-  for (const auto& [key, value] : values) config.set(key, value, origin);
-  return config;
+  return run_config(stylegan3::facts(), values, origin);
 }
 
 Config completed(const std::map<std::string, Json>& values, const Site& site = {}) {

@@ -6,6 +6,7 @@
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
 #include "support/spawn_ranks.h"
@@ -21,25 +22,18 @@ using Changes = std::map<std::string, Json>;
 constexpr int64_t kIterations = 6, kPixels = 8;
 
 // Everything that moves does so in every iteration.
-Config config_with(int64_t batch, const std::string& config, const Changes& changes) {
-  Changes all = {{"data.resolution", kPixels},
-                 {"train.batch", batch},
-                 {"stylegan3.config", config},
-                 {"stylegan3.z_dim", 8},
-                 {"stylegan3.w_dim", 8},
-                 {"stylegan3.num_layers", 3},
-                 {"stylegan3.margin", 2},
-                 {"stylegan3.channel_base", 64},
-                 {"stylegan3.channel_max", 8},
-                 {"stylegan3.gamma", 1},
-                 {"stylegan3.d_interval", 2},
-                 {"stylegan3.blur_sigma", config == "r" ? 2 : 0},
-                 {"stylegan3.blur_fade", 0.2},
-                 {"ada.p", 0.5},
-                 {"ada.interval", 1},
-                 {"ada.kimg", 1}};
-  for (const auto& [key, value] : changes) all[key] = value;
-  return step_config(stylegan3::facts(), all);
+Config config_with(int64_t batch, const std::string& config, Changes changes) {
+  changes.merge(Changes{{"data.resolution", kPixels},
+                        {"train.batch", batch},
+                        {"stylegan3.config", config},
+                        {"stylegan3.d_interval", 2},
+                        {"stylegan3.blur_sigma", config == "r" ? 2 : 0},
+                        {"stylegan3.blur_fade", 0.2},
+                        {"ada.mode", "ada"},
+                        {"ada.p", 0.5},
+                        {"ada.interval", 1},
+                        {"ada.kimg", 1}});
+  return step_config(stylegan3::facts(), stylegan3::tiny_run(changes));
 }
 
 void train(StepOnCpu& step, int64_t batch, int64_t first, int64_t end) {

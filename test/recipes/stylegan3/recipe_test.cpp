@@ -3,10 +3,10 @@
 // what they move beside the weights, and three iterations of training.
 #include "recipes/stylegan3/recipe.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "recipes/reference_phases.h"
 #include "recipes/stylegan3/reference_step.h"
 
 using namespace gantrain;
@@ -14,43 +14,10 @@ using namespace gantrain::stylegan3;
 
 namespace {
 
-// One tensor "PHASE/KIND/NAME" of the fixture: values within 1e-4, whole gradients within 5e-3,
-// norms within 3e-3 and 1e-9 (fixtures' tolerances).
-void check_entry(const std::vector<std::string>& key,
-                 const PhaseResult& result,
-                 const Tensor& expected) {
-  const std::string &kind = key.at(1), &name = key.at(2);
-  if (kind == "gradnorm") {
-    CHECK(norm_of(result.gradients.at(name)) ==
-          Approx(expected.item<double>()).epsilon(3e-3).margin(1e-9));
-  } else if (kind == "grad") {
-    CHECK(scaled_error(result.gradients.at(name), expected) < 5e-3);
-  } else if (name.ends_with(".loss") || name.ends_with(".reg")) {  // of each sample
-    CHECK(result.out.loss.item<double>() == Approx(expected.mean().item<double>()).epsilon(1e-4));
-  } else {
-    REQUIRE(kind == "stat");
-    std::string statistic = name;
-    std::replace(statistic.begin(), statistic.end(), '.', '/');
-    const Tensor value = value_of(result.out.statistics, statistic).detach();
-    CHECK(scaled_error(value.reshape(expected.sizes()), expected) < 1e-4);
-  }
-}
-
 // Runs the phase and compares all that the fixture has of it as `in_fixture`.
 PhaseResult check_phase(ReferenceStep& r, const std::string& name, const std::string& in_fixture) {
-  Recipe& recipe = r.step->recipe();
-  const Phase& phase = phase_of(recipe, name);
-  PhaseResult result = run_with_gradients(recipe, phase, whole_batch(recipe, phase, r.pictures));
-  int compared = 0;
-  for (const auto& [key, expected] : r.pair.reference.tensors) {
-    const std::vector<std::string> parts = split(key, '/');
-    if (parts[0] != in_fixture || parts.size() != 3 || parts[1] == "magnitude_ema_after") continue;
-    CAPTURE(key);
-    check_entry(parts, result, expected);
-    ++compared;
-  }
-  CHECK(compared > 20);
-  return result;
+  return gantrain::check_phase(
+      r.step->recipe(), name, r.pictures, r.pair.reference, in_fixture, {5e-3, 3e-3, 1e-9});
 }
 
 Tensor buffer(ReferenceStep& r, const std::string& name) {
@@ -131,29 +98,7 @@ struct Training {
           {{"ema.half_life", 1.25}, {"ema.rampup", 0.05}, {"stylegan3.d_interval", 16}}),
         first(r.config["cur_nimg_start"]) {
     load_into(*r.step->average().network(), r.pair.G_tensors, name);
-    for (const auto& [player, network] : networks()) {
-      for (const auto& item : network->named_parameters())
-        start[player][item.key()] = item.value().detach().clone();
-    }
-  }
-
-  std::map<std::string, const torch::nn::Module*> networks() {
-    return {{"G", r.step.player("G").player->network.get()},
-            {"D", r.step.player("D").player->network.get()},
-            {"G_ema", r.step->average().network().get()}};
-  }
-
-  // Norms of all parameters, or of the way they have gone, in the fixture's order.
-  Tensor norms(const std::string& player, bool moved) {
-    const Json order = r.config["parameter_order"][player == "D" ? "D" : "G"];
-    const auto parameters = networks().at(player)->named_parameters();
-    std::vector<double> all;
-    for (const Json& name : order) {
-      const Tensor& now = parameters[name.get<std::string>()];
-      all.push_back(
-          norm_of(moved ? now.detach() - start.at(player).at(name.get<std::string>()) : now));
-    }
-    return torch::tensor(all, at::kDouble);
+    way.emplace(r.step, r.config["parameter_order"]);
   }
 
   void iterate(int64_t i) {
@@ -175,20 +120,8 @@ struct Training {
               Approx(expected.mean().item<double>()).epsilon(1e-3));
       }
     }
-    for (const std::string player : {"G", "D", "G_ema"}) {
-      CAPTURE(i, player);
-      const Tensor moved = norms(player, true), expected = r[at + "deltanorm/" + player];
-      const Json order = r.config["parameter_order"][player == "D" ? "D" : "G"];
-      for (int64_t k = 0; k < moved.numel(); ++k) {
-        const std::string parameter = order[static_cast<size_t>(k)];
-        CAPTURE(parameter);
-        CHECK(moved[k].item<double>() ==
-              Approx(expected[k].item<double>()).epsilon(1e-2).margin(1e-12));
-      }
-      CHECK(moved.norm().item<double>() ==
-            Approx(r[at + "total_deltanorm/" + player].item<double>()).epsilon(1e-3));
-    }
-    const auto average = networks().at("G_ema")->named_buffers();
+    way->check_moved(i, r.pair.reference);
+    const auto average = r.step->average().network()->named_buffers();
     CHECK(scaled_error(average["mapping.w_avg"], r[at + "G_ema/w_avg"]) < 1e-3);
     int64_t k = 0;
     for (const std::string& layer : layer_names(r.pair.G_tensors)) {
@@ -200,7 +133,7 @@ struct Training {
 
   ReferenceStep r;
   int64_t first;
-  std::map<std::string, Tensors> start = {};
+  std::optional<WayOfNetworks> way;
 };
 
 }  // namespace
@@ -215,7 +148,8 @@ TEST_CASE("ThreeIterationsEndWhereTheReferenceEnds") {
     };
     for (int64_t i = 0; i < 3; ++i) training.iterate(i);
     for (const std::string player : {"G", "D", "G_ema"})
-      CHECK(scaled_error(training.norms(player, false), r["train/2/paramnorm/" + player]) < 1e-5);
+      CHECK(scaled_error(training.way->norms(player, false), r["train/2/paramnorm/" + player]) <
+            1e-5);
     const torch::NoGradGuard no_grad;
     const auto average =
         std::dynamic_pointer_cast<stylegan3::Generator>(r.step->average().network());
@@ -237,20 +171,13 @@ TEST_CASE("PhasesOfStyleGan3AreFunctions") {
       if (reads_wait) assumed.emplace();
       StepOnCpu step(stylegan3::row(),
                      step_config(stylegan3::facts(),
-                                 {{"data.resolution", 8},
-                                  {"train.batch", 4},
-                                  {"stylegan3.config", config},
-                                  {"stylegan3.z_dim", 8},
-                                  {"stylegan3.w_dim", 8},
-                                  {"stylegan3.num_layers", 3},
-                                  {"stylegan3.margin", 2},
-                                  {"stylegan3.channel_base", 64},
-                                  {"stylegan3.channel_max", 8},
-                                  {"stylegan3.gamma", 1},
-                                  {"stylegan3.blur_sigma", 2},
-                                  {"stylegan3.blur_fade", 25},
-                                  {"ada.p", 0.5},
-                                  {"precision.amp", "bf16"}}),
+                                 tiny_run({{"train.batch", 4},
+                                           {"stylegan3.config", config},
+                                           {"stylegan3.blur_sigma", 2},
+                                           {"stylegan3.blur_fade", 25},
+                                           {"ada.mode", "ada"},
+                                           {"ada.p", 0.5},
+                                           {"precision.amp", "bf16"}})),
                      {},
                      {3, 5});
       check_phases_are_functions(*step, {real, labels, 0});

@@ -51,13 +51,13 @@ struct ReferenceStep {
   static int64_t classes(const std::string& name) { return name == "t16_c3" ? 3 : 0; }
   static std::map<std::string, Json> with_sizes(const std::string& name,
                                                 const Json& numbers,
-                                                const std::map<std::string, Json>& changes) {
+                                                std::map<std::string, Json> changes) {
     const Json g = Json::parse(fixture("sg3_" + name + "_G").metadata.at("config"));
     const Json d = Json::parse(fixture("sg3_" + name + "_D").metadata.at("config"));
     const bool rotates = g.value("use_radial_filters", false);
     // m <- q + beta (m - q) with beta = 2^(-batch / half-life).
     const double half_life = -4 / std::log2(g["magnitude_ema_beta"].get<double>()) / 1000;
-    std::map<std::string, Json> all = {
+    changes.merge(std::map<std::string, Json>{
         {"data.resolution", g["img_resolution"]},
         {"train.batch", 4},
         {"stylegan3.config", rotates ? "r" : "t"},
@@ -72,9 +72,8 @@ struct ReferenceStep {
         {"stylegan3.gamma", numbers["r1_gamma"]},
         {"stylegan3.blur_sigma", 0},
         {"stylegan3.blur_fade", 0},
-        {"ada.mode", "none"}};
-    for (const auto& [key, value] : changes) all[key] = value;
-    return all;
+        {"ada.mode", "none"}});
+    return changes;
   }
 
   const AssumeReadsWait reads_wait;

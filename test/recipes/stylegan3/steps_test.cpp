@@ -5,6 +5,7 @@
 #include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/phase_checks.h"
 #include "support/step_checks.h"
 
 using namespace gantrain;
@@ -14,26 +15,11 @@ namespace {
 
 using Changes = std::map<std::string, Json>;
 
-const Changes kTiny = {{"data.resolution", 8},
-                       {"train.batch", 8},
-                       {"stylegan3.z_dim", 8},
-                       {"stylegan3.w_dim", 8},
-                       {"stylegan3.num_layers", 3},
-                       {"stylegan3.margin", 2},
-                       {"stylegan3.channel_base", 64},
-                       {"stylegan3.channel_max", 8},
-                       {"stylegan3.gamma", 1},
-                       {"stylegan3.blur_sigma", 0},
-                       {"stylegan3.blur_fade", 0},
-                       {"ada.mode", "none"}};
-
 // Pictures of 8 pixels, batch 8.
 StepCase one(const std::string& name,
              const Changes& changes,
              const std::vector<int64_t>& class_counts = {}) {
-  StepCase tiny{name, kTiny, class_counts};
-  for (const auto& [key, value] : changes) tiny.changes[key] = value;
-  return tiny;
+  return {name, tiny_run(changes), class_counts};
 }
 
 // The strength moves in every iteration, and the blur fades.
@@ -103,22 +89,10 @@ TEST_CASE("GraphsChangeNothing") {
 
 namespace {
 
-// What blocks computed in during one iteration with all phases, at 16 pixels; gradients were
-// finite.
-std::vector<Computed> computed_by(const Changes& changes) {
-  Changes all = kTiny;
-  all["data.resolution"] = 16;
-  all["stylegan3.channel_base"] = 128;
-  for (const auto& [key, value] : changes) all[key] = value;
-  StepOnCpu step(row(), step_config(facts(), all));
-  std::vector<Computed> computed;
-  step->note_computed_into(&computed);
-  const Tensor pictures =
-      torch::sin(torch::arange(8 * 3 * 16 * 16, at::kFloat) * 0.37).reshape({8, 3, 16, 16});
-  const StepReport report = step.run(pictures, 0);
-  CHECK(report.phases.size() == 3);
-  for (const PhaseReport& phase : report.phases) CHECK(phase.verdict.finite == true);
-  return computed;
+std::vector<Computed> computed_by(Changes changes) {
+  changes.merge(Changes{{"data.resolution", 16}, {"stylegan3.channel_base", 128}});
+  StepOnCpu step(row(), step_config(facts(), tiny_run(changes)));
+  return gantrain::computed_by(step, {8, 3, 16, 16}, 3);
 }
 
 bool has(const std::vector<Computed>& all, const std::string& block, at::ScalarType type) {
@@ -156,9 +130,8 @@ TEST_CASE("WithBlocksTheHighestRatesAreHalf") {
 }
 
 TEST_CASE("OnlyFloat16IsClampedAndTheModelSaysSo") {
-  const auto model = [](Changes changes) {
-    for (const auto& [key, value] : kTiny) changes.emplace(key, value);
-    return StepOnCpu(row(), step_config(facts(), changes))->recipe().model();
+  const auto model = [](const Changes& changes) {
+    return StepOnCpu(row(), step_config(facts(), tiny_run(changes)))->recipe().model();
   };
   CHECK(model({})["conv_clamp"].is_null());
   CHECK(model({{"precision.amp", "bf16"}})["conv_clamp"].is_null());

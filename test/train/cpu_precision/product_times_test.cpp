@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/cpu_precision/product_times.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <catch2/catch.hpp>
 
 #include "support/tensor_checks.h"
+#include "train/cpu_precision/cpu_precision.h"
 
 using namespace gantrain;
 

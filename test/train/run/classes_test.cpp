@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run/classes.h"
-
 #include <catch2/catch.hpp>
+
+#include "train/run/training_data.h"
 
 using namespace gantrain;
 

@@ -5,7 +5,7 @@
 #include "core/tensors.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"
-#include "train/run/evaluate.h"
+#include "train/run/run_metrics.h"
 #include "train/step/run_ranks.h"
 
 using namespace gantrain;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run/evaluate.h"
-
 #include <torch/script.h>
 
 #include <catch2/catch.hpp>
@@ -8,6 +6,7 @@
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
+#include "train/run/run_metrics.h"
 #include "train/step/run_ranks.h"
 #include "train/step/toy_recipe.h"
 #include "util/error.h"

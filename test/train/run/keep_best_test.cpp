@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "support/temporary_folder.h"
 #include "train/run/run_metrics.h"

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "core/device.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "gan/class_table.h"
 #include "support/spawn_ranks.h"

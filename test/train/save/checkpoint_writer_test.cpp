@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/save/checkpoint_writer.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
 #include "core/archive.h"
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
+#include "train/save/checkpoint.h"
 #include "train/step/toy_recipe.h"
 #include "util/error.h"
 

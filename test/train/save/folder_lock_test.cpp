@@ -6,7 +6,7 @@
 
 #include "support/temporary_folder.h"
 #include "train/save/run_folder.h"
-#include "util/time.h"
+#include "util/system.h"
 
 using namespace gantrain;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/save/init_from.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/tensors.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
+#include "train/save/checkpoint.h"
 #include "train/step/toy_recipe.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -3,7 +3,7 @@
 
 #include "core/device.h"
 #include "support/tensor_checks.h"
-#include "train/step/optimizer.h"
+#include "train/step/players.h"
 
 using namespace gantrain;
 

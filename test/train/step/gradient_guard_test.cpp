@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/gradient_guard.h"
-
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +6,7 @@
 #include "distributed/gradient_sync.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
+#include "train/step/mixed_precision.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/iteration_reduction.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/device.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
+#include "train/step/training_step.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/tensor_checks.h"
-#include "train/step/gradient_guard.h"
+#include "train/step/mixed_precision.h"
 
 using namespace gantrain;
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/optimizer.h"
-
 #include <torch/optim/adam.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
@@ -8,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/tensor_checks.h"
+#include "train/step/players.h"
 
 using namespace gantrain;
 

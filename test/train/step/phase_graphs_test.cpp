@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/phase_graphs.h"
-
 #include <catch2/catch.hpp>
 
 #include "core/device.h"
@@ -8,6 +6,7 @@
 #include "support/composed_on_cpu.h"
 #include "support/tape_graphs.h"
 #include "train/step/toys.h"
+#include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/log.h"
 

@@ -6,7 +6,7 @@
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
-#include "train/step/iteration_reduction.h"
+#include "train/step/training_step.h"
 #include "util/file.h"
 
 using namespace gantrain;

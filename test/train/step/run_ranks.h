@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/safetensors.h"
+#include "core/tensor_files.h"
 #include "support/spawn_ranks.h"
 
 namespace gantrain {

@@ -2,7 +2,7 @@
 // Hyperparameters of optimizers and of the average that move with the images seen.
 #include <catch2/catch.hpp>
 
-#include "config/scheduled.h"
+#include "config/value.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
