@@ -26,7 +26,7 @@ make_venv() { # make_venv PYTHON VENV no|torch
   rm -rf "$2"
   need_pip
   "$1" -m venv --without-pip "$2"
-  python3 -m pip --python "$2/bin/python" install -q --disable-pip-version-check --no-deps \
+  python3 -m pip --python "$2/bin/python" install -q --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
     -r "$GANTRAIN_ROOT/test/python/requirements.txt" </dev/null >&2 ||
     die 4 "the packages of test/python/requirements.txt could not be installed (pip's reason is above)"
   if [ "$3" = torch ]; then

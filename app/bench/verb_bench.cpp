@@ -49,8 +49,8 @@ std::vector<RecipeFacts> networks_named(const std::string& names,
                                         const std::vector<RecipeFacts>& all) {
   std::vector<RecipeFacts> chosen;
   for (const std::string& word : split(names, ',')) {
-    const auto at = std::find_if(
-        all.begin(), all.end(), [&](const RecipeFacts& recipe) { return recipe.name == word; });
+    const auto at =
+        std::ranges::find_if(all, [&](const RecipeFacts& recipe) { return recipe.name == word; });
     if (at == all.end()) fail(Exit::kUsage, "--nets {}: there are {}", names, names_of(all, ", "));
     chosen.push_back(*at);
   }
@@ -81,7 +81,7 @@ std::vector<RecipeFacts> recipes_with(Case RecipeFacts::*network) {
 // Those that `bench step` measures, in the order of its table.
 std::vector<RecipeFacts> benched_recipes() {
   std::vector<RecipeFacts> all = recipes_with(&RecipeFacts::bench);
-  std::sort(all.begin(), all.end(), [](const RecipeFacts& a, const RecipeFacts& b) {
+  std::ranges::sort(all, [](const RecipeFacts& a, const RecipeFacts& b) {
     return a.bench.place < b.bench.place;
   });
   return all;
@@ -469,7 +469,7 @@ int run_ddp(DdpCommand& command, Options& options) {
   const std::vector<RecipeFacts> chosen = networks_named(command.names, networks());
   std::vector<int64_t> counts;  // each once
   for (const int64_t count : rank_numbers(command.ranks, 2, 64)) {
-    if (std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
+    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
   }
   for (const RecipeFacts& recipe : chosen) {
     const DdpCase& net = recipe.bench_ddp;

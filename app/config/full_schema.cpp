@@ -36,8 +36,7 @@ std::vector<std::string> paths_in(const Schema& schema, const std::string& end) 
 }
 
 bool has_key(const Schema& schema, const std::string& path) {
-  return std::any_of(
-      schema.begin(), schema.end(), [&](const Key& key) { return key.path == path; });
+  return std::ranges::any_of(schema, [&](const Key& key) { return key.path == path; });
 }
 
 // Recipes whose runs have the key.

@@ -14,8 +14,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // One layer of a configuration file: the file itself, or a file that it extends.
@@ -64,7 +62,7 @@ std::string take_base(Json& tree, const std::string& path) {
 
 bool is_preset(const std::string& name) {
   const std::vector<std::string> names = preset_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // A base that is no preset is a file beside the one that names it.
@@ -280,12 +278,14 @@ bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const 
 bool keep_chosen(Config& config, const fs::path& run, const Site& site) {
   const fs::path file = run / "config.json";
   if (run.empty() || !fs::exists(file)) return false;
-  const Json saved = parse_json(read_file(file), file.string(), Exit::kInput);
+  const Json saved = parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
   bool kept = false;
   for (const Key& key : config.schema()) {
     if (!saved.contains("values") || !saved["values"].contains(key.path)) continue;
     const Json& entry = saved["values"][key.path];
-    const std::string origin = entry.value("origin", "");
+    const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
+    if (!told("value") || !told("origin") || !entry["origin"].is_string()) continue;
+    const std::string origin = entry["origin"];
     const bool given = config.given(key.path);
     const bool chosen = starts_with(origin, "auto") && !is_about_speed(key.path);
     if (chosen && (!given || config.get(key.path) == "auto")) {
@@ -359,6 +359,7 @@ std::optional<DataOptions> data_of_run(const std::filesystem::path& model_file,
   DataOptions options;
   std::error_code error;
   const bool known = std::filesystem::exists(config, error);
+  if (known) read_regular_file(config, kMostOfJson);  // refuses a pipe, which is waited for below
   if (known) options = resolve({.config_file = config.string()}, {}).read<DataOptions>();
   if (!known && path.empty()) return std::nullopt;
   if (!path.empty() && path != options.path) {

@@ -3,6 +3,7 @@
 #include "config/resolve.h"
 #include "main/verbs.h"
 #include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -33,14 +34,12 @@ void show(const std::string& name, bool json) {
     fmt::print("{}\n", config.to_json().dump());
     return;
   }
-  for (const Preset& preset : presets()) {
-    if (preset.name == name) fmt::print("{}\n", preset.text);
-  }
+  fmt::print("{}\n", preset_files().at(name + ".json"));
   // Comments, so that all that is printed is a valid file for --config.
   fmt::print("// resolved:\n");
   for (const Key& key : config.schema()) {
     if (config.origin(key.path) == "default") continue;
-    fmt::print("//   {:<28} {:<14} {}\n",
+    print_text("//   {:<28} {:<14} {}\n",
                key.path,
                text_of(config.get(key.path)),
                config.origin(key.path));
@@ -53,7 +52,7 @@ void diff(const std::string& a, const std::string& b, bool json) {
     if (json) {
       rows.push_back({{"key", key}, {"before", before}, {"after", after}});
     } else {
-      fmt::print("{}: {} -> {}\n", key, before, after);
+      print_text("{}: {} -> {}\n", key, before, after);
     }
   }
   if (json) fmt::print("{}\n", rows.dump());

@@ -127,7 +127,7 @@ int project(ProjectRequest request) {
   std::shared_ptr<Detector> detector;
   if (!request.detector.empty()) {
     const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
-    detector = std::make_shared<Detector>(request.detector, device);
+    detector = std::make_shared<Detector>(request.detector, device, request.detector_sha256);
     tools.detector = detector->sha256();
     tools.further = [detector](const at::Tensor& targets) {
       return detector_loss(detector, targets);
@@ -151,7 +151,9 @@ int nearest(NearestRequest request) {
   const DrawingModel model = load_drawing_model(request.how);
   const at::Device device = request.how.cuda ? at::Device(at::kCUDA, 0) : at::kCPU;
   const auto detector =
-      request.detector.empty() ? nullptr : std::make_shared<Detector>(request.detector, device);
+      request.detector.empty()
+          ? nullptr
+          : std::make_shared<Detector>(request.detector, device, request.detector_sha256);
   const Fakes fakes = fakes_of(request, model, data);
   fit_to(data, fakes.pictures);
   const std::shared_ptr<const Dataset> reals = open_dataset(data);

@@ -2,7 +2,6 @@
 #include "inspect/inspect.h"
 
 #include <ATen/Version.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <torch/version.h>
 
@@ -30,8 +29,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -86,15 +83,15 @@ void print_indented(const Json& facts, const std::string& indent) {
   for (const auto& [key, value] : facts.items()) {
     if (value.is_object()) {
       if (value.empty()) continue;
-      fmt::print("{}{}\n", indent, key);
+      print_text("{}{}\n", indent, key);
       print_indented(value, indent + "  ");
     } else if (value.is_array()) {
       if (value.empty()) continue;
       std::vector<std::string> parts;
       for (const Json& one : value) parts.push_back(text_of(one));
-      fmt::print("{}{:<13} {}\n", indent, key, join(parts, ", "));
+      print_text("{}{:<13} {}\n", indent, key, join(parts, ", "));
     } else {
-      fmt::print("{}{:<13} {}\n", indent, key, text_of(value));
+      print_text("{}{:<13} {}\n", indent, key, text_of(value));
     }
   }
 }
@@ -103,7 +100,7 @@ void print_tensors(const Json& rows, const Json& parts) {
   if (rows.empty()) return;
   fmt::print("\npart                       tensors        values  non-finite\n");
   for (const auto& [part, sum] : parts.items()) {
-    fmt::print("{:<24}{:>10}{:>14}{:>12}\n",
+    print_text("{:<24}{:>10}{:>14}{:>12}\n",
                part,
                text_of(sum["tensors"]),
                text_of(sum["values"]),
@@ -113,7 +110,7 @@ void print_tensors(const Json& rows, const Json& parts) {
       "\ntensor                                              dtype     shape                   "
       "   norm        min        max     bad\n");
   for (const Json& row : rows) {
-    fmt::print("{:<51} {:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
+    print_text("{:<51} {:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
                text_of(row["name"]),
                text_of(row["dtype"]),
                shape_text(row["shape"]),
@@ -137,7 +134,7 @@ int show(const InspectFileRequest& request) {
     fmt::print("{}\n", line.dump());
     return 0;
   }
-  fmt::print("{}: {}\n", request.path, content.kind);
+  print_text("{}: {}\n", request.path, content.kind);
   print_indented(content.facts, "");
   print_tensors(rows, parts);
   if (!content.next.empty()) info("next    {}", content.next);
@@ -145,7 +142,7 @@ int show(const InspectFileRequest& request) {
 }
 
 void print_names(const std::string& title, const Json& names) {
-  for (const Json& name : names) fmt::print("{:<14}{}\n", title, text_of(name));
+  for (const Json& name : names) print_text("{:<14}{}\n", title, text_of(name));
 }
 
 // Of what has no tensors and no configuration, the facts are compared, and the bytes.
@@ -176,24 +173,24 @@ int show_difference(const InspectFileRequest& request) {
     fmt::print("{}\n", difference.dump());
     return 0;
   }
-  fmt::print("A {}: {}\nB {}: {}\n", path, a.kind, other, b.kind);
+  print_text("A {}: {}\nB {}: {}\n", path, a.kind, other, b.kind);
   for (const auto& [key, both] : difference["config"].items())
-    fmt::print("{:<14}{} {} -> {}\n", "config", key, both[0].dump(), both[1].dump());
+    print_text("{:<14}{} {} -> {}\n", "config", key, both[0].dump(), both[1].dump());
   print_names("only in B", difference["missing"]["a"]);
   print_names("only in A", difference["missing"]["b"]);
   for (const auto& [name, both] : difference["shape"].items())
-    fmt::print("{:<14}{} {} -> {}\n", "shape", name, shape_text(both[0]), shape_text(both[1]));
+    print_text("{:<14}{} {} -> {}\n", "shape", name, shape_text(both[0]), shape_text(both[1]));
   for (const auto& [name, apart] : difference["values"].items()) {
-    fmt::print("{:<14}{} by at most {}, relative {}\n",
+    print_text("{:<14}{} by at most {}, relative {}\n",
                "values",
                name,
                value_text(apart["max_abs"]),
                value_text(apart["relative"]));
   }
   if (difference.contains("same_bytes")) {
-    fmt::print("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
+    print_text("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
   } else {
-    fmt::print("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
+    print_text("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
   }
   return 0;
 }
@@ -266,9 +263,8 @@ int ddp_table(bool json) {
   } else {
     fmt::print("{}", ddp_table_text(results));
   }
-  const bool as_expected = std::all_of(results.begin(), results.end(), [](const CellResult& r) {
-    return r.text().rfind(expected_text(r.cell), 0) == 0;
-  });
+  const bool as_expected = std::ranges::all_of(
+      results, [](const CellResult& r) { return r.text().rfind(expected_text(r.cell), 0) == 0; });
   return static_cast<int>(as_expected ? Exit::kDone : Exit::kInternal);
 }
 
@@ -277,7 +273,7 @@ void check_folder(const fs::path& folder) {
   const fs::path file = folder / "config.json";
   std::error_code error;
   if (!fs::exists(file, error)) return;
-  const Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const Json config = parse_foreign(content_of(file, kMostOfJson).value_or(""));
   if (config.is_object() && config.value("format", Json()) == "gantrain-generator") return;
   fail(Exit::kUsage,
        "-o {}: has a config.json of something else, perhaps a run; give another folder",
@@ -302,7 +298,8 @@ void write_card(const fs::path& folder, const std::string& card) {
   const fs::path file = folder / "README.md";
   std::error_code error;
   if (!fs::exists(file, error)) return write_file(file, card);
-  if (read_file(file) != card) warn("{}: is kept as it is; remove it for a new one", file.string());
+  if (content_of(file, kMostOfJson) != card)
+    warn("{}: is kept as it is; remove it for a new one", file.string());
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs that look at files, runs, data and the machine, and that bring weights in and out.
+#include <unistd.h>
+
 #include <filesystem>
+#include <optional>
 
 #include "command/options.h"
 #include "config/schema.h"
@@ -140,15 +143,28 @@ void check(const ServeOptions& options) {
   }
 }
 
-int run_serve(ServeOptions& options, Options&) {
-  const std::string token = options.token;
-  if (token == "auto") {
-    options.token = random_token();
-  } else if (!token.empty()) {
-    options.token = token_in(token);
+// A token that was made goes with the server that takes it.
+struct RandomTokenFile {
+  fs::path path = write_random_token();
+  RandomTokenFile() = default;
+  RandomTokenFile(const RandomTokenFile&) = delete;
+  RandomTokenFile& operator=(const RandomTokenFile&) = delete;
+  ~RandomTokenFile() {
+    std::error_code gone;
+    fs::remove(path, gone);
   }
+};
+
+int run_serve(ServeOptions& options, Options&) {
+  const bool makes_token = options.token == "auto";
+  if (!makes_token && !options.token.empty()) options.token = token_in(options.token);
   check(options);
-  if (token == "auto") fmt::print("token {}\n", options.token);
+  std::optional<RandomTokenFile> file;
+  if (makes_token) {
+    options.token = token_in(file.emplace().path);
+    fmt::print("token in {}\n", file->path.string());
+    if (::isatty(STDOUT_FILENO) != 0) fmt::print("token {}\n", options.token);
+  }
   call_serve(message_of(options).dump());
   return 0;
 }
@@ -217,7 +233,11 @@ Verb serve_verb() {
   return verb_of("serve",
                  "the runs of a folder as live pages, and metrics for Prometheus",
                  "Live pages of a folder's runs: status, verdict, pictures and curves; /metrics "
-                 "for Prometheus. Ctrl-C ends it.",
+                 "for Prometheus. Ctrl-C ends it. Without --token every user of this machine can "
+                 "read the pages. With it reading needs the token, too: browsers ask for it as a "
+                 "password, Prometheus sends it as \"Authorization: Bearer TOKEN\". It crosses the "
+                 "network as plain text; from another machine ssh -L 8300:127.0.0.1:8300 HOST and "
+                 "http://127.0.0.1:8300/ are safer than --host (SECURITY.md).",
                  run_serve);
 }
 

@@ -15,80 +15,6 @@ namespace gantrain {
 
 namespace {
 
-constexpr const char* kBash =
-    R"(# bash completion for gantrain: made by gantrain help --completion bash
-_gantrain() {
-  local i word about files='' lead='' typed words=("${COMP_WORDS[0]}")
-  # Bash takes = and : for words of their own; gantrain's key=value is one.
-  for ((i = 1; i <= COMP_CWORD; i++)); do
-    word=${COMP_WORDS[i]}
-    if ((i > 1)) && [[ $word == [=:]* || ${COMP_WORDS[i - 1]} == *[=:] ]]; then
-      words[${#words[@]} - 1]+=$word
-    else
-      words+=("$word")
-    fi
-  done
-  typed=${words[${#words[@]} - 1]}
-  case $typed in *[=:]*) lead=${typed%"${typed##*[=:]}"} ;; esac
-  COMPREPLY=()
-  while IFS=$'\t' read -r word about; do
-    if [[ $word == :files ]]; then
-      files=1
-    else
-      COMPREPLY+=("${word#"$lead"}")
-    fi
-  done < <("${words[0]/#\~/$HOME}" help --complete "${words[@]}" 2>/dev/null)
-  if [[ -n $files ]]; then
-    compopt -o filenames
-    while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${typed#"$lead"}")
-  elif [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then
-    compopt -o nospace
-  fi
-}
-complete -F _gantrain gantrain
-)";
-
-constexpr const char* kZsh = R"(#compdef gantrain
-# zsh completion for gantrain: made by gantrain help --completion zsh
-_gantrain() {
-  local line word about files
-  local -a whole open
-  for line in "${(@f)$(${~words[1]} help --complete "${(@)words[1,CURRENT]}" 2>/dev/null)}"; do
-    word=${line%%$'\t'*}
-    about=${line#*$'\t'}
-    case $word in
-      '') ;;
-      :files) files=1 ;;
-      *=) open+=("${word//:/\\:}:$about") ;;
-      *) whole+=("${word//:/\\:}:$about") ;;
-    esac
-  done
-  (( $#open )) && _describe gantrain open -S ''
-  (( $#whole )) && _describe gantrain whole
-  if [[ -n $files ]]; then
-    compset -P '*='
-    _files
-  fi
-}
-if [[ ${funcstack[1]} == _gantrain ]]; then _gantrain "$@"; else compdef _gantrain gantrain; fi
-)";
-
-constexpr const char* kFish =
-    R"(# fish completion for gantrain: made by gantrain help --completion fish
-function __gantrain_complete
-    set -l words (commandline -opc)
-    set -l typed (commandline -ct)
-    for line in ($words[1] help --complete $words "$typed" 2>/dev/null)
-        if test "$line" = ":files"
-            __fish_complete_path (string replace -r '^--[^=]*=' '' -- "$typed")
-        else
-            echo $line
-        end
-    end
-end
-complete -c gantrain -f -a '(__gantrain_complete)'
-)";
-
 // What can stand at the cursor.
 struct Completion {
   struct Word {
@@ -121,7 +47,7 @@ const VerbDescription* find(const std::vector<VerbDescription>& verbs, const std
 
 const FlagDescription* find_flag(const VerbDescription& verb, const std::string& name) {
   for (const FlagDescription& flag : verb.flags) {
-    if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return &flag;
+    if (std::ranges::find(flag.names, name) != flag.names.end()) return &flag;
   }
   return nullptr;
 }
@@ -138,7 +64,7 @@ std::vector<Key> keys_of(const Words& before) {
     if (starts_with(before[i], "--preset=")) name = before[i].substr(9);
     if (before[i] == "--preset" && i + 1 < before.size()) name = before[i + 1];
     const Words known = preset_names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) recipes = {preset_recipe(name)};
+    if (std::ranges::find(known, name) != known.end()) recipes = {preset_recipe(name)};
   }
   if (recipes.empty()) {
     for (const RecipeFacts& recipe : recipe_facts()) recipes.push_back(recipe.name);
@@ -222,7 +148,7 @@ void add_arguments(Completion& out, const Line& line) {
     add(out, line.current, "diff", "what differs between two presets");
   } else if (verb == "help") {
     std::set<std::string> offered;  // some topics have the name of a verb
-    for (const HelpTopic& topic : help_topics()) {
+    for (const Explained& topic : explained("topics")) {
       offered.insert(topic.name);
       add(out, line.current, topic.name, topic.about);
     }
@@ -230,9 +156,8 @@ void add_arguments(Completion& out, const Line& line) {
       if (offered.insert(other.name).second) add(out, line.current, other.name, other.about);
     }
   } else if (verb != "train") {
-    out.files = std::any_of(line.verb->flags.begin(),
-                            line.verb->flags.end(),
-                            [](const FlagDescription& flag) { return !flag.argument.empty(); });
+    out.files = std::ranges::any_of(
+        line.verb->flags, [](const FlagDescription& flag) { return !flag.argument.empty(); });
   }
 }
 
@@ -251,7 +176,7 @@ void add_verbs(Completion& out,
 Completion complete_arguments(Line line, const std::vector<VerbDescription>& verbs) {
   Completion out;
   const VerbDescription* train = find(verbs, "train");
-  const auto dashes = std::find(line.before.begin(), line.before.end(), "--");
+  const auto dashes = std::ranges::find(line.before, "--");
   if (line.verb->name == "slurm" && dashes != line.before.end()) {
     line.verb = train;
     line.before.erase(line.before.begin(), dashes + 1);
@@ -311,9 +236,8 @@ Completion complete(const Words& words, const std::vector<VerbDescription>& all)
 }  // namespace
 
 std::string completion_script(const std::string& shell) {
-  if (shell == "bash") return kBash;
-  if (shell == "zsh") return kZsh;
-  if (shell == "fish") return kFish;
+  const auto script = help_files().find("completion." + shell);
+  if (script != help_files().end()) return std::string(script->second);
   fail(Exit::kUsage, "--completion {}: there is bash, zsh, fish", shell);
 }
 

@@ -70,7 +70,7 @@ int dispatch(std::vector<std::string> arguments) {
 // Prints why the program ends, also for torchrun if this is one of its workers. Returns the exit
 // code.
 int end_with(Exit code, const std::string& message) {
-  error("{}", message);
+  log_line(Level::kError, message);
   const int status = static_cast<int>(code);
   try {
     write_elastic_file(error_file(message, status, unix_seconds()));

@@ -94,6 +94,7 @@ struct MetricsRequest {
   std::string metrics;                // names with commas between
   std::vector<std::string> names;     // these; empty: those that what is given allows
   std::string detector;               // TorchScript file, or ""
+  std::string detector_sha256;        // what it must be, or ""
   std::string data;                   // reals of a generator; "": those of its run
   std::optional<Size> resolution;     // of both kinds; none: as the fakes are
   std::optional<Fit> fit;
@@ -121,7 +122,10 @@ void fields(MetricsRequest& o, Field&& field) {
         o.probabilities,
         said("--probs"),
         "with --features: class probabilities of the fakes, .npy");
-  field("detector", o.detector, "TorchScript file of the network for features");
+  field("detector",
+        o.detector,
+        "TorchScript file of the network for features: a program, so trust where it comes from");
+  field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
   field("fake_count",
         o.fake_count,
         said("--num-images"),

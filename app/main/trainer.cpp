@@ -30,7 +30,6 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
-#include "util/text.h"
 
 namespace gantrain {
 

@@ -10,8 +10,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr const char* kTrainer = "libgantrain_trainer.so";

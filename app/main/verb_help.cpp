@@ -16,8 +16,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 using Words = std::vector<std::string>;
@@ -43,10 +41,9 @@ std::string row(const std::string& term, const std::string& text) {
   return out + "\n";
 }
 
-template <size_t count>
-std::string rows_of(const Explained (&all)[count]) {
+std::string rows_of(const std::string& table) {
   std::string out;
-  for (const Explained& one : all) out += row(one.name, one.about);
+  for (const Explained& one : explained(table)) out += row(one.name, one.about);
   return out;
 }
 
@@ -67,8 +64,7 @@ std::string flag_row(const VerbDescription& verb, const std::string& word) {
     if (const std::string key = key_of_flag(word); !key.empty()) return key_row(word, key);
   }
   for (const FlagDescription& flag : verb.flags) {
-    if (std::find(flag.names.begin(), flag.names.end(), word) != flag.names.end())
-      return row(word, flag.help);
+    if (std::ranges::find(flag.names, word) != flag.names.end()) return row(word, flag.help);
   }
   throw std::logic_error(fmt::format("help names {} of {}, which there is not", word, verb.name));
 }
@@ -85,9 +81,9 @@ std::string table(const Words& words) {
   const std::string name = join(split(words[0], '-'), " ");
   std::string out;
   if (name == "exit") {
-    out = rows_of(kExitCodes);
+    out = rows_of("exit_codes");
   } else if (name == "environment") {
-    out = rows_of(kEnvironmentVariables);
+    out = rows_of("environment");
   } else if (name == "presets") {
     for (const std::string& preset : preset_names()) out += row(preset, preset_about(preset));
   } else if (name == "metrics" && words.size() == 1) {
@@ -104,9 +100,9 @@ std::string table(const Words& words) {
 
 // The text of a topic that has one, with its tables, in lines of up to 100 columns. Throws
 // std::logic_error where a table names what the program does not have.
-std::string topic_text(const HelpTopic& topic) {
+std::string topic_text(const std::string& topic) {
   std::string out;
-  for (const std::string& line : split(trim(topic.text), '\n'))
+  for (const std::string& line : split(trim(help_files().at(topic + ".txt")), '\n'))
     out += starts_with(line, "@") ? table(split(line.substr(1), ' ')) : line + "\n";
   return out;
 }
@@ -177,44 +173,23 @@ std::string section(const std::string& title, const Rows& rows, const std::strin
   return out;
 }
 
-std::string exit_status() { return section("EXIT STATUS", kExitCodes); }
-
-constexpr const char* kFiles = R"(.SH FILES
-.TP
-\fIruns/00000\-PRESET\-DATA\-BATCH/\fR
-One run: configuration, log, statistics, samples, models, states, report. The link
-\fIruns/latest\fR leads to the newest.
-)";
-
-constexpr const char* kExamples = R"(.SH EXAMPLES
-.TP
-Train on built\-in pictures:
-\fBgantrain \-\-preset dcgan\-tiny\fR
-.TP
-Train on eight devices; the same command again resumes:
-\fBgantrain \-\-nproc 8 \-\-preset stylegan2 \-\-data ~/photos \-\-run\-dir runs/photos\fR
-.TP
-Draw pictures:
-\fBgantrain generate \-\-model runs/latest \-\-seeds 0\-63 \-o grid.png\fR
-)";
+std::string exit_status() { return section("EXIT STATUS", explained("exit_codes")); }
 
 std::string main_page() {
-  std::string out = heading("gantrain", "train GANs on one or many devices");
-  out +=
-      ".SH SYNOPSIS\n.B gantrain\n[\\fBtrain\\fR] [\\fIoptions\\fR]\n.br\n.B gantrain\n"
-      "\\fIcommand\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n" +
-      roff(
-          "Starts one process per device, trains a built-in kind of network, survives what "
-          "clusters do to jobs, and leaves pictures, curves and weights behind.") +
-      "\n" + section("COMMANDS", verbs());
+  std::string flags;
   std::vector<std::string> pages;
   for (const VerbDescription& verb : describe_verbs(verbs())) {
     pages.push_back(bold(page_name(verb)) + "(1)");
-    if (verb.name == "train") out += options(verb);
+    if (verb.name == "train") flags = options(verb);
   }
-  out += section("TOPICS", help_topics(), "gantrain help ") +
-         section("ENVIRONMENT", kEnvironmentVariables) + kFiles + exit_status() + kExamples;
-  return out + ".SH SEE ALSO\n" + join(pages, ",\n") + "\n";
+  return fill_template(help_files().at("gantrain.1"),
+                       {{"head", heading("gantrain", "train GANs on one or many devices")},
+                        {"commands", section("COMMANDS", verbs())},
+                        {"options", flags},
+                        {"topics", section("TOPICS", explained("topics"), "gantrain help ")},
+                        {"environment", section("ENVIRONMENT", explained("environment"))},
+                        {"exit", exit_status()},
+                        {"pages", join(pages, ",\n")}});
 }
 
 std::string verb_page(const VerbDescription& verb) {
@@ -268,7 +243,7 @@ void install_help(const fs::path& prefix) {
 
 void print_exit_codes() {
   Json rows = Json::array();
-  for (const Explained& exit : kExitCodes)
+  for (const Explained& exit : explained("exit_codes"))
     rows.push_back({{"code", exit.name}, {"meaning", exit.about}});
   fmt::print("{}\n", rows.dump());
 }
@@ -343,7 +318,7 @@ void print_keys(const std::string& only, bool json) {
   std::vector<std::vector<std::string>> groups;
   for (const Json& row : rows) {
     const auto recipes = row["recipes"].get<std::vector<std::string>>();
-    if (std::find(groups.begin(), groups.end(), recipes) == groups.end()) groups.push_back(recipes);
+    if (std::ranges::find(groups, recipes) == groups.end()) groups.push_back(recipes);
   }
   for (const auto& group : groups) {
     if (only.empty()) {
@@ -364,13 +339,14 @@ void print_keys(const std::string& only, bool json) {
 
 void print_topics() {
   fmt::print("gantrain help TOPIC:\n");
-  for (const HelpTopic& topic : help_topics()) fmt::print("  {:<12} {}\n", topic.name, topic.about);
+  for (const Explained& topic : explained("topics"))
+    fmt::print("  {:<12} {}\n", topic.name, topic.about);
   fmt::print("\ngantrain COMMAND --help shows a command's flags.\n");
 }
 
 // Prints a topic; false if there is none of that name.
 bool print_topic(const std::string& name, const std::string& recipe, bool json) {
-  for (const HelpTopic& topic : help_topics()) {
+  for (const Explained& topic : explained("topics")) {
     if (name != topic.name) continue;
     if (name == "flags") {
       print_flags(json);
@@ -379,7 +355,7 @@ bool print_topic(const std::string& name, const std::string& recipe, bool json) 
     } else if (name == "exit" && json) {
       print_exit_codes();
     } else {
-      const std::string text = topic_text(topic);
+      const std::string text = topic_text(name);
       fmt::print("{}", json ? Json{{"text", text}}.dump() + "\n" : text);
     }
     return true;
@@ -389,9 +365,9 @@ bool print_topic(const std::string& name, const std::string& recipe, bool json) 
 
 [[noreturn]] void fail_topic(const std::string& name) {
   std::vector<std::string> names;
-  for (const HelpTopic& topic : help_topics()) names.emplace_back(topic.name);
+  for (const Explained& topic : explained("topics")) names.push_back(topic.name);
   for (const Verb& verb : verbs()) {
-    const bool known = std::find(names.begin(), names.end(), verb.name) != names.end();
+    const bool known = std::ranges::find(names, verb.name) != names.end();
     if (!known && std::string(verb.name) != "help") names.emplace_back(verb.name);
   }
   const std::string hint = did_you_mean(name, names);
@@ -443,6 +419,13 @@ int run_help(HelpRequest& request, Options& options) {
 }
 
 }  // namespace
+
+std::vector<Explained> explained(const std::string& table) {
+  std::vector<Explained> all;
+  for (const auto& row : table_rows(help_files().at(table + ".txt"), 2))
+    all.push_back({row[0], row[1]});
+  return all;
+}
 
 Verb help_verb() {
   Verb verb = verb_of("help",

@@ -30,8 +30,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // What is compared: a generator with its data, and two sets of pictures.
@@ -75,7 +73,8 @@ std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
                                            const std::vector<std::string>& names,
                                            MetricInput input) {
   std::optional<Detector> detector;
-  if (!request.detector.empty()) input.detector = &detector.emplace(request.detector, input.device);
+  if (!request.detector.empty())
+    input.detector = &detector.emplace(request.detector, input.device, request.detector_sha256);
   const auto choose = [&](bool features) {
     std::vector<std::string> some;
     std::copy_if(names.begin(), names.end(), std::back_inserter(some), [&](const auto& name) {
@@ -121,7 +120,7 @@ std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
   }
   if (chosen.empty()) return weights;
   for (size_t label = 0; label < classes; ++label) {
-    const bool wanted = std::count(chosen.begin(), chosen.end(), static_cast<int64_t>(label)) > 0;
+    const bool wanted = std::ranges::count(chosen, static_cast<int64_t>(label)) > 0;
     weights[label] = wanted ? std::max<int64_t>(weights[label], 1) : 0;
   }
   return weights;
@@ -438,7 +437,7 @@ std::string text_of_line(const Json& line) {
 int metrics(const MetricsRequest& request) {
   const Json lines = measure_all(request);
   for (const Json& line : lines)
-    fmt::print("{}\n", request.json ? line.dump() : text_of_line(line));
+    fmt::print("{}\n", request.json ? line.dump() : one_line(text_of_line(line)));
   if (request.how.model.empty()) {
     info("next    gantrain metrics --help");
   } else {

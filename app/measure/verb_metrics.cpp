@@ -24,7 +24,7 @@ std::string about_metrics() {
     text += fmt::format("  {:<10} {}{}\n", row.name, row.help, row.needs_detector ? " *" : "");
   return text +
          "* needs --detector FILE: a TorchScript network, such as StyleGAN2-ADA's "
-         "inception-2015-12-05.pt";
+         "inception-2015-12-05.pt. It is a program: see gantrain help metrics";
 }
 
 // Pictures may be computed, or come from a pattern of shards such as {000..010}.tar or *.tar.

@@ -20,8 +20,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr double kDyingSeconds = 300;  // for what a killed process still writes to a slow disk
@@ -35,7 +33,7 @@ int64_t naming_rank(const World& world) {
 // The lock of a folder in which no run is at work, or nothing where one is. Of a folder without a
 // lock it is an empty one.
 std::optional<UniqueFd> lock_if_free(const fs::path& folder) {
-  UniqueFd lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd lock(::open((folder / ".lock").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return lock;
 }
@@ -86,7 +84,8 @@ void replace_status(const fs::path& folder, const std::string& line) {
     write_status(folder, line);
   } catch (const UserError&) {
     const std::string text = line + "\n";
-    const UniqueFd file(::open((folder / "STATUS").c_str(), O_WRONLY | O_CLOEXEC));
+    const UniqueFd file(
+        ::open((folder / "STATUS").c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     const auto size = static_cast<ssize_t>(text.size());
     if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) != size ||
         ::ftruncate(file.get(), size) != 0) {
@@ -122,7 +121,8 @@ std::vector<Json> error_files_of(const AttemptEnd& end,
 std::vector<std::string> lines_of(const AttemptEnd& end) {
   std::vector<std::string> lines = take_kept_lines();
   if (lines.empty() && end.run_folder.empty() && !end.error.empty())
-    lines.push_back(fmt::format("{} error   {}", timestamp(), end.error));
+    lines.push_back(
+        fmt::format("{} error   {}", timestamp(), printable(end.error, std::string::npos, "\n\t")));
   return lines;
 }
 

@@ -16,8 +16,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr const char* kSlurmAbout =
@@ -87,8 +85,7 @@ void check_names(const Options& options, const std::vector<std::string>& words) 
   for (const std::string& name : options.flag_names()) known.push_back(name);
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (!starts_with(name, "--") || std::find(known.begin(), known.end(), name) != known.end())
-      continue;
+    if (!starts_with(name, "--") || std::ranges::find(known, name) != known.end()) continue;
     fail(Exit::kUsage, "unknown flag {}{}", name, did_you_mean(name, known));
   }
 }
@@ -165,6 +162,7 @@ void write_script(const std::string& path, const std::string& script) {
   check_folder_of("-o", path);
   write_file(path, script);
   std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;  // /dev/stdout
   fs::permissions(path, fs::perms(0755), error);
   if (error) fail(Exit::kDisk, "{}: {}", path, error.message());
 }
@@ -189,7 +187,7 @@ int run_slurm(const std::vector<std::string>& arguments) {
   Options options(kSlurmAbout, "gantrain slurm");
   options.add(flags);
   options.app().footer(kFooter);
-  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  const auto dashes = std::ranges::find(arguments, "--");
   std::vector<std::string> words;
   if (!options.parse({arguments.begin(), dashes}, &words)) return 0;
   check_names(options, translate_habits(words, training_flag_names()).arguments);

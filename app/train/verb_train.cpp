@@ -113,7 +113,7 @@ void print_keys(const Config& config, bool all) {
       ++left_out;
       continue;
     }
-    fmt::print(
+    print_text(
         "{:<30} {:<16} {}\n", key.path, text_of(config.get(key.path)), config.origin(key.path));
   }
   if (left_out > 0) fmt::print("{} more keys have their defaults: -v shows them\n", left_out);
@@ -273,7 +273,7 @@ void check_forced_keys(const Config& config) {
   std::vector<std::string> known = {"all", "data"};
   for (const Key& key : config.schema()) known.push_back(key.path);
   for (const std::string& part : split(config.read<RunOptions>().force, ',')) {
-    if (part.empty() || std::find(known.begin(), known.end(), part) != known.end()) continue;
+    if (part.empty() || std::ranges::find(known, part) != known.end()) continue;
     fail(Exit::kUsage, "--force {}: no such key{}", part, did_you_mean(part, known));
   }
 }
@@ -427,8 +427,14 @@ WorldEnd run(const Launch& launch) {
   keep_log_lines();
   try {
     const bool worker = launch.world.role == World::Role::kWorker;
-    const WorldEnd end = (worker ? run_worker : gantrain::launch)(
-        {launch.world, launch.options, text, load, hint, record});
+    const WorldEnd end = (worker ? run_worker : gantrain::launch)({launch.world,
+                                                                   launch.options,
+                                                                   text,
+                                                                   load,
+                                                                   hint,
+                                                                   record,
+                                                                   run_options.run_dir,
+                                                                   run_options.out});
     ignore_late_signals();
     if (!worker) return end;
     std::fflush(nullptr);

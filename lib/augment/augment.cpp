@@ -12,8 +12,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 template <class Number>

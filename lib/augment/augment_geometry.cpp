@@ -11,8 +11,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 template <class Number>

@@ -9,8 +9,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 Tensor StreamDraws::uniform(const std::string& name, at::IntArrayRef shape) {
   return gantrain::uniform(key_, "augment/" + name, samples_, shape);
 }

@@ -16,7 +16,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 

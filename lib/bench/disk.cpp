@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <zip.h>
 
 #include <atomic>
@@ -25,8 +24,6 @@
 #include "util/system.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -52,7 +51,6 @@ struct Fastest {
 };
 
 using Direction = ConvolutionForm::Direction;
-using at::Tensor;
 
 std::vector<int64_t> numbers(const RecordedArgument& argument) {
   if (argument.value.isIntList()) return argument.value.toIntVector();

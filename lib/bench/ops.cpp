@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <c10/core/Device.h>
-#include <fmt/format.h>
 
 #include <functional>
 #include <string>
@@ -34,7 +33,6 @@ struct OpCase {
   double bytes = 0;                // that must be read and written, each once
 };
 
-using at::Tensor;
 using Run = std::function<void()>;
 
 // Tensors as the request has them.

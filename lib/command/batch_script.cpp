@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "command/flags.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -140,7 +141,8 @@ Resume resume_of(const BatchJob& job) {
           "\"$resume\""};
 }
 
-// The step: srun and gantrain with its flags, one line of the script.
+// The step: srun and gantrain with its flags, one line of the script. `gantrain` takes care of its
+// own ranks: --kill-on-bad-exit would hide the exit code of the rank that failed behind 143.
 std::string step(const BatchJob& job, const std::string& resume) {
   std::vector<std::string> words = {"srun",
                                     fmt::format("--ntasks={}", job.nodes * tasks_per_node(job)),
@@ -153,50 +155,6 @@ std::string step(const BatchJob& job, const std::string& resume) {
   for (const std::string& word : job.training) words.push_back(shell_quote(word));
   return join(words, " ") + " --resume " + resume;
 }
-
-constexpr const char* kHead = R"(#!/usr/bin/env bash
-# Written by "gantrain slurm". Submitted again, it goes on with the run in its run folder.
-)";
-
-// `gantrain` takes care of its own ranks: --kill-on-bad-exit would hide the exit code of the rank
-// that failed behind 143.
-constexpr const char* kBeforeStep = R"(
-set -u
-gantrain={}
-most_requeues={}
-
-# Slurm before 23.02 does not tell a job when it ends. gantrain stops itself in time if it knows.
-if [ -z "${{SLURM_JOB_END_TIME:-}}" ]; then
-  end=$(squeue -h -j "$SLURM_JOB_ID" -o %e 2>/dev/null) || end=
-  if [[ $end == *T* ]] && end=$(date -d "$end" +%s 2>/dev/null); then
-    export SLURM_JOB_END_TIME=$end
-  fi
-fi
-
-# scancel, a preemption and the time limit send SIGTERM to the script too. gantrain saves then as
-# well, but it is Slurm that decides whether the job runs again.
-terminated=
-trap 'terminated=1' TERM
-{}code=0
-# shellcheck disable=SC1003,SC2016 # flags of gantrain that hold a $ or a backslash mean just that
-)";
-
-constexpr const char* kAfterStep = R"( || code=$?
-
-[ "$code" -eq 75 ] || exit "$code" # all but "stopped and saved" ends the job
-restarts=${SLURM_RESTART_COUNT:-0}
-job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-job=${job:-$SLURM_JOB_ID}
-if [ -n "$terminated" ]; then
-  echo "job $job was told to end; it has saved, and the same script goes on from there" >&2
-elif [ "$restarts" -ge "$most_requeues" ]; then
-  echo "job $job has been requeued $restarts times; sbatch the same script to go on" >&2
-else
-  echo "job $job has stopped and saved: requeued, restart $((restarts + 1)) of $most_requeues" >&2
-  scontrol requeue "$job" || echo "scontrol requeue failed; sbatch the same script to go on" >&2
-fi
-exit 75
-)";
 
 }  // namespace
 
@@ -225,9 +183,12 @@ std::optional<int64_t> time_limit(const std::string& text) {
 std::string batch_script(const BatchJob& job) {
   check(job);
   const Resume resume = resume_of(job);
-  return kHead + directives(job) +
-         fmt::format(kBeforeStep, shell_quote(job.program), job.requeues, resume.lines) +
-         step(job, resume.word) + kAfterStep;
+  return fill_template(command_files().at("batch_script.sh.in"),
+                       {{"directives", directives(job)},
+                        {"gantrain", shell_quote(job.program)},
+                        {"requeues", std::to_string(job.requeues)},
+                        {"resume", resume.lines},
+                        {"step", step(job, resume.word)}});
 }
 
 }  // namespace gantrain

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -12,14 +13,17 @@
 
 namespace gantrain {
 
+// The template of batch scripts, and the tables of flags and of habits.
+const EmbeddedFiles& command_files();
+
 // A flag, which is an alias of a configuration key: --batch 8 is --set train.batch=8. `gantrain
-// help flags` prints the table of flags.
+// help flags` prints the table of flags, flags.txt.
 struct Flag {
-  const char* group;            // heading in --help
-  const char* names;            // "--nproc,--nproc-per-node"; help shows the first
-  const char* key;              // "launch.nproc"
-  bool is_switch;               // may stand without a value: --mirror
-  const char* alone = nullptr;  // the value without a given one; null: on
+  std::string group;  // heading in --help
+  std::string names;  // "--nproc,--nproc-per-node"; help shows the first
+  std::string key;    // "launch.nproc"
+  bool is_switch;     // may stand without a value: --mirror
+  std::string alone;  // the value without a given one; "": on
 };
 
 const std::vector<Flag>& flag_table();
@@ -53,28 +57,23 @@ class KeyFlags {
   std::map<const CLI::Option*, std::string> names_;
 };
 
-// What a flag of another trainer becomes here.
-enum class Meaning {
-  kSame,      // the same thing has another name here: it simply works
-  kNeedless,  // gantrain finds it out by itself: the flag is passed over
-  kHint,      // it means something else here: refused with the spelling to type
-};
+// What a flag of another trainer becomes here, see habits.txt.
+enum class Meaning { kSame, kNeedless, kHint };
+constexpr std::array<std::string_view, 3> names(Meaning) { return {"same", "needless", "hint"}; }
 
 // The words that values of a flag are replaced by: "no" of --mixed_precision is "off" here.
 using Respellings = std::map<std::string, std::string>;
 
 // A flag that people know from other trainers and launchers.
 struct Habit {
-  const char* names;  // "--gpus,--devices"; a hyphen stands for an underscore, too
+  std::string names;  // "--gpus,--devices"
   Meaning meaning;
   bool has_value;
-  // kSame: what to say here; kNeedless: why nothing need be said; kHint: what to do. {0} is the
-  // value, {1} four times the value.
-  const char* text;
-  Respellings respellings = {};
+  std::string text;
+  Respellings respellings;
 };
 
-// The table of habits, by what they are about.
+// The rows of habits.txt that are of foreign flags.
 const std::vector<Habit>& habits();
 
 // A command line of `gantrain train` in this program's words, and for each replaced flag a line

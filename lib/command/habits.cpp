@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,146 +11,38 @@ namespace gantrain {
 
 namespace {
 
-constexpr const char* kBatchOfADevice =
-    "counts pictures of one device; --batch is the batch of all together: --batch N, and if that "
-    "does not fit, --micro-batch {0}";
-constexpr const char* kCountsSteps =
-    "counts iterations; the length of a run is said in thousands of pictures here: --kimg (steps x "
-    "batch / 1000)";
-constexpr const char* kCountsEpochs =
-    "counts passes over the data; the length of a run is said in thousands of pictures here: "
-    "--kimg (passes x pictures / 1000)";
-constexpr const char* kRendezvous =
-    "nodes meet at the first one here: --nnodes N --node-rank I --master-addr HOST --master-port "
-    "PORT on each; under torchrun nothing need be said";
-constexpr const char* kTwoRates =
-    "the two networks have a rate each: --set G.lr={0} --set D.lr={0}";
-constexpr const char* kLogFiles =
-    "log.txt and log-rank<k>.txt lie in the run's folder: --run-dir {0}";
-constexpr const char* kCountsTicks =
-    "counts ticks, of 4 kimg there; saves are said in kimg here: --save-every {1}";
-constexpr const char* kBatchOfG =
-    "--micro-batch {0} for both networks, or --set G.accumulate=N for G alone";
-constexpr const char* kBatchOfD =
-    "--micro-batch {0} for both networks, or --set D.accumulate=N for D alone";
-constexpr const char* kSavesBySteps =
-    "counts iterations; saves are said in kimg here: --save-every (steps x batch / 1000)";
-constexpr const char* kStrategy =
-    "ranks always train data-parallel; how they meet is --ddp-mode wrapper|dynamic|flat";
-constexpr const char* kSavesInKimg =
-    "saves are said in thousands of pictures here: --save-every KIMG";
+Respellings respellings_of(const std::string& words) {
+  Respellings all;
+  for (const std::string& pair : split(words, ' ')) {
+    const size_t equals = pair.find('=');
+    if (equals != std::string::npos) all[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return all;
+}
 
-// A value that means yes, or no, in other trainers' words.
-const Respellings kOnOff = {
-    {"1", "on"}, {"true", "on"}, {"yes", "on"}, {"0", "off"}, {"false", "off"}, {"no", "off"}};
-const Respellings kPrecisions = {{"no", "off"},
-                                 {"32", "off"},
-                                 {"32-true", "off"},
-                                 {"16", "fp16"},
-                                 {"16-mixed", "fp16"},
-                                 {"bf16-mixed", "bf16"},
-                                 {"float16", "fp16"},
-                                 {"bfloat16", "bf16"}};
-const Respellings kDevices = {{"gpu", "cuda"}};
-const Respellings kStyleganPresets = {{"auto", "stylegan2-ada"},
-                                      {"paper256", "stylegan2-paper256"},
-                                      {"paper512", "stylegan2-paper512"},
-                                      {"paper1024", "stylegan2-paper1024"},
-                                      {"cifar", "stylegan2-cifar"}};
-const Respellings kR3ganPresets = {{"cifar10", "r3gan-cifar"},
-                                   {"ffhq-64", "r3gan-ffhq64"},
-                                   {"ffhq-256", "r3gan-ffhq256"},
-                                   {"imagenet-32", "r3gan-imagenet32"},
-                                   {"imagenet-64", "r3gan-imagenet64"}};
-// R3GAN's --aug is yes or no, StyleGAN's a word.
-const Respellings kAugmentations = {
-    {"noaug", "none"}, {"0", "none"}, {"false", "none"}, {"1", "fixed"}, {"true", "fixed"}};
+// What habits.txt says.
+struct Habits {
+  std::vector<Habit> foreign;
+  std::map<std::string, Respellings> own;  // values of the program's own flags
 
-// Words of other trainers for values of the program's own flags.
-const std::map<std::string, Respellings> kOfOwnFlags = {
-    {"--cond", kOnOff}, {"--device", kDevices}, {"--preset", kR3ganPresets}};
-
-using enum Meaning;
-
-const std::vector<Habit> kHabits = {
-    // What is trained, and on what.
-    {"--cfg", kSame, true, "--preset {0}", kStyleganPresets},
-    {"--aug", kSame, true, "--set ada.mode={0}", kAugmentations},
-    {"--augpipe", kSame, true, "--set ada.pipe={0}"},
-    {"--p", kSame, true, "--set ada.p={0}"},
-    {"--target", kSame, true, "--set ada.target={0}"},
-    {"--freezed", kSame, true, "--set freeze_d={0}"},
-    {"--workers,--dataloader-num-workers,--num-workers", kSame, true, "--set data.workers={0}"},
-    {"--subset", kHint, true, "train on a folder that holds those pictures: --data FOLDER"},
-    {"--train-data-dir,--dataroot,--dataset,--data-dir,--data-path", kSame, true, "--data {0}"},
-    {"--random-flip", kSame, false, "--mirror"},
-    {"--image-size,--imageSize,--img-size", kSame, true, "--resolution {0}"},
-    // Where it runs.
-    {"--standalone", kNeedless, false, "one machine is the default"},
-    {"--rdzv-endpoint,--rdzv-backend,--rdzv-id", kHint, true, kRendezvous},
-    {"--monitor-interval", kNeedless, true, "a rank's end is seen at once"},
-    {"--gpus,--num-processes,--devices,--ngpu,--num-gpus", kSame, true, "--nproc {0}"},
-    {"--launcher", kNeedless, true, "torchrun, Slurm and MPI are seen by their variables"},
-    {"--num-machines,--num-nodes", kSame, true, "--nnodes {0}"},
-    {"--machine-rank", kSame, true, "--node-rank {0}"},
-    {"--main-process-ip", kSame, true, "--master-addr {0}"},
-    {"--main-process-port", kSame, true, "--master-port {0}"},
-    {"--multi-gpu,--multi-gpus", kNeedless, false, "all visible GPUs are used"},
-    {"--cpu,--no-cuda", kSame, false, "--device cpu"},
-    {"--num-cpu-threads-per-process", kSame, true, "--threads {0}"},
-    {"--accelerator", kSame, true, "--device {0}", kDevices},
-    {"--strategy", kHint, true, kStrategy},
-    {"--cuda", kSame, false, "--device cuda"},
-    // How it is trained, and for how long.
-    {"--gamma", kSame, true, "--set gamma={0}"},
-    {"--glr", kSame, true, "--set G.lr={0}"},
-    {"--dlr", kSame, true, "--set D.lr={0}"},
-    {"--batch-gpu", kSame, true, "--micro-batch {0}"},
-    {"--cbase", kSame, true, "--set channel_base={0}"},
-    {"--cmax", kSame, true, "--set channel_max={0}"},
-    {"--map-depth", kSame, true, "--set map_depth={0}"},
-    {"--mbstd-group", kSame, true, "--set mbstd_group={0}"},
-    {"--tick", kSame, true, "--set train.tick={0}"},
-    {"--allow-tf32", kSame, true, "--set precision.tf32={0}"},
-    {"--fp32", kHint, true, "precision is said by one flag: --amp=off or --amp=fp16"},
-    {"--nhwc", kNeedless, true, "the memory format is chosen by the device"},
-    {"--nobench", kNeedless, true, "--deterministic fixes the kernels"},
-    {"--g-batch-gpu", kHint, true, kBatchOfG},
-    {"--d-batch-gpu", kHint, true, kBatchOfD},
-    {"--auto-scale-lr", kSame, false, "--lr-scale linear"},
-    {"--diff-seed", kNeedless, false, "every rank has draws of its own from one seed"},
-    {"--mixed-precision,--precision", kSame, true, "--amp={0}", kPrecisions},
-    {"--gradient-accumulation-steps,--accumulate-grad-batches", kSame, true, "--accumulate {0}"},
-    {"--train-batch-size", kHint, true, kBatchOfADevice},
-    {"--learning-rate,--lr", kHint, true, kTwoRates},
-    {"--max-train-steps,--max-steps", kHint, true, kCountsSteps},
-    {"--steps,--iterations,--num-train-steps", kHint, true, kCountsSteps},
-    {"--num-train-epochs,--max-epochs,--epochs,--niter,--n-epochs", kHint, true, kCountsEpochs},
-    {"--max-grad-norm,--gradient-clip-val", kSame, true, "--set optim.clip_norm={0}"},
-    {"--batch-size,--batchSize", kSame, true, "--batch {0}"},
-    {"--manual-seed,--manualSeed", kSame, true, "--seed {0}"},
-    {"--fp16", kSame, false, "--amp=fp16"},
-    {"--bf16", kSame, false, "--amp=bf16"},
-    // What it leaves behind.
-    {"--log-dir", kHint, true, kLogFiles},
-    {"--outdir,--default-root-dir,--outf", kSame, true, "--out {0}"},
-    {"--snap", kHint, true, kCountsTicks},
-    {"--desc", kNeedless, true, "--run-dir and --out name the run's folder"},
-    {"-n", kSame, false, "--dry-run"},
-    {"--work-dir,--output-dir", kSame, true, "--run-dir {0}"},
-    {"--resume-from,--ckpt-path", kSame, true, "--resume {0}"},
-    {"--load-from,--pretrained,--weights", kSame, true, "--init-from {0}"},
-    {"--no-validate", kSame, false, "--metrics none"},
-    {"--checkpointing-steps", kHint, true, kSavesBySteps},
-    {"--checkpoints-total-limit", kSame, true, "--keep-last {0}"},
-    {"--resume-from-checkpoint", kSame, true, "--resume {0}", {{"latest", "auto"}}},
-    {"--use-ema", kNeedless, false, "the averaged generator is always kept"},
-    {"--report-to", kNeedless, true, "stats.jsonl and TensorBoard files are always written"},
-    {"--fast-dev-run", kHint, false, "a short trial of everything is: gantrain --smoke"},
-    {"--max-time", kSame, true, "--stop-after {0}"},
-    {"--save-interval,--save-freq,--save-steps", kHint, true, kSavesInKimg},
-    {"--deepspeed", kHint, true, "no such file is read; the run's flags are all"},
+  Habits() {
+    for (const auto& row : table_rows(command_files().at("habits.txt"), 4)) {
+      const std::vector<std::string> flag = split(row[1], ' ');
+      const Respellings words = respellings_of(row[2]);
+      if (row[0] == "own") {
+        own[flag[0]] = words;
+      } else {
+        const Meaning meaning = Value<Meaning>::from_text(row[0]).value();
+        foreign.push_back({flag[0], meaning, flag.size() > 1, row[3], words});
+      }
+    }
+  }
 };
+
+const Habits& known_habits() {
+  static const Habits all;
+  return all;
+}
 
 std::string hyphens(std::string name) {
   std::replace(
@@ -259,12 +150,12 @@ class Translator {
     if (word == "--amp" && join_switch(word, kAmpWords)) return;
     if (word == "--dry-run" && join_switch(word, {"full", "short"})) return;
     for (const Flag& flag : flag_table()) {
-      if (flag.is_switch && word == flag.names && flag.alone == nullptr &&
-          join_switch(word, yes_no))
+      if (flag.is_switch && word == flag.names && flag.alone.empty() && join_switch(word, yes_no))
         return;
     }
-    const auto theirs = kOfOwnFlags.find(name);
-    const std::string own = theirs == kOfOwnFlags.end() ? value : respelled(theirs->second, value);
+    const auto theirs = known_habits().own.find(name);
+    const bool has_words = theirs != known_habits().own.end();
+    const std::string own = has_words ? respelled(theirs->second, value) : value;
     if (own == value) {
       out_.arguments.push_back(word);
       return;
@@ -317,7 +208,7 @@ class Translator {
 
 }  // namespace
 
-const std::vector<Habit>& habits() { return kHabits; }
+const std::vector<Habit>& habits() { return known_habits().foreign; }
 
 std::string own_metrics(const std::string& value) {
   static const std::map<std::string, std::string> names = {{"fid50k_full", "fid"},

@@ -105,6 +105,10 @@ class StrictObjects {
     if (event == Json::parse_event_t::key) {
       const auto key = parsed.get<std::string>();
       if (!open_.back().insert(key).second) fail(code_, "{}: {} is there twice", name_, key);
+      // Json looks through all names of an object for each one that it adds.
+      constexpr size_t kMostNames = 1 << 14;
+      if (open_.back().size() > kMostNames)
+        fail(code_, "{}: more than {} names in one object", name_, kMostNames);
     }
     return true;
   }
@@ -115,10 +119,9 @@ class StrictObjects {
   std::vector<std::set<std::string>> open_;  // the objects that we are in: their names so far
 };
 
-const Preset& find_preset(const std::string& name) {
-  for (const Preset& preset : presets()) {
-    if (preset.name == name) return preset;
-  }
+std::string_view find_preset(const std::string& name) {
+  const auto found = preset_files().find(name + ".json");
+  if (found != preset_files().end()) return found->second;
   if (ends_with(name, ".json"))
     fail(
         Exit::kUsage, "--preset {}: presets have names; a file is read by --config {}", name, name);
@@ -128,7 +131,7 @@ const Preset& find_preset(const std::string& name) {
 }
 
 Json preset_json(const std::string& name) {
-  return parse_json(find_preset(name).text, "preset " + name, Exit::kInternal);
+  return parse_json(std::string(find_preset(name)), "preset " + name, Exit::kInternal);
 }
 
 }  // namespace
@@ -207,7 +210,8 @@ std::vector<Difference> differences(const Config& a, const Config& b) {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const Preset& preset : presets()) names.push_back(preset.name);
+  for (const auto& [file, text] : preset_files())
+    names.emplace_back(file.substr(0, file.find(".")));
   return names;
 }
 

@@ -75,15 +75,9 @@ struct Difference {
 };
 std::vector<Difference> differences(const Config& a, const Config& b);
 
-// A preset: presets/NAME.json, built into the program. "base" names the preset that it starts from,
-// "recipe" the model family, and "about" is one line for lists; the rest is configuration.
-struct Preset {
-  std::string name;
-  std::string text;  // the whole file with its comments
-};
-
-// All presets by name (generated from presets/*.json at build time).
-const std::vector<Preset>& presets();
+// The presets: presets/NAME.json, with their comments. "base" names the preset that one starts
+// from, "recipe" the model family, and "about" is one line for lists; the rest is configuration.
+const EmbeddedFiles& preset_files();
 std::vector<std::string> preset_names();
 
 // One layer of a preset, without "base" and "about". preset_layers() returns the layers from the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -9,6 +10,50 @@
 #include "util/text.h"
 
 namespace gantrain {
+
+namespace {
+
+// The last character of what begins at `at`, a quotation mark or the slash of a comment, where the
+// parser sees it end.
+size_t end_of_token(std::string_view text, size_t at) {
+  size_t end = at + 1;
+  if (text[at] == '"') {
+    while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+    return end;
+  }
+  if (end < text.size() && text[end] == '*')
+    return std::min(text.find("*/", end + 1), text.size()) + 1;
+  using namespace std::string_view_literals;
+  return std::min(text.find_first_of("\n\r\0"sv, end), text.size());
+}
+
+}  // namespace
+
+bool is_bounded_json(std::string_view text, int64_t most_names) {
+  constexpr size_t kDeepest = 64;
+  constexpr int64_t kMostValues = 1 << 20;
+  std::array<int64_t, kDeepest + 1> names{};
+  size_t depth = 0;
+  int64_t values = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"' || c == '/') {
+      at = end_of_token(text, at);
+    } else if (c == '[' || c == '{') {
+      if (depth == kDeepest) return false;
+      names[++depth] = 0;
+      if (++values > kMostValues) return false;
+    } else if (c == ']' || c == '}') {
+      if (depth == 0) return true;  // no JSON
+      --depth;
+    } else if (c == ':') {
+      if (++names[depth] > most_names) return false;
+    } else if (c == ',' && ++values > kMostValues) {
+      return false;
+    }
+  }
+  return true;
+}
 
 std::optional<bool> Value<bool>::from_text(std::string_view text) {
   const std::string word = lower(text);

@@ -16,6 +16,20 @@ namespace gantrain {
 
 using Json = nlohmann::ordered_json;
 
+// Returns whether a text, if it is JSON, is nested at most 64 levels deep, has at most 2^20 values,
+// and in each object at most that many names: else walking it may overflow the stack or take hours.
+bool is_bounded_json(std::string_view text, int64_t names);
+
+// Parses JSON, with comments, of a file that may be a stranger's. The result is_discarded() where
+// the text is not JSON or not bounded.
+template <class AnyJson = Json>
+AnyJson parse_foreign(std::string_view text) {
+  // Json looks through all names of an object for each one that it adds.
+  const int64_t names = std::is_same_v<AnyJson, Json> ? 1024 : 1 << 20;
+  if (!is_bounded_json(text, names)) return AnyJson(AnyJson::value_t::discarded);
+  return AnyJson::parse(text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+}
+
 // Value<T> turns text into a T and a T into JSON, for every type that an options struct may hold.
 // JSON that is not a string is read through its text, so 25000, "25000" and "25M" are one Kimg.
 //   type()        what help prints

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pickle.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <initializer_list>

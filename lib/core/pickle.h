@@ -87,9 +87,6 @@ std::optional<std::string> decode_raw_unicode(std::string_view text);
 // Turns UTF-8 whose characters are all below 256 into bytes, which protocols 0 to 2 write so.
 std::optional<std::string> utf8_to_latin1(std::string_view text);
 
-// Makes foreign text fit for a message: at most 80 characters, with \xNN for unprintable ones.
-std::string printable(std::string_view text);
-
 // Whether a name is a global of Python's plain data, which any pickle may use: builtins.set, ...
 bool is_plain_global(std::string_view name);
 

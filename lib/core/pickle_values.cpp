@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/pickle.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -180,20 +181,6 @@ std::optional<std::string> utf8_to_latin1(std::string_view text) {
     const auto next = static_cast<unsigned char>(text[++at]);
     if ((next & 0xc0) != 0x80) return {};
     out += static_cast<char>(((byte & 3) << 6) | (next & 0x3f));
-  }
-  return out;
-}
-
-std::string printable(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string out;
-  for (const char c : text) {
-    if (out.size() >= kLongest) return out + "...";
-    if (c >= ' ' && c <= '~') {
-      out += c;
-    } else {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
   }
   return out;
 }

@@ -40,6 +40,7 @@ const char* type_name(at::ScalarType type) {
 }
 
 constexpr int kDeepestHeader = 16;                   // levels of JSON
+constexpr int64_t kMostNames = 1 << 17;              // in it; a tensor has four
 constexpr uint64_t kMostValues = uint64_t{1} << 44;  // of a tensor
 
 struct Entry {
@@ -116,13 +117,17 @@ Json read_header(const std::string& file, std::string_view content, uint64_t& le
          pickle ? "; of a network pickle gantrain import makes one" : "");
   }
   bool deep = false;  // a value that is nested deeper than any here would overflow the stack later
-  const auto watch = [&deep](int depth, Json::parse_event_t, const Json&) {
-    deep = deep || depth > kDeepestHeader;
+  int64_t names = 0;  // Json looks through all names of an object for each one that it adds
+  const auto watch = [&](int depth, Json::parse_event_t event, const Json&) {
+    names += event == Json::parse_event_t::key ? 1 : 0;
+    deep = deep || depth > kDeepestHeader || names > kMostNames;
     return !deep;
   };
   Json header = Json::parse(content.substr(8, length), watch, /*allow_exceptions=*/false);
   if (header.is_object() && !deep) return header;
-  fail(Exit::kInput, "{}: not a safetensors file: the header is not a JSON object", file);
+  fail(Exit::kInput,
+       "{}: not a safetensors file: the header is not a JSON object, or has too many names",
+       file);
 }
 
 constexpr size_t kPrologue = 10;      // magic, version, length of the header

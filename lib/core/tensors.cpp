@@ -13,13 +13,10 @@ namespace {
 
 using Draw = void (Stream::*)(float* out, int64_t count, uint64_t sample) const;
 
-at::Tensor draw_each(const Stream& stream,
-                     const Samples& samples,
-                     at::IntArrayRef shape,
-                     Draw draw) {
+Tensor draw_each(const Stream& stream, const Samples& samples, at::IntArrayRef shape, Draw draw) {
   std::vector<int64_t> all = shape.vec();
   all.insert(all.begin(), samples.count);
-  at::Tensor out = at::empty(all);
+  Tensor out = at::empty(all);
   const int64_t each = samples.count == 0 ? 0 : out.numel() / samples.count;
   float* data = out.data_ptr<float>();
   for (int64_t i = 0; i < samples.count; ++i) {
@@ -36,15 +33,15 @@ RunningStatistics*& innermost() {
 
 }  // namespace
 
-at::Tensor normal(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
+Tensor normal(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
   return draw_each(stream, samples, shape, &Stream::normal);
 }
 
-at::Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
+Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef shape) {
   return draw_each(stream, samples, shape, &Stream::uniform);
 }
 
-at::Tensor normal_like(const at::Tensor& tensor, uint64_t seed, const std::string& purpose) {
+Tensor normal_like(const Tensor& tensor, uint64_t seed, const std::string& purpose) {
   return normal(Stream(seed, purpose), {0, 1, 1}, tensor.sizes()).squeeze(0);
 }
 
@@ -92,7 +89,7 @@ void to_device(torch::nn::Module& network, at::Device device, at::ScalarType dty
 std::string sha256_of(const NamedTensors& tensors) {
   std::string bytes;
   for (const auto& [name, tensor] : tensors) {
-    const at::Tensor flat = tensor.detach().cpu().contiguous();
+    const Tensor flat = tensor.detach().cpu().contiguous();
     bytes += name;
     bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
   }
@@ -100,7 +97,7 @@ std::string sha256_of(const NamedTensors& tensors) {
 }
 
 void load_into(const torch::nn::Module& network,
-               const std::map<std::string, at::Tensor>& tensors,
+               const std::map<std::string, Tensor>& tensors,
                const std::string& source,
                const std::string& prefix) {
   const torch::NoGradGuard no_grad;
@@ -119,7 +116,7 @@ void load_into(const torch::nn::Module& network,
   }
 }
 
-void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const std::string& source) {
+void refuse_nonfinite(const std::map<std::string, Tensor>& tensors, const std::string& source) {
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.is_floating_point() || tensor.numel() == 0) continue;
     const int64_t bad = tensor.numel() - at::isfinite(tensor).sum().item<int64_t>();
@@ -133,7 +130,7 @@ void refuse_nonfinite(const std::map<std::string, at::Tensor>& tensors, const st
   }
 }
 
-at::Tensor& RunningStatistics::next(const at::Tensor& buffer) {
+Tensor& RunningStatistics::next(const Tensor& buffer) {
   for (Moved& moved : moved_) {
     if (moved.buffer.is_same(buffer)) return moved.next;
   }
@@ -152,7 +149,7 @@ void RunningStatistics::add(const RunningStatistics& other) {
 void RunningStatistics::apply() const {
   const torch::NoGradGuard no_grad;
   for (const Moved& moved : moved_) {
-    at::Tensor buffer = moved.buffer;
+    Tensor buffer = moved.buffer;
     buffer.copy_(moved.next);
   }
 }
@@ -165,9 +162,9 @@ RunningStatisticsScope::~RunningStatisticsScope() { innermost() = outer_; }
 
 RunningStatistics* noted_running_statistics() { return innermost(); }
 
-at::Tensor to_bytes(const at::Tensor& images) {
+Tensor to_bytes(const Tensor& images) {
   if (images.scalar_type() == at::kByte) return images.cpu();
-  const at::Tensor scaled = images.detach().to(at::kFloat).mul(127.5).add_(128);
+  const Tensor scaled = images.detach().to(at::kFloat).mul(127.5).add_(128);
   return scaled.nan_to_num_(0).clamp_(0, 255).to(at::kByte).cpu();
 }
 

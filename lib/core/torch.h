@@ -10,3 +10,9 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+
+namespace gantrain {
+
+using at::Tensor;
+
+}  // namespace gantrain

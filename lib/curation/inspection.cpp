@@ -3,19 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "data/containers/source.h"
 #include "data/labels/labels.h"
 #include "data/load/threads.h"
 #include "data/pictures/dataset.h"
-#include "image/image.h"
 #include "image/resize.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -117,7 +111,7 @@ std::vector<uint64_t> keys_near(const Look& look) {
     }
     keys.push_back(key_of(buckets));
   }
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "curation/inspection.h"
@@ -101,15 +100,14 @@ constexpr size_t kClassesShown = 100;
 constexpr size_t kBars = 30;  // characters of the longest bar
 
 std::string row(std::string_view head, std::string_view text) {
-  return fmt::format("{:<11}{}\n", head, text);
+  return message_text("{:<11}{}\n", head, text);
 }
 
 // Shares in per cent, the largest first: "JPEG 4703, PNG 96".
 std::string counts_text(const std::map<std::string, int64_t>& counts) {
   std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second > b.second;
-  });
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> parts;
   for (const auto& [name, count] : sorted) parts.push_back(fmt::format("{} {}", name, count));
   return join(parts, ", ");

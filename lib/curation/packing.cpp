@@ -5,16 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "config/config.h"
-#include "curation/requests.h"
 #include "data/containers/source.h"
 #include "data/labels/labels.h"
 #include "data/load/threads.h"
-#include "data/pictures/dataset.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -23,8 +19,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -21,8 +21,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr int64_t kMax16 = 0xffff;
@@ -56,8 +54,8 @@ class Record {
 };
 
 uint16_t flags_of(const std::string& name) {
-  const bool ascii = std::all_of(
-      name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool ascii =
+      std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   return ascii ? 0 : kUtf8;
 }
 
@@ -86,7 +84,7 @@ std::string line_of(const PackedPicture& p) {
 }
 
 std::optional<PackedPicture> read_line(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_foreign(line);
   const bool sound = json.is_array() && json.size() == 4 && json[0].is_number_integer() &&
                      json[1].is_number_unsigned() && json[2].is_number_unsigned() &&
                      json[3].is_string();
@@ -117,6 +115,13 @@ void put_in_place(const fs::path& from, const fs::path& to) {
   flush_folder_of(to);
 }
 
+// Pictures must not go where a planted link leads.
+void refuse_link(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_symlink(folder, error))
+    fail(Exit::kDisk, "{}: is a link, which is not followed; remove it", folder.string());
+}
+
 // Removes packed data, dataset.json last: what is left of it where the process is killed meanwhile
 // can still be told from a folder of the user's. What cannot be removed stays.
 void remove_packed(const fs::path& folder) {
@@ -135,8 +140,7 @@ void remove_packed(const fs::path& folder) {
 class ZipStore final : public PictureStore {
  public:
   explicit ZipStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
-    descriptor_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) fail_write(partial_);
+    descriptor_ = open_regular(partial_, O_RDWR | O_CREAT);
   }
   ~ZipStore() override {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -193,6 +197,7 @@ class ZipStore final : public PictureStore {
 class FolderStore final : public PictureStore {
  public:
   explicit FolderStore(fs::path path) : path_(std::move(path)), partial_(partial_path(path_)) {
+    refuse_link(partial_);
     make_writable_folder(partial_);
   }
 
@@ -213,10 +218,11 @@ class FolderStore final : public PictureStore {
     const fs::path path = partial_ / entry.name;
     if (path.parent_path() != made_) {
       made_ = path.parent_path();
+      refuse_link(made_);
       make_writable_folder(made_);
     }
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor < 0) fail_write(path);
+    ::unlink(path.c_str());  // of a command that was killed, or planted
+    const int descriptor = open_regular(path, O_WRONLY | O_CREAT | O_EXCL);
     try {
       write_all(descriptor, content, path);
     } catch (...) {
@@ -250,12 +256,9 @@ class FolderStore final : public PictureStore {
 
  private:
   bool is_whole(const ZipEntry& entry) const {
-    std::error_code error;
-    const fs::path path = partial_ / entry.name;
-    if (!fs::is_regular_file(path, error) ||
-        static_cast<int64_t>(fs::file_size(path, error)) != entry.size)
-      return false;
-    return checksum_of(read_file(path)) == entry.checksum;
+    const auto content = content_of(partial_ / entry.name, entry.size);
+    return content && static_cast<int64_t>(content->size()) == entry.size &&
+           checksum_of(*content) == entry.checksum;
   }
 
   fs::path path_;
@@ -297,18 +300,16 @@ std::string central_directory(const std::vector<ZipEntry>& entries, int64_t offs
 
 PackJournal::PackJournal(std::filesystem::path path, const Json& job)
     : path_(std::move(path)), job_({{"format", kFormat}, {"job", job}}) {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(Exit::kDisk, "{}: cannot be made: {}", path_.string(), errno_text());
+  descriptor_ = open_regular(path_, O_RDWR | O_CREAT);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
     fail(Exit::kUsage, "{}: another gantrain data pack is at work there", path_.string());
   }
-  const std::string content = read_file(path_);
+  const std::string content = read_regular_file(path_, int64_t{1} << 32);
   // The last part has no newline: empty, or a line that was being written when the process died.
   std::vector<std::string> lines = split(content, '\n');
   lines.pop_back();
-  const bool same =
-      !lines.empty() && Json::parse(lines[0], nullptr, /*allow_exceptions=*/false) == job_;
+  const bool same = !lines.empty() && parse_foreign(lines[0]) == job_;
   was_of_another_job_ = !content.empty() && !same;
   if (!same) {
     const std::string header = job_.dump() + "\n";

@@ -9,12 +9,9 @@
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "distributed/gradient_sync.h"
-#include "util/hash.h"
 #include "util/text.h"
 
 namespace gantrain {
-
-using at::Tensor;
 
 Tensor TableGan::add(NamedTensors& net, const std::string& name, at::IntArrayRef shape) {
   const Tensor weights = 0.2 * normal_like(torch::zeros(shape), 0, "table/" + name);

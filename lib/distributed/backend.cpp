@@ -3,7 +3,6 @@
 
 #include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <functional>
 #include <future>

@@ -13,12 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <vector>
 
 #include "util/error.h"
 #include "util/system.h"

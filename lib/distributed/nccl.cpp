@@ -35,13 +35,15 @@ std::string version_text(int code) {
 void check_version() {
   const int found = c10d::getNcclVersionNumber();
   if (found >= NCCL_VERSION_CODE && found / 10000 == NCCL_MAJOR) return;
-  gantrain::fail(gantrain::Exit::kEnvironment,
-                 "NCCL {} is loaded, LibTorch needs {} or a later NCCL {}: take that libnccl.so "
-                 "out of LD_LIBRARY_PATH and LD_PRELOAD, or install nvidia-nccl-cu13=={}",
-                 version_text(found),
-                 version_text(NCCL_VERSION_CODE),
-                 NCCL_MAJOR,
-                 version_text(NCCL_VERSION_CODE));
+  // Not fail(), whose printable() this library does not have.
+  throw gantrain::UserError(
+      gantrain::Exit::kEnvironment,
+      fmt::format("NCCL {} is loaded, LibTorch needs {} or a later NCCL {}: take that libnccl.so "
+                  "out of LD_LIBRARY_PATH and LD_PRELOAD, or install nvidia-nccl-cu13=={}",
+                  version_text(found),
+                  version_text(NCCL_VERSION_CODE),
+                  NCCL_MAJOR,
+                  version_text(NCCL_VERSION_CODE)));
 }
 
 // What the user has set stays.

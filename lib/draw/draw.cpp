@@ -2,7 +2,6 @@
 #include "draw/draw.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <csignal>
 #include <map>

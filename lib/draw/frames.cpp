@@ -2,7 +2,6 @@
 #include "draw/frames.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,15 +15,13 @@
 #include <stdexcept>
 #include <vector>
 
-#include "image/image.h"
 #include "launch/local/processes.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 int64_t frame_count(const Walk& walk) {
   return walk.loop ? walk.keys * walk.frames : (walk.keys - 1) * walk.frames + 1;
@@ -200,7 +197,7 @@ Mp4Encoder::Mp4Encoder(const std::filesystem::path& ffmpeg, const Format& format
 
 Mp4Encoder::~Mp4Encoder() {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
+  signal_process(pid_, SIGKILL);
   wait();
 }
 

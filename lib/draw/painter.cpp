@@ -21,21 +21,21 @@ std::string shape_text(at::IntArrayRef shape) {
 }
 
 // A .npy file, or the array `key` of a .npz file, all of it finite.
-at::Tensor load_finite(const std::filesystem::path& path, const std::string& key) {
-  at::Tensor values = is_npz(path) ? load_npz(path, key) : load_npy(path);
+Tensor load_finite(const std::filesystem::path& path, const std::string& key) {
+  Tensor values = is_npz(path) ? load_npz(path, key) : load_npy(path);
   if (!values.isfinite().all().item<bool>())
     fail(Exit::kInput, "{}: holds values that are not finite", path.string());
   return values;
 }
 
-at::Tensor mix(const at::Tensor& a, double of_a, const at::Tensor& b, double of_b) {
+Tensor mix(const Tensor& a, double of_a, const Tensor& b, double of_b) {
   return (a.to(at::kDouble) * of_a + b.to(at::kDouble) * of_b).to(a.scalar_type());
 }
 
 }  // namespace
 
-at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim) {
-  std::vector<at::Tensor> rows;
+Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim) {
+  std::vector<Tensor> rows;
   for (const int64_t seed : seeds) {
     const std::vector<double> draws = NumpyRandom(static_cast<uint32_t>(seed)).randn(z_dim);
     rows.push_back(torch::tensor(draws, at::kDouble).to(at::kFloat));
@@ -43,8 +43,8 @@ at::Tensor latents_of_seeds(const std::vector<int64_t>& seeds, int64_t z_dim) {
   return torch::stack(rows);
 }
 
-at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
-  const at::Tensor z = load_finite(path, "z");
+Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
+  const Tensor z = load_finite(path, "z");
   if (z.dim() != 2 || z.size(1) != z_dim) {
     fail(Exit::kInput,
          "{}: shape {}; [N, {}] is needed",
@@ -55,8 +55,8 @@ at::Tensor latents_of_file(const std::filesystem::path& path, int64_t z_dim) {
   return z;
 }
 
-at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim) {
-  const at::Tensor w = load_finite(path, "w");
+Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int64_t w_dim) {
+  const Tensor w = load_finite(path, "w");
   if (w.dim() == 2 && w.size(1) == w_dim)
     return w.unsqueeze(1).expand({w.size(0), num_ws, w_dim}).contiguous();
   if (w.dim() != 3 || w.size(1) != num_ws || w.size(2) != w_dim) {
@@ -71,12 +71,10 @@ at::Tensor styles_of_file(const std::filesystem::path& path, int64_t num_ws, int
   return w;
 }
 
-at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t) {
-  return mix(a, 1 - t, b, t);
-}
+Tensor linear(const Tensor& a, const Tensor& b, double t) { return mix(a, 1 - t, b, t); }
 
-at::Tensor spherical(const at::Tensor& a, const at::Tensor& b, double t) {
-  const at::Tensor x = a.to(at::kDouble).flatten(), y = b.to(at::kDouble).flatten();
+Tensor spherical(const Tensor& a, const Tensor& b, double t) {
+  const Tensor x = a.to(at::kDouble).flatten(), y = b.to(at::kDouble).flatten();
   const double lengths = x.norm().item<double>() * y.norm().item<double>();
   const double cosine = lengths > 0 ? x.dot(y).item<double>() / lengths : 1;
   const double angle = std::acos(std::clamp(cosine, -1.0, 1.0));
@@ -178,10 +176,10 @@ std::string class_suffix(const std::optional<int64_t>& label, const ClassChoice&
 
 namespace {
 
-at::Tensor to_cpu(const at::Tensor& tensor) { return tensor.detach().to(at::kFloat).cpu(); }
+Tensor to_cpu(const Tensor& tensor) { return tensor.detach().to(at::kFloat).cpu(); }
 
-at::Tensor labels_of(std::optional<int64_t> label) {
-  return label ? torch::full({1}, *label, at::kLong) : at::Tensor();
+Tensor labels_of(std::optional<int64_t> label) {
+  return label ? torch::full({1}, *label, at::kLong) : Tensor();
 }
 
 bool moves(const std::vector<double>& values) {
@@ -290,25 +288,23 @@ void Painter::move_to(double place) {
                  .reshape({3, 3});
 }
 
-at::Tensor Painter::picture(const at::Tensor& z,
-                            uint64_t noise_seed,
-                            std::optional<int64_t> label) {
+Tensor Painter::picture(const Tensor& z, uint64_t noise_seed, std::optional<int64_t> label) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  const at::Tensor one = z.unsqueeze(0), labels = labels_of(label);
+  const Tensor one = z.unsqueeze(0), labels = labels_of(label);
   if (movable_ == nullptr) return to_cpu(generator_.images(one, labels, options)[0]);
-  const at::Tensor ws = generator_.map(one, labels, options);
+  const Tensor ws = generator_.map(one, labels, options);
   return to_cpu(movable_->synthesize_moved(ws, inverse_, options)[0]);
 }
 
-at::Tensor Painter::map(const at::Tensor& z, std::optional<int64_t> label) {
+Tensor Painter::map(const Tensor& z, std::optional<int64_t> label) {
   return to_cpu(generator_.map(z.unsqueeze(0), labels_of(label), synthesis_)[0]);
 }
 
-at::Tensor Painter::picture_of_styles(const at::Tensor& ws, uint64_t noise_seed) {
+Tensor Painter::picture_of_styles(const Tensor& ws, uint64_t noise_seed) {
   SynthesisOptions options = synthesis_;
   options.noise_seed = noise_seed;
-  const at::Tensor one = ws.unsqueeze(0);
+  const Tensor one = ws.unsqueeze(0);
   return to_cpu((movable_ == nullptr ? generator_.synthesize(one, options)
                                      : movable_->synthesize_moved(one, inverse_, options))[0]);
 }

@@ -249,11 +249,12 @@ void fields(InterpolateRequest& o, Field&& field) {
 struct NearestRequest {
   ModelRequest how;
   SeedList seeds;
-  std::string images;    // folder, zip or picture of fakes instead of seeds, or ""
-  std::string data;      // the reals; "": those that the run was trained on
-  std::string detector;  // TorchScript file that makes features; "": a random network
-  int64_t count = 3;     // nearest reals of each fake
-  std::string sheet;     // PNG of all pairs, or ""
+  std::string images;           // folder, zip or picture of fakes instead of seeds, or ""
+  std::string data;             // the reals; "": those that the run was trained on
+  std::string detector;         // TorchScript file that makes features; "": a random network
+  std::string detector_sha256;  // what it must be, or ""
+  int64_t count = 3;            // nearest reals of each fake
+  std::string sheet;            // PNG of all pairs, or ""
   bool json = false;
 };
 
@@ -264,7 +265,9 @@ void fields(NearestRequest& o, Field&& field) {
   field("data", o.data, "the reals (default: those that the run was trained on)");
   field("detector",
         o.detector,
-        "TorchScript file whose features are compared (default: a random network's)");
+        "TorchScript file whose features are compared (default: a random network's): a program, so "
+        "trust where it comes from");
+  field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
   field("count",
         o.count,
         said("--count,-k"),
@@ -292,6 +295,7 @@ struct ProjectRequest {
   double lr = 0.1;       // Adam's, at its height
   int64_t starts = 0;    // optimised side by side in the first quarter; 0: by the pictures' size
   std::string detector;  // TorchScript file whose features count too, or ""
+  std::string detector_sha256;  // what it must be, or ""
   std::string outdir;
   std::string clip;  // NAME.webp or NAME.mp4 of the way there, or ""
   bool json = false;
@@ -319,7 +323,9 @@ void fields(ProjectRequest& o, Field&& field) {
         "of the noise that is added to the latents (303)");
   field("detector",
         o.detector,
-        "TorchScript file whose features count beside the pixels, such as VGG16's");
+        "TorchScript file whose features count beside the pixels, such as VGG16's: a program, so "
+        "trust where it comes from");
+  field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
   field("outdir", o.outdir, "folder for NAME.npz, NAME-projected.png, ...");
   field("clip", o.clip, "NAME.webp, or NAME.mp4 where ffmpeg is on PATH");
   field("json", o.json, "one JSON line on standard output");

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 std::string python_program(const std::vector<std::string>& parts) {
   std::string program;
   for (const std::string& part : parts) {
-    std::string_view text = python_source(part);
+    std::string_view text = python_files().at(part + ".py");
     // The line with the licence stands once, at the top.
     if (!program.empty()) text.remove_prefix(text.find('\n') + 1);
     program += (program.empty() ? "" : "\n\n") + std::string(text);
@@ -115,6 +115,22 @@ Json self_test_of(ExportedModel& exported) {
 
 namespace {
 
+// Text from outside in a cell of a Markdown table: no markup, no HTML, no link that a site would
+// make of an address.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : printable(text, std::string::npos)) {
+    const bool links = (c == '/' && ends_with(out, ":")) || (c == '.' && ends_with(out, "www"));
+    if (links || c == '&' || c == '<' || c == '>') {
+      out += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      if (std::string_view("\\`*_[]|~$").find(c) != std::string_view::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
 // A value of the run's config.json, or "" where there is none.
 std::string value_of(const Json& run, const std::string& key) {
   if (!run.is_object() || !run.contains("values") || !run["values"].is_object()) return "";
@@ -126,9 +142,8 @@ std::string value_of(const Json& run, const std::string& key) {
 
 Json config_of_run(const fs::path& folder) {
   const fs::path file = folder / "config.json";
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {};
-  return parse_json(read_file(file), file.string(), Exit::kInput);
+  const auto text = content_of(file, kMostOfJson);
+  return text ? parse_json(*text, file.string(), Exit::kInput) : Json();
 }
 
 // Whether a line of metric-*.jsonl is of this model. The best one is a copy of a snapshot.
@@ -158,7 +173,7 @@ std::vector<std::string> metrics_of(const fs::path& model, const std::string& ki
     }
     for (const auto& [name, of] : found) {
       const std::string pictures = of.first > 0 ? std::to_string(of.first) : "";
-      rows.push_back(fmt::format("| {} | {:.4g} | {} |", name, of.second, pictures));
+      rows.push_back(fmt::format("| {} | {:.4g} | {} |", cell(name), of.second, pictures));
     }
   }
   return rows;
@@ -193,13 +208,14 @@ std::string metadata_of(const ExportedModel& exported, const std::string& key) {
 std::string facts_of(const ExportedModel& exported, const Json& config, const Json& run) {
   std::string text = "| | |\n|---|---|\n";
   const auto row = [&](const std::string& name, const std::string& value) {
-    if (!value.empty()) text += fmt::format("| {} | {} |\n", name, value);
+    if (!value.empty()) text += fmt::format("| {} | {} |\n", name, cell(value));
   };
   row("recipe", exported.model.recipe->facts.name);
   row("pictures", size_text(config));
   const std::string kimg = metadata_of(exported, "gantrain.kimg");
   row("trained for", kimg.empty() ? "" : kimg + " thousand pictures");
-  row("data", value_of(run, "data.path"));
+  const fs::path data = value_of(run, "data.path");  // its folders may name people and machines
+  row("data", (data.has_filename() ? data : data.parent_path()).filename().string());
   row("batch", value_of(run, "train.batch"));
   row("seed", value_of(run, "train.seed"));
   row("gantrain", metadata_of(exported, "gantrain.version"));
@@ -223,11 +239,11 @@ std::vector<std::vector<Json>> metric_rows(const fs::path& folder) {
   std::vector<std::vector<Json>> all;
   for (const fs::path& file : files) {
     std::vector<Json>& rows = all.emplace_back();
-    for (const std::string& line : split(read_file(file), '\n')) {
-      Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    each_line(file, kMostOfJson, [&rows](const std::string& line) {
+      Json row = parse_foreign(line);
       if (row.is_object() && row.contains("results") && row["results"].is_object())
         rows.push_back(std::move(row));
-    }
+    });
   }
   return all;
 }

@@ -5,12 +5,10 @@
 
 namespace gantrain {
 
-// Returns the parts of the Python program that draws with a generator, as they stand in
-// lib/exchange/python: "base", "growing" (layers that PGGAN and StyleGAN 1 share), "style" (the
-// mapping of StyleGAN2 and 3), the recipe and "command". Together, in this order,
-// they are one file that needs only torch.
-// Throws std::logic_error where there is no such part.
-std::string_view python_source(std::string_view part);
+// The parts of the Python program that draws with a generator: "base.py", "growing.py" (layers that
+// PGGAN and StyleGAN 1 share), "style.py" (the mapping of StyleGAN2 and 3), the recipe's and
+// "command.py". Together, in this order, they are one file that needs only torch.
+const EmbeddedFiles& python_files();
 
 // Returns the whole program of these parts (RecipeFacts::python); "" where there are none.
 std::string python_program(const std::vector<std::string>& parts);

@@ -10,8 +10,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 const RecipeRow& recipe_of(const std::string& path,

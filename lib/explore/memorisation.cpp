@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "explore/memorisation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 #include <tuple>
 
-#include "core/random.h"
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "data/containers/source.h"
@@ -32,9 +29,7 @@ constexpr std::array<int64_t, 3> kWidths = {32, 64, 128};
 constexpr int64_t kPlaces = 4;  // a side of the grid
 constexpr double kSlope = 0.2;  // of leaky ReLU
 
-int64_t longer_side(const at::Tensor& pictures) {
-  return std::max(pictures.size(2), pictures.size(3));
-}
+int64_t longer_side(const Tensor& pictures) { return std::max(pictures.size(2), pictures.size(3)); }
 
 constexpr int64_t kMostUnasked = 1024;  // pictures, where no class was asked for
 constexpr int64_t kMostFakes = 10'000;
@@ -42,7 +37,7 @@ constexpr int64_t kMostBytes = int64_t{2} << 30;  // of the vectors of all fakes
 
 // Throws UserError where there are more pictures like `one` [C, H, W] than can be compared at a
 // time. `what`: where they come from.
-void check_number(Exit code, const std::string& what, int64_t count, const at::Tensor& one) {
+void check_number(Exit code, const std::string& what, int64_t count, const Tensor& one) {
   const auto bytes = static_cast<int64_t>(pixel_vectors(one.unsqueeze(0)).nbytes());
   const int64_t most = std::clamp<int64_t>(kMostBytes / bytes, 1, kMostFakes);
   if (count <= most) return;
@@ -75,11 +70,11 @@ double median_of_nearest(const NearestKeeper& keeper) {
 
 // The vectors of all pictures, made in groups: what a network needs does not grow with the
 // pictures.
-at::Tensor vectors_in_groups(const PictureVectors& vectors, const at::Tensor& pictures) {
-  at::Tensor all;
+Tensor vectors_in_groups(const PictureVectors& vectors, const Tensor& pictures) {
+  Tensor all;
   for (int64_t first = 0; first < pictures.size(0); first += kGroup) {
     const int64_t count = std::min(kGroup, pictures.size(0) - first);
-    const at::Tensor some = vectors(pictures.narrow(0, first, count));
+    const Tensor some = vectors(pictures.narrow(0, first, count));
     if (!all.defined()) all = torch::empty({pictures.size(0), some.size(1)}, some.options());
     all.narrow(0, first, count).copy_(some);
   }
@@ -90,16 +85,16 @@ at::Tensor vectors_in_groups(const PictureVectors& vectors, const at::Tensor& pi
 class Comparison {
  public:
   Comparison(const PictureVectors& vectors,
-             const at::Tensor& fakes,
-             const at::Tensor& sample,
+             const Tensor& fakes,
+             const Tensor& sample,
              const std::vector<int64_t>& sampled,
              int64_t count)
       : vectors_(vectors),
         fakes_(vectors_in_groups(vectors, fakes), count),
         reals_(vectors_in_groups(vectors, sample), 1, sampled) {}
 
-  void add(const at::Tensor& pictures, int64_t first, bool mirrored) {
-    const at::Tensor vectors = vectors_in_groups(vectors_, pictures);
+  void add(const Tensor& pictures, int64_t first, bool mirrored) {
+    const Tensor vectors = vectors_in_groups(vectors_, pictures);
     fakes_.add(vectors, first, mirrored);
     if (!mirrored) reals_.add(vectors, first, mirrored);
   }
@@ -134,9 +129,9 @@ Json rows_of(const std::vector<Neighbour>& list, const Dataset& reals) {
 
 }  // namespace
 
-at::Tensor pixel_vectors(const at::Tensor& pictures) {
+Tensor pixel_vectors(const Tensor& pictures) {
   const int64_t block = (longer_side(pictures) + kLargestCompared - 1) / kLargestCompared;
-  at::Tensor values = pictures.to(at::kFloat);
+  Tensor values = pictures.to(at::kFloat);
   // Sums of whole numbers, which are exact, so that equal pictures have distance 0.
   if (block > 1) {
     values = at::avg_pool2d(values,
@@ -155,16 +150,16 @@ at::Tensor pixel_vectors(const at::Tensor& pictures) {
 RandomFeatures::RandomFeatures(int64_t channels) {
   int64_t in = channels;
   for (const int64_t out : kWidths) {
-    const at::Tensor shape = torch::empty({out, in, 3, 3});
+    const Tensor shape = torch::empty({out, in, 3, 3});
     const double gain = std::sqrt(2.0 / static_cast<double>(in * 9));
     weights_.push_back(normal_like(shape, 0, fmt::format("random features {}", out)) * gain);
     in = out;
   }
 }
 
-at::Tensor RandomFeatures::operator()(const at::Tensor& pictures) const {
+Tensor RandomFeatures::operator()(const Tensor& pictures) const {
   const torch::NoGradGuard no_grad;
-  at::Tensor x = pictures.to(at::kFloat) / 127.5 - 1;
+  Tensor x = pictures.to(at::kFloat) / 127.5 - 1;
   if (longer_side(x) > kLargestForFeatures) {
     const double scale =
         static_cast<double>(kLargestForFeatures) / static_cast<double>(longer_side(x));
@@ -173,23 +168,23 @@ at::Tensor RandomFeatures::operator()(const at::Tensor& pictures) const {
     };
     x = torch::adaptive_avg_pool2d(x, {scaled(x.size(2)), scaled(x.size(3))});
   }
-  std::vector<at::Tensor> features;
-  for (const at::Tensor& weight : weights_) {
+  std::vector<Tensor> features;
+  for (const Tensor& weight : weights_) {
     if (!features.empty() && std::min(x.size(2), x.size(3)) > 1) x = torch::avg_pool2d(x, 2);
     x = torch::leaky_relu(torch::conv2d(x, weight, {}, 1, 1), kSlope);
     features.push_back(torch::adaptive_avg_pool2d(x, {kPlaces, kPlaces}).flatten(1));
   }
-  const at::Tensor all = torch::cat(features, 1);
+  const Tensor all = torch::cat(features, 1);
   return all / std::sqrt(static_cast<double>(all.size(1)));
 }
 
-at::Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers) {
+Tensor load_pictures(const Dataset& dataset, const std::vector<int64_t>& numbers) {
   std::vector<WantedPicture> wanted;
   for (const int64_t number : numbers) wanted.push_back({number});
   return load_planes(dataset, wanted);
 }
 
-at::Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count) {
+Tensor load_pictures(const Dataset& dataset, int64_t first, int64_t count) {
   return load_pictures(dataset, Piece{first, count}.numbers());
 }
 
@@ -206,12 +201,12 @@ Fakes draw_fakes(Generator& generator,
   const ClassChoice choice = choose_classes(generator, how, table);
   const LabelledRows rows(static_cast<int64_t>(seeds.size()), choice, kMostUnasked);
   Fakes fakes;
-  std::vector<at::Tensor> pictures;
+  std::vector<Tensor> pictures;
   Job job(rows.size(), "fakes");
   for (int64_t i = 0; i < rows.size(); ++i) {
     const auto [row, label] = rows[i];
     const int64_t seed = seeds[static_cast<size_t>(row)];
-    const at::Tensor z = latents_of_seeds({seed}, generator.z_dim())[0];
+    const Tensor z = latents_of_seeds({seed}, generator.z_dim())[0];
     pictures.push_back(to_bytes(painter.picture(z, static_cast<uint64_t>(seed), label)));
     if (pictures.size() == 1) check_number(Exit::kUsage, "--seeds", rows.size(), pictures.front());
     fakes.names.push_back(fmt::format("seed{:04}{}", seed, class_suffix(label, choice)));
@@ -222,7 +217,7 @@ Fakes draw_fakes(Generator& generator,
 }
 
 Fakes load_fakes(const Dataset& pictures) {
-  const at::Tensor first = load_pictures(pictures, 0, 1)[0];
+  const Tensor first = load_pictures(pictures, 0, 1)[0];
   check_number(Exit::kInput, pictures.description(), pictures.size(), first);
   Fakes fakes;
   for (int64_t i = 0; i < pictures.size(); ++i) fakes.names.push_back(picture_name(pictures, i));
@@ -230,14 +225,14 @@ Fakes load_fakes(const Dataset& pictures) {
   return fakes;
 }
 
-NearestKeeper::NearestKeeper(const at::Tensor& queries, int64_t count, std::vector<int64_t> own)
+NearestKeeper::NearestKeeper(const Tensor& queries, int64_t count, std::vector<int64_t> own)
     : queries_(queries),
       count_(count),
       own_(std::move(own)),
       nearest_(static_cast<size_t>(queries.size(0))) {}
 
-void NearestKeeper::add(const at::Tensor& candidates, int64_t first, bool mirrored) {
-  const at::Tensor distances = squared_distances(queries_, candidates);
+void NearestKeeper::add(const Tensor& candidates, int64_t first, bool mirrored) {
+  const Tensor distances = squared_distances(queries_, candidates);
   // One more than are kept: a query's own picture may be among them.
   const int64_t looked_at = std::min(count_ + 1, candidates.size(0));
   const auto [least, which] = distances.topk(looked_at, 1, /*largest=*/false);
@@ -270,17 +265,17 @@ Memorisation find_nearest(const Fakes& fakes,
                           const MemorisationOptions& options) {
   const torch::NoGradGuard no_grad;
   const std::vector<int64_t> sampled = evenly_spaced(reals.size(), kSample);
-  const at::Tensor sample = load_pictures(reals, sampled);
+  const Tensor sample = load_pictures(reals, sampled);
   const PictureVectors pixels = pixel_vectors;
   Comparison by_pixels(pixels, fakes.pictures, sample, sampled, options.count);
   Comparison by_features(options.features, fakes.pictures, sample, sampled, options.count);
   const int64_t bytes = sample[0].numel() * static_cast<int64_t>(sizeof(double));
   const int64_t batch = std::clamp<int64_t>(kBatchBytes / bytes, 1, kMostBatch);
   for (int64_t first = 0; first < reals.size(); first += batch) {
-    const at::Tensor pictures = load_pictures(reals, first, std::min(batch, reals.size() - first));
+    const Tensor pictures = load_pictures(reals, first, std::min(batch, reals.size() - first));
     for (const bool mirrored : {false, true}) {
       if (mirrored && !options.mirror) continue;
-      const at::Tensor shown = mirrored ? pictures.flip(3) : pictures;
+      const Tensor shown = mirrored ? pictures.flip(3) : pictures;
       by_pixels.add(shown, first, mirrored);
       by_features.add(shown, first, mirrored);
     }
@@ -317,12 +312,12 @@ Json to_json(const Memorisation& found, const Fakes& fakes, const Dataset& reals
 }
 
 Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
-  std::vector<at::Tensor> cells;
+  std::vector<Tensor> cells;
   std::vector<size_t> order = by_distance(found);
   order.resize(std::min(order.size(), kMostLines));
   const auto add = [&](const std::vector<Neighbour>& list) {
     for (const Neighbour& neighbour : list) {
-      const at::Tensor real = load_pictures(reals, neighbour.picture, 1)[0];
+      const Tensor real = load_pictures(reals, neighbour.picture, 1)[0];
       cells.push_back(neighbour.mirrored ? real.flip(2) : real);
     }
   };

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <map>
 
 #include "config/config.h"
-#include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "data/pictures/dataset.h"
@@ -24,8 +22,6 @@
 #include "util/system.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -49,8 +45,8 @@ std::vector<std::string> names_of(const std::vector<std::string>& files) {
 }
 
 // uint8 [C, H, W].
-at::Tensor planes_of(const ImageView& image) {
-  at::Tensor planes = torch::empty({image.channels, image.height, image.width}, at::kByte);
+Tensor planes_of(const ImageView& image) {
+  Tensor planes = torch::empty({image.channels, image.height, image.width}, at::kByte);
   copy_planes(image, /*flipped=*/false, planes.data_ptr<uint8_t>());
   return planes;
 }
@@ -68,7 +64,7 @@ constexpr const char* kRequest = "gantrain.project";
 constexpr const char* kDigest = "gantrain.sha256";
 
 // SHA-256 of the tensors, in the order of their names.
-std::string digest_of(const std::map<std::string, at::Tensor>& tensors) {
+std::string digest_of(const std::map<std::string, Tensor>& tensors) {
   return sha256_of({tensors.begin(), tensors.end()});
 }
 
@@ -84,7 +80,7 @@ class ProjectionFolder {
 
   // Returns the state that was saved, if any. Throws UserError(kUsage) that names what differs
   // where it was another request, and UserError(kInput) where the state is broken.
-  std::optional<std::map<std::string, at::Tensor>> load() const {
+  std::optional<std::map<std::string, Tensor>> load() const {
     if (!fs::exists(state_file())) return std::nullopt;
     const std::string name = state_file().string();
     const std::string mend = "give another --outdir, or remove the file to begin again";
@@ -151,14 +147,14 @@ ProjectionSpace space_of(const ProjectRequest& request, const Generator& generat
 // [C, H, W] of the generator's pictures.
 std::vector<int64_t> picture_shape(const LatentSpace& space) {
   const torch::NoGradGuard no_grad;
-  const at::Tensor number = torch::zeros({1}, at::kLong);
-  const at::Tensor latents = space.unfolded(space.samples().narrow(0, 0, 1));
-  const at::Tensor picture = space.pictures(latents, space.labels_of(number), false);
+  const Tensor number = torch::zeros({1}, at::kLong);
+  const Tensor latents = space.unfolded(space.samples().narrow(0, 0, 1));
+  const Tensor picture = space.pictures(latents, space.labels_of(number), false);
   return picture.sizes().slice(1).vec();
 }
 
-std::string hash_of(const at::Tensor& bytes) {
-  const at::Tensor dense = bytes.contiguous();
+std::string hash_of(const Tensor& bytes) {
+  const Tensor dense = bytes.contiguous();
   Digest digest;
   digest.update(dense.const_data_ptr(), dense.nbytes());
   return digest.hex();
@@ -263,10 +259,10 @@ class Projection {
   }
 
   Json write_files() const {
-    const at::Tensor latents = projector_.latents();
-    const at::Tensor made = to_bytes(projector_.pictures(latents));
-    const at::Tensor stored = space_.for_files(latents).contiguous().cpu();
-    const at::Tensor quality = psnr(made, targets_.pictures);
+    const Tensor latents = projector_.latents();
+    const Tensor made = to_bytes(projector_.pictures(latents));
+    const Tensor stored = space_.for_files(latents).contiguous().cpu();
+    const Tensor quality = psnr(made, targets_.pictures);
     const char* key = space_.space() == ProjectionSpace::kZ ? "z" : "w";
     Json result = {{"outdir", request_.outdir},
                    {"space", Value<ProjectionSpace>::to_json(space_.space())},
@@ -283,7 +279,7 @@ class Projection {
       info("{}: PSNR {:.2f} dB, {}", targets_.files[i], db, npz.string());
       Json row = {{"image", targets_.files[i]}, {"npz", npz.string()}};
       row["psnr"] = std::isfinite(db) ? Json(db) : Json();
-      if (const at::Tensor labels = projector_.labels(); labels.defined() && key[0] == 'z')
+      if (const Tensor labels = projector_.labels(); labels.defined() && key[0] == 'z')
         row["class"] = labels[at].item<int64_t>();
       result["pictures"].push_back(row);
     }
@@ -292,13 +288,13 @@ class Projection {
 
   // Each target beside the picture of every step that was kept, and of the result for a second.
   void write_clip() const {
-    const at::Tensor way = projector_.way();
+    const Tensor way = projector_.way();
     const auto side =
         static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(targets_.names.size()) / 2)));
     const auto sink = film_sink(request_.clip, {.fps = kClipFps, .quality = 90});
     Job job(way.size(0) + kLastFrames, "frames");
-    const auto add = [&](const at::Tensor& latents) {
-      const at::Tensor made = to_bytes(projector_.pictures(latents));
+    const auto add = [&](const Tensor& latents) {
+      const Tensor made = to_bytes(projector_.pictures(latents));
       sink->add(tile(torch::stack({targets_.pictures, made}, 1).flatten(0, 1), 2 * side));
       job.step();
     };
@@ -313,7 +309,7 @@ class Projection {
   LatentSpace space_;
   std::vector<int64_t> shape_;  // of the generator's pictures: channels, height, width
   Targets targets_;
-  at::Tensor wanted_;  // the targets in [-1, 1], on the generator's device
+  Tensor wanted_;  // the targets in [-1, 1], on the generator's device
   ProjectorOptions options_;
   ProjectionFolder folder_;
   Projector projector_;
@@ -323,7 +319,7 @@ class Projection {
 
 Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels) {
   Targets targets{files, names_of(files), {}};
-  std::vector<at::Tensor> pictures;
+  std::vector<Tensor> pictures;
   for (const std::string& file : files) {
     const Image picture = load_target(file, size, channels);
     pictures.push_back(planes_of(view_of(picture)));
@@ -332,19 +328,16 @@ Targets load_targets(const std::vector<std::string>& files, Size size, int64_t c
   return targets;
 }
 
-at::Tensor from_bytes(const at::Tensor& pictures) {
-  return (pictures.to(at::kFloat) - 127.5) / 127.5;
-}
+Tensor from_bytes(const Tensor& pictures) { return (pictures.to(at::kFloat) - 127.5) / 127.5; }
 
-at::Tensor psnr(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
+Tensor psnr(const Tensor& a, const Tensor& b) {
+  const Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
   constexpr double kPeak = 255;
   return 10 * torch::log10(kPeak * kPeak / error);
 }
 
 Json project_pictures(const ProjectionTools& tools, const ProjectRequest& request) {
-  for (at::Tensor& parameter : tools.generator.network()->parameters())
-    parameter.requires_grad_(false);
+  for (Tensor& parameter : tools.generator.network()->parameters()) parameter.requires_grad_(false);
   Projection projection(tools, request);
   return projection.run();
 }

@@ -18,7 +18,7 @@ constexpr int64_t kSamples = 10'000;
 constexpr uint32_t kSampleSeed = 123;  // numpy's RandomState(123), as the reference's projector
 constexpr int64_t kBatch = 1000;
 
-at::Tensor sample_latents(int64_t z_dim) {
+Tensor sample_latents(int64_t z_dim) {
   const std::vector<double> draws = NumpyRandom(kSampleSeed).randn(kSamples * z_dim);
   return torch::tensor(draws, at::kDouble).to(at::kFloat).view({kSamples, z_dim});
 }
@@ -32,40 +32,38 @@ LatentSpace::LatentSpace(Generator& generator,
     : generator_(generator), options_(options), space_(space), labels_(labels) {
   samples_ = sample_latents(generator.z_dim());
   if (space != ProjectionSpace::kZ) {
-    std::vector<at::Tensor> parts;
+    std::vector<Tensor> parts;
     for (int64_t first = 0; first < kSamples; first += kBatch) {
-      const at::Tensor numbers = torch::arange(first, first + kBatch);
-      const at::Tensor z = samples_.narrow(0, first, kBatch);
+      const Tensor numbers = torch::arange(first, first + kBatch);
+      const Tensor z = samples_.narrow(0, first, kBatch);
       parts.push_back(generator.map(z, labels_of(numbers), {}).narrow(1, 0, 1));
     }
     samples_ = torch::cat(parts);
   }
-  const at::Tensor exact = samples_.to(at::kDouble);
-  const at::Tensor mean = exact.mean(0, /*keepdim=*/true);
+  const Tensor exact = samples_.to(at::kDouble);
+  const Tensor mean = exact.mean(0, /*keepdim=*/true);
   deviation_ = std::sqrt((exact - mean).square().sum().item<double>() / kSamples);
 }
 
-at::Tensor LatentSpace::labels_of(const at::Tensor& numbers) const {
+Tensor LatentSpace::labels_of(const Tensor& numbers) const {
   if (labels_.empty()) return {};
-  const at::Tensor all = torch::tensor(labels_, at::kLong).to(numbers.device());
+  const Tensor all = torch::tensor(labels_, at::kLong).to(numbers.device());
   return all.index_select(0, numbers.remainder(all.size(0)));
 }
 
-at::Tensor LatentSpace::unfolded(const at::Tensor& rows) const {
+Tensor LatentSpace::unfolded(const Tensor& rows) const {
   if (space_ != ProjectionSpace::kWPlus) return rows.clone();
   return rows.expand({rows.size(0), generator_.num_ws(), rows.size(2)}).contiguous();
 }
 
-at::Tensor LatentSpace::pictures(const at::Tensor& latents,
-                                 const at::Tensor& labels,
-                                 bool gradients) const {
+Tensor LatentSpace::pictures(const Tensor& latents, const Tensor& labels, bool gradients) const {
   SynthesisOptions options = options_;
   options.gradients = gradients;
   if (space_ == ProjectionSpace::kZ) return generator_.images(latents, labels, options);
   return generator_.synthesize(for_files(latents), options);
 }
 
-at::Tensor LatentSpace::for_files(const at::Tensor& latents) const {
+Tensor LatentSpace::for_files(const Tensor& latents) const {
   if (space_ != ProjectionSpace::kW) return latents;
   return latents.expand({latents.size(0), generator_.num_ws(), latents.size(2)});
 }
@@ -74,34 +72,34 @@ namespace {
 
 constexpr int64_t kSmallest = 4;  // pixels of a level's shorter side
 
-bool can_halve(const at::Tensor& pictures) {
+bool can_halve(const Tensor& pictures) {
   return std::min(pictures.size(2), pictures.size(3)) >= 2 * kSmallest;
 }
 
 // Pictures are cut off at both ends of the range when they become bytes: what lies beyond a target
 // there is no difference.
-at::Tensor cut_off(const at::Tensor& pictures, const at::Tensor& targets) {
+Tensor cut_off(const Tensor& pictures, const Tensor& targets) {
   constexpr double kEnd = 1 - 1.0 / 255;
-  const at::Tensor beyond = (targets.ge(kEnd).logical_and(pictures.gt(targets)))
-                                .logical_or(targets.le(-kEnd).logical_and(pictures.lt(targets)));
+  const Tensor beyond = (targets.ge(kEnd).logical_and(pictures.gt(targets)))
+                            .logical_or(targets.le(-kEnd).logical_and(pictures.lt(targets)));
   return torch::where(beyond, targets, pictures);
 }
 
-at::Tensor halved(const at::Tensor& pictures) { return torch::avg_pool2d(pictures, 2); }
+Tensor halved(const Tensor& pictures) { return torch::avg_pool2d(pictures, 2); }
 
 }  // namespace
 
-PyramidLoss::PyramidLoss(const at::Tensor& targets) {
+PyramidLoss::PyramidLoss(const Tensor& targets) {
   levels_.push_back(targets);
   while (can_halve(levels_.back())) levels_.push_back(halved(levels_.back()));
 }
 
-at::Tensor PyramidLoss::operator()(const at::Tensor& pictures, const at::Tensor& rows) const {
-  at::Tensor sum, level = cut_off(pictures, levels_.front().index_select(0, rows));
+Tensor PyramidLoss::operator()(const Tensor& pictures, const Tensor& rows) const {
+  Tensor sum, level = cut_off(pictures, levels_.front().index_select(0, rows));
   for (size_t i = 0; i < levels_.size(); ++i) {
     if (i > 0) level = halved(level);
-    const at::Tensor difference = level - levels_[i].index_select(0, rows);
-    const at::Tensor mean = difference.square().mean({1, 2, 3});
+    const Tensor difference = level - levels_[i].index_select(0, rows);
+    const Tensor mean = difference.square().mean({1, 2, 3});
     sum = sum.defined() ? sum + mean : mean;
   }
   return sum;
@@ -113,8 +111,8 @@ constexpr int64_t kLargest = 256;  // pixels a side
 constexpr int64_t kAtOnce = 8;     // targets that the network sees at a time
 
 // Values in [-1, 1] as a detector takes them.
-at::Tensor shown(const at::Tensor& pictures) {
-  const at::Tensor x = pictures * 127.5 + 127.5;
+Tensor shown(const Tensor& pictures) {
+  const Tensor x = pictures * 127.5 + 127.5;
   const int64_t longer = std::max(x.size(2), x.size(3));
   if (longer <= kLargest) return x;
   return torch::adaptive_avg_pool2d(x,
@@ -123,17 +121,17 @@ at::Tensor shown(const at::Tensor& pictures) {
 
 }  // namespace
 
-FurtherLoss detector_loss(const std::shared_ptr<Detector>& detector, const at::Tensor& targets) {
+FurtherLoss detector_loss(const std::shared_ptr<Detector>& detector, const Tensor& targets) {
   const torch::NoGradGuard no_grad;
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& some : targets.split(kAtOnce))
+  std::vector<Tensor> parts;
+  for (const Tensor& some : targets.split(kAtOnce))
     parts.push_back(detector->differentiable(shown(some)));
-  const at::Tensor wanted = torch::cat(parts);
+  const Tensor wanted = torch::cat(parts);
   const bool lpips = detector->has_lpips();
-  const at::Tensor lengths = wanted.square().sum(1).clamp_min(1e-12);
-  return [detector, wanted, lengths, lpips](const at::Tensor& pictures, const at::Tensor& rows) {
-    const at::Tensor seen = detector->differentiable(shown(pictures));
-    const at::Tensor distance = (seen - wanted.index_select(0, rows)).square().sum(1);
+  const Tensor lengths = wanted.square().sum(1).clamp_min(1e-12);
+  return [detector, wanted, lengths, lpips](const Tensor& pictures, const Tensor& rows) {
+    const Tensor seen = detector->differentiable(shown(pictures));
+    const Tensor distance = (seen - wanted.index_select(0, rows)).square().sum(1);
     return lpips ? distance : distance / lengths.index_select(0, rows);
   };
 }
@@ -154,7 +152,7 @@ constexpr int64_t kMostGroup = 32;  // pictures
 }  // namespace
 
 Projector::Projector(const LatentSpace& space,
-                     const at::Tensor& targets,
+                     const Tensor& targets,
                      const ProjectorOptions& options)
     : space_(space), options_(options), targets_(targets.size(0)), loss_(targets) {
   options_.tried = std::min(options_.tried, space.samples().size(0));
@@ -165,31 +163,31 @@ Projector::Projector(const LatentSpace& space,
   rows_ = torch::arange(targets_).to(targets.device()).repeat_interleave(options_.starts);
 }
 
-at::Tensor Projector::losses(const at::Tensor& pictures, const at::Tensor& rows) const {
-  const at::Tensor loss = loss_(pictures, rows);
+Tensor Projector::losses(const Tensor& pictures, const Tensor& rows) const {
+  const Tensor loss = loss_(pictures, rows);
   return further_ ? loss + further_(pictures, rows) : loss;
 }
 
 void Projector::begin() {
   const torch::NoGradGuard no_grad;
   const at::Device device = rows_.device();
-  std::vector<at::Tensor> parts;  // [targets, samples of a batch]
+  std::vector<Tensor> parts;  // [targets, samples of a batch]
   for (int64_t first = 0; first < options_.tried; first += kDrawnTogether) {
     const int64_t count = std::min(kDrawnTogether, options_.tried - first);
-    const at::Tensor numbers = torch::arange(first, first + count, at::kLong);
-    const at::Tensor latents = space_.unfolded(space_.samples().narrow(0, first, count));
-    const at::Tensor made =
+    const Tensor numbers = torch::arange(first, first + count, at::kLong);
+    const Tensor latents = space_.unfolded(space_.samples().narrow(0, first, count));
+    const Tensor made =
         space_.pictures(latents.to(device), space_.labels_of(numbers), /*gradients=*/false);
-    std::vector<at::Tensor> of_targets;
+    std::vector<Tensor> of_targets;
     for (int64_t n = 0; n < targets_; ++n) {
-      const at::Tensor row = torch::full({count}, n, rows_.options());
+      const Tensor row = torch::full({count}, n, rows_.options());
       of_targets.push_back(losses(made, row).cpu());
     }
     parts.push_back(torch::stack(of_targets));
   }
-  const at::Tensor loss = torch::cat(parts, 1);
+  const Tensor loss = torch::cat(parts, 1);
   const auto [least, best] = loss.topk(options_.starts, 1, /*largest=*/false);
-  const at::Tensor chosen = best.flatten();
+  const Tensor chosen = best.flatten();
   latents_ = space_.unfolded(space_.samples().index_select(0, chosen)).to(device);
   labels_ = space_.labels_of(chosen.to(device));
   last_loss_ = least.flatten().to(device);
@@ -206,7 +204,7 @@ Projector::Rate Projector::rate_now() const {
           .noise = kNoise * space_.deviation() * left * left};
 }
 
-at::Tensor Projector::noise_of_step() const {
+Tensor Projector::noise_of_step() const {
   const Stream stream(options_.seed, "project/noise", static_cast<uint64_t>(done_));
   const at::IntArrayRef shape = latents_.sizes().slice(1);
   return normal(stream, {0, 1, latents_.size(0)}, shape).to(latents_.device());
@@ -217,14 +215,14 @@ void Projector::for_groups(int64_t count, const std::function<void(int64_t, int6
     work(first, std::min(options_.group, count - first));
 }
 
-Projector::Descent Projector::descent(const at::Tensor& noise, int64_t first, int64_t count) const {
+Projector::Descent Projector::descent(const Tensor& noise, int64_t first, int64_t count) const {
   const torch::AutoGradMode gradients(true);
-  const at::Tensor sought = latents_.detach().narrow(0, first, count).clone().requires_grad_();
-  const at::Tensor noisy = noise.defined() ? sought + noise.narrow(0, first, count) : sought;
-  const at::Tensor labels = labels_.defined() ? labels_.narrow(0, first, count) : labels_;
-  const at::Tensor loss =
+  const Tensor sought = latents_.detach().narrow(0, first, count).clone().requires_grad_();
+  const Tensor noisy = noise.defined() ? sought + noise.narrow(0, first, count) : sought;
+  const Tensor labels = labels_.defined() ? labels_.narrow(0, first, count) : labels_;
+  const Tensor loss =
       losses(space_.pictures(noisy, labels, /*gradients=*/true), rows_.narrow(0, first, count));
-  const at::Tensor gradient = torch::autograd::grad({loss.sum()}, {sought})[0];
+  const Tensor gradient = torch::autograd::grad({loss.sum()}, {sought})[0];
   return {loss.detach(), gradient};
 }
 
@@ -233,16 +231,16 @@ void Projector::step() {
     keep_best_starts();
   const Rate rate = rate_now();
   const torch::NoGradGuard no_grad;
-  const at::Tensor noise = rate.noise > 0 ? rate.noise * noise_of_step() : at::Tensor();
-  std::vector<at::Tensor> loss, gradient;
+  const Tensor noise = rate.noise > 0 ? rate.noise * noise_of_step() : Tensor();
+  std::vector<Tensor> loss, gradient;
   for_groups(latents_.size(0), [&](int64_t first, int64_t count) {
     Descent some = descent(noise, first, count);
     loss.push_back(std::move(some.loss));
     gradient.push_back(std::move(some.gradient));
   });
   last_loss_ = torch::cat(loss);
-  std::vector<at::Tensor> parameters = {latents_}, firsts = {first_}, seconds = {second_};
-  std::vector<at::Tensor> steps = {torch::full(
+  std::vector<Tensor> parameters = {latents_}, firsts = {first_}, seconds = {second_};
+  std::vector<Tensor> steps = {torch::full(
       {}, static_cast<double>(done_), at::TensorOptions(latents_.device()).dtype(at::kFloat))};
   adam_step_(parameters,
              {torch::cat(gradient).contiguous()},
@@ -251,7 +249,7 @@ void Projector::step() {
              steps,
              {.lr = rate.lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8});
   if (is_frame()) {
-    const at::Tensor frame = latents().cpu().unsqueeze(0);
+    const Tensor frame = latents().cpu().unsqueeze(0);
     way_ = way_.defined() ? torch::cat({way_, frame}) : frame;
   }
   ++done_;
@@ -262,31 +260,31 @@ bool Projector::is_frame() const {
   return done_ % every == 0 || done_ + 1 == options_.steps;
 }
 
-at::Tensor Projector::best_rows() const {
+Tensor Projector::best_rows() const {
   const int64_t starts = latents_.size(0) / targets_;
-  const at::Tensor best = last_loss_.view({targets_, starts}).argmin(1);
+  const Tensor best = last_loss_.view({targets_, starts}).argmin(1);
   return torch::arange(targets_, rows_.options()) * starts + best;
 }
 
 void Projector::keep_best_starts() {
-  const at::Tensor best = best_rows();
-  for (at::Tensor* tensor : {&latents_, &rows_, &last_loss_, &first_, &second_})
+  const Tensor best = best_rows();
+  for (Tensor* tensor : {&latents_, &rows_, &last_loss_, &first_, &second_})
     *tensor = tensor->index_select(0, best);
   if (labels_.defined()) labels_ = labels_.index_select(0, best);
 }
 
-at::Tensor Projector::latents() const { return latents_.index_select(0, best_rows()); }
+Tensor Projector::latents() const { return latents_.index_select(0, best_rows()); }
 
-at::Tensor Projector::labels() const {
+Tensor Projector::labels() const {
   return labels_.defined() ? labels_.index_select(0, best_rows()) : labels_;
 }
 
-at::Tensor Projector::pictures(const at::Tensor& latents) const {
-  const at::Tensor classes = labels();
-  std::vector<at::Tensor> parts;
+Tensor Projector::pictures(const Tensor& latents) const {
+  const Tensor classes = labels();
+  std::vector<Tensor> parts;
   for_groups(latents.size(0), [&](int64_t first, int64_t count) {
-    const at::Tensor some = latents.narrow(0, first, count).to(rows_.device());
-    const at::Tensor labels = classes.defined() ? classes.narrow(0, first, count) : classes;
+    const Tensor some = latents.narrow(0, first, count).to(rows_.device());
+    const Tensor labels = classes.defined() ? classes.narrow(0, first, count) : classes;
     parts.push_back(space_.pictures(some, labels, /*gradients=*/false));
   });
   return torch::cat(parts);
@@ -304,8 +302,8 @@ NamedTensors Projector::state() const {
   return all;
 }
 
-void Projector::load_state(const std::map<std::string, at::Tensor>& state) {
-  const auto get = [&](const std::string& name, at::Tensor& tensor) {
+void Projector::load_state(const std::map<std::string, Tensor>& state) {
+  const auto get = [&](const std::string& name, Tensor& tensor) {
     if (const auto at = state.find(name); at != state.end()) tensor = at->second.to(rows_.device());
   };
   done_ = state.at("done").item<int64_t>();

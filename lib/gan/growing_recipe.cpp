@@ -6,8 +6,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 GrowingRecipe::GrowingRecipe(const RecipeContext& context,
                              const ScheduleOptions& schedule,
                              Player G,

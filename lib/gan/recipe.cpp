@@ -10,8 +10,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 Tensor Generator::map(const Tensor&, const Tensor&, const SynthesisOptions&) {
   throw std::logic_error("this generator has no latents of layers");
 }

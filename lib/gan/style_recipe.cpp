@@ -8,8 +8,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 constexpr int64_t kLatentsForMean = 8192;

@@ -2,10 +2,7 @@
 #include "image/image.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <stdexcept>
-#include <utility>
 
 #include "image/codec.h"
 #include "util/error.h"

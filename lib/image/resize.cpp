@@ -7,7 +7,6 @@
 #include <cmath>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "image/codec.h"
 

@@ -19,8 +19,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // The last line may be half written: then the run was killed, or it is at work.
@@ -30,11 +28,12 @@ FileContent json_lines(const fs::path& path, const std::string& bytes) {
   const bool cut = !lines.back().empty();
   lines.pop_back();
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (!Json::accept(lines[i])) fail(Exit::kInput, "{}: line {} is no JSON", path.string(), i + 1);
+    if (parse_foreign(lines[i]).is_discarded())
+      fail(Exit::kInput, "{}: line {} is no JSON, or too deep", path.string(), i + 1);
   }
   content.facts["lines"] = lines.size();
   if (cut) content.facts["end"] = "a line that is half written";
-  if (!lines.empty()) content.facts["last"] = Json::parse(lines.back());
+  if (!lines.empty()) content.facts["last"] = parse_foreign(lines.back());
   return content;
 }
 
@@ -191,28 +190,6 @@ bool is_run(const fs::path& folder) {
           fs::is_regular_file(folder / "stats.jsonl", error));
 }
 
-FileContent read_run(const fs::path& folder, const RecipeTable& recipes) {
-  FileContent content = read_content(folder / "config.json", recipes);
-  content.kind = "run";
-  const bool at_work = may_be_at_work(folder);
-  const std::string status = trim(read_status(folder));
-  content.facts["status"] =
-      status == "running" && !at_work ? "running, says STATUS; nobody is at work" : status;
-  const std::vector<NumberedFile> models = find_models(folder);
-  content.facts["models"] = names_of(models);
-  content.facts["states"] = names_of(find_states(folder));
-  content.facts["metrics"] = last_metrics(folder);
-  if (!models.empty()) {
-    FileContent newest;
-    read_model_file(models.front().path, recipes, newest);
-    content.facts["newest"] = models.front().path.filename().string();
-    content.facts["newest_facts"] = newest.facts;
-    content.tensors = std::move(newest.tensors);
-  }
-  content.facts["bytes"] = size_on_disk(folder);
-  return content;
-}
-
 FileContent state(const fs::path& path) {
   FileContent content{.kind = "state"};
   Archive archive = load_archive(path);
@@ -340,6 +317,29 @@ FileContent json_file(const fs::path& path, const std::string& text) {
     content.config[key] = entry.is_object() && entry.contains("value") ? entry["value"] : entry;
   for (const char* key : {"recipe", "preset"})
     if (content.config.contains(key)) content.facts[key] = content.config[key];
+  return content;
+}
+
+FileContent read_run(const fs::path& folder, const RecipeTable& recipes) {
+  const fs::path config = folder / "config.json";
+  FileContent content = json_file(config, read_regular_file(config, kMostOfJson));
+  content.kind = "run";
+  content.facts["bytes"] = size_on_disk(folder);
+  const bool at_work = may_be_at_work(folder);
+  const std::string status = trim(read_status(folder));
+  content.facts["status"] =
+      status == "running" && !at_work ? "running, says STATUS; nobody is at work" : status;
+  const std::vector<NumberedFile> models = find_models(folder);
+  content.facts["models"] = names_of(models);
+  content.facts["states"] = names_of(find_states(folder));
+  content.facts["metrics"] = last_metrics(folder);
+  if (!models.empty()) {
+    FileContent newest;
+    read_model_file(models.front().path, recipes, newest);
+    content.facts["newest"] = models.front().path.filename().string();
+    content.facts["newest_facts"] = newest.facts;
+    content.tensors = std::move(newest.tensors);
+  }
   return content;
 }
 

@@ -133,10 +133,9 @@ class Prober {
   Spread seconds_per_image(const Size& resolution, int64_t micro_batch) {
     const int64_t images = step_.plan().batch;
     begin_cpu_peak();  // what came before, such as making the networks, is not the iterations'
-    const at::Tensor parameter = step_.players().front().parameters.front().second;
-    const at::Tensor pictures =
-        torch::zeros({images, channels_, resolution.height, resolution.width},
-                     parameter.options().requires_grad(false));
+    const Tensor parameter = step_.players().front().parameters.front().second;
+    const Tensor pictures = torch::zeros({images, channels_, resolution.height, resolution.width},
+                                         parameter.options().requires_grad(false));
     Spread seconds;
     int64_t count = 0;
     for (const Iterations& kind : kinds()) {
@@ -172,15 +171,15 @@ class Prober {
     return all;
   }
 
-  double seconds_of(int64_t iteration, const at::Tensor& pictures) {
-    const at::Tensor labels =  // all of the first class
-        step_.conditional() ? at::zeros({pictures.size(0)}, at::kLong) : at::Tensor();
+  double seconds_of(int64_t iteration, const Tensor& pictures) {
+    const Tensor labels =  // all of the first class
+        step_.conditional() ? at::zeros({pictures.size(0)}, at::kLong) : Tensor();
     const double start = monotonic_seconds();
     step_.run({pictures, labels}, {iteration, 0});
     return monotonic_seconds() - start;
   }
 
-  Spread time(int64_t iteration, const at::Tensor& pictures) {
+  Spread time(int64_t iteration, const Tensor& pictures) {
     step_.note_computed_into(&computed_);
     const double once = seconds_of(iteration, pictures);  // this one warms up, ...
     step_.note_computed_into(nullptr);
@@ -326,7 +325,7 @@ Json describe_player(const Player& player) {
                        {"dtype", lower(c10::toString(tensor.scalar_type()))},
                        {"trained", trained.contains(name)}});
   }
-  for (const at::Tensor& p : player.network->parameters()) parameters += p.numel();
+  for (const Tensor& p : player.network->parameters()) parameters += p.numel();
   return {{"player", player.name}, {"parameters", parameters}, {"tensors", tensors}};
 }
 

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -69,7 +68,7 @@ ChildEnd run_child(const std::function<void(int)>& body) {
     pollfd file{pipe.read.get(), POLLIN, 0};
     const double left = limit - monotonic_seconds();
     if (left <= 0 || poll(&file, 1, static_cast<int>(left * 1e3) + 1) == 0) {
-      kill(child, SIGKILL);
+      signal_process(child, SIGKILL);
       end.trouble = fmt::format("no answer in {} seconds", kSeconds);
       break;
     }
@@ -273,7 +272,7 @@ void print_fact(const std::string& name, const Json& value) {
   const Json rows = value.is_array() ? value : Json::array({value});
   if (rows.empty()) fmt::print("{:<15} none\n", name);
   for (size_t i = 0; i < rows.size(); ++i)
-    fmt::print("{:<15} {}\n", i == 0 ? name : "", in_words(rows[i]));
+    print_text("{:<15} {}\n", i == 0 ? name : "", in_words(rows[i]));
 }
 
 }  // namespace

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
+#include <utility>
 
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -46,14 +49,29 @@ struct Detector::Impl {
 
 Detector::~Detector() = default;
 
-Detector::Detector(const std::filesystem::path& file, at::Device device)
-    : file_(file.string()),
-      name_(file.filename().string()),
-      sha256_(gantrain::sha256(read_file(file))),
-      impl_(std::make_unique<Impl>()) {
+Detector::Detector(const std::filesystem::path& file,
+                   at::Device device,
+                   const std::string& wanted_sha256)
+    : file_(file.string()), name_(file.filename().string()), impl_(std::make_unique<Impl>()) {
   impl_->device = device;
+  std::string content = read_file(file);
+  sha256_ = gantrain::sha256(content);
+  if (wanted_sha256.empty() && starts_with(content, "PK")) {  // a zip archive, as TorchScript is
+    info(
+        "detector {} is a program that runs with your rights; --detector-sha256 {} refuses any "
+        "other file",
+        name_,
+        sha256_);
+  } else if (!wanted_sha256.empty() && lower(wanted_sha256) != sha256_) {
+    fail(Exit::kInput,
+         "{}: sha256 {} is wanted, but this file's is {}; it was not run",
+         file_,
+         wanted_sha256,
+         sha256_);
+  }
   try {
-    impl_->module = torch::jit::load(file_, device);
+    std::istringstream hashed(std::move(content));  // the file itself may be another one by now
+    impl_->module = torch::jit::load(hashed, device);
     impl_->module.eval();
   } catch (const std::exception&) {
     fail(Exit::kInput,

@@ -18,9 +18,13 @@ namespace gantrain {
 // features. Other parameters of forward() keep their defaults.
 class Detector {
  public:
-  // Loads it to the device. Throws UserError(kInput) that names the file where this is no
-  // TorchScript or forward() takes no pictures.
-  Detector(const std::filesystem::path& file, at::Device device);
+  // Loads it to the device. TorchScript is a program, so `wanted_sha256` is compared before
+  // anything of the file is run; where it is "", a line of the log says so. Throws
+  // UserError(kInput) that names the file where its hash is another one, this is no TorchScript or
+  // forward() takes no pictures.
+  Detector(const std::filesystem::path& file,
+           at::Device device,
+           const std::string& wanted_sha256 = "");
   ~Detector();
 
   const std::string& name() const { return name_; }      // of the file, without folders

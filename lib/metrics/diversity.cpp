@@ -32,12 +32,12 @@ std::vector<double> gaussian(int64_t size) {
 }
 
 // Filters where the whole window lies inside: [N, C, H - size + 1, W - size + 1].
-at::Tensor blur(const at::Tensor& x, const std::vector<double>& taps) {
+Tensor blur(const Tensor& x, const std::vector<double>& taps) {
   const auto size = static_cast<int64_t>(taps.size());
-  at::Tensor out = x;
+  Tensor out = x;
   for (const int64_t dim : {2, 3}) {
     const int64_t length = out.size(dim) - size + 1;
-    at::Tensor sum = out.narrow(dim, 0, length) * taps[0];
+    Tensor sum = out.narrow(dim, 0, length) * taps[0];
     for (int64_t i = 1; i < size; ++i) sum.add_(out.narrow(dim, i, length), taps[i]);
     out = sum;
   }
@@ -45,21 +45,21 @@ at::Tensor blur(const at::Tensor& x, const std::vector<double>& taps) {
 }
 
 // Averages 2x2 pixels; an odd last row or column is averaged by itself.
-at::Tensor halve(const at::Tensor& x) {
+Tensor halve(const Tensor& x) {
   return at::avg_pool2d(x, {2, 2}, {2, 2}, {0, 0}, /*ceil_mode=*/true, /*count_include_pad=*/false);
 }
 
 }  // namespace
 
-Similarity ssim(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+Similarity ssim(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
   const std::vector<double> taps = gaussian(std::min({kFilter, x.size(2), x.size(3)}));
-  const at::Tensor mean_x = blur(x, taps), mean_y = blur(y, taps);
-  const at::Tensor xx = mean_x * mean_x, yy = mean_y * mean_y, xy = mean_x * mean_y;
-  const at::Tensor var_x = blur(x * x, taps) - xx, var_y = blur(y * y, taps) - yy;
-  const at::Tensor covariance = blur(x * y, taps) - xy;
-  const at::Tensor contrast = (2 * covariance + kC2) / (var_x + var_y + kC2);
-  const at::Tensor luminance = (2 * xy + kC1) / (xx + yy + kC1);
+  const Tensor mean_x = blur(x, taps), mean_y = blur(y, taps);
+  const Tensor xx = mean_x * mean_x, yy = mean_y * mean_y, xy = mean_x * mean_y;
+  const Tensor var_x = blur(x * x, taps) - xx, var_y = blur(y * y, taps) - yy;
+  const Tensor covariance = blur(x * y, taps) - xy;
+  const Tensor contrast = (2 * covariance + kC2) / (var_x + var_y + kC2);
+  const Tensor luminance = (2 * xy + kC1) / (xx + yy + kC1);
   return {.ssim = (luminance * contrast).mean({1, 2, 3}), .cs = contrast.mean({1, 2, 3})};
 }
 
@@ -68,12 +68,10 @@ std::vector<double> ms_ssim_weights(int64_t resolution) {
   return {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};
 }
 
-at::Tensor ms_ssim_pairs(const at::Tensor& a,
-                         const at::Tensor& b,
-                         const std::vector<double>& weights) {
+Tensor ms_ssim_pairs(const Tensor& a, const Tensor& b, const std::vector<double>& weights) {
   TORCH_CHECK(a.sizes() == b.sizes(), "ms_ssim: pictures of one shape");
-  at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  at::Tensor product = at::ones({a.size(0)}, x.options());
+  Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  Tensor product = at::ones({a.size(0)}, x.options());
   for (size_t scale = 0; scale < weights.size(); ++scale) {
     const bool last = scale + 1 == weights.size();
     const Similarity similarity = ssim(x, y);
@@ -88,13 +86,13 @@ at::Tensor ms_ssim_pairs(const at::Tensor& a,
 double ms_ssim(Pictures& pictures, int64_t count, const SharedWork& work) {
   TORCH_CHECK(count >= 2, "ms_ssim: needs two pictures");
   const at::NoGradGuard no_grad;
-  const at::Tensor one = pictures.get({0});
+  const Tensor one = pictures.get({0});
   const std::vector<double> weights = ms_ssim_weights(std::min(one.size(2), one.size(3)));
   const int64_t pairs = count / 2;
   const Pieces pieces = {"pictures for msssim", 2 * pairs, kPicturesAtOnce};
   const double sum = share_sum(work, pieces, [&](const Piece& piece) {
-    const at::Tensor some = pictures.get(piece.numbers()).to(work.device);
-    const at::Tensor a = some.slice(0, 0, piece.count, 2), b = some.slice(0, 1, piece.count, 2);
+    const Tensor some = pictures.get(piece.numbers()).to(work.device);
+    const Tensor a = some.slice(0, 0, piece.count, 2), b = some.slice(0, 1, piece.count, 2);
     return ms_ssim_pairs(a, b, weights).sum().item<double>();
   });
   return sum / static_cast<double>(pairs);
@@ -110,70 +108,70 @@ constexpr int64_t kProbes = 512;         // further reals, which say how near is
 constexpr int64_t kOutline = 16;         // side of a normalised outline in pixels
 
 // Rows that each picture is turned into, [count, F] float64, on all ranks.
-using ToRows = at::Tensor (*)(const at::Tensor& pictures);
-at::Tensor rows_of(Pictures& pictures,
-                   const Pieces& pieces,
-                   int64_t first,
-                   ToRows to_rows,
-                   const SharedWork& work) {
+using ToRows = Tensor (*)(const Tensor& pictures);
+Tensor rows_of(Pictures& pictures,
+               const Pieces& pieces,
+               int64_t first,
+               ToRows to_rows,
+               const SharedWork& work) {
   const int64_t length = to_rows(pictures.get({first})).size(1);
-  const at::Tensor zeros = at::zeros({pieces.items, length}, at::kDouble);
+  const Tensor zeros = at::zeros({pieces.items, length}, at::kDouble);
   return share_rows(work, pieces, zeros, [&](Piece piece) {
     piece.first += first;
     return to_rows(pictures.get(piece.numbers()));
   });
 }
 
-at::Tensor reduced(const at::Tensor& pictures) {
-  const at::Tensor x = pictures.to(at::kFloat);
+Tensor reduced(const Tensor& pictures) {
+  const Tensor x = pictures.to(at::kFloat);
   const int64_t factor = std::min(x.size(2), x.size(3)) / kSide;
   return (factor > 1 ? at::avg_pool2d(x, {factor, factor}) : x).flatten(1);
 }
 
 // 1 where a picture shows a shape, 0 on the ground, [N, 1, H, W]. The ground of synth:shapes is
 // pale in every channel; shapes are dark or colourful, so that one channel is low.
-at::Tensor shape_of(const at::Tensor& pictures) {
+Tensor shape_of(const Tensor& pictures) {
   constexpr double kPalest = 150;  // of a shape's lowest channel; the ground's is above 159
-  const at::Tensor lowest = std::get<0>(to_rgb(pictures).min(1, /*keepdim=*/true));
+  const Tensor lowest = std::get<0>(to_rgb(pictures).min(1, /*keepdim=*/true));
   return ((kPalest - lowest) / 20 + 0.5).clamp_(0, 1);
 }
 
 // How much of the picture's border shows a shape, [N, 1]: nearly nothing for synth:shapes.
-at::Tensor on_border(const at::Tensor& shape) {
+Tensor on_border(const Tensor& shape) {
   const auto line = [&](int64_t dim, int64_t at) { return shape.select(dim, at).mean({1, 2}); };
-  const at::Tensor sum = line(2, 0) + line(2, -1) + line(3, 0) + line(3, -1);
+  const Tensor sum = line(2, 0) + line(2, -1) + line(3, 0) + line(3, -1);
   return (sum / 4).unsqueeze(1);
 }
 
 // The shape moved to the middle and scaled to equal spread, and the border, [N, 257].
-at::Tensor outlines(const at::Tensor& pictures) {
-  const at::Tensor shape = shape_of(pictures);
+Tensor outlines(const Tensor& pictures) {
+  const Tensor shape = shape_of(pictures);
   const int64_t n = shape.size(0), height = shape.size(2), width = shape.size(3);
-  const at::Tensor y = at::arange(height, at::kFloat).add_(0.5).view({1, 1, height, 1});
-  const at::Tensor x = at::arange(width, at::kFloat).add_(0.5).view({1, 1, 1, width});
-  const at::Tensor mass = shape.sum({1, 2, 3}, /*keepdim=*/true).clamp_min(1e-3);
-  const at::Tensor mean_x = (shape * x).sum({1, 2, 3}, true) / mass;
-  const at::Tensor mean_y = (shape * y).sum({1, 2, 3}, true) / mass;
-  const at::Tensor squared = (x - mean_x).square() + (y - mean_y).square();
-  const at::Tensor spread = ((shape * squared).sum({1, 2, 3}, true) / mass).sqrt().clamp_min(0.5);
+  const Tensor y = at::arange(height, at::kFloat).add_(0.5).view({1, 1, height, 1});
+  const Tensor x = at::arange(width, at::kFloat).add_(0.5).view({1, 1, 1, width});
+  const Tensor mass = shape.sum({1, 2, 3}, /*keepdim=*/true).clamp_min(1e-3);
+  const Tensor mean_x = (shape * x).sum({1, 2, 3}, true) / mass;
+  const Tensor mean_y = (shape * y).sum({1, 2, 3}, true) / mass;
+  const Tensor squared = (x - mean_x).square() + (y - mean_y).square();
+  const Tensor spread = ((shape * squared).sum({1, 2, 3}, true) / mass).sqrt().clamp_min(0.5);
   // Sampled from -2 to 2 spreads around the middle; grid_sample counts -1 to 1 over the picture.
-  const at::Tensor steps = at::linspace(-2, 2, kOutline).view({1, kOutline});
-  const at::Tensor at_x = (mean_x.view({n, 1}) + spread.view({n, 1}) * steps) * 2 / width - 1;
-  const at::Tensor at_y = (mean_y.view({n, 1}) + spread.view({n, 1}) * steps) * 2 / height - 1;
-  const at::Tensor grid = at::stack({at_x.view({n, 1, kOutline}).expand({n, kOutline, kOutline}),
-                                     at_y.view({n, kOutline, 1}).expand({n, kOutline, kOutline})},
-                                    3);
-  const at::Tensor outline =
+  const Tensor steps = at::linspace(-2, 2, kOutline).view({1, kOutline});
+  const Tensor at_x = (mean_x.view({n, 1}) + spread.view({n, 1}) * steps) * 2 / width - 1;
+  const Tensor at_y = (mean_y.view({n, 1}) + spread.view({n, 1}) * steps) * 2 / height - 1;
+  const Tensor grid = at::stack({at_x.view({n, 1, kOutline}).expand({n, kOutline, kOutline}),
+                                 at_y.view({n, kOutline, 1}).expand({n, kOutline, kOutline})},
+                                3);
+  const Tensor outline =
       at::grid_sampler_2d(shape, grid, /*bilinear*/ 0, /*zeros*/ 0, /*align_corners=*/false);
   return at::cat({outline.flatten(1), kOutline * on_border(shape)}, 1);
 }
 
 // Nearest row of `bank` to each row, and the squared distance to it.
 struct Nearest {
-  at::Tensor distance;
-  at::Tensor row;
+  Tensor distance;
+  Tensor row;
 };
-Nearest nearest(const at::Tensor& rows, const at::Tensor& bank) {
+Nearest nearest(const Tensor& rows, const Tensor& bank) {
   const auto [distance, row] = squared_distances(rows, bank).min(1);
   return {distance, row};
 }
@@ -184,17 +182,14 @@ double mean_distance(Pictures& pictures, int64_t count, const SharedWork& work) 
   const at::NoGradGuard no_grad;
   TORCH_CHECK(count >= 2, "mean_distance: needs two pictures");
   const Pieces pieces = {"pictures for diversity", std::min(count, kMostPictures), kPicturesAtOnce};
-  const at::Tensor rows = rows_of(pictures, pieces, 0, reduced, work);
+  const Tensor rows = rows_of(pictures, pieces, 0, reduced, work);
   const auto n = static_cast<double>(rows.size(0));
-  const at::Tensor distances = squared_distances(rows, rows).sqrt();
+  const Tensor distances = squared_distances(rows, rows).sqrt();
   const double sum = (distances.sum() - distances.trace()).item<double>();
   return sum / (n * (n - 1)) / std::sqrt(static_cast<double>(rows.size(1)));
 }
 
-at::Tensor classify_shapes(Pictures& reals,
-                           Pictures& fakes,
-                           int64_t count,
-                           const SharedWork& work) {
+Tensor classify_shapes(Pictures& reals, Pictures& fakes, int64_t count, const SharedWork& work) {
   const at::NoGradGuard no_grad;
   if (reals.size() < 8 * kShapes)
     fail(Exit::kInput, "modes: needs {} reals of synth:shapes or more", 8 * kShapes);
@@ -203,17 +198,17 @@ at::Tensor classify_shapes(Pictures& reals,
   const auto outlines_of = [&](Pictures& set, int64_t first, int64_t items) {
     return rows_of(set, {"pictures for modes", items, kPicturesAtOnce}, first, outlines, work);
   };
-  const at::Tensor bank = outlines_of(reals, 0, bank_size);
-  const at::Tensor near = nearest(outlines_of(reals, bank_size, probes), bank).distance;
-  const at::Tensor farthest = 1.5 * near.quantile(0.99);
+  const Tensor bank = outlines_of(reals, 0, bank_size);
+  const Tensor near = nearest(outlines_of(reals, bank_size, probes), bank).distance;
+  const Tensor farthest = 1.5 * near.quantile(0.99);
   const Piece in_bank = {.first = 0, .count = bank_size};
-  const at::Tensor labels = at::tensor(reals.labels(in_bank.numbers()), at::kLong);
+  const Tensor labels = at::tensor(reals.labels(in_bank.numbers()), at::kLong);
   const Nearest of_fakes = nearest(outlines_of(fakes, 0, count), bank);
   return labels.index_select(0, of_fakes.row).masked_fill(of_fakes.distance.gt(farthest), -1);
 }
 
 Modes count_modes(Pictures& reals, Pictures& fakes, int64_t count, const SharedWork& work) {
-  const at::Tensor classes = classify_shapes(reals, fakes, count, work);
+  const Tensor classes = classify_shapes(reals, fakes, count, work);
   const double enough = std::max(1.0, static_cast<double>(count) / (10 * kShapes));
   Modes modes;
   for (int64_t label = 0; label < kShapes; ++label) {

@@ -6,8 +6,6 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "core/random.h"
 #include "core/tensor_files.h"
@@ -20,32 +18,30 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // A factor R [F, r] of a covariance R R^T: its eigenvectors times the roots of its eigenvalues.
 // Eigenvalues that are rounding errors of zeros count as zeros; their roots would not be small.
-at::Tensor root_of(const at::Tensor& covariance) {
+Tensor root_of(const Tensor& covariance) {
   const auto [values, vectors] = at::linalg_eigh(0.5 * (covariance + covariance.t()));
   const double largest = std::max(values.max().item<double>(), 0.0);
   const double noise =
       static_cast<double>(values.size(0)) * std::numeric_limits<double>::epsilon() * largest;
-  const at::Tensor kept = values.gt(noise).nonzero().squeeze(1);
+  const Tensor kept = values.gt(noise).nonzero().squeeze(1);
   return vectors.index_select(1, kept) * values.index_select(0, kept).sqrt();
 }
 
 }  // namespace
 
-FeatureSums::FeatureSums(const at::Tensor& packed) {
+FeatureSums::FeatureSums(const Tensor& packed) {
   const int64_t features = packed.size(0) - 1;
   count_ = std::llround(packed[features][features].item<double>());
   total_ = packed.narrow(0, features, 1).narrow(1, 0, features).reshape(-1).clone();
   products_ = packed.narrow(0, 0, features).narrow(1, 0, features).clone();
 }
 
-void FeatureSums::add(const at::Tensor& features) {
-  const at::Tensor x = features.to(at::kCPU, at::kDouble);
+void FeatureSums::add(const Tensor& features) {
+  const Tensor x = features.to(at::kCPU, at::kDouble);
   if (!total_.defined()) {
     total_ = at::zeros({x.size(1)}, x.options());
     products_ = at::zeros({x.size(1), x.size(1)}, x.options());
@@ -58,25 +54,25 @@ void FeatureSums::add(const at::Tensor& features) {
 void FeatureSums::sum_(const SharedWork& work) {
   if (work.world() == 1) return;
   // A rank without pictures does not know the number of features.
-  at::Tensor sizes = at::zeros({work.world()}, at::kLong);
+  Tensor sizes = at::zeros({work.world()}, at::kLong);
   sizes[work.rank()] = features();
   sum_over_ranks_(work, sizes);
   const int64_t size = sizes.max().item<int64_t>() + 1;
-  at::Tensor packed = count_ == 0 ? at::zeros({size, size}, at::kDouble) : to_tensor();
+  Tensor packed = count_ == 0 ? at::zeros({size, size}, at::kDouble) : to_tensor();
   sum_over_ranks_(work, packed);
   *this = FeatureSums(packed);
 }
 
-at::Tensor FeatureSums::mean() const { return total_ / count_; }
+Tensor FeatureSums::mean() const { return total_ / count_; }
 
-at::Tensor FeatureSums::covariance() const {
-  const at::Tensor m = mean();
+Tensor FeatureSums::covariance() const {
+  const Tensor m = mean();
   return products_ / count_ - m.outer(m);
 }
 
-at::Tensor FeatureSums::to_tensor() const {
+Tensor FeatureSums::to_tensor() const {
   const int64_t f = features();
-  at::Tensor packed = at::zeros({f + 1, f + 1}, at::kDouble);
+  Tensor packed = at::zeros({f + 1, f + 1}, at::kDouble);
   packed.narrow(0, 0, f).narrow(1, 0, f).copy_(products_);
   packed.narrow(0, f, 1).narrow(1, 0, f).copy_(total_);
   packed[f][f] = static_cast<double>(count_);
@@ -84,7 +80,7 @@ at::Tensor FeatureSums::to_tensor() const {
 }
 
 double frechet_distance(const Gaussian& a, const Gaussian& b) {
-  const at::Tensor of_a = root_of(a.covariance), of_b = root_of(b.covariance);
+  const Tensor of_a = root_of(a.covariance), of_b = root_of(b.covariance);
   double root = 0;
   if (of_a.size(1) > 0 && of_b.size(1) > 0)
     root = at::linalg_svdvals(of_a.t().mm(of_b)).sum().item<double>();
@@ -96,18 +92,18 @@ double frechet_distance(const Gaussian& a, const Gaussian& b) {
 
 namespace {
 
-at::Tensor rows(const at::Tensor& features, const std::vector<int64_t>& chosen) {
-  const at::Tensor index = at::tensor(chosen, at::kLong);
+Tensor rows(const Tensor& features, const std::vector<int64_t>& chosen) {
+  const Tensor index = at::tensor(chosen, at::kLong);
   return features.index_select(0, index).to(at::kCPU, at::kDouble);
 }
 
 // k(x, y) = (x.y / F + 1)^3 of all pairs.
-at::Tensor kernel(const at::Tensor& x, const at::Tensor& y) {
+Tensor kernel(const Tensor& x, const Tensor& y) {
   return x.mm(y.t()).div_(x.size(1)).add_(1).pow_(3);
 }
 
 // The sum over all pairs of two different rows.
-double sum_of_others(const at::Tensor& square) {
+double sum_of_others(const Tensor& square) {
   return (square.sum() - square.trace()).item<double>();
 }
 
@@ -127,7 +123,7 @@ std::vector<int64_t> draw(const Stream& stream, int64_t size, int64_t count) {
 }  // namespace
 
 double kernel_distance(const FeatureSets& sets, const Subset& subset) {
-  const at::Tensor x = rows(sets.fakes, subset.fakes), y = rows(sets.reals, subset.reals);
+  const Tensor x = rows(sets.fakes, subset.fakes), y = rows(sets.reals, subset.reals);
   const auto m = static_cast<double>(x.size(0));
   const double own = sum_of_others(kernel(x, x)) + sum_of_others(kernel(y, y));
   return own / (m - 1) - 2 * kernel(x, y).sum().item<double>() / m;
@@ -144,7 +140,7 @@ double kernel_inception_distance(const FeatureSets& sets,
                                  const KidOptions& options,
                                  const SharedWork& work) {
   const int64_t m = std::min({options.most, sets.fakes.size(0), sets.reals.size(0)});
-  at::Tensor distances = at::zeros({options.subsets}, at::kDouble);
+  Tensor distances = at::zeros({options.subsets}, at::kDouble);
   share(work, {.doing = "subsets for kid", .items = options.subsets}, [&](const Piece& piece) {
     distances[piece.first] = kernel_distance(sets, draw_subset(sets, piece.first, options));
   });
@@ -152,17 +148,17 @@ double kernel_inception_distance(const FeatureSets& sets,
   return distances.mean().item<double>() / static_cast<double>(m);
 }
 
-InceptionScore inception_score(const at::Tensor& probabilities, int64_t splits) {
+InceptionScore inception_score(const Tensor& probabilities, int64_t splits) {
   const int64_t count = probabilities.size(0);
   TORCH_CHECK(count >= splits, "inception_score: ", count, " pictures for ", splits, " splits");
-  const at::Tensor all = probabilities.to(at::kCPU, at::kDouble);
+  const Tensor all = probabilities.to(at::kCPU, at::kDouble);
   std::vector<double> scores;
   for (int64_t split = 0; split < splits; ++split) {
-    const at::Tensor p = all.slice(0, split * count / splits, (split + 1) * count / splits);
-    const at::Tensor divergence = (at::xlogy(p, p) - at::xlogy(p, p.mean(0, true))).sum(1);
+    const Tensor p = all.slice(0, split * count / splits, (split + 1) * count / splits);
+    const Tensor divergence = (at::xlogy(p, p) - at::xlogy(p, p.mean(0, true))).sum(1);
     scores.push_back(divergence.mean().exp().item<double>());
   }
-  const at::Tensor values = at::tensor(scores, at::kDouble);
+  const Tensor values = at::tensor(scores, at::kDouble);
   return {.mean = values.mean().item<double>(),
           .deviation = values.std(/*unbiased=*/false).item<double>()};
 }
@@ -175,52 +171,50 @@ constexpr double kRounding = 1e-13;  // of a squared distance, in squared length
 
 // Rows of features about a common centre: distances lose fewer digits between short vectors.
 struct Centred {
-  at::Tensor features;  // [N, F]
-  at::Tensor centre;    // [F] float64
+  Tensor features;  // [N, F]
+  Tensor centre;    // [F] float64
 
   int64_t size() const { return features.size(0); }
-  at::Tensor rows(int64_t first, int64_t count) const {
-    const at::Tensor some = features.narrow(0, first, std::min(count, size() - first));
+  Tensor rows(int64_t first, int64_t count) const {
+    const Tensor some = features.narrow(0, first, std::min(count, size() - first));
     return some.to(at::kCPU, at::kDouble) - centre;
   }
 };
 
-at::Tensor mean_of(const at::Tensor& features) {
-  return features.mean(0, false, at::kDouble).cpu();
-}
+Tensor mean_of(const Tensor& features) { return features.mean(0, false, at::kDouble).cpu(); }
 
 // Calls `look` with the distances of a block of rows to each block of columns, and where the
 // columns begin.
-using Look = std::function<void(const at::Tensor& distances, int64_t first_column)>;
-void for_columns(const at::Tensor& rows, const Centred& columns, const Look& look) {
+using Look = std::function<void(const Tensor& distances, int64_t first_column)>;
+void for_columns(const Tensor& rows, const Centred& columns, const Look& look) {
   for (int64_t first = 0; first < columns.size(); first += kColumnsAtOnce)
     look(squared_distances(rows, columns.rows(first, kColumnsAtOnce)), first);
 }
 
 // For each row of `points`, 1 where it lies in any ball.
-at::Tensor in_any_ball(const Centred& points,
-                       const Centred& centres,
-                       const at::Tensor& radii,
-                       const SharedWork& work) {
+Tensor in_any_ball(const Centred& points,
+                   const Centred& centres,
+                   const Tensor& radii,
+                   const SharedWork& work) {
   const Pieces pieces = {"pictures for pr", points.size(), kRowsAtOnce};
-  const at::Tensor zeros = at::zeros({points.size()}, at::kDouble);
+  const Tensor zeros = at::zeros({points.size()}, at::kDouble);
   return share_rows(work, pieces, zeros, [&](const Piece& piece) {
-    const at::Tensor rows = points.rows(piece.first, piece.count);
-    at::Tensor any = at::zeros({piece.count}, at::kBool);
-    for_columns(rows, centres, [&](const at::Tensor& distances, int64_t first) {
+    const Tensor rows = points.rows(piece.first, piece.count);
+    Tensor any = at::zeros({piece.count}, at::kBool);
+    for_columns(rows, centres, [&](const Tensor& distances, int64_t first) {
       any.logical_or_(distances.le(radii.narrow(0, first, distances.size(1))).any(1));
     });
     return any;
   });
 }
 
-at::Tensor radii_of(const Centred& set, int64_t k, const SharedWork& work) {
+Tensor radii_of(const Centred& set, int64_t k, const SharedWork& work) {
   TORCH_CHECK(set.size() > k, "neighbours: more than ", k, " rows are needed");
   const Pieces pieces = {"neighbours of pictures", set.size(), kRowsAtOnce};
-  const at::Tensor zeros = at::zeros({set.size()}, at::kDouble);
+  const Tensor zeros = at::zeros({set.size()}, at::kDouble);
   return share_rows(work, pieces, zeros, [&](const Piece& piece) {
-    at::Tensor nearest;  // [rows, up to k + 1], of the columns so far
-    for_columns(set.rows(piece.first, piece.count), set, [&](at::Tensor distances, int64_t) {
+    Tensor nearest;  // [rows, up to k + 1], of the columns so far
+    for_columns(set.rows(piece.first, piece.count), set, [&](Tensor distances, int64_t) {
       if (nearest.defined()) distances = at::cat({nearest, distances}, 1);
       const int64_t kept = std::min(k + 1, distances.size(1));
       nearest = std::get<0>(distances.topk(kept, 1, /*largest=*/false, /*sorted=*/true));
@@ -231,37 +225,37 @@ at::Tensor radii_of(const Centred& set, int64_t k, const SharedWork& work) {
 
 }  // namespace
 
-at::Tensor squared_distances(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  const at::Tensor lengths = x.square().sum(1, true) + y.square().sum(1).unsqueeze(0);
-  const at::Tensor distances = at::addmm(lengths, x, y.t(), 1, -2);
+Tensor squared_distances(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  const Tensor lengths = x.square().sum(1, true) + y.square().sum(1).unsqueeze(0);
+  const Tensor distances = at::addmm(lengths, x, y.t(), 1, -2);
   return distances.masked_fill_(distances.lt(lengths * kRounding), 0);
 }
 
-at::Tensor squared_radii(const at::Tensor& features, int64_t k, const SharedWork& work) {
+Tensor squared_radii(const Tensor& features, int64_t k, const SharedWork& work) {
   return radii_of({features, mean_of(features)}, k, work);
 }
 
 PrecisionRecall precision_recall(const FeatureSets& sets, int64_t k, const SharedWork& work) {
   const at::NoGradGuard no_grad;
-  const at::Tensor centre = mean_of(sets.reals);
+  const Tensor centre = mean_of(sets.reals);
   const Centred reals = {sets.reals, centre}, fakes = {sets.fakes, centre};
-  const at::Tensor of_reals = radii_of(reals, k, work), of_fakes = radii_of(fakes, k, work);
+  const Tensor of_reals = radii_of(reals, k, work), of_fakes = radii_of(fakes, k, work);
   return {.precision = in_any_ball(fakes, reals, of_reals, work).mean().item<double>(),
           .recall = in_any_ball(reals, fakes, of_fakes, work).mean().item<double>()};
 }
 
 DensityCoverage density_coverage(const FeatureSets& sets, int64_t k, const SharedWork& work) {
   const at::NoGradGuard no_grad;
-  const at::Tensor centre = mean_of(sets.reals);
+  const Tensor centre = mean_of(sets.reals);
   const Centred reals = {sets.reals, centre}, fakes = {sets.fakes, centre};
-  const at::Tensor radii = radii_of(reals, k, work);
+  const Tensor radii = radii_of(reals, k, work);
   const Pieces pieces = {"pictures for dc", reals.size(), kRowsAtOnce};
-  const at::Tensor zeros = at::zeros({reals.size()}, at::kDouble);
-  const at::Tensor fakes_inside = share_rows(work, pieces, zeros, [&](const Piece& piece) {
-    const at::Tensor radius = radii.narrow(0, piece.first, piece.count).unsqueeze(1);
-    const at::Tensor count = at::zeros({piece.count}, at::kDouble);  // in each real's ball
-    for_columns(reals.rows(piece.first, piece.count), fakes, [&](const at::Tensor& d, int64_t) {
+  const Tensor zeros = at::zeros({reals.size()}, at::kDouble);
+  const Tensor fakes_inside = share_rows(work, pieces, zeros, [&](const Piece& piece) {
+    const Tensor radius = radii.narrow(0, piece.first, piece.count).unsqueeze(1);
+    const Tensor count = at::zeros({piece.count}, at::kDouble);  // in each real's ball
+    for_columns(reals.rows(piece.first, piece.count), fakes, [&](const Tensor& d, int64_t) {
       count.add_(d.lt(radius).sum(1));
     });
     return count;
@@ -290,19 +284,18 @@ constexpr int64_t kShownTogether = 32;
 constexpr const char* kFormat = "1";  // of the files in the folder
 
 // Pictures [N, C, H, W] -> rows, in batches that fit memory.
-using DetectorCall = at::Tensor (Detector::*)(const at::Tensor&);
-at::Tensor look(Detector& detector, DetectorCall what, const at::Tensor& pictures) {
-  std::vector<at::Tensor> rows;
-  for (const at::Tensor& some : pictures.split(kShownTogether))
-    rows.push_back((detector.*what)(some));
+using DetectorCall = Tensor (Detector::*)(const Tensor&);
+Tensor look(Detector& detector, DetectorCall what, const Tensor& pictures) {
+  std::vector<Tensor> rows;
+  for (const Tensor& some : pictures.split(kShownTogether)) rows.push_back((detector.*what)(some));
   return at::cat(rows);
 }
 
 // Rows that some rank has filled in, on all ranks. A rank without pictures has no rows at all, and
 // does not know how long they are.
-at::Tensor gathered(at::Tensor rows, int64_t count, const SharedWork& work) {
+Tensor gathered(Tensor rows, int64_t count, const SharedWork& work) {
   if (work.world() == 1) return rows;
-  at::Tensor lengths = at::zeros({work.world()}, at::kLong);
+  Tensor lengths = at::zeros({work.world()}, at::kLong);
   if (rows.defined()) lengths[work.rank()] = rows.size(1);
   sum_over_ranks_(work, lengths);
   if (!rows.defined()) rows = at::zeros({count, lengths.max().item<int64_t>()}, at::kFloat);
@@ -310,7 +303,7 @@ at::Tensor gathered(at::Tensor rows, int64_t count, const SharedWork& work) {
   return rows;
 }
 
-void put(at::Tensor& rows, int64_t count, const Piece& piece, const at::Tensor& values) {
+void put(Tensor& rows, int64_t count, const Piece& piece, const Tensor& values) {
   if (!rows.defined()) rows = at::zeros({count, values.size(1)}, at::kFloat);
   rows.narrow(0, piece.first, piece.count).copy_(values);
 }
@@ -352,7 +345,7 @@ std::optional<Features> read_kept(const fs::path& file,
       fail(Exit::kInput, "{}: holds statistics of something else", file.string());
     check_shapes(kept, plan, file.string());
     return Features{FeatureSums(kept.tensors.at("sums")),
-                    plan.rows ? kept.tensors.at("rows") : at::Tensor()};
+                    plan.rows ? kept.tensors.at("rows") : Tensor()};
   } catch (const UserError& e) {
     warn("{}; computed again", e.what());
     return std::nullopt;
@@ -363,7 +356,7 @@ void keep(const fs::path& file, const std::string& key, const Features& features
   NamedTensors tensors = {{"sums", features.sums.to_tensor()}};
   if (features.rows.defined()) tensors.emplace_back("rows", features.rows);
   try {
-    make_writable_folder(file.parent_path());
+    make_private_folder(file.parent_path());
     save_safetensors(file, tensors, {{"key", key}});
   } catch (const UserError& e) {
     warn("statistics of the real pictures are not kept for the next time: {}", e.what());
@@ -385,18 +378,18 @@ Features compute_features(Pictures& pictures,
                           const SharedWork& work) {
   Features features;
   share(work, {plan.what, plan.pictures, kPicturesAtOnce}, [&](const Piece& piece) {
-    const at::Tensor rows = look(detector, &Detector::features, pictures.get(piece.numbers()));
+    const Tensor rows = look(detector, &Detector::features, pictures.get(piece.numbers()));
     features.sums.add(rows);
     if (plan.rows) put(features.rows, plan.pictures, piece, rows);
   });
   return shared(std::move(features), plan, work);
 }
 
-at::Tensor compute_probabilities(Pictures& pictures,
-                                 Detector& detector,
-                                 int64_t count,
-                                 const SharedWork& work) {
-  at::Tensor all;
+Tensor compute_probabilities(Pictures& pictures,
+                             Detector& detector,
+                             int64_t count,
+                             const SharedWork& work) {
+  Tensor all;
   share(work, {"generated pictures", count, kPicturesAtOnce}, [&](const Piece& piece) {
     put(all, count, piece, look(detector, &Detector::probabilities, pictures.get(piece.numbers())));
   });
@@ -412,7 +405,8 @@ Features cached_features(Pictures& pictures,
   std::string key;
   fs::path file;
   std::optional<Features> kept;
-  if (first && !folder.empty() && !pictures.identity().empty()) {
+  if (first && !folder.empty() && shared_with_others(folder).empty() &&
+      !pictures.identity().empty()) {
     key = key_of(pictures, detector, plan);
     Digest digest;
     digest.update(key.data(), key.size());

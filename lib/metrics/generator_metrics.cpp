@@ -14,8 +14,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 constexpr int64_t kLobes = 3;  // of the Lanczos window on each side

@@ -2,7 +2,6 @@
 #include "metrics/measure.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "core/tensor_files.h"

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
-  for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
+  for (const MetricRow& row : metric_table()) names.push_back(row.name);
   return names;
 }
 
@@ -26,73 +26,23 @@ const MetricRow* find_row(const std::string& name) {
 }  // namespace
 
 const std::vector<MetricRow>& metric_table() {
-  static const std::vector<MetricRow> table = {
-      {.name = "swd",
-       .help = "sliced Wasserstein distance of patches x 1000 (Karras et al. 2018)",
-       .key = "swd",
-       .lower_is_better = true,
-       .needs_reals = true},
-      {.name = "msssim",
-       .help = "MS-SSIM of pairs of fakes: lower is more diverse (Wang et al. 2003)",
-       .key = "msssim",
-       .lower_is_better = true},
-      {.name = "diversity",
-       .help = "mean distance between fakes over that between reals: 1 alike, 0 collapsed",
-       .key = "diversity",
-       .needs_reals = true},
-      {.name = "modes",
-       .help = "how many of the ten shapes of synth:shapes the fakes show",
-       .key = "modes",
-       .needs_reals = true,
-       .needs_shapes = true},
-      {.name = "fid",
-       .help = "Frechet inception distance (Heusel et al. 2017)",
-       .key = "fid",
-       .lower_is_better = true,
-       .needs_reals = true,
-       .needs_detector = true},
-      {.name = "kid",
-       .help = "kernel inception distance, 100 subsets of up to 1000 (Binkowski et al. 2018)",
-       .key = "kid",
-       .lower_is_better = true,
-       .needs_reals = true,
-       .needs_detector = true},
-      {.name = "pr",
-       .help = "precision and recall, 3 neighbours (Kynkaanniemi et al. 2019)",
-       .key = "precision",
-       .needs_reals = true,
-       .needs_detector = true},
-      {.name = "dc",
-       .help = "density and coverage, 5 neighbours (Naeem et al. 2020)",
-       .key = "coverage",
-       .needs_reals = true,
-       .needs_detector = true},
-      {.name = "is",
-       .help = "inception score, 10 splits (Salimans et al. 2016)",
-       .key = "is",
-       .needs_detector = true},
-      {.name = "ppl",
-       .help = "perceptual path length at the ends of paths (Karras et al. 2019)",
-       .key = "ppl",
-       .lower_is_better = true,
-       .needs_detector = true,
-       .needs_generator = true},
-      {.name = "eqt",
-       .help = "how exactly pictures move with G's input by whole pixels, dB (Karras et al. 2021)",
-       .key = "eqt",
-       .needs_generator = true},
-      {.name = "eqt_frac",
-       .help = "the same by fractions of pixels, dB",
-       .key = "eqt_frac",
-       .needs_generator = true},
-      {.name = "eqr", .help = "the same by rotations, dB", .key = "eqr", .needs_generator = true},
-      {.name = "fd",
-       .help = "Frechet distance of any detector's features",
-       .key = "fd",
-       .lower_is_better = true,
-       .needs_reals = true,
-       .needs_detector = true},
-  };
+  static const std::vector<MetricRow> table = [] {
+    std::vector<MetricRow> rows;
+    for (const auto& row : table_rows(metric_files().at("metrics.txt"), 4)) {
+      const auto is = [words = split(row[2], ' ')](const char* word) {
+        return std::ranges::find(words, word) != words.end();
+      };
+      rows.push_back({.name = row[0],
+                      .help = row[3],
+                      .key = row[1],
+                      .lower_is_better = is("lower"),
+                      .needs_reals = is("reals"),
+                      .needs_detector = is("detector"),
+                      .needs_generator = is("generator"),
+                      .needs_shapes = is("shapes")});
+    }
+    return rows;
+  }();
   return table;
 }
 

@@ -5,23 +5,21 @@
 #include <vector>
 
 #include "config/value.h"
+#include "util/text.h"
 
 namespace gantrain {
 
 // The names of all metrics and what each needs; no torch, so that command lines and configurations
 // are checked before anything is loaded.
 
-// One row of the table of metrics.
+const EmbeddedFiles& metric_files();
+
+// One row of metrics.txt.
 struct MetricRow {
-  const char* name;
-  const char* help;
-  // The number in MetricResult::results by which models are compared: --keep-best looks at it.
-  const char* key;
-  bool lower_is_better = false;
-  bool needs_reals = false;
-  bool needs_detector = false;   // features: --detector FILE
-  bool needs_generator = false;  // pictures alone do not do
-  bool needs_shapes = false;     // reals are synth:shapes
+  std::string name;
+  std::string help;
+  std::string key;  // the number in MetricResult::results by which models are compared
+  bool lower_is_better, needs_reals, needs_detector, needs_generator, needs_shapes;
 };
 
 const std::vector<MetricRow>& metric_table();

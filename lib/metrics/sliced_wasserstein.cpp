@@ -145,20 +145,20 @@ constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
 
 // One axis of the 5x5 filter: [1, 4, 6, 4, 1] / 16 along `dim` with mirrored borders (the edge is
 // not repeated), every step-th value. Sums of slices: a convolution of one channel is slower.
-at::Tensor binomial(const at::Tensor& x, int64_t dim, int64_t step) {
+Tensor binomial(const Tensor& x, int64_t dim, int64_t step) {
   const int64_t size = x.size(dim);
-  const at::Tensor mirrored =
+  const Tensor mirrored =
       dim == 3 ? at::reflection_pad2d(x, {2, 2, 0, 0}) : at::reflection_pad2d(x, {0, 0, 2, 2});
   const auto tap = [&](int64_t i) { return mirrored.slice(dim, i, i + size, step); };
-  at::Tensor out = tap(0) + tap(4);
+  Tensor out = tap(0) + tap(4);
   out.add_(tap(1) + tap(3), 4);
   return out.add_(tap(2), 6).div_(16);
 }
 
 // Sum over all rows of [D, P] of the distance of sorted a and sorted b.
-double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
+double sum_of_costs(const Tensor& a, const Tensor& b) {
   if (!a.is_cpu()) {
-    const at::Tensor difference = std::get<0>(a.sort(1)) - std::get<0>(b.sort(1));
+    const Tensor difference = std::get<0>(a.sort(1)) - std::get<0>(b.sort(1));
     return difference.abs_().sum(at::kDouble).item<double>();
   }
   const auto [low_a, high_a] = at::aminmax(a);
@@ -180,15 +180,12 @@ double sum_of_costs(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Uniform centres, at least half a patch inside, for pictures first, first + 1, ...
-Positions draw_positions(const Stream& stream,
-                         int64_t first,
-                         const at::Tensor& level,
-                         int64_t count) {
+Positions draw_positions(const Stream& stream, int64_t first, const Tensor& level, int64_t count) {
   const int64_t images = level.size(0);
   const auto width = static_cast<uint64_t>(level.size(3) - kPatch + 1);
   const auto height = static_cast<uint64_t>(level.size(2) - kPatch + 1);
-  const at::Tensor x = at::empty({images * count}, at::kLong);
-  const at::Tensor y = at::empty({images * count}, at::kLong);
+  const Tensor x = at::empty({images * count}, at::kLong);
+  const Tensor y = at::empty({images * count}, at::kLong);
   int64_t* x_out = x.data_ptr<int64_t>();
   int64_t* y_out = y.data_ptr<int64_t>();
   for (int64_t i = 0; i < images * count; ++i) {
@@ -201,8 +198,8 @@ Positions draw_positions(const Stream& stream,
 }
 
 // Normal draws [F, D], one direction a sample of the stream.
-at::Tensor draw_directions(const Stream& stream, int64_t features) {
-  const at::Tensor rows = at::empty({kDirections, features}, at::kFloat);
+Tensor draw_directions(const Stream& stream, int64_t features) {
+  const Tensor rows = at::empty({kDirections, features}, at::kFloat);
   for (int64_t i = 0; i < kDirections; ++i) {
     stream.normal(rows.data_ptr<float>() + i * features, features, static_cast<uint64_t>(i));
   }
@@ -215,15 +212,15 @@ struct PyramidLevel {
 };
 
 // Normalised descriptors [N * K, F] of one level of pictures 0 to `pictures` - 1, on all ranks.
-at::Tensor describe(Pictures& set,
-                    int64_t pictures,
-                    const PyramidLevel& level,
-                    const Stream& stream,
-                    const SharedWork& work) {
+Tensor describe(Pictures& set,
+                int64_t pictures,
+                const PyramidLevel& level,
+                const Stream& stream,
+                const SharedWork& work) {
   constexpr int64_t count = kPatchesAPicture;
-  const at::Tensor one = set.get({0});
-  at::Tensor all = at::empty({pictures * count, one.size(1), kPatch, kPatch},
-                             at::TensorOptions().dtype(at::kFloat).device(work.device));
+  const Tensor one = set.get({0});
+  Tensor all = at::empty({pictures * count, one.size(1), kPatch, kPatch},
+                         at::TensorOptions().dtype(at::kFloat).device(work.device));
   // Rows of other ranks must be zero. They are cleared piece by piece, because all of them may be
   // gigabytes, which take longer than a piece of work may.
   int64_t cleared = 0;
@@ -232,10 +229,10 @@ at::Tensor describe(Pictures& set,
     cleared = std::max(cleared, end);
   };
   share(work, {"pictures for swd", pictures, kPicturesAtOnce}, [&](const Piece& piece) {
-    const at::Tensor some = set.get(piece.numbers()).to(work.device).to(at::kFloat);
+    const Tensor some = set.get(piece.numbers()).to(work.device).to(at::kFloat);
     // A band needs the level below it, not those further down.
     const int64_t levels = std::min(level.index + 2, level.of);
-    const at::Tensor band = laplacian_pyramid(some, levels)[static_cast<size_t>(level.index)];
+    const Tensor band = laplacian_pyramid(some, levels)[static_cast<size_t>(level.index)];
     const Positions centres = draw_positions(stream, piece.first, band, count);
     const int64_t first = piece.first * count, rows = piece.count * count;
     clear_up_to(first);
@@ -249,20 +246,20 @@ at::Tensor describe(Pictures& set,
 
 }  // namespace
 
-at::Tensor pyramid_down(const at::Tensor& images) { return binomial(binomial(images, 3, 2), 2, 2); }
+Tensor pyramid_down(const Tensor& images) { return binomial(binomial(images, 3, 2), 2, 2); }
 
-at::Tensor pyramid_up(const at::Tensor& images, int64_t height, int64_t width) {
-  const at::Tensor spread =
+Tensor pyramid_up(const Tensor& images, int64_t height, int64_t width) {
+  const Tensor spread =
       at::zeros({images.size(0), images.size(1), height, width}, images.options());
   spread.slice(2, 0, height, 2).slice(3, 0, width, 2).copy_(images);
   return binomial(binomial(spread, 3, 1), 2, 1).mul_(4);
 }
 
-std::vector<at::Tensor> laplacian_pyramid(const at::Tensor& images, int64_t levels) {
-  std::vector<at::Tensor> pyramid = {images.to(at::kFloat)};
+std::vector<Tensor> laplacian_pyramid(const Tensor& images, int64_t levels) {
+  std::vector<Tensor> pyramid = {images.to(at::kFloat)};
   for (int64_t level = 1; level < levels; ++level) {
-    at::Tensor& finer = pyramid.back();
-    const at::Tensor coarser = pyramid_down(finer);
+    Tensor& finer = pyramid.back();
+    const Tensor coarser = pyramid_down(finer);
     finer = finer - pyramid_up(coarser, finer.size(2), finer.size(3));
     pyramid.push_back(coarser);
   }
@@ -275,55 +272,55 @@ int64_t count_levels(int64_t resolution) {
   return levels;
 }
 
-at::Tensor descriptors(const at::Tensor& level, const Positions& positions) {
+Tensor descriptors(const Tensor& level, const Positions& positions) {
   const int64_t count = positions.x.numel();
   const int64_t channels = level.size(1), height = level.size(2), width = level.size(3);
   const auto options = positions.x.options();
   // Index in the level's memory: where a patch's centre lies in its picture's first channel, and
   // how far from there each of the patch's values lies, channel before x before y.
-  const at::Tensor picture = at::arange(count, options).div_(count / level.size(0), "floor");
-  const at::Tensor centre = (picture * (channels * height) + positions.y) * width + positions.x;
-  const at::Tensor step = at::arange(-(kPatch / 2), kPatch / 2 + 1, options);
-  const at::Tensor channel = at::arange(channels, options).view({-1, 1, 1});
-  const at::Tensor offset = (channel * height + step) * width + step.view({-1, 1});
-  const at::Tensor index = centre.view({-1, 1}) + offset.view({1, -1});
+  const Tensor picture = at::arange(count, options).div_(count / level.size(0), "floor");
+  const Tensor centre = (picture * (channels * height) + positions.y) * width + positions.x;
+  const Tensor step = at::arange(-(kPatch / 2), kPatch / 2 + 1, options);
+  const Tensor channel = at::arange(channels, options).view({-1, 1, 1});
+  const Tensor offset = (channel * height + step) * width + step.view({-1, 1});
+  const Tensor index = centre.view({-1, 1}) + offset.view({1, -1});
   return level.reshape(-1).index_select(0, index.view(-1)).view({count, channels, kPatch, kPatch});
 }
 
 // In pieces that stay in the cache: this is memory traffic and little else.
-at::Tensor normalize_(at::Tensor& patches) {
-  const at::Tensor rows = patches.view({patches.size(0), -1});  // [P, C * 49]
-  const std::vector<at::Tensor> pieces = rows.split(kDescriptorsAtOnce);
+Tensor normalize_(Tensor& patches) {
+  const Tensor rows = patches.view({patches.size(0), -1});  // [P, C * 49]
+  const std::vector<Tensor> pieces = rows.split(kDescriptorsAtOnce);
   // [C * 49] summed over patches -> [C * 49], each value its channel's mean.
-  const auto mean_of_channels = [&](const at::Tensor& sums) {
-    const at::Tensor means = sums.view(patches[0].sizes()).mean({1, 2}, /*keepdim=*/true);
+  const auto mean_of_channels = [&](const Tensor& sums) {
+    const Tensor means = sums.view(patches[0].sizes()).mean({1, 2}, /*keepdim=*/true);
     return means.div(patches.size(0)).expand(patches[0].sizes()).reshape(-1);
   };
-  at::Tensor sums = at::zeros({rows.size(1)}, rows.options().dtype(at::kDouble));
-  for (const at::Tensor& piece : pieces) sums += piece.sum(0);
-  const at::Tensor mean = mean_of_channels(sums).to(at::kFloat);
+  Tensor sums = at::zeros({rows.size(1)}, rows.options().dtype(at::kDouble));
+  for (const Tensor& piece : pieces) sums += piece.sum(0);
+  const Tensor mean = mean_of_channels(sums).to(at::kFloat);
   sums.zero_();
-  for (at::Tensor piece : pieces) sums += piece.sub_(mean).square().sum(0);
+  for (Tensor piece : pieces) sums += piece.sub_(mean).square().sum(0);
   // A channel that is the same everywhere becomes zeros, not NaN.
-  const at::Tensor deviation = mean_of_channels(sums).sqrt().clamp_min(1e-12);
-  const at::Tensor scale = deviation.reciprocal().to(at::kFloat);
-  for (at::Tensor piece : pieces) piece.mul_(scale);
+  const Tensor deviation = mean_of_channels(sums).sqrt().clamp_min(1e-12);
+  const Tensor scale = deviation.reciprocal().to(at::kFloat);
+  for (Tensor piece : pieces) piece.mul_(scale);
   return rows;
 }
 
-double wasserstein(const at::Tensor& a,
-                   const at::Tensor& b,
-                   const at::Tensor& directions,
+double wasserstein(const Tensor& a,
+                   const Tensor& b,
+                   const Tensor& directions,
                    const SharedWork& work) {
   TORCH_CHECK(a.sizes() == b.sizes(), "wasserstein: sets of equal size");
-  const at::Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
+  const Tensor unit = (directions / directions.norm(2, 0, /*keepdim=*/true)).t();
   const int64_t at_once = std::max<int64_t>(1, kProjectionsAtOnce / a.size(0));
-  const at::Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
+  const Tensor memory = at::empty({2, std::min(at_once, unit.size(0)), a.size(0)}, a.options());
   const Pieces pieces = {"directions of swd", unit.size(0), at_once};
   const double sum = share_sum(work, pieces, [&](const Piece& piece) {
-    const at::Tensor some = unit.narrow(0, piece.first, piece.count);
-    at::Tensor on_a = memory[0].narrow(0, 0, some.size(0));
-    at::Tensor on_b = memory[1].narrow(0, 0, some.size(0));
+    const Tensor some = unit.narrow(0, piece.first, piece.count);
+    Tensor on_a = memory[0].narrow(0, 0, some.size(0));
+    Tensor on_b = memory[1].narrow(0, 0, some.size(0));
     at::mm_out(on_a, some, a.t());
     at::mm_out(on_b, some, b.t());
     return sum_of_costs(on_a, on_b);
@@ -337,7 +334,7 @@ std::vector<double> swd(const PicturePair& pictures,
                         const SharedWork& work) {
   TORCH_CHECK(count > 0, "swd: no pictures");
   const at::NoGradGuard no_grad;
-  const at::Tensor real = pictures.reals.get({0}), fake = pictures.fakes.get({0});
+  const Tensor real = pictures.reals.get({0}), fake = pictures.fakes.get({0});
   TORCH_CHECK(real.sizes() == fake.sizes(), "swd: pictures of one shape");
   const int64_t side = std::min(real.size(2), real.size(3));
   if (side < kPatch) fail(Exit::kInput, "swd: needs pictures of 7x7 pixels or more, not {}", side);
@@ -350,10 +347,10 @@ std::vector<double> swd(const PicturePair& pictures,
     const auto described = [&](Pictures& set, const char* purpose) {
       return describe(set, count, level, Stream(seed, purpose, draw), work);
     };
-    const at::Tensor a = described(pictures.reals, "swd/reals");
-    const at::Tensor b = described(pictures.fakes, "swd/fakes");
+    const Tensor a = described(pictures.reals, "swd/reals");
+    const Tensor b = described(pictures.fakes, "swd/fakes");
     const Stream stream(seed, "swd/directions", draw);
-    const at::Tensor directions = draw_directions(stream, a.size(1));
+    const Tensor directions = draw_directions(stream, a.size(1));
     distances.push_back(1e3 * wasserstein(a, b, directions.to(a.device()), work));
   }
   distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /

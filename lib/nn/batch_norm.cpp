@@ -7,8 +7,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 BatchNorm2d::BatchNorm2d(int64_t channels, std::string block_name) : block(std::move(block_name)) {
   weight = register_parameter("weight", torch::ones({channels}));
   bias = register_parameter("bias", torch::zeros({channels}));

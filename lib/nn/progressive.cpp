@@ -17,8 +17,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 Equalised::Equalised(const Shape& shape) : lr(shape.lr) {
   weight = register_parameter("weight", torch::zeros(shape.weight));
   if (shape.bias > 0) bias = register_parameter("bias", torch::zeros({shape.bias}));
@@ -260,31 +258,6 @@ Tensor from_tensorflow(const Tensor& variable, TfLayout layout) {
   throw std::logic_error("no such layout");
 }
 
-Tensor to_tensorflow(const Tensor& parameter, TfLayout layout) {
-  switch (layout) {
-    case TfLayout::kSame:
-      return parameter;
-    case TfLayout::kDense:
-      return parameter.t().contiguous();
-    case TfLayout::kConv:
-      return parameter.permute({2, 3, 1, 0}).contiguous();
-    case TfLayout::kMirroredConv:
-      return parameter.flip({2, 3}).permute({2, 3, 1, 0}).contiguous();
-    case TfLayout::kTransposedConv:
-      return parameter.flip({2, 3}).permute({2, 3, 0, 1}).contiguous();
-  }
-  throw std::logic_error("no such layout");
-}
-
-namespace {
-
-std::string with(std::string name, char from, char to) {
-  std::replace(name.begin(), name.end(), from, to);
-  return name;
-}
-
-}  // namespace
-
 TensorMap from_official(const TensorMap& variables,
                         const std::string& prefix,
                         const std::string& new_prefix,
@@ -293,22 +266,11 @@ TensorMap from_official(const TensorMap& variables,
   for (const auto& [name, value] : variables) {
     if (name.rfind(prefix, 0) != 0) continue;
     const std::string rest = name.substr(prefix.size());
-    parameters[new_prefix + with(rest, '/', '.')] = from_tensorflow(value, layout(rest, value));
+    std::string own = rest;
+    std::ranges::replace(own, '/', '.');
+    parameters[new_prefix + own] = from_tensorflow(value, layout(rest, value));
   }
   return parameters;
-}
-
-TensorMap to_official(const TensorMap& parameters,
-                      const std::string& prefix,
-                      const std::string& new_prefix,
-                      const LayoutOf& layout) {
-  TensorMap variables;
-  for (const auto& [name, value] : parameters) {
-    if (name.rfind(prefix, 0) != 0) continue;
-    const std::string rest = with(name.substr(prefix.size()), '.', '/');
-    variables[new_prefix + rest] = to_tensorflow(value, layout(rest, value));
-  }
-  return variables;
 }
 
 }  // namespace gantrain

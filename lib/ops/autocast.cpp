@@ -9,8 +9,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 at::ScalarType convolution_type(const Tensor& x) {
   if (in_float32()) return statistics_type(x.scalar_type());
   const c10::DeviceType device = x.device().type();

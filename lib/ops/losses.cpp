@@ -9,7 +9,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
 using torch::softplus;
 
 // -log s(x) = softplus(-x) and -log(1 - s(x)) = softplus(x), without overflow. Above its threshold

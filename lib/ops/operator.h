@@ -13,6 +13,9 @@
 // What the sources of operators share.
 namespace gantrain {
 
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
 // Holds a plain struct in the saved data of a torch::autograd::Function, from its forward to its
 // backward pass. hold() saves a copy under a name; held() returns it.
 template <class T>
@@ -22,19 +25,18 @@ struct Held final : torch::CustomClassHolder {
 };
 
 template <class T>
-void hold(torch::autograd::AutogradContext* context, const std::string& name, const T& value) {
+void hold(AutogradContext* context, const std::string& name, const T& value) {
   context->saved_data[name] = at::IValue::make_capsule(c10::make_intrusive<Held<T>>(value));
 }
 
 template <class T>
-const T& held(torch::autograd::AutogradContext* context, const std::string& name) {
+const T& held(AutogradContext* context, const std::string& name) {
   return static_cast<const Held<T>&>(*context->saved_data.at(name).toCapsule()).value;
 }
 
 // Saves tensors for the backward pass, in which gradients that nobody computed are undefined, not
 // 0.
-inline void save(torch::autograd::AutogradContext* context,
-                 torch::autograd::variable_list tensors) {
+inline void save(AutogradContext* context, variable_list tensors) {
   context->save_for_backward(std::move(tensors));
   context->set_materialize_grads(false);
 }

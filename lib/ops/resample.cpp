@@ -8,10 +8,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 // Smallest side, at the larger scale, from which the 4x4 kernel is used. Below it, making the

@@ -164,95 +164,14 @@ std::string grid_of(const Axes& axes) {
   return out;
 }
 
-struct Known {
-  const char* chart;
-  const char* name;
-  const char* meaning;
-};
-
-// Curves of one chart stand together.
-constexpr Known kKnown[] = {
-    {"Losses",
-     "Loss/G/loss",
-     "What the generator minimises: it need not fall, staying level while the pictures improve "
-     "is healthy."},
-    {"Losses",
-     "Loss/D/loss",
-     "What the discriminator minimises: near zero for long means that it has won and the "
-     "generator learns little."},
-    {"Scores",
-     "Loss/scores/real",
-     "The discriminator's mean output for real pictures, higher is more convinced."},
-    {"Scores",
-     "Loss/scores/fake",
-     "The same for generated pictures: a gap to the real ones that keeps growing means that "
-     "the discriminator runs away."},
-    {"Signs",
-     "Loss/signs/real",
-     "Mean sign of the discriminator's output for real pictures, -1 to 1: close to 1 means "
-     "that it knows the data by heart, and 0.6 is what adaptive augmentation aims at."},
-    {"Signs",
-     "Loss/signs/fake",
-     "Mean sign of its output for generated pictures, -1 to 1: at -1 none of them fools it."},
-    {"Distinctness",
-     "Progress/distinctness",
-     "How distinct generated pictures are from each other, as a share of the data's: near zero "
-     "means collapse."},
-    {"Gradient penalty",
-     "Loss/gradient_penalty",
-     "How far the critic's gradient between real and fake pictures is from length 1, squared: "
-     "should settle near zero."},
-    {"R1 penalty",
-     "Loss/r1_penalty",
-     "Squared gradient of the discriminator at real pictures, before its weight: a steep rise "
-     "announces divergence."},
-    {"R2 penalty",
-     "Loss/r2_penalty",
-     "The same at generated pictures: a steep rise announces divergence."},
-    {"Path length penalty",
-     "Loss/pl_penalty",
-     "How unevenly steps in latent space change the picture: should fall early and stay low."},
-    {"Augmentation",
-     "Progress/augment",
-     "Probability of each augmentation: rises while the discriminator overfits; above 0.8 "
-     "the data are too few."},
-    {"Sliced Wasserstein distance (times 1000)",
-     "swd",
-     "Distance of local patches from those of real pictures, mean over all scales: lower is "
-     "better."},
-    {"MS-SSIM",
-     "msssim",
-     "How alike generated pictures are to each other: a sudden rise means mode collapse; "
-     "compare with the real pictures' own value."},
-    {"FID", "fid", "Frechet distance of features from those of real pictures: lower is better."},
-    {"KID", "kid", "Kernel distance of features, unbiased for few pictures: lower is better."},
-    {"Precision and recall",
-     "pr/precision",
-     "Share of generated pictures that look like some real picture: quality, higher is better."},
-    {"Precision and recall",
-     "pr/recall",
-     "Share of real pictures that the generator could have made: variety, higher is better."},
-    {"Time per kimg",
-     "Timing/sec_per_kimg",
-     "Seconds to show a thousand real pictures to the discriminator, all work included."},
-    {"Waiting",
-     "Timing/data_wait",
-     "Seconds of a tick that training waited for pictures: should stay near zero, else add "
-     "loader threads."},
-    {"Waiting",
-     "Timing/comm",
-     "Seconds of a tick that training waited for other ranks: grows when one of them is slow."},
-    {"Memory (GB)",
-     "Resources/cpu_mem_gb",
-     "Main memory of the first rank: a steady rise is a leak."},
-    {"Memory (GB)",
-     "Resources/peak_gpu_mem_gb",
-     "Most GPU memory that the first rank held at once."},
-};
+// The table of known curves: title of the chart, name, meaning.
+const std::vector<std::vector<std::string>>& known_curves() {
+  static const auto rows = table_rows(page_files().at("curves.txt"), 3);
+  return rows;
+}
 
 bool is_known(const std::string& name) {
-  return std::any_of(
-      std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return name == known.name; });
+  return std::ranges::any_of(known_curves(), [&](const auto& row) { return name == row[1]; });
 }
 
 // What every chart has on its horizontal axis, or nearly so.
@@ -263,9 +182,8 @@ bool is_place(const std::string& name) {
 bool is_bookkeeping(const std::string& name) {
   constexpr std::array<std::string_view, 5> kGroups = {
       "Comm/", "AMP/", "Timing/", "Resources/", "Gradients/"};
-  return std::any_of(kGroups.begin(), kGroups.end(), [&](std::string_view group) {
-    return starts_with(name, group);
-  });
+  return std::ranges::any_of(kGroups,
+                             [&](std::string_view group) { return starts_with(name, group); });
 }
 
 void put(std::vector<Chart>& charts, const std::string& title, ExplainedCurve curve) {
@@ -341,9 +259,9 @@ std::string line_chart(const std::vector<ExplainedCurve>& lines,
 
 std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves) {
   std::vector<Chart> charts;
-  for (const Known& known : kKnown) {
-    const auto found = curves.find(known.name);
-    if (found != curves.end()) put(charts, known.chart, {known.name, found->second, known.meaning});
+  for (const auto& row : known_curves()) {
+    const auto found = curves.find(row[1]);
+    if (found != curves.end()) put(charts, row[0], {row[1], found->second, row[2]});
   }
   for (const auto& [name, curve] : curves) {
     if (is_known(name) || is_place(name)) continue;

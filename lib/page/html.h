@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/text.h"
+
 namespace gantrain {
 
 // Replaces &, <, >, " and ' by HTML entities, control characters and what is no UTF-8 by U+FFFD.
@@ -27,9 +29,10 @@ std::string html_table(const std::vector<std::string>& heads,
 // A list of names and values; pairs without a value are left out.
 std::string html_facts(const std::vector<std::pair<std::string, std::string>>& facts);
 
-// What every page has inline: the style sheet, and the script that moves the slider of a time-lapse
-// and shows the values below the pointer.
-extern const char* const kPageStyle;
-extern const char* const kPageScript;
+// curves.txt, and what every page has inline: the style sheet, and the script that moves the slider
+// of a time-lapse and shows the values below the pointer: style.css and script.js. Paths of curves
+// hold pixels; data-x and data-y say which numbers lie at the edges of the plot, whose margins are
+// those of charts.cpp.
+const EmbeddedFiles& page_files();
 
 }  // namespace gantrain

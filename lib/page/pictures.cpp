@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page/pictures.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 
@@ -10,11 +8,10 @@
 #include "image/resize.h"
 #include "page/html.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 int64_t class_of_cell(int64_t cell, const SampleGridShape& grid, int64_t classes) {
   if (classes <= grid.rows) return cell / grid.columns * classes / grid.rows;
@@ -24,7 +21,8 @@ int64_t class_of_cell(int64_t cell, const SampleGridShape& grid, int64_t classes
 std::vector<std::string> row_names(const SampleGridShape& grid,
                                    const std::vector<std::string>& names) {
   std::vector<std::string> rows;
-  if (names.empty() || grid.columns < 1) return rows;
+  constexpr int64_t kMost = 1000;  // a stranger's configuration may state any number
+  if (names.empty() || grid.columns < 1 || std::max(grid.rows, grid.columns) > kMost) return rows;
   const auto classes = static_cast<int64_t>(names.size());
   const auto name_at = [&](int64_t cell) {
     return names[static_cast<size_t>(class_of_cell(cell, grid, classes))];
@@ -41,6 +39,7 @@ namespace {
 
 constexpr int kQuality = 80;
 constexpr std::string_view kPngSignature = "\x89PNG";
+constexpr int64_t kMostDecoded = 110'000'000;  // bytes; a stranger's picture may state any size
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
@@ -77,13 +76,14 @@ std::string small_webp(Image image, const PictureLimits& limits) {
 }
 
 std::optional<std::string> encoded(const fs::path& file, const PictureLimits& limits) {
-  const auto bytes = content_of(file);
-  if (!bytes) return std::nullopt;
+  const auto bytes = content_of(file, kMostOfPicture);
+  if (!bytes || !starts_with(*bytes, kPngSignature)) return std::nullopt;  // a run writes no others
   try {
+    const ImageInfo info = image_info(*bytes, file.string());
+    if (info.width * info.height * info.channels > kMostDecoded) return std::nullopt;
     const Image image = decode_image(*bytes, file.string());
-    const bool fits = std::max(image.width, image.height) <= limits.side &&
-                      bytes->size() <= limits.bytes && starts_with(*bytes, kPngSignature);
-    if (fits) return "data:image/png;base64," + base64(*bytes);
+    if (std::max(image.width, image.height) <= limits.side && bytes->size() <= limits.bytes)
+      return "data:image/png;base64," + base64(*bytes);
     return "data:image/webp;base64," + base64(small_webp(image, limits));
   } catch (const UserError&) {
     return std::nullopt;
@@ -111,7 +111,7 @@ std::string still(const RunRecord& run,
                   const std::string& name,
                   const std::string& caption) {
   return grid_figure(
-      run, name, caption, store.url_of(run.folder / "samples" / (name + ".png"), kStill));
+      run, name, caption, store.url_of(folder_in(run.folder, "samples") / (name + ".png"), kStill));
 }
 
 std::string time_lapse(const RunRecord& run, EmbeddedPictures& store) {
@@ -168,12 +168,12 @@ std::optional<std::string> EmbeddedPictures::url_of(const fs::path& file,
 
 std::vector<SampleFile> sample_files(const fs::path& run_folder) {
   std::vector<SampleFile> files;
-  for (const fs::path& path : paths_in(run_folder / "samples", "fakes", ".png")) {
+  for (const fs::path& path : paths_in(folder_in(run_folder, "samples"), "fakes", ".png")) {
     const std::string name = path.filename();
     const auto kimg = name == "fakes_init.png" ? 0 : kimg_in_name(name);
     if (kimg) files.push_back({*kimg, path});
   }
-  std::sort(files.begin(), files.end(), [](const SampleFile& a, const SampleFile& b) {
+  std::ranges::sort(files, [](const SampleFile& a, const SampleFile& b) {
     return a.kimg != b.kimg ? a.kimg < b.kimg : a.path > b.path;  // fakes_init before fakes000000
   });
   return files;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page/run_page.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -16,8 +14,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -255,7 +251,7 @@ std::string differences(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   for (const RunRecord& run : runs) {
     for (const Setting& one : run.settings) {
-      if (std::find(keys.begin(), keys.end(), one.key) == keys.end()) keys.push_back(one.key);
+      if (std::ranges::find(keys, one.key) == keys.end()) keys.push_back(one.key);
     }
   }
   std::vector<std::vector<std::string>> rows;
@@ -277,7 +273,7 @@ std::string grids(const std::vector<RunRecord>& runs) {
                                 .bytes = std::min(kMostPictureBytes, kPictureBytes / runs.size())};
   std::string html;
   for (const RunRecord& run : runs) {
-    const auto url = store.url_of(run.folder / "samples" / "latest.png", limits);
+    const auto url = store.url_of(folder_in(run.folder, "samples") / "latest.png", limits);
     html += grid_figure(run, run.name, "", url);
   }
   return html_cells(html);
@@ -381,8 +377,7 @@ std::string render_comparison(const std::vector<fs::path>& run_folders) {
     runs.push_back(read_run_record(folder));
   }
   // One that has just begun, or died early, is shown without curves.
-  if (std::all_of(
-          runs.begin(), runs.end(), [](const RunRecord& run) { return run.stats.empty(); })) {
+  if (std::ranges::all_of(runs, [](const RunRecord& run) { return run.stats.empty(); })) {
     fail(
         Exit::kInput,
         "{}: stats.jsonl is missing or has no whole row, as in all of these runs: there is nothing "

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -27,16 +27,40 @@ namespace {
 // Results of one recipe count as such whatever the order of its keys.
 using SortedJson = nlohmann::json;
 
-// The lines of a file that are JSON objects; none if there is no such file.
-std::vector<SortedJson> objects_of(const fs::path& path) {
-  std::vector<SortedJson> objects;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    SortedJson object = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object()) objects.push_back(std::move(object));
-  }
-  return objects;
+// Calls `use` with each line of a file that is a JSON object; never if there is no such file.
+void each_object(const fs::path& path,
+                 int64_t at_most,
+                 const std::function<void(const SortedJson&)>& use) {
+  each_line(path, at_most, [&use](const std::string& line) {
+    const auto object = parse_foreign<SortedJson>(line);
+    if (object.is_object()) use(object);
+  });
 }
+
+constexpr size_t kMostCurves = 2000;   // of one kind
+constexpr size_t kMostPaths = 20'000;  // of one folder
+
+// The curve of that name, a new one where there is none; null where there are too many.
+Curve* curve_of(std::map<std::string, Curve>& curves, const std::string& name) {
+  const bool full = curves.size() >= kMostCurves && curves.count(name) == 0;
+  return full ? nullptr : &curves[name];
+}
+
+// How much is read of files of one kind, of which a stranger's folder may have any number.
+class Allowance {
+ public:
+  // The bytes that may be read of this file, at most `at_most` and as many as are left.
+  int64_t take(const fs::path& file, int64_t at_most) {
+    std::error_code error;
+    const uintmax_t size = fs::file_size(file, error);
+    const int64_t bytes = std::min(at_most, left_);
+    left_ -= error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(size, bytes));
+    return bytes;
+  }
+
+ private:
+  int64_t left_ = kMostOfLines;
+};
 
 double number_or_nan(const SortedJson& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
@@ -52,9 +76,10 @@ std::optional<double> number_at(const AnyJson& object, const char* key) {
 
 // Drops the points at this place or later, which were written before the run resumed from an
 // earlier state.
-void append(Curve& curve, double kimg, double value) {
-  while (!curve.empty() && curve.back().first >= kimg) curve.pop_back();
-  curve.emplace_back(kimg, value);
+void append(Curve* curve, double kimg, double value) {
+  if (curve == nullptr) return;
+  while (!curve->empty() && curve->back().first >= kimg) curve->pop_back();
+  curve->emplace_back(kimg, value);
 }
 
 std::optional<double> kimg_of_row(const SortedJson& row) {
@@ -92,50 +117,71 @@ class RecipeNames {
   std::set<std::string> used_;
 };
 
-constexpr uint64_t kLongestHeader = 100'000'000;  // bytes, as safetensors itself limits it
-
 fs::path newest_model(const fs::path& run_folder) {
   const std::vector<fs::path> models = paths_in(run_folder, "model-", ".safetensors");
   const auto newest = std::max_element(models.begin(), models.end());
   return newest == models.end() ? fs::path() : *newest;
 }
 
+// The first bytes of a file, fewer where it is shorter; "" if it cannot be read.
+std::string start_of(const fs::path& file, size_t bytes) {
+  try {
+    const int descriptor = open_regular(file, O_RDONLY);
+    std::string text(bytes, '\0');
+    const ssize_t got = ::pread(descriptor, text.data(), bytes, 0);
+    ::close(descriptor);
+    text.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    return text;
+  } catch (const UserError&) {
+    return "";
+  }
+}
+
 // The header of a safetensors file: its length as 8 bytes, little-endian, then JSON. Null if it
 // cannot be read.
-Json header_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::array<unsigned char, 8> bytes{};
-  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return {};
+SortedJson header_of(const fs::path& file) {
+  std::string bytes = start_of(file, 8);
   uint64_t length = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) length |= static_cast<uint64_t>(bytes[i]) << (8 * i);
-  std::error_code error;
-  if (length > kLongestHeader || length > fs::file_size(file, error) || error) return {};
-  std::string text(length, '\0');
-  if (!in.read(text.data(), static_cast<std::streamsize>(length))) return {};
-  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (size_t i = bytes.size(); i > 0; --i)
+    length = length << 8 | static_cast<unsigned char>(bytes[i - 1]);
+  if (bytes.size() < 8 || length > uint64_t{kMostOfJson}) return {};
+  bytes = start_of(file, 8 + length);
+  return bytes.size() < 8 + length ? SortedJson() : parse_foreign<SortedJson>(bytes.substr(8));
+}
+
+constexpr size_t kLongest = 400;  // bytes of a name, or of one incident's text
+
+// At most kLongest bytes, cut between two characters of UTF-8.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLongest) return text;
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + " ...";
 }
 
 // Names of the classes that a run's models were trained on, by label, from the header of its newest
 // model file; nothing for unconditional models, also where the data has labels.
 std::vector<std::string> classes_of_models(const fs::path& run_folder) {
-  const Json header = header_of(newest_model(run_folder));
-  if (!header.is_object()) return {};
-  const Json metadata = header.value("__metadata__", Json::object());
+  const SortedJson header = header_of(newest_model(run_folder));
+  const SortedJson metadata =
+      header.is_object() ? header.value("__metadata__", SortedJson()) : header;
   if (!metadata.is_object() || !metadata.contains("gantrain.classes")) return {};
-  const Json& table = metadata["gantrain.classes"];
+  const SortedJson& table = metadata["gantrain.classes"];
   if (!table.is_string()) return {};
   std::vector<std::string> names;
-  const Json rows = Json::parse(table.get<std::string>(), nullptr, /*allow_exceptions=*/false);
+  const Json rows = parse_foreign(table.get_ref<const std::string&>());
   if (!rows.is_array()) return {};
   for (const Json& row : rows) {
     const bool named = row.is_object() && row.contains("name") && row["name"].is_string();
-    names.push_back(named ? row["name"].get<std::string>() : "");
+    names.push_back(named ? shortened(row["name"].get_ref<const std::string&>()) : "");
   }
   return names;
 }
 
+constexpr int64_t kMostOfLog = 16 << 20;  // bytes at the end of one
 constexpr size_t kMostIncidents = 200;
-constexpr size_t kLongest = 400;    // bytes of one incident's text
+constexpr size_t kMostSeen = 200'000;  // of which the first and the last ones are kept
+constexpr size_t kMostResumes = 1000;
 constexpr size_t kTimeLength = 19;  // "2026-01-12 09:14:31"
 
 struct LogLine {
@@ -148,14 +194,6 @@ LogLine parse_line(const std::string& line) {
                      line[13] == ':' && line[kTimeLength] == ' ';
   if (!timed) return {"", line};
   return {line.substr(0, kTimeLength), line.substr(kTimeLength + 1)};
-}
-
-// At most kLongest bytes, cut between two characters of UTF-8.
-std::string shortened(const std::string& text) {
-  if (text.size() <= kLongest) return text;
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + " ...";
 }
 
 bool is_incident(const std::string& text) {
@@ -180,23 +218,23 @@ std::optional<double> resumed_at(const std::string& text) {
   return parse_double(rest.substr(0, rest.find(' ')));
 }
 
-void read_log(const fs::path& path, const std::string& prefix, RunRecord& run) {
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
+void read_log(const fs::path& path, int64_t at_most, const std::string& prefix, RunRecord& run) {
+  each_line(path, at_most, [&](const std::string& line) {
     const LogLine parsed = parse_line(line);
     constexpr std::string_view kNext = "next    ";
     if (starts_with(parsed.text, kNext)) run.next = parsed.text.substr(kNext.size());
-    if (const auto kimg = resumed_at(parsed.text)) run.resumes.push_back(*kimg);
-    if (parsed.time.empty() || !is_incident(parsed.text)) continue;
+    const auto kimg = resumed_at(parsed.text);
+    if (kimg && run.resumes.size() < kMostResumes) run.resumes.push_back(*kimg);
+    if (parsed.time.empty() || !is_incident(parsed.text)) return;
+    if (run.incidents.size() >= kMostSeen) return;
     run.incidents.push_back(
         {parsed.time, prefix + shortened(parsed.text), starts_with(parsed.text, "error ")});
-  }
+  });
 }
 
 // Adds an incident of these files, where there are any.
-void add_files(const std::string& words, std::vector<std::string> names, RunRecord& run) {
+void add_files(const std::string& words, const std::vector<std::string>& names, RunRecord& run) {
   if (names.empty()) return;
-  std::sort(names.begin(), names.end());
   run.incidents.push_back({"", shortened(words + join(names, ", ")), false});
 }
 
@@ -211,7 +249,8 @@ void read_superseded(const fs::path& folder, RunRecord& run) {
 void read_earlier_failures(const fs::path& folder, RunRecord& run) {
   std::vector<std::string> files;
   std::error_code ignored;
-  for (const fs::path& session : paths_in(folder / "errors", "earlier-", "")) {
+  for (const fs::path& session : paths_in(folder_in(folder, "errors"), "earlier-", "")) {
+    if (fs::is_symlink(session, ignored) || files.size() > kMostPaths) continue;
     for (const fs::path& file : paths_in(session, "", ""))
       files.push_back(fs::relative(file, folder, ignored).string());
   }
@@ -226,10 +265,9 @@ void keep_ends(std::vector<Incident>& incidents) {
   incidents.erase(first + 1, first + 1 + static_cast<std::ptrdiff_t>(left_out));
 }
 
-Json json_of(const fs::path& path) {
-  const auto text = content_of(path);
-  if (!text) return {};
-  return Json::parse(*text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+Json json_of(const fs::path& path, int64_t at_most = kMostOfJson) {
+  const auto text = content_of(path, at_most);
+  return text ? parse_foreign(*text) : Json();
 }
 
 std::string text_at(const Json& object, const char* key) {
@@ -269,8 +307,10 @@ std::optional<RankEnd> end_of(const Json& file) {
 
 std::vector<RankEnd> read_ends(const fs::path& folder) {
   std::vector<RankEnd> ends;
-  for (const fs::path& file : paths_in(folder / "errors", "rank", ".json")) {
-    if (const auto end = end_of(json_of(file))) ends.push_back(*end);
+  Allowance allowance;
+  for (const fs::path& file : paths_in(folder_in(folder, "errors"), "rank", ".json")) {
+    if (auto end = end_of(json_of(file, allowance.take(file, kMostOfJson))))
+      ends.push_back(std::move(*end));
   }
   std::sort(ends.begin(), ends.end(), [](const RankEnd& a, const RankEnd& b) {
     return a.first_cause != b.first_cause ? a.first_cause : a.rank < b.rank;
@@ -303,7 +343,7 @@ std::optional<double> kimg_in_name(const std::string& name) {
 }
 
 std::optional<double> kimg_of_line(const std::string& line) {
-  const SortedJson row = SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto row = parse_foreign<SortedJson>(line);
   if (!row.is_object()) return std::nullopt;
   const auto kimg = kimg_of_row(row);
   return kimg ? kimg : kimg_of_metric(row);
@@ -311,42 +351,46 @@ std::optional<double> kimg_of_line(const std::string& line) {
 
 std::map<std::string, Curve> read_stats(const fs::path& run_folder) {
   std::map<std::string, Curve> curves;
-  for (const SortedJson& row : objects_of(run_folder / "stats.jsonl")) {
+  each_object(run_folder / "stats.jsonl", kMostOfLines, [&](const SortedJson& row) {
     const auto kimg = kimg_of_row(row);
-    if (!kimg) continue;
+    if (!kimg) return;
     for (const auto& [name, value] : row.items()) {
       if (!value.is_object() || !value.contains("mean")) continue;
-      append(curves[name], *kimg, number_or_nan(value["mean"]));
+      append(curve_of(curves, name), *kimg, number_or_nan(value["mean"]));
     }
-  }
+  });
   return curves;
 }
 
 std::map<std::string, Curve> read_metrics(const fs::path& run_folder) {
   std::map<std::string, Curve> curves;
+  Allowance allowance;
   for (const fs::path& file : paths_in(run_folder, "metric-", ".jsonl")) {
     const std::string metric = file.stem().string().substr(7);
     RecipeNames recipes;
-    for (const SortedJson& line : objects_of(file)) {
+    each_object(file, allowance.take(file, kMostOfLines), [&](const SortedJson& line) {
       const auto kimg = kimg_of_metric(line);
       const auto results = line.find("results");
-      if (!kimg || results == line.end() || !results->is_object()) continue;
+      if (!kimg || results == line.end() || !results->is_object()) return;
       const std::string& recipe = recipes.of(line);
       for (const auto& [name, value] : results->items()) {
         const std::string own = name == metric ? name : metric + "/" + name;
-        append(curves[own + recipe], *kimg, number_or_nan(value));
+        append(curve_of(curves, own + recipe), *kimg, number_or_nan(value));
       }
-    }
+    });
   }
   return curves;
 }
 
 void read_incidents(const fs::path& folder, RunRecord& run) {
-  read_log(folder / "log.txt", "", run);
+  Allowance allowance;
+  const fs::path own = folder / "log.txt";
+  read_log(own, allowance.take(own, kMostOfLog), "", run);
   const std::string next = run.next;
   const std::vector<double> resumes = run.resumes;
   for (const fs::path& log : paths_in(folder, "log-rank", ".txt"))
-    read_log(log, "[rank " + log.stem().string().substr(8) + "] ", run);
+    read_log(
+        log, allowance.take(log, kMostOfLog), "[rank " + log.stem().string().substr(8) + "] ", run);
   run.next = next;
   run.resumes = resumes;
   std::stable_sort(run.incidents.begin(),
@@ -358,25 +402,18 @@ void read_incidents(const fs::path& folder, RunRecord& run) {
 }
 
 bool may_be_at_work(const fs::path& folder) {
-  const int lock = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int lock =
+      ::open((folder / ".lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (lock < 0) return true;
   const bool is_free = ::flock(lock, LOCK_SH | LOCK_NB) == 0;
   ::close(lock);
   return !is_free;
 }
 
-std::optional<std::string> content_of(const fs::path& path) {
-  try {
-    return read_file(path);
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
-}
-
 bool is_run_folder(const fs::path& folder) {
   std::error_code error;
   for (const char* name : {"config.json", "STATUS", "stats.jsonl"}) {
-    if (fs::is_regular_file(folder / name, error)) return true;
+    if (fs::is_regular_file(fs::symlink_status(folder / name, error))) return true;
   }
   return false;
 }
@@ -397,13 +434,13 @@ RunRecord read_run_record(const fs::path& folder) {
   // A run frees the lock after it has written its end, so a "running" that is read after a free
   // lock was found is nobody's.
   run.at_work = may_be_at_work(folder);
-  run.status = trim(content_of(folder / "STATUS").value_or(""));
+  run.status = trim(content_of(folder / "STATUS", kMostOfText).value_or(""));
   run.ends = read_ends(folder);
   read_config(folder, run);
   run.classes = classes_of_models(folder);
   run.environment = json_of(folder / "env.json");
   if (!run.environment.is_object()) run.environment = Json::object();
-  run.command = trim(content_of(folder / "command.txt").value_or(""));
+  run.command = trim(content_of(folder / "command.txt", kMostOfText).value_or(""));
   read_incidents(folder, run);
   run.stats = read_stats(folder);
   run.metrics = read_metrics(folder);
@@ -431,15 +468,24 @@ std::optional<double> last_of(const std::map<std::string, Curve>& curves, const 
   return curve == nullptr ? std::nullopt : std::optional(curve->back().second);
 }
 
+fs::path folder_in(const fs::path& run_folder, const char* name) {
+  std::error_code error;
+  const fs::path folder = run_folder / name;
+  return fs::is_symlink(folder, error) ? "/dev/null/none" : folder;
+}
+
 std::vector<fs::path> paths_in(const fs::path& folder,
                                std::string_view prefix,
                                std::string_view suffix) {
   std::vector<fs::path> paths;
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (starts_with(name, prefix) && ends_with(name, suffix)) paths.push_back(entry.path());
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end;
+       !error && at != end && paths.size() < kMostPaths;
+       at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (starts_with(name, prefix) && ends_with(name, suffix)) paths.push_back(at->path());
   }
+  std::sort(paths.begin(), paths.end());
   return paths;
 }
 

@@ -55,7 +55,8 @@ struct Incident {
   bool is_error = false;
 };
 
-// What the files of a run folder say. What is missing or broken is left empty.
+// What the files of a run folder say. The folder may be a stranger's: what is missing, broken, too
+// large, or not a regular file (a link to one, a pipe) is left empty, and nothing is waited for.
 struct RunRecord {
   std::filesystem::path folder;
   std::string name;           // the folder's own
@@ -95,13 +96,15 @@ const Curve* find_curve(const std::map<std::string, Curve>& curves, const std::s
 // The last value of a curve, where there is one.
 std::optional<double> last_of(const std::map<std::string, Curve>& curves, const std::string& name);
 
-// A file's content, or nothing if it cannot be read: a page is made of what is there.
-std::optional<std::string> content_of(const std::filesystem::path& path);
-
-// The files and folders in a folder whose names begin and end so; none where there is no folder.
+// The files and folders in a folder whose names begin and end so, in the order of their names; none
+// where there is no folder. Of very many the first ones are returned.
 std::vector<std::filesystem::path> paths_in(const std::filesystem::path& folder,
                                             std::string_view prefix,
                                             std::string_view suffix);
+
+// A folder inside a run's; one that does not exist where that is a link, which may lead to files of
+// somebody else.
+std::filesystem::path folder_in(const std::filesystem::path& run_folder, const char* name);
 
 // Fills run.incidents, run.resumes and run.next: resumes, restarts, warnings and errors of log.txt,
 // errors of the other ranks' logs, failures of earlier sessions (errors/earlier-*), and what a run

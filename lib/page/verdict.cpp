@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -200,8 +199,8 @@ Verdict training(const RunRecord& run) {
                                 shortest(young));
     return {Judgement::kYoung, "still young", reason, "too early to tell"};
   }
-  const bool reported = std::any_of(
-      run.stats.begin(), run.stats.end(), [](const auto& of) { return is_loss(of.first); });
+  const bool reported =
+      std::ranges::any_of(run.stats, [](const auto& of) { return is_loss(of.first); });
   return {Judgement::kGood,
           "good",
           fmt::format("at {} kimg {}; {}",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "serve/server.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -37,13 +37,20 @@ std::string from_base64(const std::string& text) {
 
 }  // namespace
 
-std::string random_token() {
-  std::array<uint8_t, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    fail(Exit::kEnvironment, "no random numbers for a token: {}", errno_text());
-  std::string token;
-  for (const uint8_t byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
+std::filesystem::path write_random_token() {
+  const std::filesystem::path runtime = environment_variable("XDG_RUNTIME_DIR");
+  const auto folder = runtime.is_absolute() ? runtime / "gantrain" : cache_folder("serve");
+  if (folder.empty()) {
+    fail(Exit::kEnvironment,
+         "--token auto: neither $XDG_RUNTIME_DIR nor a home folder is there for the file of the "
+         "token; --token FILE needs none");
+  }
+  make_private_folder(folder);
+  const auto path = folder / fmt::format("serve-{}.token", ::getpid());
+  AtomicFile file(path, 0600);
+  file.write(random_hex(16) + "\n");
+  file.commit();
+  return path;
 }
 
 std::string token_in(const std::filesystem::path& file) {

@@ -20,6 +20,10 @@ namespace gantrain {
 
 namespace fs = std::filesystem;
 
+// What a live page has beyond page_files(). live.js leaves open what is open, and a slider where it
+// stands; a server that has ended it asks less and less often.
+const EmbeddedFiles& serve_files();
+
 namespace {
 
 constexpr int kDeepest = 4;
@@ -91,12 +95,10 @@ RunView view_of(const FoundRun& found) {
 }
 
 std::string stamp_of(const fs::path& folder) {
-  std::error_code error;
   std::vector<fs::path> files = {folder / "STATUS", folder / "samples/latest.png"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string extension = entry.path().extension();
-    if (extension == ".jsonl" || extension == ".json" || extension == ".txt")
-      files.push_back(entry.path());
+  for (const fs::path& path : paths_in(folder, "", "")) {
+    const std::string extension = path.extension();
+    if (extension == ".jsonl" || extension == ".json" || extension == ".txt") files.push_back(path);
   }
   std::ranges::sort(files);
   std::string stamp;
@@ -110,44 +112,6 @@ std::string stamp_of(const fs::path& folder) {
 }
 
 namespace {
-
-constexpr const char* kMoreStyle = R"(
-nav { display: flex; flex-wrap: wrap; gap: .6rem 1.2rem; align-items: center; margin-bottom: 1rem; }
-form { display: flex; flex-wrap: wrap; gap: .5rem; margin: 0; }
-input[type=password], button { font: inherit; color: inherit; background: var(--well);
-  border: 1px solid var(--rule); border-radius: 4px; padding: .15rem .6rem; }
-button { cursor: pointer; }
-a { color: var(--c0); }
-.runs td { border-left: 0; }
-)";
-
-// What is open, and where a slider stands, stays as it is. A server that has ended is asked less
-// and less often.
-constexpr const char* kLiveScript = R"(
-const main = document.querySelector('main');
-let pause = 2000;
-async function refresh() {
-  if (document.hidden) return;
-  const answer = await fetch(location.pathname + '?part=' + encodeURIComponent(main.dataset.stamp),
-                             { cache: 'no-store' });
-  if (answer.status !== 200) return;
-  const html = await answer.text();
-  const open = [...main.querySelectorAll('details')].map(one => one.open);
-  const slider = main.querySelector('input[type=range]');
-  const place = slider && slider.value !== slider.max ? slider.value : null;
-  main.innerHTML = html;
-  main.dataset.stamp = answer.headers.get('X-Stamp');
-  main.querySelectorAll('details').forEach((one, i) => { one.open = Boolean(open[i]); });
-  const moved = main.querySelector('input[type=range]');
-  if (moved && place !== null && Number(place) <= Number(moved.max)) moved.value = place;
-  enliven();
-}
-async function live() {
-  try { await refresh(); pause = 2000; } catch (gone) { pause = Math.min(60000, pause * 2); }
-  setTimeout(live, pause);
-}
-setTimeout(live, pause);
-)";
 
 std::string or_dash(const std::optional<double>& value, const std::string& text) {
   return value ? text : "\u2013";
@@ -237,9 +201,13 @@ std::string run_header(const std::string& name,
   return html + "</nav>\n";
 }
 
-std::string page_style() { return std::string(kPageStyle) + kMoreStyle; }
+std::string page_style() {
+  return fmt::format("\n{}\n{}", page_files().at("style.css"), serve_files().at("live.css"));
+}
 
-std::string page_script() { return std::string(kPageScript) + kLiveScript; }
+std::string page_script() {
+  return fmt::format("\n{}\n{}", page_files().at("script.js"), serve_files().at("live.js"));
+}
 
 namespace {
 

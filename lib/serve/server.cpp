@@ -3,13 +3,14 @@
 
 #include <httplib.h>
 #include <pthread.h>
+#include <sys/signalfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
-#include <thread>
 
 #include "config/value.h"
 #include "page/pictures.h"
@@ -25,10 +26,8 @@ namespace gantrain {
 
 namespace {
 
-constexpr size_t kThreads = 16;
-constexpr size_t kMostPosted = 4096;  // bytes
-constexpr double kViewSeconds = 5;    // for what no file tells, such as a lock that became free
-constexpr size_t kPagesKept = 8;      // with pictures, some megabytes each
+constexpr double kViewSeconds = 5;  // for what no file tells, such as a lock that became free
+constexpr size_t kPagesKept = 8;    // with pictures, some megabytes each
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
 using httplib::Request;
@@ -62,7 +61,8 @@ class PageServer {
     }
     const std::string given = request.get_header_value("Authorization");
     const bool reads = request.method == "GET" || request.method == "HEAD";
-    if (loopback_ || !reads || authorizes(given, options_.token, /*basic=*/true)) return true;
+    if (options_.token.empty() || !reads || authorizes(given, options_.token, /*basic=*/true))
+      return true;
     response.set_header("WWW-Authenticate", "Basic realm=\"gantrain: the password is the token\"");
     refuse(response, 401, "the token is needed");
     return false;
@@ -238,34 +238,71 @@ const httplib::Headers& safe_headers() {
   return headers;
 }
 
+// A whole request for the HTTP library, and its answer.
+class Exchange : public httplib::Stream {
+ public:
+  explicit Exchange(const std::string& request) : request_(request) {}
+  bool is_readable() const override { return true; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    const size_t bytes = request_.copy(to, size, read_);
+    read_ += bytes;
+    return static_cast<ssize_t>(bytes);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    answer.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+  std::string answer;
+
+ private:
+  const std::string& request_;
+  size_t read_ = 0;
+};
+
+// The library reads requests, chooses handlers and writes answers; it sees no connection.
+class PageLibrary : public httplib::Server {
+ public:
+  std::string answer(const std::string& request) {
+    Exchange exchange(request);
+    bool closed = false;
+    // The library's own way to a body leads through regular expressions, which take all of a small
+    // stack where a path or a field is long.
+    process_request(exchange, /*close_connection=*/true, closed, [&request](Request& seen) {
+      httplib::detail::parse_query_text(request.substr(request.find("\r\n\r\n") + 4), seen.params);
+    });
+    return std::move(exchange.answer);
+  }
+  int listening() const { return svr_sock_; }
+};
+
 void set_up(httplib::Server& server, PageServer& pages) {
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   // The library's own choice, SO_REUSEPORT, lets two servers share a port without a word.
   server.set_socket_options([](int socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
   server.set_default_headers(safe_headers());
-  server.set_payload_max_length(kMostPosted);
-  server.set_keep_alive_timeout(2);
+  // The library would send the error's text to the client.
+  server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr) {
+    warn("serve   {} cannot be shown", request.path);
+    response.status = 500;
+  });
   server.set_pre_routing_handler([&pages](const Request& request, Response& response) {
-    if (!pages.admits(request, response)) return httplib::Server::HandlerResponse::Handled;
-    if (request.method == "POST") {
-      // Where neither is said there is no body (RFC 9112, sec. 6.3); the library would wait for
-      // one.
-      const bool has_body =
-          request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
-      if (has_body) return httplib::Server::HandlerResponse::Unhandled;
-      pages.post(request, response);
-    } else if (request.method != "GET" && request.method != "HEAD") {
-      response.status = 405;
-    } else {
-      pages.get(request, response);
+    if (pages.admits(request, response)) {
+      if (request.method == "POST") {
+        pages.post(request, response);
+      } else if (request.method == "GET" || request.method == "HEAD") {
+        pages.get(request, response);
+      } else {
+        response.status = 405;
+      }
     }
     return httplib::Server::HandlerResponse::Handled;
-  });
-  server.Post(".*", [&pages](const Request& request, Response& response) {
-    pages.post(request, response);
   });
 }
 
@@ -293,20 +330,23 @@ void serve(const ServeOptions& options) {
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // in the server's threads, too
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // in threads that make pages, too
+  const int end = ::signalfd(-1, &ends, SFD_CLOEXEC);
+  if (end < 0) fail(Exit::kEnvironment, "serve has no descriptor left: {}", errno_text());
   PageServer pages(options);
-  httplib::Server server;
-  set_up(server, pages);
-  const int port = listen_on(server, options);
+  PageLibrary library;
+  set_up(library, pages);
+  const int port = listen_on(library, options);
   const bool v6 = options.host.find(':') != std::string::npos;
   fmt::print("http://{}:{}/\n", v6 ? "[" + options.host + "]" : options.host, port);
   std::fflush(stdout);
-  std::thread listening([&server] { server.listen_after_bind(); });
-  int signal = 0;
-  sigwait(&ends, &signal);
-  while (!server.is_running()) std::this_thread::yield();  // stop() before that does nothing
-  server.stop();
-  listening.join();
+  const bool all_ended =
+      answer_requests(library.listening(), end, [&library](const std::string& request) {
+        return library.answer(request);
+      });
+  if (!all_ended) std::_Exit(0);  // a thread waits for a file system that does not answer
+  ::close(library.listening());
+  ::close(end);
 }
 
 }  // namespace gantrain

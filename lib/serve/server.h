@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,9 +15,10 @@
 
 namespace gantrain {
 
-// Returns 128 bits of the system's random source as 32 hexadecimal digits. Throws
-// UserError(kEnvironment) where there is none.
-std::string random_token();
+// Writes a new token of 128 bits to a file that only this user can read, in
+// $XDG_RUNTIME_DIR/gantrain or else in the cache folder, and returns the file's path. Throws
+// UserError(kEnvironment) where neither is there, UserError(kDisk) where it cannot be written.
+std::filesystem::path write_random_token();
 
 // Returns the first line of a file as a token. Throws UserError(kInput) where the file cannot be
 // read, or its first line has less than 16 characters or any but visible ASCII ones.
@@ -94,11 +96,31 @@ std::string page_script();
 // metric, then a line for each run that has it. `now` is in seconds since 1970.
 std::string prometheus_text(const std::vector<RunView>& runs, double now);
 
+// What strangers may use of the server. Whoever needs more is refused, or makes room for others.
+struct ConnectionLimits {
+  size_t head_bytes = 16 * 1024, head_lines = 100, line_bytes = 4096, body_bytes = 4096;
+  std::ptrdiff_t connections = 128, per_peer = 32;  // loopback is one peer
+  size_t answer_bytes = 64 << 20;                   // of all answers that wait to be sent
+  double request_seconds = 5;                       // from connecting to a request's last byte
+  double idle_seconds = 10;                         // in which no byte of an answer can be sent
+};
+
+// Answers HTTP requests, one a connection, on a bound socket until the descriptor `end` is
+// readable. `answer` makes an answer of a request, both as they are sent, in several threads at a
+// time, and must not throw. It sees requests within the limits only, which have no
+// Transfer-Encoding, and of their fields Host, Authorization, Accept, Accept-Encoding, Content-Type
+// and Content-Length. Returns false where an answer is still being made 2 seconds after the end:
+// its thread goes on, so that the process has to end.
+bool answer_requests(int listening,
+                     int end,
+                     std::function<std::string(const std::string&)> answer,
+                     const ConnectionLimits& limits = {});
+
 struct ServeOptions {
   std::string folder;              // of runs, or a run's own
   std::string host = "127.0.0.1";  // address to listen on
   int64_t port = 8300;             // 0: the kernel chooses
-  std::string token;               // "": no buttons, and only this machine may look
+  std::string token;               // "": no buttons, and only this machine's users may look
 };
 
 template <class Field>
@@ -108,7 +130,8 @@ void fields(ServeOptions& o, Field&& field) {
   field("port", o.port, "port to listen on; 0: a free one (8300)");
   field("token",
         o.token,
-        "auto: one is made and printed; FILE: its first line. With it SAVE and STOP work");
+        "auto: one is made, in a file that only you can read; FILE: its first line. Reading needs "
+        "it, and SAVE and STOP work");
 }
 
 // Serves pages of the folder's runs until SIGINT or SIGTERM, and prints its address to standard
@@ -119,9 +142,10 @@ void fields(ServeOptions& o, Field&& field) {
 //   GET /metrics         all runs' numbers for Prometheus
 //   POST /run/NAME/save, /run/NAME/stop   makes the file that a run at work looks for; the token is
 //                        the form's field, or "Authorization: Bearer TOKEN"
-// Without a loopback address every request needs the token; with one, requests must name such a
-// host. Nothing but these pages is read or written. Throws UserError(kEnvironment) where it cannot
-// listen.
+// Where there is a token every request needs it. On a loopback address requests must name such a
+// host, and without a token every user of the machine can read the pages. Nothing but these pages
+// is read or written. SIGTERM ends it within 3 seconds whatever clients and files do. Throws
+// UserError(kEnvironment) where it cannot listen.
 void serve(const ServeOptions& options);
 
 }  // namespace gantrain

@@ -203,6 +203,7 @@ struct MetricsOptions {
   bool at_end = true;
   int64_t images = 1024;
   std::string detector;
+  std::string detector_sha256;
   CollapseOptions collapse;
 };
 
@@ -220,7 +221,9 @@ void fields(MetricsOptions& o, Field&& field) {
   field("images", o.images, between(2, 1e6), "pictures of each kind that are compared");
   field("detector",
         o.detector,
-        "TorchScript file of a feature network, for fid, kid and other metrics of features");
+        "TorchScript file of a feature network, for fid, kid and other metrics of features; a "
+        "program, so trust where it comes from");
+  field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
   fields(o.collapse, field);
 }
 

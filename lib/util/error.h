@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/text.h"
+
 namespace gantrain {
 
 // Exit status of every command; `gantrain help exit` says what each means.
@@ -38,10 +40,10 @@ class UserError : public std::runtime_error {
   Exit code_;
 };
 
-// Throws UserError with a formatted message.
+// Throws UserError with a formatted message, whose arguments are one_line() each.
 template <class... Args>
 [[noreturn]] void fail(Exit code, fmt::format_string<Args...> format, Args&&... args) {
-  throw UserError(code, fmt::format(format, std::forward<Args>(args)...));
+  throw UserError(code, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 
 // Returns strerror(errno) for messages. Call it before anything else can change errno.

@@ -67,9 +67,8 @@ void sha256_block(std::array<uint32_t, 8>& h, const unsigned char* p) {
   for (int i = 0; i < 8; ++i) h[i] += v[i];
 }
 
-}  // namespace
-
-std::string sha256(std::string_view bytes) {
+// The 32 bytes of the hash.
+std::string raw_sha256(std::string_view bytes) {
   std::array<uint32_t, 8> h = {0x6a09e667,
                                0xbb67ae85,
                                0x3c6ef372,
@@ -90,8 +89,30 @@ std::string sha256(std::string_view bytes) {
   for (int i = 0; i < 8; ++i) tail[total - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
   for (size_t i = 0; i < total; i += 64) sha256_block(h, tail + i);
   std::string out;
-  for (uint32_t word : h) out += fmt::format("{:08x}", word);
+  for (const uint32_t word : h) {
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(word >> shift);
+  }
   return out;
+}
+
+std::string hex(const std::string& bytes) {
+  std::string out;
+  for (const char byte : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return out;
+}
+
+}  // namespace
+
+std::string sha256(std::string_view bytes) { return hex(raw_sha256(bytes)); }
+
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  constexpr size_t kBlock = 64;
+  std::string inner = key.size() > kBlock ? raw_sha256(key) : std::string(key);
+  inner.resize(kBlock);
+  std::string outer = inner;
+  for (char& byte : inner) byte = static_cast<char>(byte ^ 0x36);
+  for (char& byte : outer) byte = static_cast<char>(byte ^ 0x5c);
+  return hex(raw_sha256(outer + raw_sha256(inner.append(message))));
 }
 
 uint32_t crc32c(std::string_view bytes) {

@@ -29,6 +29,9 @@ class Digest {
 // Returns the SHA-256 hash (FIPS 180-4) in lower-case hex, which users compare with sha256sum.
 std::string sha256(std::string_view bytes);
 
+// Returns the HMAC-SHA256 (RFC 2104) of a message in lower-case hex.
+std::string hmac_sha256(std::string_view key, std::string_view message);
+
 // Returns the CRC-32C (Castagnoli), which TensorBoard's records contain.
 uint32_t crc32c(std::string_view bytes);
 

@@ -230,7 +230,8 @@ Level log_console_level() {
   return state().settings.console;
 }
 
-void log_line(Level level, const std::string& text) {
+void log_line(Level level, const std::string& lines) {
+  const std::string text = printable(lines, std::string::npos, "\n\t");
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (level <= s.settings.console) {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "util/text.h"
+
 // Standard error of a program that must go on working when nobody reads it: a frozen ssh session, a
 // terminal stopped by Ctrl-S, a pager that waits.
 
@@ -83,7 +85,7 @@ Level log_console_level();
 
 // Writes one whole line to standard error in one write, after clearing the live bar if there is
 // one, and to the file if there is one. Messages above the set level are left out. It never waits
-// for whoever reads standard error.
+// for whoever reads standard error. Control characters but newline and tab are shown as \xNN.
 void log_line(Level level, const std::string& text);
 
 // Writes a line to the file alone, whatever the level: text that a terminal shows in the live bar.
@@ -93,21 +95,22 @@ void log_to_file(const std::string& text);
 // Empty: there is no bar.
 void set_live_line(const std::string& text);
 
+// Arguments become one_line(): text of several lines is for log_line().
 template <class... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  log_line(Level::kInfo, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void warn(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
+  log_line(Level::kWarning, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  log_line(Level::kDebug, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+  log_line(Level::kError, message_text<Args...>(format, std::forward<Args>(args)...));
 }
 
 // From now on this process keeps a copy of the lines that it logs, for a file that is not known yet

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -14,6 +18,7 @@
 #include <ctime>
 #include <fstream>
 
+#include "util/error.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -55,6 +60,40 @@ std::string proc_value(const std::string& file, const std::string& key) {
 int64_t proc_bytes(const std::string& file, const std::string& key) {
   const std::string value = proc_value(file, key);
   return 1024 * parse_int(value.substr(0, value.find(' '))).value_or(0);
+}
+
+std::string random_hex(size_t bytes) {
+  std::string random(bytes, '\0');
+  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
+    fail(Exit::kEnvironment, "the system gives no random numbers: {}", errno_text());
+  std::string text;
+  for (const char byte : random) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return text;
+}
+
+bool is_below(pid_t pid) {
+  while (pid > 1) {
+    // A child, living or not, that nobody has waited for yet. This asks the kernel, not /proc.
+    siginfo_t ignored{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &ignored, WEXITED | WNOHANG | WNOWAIT) == 0)
+      return true;
+    const std::string parent = proc_value(fmt::format("/proc/{}/status", pid), "PPid");
+    pid = static_cast<pid_t>(parse_int(parent).value_or(0));
+  }
+  return false;
+}
+
+void signal_process(pid_t pid, int signal, const std::function<bool(pid_t)>& is_meant) {
+  if (pid <= 1) return;  // kill(2) takes 0 and -1 for many processes
+  const auto held = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  const bool gone = held < 0 && errno == ESRCH;
+  if (!gone && is_meant(pid)) {
+    const bool sent =
+        held >= 0 &&
+        (::syscall(SYS_pidfd_send_signal, held, signal, nullptr, 0) == 0 || errno == ESRCH);
+    if (!sent) ::kill(pid, signal);
+  }
+  if (held >= 0) ::close(held);
 }
 
 double monotonic_seconds() {

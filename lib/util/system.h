@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,17 @@ std::string proc_value(const std::string& file, const std::string& key);
 
 // The same as a number of bytes: "8053064 kB" -> 8246337536. 0 if there is no such number.
 int64_t proc_bytes(const std::string& file, const std::string& key);
+
+// Returns so many bytes of the system's random source as twice as many hexadecimal digits.
+std::string random_hex(size_t bytes);
+
+// Returns whether a process is below this one: its child, its child's child and so on.
+bool is_below(pid_t pid);
+
+// Sends a signal to the process with that number if it is the one that is meant. A pidfd holds the
+// process before is_meant() looks at it, so that another one that gets the number meanwhile is not
+// hit. Where there can be no pidfd, kill(2) follows the look.
+void signal_process(pid_t pid, int signal, const std::function<bool(pid_t)>& is_meant = is_below);
 
 // Blocks all signals in this thread and returns what was blocked before.
 inline sigset_t block_signals() {

@@ -62,6 +62,72 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+size_t utf8_size(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return 1;
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || at + size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+  }
+  return size;
+}
+
+namespace {
+
+// A character that moves the cursor, ends a line, or turns the direction of writing.
+bool is_control(std::string_view one) {
+  if (one.size() == 1) return static_cast<unsigned char>(one[0]) < ' ' || one[0] == '\x7f';
+  if (one.size() == 2) return one < "\u00A0" || one == "\u061C";
+  return (one >= "\u200E" && one <= "\u200F") || (one >= "\u2028" && one <= "\u202E") ||
+         (one >= "\u2066" && one <= "\u2069");
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, size_t at_most, std::string_view kept) {
+  std::string out;
+  while (!text.empty()) {
+    if (out.size() >= at_most) return out + "...";
+    const size_t size = utf8_size(text, 0);
+    const std::string_view one = text.substr(0, std::max<size_t>(size, 1));
+    const bool is_shown = size > 0 && (!is_control(one) || kept.find(one) != kept.npos);
+    if (is_shown) out += one;
+    for (size_t i = 0; i < one.size() && !is_shown; ++i)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(one[i]));
+    text.remove_prefix(one.size());
+  }
+  return out;
+}
+
+std::string fill_template(std::string_view text,
+                          const std::map<std::string_view, std::string>& values) {
+  std::string out;
+  for (size_t begin = text.find('@'); begin != std::string_view::npos; begin = text.find('@')) {
+    const size_t end = std::min(text.find('@', begin + 1), text.size() - 1);
+    out += text.substr(0, begin);
+    out += values.at(text.substr(begin + 1, end - begin - 1));
+    text.remove_prefix(end + 1);
+  }
+  return out += text;
+}
+
+std::vector<std::vector<std::string>> table_rows(std::string_view text, size_t columns) {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty() || line[0] == '#') continue;
+    size_t begin = 0;
+    for (std::string& cell : rows.emplace_back(columns)) {
+      const bool is_last = &cell == &rows.back().back();  // may have bars of its own
+      const size_t end = is_last ? line.size() : std::min(line.find('|', begin), line.size());
+      cell = trim(std::string_view(line).substr(begin, end - begin));
+      begin = std::min(end + 1, line.size());
+    }
+  }
+  return rows;
+}
+
 namespace {
 
 template <class Number>
@@ -97,7 +163,7 @@ std::optional<double> parse_double(std::string_view text) { return parse_whole<d
 
 std::string shortest(double value) {
   // Whole numbers up to 2^53 without an exponent: 1e+05 is no way to write a batch.
-  if (value == static_cast<double>(static_cast<int64_t>(value)) && value > -9e15 && value < 9e15) {
+  if (value > -9e15 && value < 9e15 && value == static_cast<double>(static_cast<int64_t>(value))) {
     return std::to_string(static_cast<int64_t>(value));
   }
   char buffer[32];

@@ -112,4 +112,5 @@ function(gantrain_use_pch target owner)
   endif()
 endfunction()
 
-include(Test) # gantrain_test()
+include(Embed) # gantrain_embed()
+include(Test)  # gantrain_test()

@@ -132,6 +132,10 @@ TEST_CASE("JsonWithoutEndIsRefused") {
   deep = std::string(100000, '[');
   CHECK(refusal_of([&] { parse_json(deep, "my.json", Exit::kUsage); }) ==
         "my.json: more than 64 levels deep");
+  std::string wide = "{";
+  for (int i = 0; i < 20'000; ++i) wide += "\"" + std::to_string(i) + "\": 1, ";
+  CHECK(refusal_of([&] { parse_json(wide + "\"a\": 1}", "my.json", Exit::kUsage); }) ==
+        "my.json: more than 16384 names in one object");
 }
 
 TEST_CASE("ANumberThatNoDoubleHoldsIsRefused") {

@@ -2,12 +2,14 @@
 #include <catch2/catch.hpp>
 
 #include "config/config.h"
+#include "support/paths.h"
 #include "util/error.h"
+#include "util/file.h"
 
 using namespace gantrain;
 
 TEST_CASE("EveryPresetHasARecipeAndALineAboutIt") {
-  CHECK(presets().size() >= 4);
+  CHECK(preset_names().size() >= 4);
   for (const std::string& name : preset_names()) {
     CAPTURE(name);
     CHECK_FALSE(preset_recipe(name).empty());
@@ -25,4 +27,16 @@ TEST_CASE("BasesComeFirst") {
 
 TEST_CASE("AnUnknownPresetNamesTheNearest") {
   CHECK_THROWS_WITH(preset_layers("dcgam"), Catch::Contains("did you mean dcgan"));
+}
+
+TEST_CASE("TheProgramHoldsThePresetsByteForByte") {
+  const fs::path folder = fs::path(source_folder()) / "presets";
+  size_t found = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path());
+    CHECK(preset_files().at(entry.path().filename().string()) == read_file(entry.path()));
+    ++found;
+  }
+  CHECK(found == preset_files().size());
 }

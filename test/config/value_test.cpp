@@ -58,3 +58,34 @@ TEST_CASE("ASizeIsANumberWhereItIsSquareElseText") {
   CHECK(Value<Size>::from_text(text_of(64)) == square_of(64));
   CHECK_FALSE(Value<Size>::from_text("256x"));
 }
+
+TEST_CASE("JsonOfAStrangerIsNeitherDeepNorEndless") {
+  const auto is_read = [](const std::string& text) {
+    const bool sorted = !parse_foreign<nlohmann::json>(text).is_discarded();
+    return std::pair(!parse_foreign(text).is_discarded(), sorted);
+  };
+  const std::pair all(true, true), none(false, false);
+  const auto nested = [](size_t depth, const std::string& before = "") {
+    return before + std::string(depth, '[') + std::string(depth, ']');
+  };
+  CHECK(is_read(nested(64)) == all);
+  CHECK(is_read(nested(65)) == none);
+  CHECK(is_read(nested(300'000)) == none);
+  CHECK(is_read(std::string(300'000, '[')) == none);
+  CHECK(is_read("[\"" + std::string(100, '[') + "\\\"[[\"]") == all);
+  // Comments end where the parser sees them end.
+  CHECK(is_read("// [[ \"\n[1]") == all);
+  CHECK(is_read("/* \" [[ */ [/*/ \" */ 1]") == all);
+  for (const char* comment : {"// \"\r", "// \"\n", "/* \" */", "/*/ \" */", "/***/"}) {
+    CAPTURE(comment);
+    CHECK(is_read(nested(65, comment)) == none);
+    CHECK(is_read(nested(64, comment)) == all);
+  }
+  std::string names, values;
+  for (int i = 0; i < 2000; ++i) names += "\"" + std::to_string(i) + "\": 1, ";
+  CHECK(is_read("{" + names + "\"last\": 1}") == std::pair(false, true));
+  for (int i = 0; i < 1'100'000; ++i) values += "1,";
+  CHECK(is_read("[" + values + "1]") == none);
+  CHECK(is_read("[1e999]") == none);
+  CHECK(is_read("{\"a\": 1} x") == none);
+}

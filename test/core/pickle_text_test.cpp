@@ -40,9 +40,3 @@ TEST_CASE("Latin1IsUndone") {
     CHECK_FALSE(utf8_to_latin1(wrong));
   }
 }
-
-TEST_CASE("ForeignTextBecomesPrintable") {
-  CHECK(printable("os.system") == "os.system");
-  CHECK(printable("a\n\x1b\xff") == "a\\x0a\\x1b\\xff");
-  CHECK(printable(std::string(200, 'x')) == std::string(80, 'x') + "...");
-}

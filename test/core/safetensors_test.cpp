@@ -98,6 +98,10 @@ TEST_CASE("HeadersThatLieAreRefusedWithTheTensorsName") {
     write_file(folder / "bad", with_header(header, 8));
     CHECK(message_of(folder / "bad").find("not a JSON object") != std::string::npos);
   }
+  std::string wide = "{";
+  for (int i = 0; i < 140'000; ++i) wide += "\"" + std::to_string(i) + "\":1,";
+  write_file(folder / "bad", with_header(wide + "\"a\":1}", 0));
+  CHECK(message_of(folder / "bad").find("too many names") != std::string::npos);
   write_file(folder / "bad", with_header("[1]", 0));
   CHECK_FALSE(message_of(folder / "bad").empty());
   write_file(folder / "bad",

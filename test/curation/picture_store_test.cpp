@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 
 #include "curation/packing.h"
 #include "data/containers/formats.h"
@@ -13,6 +14,8 @@
 namespace gantrain {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 const Json kJob = {{"digest", "d"}};
 
@@ -139,6 +142,53 @@ TEST_CASE("NumbersBeyond32BitsStandInZip64Fields") {
   CHECK(directory.find("PK\6\7") != std::string::npos);
   const std::string field = {1, 0, 8, 0, 5, 0, 0, 0, 1, 0, 0, 0};
   CHECK(directory.find(field) != std::string::npos);
+}
+
+TEST_CASE("APlantedLinkOfAnUnfinishedDataSetIsNotFollowed") {
+  const Scratch scratch, others;
+  others.write("victim", "secret");
+  fs::create_symlink(others.path("victim"), scratch.path("a.zip.partial"));
+  fs::create_symlink(others.path("victim"), scratch.path("a.zip.partial.journal"));
+  fs::create_directory_symlink(others.path(), scratch.path("b.partial"));
+  const auto refusal = [](const std::function<void()>& open) {
+    return user_error(Exit::kDisk, open);
+  };
+  for (const std::string& text :
+       {refusal([&] { make_zip_store(scratch.path("a.zip")); }),
+        refusal([&] { PackJournal(journal_path(scratch.path("a.zip")), kJob); }),
+        refusal([&] { make_folder_store(scratch.path("b")); })}) {
+    CAPTURE(text);
+    CHECK(text.find(": is a link, which is not followed") != std::string::npos);
+  }
+  const auto store = make_folder_store(scratch.path("c"));
+  fs::create_directories(scratch.path("c.partial/00000"));
+  fs::create_directory_symlink(others.path(), scratch.path("c.partial/00001"));
+  fs::create_symlink(others.path("victim"), scratch.path("c.partial/00000/victim"));
+  const ZipEntry entry = {.name = "00000/victim", .size = 6, .checksum = checksum_of("secret")};
+  CHECK(store->go_on({}, {}) == 0);  // all that lies there goes
+  CHECK_FALSE(fs::exists(scratch.path("c.partial/00000")));
+  fs::create_directories(scratch.path("c.partial/00000"));
+  fs::create_symlink(others.path("victim"), scratch.path("c.partial/00000/victim"));
+  fs::create_directory_symlink(others.path(), scratch.path("c.partial/00001"));
+  store->add(entry, "public");
+  CHECK(read_file(scratch.path("c.partial/00000/victim")) == "public");
+  CHECK_FALSE(fs::is_symlink(scratch.path("c.partial/00000/victim")));
+  CHECK_FALSE(refusal([&] { store->add({.name = "00001/victim"}, "public"); }).empty());
+  CHECK(read_file(others.path("victim")) == "secret");
+}
+
+TEST_CASE("WhatALinkLeadsToIsNoPictureThatIsThereAlready") {
+  const Scratch scratch, others;
+  others.write("picture", "content");
+  const auto store = make_folder_store(scratch.path("c"));
+  fs::create_directories(scratch.path("c.partial/00000"));
+  const fs::path path = scratch.path("c.partial/00000/a.png");
+  const ZipEntry entry = {.name = "00000/a.png", .size = 7, .checksum = checksum_of("content")};
+  write_file(path, "content");
+  CHECK(store->go_on({entry}, {}) == 1);
+  fs::remove(path);
+  fs::create_symlink(others.path("picture"), path);
+  CHECK(store->go_on({entry}, {}) == 0);
 }
 
 TEST_CASE("SmallArchivesNeedNoZip64") {

@@ -63,6 +63,11 @@ TEST_CASE("JsonThatMakesNoSenseIsNamed") {
         std::string::npos);
   CHECK(json_error(R"({"labels": [["b.png", 0]]})") ==
         "dataset.json: no label for a.png; complete it, or --set data.labels=none does without");
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  CHECK(json_error(R"({"labels": [["a.png", 0]], "classes": )" + deep + "}") ==
+        "dataset.json: \"classes\" must be a list of the classes' names");
+  CHECK(json_error(R"({"labels": [["a.png", )" + deep + "]]}").find("the class of a.png") !=
+        std::string::npos);
 }
 
 TEST_CASE("TwoLabelsOfOneFileAreFoundHoweverItIsWritten") {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "exchange/export.h"
 #include "exchange/toy_recipe_table.h"
 #include "recipes/dcgan/recipe.h"
 #include "recipes/pggan/recipe.h"
@@ -10,6 +11,7 @@
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/paths.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
@@ -142,4 +144,14 @@ TEST_CASE("WhatTheMetadataSaysWronglyIsNamed") {
              Catch::Contains("model.safetensors (gantrain.model)"));
   CHECK_THAT(refusal({{"gantrain.level", R"("high")"}}),
              Catch::Contains("gantrain.level = \"high\": no number"));
+}
+
+// Their backslashes, brackets and semicolons mean something to CMake.
+TEST_CASE("TheProgramHoldsItsPythonSourcesByteForByte") {
+  const fs::path folder = fs::path(source_folder()) / "lib/exchange/python";
+  CHECK(python_files().size() > 8);
+  for (const auto& [name, text] : python_files()) {
+    CAPTURE(name);
+    CHECK(text == read_file(folder / name));
+  }
 }

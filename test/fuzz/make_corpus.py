@@ -140,16 +140,22 @@ def texts():
         save("environment", name, b"\0\0" + text.encode())
     save("environment", "batch", b"\x08\0SLURM_JOB_ID=7\nSLURM_NTASKS=1\nSLURM_JOB_END_TIME=1800003600\n")
     place = {"node": 1, "nodes": 2, "ranks": 4, "host": "h1"}
-    hello = {"gantrain": 2, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
+    hello = {"gantrain": 3, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
     end = {"code": 6, "error": "why", "restartable": True, "resumable": True, "cause": "rank 5", "iteration": 40}
     death = {"kind": "hang", "node": 1, "host": "h1", "rank": 5, "pid": 4711, "signal": 0, "code": 6, "message": "why",
              "phase": "D backward", "iteration": 8, "images_seen": 512, "peak_kib": 0, "sent_by_gantrain": False,
              "host_was_short": False, "hang_timeout": 600.0,
              "progress": {"stopped": True, "collectives": 7, "iteration": 8, "heartbeat_ns": 9}}
-    save("node_message", "beat", json.dumps({"gantrain": 2, "word": 0}))
+    save("node_message", "beat", json.dumps({"gantrain": 3, "word": 0}))
     save("node_message", "hello", json.dumps(hello))
     save("node_message", "report", json.dumps({**hello, "word": 5, "deaths": [death, {**death, "kind": "alive"}]}))
     save("node_message", "verdict", json.dumps({**hello, "word": 7, "end": end}))
+    greeting = f"gantrain-node 3 {'0' * 32}\n"
+    messages = "".join(json.dumps({**hello, "word": word}) + "\n" for word in (1, 2, 3, 4, 6, 8, 9, 10))
+    for side in "01":
+        save("node_link", f"side{side}", f"{side}{greeting}{'0' * 64}\n\x1e{messages}")
+        save("node_link", f"hello{side}", f"{side}{messages}\x1e" + json.dumps({"gantrain": 3, "word": 0}) + "\n")
+    save("node_link", "version", "0gantrain-node 2 " + "0" * 32 + "\n\x1e" + json.dumps({**hello, "text": "x" * 3000}))
     save("nodelist", "ranges", "rack[1-2]n[08-10,12],login")
     save("nodelist", "tasks", "2(x2),1,16(x128)")
     save("nodelist", "many", "a[0-99999999]")
@@ -297,6 +303,43 @@ def weights():
     save("safetensors", "deep", b'{"a": {"dtype": ' + b"[" * 100 + b"]" * 100 + b"}}\0")
 
 
+def run_folder(*files):
+    """Files of the target's numbers, one behind the other."""
+    files = [(number, text.encode() if isinstance(text, str) else text) for number, text in files]
+    assert not any(b"\x1e" in content for _, content in files)
+    return b"".join(bytes([0x50 + number]) + content + b"\x1e" for number, content in files)
+
+
+def run_folders():
+    names = ("Progress/kimg", "Progress/distinctness", "Loss/G/loss", "Loss/D/loss", "Timing/sec_per_kimg", "Timing/total_sec")
+    rows = [json.dumps({name: {"num": 1, "mean": kimg + i, "std": 0} for i, name in enumerate(names)}) for kimg in range(30)]
+    fids = [json.dumps({"results": {"fid": 90 - k}, "kimg": k, "recipe": {"fakes": 1024}}) for k in (0, 20)]
+    snapshot = json.dumps({"results": {"fid": None}, "snapshot": "model-000030.safetensors", "recipe": {"fakes": 50000}})
+    values = {"train.kimg": 200, "train.batch": 64, "recipe": "dcgan", "dcgan.loss": "dcgan", "samples.rows": 2, "samples.columns": 4,
+              "metrics.collapse_below": 0.1, "metrics.collapse_times": 3, "metrics.collapse_after": 20}
+    config = json.dumps({"gantrain": "0.1.0", "values": {key: {"value": value, "origin": "default"} for key, value in values.items()}})
+    log = "\n".join(f"2026-01-12 09:14:3{i} {text}" for i, text in enumerate((
+        "run     runs/a", "resume  at 12.5 kimg (state-000012.500.pt)", "warning x", "error   y", "next    gantrain --resume auto")))
+    extra = {"rank": 1, "host": "a", "phase": "D backward", "iteration": 7, "kimg": 0.5, "exit_code": None, "signal": 11,
+             "first_cause": True, "last_state": "state.pt", "resume": "gantrain", "py_callstack": "why\nmain()"}
+    death = json.dumps({"message": {"message": "why", "extraInfo": extra}})
+    environment = json.dumps({"host": "a", "ranks": 2, "environment": {"OMP_NUM_THREADS": "1"}})
+    classes = json.dumps([{"name": "circle", "pictures": 3}, {"name": "ring", "pictures": 4}])
+    model = safetensors({"__metadata__": {"gantrain.classes": classes}}, b"")
+    grids = [encoded(picture(side, side, "L"), format="PNG") for side in range(4, 40)]
+    grid = next(one for one in grids if b"\x1e" not in one)
+    stats = "\n".join(rows) + "\n"
+    metrics = "\n".join([*fids, snapshot]) + "\n{half"
+    save("run_folder", "done", run_folder((0, "done 200 kimg\n"), (1, config), (2, stats), (3, metrics), (5, "gantrain"), (6, log),
+                                          (7, environment), (8, model), (9, grid), (10, grid), (11, grid)))
+    save("run_folder", "failed", run_folder((0, "failed with exit code 8: disk\n"), (1, config), (2, stats), (4, death), (6, log),
+                                            (12, log), (13, death), (14, death), (15, stats)))
+    nan = stats.replace('"mean": 25', '"mean": NaN').replace('"mean": 26', '"mean": 1e308').replace('"mean": 27', '"mean": -1e308')
+    save("run_folder", "diverged", run_folder((0, "running\n"), (1, config), (2, nan), (9, b"\x89PNG")))
+    deep = "[" * 100 + "]" * 100
+    save("run_folder", "deep", run_folder((1, f'{{"values": {{"a": {{"value": {deep}}}}}}}'), (2, f'{{"x": {deep}}}\n'), (7, f'{{"a": {deep}}}')))
+
+
 def pickles():
     value = {"name": ["text", b"bytes", 1.5, None, True, 1 << 70, (1, 2), {3}, -5]}
     value["self"] = value
@@ -350,5 +393,5 @@ def arrays():
 
 
 if __name__ == "__main__":
-    for write in (pngs, jpegs, webps, texts, zips, tars, packed, databases, records, tables, labels, weights, pickles, official_pickles, states, arrays):
+    for write in (pngs, jpegs, webps, texts, zips, tars, packed, databases, records, tables, labels, weights, run_folders, pickles, official_pickles, states, arrays):
         write()

@@ -52,6 +52,19 @@ TEST_CASE("AnErrorFileTakesTextThatIsNotUtf8") {
   CHECK(file["message"]["message"].get<std::string>().find(".png") != std::string::npos);
 }
 
+TEST_CASE("ErrorsAreNotWrittenWhereALinkLeads") {
+  const TemporaryFolder folder, others;
+  write_file(others / "rank3.json", "theirs");
+  fs::create_directory_symlink(others.path(), folder / "errors");
+  write_file(others / "pids.json", "theirs");
+  write_error_file(folder.path(), 3, error_file(death(5, ""), {}, 1e9));
+  set_errors_aside(folder.path());
+  remove_pids(folder.path(), 0);
+  CHECK(pids_text(folder.path(), 0).empty());
+  for (const char* name : {"rank3.json", "pids.json"}) CHECK(read_file(others / name) == "theirs");
+  CHECK(fs::is_character_file("/dev/null"));
+}
+
 TEST_CASE("ErrorsOfEarlierSessionsAreAllKept") {
   const TemporaryFolder folder;
   for (int session = 1; session <= 3; ++session) {

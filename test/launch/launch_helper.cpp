@@ -59,11 +59,17 @@ Launcher::Launcher(RankMain main, int64_t nproc, LaunchOptions options) {
   start([main] { return main; }, local_world(nproc), options);
 }
 
-Launcher::Launcher(LoadTrainer load, const World& world, const LaunchOptions& options) {
-  start(load, world, options);
+Launcher::Launcher(LoadTrainer load,
+                   const World& world,
+                   const LaunchOptions& options,
+                   const std::string& run_dir) {
+  start(load, world, options, run_dir);
 }
 
-void Launcher::start(const LoadTrainer& load, const World& world, const LaunchOptions& options) {
+void Launcher::start(const LoadTrainer& load,
+                     const World& world,
+                     const LaunchOptions& options,
+                     const std::string& run_dir) {
   int out[2];
   int err[2];
   if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("pipe");
@@ -77,7 +83,8 @@ void Launcher::start(const LoadTrainer& load, const World& world, const LaunchOp
     try {
       const ResumeHint hint = [](const std::string& folder) { return "next: resume " + folder; };
       const bool worker = world.role == World::Role::kWorker;
-      code = (worker ? run_worker : launch)({world, options, "{}", load, hint}).code;
+      code = (worker ? run_worker : launch)({world, options, "{}", load, hint, {}, run_dir, "runs"})
+                 .code;
     } catch (const UserError& e) {
       error("{}", e.what());
       code = static_cast<int>(e.code());

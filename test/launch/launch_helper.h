@@ -23,7 +23,11 @@ class Launcher {
   };
 
   Launcher(RankMain main, int64_t nproc, LaunchOptions options = {});
-  Launcher(LoadTrainer load, const World& world, const LaunchOptions& options);
+  // Its command names the folder `runs` (--out), and `run_dir` unless that is "".
+  Launcher(LoadTrainer load,
+           const World& world,
+           const LaunchOptions& options,
+           const std::string& run_dir = "");
   ~Launcher();  // kills what is left
 
   pid_t pid() const { return pid_; }
@@ -35,7 +39,10 @@ class Launcher {
   Result wait();
 
  private:
-  void start(const LoadTrainer& load, const World& world, const LaunchOptions& options);
+  void start(const LoadTrainer& load,
+             const World& world,
+             const LaunchOptions& options,
+             const std::string& run_dir = "");
   bool read_some(int milliseconds);
 
   pid_t pid_ = -1;

@@ -41,25 +41,28 @@ TEST_CASE("AVerdictComesBackWhole") {
 }
 
 TEST_CASE("WhatIsNoMessageIsRefused") {
-  for (const char* line : {"",
-                           "GET / HTTP/1.1",
-                           "{}",
-                           "[1]",
-                           R"({"gantrain":2})",
-                           R"({"gantrain":1,"word":0})",
-                           R"({"gantrain":2,"word":99})",
-                           R"({"gantrain":1e30,"word":0})",
-                           R"({"gantrain":1.5,"word":0})",
-                           R"({"gantrain":99999999999999999999,"word":0})",
-                           R"({"gantrain":2,"word":4294967296})",
-                           R"({"gantrain":2,"word":-9223372036854775808})",
-                           R"({"gantrain":2,"word":-1})",
-                           R"({"gantrain":2,"word":1})",
-                           R"({"gantrain":2,"word":5,"number":"x"})"}) {
+  for (const char* line :
+       {"",
+        "GET / HTTP/1.1",
+        "{}",
+        "[1]",
+        R"({"gantrain":3})",
+        R"({"gantrain":2,"word":0})",
+        R"({"gantrain":3,"word":99})",
+        R"({"gantrain":1e30,"word":0})",
+        R"({"gantrain":1.5,"word":0})",
+        R"({"gantrain":99999999999999999999,"word":0})",
+        R"({"gantrain":3,"word":4294967296})",
+        R"({"gantrain":3,"word":-9223372036854775808})",
+        R"({"gantrain":3,"word":-1})",
+        R"({"gantrain":3,"word":1})",
+        R"({"gantrain":3,"word":5,"number":"x"})",
+        R"({"gantrain":3,"word":1,"number":0,"port":0,"text":"",)"
+        R"("place":{"node":1,"nodes":4294967296,"ranks":4294967296,"host":""}})"}) {
     CAPTURE(line);
     CHECK(!decode(line));
   }
-  CHECK(decode(R"({"gantrain":2,"word":0})"));
+  CHECK(decode(R"({"gantrain":3,"word":0})"));
 }
 
 }  // namespace gantrain

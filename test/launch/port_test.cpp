@@ -10,19 +10,19 @@
 namespace gantrain {
 
 TEST_CASE("PortZeroIsTheKernelsChoice") {
-  const Listener one = listen_on(0, true);
-  const Listener two = listen_on(0, false);
+  const Listener one = listen_on(0, kLoopback);
+  const Listener two = listen_on(0, kAllAddresses);
   CHECK(one.port > 0);
   CHECK(two.port > 0);
   CHECK(one.port != two.port);
 }
 
 TEST_CASE("ABusyPortIsRefusedWithItsHolder") {
-  for (const bool held_on_loopback : {true, false}) {
-    const Listener held = listen_on(0, held_on_loopback);
-    for (const bool loopback_only : {true, false}) {
+  for (const auto& held_on : {kLoopback, kAllAddresses}) {
+    const Listener held = listen_on(0, held_on);
+    for (const auto& addresses : {kLoopback, kAllAddresses}) {
       try {
-        listen_on(held.port, loopback_only);
+        listen_on(held.port, addresses);
         FAIL("the port was given twice");
       } catch (const UserError& e) {
         CHECK(e.code() == Exit::kEnvironment);
@@ -36,8 +36,29 @@ TEST_CASE("ABusyPortIsRefusedWithItsHolder") {
 
 TEST_CASE("APortIsFreeAgainAfterItsListener") {
   const ReservedPort port;
-  for (int i = 0; i < 2; ++i) CHECK(listen_on(port.number(), true).port == port.number());
+  for (int i = 0; i < 2; ++i) CHECK(listen_on(port.number(), kLoopback).port == port.number());
   CHECK(port_holder(port.number()).empty());
+}
+
+TEST_CASE("AListenerIsReachedAtTheMastersAddressAlone") {
+  CHECK(addresses_to_bind("127.0.0.1") == kLoopback);
+  CHECK(addresses_to_bind("::1") == std::vector<std::string>{"::1"});
+  for (const std::string& address : addresses_to_bind("localhost"))
+    CHECK((address == "::1" || address == "127.0.0.1"));
+  CHECK(addresses_to_bind("no-such-host.invalid") == kAllAddresses);
+  CHECK(addresses_to_bind("192.0.2.1") == kAllAddresses);  // of documents, not of this machine
+  for (const Interface& interface : network_interfaces()) {
+    if (interface.name == "lo") continue;
+    for (const std::string& address : interface.addresses)
+      CHECK(addresses_to_bind(address) == std::vector<std::string>{address});
+  }
+  std::string problem;
+  const Listener one = listen_on(0, addresses_to_bind("127.0.0.1"));
+  CHECK(connect_to({"127.0.0.1", one.port}, 60, problem));
+  CHECK_FALSE(connect_to({"127.0.0.2", one.port}, 60, problem));
+  const Listener all = listen_on(0, kAllAddresses);
+  CHECK(connect_to({"127.0.0.2", all.port}, 60, problem));
+  CHECK(listen_on(0, addresses_to_bind("localhost")).port > 0);
 }
 
 TEST_CASE("AMasterThatDoesNotResolveHasAFallback") {

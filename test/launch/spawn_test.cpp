@@ -81,7 +81,7 @@ TEST_CASE("RankZeroAloneHasTheListeningSocket") {
 }
 
 TEST_CASE("ABusyMasterPortEndsTheStart") {
-  const Listener held = listen_on(0, true);
+  const Listener held = listen_on(0, kLoopback);
   LaunchOptions options;
   World world;
   world.master.port = held.port;

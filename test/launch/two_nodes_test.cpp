@@ -6,8 +6,12 @@
 #include <catch2/catch.hpp>
 
 #include "launch/local/supervise.h"
+#include "launch/nodes/node_council.h"
 #include "launch_helper.h"
 #include "support/reserved_port.h"
+#include "support/temporary_folder.h"
+#include "util/file.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -54,6 +58,26 @@ LaunchOptions meeting_for(double seconds) {
   LaunchOptions options;
   options.patience.meeting = seconds;
   return options;
+}
+
+// Connects to node 0's launcher as soon as it listens.
+UniqueFd stranger_at(const ReservedPort& port) {
+  UniqueFd stranger;
+  std::string problem;
+  eventually(
+      [&] {
+        return bool(stranger = connect_to({"127.0.0.1", port.number()}, 1, problem));
+      },
+      60);
+  REQUIRE(stranger);
+  return stranger;
+}
+
+// Until the other side has closed the connection.
+std::string heard_to_the_end(const UniqueFd& stranger) {
+  std::string text;
+  eventually([&] { return !read_from(stranger.get(), text, 1); }, 60);
+  return text;
 }
 
 // What stands behind the last "error   ", without the hint how to go on.
@@ -333,25 +357,92 @@ TEST_CASE("AStopWhileLaunchersMeetEndsThemAtOnce") {
 }
 
 TEST_CASE("AStrangerAtThePortDoesNotDisturbTheMeeting") {
+  const TemporaryFolder folder;
   const ReservedPort port;
-  Launcher first(ranks<[](const RankContext&) { return 0; }>(), node(0, port), meeting_for(60));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port.number()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int stranger = -1;
-  REQUIRE(eventually(
-      [&] {
-        if (stranger >= 0) ::close(stranger);
-        stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        return ::connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-      },
-      30));
-  CHECK(::send(stranger, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL) == 18);
-  Launcher second(ranks<[](const RankContext&) { return 0; }>(), node(1, port), meeting_for(60));
+  const LoadTrainer load = ranks<[](const RankContext&) { return 0; }>();
+  Launcher first(load, node(0, port), meeting_for(60), folder.path());
+  const NodePlace other{.node = 1, .nodes = 5, .ranks = 9, .host = "h"};
+  for (const std::string& text :
+       {std::string("GET / HTTP/1.1\r\n\r\n"),
+        encode({.word = NodeMessage::Word::kHello, .place = other}),
+        encode({.word = NodeMessage::Word::kStop, .number = SIGTERM, .place = other})}) {
+    const UniqueFd stranger = stranger_at(port);
+    CHECK(write_whole(stranger.get(), text));
+    CHECK_THAT(heard_to_the_end(stranger), Catch::StartsWith("gantrain-node 3 "));
+  }
+  CHECK(first.wait_for("refused 1 connection: it is no launcher of this job"));
+  const UniqueFd silent = stranger_at(port);
+  Launcher second(load, node(1, port), meeting_for(60), folder.path());
   CHECK(first.wait().code == 0);
   CHECK(second.wait().code == 0);
-  ::close(stranger);
+}
+
+TEST_CASE("StrangersThatSayNothingAreBoundedAndClosed") {
+  const ReservedPort port;
+  const LoadTrainer load = ranks<[](const RankContext&) { return 0; }>();
+  LaunchOptions options = meeting_for(60);
+  const bool bounded = GENERATE(true, false);
+  options.hang_timeout = Duration{bounded ? 10.0 : 1.0};  // silence is shorter than both
+  Launcher first(load, node(0, port), options);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < (bounded ? 70 : 1); ++i) strangers.push_back(stranger_at(port));
+  heard_to_the_end(strangers[0]);
+  Launcher second(load, node(1, port), options);
+  CHECK(first.wait().code == 0);
+  CHECK(second.wait().code == 0);
+}
+
+TEST_CASE("AStrangerPosingAsNode0IsNotObeyed") {
+  const TemporaryFolder folder;
+  const ReservedPort port;
+  write_file(folder / ".job-secret", std::string(64, 'a') + "\n");  // of a job that was killed
+  std::filesystem::permissions(folder / ".job-secret", std::filesystem::perms(0600));
+  const LoadTrainer load = ranks<[](const RankContext&) { return 0; }>();
+  Launcher second(load, node(1, port), meeting_for(60), folder.path());
+  {
+    const Listener listener = listen_on(port.number(), kLoopback);
+    REQUIRE(wait_for(listener.socket.get(), POLLIN, monotonic_seconds() + 60));
+    const UniqueFd connected = accept_from(listener);
+    write_whole(connected.get(),
+                "gantrain-node 3 " + std::string(32, '0') + "\n" + std::string(64, '0') + "\n" +
+                    encode({.word = NodeMessage::Word::kStart, .port = 1, .text = "/tmp"}));
+    CHECK(second.wait_for("refused what listens there: it has another job secret"));
+  }
+  Launcher first(load, node(0, port), meeting_for(60), folder.path());
+  CHECK(first.wait().code == 0);
+  CHECK(second.wait().code == 0);
+}
+
+TEST_CASE("ANodeWithoutTheSecretSaysWhatToDo") {
+  const TemporaryFolder folder, elsewhere;
+  const ReservedPort port;
+  Launcher first(ranks<wait_for_ever>(), node(0, port), meeting_for(60), folder.path());
+  Launcher second(ranks<wait_for_ever>(), node(1, port), meeting_for(60), elsewhere.path());
+  CHECK(second.wait_for("give all nodes the same GANTRAIN_JOB_SECRET"));
+  CHECK(first.wait_for("refused 1 connection"));
+  for (Launcher* launcher : {&first, &second}) launcher->signal(SIGTERM);
+  CHECK(first.wait().code == 75);
+  CHECK(second.wait().code == 75);
+}
+
+TEST_CASE("ARunFolderElsewhereIsRefused") {
+  clear_shared_numbers();
+  const ReservedPort port;
+  const LoadTrainer load = ranks<[](const RankContext& c) -> int {
+    if (c.attempt != 0) sleep_for_ever();
+    if (c.rank() == 0) c.board->set_run_folder("elsewhere/7");
+    ++shared_number(static_cast<size_t>(c.rank()));
+    while (shared_number(1) == 0) usleep(1000);
+    if (c.rank() == 0) raise(SIGKILL);
+    sleep_for_ever();
+  }>();
+  Launcher first(load, node(0, port), restarting(1));
+  Launcher second(load, node(1, port), restarting(1));
+  CHECK(first.wait().code == 6);
+  const auto result = second.wait();
+  CHECK(result.code == 4);
+  CHECK_THAT(result.err,
+             Catch::Contains("node 1: node 0's run folder elsewhere/7 is not in runs, which"));
 }
 
 }  // namespace gantrain

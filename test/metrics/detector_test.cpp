@@ -10,6 +10,8 @@
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
 
 namespace gantrain {
 namespace {
@@ -102,6 +104,43 @@ TEST_CASE("FilesThatAreNoDetectorsAreRefusedByName") {
              Catch::Contains("needs y"));
   CHECK_THAT(refusal(folder, "def look(self, x):\n    return x\n"),
              Catch::Contains("no forward()"));
+}
+
+// TorchScript that leaves a file behind as soon as it is loaded.
+TEST_CASE("ADetectorOfAnotherHashIsNotRun") {
+  const TemporaryFolder folder;
+  const auto mark = folder / "mark";
+  save_detector(folder / "program.pt",
+                "def forward(self, x):\n    return x.float().mean([2, 3])\n"
+                "def __getstate__(self):\n    return 1\n"
+                "def __setstate__(self, state: int):\n    torch.save(torch.zeros([1]), \"" +
+                    mark.string() + "\")\n");
+  const std::string right = sha256(read_file(folder / "program.pt"));
+  const std::string wrong(64, '0');
+  const std::string refused =
+      input_error([&] { Detector(folder / "program.pt", at::kCPU, wrong); });
+  for (const std::string& part : {std::string("program.pt"), wrong, right})
+    CHECK_THAT(refused, Catch::Contains(part));
+  CHECK_FALSE(std::filesystem::exists(mark));
+  Detector detector(folder / "program.pt", at::kCPU, right);
+  CHECK(std::filesystem::exists(mark));  // so it is a program
+  CHECK(detector.sha256() == right);
+  CHECK(detector.features(pictures(2)).sizes() == at::IntArrayRef({2, 3}));
+}
+
+TEST_CASE("ADetectorWithoutAHashIsSaidToBeAProgram") {
+  const TemporaryFolder folder;
+  save_detector(folder / "toy.pt");
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  keep_log_lines();
+  const std::string hash = Detector(folder / "toy.pt", at::kCPU).sha256();
+  const std::vector<std::string> said = take_kept_lines();
+  Detector(folder / "toy.pt", at::kCPU, hash);
+  const std::vector<std::string> trusted = take_kept_lines();
+  set_log({});
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Catch::Contains("program") && Catch::Contains("--detector-sha256 " + hash));
+  CHECK(trusted.empty());
 }
 
 }  // namespace

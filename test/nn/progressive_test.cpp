@@ -12,6 +12,7 @@
 #include "ops/resample.h"
 #include "support/covered_fixture.h"
 #include "support/float32_checks.h"
+#include "support/official_names.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;
@@ -250,7 +251,8 @@ void check_normalisation(CoveredFixture& reference) {
   Layer pixels(reference, "pg_pixel_norm");
   pixels.check(pixel_norm(pixels.input("x")));
   Layer instances(reference, "sg_instance_norm");
-  instances.check(instance_norm(instances.input("x")));
+  const at::Tensor x = instances.input("x");
+  instances.check(adain(x, at::zeros({x.size(0), 2 * x.size(1)}, x.options())));
   Layer batch(reference, "pg_minibatch_stddev");
   batch.check(minibatch_std(batch.input("x"), 4));
   Layer two(reference, "sg_minibatch_stddev_nf2");
@@ -266,8 +268,9 @@ void check_dense(CoveredFixture& reference) {
   slow.check(lrelu(torch::matmul(slow.input("x"), w.t()), slow.input("var/bias") * 0.01));
   Layer style(reference, "sg_style_mod");
   const at::Tensor affine = style.weight(TfLayout::kDense, 1, "var/StyleMod/weight");
-  style.check(modulate(style.input("x"),
-                       torch::linear(style.input("w"), affine, style.input("var/StyleMod/bias"))));
+  const at::Tensor both = torch::linear(style.input("w"), affine, style.input("var/StyleMod/bias"));
+  const auto halves = both.reshape({both.size(0), 2, -1, 1, 1}).unbind(1);
+  style.check(style.input("x") * (1 + halves[0]) + halves[1]);
   Layer noise(reference, "sg_apply_noise");
   noise.check(noise.input("x") +
               noise.input("noise") * noise.input("var/Noise/weight").reshape({-1, 1, 1}));

@@ -2,6 +2,7 @@
 #include "page/pictures.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
@@ -26,6 +27,8 @@ TEST_CASE("SmallPngsAreEmbeddedAsTheyAre") {
   EmbeddedPictures store;
   CHECK(!store.url_of(folder / "a.png", {}));
   CHECK(!store.url_of(folder / "missing.png", {}));
+  write_file(folder / "c.png", encode_jpeg(grey_picture(8)));  // a run writes no such file
+  CHECK(!store.url_of(folder / "c.png", {}));
   const auto url = store.url_of(folder / "b.png", {});
   REQUIRE(url);
   CHECK(starts_with(*url, "data:image/png;base64,iVBORw0KGgo"));
@@ -82,6 +85,9 @@ TEST_CASE("RowsOfAGridHoldTheirClasses") {
         std::vector<std::string>{"a \u2013 b", "c \u2013 d"});
   CHECK(row_names({2, 2}, {}).empty());
   CHECK(row_names({0, 0}, {"a"}).empty());
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();  // of a stranger's configuration
+  CHECK(row_names({kMost, 1}, {"a"}).empty());
+  CHECK(row_names({1, kMost}, {"a"}).empty());
 }
 
 }  // namespace gantrain

@@ -11,6 +11,7 @@
 #include "nn/progressive.h"
 #include "ops/resample.h"
 #include "support/covered_fixture.h"
+#include "support/official_names.h"
 #include "support/phase_checks.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "util/text.h"

@@ -11,6 +11,7 @@ PATH=$tmp/bin:$PATH
 program bin/srun <<'END'
 echo "srun ${SLURM_JOB_END_TIME:-no end}" >>"$OUT"
 printf '%s\n' "$@" >"$OUT.words"
+echo "${GANTRAIN_JOB_SECRET:-none}" >>"$OUT.secrets"
 [ -z "${TERM_THE_SCRIPT:-}" ] || kill -TERM "$PPID"
 exit "${CODE:-0}"
 END
@@ -33,6 +34,8 @@ expect "a run that is done" "0: srun no end" "$(job)"
 expect "a stop is requeued" "75: srun no end,scontrol requeue 42" "$(job CODE=75)"
 expect "the last restart" "75: srun no end,scontrol requeue 42" "$(job CODE=75 SLURM_RESTART_COUNT=2)"
 expect "the bound" "75: srun no end" "$(job CODE=75 SLURM_RESTART_COUNT=3)"
+expect "each job has a secret" "4 of 4" \
+  "$(sort -u "$OUT.secrets" | grep -c '^[0-9a-f]\{64\}$') of $(wc -l <"$OUT.secrets")"
 for code in 1 2 3 4 5 6 7 8 130 137; do
   expect "the code $code is the job's" "$code: srun no end" "$(job CODE=$code)"
 done

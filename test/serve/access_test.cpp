@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "serve/server.h"
+#include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -49,9 +50,16 @@ TEST_CASE("ATokenIsTakenFromBearerAndWhereAllowedFromBasic") {
 }
 
 TEST_CASE("TokensAreRandomAndFilesOfTokensAreChecked") {
-  CHECK(random_token().size() == 32);
-  CHECK(random_token() != random_token());
   const TemporaryFolder folder;
+  const ScopedVariable runtime("XDG_RUNTIME_DIR", folder.path().c_str());
+  const auto made = write_random_token();
+  const std::string token = token_in(made);
+  CHECK(token.size() == 32);
+  CHECK(std::filesystem::status(made).permissions() == std::filesystem::perms(0600));
+  std::filesystem::remove(made);
+  std::filesystem::create_symlink(folder / "victim", made);  // of a process with this number
+  CHECK(token_in(write_random_token()) != token);
+  CHECK_FALSE(std::filesystem::exists(folder / "victim"));
   write_file(folder / "token", "0123456789abcdef\nmore\n");
   CHECK(token_in(folder / "token") == "0123456789abcdef");
   for (const std::string wrong :

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include "serve/server.h"
@@ -50,6 +52,34 @@ TEST_CASE("AViewTellsWhatTheListShows") {
   write_file(folder / "run/STATUS", "running\n");
   write_file(folder / "run/.lock", "");  // which nobody holds
   CHECK(view_of({"run", folder / "run"}).state == "dead");
+}
+
+TEST_CASE("AStrangersFolderNeitherStopsTheListNorShowsOtherFiles") {
+  const TemporaryFolder folder, others;
+  write_file(others / "secret", "a secret\n");
+  make_run(folder / "pipe", {.status = "running"});
+  fs::remove(folder / "pipe/STATUS");
+  REQUIRE(::mkfifo((folder / "pipe/STATUS").c_str(), 0600) == 0);
+  make_run(folder / "link");
+  for (const char* name : {"STATUS", "command.txt"}) {
+    fs::remove(folder / "link" / name);
+    fs::create_symlink(others / "secret", folder / "link" / name);
+  }
+  fs::create_directories(folder / "nothing else");
+  fs::create_symlink(others / "secret", folder / "nothing else/STATUS");
+  make_run(others / "run");
+  fs::create_directory_symlink(others / "run", folder / "run of somebody else");
+  fs::create_directory_symlink(others.path(), folder / "runs of somebody else");
+  const std::vector<FoundRun> runs = find_runs(folder.path());
+  REQUIRE(runs.size() == 2);
+  for (const FoundRun& run : runs) {
+    const RunView view = view_of(run);
+    CHECK(view.status.empty());
+    CHECK(view.state == "unknown");
+    CHECK(view.kimg == 200.0);
+    CHECK_FALSE(stamp_of(run.folder).empty());
+    CHECK_FALSE(contains(list_html({view}, folder.path()), "a secret"));
+  }
 }
 
 TEST_CASE("NamesOfRunsAreEscapedInUrlsAndText") {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "support/temporary_folder.h"
 #include "util/file.h"
 
 using namespace gantrain;
@@ -17,4 +20,30 @@ TEST_CASE("TheCacheIsWhereTheFirstVariableThatIsSetSays") {
   CHECK(cache_folder("metrics") == "/home/somebody/.cache/gantrain/metrics");
   ::unsetenv("HOME");
   CHECK(cache_folder("metrics").empty());
+}
+
+TEST_CASE("ACacheThatOthersMayWriteToIsRefused") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  ::setenv("GANTRAIN_CACHE_DIR", (folder / "cache").c_str(), 1);
+  make_private_folder(folder / "cache/metrics");
+  const fs::path file = folder / "cache/metrics/reals";
+  write_file(file, "");
+  CHECK(cache_folder("metrics") == folder / "cache/metrics");
+  for (const fs::path& path : {folder / "cache", folder / "cache/metrics", file}) {
+    fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+    CHECK(cache_folder("metrics").empty());
+    fs::permissions(path, fs::perms::others_write, fs::perm_options::remove);
+    fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
+    CHECK(cache_folder("metrics").empty());
+    fs::permissions(path, fs::perms::group_write, fs::perm_options::remove);
+  }
+  CHECK(cache_folder("metrics") == folder / "cache/metrics");
+  constexpr uid_t kOther = 65534;
+  if (::geteuid() == 0 && ::chown(file.c_str(), kOther, static_cast<gid_t>(-1)) == 0) {
+    CHECK(cache_folder("metrics").empty());
+    CHECK(shared_with_others(folder / "cache/metrics") ==
+          file.string() + ": belongs to another user");
+  }
+  ::unsetenv("GANTRAIN_CACHE_DIR");
 }

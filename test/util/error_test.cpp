@@ -20,3 +20,7 @@ TEST_CASE("ErrnoTextIsTheSystemsSentence") {
   errno = ENOENT;
   CHECK(errno_text() == "No such file or directory");
 }
+
+TEST_CASE("AMessageIsOneLineWhateverItsArgumentsHold") {
+  CHECK_THROWS_WITH(fail(Exit::kInput, "{}: no", std::string("a\nb\x1b")), "a\\x0ab\\x1b: no");
+}

@@ -48,3 +48,17 @@ TEST_CASE("AnErrorIsToldAlsoWhereItsFileCannotBeWritten") {
   CHECK_NOTHROW(error("told"));
   set_log({});
 }
+
+TEST_CASE("NoTextFromOutsideForgesALineOrReachesTheTerminal") {
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  keep_log_lines();
+  const std::string forged = "cat\n2026-01-12 09:14:31 error   forged\x1b]0;owned\x07\r";
+  info("class {}", forged);
+  log_line(Level::kInfo, "two\n\tlines\x1b[2J");
+  const std::vector<std::string> lines = take_kept_lines();
+  set_log({Level::kError, Level::kInfo, {}, ""});
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].substr(20) ==
+        "class cat\\x0a2026-01-12 09:14:31 error   forged\\x1b]0;owned\\x07\\x0d");
+  CHECK(lines[1].substr(20) == "two\n\tlines\\x1b[2J");
+}

@@ -2,6 +2,7 @@
 #include "util/text.h"
 
 #include <catch2/catch.hpp>
+#include <stdexcept>
 
 using namespace gantrain;
 
@@ -32,6 +33,7 @@ TEST_CASE("ANumbersTextReadsBackAsTheSameNumber") {
     CHECK(parse_double(shortest(value)) == value);
   }
   CHECK(shortest(25000) == "25000");
+  CHECK(shortest(1e308) == "1e+308");
   CHECK(shortest(0.5) == "0.5");
 }
 
@@ -44,4 +46,36 @@ TEST_CASE("SlipsOfTheFingersFindTheirWord") {
                      {"stylegan1", "stylegan3-t-ffhq", "stylegan3-t", "stylegan3-tiny"}) ==
         std::vector<std::string>{"stylegan3-t", "stylegan3-tiny", "stylegan3-t-ffhq"});
   CHECK(did_you_mean("batchsize", {"train.batch", "train.seed"}) == "; did you mean train.batch?");
+}
+
+TEST_CASE("ATemplateIsFilledOnce") {
+  CHECK(fill_template("a @b@ @c@@b@", {{"b", "@c@"}, {"c", ""}}) == "a @c@ @c@");
+  CHECK(fill_template("nothing\n", {}) == "nothing\n");
+  CHECK_THROWS_AS(fill_template("@b@", {{"c", ""}}), std::out_of_range);
+}
+
+TEST_CASE("ATableHasTrimmedCellsAndTheLastMayHaveBars") {
+  const std::vector<std::vector<std::string>> rows =
+      table_rows("# comment | x\n\nname | | a|b | c\nshort\n", 3);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0] == std::vector<std::string>{"name", "", "a|b | c"});
+  CHECK(rows[1] == std::vector<std::string>{"short", "", ""});
+}
+
+TEST_CASE("TextFromOutsideBecomesPrintable") {
+  CHECK(printable("os.system") == "os.system");
+  CHECK(printable("a\n\x1b\xff\x7f") == "a\\x0a\\x1b\\xff\\x7f");
+  CHECK(printable("a\n\tb\r", std::string::npos, "\n\t") == "a\n\tb\\x0d");
+  CHECK(printable(std::string(200, 'x')) == std::string(80, 'x') + "...");
+  CHECK(printable("\xc3\xa4 \xe7\x8c\xab \xf0\x9f\x90\x88") ==
+        "\xc3\xa4 \xe7\x8c\xab \xf0\x9f\x90\x88");
+  CHECK(printable("\xc2\x9b\x33\x31m") == "\\xc2\\x9b31m");  // CSI in one character
+  CHECK(printable("\xe2\x80\xae|\xc2\x85") == "\\xe2\\x80\\xae|\\xc2\\x85");  // turns; a new line
+  CHECK(printable("\xe2\x80") == "\\xe2\\x80");
+}
+
+TEST_CASE("ArgumentsOfMessagesAreOneLine") {
+  const std::string forged = "a\nerror   b\x1b[0m";
+  CHECK(message_text("{}: {}\n{:>3}|{:<3}|", forged, "x\ny", 7, std::string_view("z")) ==
+        "a\\x0aerror   b\\x1b[0m: x\ny\n  7|z  |");
 }

@@ -3,9 +3,7 @@
 #include "bench/requests.h"
 #include "bench/worlds.h"
 #include "core/torch.h"
-#include "util/error.h"
 #include "util/sample.h"
-#include "util/text.h"
 
 namespace gantrain {
 

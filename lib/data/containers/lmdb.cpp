@@ -4,7 +4,6 @@
 // off or damaged it ends the process. So its pages are read here, as lmdb.h and mdb.c of LMDB 0.9
 // describe them. Nothing is locked and nothing written: folders of data are often read-only, and a
 // data set does not change while it is trained on.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -193,9 +192,8 @@ class Lmdb final : public Source {
 
  private:
   void choose_size(int64_t wanted) {
-    const auto length = std::find_if(entries_.begin(), entries_.end(), [](const LmdbEntry& entry) {
-      return entry.key == "length";
-    });
+    const auto length = std::ranges::find_if(
+        entries_, [](const LmdbEntry& entry) { return entry.key == "length"; });
     kind_ = "LMDB";
     if (length == entries_.end()) return;
     const std::string text =

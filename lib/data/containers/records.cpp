@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -360,9 +359,8 @@ void add_python(const FilePart& part, const Variant& variant, Records& records) 
     if (label->kind == PickleKind::kInt) labels.push_back(label->integer);
   }
   const auto count = static_cast<int64_t>(labels.size());
-  const bool sound = std::all_of(labels.begin(), labels.end(), [&](int64_t label) {
-    return label >= 0 && label < variant.classes;
-  });
+  const bool sound = std::ranges::all_of(
+      labels, [&](int64_t label) { return label >= 0 && label < variant.classes; });
   const std::string_view pixels = file.pixels();
   const auto bytes = static_cast<int64_t>(pixels.size());
   const int64_t offset = file.offset_of(pixels);

@@ -2,7 +2,6 @@
 #include "data/containers/source.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "data/containers/formats.h"
 #include "util/error.h"
@@ -120,7 +116,7 @@ class FolderScan {
            runs_.front(),
            runs_.size() > 1 ? fmt::format(", and {} more", runs_.size() - 1) : "");
     }
-    std::sort(files_.begin(), files_.end());
+    std::ranges::sort(files_);
     return std::move(files_);
   }
 
@@ -147,7 +143,7 @@ class FolderScan {
       }
     }
     if (error) fail(Exit::kInput, "{}: cannot read the folder: {}", path.string(), error.message());
-    std::sort(folders.begin(), folders.end());
+    std::ranges::sort(folders);
     for (const std::string& inner : folders) enter(inner);
   }
 

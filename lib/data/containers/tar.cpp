@@ -2,14 +2,11 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -351,7 +348,7 @@ class Tars final : public Source {
         entry.name = fmt::format("{}/{}", names[shard], entry.name);
       }
     }
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(found, [](const auto& a, const auto& b) {
       return std::tie(a.first.name, a.second) < std::tie(b.first.name, b.second);
     });
     for (auto& [entry, shard] : found) {
@@ -438,9 +435,8 @@ std::vector<TarEntry> read_tar_directory(const FilePart& archive) {
   while (walk.next(entry)) {
     if (!entry.name.empty() && !is_hidden(entry.name)) entries.push_back(entry);
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const TarEntry& a, const TarEntry& b) {
-    return a.name < b.name;
-  });
+  std::ranges::stable_sort(entries,
+                           [](const TarEntry& a, const TarEntry& b) { return a.name < b.name; });
   std::vector<TarEntry> last;
   for (TarEntry& one : entries) {
     if (!last.empty() && last.back().name == one.name) last.pop_back();

@@ -186,7 +186,7 @@ class Zip final : public Source {
       found.push_back({std::move(name), entry, {}, mark_in_directory(archive.get(), entry)});
       if (stored) found.back().stored = std::move(known);
     }
-    std::sort(found.begin(), found.end(), [](const File& a, const File& b) {
+    std::ranges::sort(found, [](const File& a, const File& b) {
       return std::tie(a.name, a.entry) < std::tie(b.name, b.entry);
     });
     for (File& file : found) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -95,8 +94,6 @@ class CsvReader {
   const char separator_;
   size_t at_ = 0;
 };
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kJsonFile = "dataset.json";
 constexpr std::array<std::string_view, 3> kCsvFiles = {"labels.csv", "dataset.csv", "metadata.csv"};
@@ -264,8 +261,8 @@ class LabelSearch {
   bool any_cls() const {
     const std::vector<std::string>& files = source_.files();
     const auto is_cls = [](const std::string& name) { return ends_with(name, ".cls"); };
-    if (std::none_of(files.begin(), files.end(), is_cls)) return false;
-    return std::any_of(names_.begin(), names_.end(), [&](const std::string& picture) {
+    if (std::ranges::none_of(files, is_cls)) return false;
+    return std::ranges::any_of(names_, [&](const std::string& picture) {
       for (const std::string& key : keys_of(picture)) {
         if (source_.find(key + ".cls")) return true;
       }

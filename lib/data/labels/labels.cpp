@@ -59,9 +59,8 @@ class LabelList {
 
   // Whether it names one of the pictures.
   bool is_about(const std::vector<std::string>& pictures) const {
-    return std::any_of(pictures.begin(), pictures.end(), [&](const std::string& picture) {
-      return find(picture) != nullptr;
-    });
+    return std::ranges::any_of(
+        pictures, [&](const std::string& picture) { return find(picture) != nullptr; });
   }
 
   Labels of(const std::vector<std::string>& pictures) const {
@@ -160,11 +159,11 @@ std::vector<std::string> names_in_json(const nlohmann::json& content, const std:
   for (const char* key : {"classes", "class_names"}) {
     if (!content.contains(key) || content[key].is_null()) continue;
     std::vector<std::string> names;
-    const bool list = content[key].is_array();
-    for (const nlohmann::json& one : list ? content[key] : nlohmann::json::array()) {
+    const nlohmann::json& list = content[key];  // a copy of a deep one would overflow the stack
+    for (const nlohmann::json& one : list) {
       if (one.is_string()) names.push_back(one.get<std::string>());
     }
-    if (!list || names.size() != content[key].size()) {
+    if (!list.is_array() || names.size() != list.size()) {
       fail(Exit::kInput, "{}: \"{}\" must be a list of the classes' names", name, key);
     }
     return names;
@@ -257,9 +256,8 @@ Labels labels_of_folders(const std::vector<std::string>& pictures) {
 Labels labels_of_texts(const std::vector<std::string>& texts,
                        const std::string& name,
                        const std::vector<std::string>& pictures) {
-  const bool numbers = std::all_of(texts.begin(), texts.end(), [](const std::string& text) {
-    return parse_double(text).has_value();
-  });
+  const bool numbers = std::ranges::all_of(
+      texts, [](const std::string& text) { return parse_double(text).has_value(); });
   Labels labels;
   if (numbers) {
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -276,7 +274,7 @@ Labels labels_of_texts(const std::vector<std::string>& texts,
     }
     return labels;
   }
-  const auto none = std::find(texts.begin(), texts.end(), "");
+  const auto none = std::ranges::find(texts, "");
   if (none != texts.end()) {
     fail(Exit::kInput,
          "{}: the class of {} is empty",
@@ -330,7 +328,7 @@ std::optional<LabelColumns> label_columns(const std::vector<std::vector<std::str
   const auto label = column("label class class_name label_name class_id labels category target y");
   if (file && label) return LabelColumns{.file = *file, .label = *label, .header = true};
   const auto two = [](const std::vector<std::string>& row) { return row.size() == 2; };
-  if (file || label || !std::all_of(rows.begin(), rows.end(), two)) return std::nullopt;
+  if (file || label || !std::ranges::all_of(rows, two)) return std::nullopt;
   return LabelColumns{};
 }
 

@@ -4,14 +4,8 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "core/parallel.h"
 #include "core/random.h"

@@ -2,13 +2,10 @@
 #include "data/load/threads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <utility>
 
 #include "util/error.h"
 #include "util/system.h"

@@ -14,7 +14,6 @@
 #include "data/containers/source.h"
 #include "data/labels/labels.h"
 #include "data/load/threads.h"
-#include "image/image.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"

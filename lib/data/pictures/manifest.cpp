@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 #include <unordered_map>
 
 #include "config/config.h"
-#include "data/containers/source.h"
 #include "data/labels/labels.h"
 #include "data/load/threads.h"
 #include "util/error.h"
@@ -17,8 +15,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -76,9 +72,8 @@ struct Kind {
 std::vector<const ManifestRow*> by_name(const Manifest& manifest) {
   std::vector<const ManifestRow*> rows;
   for (const ManifestRow& row : manifest.rows) rows.push_back(&row);
-  std::stable_sort(rows.begin(), rows.end(), [](const ManifestRow* a, const ManifestRow* b) {
-    return a->name < b->name;
-  });
+  std::ranges::stable_sort(
+      rows, [](const ManifestRow* a, const ManifestRow* b) { return a->name < b->name; });
   return rows;
 }
 
@@ -205,10 +200,8 @@ std::string changes(const Manifest& before, const Manifest& now) {
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
-  const auto marked = static_cast<int64_t>(
-      std::count_if(manifest.rows.begin(), manifest.rows.end(), [](const ManifestRow& row) {
-        return !row.mark.hash.empty();
-      }));
+  const auto marked = static_cast<int64_t>(std::ranges::count_if(
+      manifest.rows, [](const ManifestRow& row) { return !row.mark.hash.empty(); }));
   const auto pictures = static_cast<int64_t>(manifest.rows.size());
   const std::string path = valid_text(manifest.path);
   const Json header = {{"format", kFormat},
@@ -229,7 +222,8 @@ std::optional<Manifest> read_manifest(const fs::path& folder) {
   const fs::path path = folder / kFile;
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  const std::string content = read_file(path);
+  constexpr int64_t kMost = int64_t{1} << 30;  // bytes: ten million pictures
+  const std::string content = read_regular_file(path, kMost);
   Manifest manifest;
   size_t number = 0;
   for (const std::string& line : split(content, '\n')) {
@@ -241,9 +235,9 @@ std::optional<Manifest> read_manifest(const fs::path& folder) {
       manifest.rows.push_back(read_row(json, where));
       continue;
     }
-    if (!json.is_object() || json.value("format", "") != kFormat)
+    if (!json.is_object() || json.value("format", Json()) != kFormat)
       fail(Exit::kInput, "{}: not a manifest of gantrain's data of this version", path.string());
-    manifest.path = json.value("path", "");
+    manifest.path = json.contains("path") ? text_of(json["path"]) : "";
   }
   return manifest;
 }

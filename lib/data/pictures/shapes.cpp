@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <string_view>
-#include <vector>
 
 #include "core/random.h"
 #include "data/pictures/dataset.h"

@@ -19,7 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path errors_of(const fs::path& run_folder) { return run_folder / "errors"; }
+// A link may lead to files of somebody else; then it is a folder that cannot exist.
+fs::path errors_of(const fs::path& run_folder) {
+  std::error_code error;
+  const fs::path folder = run_folder / "errors";
+  return fs::is_symlink(folder, error) ? "/dev/null/errors" : folder;
+}
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
@@ -108,6 +113,7 @@ void write_error_file(const fs::path& run_folder, int64_t rank, const Json& cont
   // A run folder that is gone was removed by somebody, and is not made again.
   std::error_code error;
   fs::create_directory(errors_of(run_folder), error);
+  if (fs::is_symlink(run_folder / "errors", error)) return;
   write_json(errors_of(run_folder) / fmt::format("rank{}.json", rank), content);
 }
 
@@ -136,9 +142,7 @@ void write_pids(const fs::path& run_folder, const RankPids& ranks) {
 }
 
 std::string pids_text(const fs::path& run_folder, int64_t first_rank) {
-  std::error_code error;
-  const fs::path file = errors_of(run_folder) / pids_name(first_rank);
-  return fs::is_regular_file(file, error) ? read_file(file) : "";
+  return content_of(errors_of(run_folder) / pids_name(first_rank), kMostOfJson).value_or("");
 }
 
 void remove_pids(const fs::path& run_folder, int64_t first_rank) {

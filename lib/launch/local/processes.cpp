@@ -328,7 +328,7 @@ std::vector<pid_t> kill_process_tree(double seconds) {
   while (!reap_all()) {
     const std::vector<pid_t> living = living_process_tree();
     if (monotonic_seconds() > end) return living;
-    for (const pid_t pid : living) ::kill(pid, SIGKILL);
+    for (const pid_t pid : living) signal_process(pid, SIGKILL);
     ::usleep(pause);
     if (pause < 20'000) pause *= 2;
   }
@@ -423,9 +423,10 @@ std::vector<pid_t> marked_processes(const Mark& mark) {
 // begins to run another program.
 void kill_marked(const Mark& mark) {
   const double end = monotonic_seconds() + kKillSeconds;
+  const auto is_marked = [&](pid_t pid) { return has_mark(std::to_string(pid), mark); };
   for (int nothing = 0; nothing < 2 && monotonic_seconds() < end;) {
     const std::vector<pid_t> left = marked_processes(mark);
-    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    for (const pid_t pid : left) signal_process(pid, SIGKILL, is_marked);
     nothing = left.empty() ? nothing + 1 : 0;
     ::usleep(10'000);
   }

@@ -107,7 +107,7 @@ void fork_ranks(Plan& plan, RankMain main) {
     if (pid < 0) {
       const std::string reason = errno_text();
       for (int64_t k = 0; k < i; ++k)
-        ::kill(static_cast<pid_t>(plan.attempt.board.slot(k).pid), SIGKILL);
+        signal_process(static_cast<pid_t>(plan.attempt.board.slot(k).pid), SIGKILL);
       fail(Exit::kEnvironment,
            "cannot start rank {}: {}",
            first_rank(plan.attempt.spec.world) + i,

@@ -77,42 +77,53 @@ void open_standard_streams() {
   ::close(fd);
 }
 
-// Where the ranks of one attempt meet. With several nodes the launchers meet at the master's port,
-// and the store has another port in each attempt.
-Listener listen_for_ranks(const World& world) {
-  if (world.ranks.nodes > 1) return listen_on(0, false);
-  // With --master-addr, ranks of other machines may be meant to connect.
-  return listen_on(world.master.port, world.master.host == "127.0.0.1");
-}
-
 // Which attempt comes next, and how long it waits first.
 struct Restart {
   int64_t number = 0;  // 0 at the first start
   double pause = 0;    // seconds
 };
 
+// Who waits for an attempt to begin.
+struct Beginning {
+  const LaunchSpec& spec;
+  NodeCouncil* nodes;
+  const StopWatch& stop;
+  std::vector<std::string> addresses;  // on node 0: where ranks can reach it
+};
+
 // Waits until the attempt may begin: for `pause` seconds, and until all nodes are there. Makes the
 // listener for its ranks, of which other nodes have the port alone. Returns how the run ends if the
 // attempt cannot begin.
-std::optional<AttemptOutcome> await_start(const World& world,
-                                          NodeCouncil* nodes,
-                                          const StopWatch& stop,
+std::optional<AttemptOutcome> await_start(const Beginning& here,
                                           const Restart& restart,
                                           std::string& run_folder,
                                           Listener& listener) {
+  const World& world = here.spec.world;
   const double not_before = monotonic_seconds() + restart.pause;
-  if (nodes == nullptr) {
+  if (here.nodes == nullptr) {
     while (monotonic_seconds() < not_before) {
-      if (const auto signal = stop.wait({}, not_before)) return stopped_outcome(*signal);
+      if (const auto signal = here.stop.wait({}, not_before)) return stopped_outcome(*signal);
     }
-    listener = listen_for_ranks(world);
+    listener = listen_on(world.master.port, here.addresses);
     return std::nullopt;
   }
-  if (world.ranks.node_rank == 0) listener = listen_for_ranks(world);
+  // The launchers meet at the master's port, so the store has another one in each attempt.
+  if (world.ranks.node_rank == 0) listener = listen_on(0, here.addresses);
   NodeCouncil::Start start{listener.port, run_folder};
-  if (auto end = nodes->begin(stop, restart.number, not_before, start)) return end;
+  if (auto end = here.nodes->begin(here.stop, restart.number, not_before, start)) return end;
   listener.port = start.port;
-  if (run_folder.empty()) run_folder = start.run_folder;
+  if (!run_folder.empty() || start.run_folder.empty()) return std::nullopt;
+  const std::string& own = here.spec.run_dir.empty() ? here.spec.out : here.spec.run_dir;
+  if (!lies_in(start.run_folder, own)) {
+    return here.nodes->refuse_all(
+        Exit::kEnvironment,
+        fmt::format("node {}: node 0's run folder {} is not in {}, which the command names here: "
+                    "give all nodes the same --run-dir or --out",
+                    world.ranks.node_rank,
+                    start.run_folder,
+                    own));
+  }
+  run_folder = start.run_folder;
   return std::nullopt;
 }
 
@@ -170,7 +181,7 @@ AttemptEnd end_of_dead(pid_t launcher, const RankStatusBoard& board, const Launc
 
 std::vector<std::string> run_local_ranks(
     int64_t world, int64_t seconds, const std::function<std::string(const Rendezvous&)>& body) {
-  Listener listener = listen_on(0, /*loopback_only=*/true);
+  Listener listener = listen_on(0, kLoopback);
   std::fflush(nullptr);  // else what is buffered would be printed by every process
   std::vector<Child> children;
   for (int64_t rank = 0; rank < world; ++rank) {
@@ -203,16 +214,14 @@ std::vector<std::string> run_local_ranks(
   }
   if (const auto verdict = decide(deaths, 1)) {
     const int64_t first = verdict->ranks.front().rank;
-    fail(static_cast<Exit>(verdict->end.code),
-         "rank {}: {}",
-         first,
-         answers[static_cast<size_t>(first)]);
+    throw UserError(static_cast<Exit>(verdict->end.code),
+                    fmt::format("rank {}: {}", first, answers[static_cast<size_t>(first)]));
   }
   return answers;
 }
 
 void tell_failure(const AttemptEnd& end, const RecordEnd& record) {
-  error("{}{}{}", end.error, end.hint.empty() ? "" : "\n", end.hint);
+  log_line(Level::kError, end.error + (end.hint.empty() ? "" : "\n") + end.hint);
   if (record) record(end);
 }
 
@@ -226,15 +235,21 @@ WorldEnd launch(const LaunchSpec& spec) {
   const std::string master_host = reachable_master(world);
   const pid_t starter = world.source == "local" ? 0 : getppid();
   const StopWatch stop{gate, starter};
+  const auto addresses =
+      world.ranks.node_rank == 0 ? addresses_to_bind(master_host) : std::vector<std::string>();
   std::optional<NodeCouncil> council;
-  if (world.ranks.nodes > 1)
-    council.emplace(world, spec.options, Endpoint{master_host, world.master.port});
+  if (world.ranks.nodes > 1) {
+    const std::string secret = job_secret(current_environment());
+    council.emplace(NodeLink(world, spec.options, addresses, secret, spec.run_dir),
+                    Endpoint{master_host, world.master.port},
+                    spec.options.patience.meeting);
+  }
   NodeCouncil* nodes = council ? &*council : nullptr;
   Restarts restarts(spec.options);
   std::string run_folder;
   for (Restart next;; ++next.number) {
     Listener listener;
-    if (const auto end = await_start(world, nodes, stop, next, run_folder, listener)) {
+    if (const auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {
       say_end(
           *end, "", "", spec.record, {world, run_folder, 0, "", spec.resume_hint(run_folder), {}});
       return {end->code, run_folder};
@@ -256,7 +271,7 @@ WorldEnd launch(const LaunchSpec& spec) {
       decision = restarts.after(end);
     }
     if (decision.again) {
-      warn("{}", end.error);
+      log_line(Level::kWarning, end.error);
       info("{}", decision.note);
       if (spec.record) spec.record({world, run_folder, end.code, end.error, "", deaths});
       next.pause = decision.pause;

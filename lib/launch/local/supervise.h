@@ -56,6 +56,8 @@ struct LaunchSpec {
   LoadTrainer load;
   ResumeHint resume_hint;
   RecordEnd record = {};
+  std::string run_dir = {};  // --run-dir, "" if it was not given
+  std::string out = {};      // --out. Run folders that other nodes name must lie in one of these.
 };
 
 // What a launcher does: it starts the ranks of this node, waits until all of them have ended and

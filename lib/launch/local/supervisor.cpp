@@ -309,7 +309,7 @@ class Supervisor {
     if (allowed <= 0 || now - watch_from_ < allowed) return;
     if (fork_server_.pid > 0 && stopped_too_long(fork_server_.pid, loader_stopped_since_, now)) {
       loader_hangs_ = true;
-      ::kill(fork_server_.pid, SIGKILL);
+      signal_process(fork_server_.pid, SIGKILL);
       return;
     }
     bool silent = false;
@@ -342,7 +342,7 @@ class Supervisor {
 
   void on_hang(const std::vector<size_t>& watched) {
     clear_live_bar();
-    info("{}", progress_table(attempt_.board, first_rank(attempt_.spec.world)));
+    log_line(Level::kInfo, progress_table(attempt_.board, first_rank(attempt_.spec.world)));
     Death hang = last_of(watched, Death::Kind::kHang);
     hang.hang_timeout = attempt_.spec.options.hang_timeout.seconds;
     deaths_.push_back(hang);
@@ -361,18 +361,18 @@ class Supervisor {
     for (Rank& rank : ranks_) {
       if (!rank.alive) continue;
       rank.stop_sent = true;
-      ::kill(rank.pid, signal);
+      signal_process(rank.pid, signal);
     }
   }
 
   void kill_all() {
     kill_at_ = 0;
     if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
-    if (fork_server_.pid > 0) ::kill(fork_server_.pid, SIGKILL);
+    if (fork_server_.pid > 0) signal_process(fork_server_.pid, SIGKILL);
     for (Rank& rank : ranks_) {
       if (!rank.alive) continue;
       rank.kill_sent = true;
-      ::kill(rank.pid, SIGKILL);
+      signal_process(rank.pid, SIGKILL);
     }
   }
 

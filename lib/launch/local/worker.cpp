@@ -37,12 +37,13 @@ pid_t starter_of(const World& world) {
   return by_hand ? 0 : ::getppid();
 }
 
-RankContext worker_context(const World& world, RankStatusBoard& board, const Listener& listener) {
+RankContext worker_context(const World& world,
+                           RankStatusBoard& board,
+                           const std::string& master,
+                           const Listener& listener) {
   RankContext context;
-  context.rendezvous = {world.ranks,
-                        {reachable_master(world), listener.port},
-                        listener.socket.get(),
-                        world.store_is_served};
+  context.rendezvous = {
+      world.ranks, {master, listener.port}, listener.socket.get(), world.store_is_served};
   context.board = &board;
   context.stop = &stop_flag();
   return context;
@@ -209,12 +210,13 @@ WorldEnd run_worker(const LaunchSpec& spec) {
   const World& world = spec.world;
   const LaunchOptions& options = spec.options;
   const pid_t starter = starter_of(world);
+  const std::string master = reachable_master(world);
   Listener listener;
   listener.port = world.master.port;
   if (world.ranks.rank == 0 && !world.store_is_served)
-    listener = listen_on(world.master.port, false);
+    listener = listen_on(world.master.port, addresses_to_bind(master));
   RankStatusBoard* board = RankStatusBoard::create(1).release();  // signal handlers keep it
-  RankContext context = worker_context(world, *board, listener);
+  RankContext context = worker_context(world, *board, master, listener);
   context.threads = threads_per_rank(options, current_environment(), world.ranks.local_world);
   export_environment(context, options.threads.has_value());
   const RankMain main = spec.load();

@@ -69,8 +69,8 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
     if (!link_.is_node_0() && number_ == 0) {
       return refuse_all(Exit::kEnvironment,
                         fmt::format("node {}: {}:{} closed the connection before the run began: "
-                                    "was node 0's launcher ended, or does another program listen "
-                                    "there?",
+                                    "was node 0's launcher ended, or does another program, or "
+                                    "another version of gantrain, listen there?",
                                     here().node,
                                     master_.host,
                                     master_.port));
@@ -190,9 +190,6 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   return std::nullopt;
 }
 
-NodeCouncil::NodeCouncil(const World& world, const LaunchOptions& options, const Endpoint& master)
-    : link_(world, options), master_(master), meeting_seconds_(options.patience.meeting) {}
-
 double NodeCouncil::next_deadline() const {
   if (verdict_ || !decides()) return link_.next_beat();
   const auto ns = decides_at(deaths_, here().nodes);
@@ -262,6 +259,11 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       ready_.insert(event.from.node);
       break;
     case Word::kRefused:
+      if (message.number != 0) {  // by a node that takes part
+        hear_of(
+            {{.kind = Death::Kind::kLauncher, .node = event.from.node, .message = message.text}});
+        break;
+      }
       warn("a launcher that came late was refused: {}", message.text);
       break;
     default:

@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launch/death/death.h"
@@ -69,16 +71,24 @@ std::string encode(const NodeMessage& message);
 // Nothing if the line is not a message.
 std::optional<NodeMessage> decode(std::string_view line);
 
-// A TCP connection between two launchers. Nothing here waits, so that a peer that reads nothing
-// never blocks the launcher.
+// What the launchers of a job know alone: GANTRAIN_JOB_SECRET; "" if it is not set. Throws
+// UserError(kEnvironment) if it is too short.
+std::string job_secret(const Env& env);
+
+// A TCP connection between two launchers. Each side first sends a line with a random number, then
+// the HMAC of both lines, and reads no message before the other one has proved so that it knows the
+// secret ("": all know it). Nothing here waits, so that a peer that reads nothing never blocks the
+// launcher.
 class NodeWire {
  public:
   NodeWire() = default;
-  explicit NodeWire(UniqueFd connected);
+  NodeWire(UniqueFd connected, bool is_node_0, std::string secret);
 
   int descriptor() const { return fd_.get(); }
   bool open() const { return static_cast<bool>(fd_); }
   bool has_unsent() const { return !unsent_.empty(); }
+  bool proved() const { return proved_; }
+  const std::string& objection() const { return objection_; }  // to the other side's proof
 
   void send(const NodeMessage& message);
   // The messages that have come. Where the other side has closed the connection, or sends what is
@@ -89,9 +99,16 @@ class NodeWire {
 
  private:
   void flush();
+  void take_greeting(const std::string& line);
   void take_lines(std::vector<NodeMessage>& messages);
 
   UniqueFd fd_;
+  bool is_node_0_ = false;
+  std::string secret_;
+  std::string greeting_;  // the first line of this side
+  std::string other_;     // and of the other one
+  std::string objection_;
+  bool proved_ = false;
   std::string unsent_;
   std::string unread_;
 };
@@ -108,8 +125,13 @@ struct NodeEvent {
 // launcher that is dead, stopped or cut off is noticed.
 class NodeLink {
  public:
-  // Listens if this is node 0. Throws UserError(kEnvironment) if the port is in use.
-  NodeLink(const World& world, const LaunchOptions& options);
+  // Listens on `addresses` if this is node 0. Throws UserError(kEnvironment) if the port is in use.
+  // Without a secret, but with a run folder, node 0 writes one there, which the others read.
+  NodeLink(const World& world,
+           const LaunchOptions& options,
+           const std::vector<std::string>& addresses,
+           const std::string& secret,
+           const std::filesystem::path& run_dir);
 
   const NodePlace& here() const { return here_; }
   bool is_node_0() const { return here_.node == 0; }
@@ -143,9 +165,17 @@ class NodeLink {
     double heard = 0;    // monotonic seconds of its last message
   };
 
+  struct Newcomer {
+    NodeWire wire;
+    double since;
+  };
+
+  std::string introduce(UniqueFd connected);
   void accept_newcomers(double now);
+  void refuse(const NodeWire& stranger);
   void greet(NodeWire wire, const NodeMessage& hello, double now);
   std::string objection(const NodePlace& place) const;
+  void take(Peer& peer, NodeMessage message, std::vector<NodeEvent>& events);
   void listen_to(Peer& peer, double now, std::vector<NodeEvent>& events);
   void beat(double now);
 
@@ -153,8 +183,14 @@ class NodeLink {
   double silence_;  // seconds after which a peer is given up
   Listener listener_;
   std::vector<Peer> peers_;  // on node 0: the other nodes from 1 on; else: node 0
-  std::vector<NodeWire> newcomers_;
-  std::vector<NodeEvent> refused_;
+  std::string secret_;
+  std::filesystem::path secret_file_;  // "": the secret is known, or there is none
+  std::vector<Newcomer> newcomers_;
+  std::vector<NodeEvent> news_;  // what the next exchange() returns first
+  int64_t strangers_ = 0;        // connections that were refused
+  int64_t next_said_ = 1;        // how many of them are said next
+  int64_t closed_ = 0;           // elsewhere: tries that the other side ended without a proof
+  std::string said_;             // elsewhere: why the last try failed
   double next_beat_ = 0;
   double last_look_ = 0;
 };
@@ -177,7 +213,8 @@ AttemptOutcome stopped_outcome(int signal);
 // decides. A launcher that is gone or silent ends the run.
 class NodeCouncil {
  public:
-  NodeCouncil(const World& world, const LaunchOptions& options, const Endpoint& master);
+  NodeCouncil(NodeLink link, const Endpoint& master, double meeting_seconds)
+      : link_(std::move(link)), master_(master), meeting_seconds_(meeting_seconds) {}
 
   // What node 0 says at the start of an attempt.
   struct Start {
@@ -191,6 +228,7 @@ class NodeCouncil {
                                       int64_t number,
                                       double not_before,
                                       Start& start);
+  AttemptOutcome refuse_all(Exit code, const std::string& text);  // ends the run on all nodes
 
   // For the supervisor, while ranks run.
   void watch(std::vector<pollfd>& polled) const { link_.watch(polled); }
@@ -220,7 +258,6 @@ class NodeCouncil {
   std::optional<AttemptOutcome> on_event(const NodeEvent& event);
   void on_running(const NodeEvent& event);
   void hear_of(const std::vector<Death>& deaths);
-  AttemptOutcome refuse_all(Exit code, const std::string& text);
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
   bool decides() const { return link_.is_node_0() || !link_.all_open(); }

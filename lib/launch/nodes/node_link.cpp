@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
+#include <utility>
 
 #include "config/schema.h"
 #include "launch/nodes/node_council.h"
 #include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
+namespace fs = std::filesystem;
+
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
+constexpr int64_t kMostInPlace = 1 << 20;  // also of ranks, so that their product is a number
 
 // A message on its way. The numbers come first, and say what else there is.
 struct Envelope {
@@ -40,6 +50,9 @@ void fields(Envelope& e, Field&& field) {
   field("port", m.port);
   field("text", m.text);
   field("place", m.place);
+  for (const int64_t number : {m.place.node, m.place.nodes, m.place.ranks}) {
+    if (number < 0 || number > kMostInPlace) throw std::logic_error("no place of a launcher");
+  }
   if (m.word == Word::kReport) field("deaths", m.deaths);
   if (m.word == Word::kVerdict) field("end", m.end);
 }
@@ -53,6 +66,37 @@ constexpr double kLongestBeat = 1;     // seconds between two signs of life
 constexpr int kBeatsPerSilence = 5;    // so that a late one or two do no harm
 constexpr double kConnectSeconds = 2;  // of one attempt
 constexpr double kFinishSeconds = 2;
+
+constexpr std::string_view kGreeting = "gantrain-node ";  // the version and a random number follow
+const std::string kGreetingOfThisVersion = fmt::format("{}{} ", kGreeting, kVersion);
+constexpr size_t kLongestGreeting = 64;  // bytes of a line; a proof has so many
+constexpr size_t kSpareNewcomers = 64;   // beside as many as there are nodes
+constexpr int64_t kMostClosed = 3;       // tries before a node gives up
+constexpr size_t kShortestSecret = 16;
+constexpr const char* kOtherSecret = "it has another job secret than this node, or none";
+
+// The secret in the file; "" if it is not there, or others than this user may read or write it.
+std::string secret_in(const fs::path& file) {
+  const std::string text = trim(content_of(file, kMostOfText).value_or(""));
+  std::error_code error;
+  const auto others = fs::perms::group_all | fs::perms::others_all;
+  const bool own = (fs::status(file, error).permissions() & others) == fs::perms::none &&
+                   shared_with_others(file).empty();
+  return own && text.size() >= kShortestSecret ? text : "";
+}
+
+std::string new_secret_in(const fs::path& file) {
+  const UniqueFd lock(open_regular(file.parent_path() / ".lock", O_RDWR | O_CREAT));
+  // A run that is at work there, or still ending, keeps its own.
+  const bool busy = ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  std::string secret = busy ? secret_in(file) : "";
+  if (!secret.empty()) return secret;
+  secret = random_hex(32);
+  AtomicFile out(file, 0600);
+  out.write(secret + "\n");
+  out.commit();
+  return secret;
+}
 
 double silence_of(const LaunchOptions& options) {
   const double hang = options.hang_timeout.seconds;
@@ -76,7 +120,7 @@ std::string encode(const NodeMessage& message) {
 
 std::optional<NodeMessage> decode(std::string_view line) {
   try {
-    return message_from<Envelope>(Json::parse(line)).message;
+    return message_from<Envelope>(parse_foreign(line)).message;
   } catch (const Json::exception&) {
     return std::nullopt;
   } catch (const std::logic_error&) {
@@ -84,10 +128,42 @@ std::optional<NodeMessage> decode(std::string_view line) {
   }
 }
 
-NodeWire::NodeWire(UniqueFd connected) : fd_(std::move(connected)) {
+std::string job_secret(const Env& env) {
+  const std::string secret = variable(env, "GANTRAIN_JOB_SECRET");
+  if (secret.empty() || secret.size() >= kShortestSecret) return secret;
+  fail(Exit::kEnvironment,
+       "GANTRAIN_JOB_SECRET has {} characters: give all nodes the same {} or more",
+       secret.size(),
+       kShortestSecret);
+}
+
+NodeWire::NodeWire(UniqueFd connected, bool is_node_0, std::string secret)
+    : fd_(std::move(connected)),
+      is_node_0_(is_node_0),
+      secret_(std::move(secret)),
+      greeting_(kGreetingOfThisVersion + random_hex(16)),
+      unsent_(greeting_ + "\n") {
   set_nonblocking(fd_.get());
   const int yes = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  flush();
+}
+
+void NodeWire::take_greeting(const std::string& line) {
+  const auto proof = [this](const char* side, const std::string& own, const std::string& other) {
+    return hmac_sha256(secret_, fmt::format("{}\n{}\n{}", side, own, other));
+  };
+  if (!other_.empty()) {
+    proved_ = line == proof(is_node_0_ ? "other node" : "node 0", other_, greeting_);
+    if (!proved_) objection_ = kOtherSecret;
+  } else if (line.size() == greeting_.size() && starts_with(line, kGreetingOfThisVersion)) {
+    other_ = line;
+    unsent_ += proof(is_node_0_ ? "node 0" : "other node", greeting_, other_) + "\n";
+    return flush();
+  } else if (starts_with(line, kGreeting)) {
+    objection_ = "it is another version of gantrain";
+  }
+  if (!proved_) fd_.close();
 }
 
 void NodeWire::send(const NodeMessage& message) {
@@ -128,8 +204,14 @@ std::vector<NodeMessage> NodeWire::receive() {
   std::vector<NodeMessage> messages;
   flush();
   if (!open()) return messages;
-  const bool more = read_from(fd_.get(), unread_, 2 * kLongestMessage);
-  take_lines(messages);
+  const bool more = read_from(fd_.get(), unread_, proved_ ? 2 * kLongestMessage : 1);
+  for (size_t end = 0; open() && !proved_ && (end = unread_.find('\n')) != std::string::npos;) {
+    const std::string line = unread_.substr(0, end);
+    unread_.erase(0, end + 1);
+    take_greeting(line);
+  }
+  if (!proved_ && unread_.size() > kLongestGreeting) fd_.close();
+  if (proved_) take_lines(messages);
   if (!more) fd_.close();
   return messages;
 }
@@ -144,15 +226,22 @@ void NodeWire::finish(double seconds) {
   fd_.close();
 }
 
-NodeLink::NodeLink(const World& world, const LaunchOptions& options)
+NodeLink::NodeLink(const World& world,
+                   const LaunchOptions& options,
+                   const std::vector<std::string>& addresses,
+                   const std::string& secret,
+                   const fs::path& run_dir)
     : here_{world.ranks.node_rank, world.ranks.nodes, world.ranks.local_world, host_name()},
-      silence_(silence_of(options)) {
+      silence_(silence_of(options)),
+      secret_(secret) {
+  if (secret.empty() && !run_dir.empty()) secret_file_ = run_dir / ".job-secret";
   if (!is_node_0()) {
     peers_.resize(1);
     return;
   }
-  listener_ = listen_on(world.master.port, false);
+  listener_ = listen_on(world.master.port, addresses);
   set_nonblocking(listener_.socket.get());
+  if (!secret_file_.empty()) secret_ = new_secret_in(secret_file_);
   peers_.resize(static_cast<size_t>(here_.nodes - 1));
   for (size_t i = 0; i < peers_.size(); ++i) peers_[i].place.node = static_cast<int64_t>(i) + 1;
 }
@@ -169,16 +258,44 @@ std::vector<int64_t> NodeLink::absent() const {
   return nodes;
 }
 
+// Introduces this launcher to who listens there; "" or why that failed.
+std::string NodeLink::introduce(UniqueFd connected) {
+  Peer& peer = peers_[0];
+  // Each time anew: node 0 replaces the secret of an earlier job.
+  if (!secret_file_.empty() && (secret_ = secret_in(secret_file_)).empty()) {
+    return fmt::format(
+        "{}, which node 0 writes, is not here for this user alone (give all nodes the same "
+        "GANTRAIN_JOB_SECRET if they do not share the folder)",
+        secret_file_.string());
+  }
+  NodeWire wire(std::move(connected), false, secret_);
+  const double until = monotonic_seconds() + kConnectSeconds;
+  std::vector<NodeMessage> said;  // with the proof
+  while (wire.open() && !wire.proved() && wait_for(wire.descriptor(), POLLIN, until))
+    said = wire.receive();
+  if (wire.open() && !wire.proved()) return "what listens there does not answer";
+  if (wire.objection() == kOtherSecret)
+    return fmt::format("refused what listens there: {} (GANTRAIN_JOB_SECRET)", kOtherSecret);
+  peer.heard = monotonic_seconds();
+  peer.came = wire.proved() || ++closed_ == kMostClosed;
+  if (!wire.proved()) {
+    if (peer.came) news_.push_back({.from = peer.place, .lost = "it closes the connection"});
+    return "what listens there closes the connection";
+  }
+  peer.wire = std::move(wire);
+  peer.wire.send({.word = Word::kHello, .place = here_});
+  for (NodeMessage& message : said) take(peer, std::move(message), news_);
+  return "";
+}
+
 bool NodeLink::connect(const Endpoint& master, std::string& problem) {
   UniqueFd connected = connect_to(master, kConnectSeconds, problem);
   if (!connected) return false;
-  Peer& peer = peers_[0];
-  peer.wire = NodeWire(std::move(connected));
-  peer.came = true;
-  peer.place.host = master.host;
-  peer.heard = monotonic_seconds();
-  peer.wire.send({.word = Word::kHello, .place = here_});
-  return true;
+  peers_[0].place.host = master.host;
+  problem = introduce(std::move(connected));
+  if (problem != said_ && !peers_[0].came) warn("{}:{}: {}", master.host, master.port, problem);
+  said_ = problem;
+  return peers_[0].came;
 }
 
 void NodeLink::watch(std::vector<pollfd>& polled) const {
@@ -188,7 +305,7 @@ void NodeLink::watch(std::vector<pollfd>& polled) const {
     if (wire.open()) polled.push_back({wire.descriptor(), events, 0});
   };
   for (const Peer& peer : peers_) add(peer.wire);
-  for (const NodeWire& wire : newcomers_) add(wire);
+  for (const Newcomer& one : newcomers_) add(one.wire);
 }
 
 std::vector<int> NodeLink::descriptors() const {
@@ -222,7 +339,7 @@ void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
                     .message = {.word = Word::kRefused, .text = why, .place = hello.place}};
     wire.send(event.message);
     wire.finish(0);
-    refused_.push_back(event);
+    news_.push_back(event);
     return;
   }
   Peer& peer = peers_[static_cast<size_t>(hello.place.node) - 1];
@@ -232,29 +349,51 @@ void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
   peer.heard = now;
 }
 
+// Says of the first, the tenth, the hundredth ... stranger.
+void NodeLink::refuse(const NodeWire& stranger) {
+  if (++strangers_ < next_said_) return;
+  next_said_ *= 10;
+  warn("port {}: refused {} connection{}: {}",
+       listener_.port,
+       strangers_,
+       strangers_ == 1 ? "" : "s",
+       stranger.objection().empty() ? "it is no launcher of this job" : stranger.objection());
+}
+
 void NodeLink::accept_newcomers(double now) {
   if (!listener_.socket) return;
-  while (UniqueFd connected = accept_from(listener_)) newcomers_.emplace_back(std::move(connected));
-  std::vector<NodeWire> waiting;
-  for (NodeWire& wire : newcomers_) {
-    const std::vector<NodeMessage> said = wire.receive();
+  const size_t most = kSpareNewcomers + peers_.size();
+  UniqueFd connected;
+  for (size_t i = 0; i < most && (connected = accept_from(listener_)); ++i)
+    newcomers_.push_back({NodeWire(std::move(connected), true, secret_), now});
+  std::vector<Newcomer> waiting;
+  for (Newcomer& one : newcomers_) {
+    const std::vector<NodeMessage> said = one.wire.receive();
     if (!said.empty() && said.front().word == Word::kHello) {
-      greet(std::move(wire), said.front(), now);
-    } else if (said.empty() && wire.open()) {
-      waiting.push_back(std::move(wire));
+      greet(std::move(one.wire), said.front(), now);
+    } else if (said.empty() && one.wire.open() && now - one.since < silence_) {
+      waiting.push_back(std::move(one));
+    } else {
+      refuse(one.wire);
     }
   }
+  // A launcher is done within a round trip, so those that have waited longest are no launchers.
+  for (; waiting.size() > most; waiting.erase(waiting.begin())) refuse(waiting.front().wire);
   newcomers_ = std::move(waiting);
+}
+
+void NodeLink::take(Peer& peer, NodeMessage message, std::vector<NodeEvent>& events) {
+  if (message.word == Word::kBeat) return;
+  if (message.word == Word::kStart && peer.place.node == 0) peer.place = message.place;
+  peer.ended = peer.ended || message.word == Word::kEnded || message.word == Word::kRefused;
+  events.push_back({.from = peer.place, .message = std::move(message)});
 }
 
 void NodeLink::listen_to(Peer& peer, double now, std::vector<NodeEvent>& events) {
   if (!peer.wire.open()) return;
   for (NodeMessage& message : peer.wire.receive()) {
     peer.heard = now;
-    if (message.word == Word::kBeat) continue;
-    if (message.word == Word::kStart && peer.place.node == 0) peer.place = message.place;
-    peer.ended = peer.ended || message.word == Word::kEnded || message.word == Word::kRefused;
-    events.push_back({.from = peer.place, .message = std::move(message)});
+    take(peer, std::move(message), events);
   }
   if (peer.ended) return;
   std::string lost;
@@ -286,8 +425,7 @@ std::vector<NodeEvent> NodeLink::exchange() {
   }
   last_look_ = now;
   accept_newcomers(now);
-  std::vector<NodeEvent> events = std::move(refused_);
-  refused_.clear();
+  std::vector<NodeEvent> events = std::exchange(news_, {});
   for (Peer& peer : peers_) listen_to(peer, now, events);
   beat(now);
   return events;

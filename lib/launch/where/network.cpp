@@ -107,26 +107,12 @@ std::string command_of(const std::string& pid) {
 }
 
 // Binds and listens; false with errno if not.
-bool bind_to(int socket, int64_t port, bool loopback_only, int family) {
+bool bind_to(int socket, const addrinfo& to) {
   const int yes = 1;
+  const int no = 0;
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const auto number = htons(static_cast<uint16_t>(port));
-  int bound = -1;
-  if (family == AF_INET6) {
-    const int no = 0;
-    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    sockaddr_in6 any{};
-    any.sin6_family = AF_INET6;
-    any.sin6_port = number;
-    bound = bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any);
-  } else {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = number;
-    address.sin_addr.s_addr = htonl(loopback_only ? INADDR_LOOPBACK : INADDR_ANY);
-    bound = bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  }
-  return bound == 0 && listen(socket, 1024) == 0;
+  if (to.ai_family == AF_INET6) setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  return bind(socket, to.ai_addr, to.ai_addrlen) == 0 && listen(socket, 1024) == 0;
 }
 
 int64_t port_of_socket(int socket) {
@@ -221,12 +207,32 @@ std::vector<std::string> matching(const std::vector<Interface>& all, std::string
 
 }  // namespace
 
-Listener listen_on(int64_t port, bool loopback_only) {
+std::vector<std::string> addresses_to_bind(const std::string& host) {
+  if (starts_with(host, "127.") || host == "::1") return {host};
+  std::string problem;
+  std::set<std::string> found;
+  const Addresses all = addresses_of(host, nullptr, problem);
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next)
+    found.insert(address_text(one->ai_addr));
+  // ::1 comes first, as it does where ranks connect.
+  if (host == "localhost" && !found.empty()) return {found.rbegin(), found.rend()};
+  const std::string only = found.size() == 1 ? *found.begin() : "";
+  const bool loopback = starts_with(only, "127.") || only == "::1";  // Debian's own host name
+  for (const Interface& interface : network_interfaces()) {
+    if (!loopback && std::ranges::count(interface.addresses, only) > 0) return {only};
+  }
+  info("nodes   listening on all addresses: {} is not exactly one address of this machine", host);
+  return kAllAddresses;
+}
+
+Listener listen_on(int64_t port, const std::vector<std::string>& addresses) {
   int problem = 0;
-  for (const int family : {AF_INET6, AF_INET}) {
-    if (family == AF_INET6 && loopback_only) continue;
-    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket && bind_to(socket.get(), port, loopback_only, family)) {
+  for (const std::string& address : addresses) {
+    std::string unknown;
+    const Addresses to = addresses_of(address, std::to_string(port).c_str(), unknown);
+    if (!to) continue;
+    UniqueFd socket(::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && bind_to(socket.get(), *to)) {
       const int64_t actual = port_of_socket(socket.get());
       return {std::move(socket), actual};
     }
@@ -242,7 +248,7 @@ Listener listen_on(int64_t port, bool loopback_only) {
        "port {} is in use{}: give another --master-port{}",
        port,
        holder.empty() ? "" : " by " + holder,
-       loopback_only ? ", or none to have a free one chosen" : "");
+       addresses == kLoopback ? ", or none to have a free one chosen" : "");
 }
 
 UniqueFd accept_from(const Listener& listener) {

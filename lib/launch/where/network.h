@@ -59,10 +59,19 @@ struct Listener {
   int64_t port = 0;
 };
 
-// Opens a socket for the store of rank 0, on 127.0.0.1 alone or on all addresses. Port 0 lets the
+inline const std::vector<std::string> kLoopback = {"127.0.0.1"};
+inline const std::vector<std::string> kAllAddresses = {"::", "0.0.0.0"};
+
+// Where rank 0 and its launcher listen that others look for at that host: on loopback only where
+// the host says so itself, else on the host's address if that is one of this machine. Else, and
+// where the host has several, on all addresses, which the log says. listen_on() takes the first
+// that works.
+std::vector<std::string> addresses_to_bind(const std::string& host);
+
+// Opens a socket that listens on the first of the addresses that this machine has. Port 0 lets the
 // kernel choose. Throws UserError(kEnvironment) if the port is in use, with the pid and the command
 // of the process that holds it if /proc shows them.
-Listener listen_on(int64_t port, bool loopback_only);
+Listener listen_on(int64_t port, const std::vector<std::string>& addresses);
 
 // A connection that has come; an empty one if there is none. It never waits.
 UniqueFd accept_from(const Listener& listener);

@@ -10,8 +10,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 const double kRootHalf = std::sqrt(0.5);

@@ -17,8 +17,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 NoiseInputs stored_noise() { return nullptr; }
 
 NoiseInputs no_noise() {

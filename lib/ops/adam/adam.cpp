@@ -11,8 +11,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 constexpr int64_t kPiece = 1 << 14;  // numbers: 64 KiB of each array
 constexpr int64_t kGrain = 1 << 15;  // numbers that are worth a thread

@@ -14,10 +14,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 Tensor as_channels(const Tensor& b, int64_t dim, int64_t axes) {

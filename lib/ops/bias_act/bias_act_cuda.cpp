@@ -10,6 +10,7 @@
 namespace gantrain {
 
 using at::Tensor;
+
 using cuda_kernels::BiasActGradientArrays;
 using cuda_kernels::BiasActTask;
 using cuda_kernels::Maps;

@@ -7,10 +7,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 // A convolution y(x, w) is linear in both of its arguments, so its derivatives are three functions

@@ -12,8 +12,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 // One correlation among those that a convolution consists of: where its input pixels lie, and which

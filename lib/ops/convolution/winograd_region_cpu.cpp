@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels between pictures of either layout and arrays with 32 channels side by side.
 #include "ops/convolution/winograd_transform_cpu.h"
-#include "ops/vector/vector.h"
 
 namespace gantrain::GANTRAIN_ISA {
 

@@ -15,8 +15,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 // Draws for any device out of LibTorch's operators: the arithmetic of core/philox.h on int64

@@ -12,10 +12,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 Tensor contiguous(const Tensor& t) { return t.defined() ? t.contiguous() : t; }

@@ -9,10 +9,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 Tensor cpu_plane_products(const Tensor& a_in, const Tensor& b_in) {
   const Tensor a = a_in.contiguous(), b = b_in.contiguous();
   Tensor sums = at::empty({a.size(0), a.size(1)}, a.options());

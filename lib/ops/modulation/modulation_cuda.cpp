@@ -10,6 +10,7 @@
 namespace gantrain {
 
 using at::Tensor;
+
 using cuda_kernels::ModulatedActTask;
 using cuda_kernels::Order;
 using cuda_kernels::Parts;

@@ -11,10 +11,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 NormMaps maps_of(const Tensor& x, double eps) {
@@ -202,17 +198,6 @@ struct AdainFunction : torch::autograd::Function<AdainFunction> {
 };
 
 }  // namespace
-
-Tensor instance_norm(const Tensor& x, double eps) {
-  const WithoutAutocast exact;
-  const Centred c = centre(in_statistics_type(x), eps);
-  return (c.x * c.inverse).to(x.scalar_type());
-}
-
-Tensor modulate(const Tensor& x, const Tensor& style) {
-  const Style s = split_style(style, x.size(1));
-  return at::addcmul(s.shift, x, s.scale);
-}
 
 Tensor adain(const Tensor& x, const Tensor& style, double eps) {
   const WithoutAutocast exact;

@@ -9,16 +9,10 @@ namespace gantrain {
 // which StyleGAN also applies to its latents.
 at::Tensor pixel_norm(const at::Tensor& x, double eps = 1e-8, int64_t dim = 1);
 
-// Normalises each channel of each sample of x [N, C, H, W]: (x - mean) / sqrt(variance + eps), with
-// the mean and variance over its H x W pixels.
-at::Tensor instance_norm(const at::Tensor& x, double eps = 1e-8);
-
-// Returns x * (1 + s) + b for x [N, C, H, W], where style [N, 2C] holds s in its first half and b
-// in its second. This is the scale and shift of Karras et al. 2019, eq. 1, after the normalisation.
-at::Tensor modulate(const at::Tensor& x, const at::Tensor& style);
-
-// Adaptive instance normalisation (Karras et al. 2019, eq. 1): modulate(instance_norm(x), style).
-// For half-precision x the statistics are computed in float32.
+// Adaptive instance normalisation (Karras et al. 2019, eq. 1): (x - mean) / sqrt(variance + eps) *
+// (1 + s) + b for x [N, C, H, W], with the mean and variance of each channel of each sample over
+// its pixels, where style [N, 2C] holds s in its first half and b in its second. For half-precision
+// x the statistics are computed in float32.
 at::Tensor adain(const at::Tensor& x, const at::Tensor& style, double eps = 1e-8);
 
 // Appends `channels` channels to x [N, C, H, W] that hold a standard deviation over samples (Karras

@@ -14,10 +14,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 namespace {
 
 // Puts up - 1 zeros after each pixel.

@@ -13,8 +13,6 @@
 
 namespace gantrain::dcgan {
 
-using at::Tensor;
-
 namespace {
 
 // Layers of `main`, which stands for the nn.Sequential of the reference.

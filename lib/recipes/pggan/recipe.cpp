@@ -11,8 +11,6 @@
 
 namespace gantrain::pggan {
 
-using at::Tensor;
-
 Generator::Generator(const Shape& s) : shape(s) {
   check_level({s.resolution}, s.resolution);
   const FeatureMaps maps = s.maps();
@@ -146,15 +144,6 @@ ModelContent import_official(const TensorFile& file, const std::string& source) 
   all.merge(from_official(file.tensors, "D/", "D.", layout_of));
   const Shape shape = generator_shape(config, all, source);
   return content_of_official(Generator(shape), model_of(shape), all, source, "G/");
-}
-
-TensorMap export_official(const TensorMap& tensors) {
-  TensorMap generator, discriminator;
-  for (const auto& [name, value] : tensors)
-    (starts_with(name, "D.") ? discriminator : generator)[name] = value;
-  TensorMap variables = to_official(generator, "", "G/", layout_of);
-  variables.merge(to_official(discriminator, "D.", "D/", layout_of));
-  return variables;
 }
 
 namespace {

@@ -81,9 +81,6 @@ TfLayout layout_of(const std::string& variable, const at::Tensor& value);
 // variable that is missing, unknown or of another shape.
 ModelContent import_official(const TensorFile& file, const std::string& source);
 
-// Turns a model's tensors back into the official variables, without metadata.
-TensorMap export_official(const TensorMap& tensors);
-
 // This recipe's row for the table of recipes.
 RecipeRow row();
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/random.h"
 #include "core/torch.h"
 #include "gan/model_json.h"
 #include "ops/autocast.h"
@@ -14,8 +13,6 @@
 #include "util/text.h"
 
 namespace gantrain::r3gan {
-
-using at::Tensor;
 
 namespace {
 

@@ -7,8 +7,6 @@
 
 namespace gantrain::r3gan {
 
-using at::Tensor;
-
 namespace {
 
 // -f(t) with f(t) = -log(1 + e^-t), t being by how much the score that should be higher is so.

@@ -5,7 +5,6 @@
 
 #include "core/torch.h"
 #include "gan/growing_recipe.h"
-#include "nn/modules.h"
 #include "ops/autocast.h"
 #include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
@@ -13,8 +12,6 @@
 #include "util/text.h"
 
 namespace gantrain::stylegan1 {
-
-using at::Tensor;
 
 namespace {
 constexpr const char* kStyles = "latents and styles scale everything else";
@@ -346,20 +343,6 @@ ModelContent import_official(const TensorFile& file, const std::string& source) 
     all.merge(from_official(file.tensors, official, own, layout));
   const Shape shape = generator_shape(config, all, source);
   return content_of_official(Generator(shape), model_of(shape), all, source, "");
-}
-
-TensorMap export_official(const TensorMap& tensors, std::optional<bool> fused_scale) {
-  const LayoutOf layout = layouts(fused_scale);
-  TensorMap variables;
-  TensorMap whole;  // what belongs to no part: dlatent_avg
-  for (const auto& [name, value] : tensors) {
-    if (name.find('.') == std::string::npos) whole[name] = value;
-  }
-  for (const auto& [official, own] : kParts) {
-    const bool part = *own != '\0';
-    variables.merge(to_official(part ? tensors : whole, own, official, layout));
-  }
-  return variables;
 }
 
 namespace {

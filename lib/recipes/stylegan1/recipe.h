@@ -145,9 +145,6 @@ LayoutOf layouts(std::optional<bool> fused_scale);
 // shape.
 ModelContent import_official(const TensorFile& file, const std::string& source);
 
-// Turns a model's tensors back into the official variables, without metadata.
-TensorMap export_official(const TensorMap& tensors, std::optional<bool> fused_scale);
-
 // This recipe's row for the table of recipes.
 RecipeRow row();
 

@@ -15,8 +15,6 @@
 
 namespace gantrain::stylegan2 {
 
-using at::Tensor;
-
 namespace {
 
 const double kRootHalf = std::sqrt(0.5);

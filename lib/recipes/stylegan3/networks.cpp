@@ -13,8 +13,6 @@
 
 namespace gantrain::stylegan3 {
 
-using at::Tensor;
-
 namespace {
 
 Tensor tensor_of(const std::vector<double>& taps, at::IntArrayRef shape) {

@@ -11,7 +11,6 @@
 
 namespace gantrain::stylegan3 {
 
-using at::Tensor;
 namespace {
 
 // The feature maps of the file's D by resolution.

@@ -9,8 +9,6 @@
 
 namespace gantrain::stylegan3 {
 
-using at::Tensor;
-
 namespace {
 
 constexpr double kPi = std::numbers::pi;

@@ -16,8 +16,6 @@
 
 namespace gantrain {
 
-using at::Tensor;
-
 namespace {
 
 constexpr double kFaster = 0.9;          // of the time in float32

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/memory/memory_shortage.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>

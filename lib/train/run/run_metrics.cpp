@@ -11,7 +11,6 @@
 #include "core/torch.h"
 #include "data/load/loader.h"
 #include "metrics/metric_table.h"
-#include "report/grid.h"
 #include "train/run/training_data.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -20,8 +19,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -71,7 +68,7 @@ void check_model(const fs::path& model, double kimg) {
 std::optional<BestModel> read_best(const fs::path& folder) {
   const fs::path path = folder / KeepBest::kRecord;
   if (!fs::exists(path) || !fs::exists(folder / KeepBest::kModel)) return std::nullopt;
-  const Json json = parse_json(read_file(path), path.string(), Exit::kInput);
+  const Json json = parse_json(read_regular_file(path, kMostOfJson), path.string(), Exit::kInput);
   const auto has = [&](const char* key, auto is) { return json.contains(key) && is(json[key]); };
   const auto is_number = [](const Json& value) { return value.is_number(); };
   const bool sound = json.is_object() && has("value", is_number) && has("kimg", is_number) &&
@@ -109,7 +106,7 @@ Evaluation::Evaluation(Group& group,
       // Without mirroring, as the published metrics have it.
       reals_(subject_.dataset, {.data = subject_.data, .seed = subject_.seed}) {
   if (!options_.detector.empty())
-    detector_ = std::make_unique<Detector>(options_.detector, device_);
+    detector_ = std::make_unique<Detector>(options_.detector, device_, options_.detector_sha256);
 }
 
 bool Evaluation::any_rank_wants_to_stop(bool this_one_does) const {
@@ -274,7 +271,7 @@ bool KeepBest::is_better(double value) const {
 bool KeepBest::offer(const Json& line, int64_t images_seen, const SaveModel& save) {
   if (line.at("metric") != metric_) return false;
   const Json& results = line.at("results");
-  const char* key = find_metric(metric_).key;
+  const std::string& key = find_metric(metric_).key;
   if (!results.contains(key) || !results[key].is_number()) return false;
   const auto value = results[key].get<double>();
   if (!std::isfinite(value)) return false;

@@ -2,7 +2,6 @@
 #include "train/run/run_start.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,6 @@
 #include "util/text.h"
 
 namespace gantrain {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -94,18 +91,9 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_regular_file(error)) files.push_back(entry.path());
+    if (fs::is_regular_file(entry.symlink_status(error))) files.push_back(entry.path());
   }
   return files;
-}
-
-// "state-000200.pt.tmp4711"
-bool is_temporary(const std::string& name) {
-  const size_t mark = name.rfind(".tmp");
-  if (mark == std::string::npos || mark == 0 || mark + 4 == name.size()) return false;
-  return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(mark) + 4,
-                     name.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 bool is_later(const std::string& line, int64_t images) {
@@ -115,7 +103,8 @@ bool is_later(const std::string& line, int64_t images) {
 
 int64_t set_aside_of(const fs::path& file, int64_t images) {
   std::string kept, later;
-  for (const std::string& line : split(read_file(file), '\n')) {
+  constexpr int64_t kMost = int64_t{1} << 30;  // bytes; all rows are kept, so all are read
+  for (const std::string& line : split(read_regular_file(file, kMost), '\n')) {
     if (!line.empty()) (is_later(line, images) ? later : kept) += line + "\n";
   }
   if (later.empty()) return 0;
@@ -237,9 +226,13 @@ void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& gr
 int64_t remove_temporary_files(const fs::path& folder) {
   int64_t removed = 0;
   std::error_code error;
-  for (const fs::path& where : {folder, folder / "samples", folder / "errors"}) {
+  for (const char* name : {"", "samples", "errors"}) {
+    const fs::path where = folder / name;
+    // What a link leads to is not the run's, which makes a folder of its own.
+    if (fs::is_symlink(where, error) && fs::remove(where, error))
+      warn("{}: was a link, which is not followed; it becomes a folder", where.string());
     for (const fs::path& file : files_in(where)) {
-      if (is_temporary(file.filename())) removed += fs::remove(file, error) ? 1 : 0;
+      if (is_temporary_name(file.filename())) removed += fs::remove(file, error) ? 1 : 0;
     }
   }
   return removed;
@@ -350,14 +343,22 @@ void open_run_folder(const TrainSetup& setup,
                                            setup.config.get("train.batch").get<int64_t>());
       start.folder = make_numbered_folder(options.out, name);
     }
-    make_writable_folder(start.folder / "samples");
     remove_temporary_files(start.folder);  // before other nodes write here
+    make_writable_folder(start.folder / "samples");
     const int64_t aside = set_aside(start.folder, start.counters.images_seen);
     if (aside > 0) {
       warn("{}: {} later states and models renamed superseded-*", start.folder.string(), aside);
     }
   }
   start.folder = shared_text(start.folder.string(), group, setup.device);
+  const std::string& own = options.run_dir.empty() ? options.out : options.run_dir;
+  if (group.rank() > 0 && !lies_in(start.folder, own)) {
+    fail(Exit::kEnvironment,
+         "rank 0's run folder {} is not in {}, which the command names here: give all nodes the "
+         "same --run-dir or --out",
+         start.folder.string(),
+         own);
+  }
   setup.callbacks.run_folder(start.folder.string());
   const int64_t rank = group.rank();
   if (rank == 0) {

@@ -80,7 +80,7 @@ void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& gr
 // want the folder's lock to be held.
 
 // Removes the temporary files of writers that were killed (util/file.h, AtomicFile) from the
-// folder, its samples and its errors. Returns how many.
+// folder, its samples and its errors, and these two where they are links. Returns how many files.
 int64_t remove_temporary_files(const std::filesystem::path& folder);
 
 // Moves the rows of stats.jsonl and metric-*.jsonl that tell of more than `images` images seen to

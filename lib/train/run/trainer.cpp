@@ -29,8 +29,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // Whether a cadence of `every` images falls between two counts.
@@ -371,11 +369,13 @@ class Trainer {
   }
 
   std::unique_ptr<RunMetrics> make_metrics() {
+    // Rank 0 decides for all, and alone warns of a folder that is refused.
+    const std::string cache = group_->rank() == 0 ? cache_folder("metrics").string() : "";
     const EvaluationSubject subject{.generator = step_->average(),
                                     .dataset = data_.dataset(),
                                     .data = setup_.config.read<DataOptions>(),
                                     .seed = static_cast<uint64_t>(options_.train.seed),
-                                    .cache = cache_folder("metrics")};
+                                    .cache = shared_text(cache, *group_, setup_.device)};
     // Between pieces of work: a sign of life, and an ear for a stop.
     const auto wants_stop = [this] {
       setup_.callbacks.phase("metrics");

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 

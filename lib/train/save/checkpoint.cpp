@@ -24,8 +24,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 template <class Tensors>

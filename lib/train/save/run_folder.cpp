@@ -2,7 +2,6 @@
 #include "train/save/run_folder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,8 +24,6 @@
 
 namespace gantrain {
 
-namespace fs = std::filesystem;
-
 fs::path make_numbered_folder(const fs::path& out, const std::string& name) {
   make_writable_folder(out);
   int64_t next = 0;
@@ -41,7 +38,7 @@ fs::path make_numbered_folder(const fs::path& out, const std::string& name) {
     std::error_code error;
     if (fs::create_directory(folder, error)) {
       const fs::path link = out / "latest";
-      const fs::path fresh = out / fmt::format(".latest.{}", ::getpid());
+      const fs::path fresh = temporary_name(out / ".latest");
       fs::create_directory_symlink(folder.filename(), fresh, error);
       if (!error) fs::rename(fresh, link, error);
       return folder;
@@ -56,12 +53,12 @@ void write_status(const fs::path& folder, const std::string& line) {
 
 std::string read_status(const fs::path& folder) {
   // A folder that cannot be looked into is refused where it is made or opened for writing.
-  std::error_code error;
-  const fs::path file = folder / "STATUS";
-  return fs::is_regular_file(file, error) ? trim(read_file(file)) : "";
+  return trim(content_of(folder / "STATUS", kMostOfText).value_or(""));
 }
 
 namespace {
+
+constexpr double kMostKimg = 1e12;  // in the name of a file
 
 // PREFIX + kimg + SUFFIX of a folder, newest first.
 std::vector<NumberedFile> find_numbered(const fs::path& folder,
@@ -74,7 +71,8 @@ std::vector<NumberedFile> find_numbered(const fs::path& folder,
     if (!starts_with(name, prefix) || !ends_with(name, suffix)) continue;
     const size_t digits = name.size() - prefix.size() - suffix.size();
     const auto kimg = parse_double(name.substr(prefix.size(), digits));
-    if (kimg) files.push_back({entry.path(), static_cast<int64_t>(*kimg * 1000 + 0.5)});
+    if (!kimg || !(*kimg >= 0 && *kimg < kMostKimg)) continue;
+    files.push_back({entry.path(), static_cast<int64_t>(*kimg * 1000 + 0.5)});
   }
   std::sort(files.begin(), files.end(), [](const NumberedFile& a, const NumberedFile& b) {
     return a.images > b.images;
@@ -162,7 +160,7 @@ std::vector<NumberedFile> find_states(const fs::path& folder) {
 }
 
 std::vector<NumberedFile> find_models(const fs::path& folder) {
-  return find_numbered(folder, "model-", ".safetensors");
+  return regular_ones(find_numbered(folder, "model-", ".safetensors"));
 }
 
 fs::path find_model(const fs::path& file_or_run) {
@@ -173,7 +171,7 @@ fs::path find_model(const fs::path& file_or_run) {
          file_or_run.string());
   }
   if (!fs::is_directory(file_or_run)) return file_or_run;
-  const std::vector<NumberedFile> models = regular_ones(find_models(file_or_run));
+  const std::vector<NumberedFile> models = find_models(file_or_run);
   if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
   return models.front().path;
 }
@@ -183,7 +181,7 @@ void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every)
 }
 
 void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
-  prune(regular_ones(find_models(folder)), keep_last, keep_every);
+  prune(find_models(folder), keep_last, keep_every);
 }
 
 int64_t set_aside(const fs::path& folder, int64_t images) {
@@ -295,8 +293,7 @@ void check_disk(const std::filesystem::path& folder, const DiskNeed& need) {
 int lock_run_folder(const fs::path& folder) {
   make_writable_folder(folder);
   const std::string path = folder / ".lock";
-  const int lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-  if (lock < 0) fail(Exit::kDisk, "{}: {}", path, errno_text());
+  const int lock = open_regular(path, O_RDWR | O_CREAT);
   const double begun = monotonic_seconds();
   bool locked = false, said = false;
   int alive = 0;  // looks in a row that found no ending process

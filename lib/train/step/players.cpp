@@ -28,8 +28,8 @@ void Optimizer::restrict_to(const NamedTensors& active) {
   }
 }
 
-std::vector<at::Tensor> Optimizer::moving(const std::vector<at::Tensor>& all) const {
-  std::vector<at::Tensor> some;
+std::vector<Tensor> Optimizer::moving(const std::vector<Tensor>& all) const {
+  std::vector<Tensor> some;
   for (size_t i = 0; i < all.size(); ++i) {
     if (moves_[i]) some.push_back(all[i]);
   }
@@ -44,13 +44,13 @@ void Optimizer::step(const GradientVerdict& verdict, const std::vector<std::stri
     if (std::find(unreached.begin(), unreached.end(), names_[i]) != unreached.end())
       moves_[i] = false;
   }
-  std::vector<at::Tensor> parameters = moving(parameters_);
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& p : parameters) {
+  std::vector<Tensor> parameters = moving(parameters_);
+  std::vector<Tensor> gradients;
+  for (const Tensor& p : parameters) {
     gradients.push_back(p.grad().defined() ? p.grad() : torch::zeros_like(p));
   }
   if (parameters.empty()) return;
-  update(parameters, gradients, verdict.finite ? at::Tensor() : verdict.found);
+  update(parameters, gradients, verdict.finite ? Tensor() : verdict.found);
 }
 
 void Optimizer::reset() {
@@ -59,16 +59,16 @@ void Optimizer::reset() {
 }
 
 void Optimizer::clear_gradients() {
-  for (at::Tensor& p : parameters_) p.mutable_grad() = at::Tensor();
+  for (Tensor& p : parameters_) p.mutable_grad() = Tensor();
 }
 
-std::vector<at::Tensor> Optimizer::keep_zeros(const char* name) {
-  std::vector<at::Tensor> all;
-  for (const at::Tensor& p : parameters_) all.push_back(torch::zeros_like(p.detach()));
+std::vector<Tensor> Optimizer::keep_zeros(const char* name) {
+  std::vector<Tensor> all;
+  for (const Tensor& p : parameters_) all.push_back(torch::zeros_like(p.detach()));
   return keep(name, std::move(all));
 }
 
-std::vector<at::Tensor> Optimizer::keep(const char* name, std::vector<at::Tensor> tensors) {
+std::vector<Tensor> Optimizer::keep(const char* name, std::vector<Tensor> tensors) {
   for (size_t i = 0; i < tensors.size(); ++i)
     state_.emplace_back(std::string(name) + "/" + names_[i], tensors[i]);
   return tensors;
@@ -80,29 +80,29 @@ namespace {
 // adds: zeros. Without a verdict everything is as it is.
 class LeftOut {
  public:
-  explicit LeftOut(const at::Tensor& found) {
+  explicit LeftOut(const Tensor& found) {
     if (found.defined()) bad_ = found.reshape({}) > 0;
   }
 
   // Returns the tensors, or `instead` everywhere where the step is left out.
-  std::vector<at::Tensor> or_else(const std::vector<at::Tensor>& tensors, double instead) const {
+  std::vector<Tensor> or_else(const std::vector<Tensor>& tensors, double instead) const {
     if (!bad_.defined()) return tensors;
-    std::vector<at::Tensor> all;
-    for (const at::Tensor& tensor : tensors) all.push_back(tensor.masked_fill(bad_, instead));
+    std::vector<Tensor> all;
+    for (const Tensor& tensor : tensors) all.push_back(tensor.masked_fill(bad_, instead));
     return all;
   }
   // Multiplies by `factor`, unless the step is left out.
-  void scale_(std::vector<at::Tensor>& tensors, double factor) const {
+  void scale_(std::vector<Tensor>& tensors, double factor) const {
     if (!bad_.defined()) {
       at::_foreach_mul_(tensors, factor);
       return;
     }
-    const at::Tensor one = at::ones({}, tensors.front().options());
+    const Tensor one = at::ones({}, tensors.front().options());
     at::_foreach_mul_(tensors, at::where(bad_, one, at::full_like(one, factor)));
   }
 
  private:
-  at::Tensor bad_;  // bool []
+  Tensor bad_;  // bool []
 };
 
 class Adam final : public Optimizer {
@@ -115,18 +115,17 @@ class Adam final : public Optimizer {
       lr_ = torch::full({},
                         rate(o_.lr) * step_share_,
                         parameters_.front().options().dtype(at::kFloat).requires_grad(false));
-    std::vector<at::Tensor> steps;
-    for (const at::Tensor& p : parameters_)
+    std::vector<Tensor> steps;
+    for (const Tensor& p : parameters_)
       steps.push_back(torch::zeros({}, at::TensorOptions().dtype(at::kFloat).device(p.device())));
     steps_ = keep("step", std::move(steps));
   }
 
  protected:
-  void update(std::vector<at::Tensor>& parameters,
-              std::vector<at::Tensor>& gradients,
-              const at::Tensor& found) override {
-    std::vector<at::Tensor> first = moving(first_), second = moving(second_),
-                            steps = moving(steps_);
+  void update(std::vector<Tensor>& parameters,
+              std::vector<Tensor>& gradients,
+              const Tensor& found) override {
+    std::vector<Tensor> first = moving(first_), second = moving(second_), steps = moving(steps_);
     AdamSettings now = {rate(o_.lr) * step_share_,
                         std::pow(o_.beta1.at(images_seen_), step_share_),
                         std::pow(o_.beta2.at(images_seen_), step_share_),
@@ -148,8 +147,8 @@ class Adam final : public Optimizer {
   AdamOptions o_;
   double step_share_;
   // float32 [] where steps can be recorded, which would freeze the host's number.
-  at::Tensor lr_;
-  std::vector<at::Tensor> first_, second_, steps_;
+  Tensor lr_;
+  std::vector<Tensor> first_, second_, steps_;
 };
 
 class Sgd final : public Optimizer {
@@ -160,14 +159,14 @@ class Sgd final : public Optimizer {
 
  protected:
   // v <- m v + g; p <- p - lr v (Sutskever et al. 2013, as torch has it).
-  void update(std::vector<at::Tensor>& parameters,
-              std::vector<at::Tensor>& gradients,
-              const at::Tensor& found) override {
+  void update(std::vector<Tensor>& parameters,
+              std::vector<Tensor>& gradients,
+              const Tensor& found) override {
     const LeftOut left_out(found);
     // x + -0 = x for every x, the sign of 0 too.
-    const std::vector<at::Tensor> added = left_out.or_else(gradients, -0.0);
+    const std::vector<Tensor> added = left_out.or_else(gradients, -0.0);
     if (o_.momentum > 0) {
-      std::vector<at::Tensor> momentum = moving(momentum_);
+      std::vector<Tensor> momentum = moving(momentum_);
       left_out.scale_(momentum, o_.momentum);
       at::_foreach_add_(momentum, added);
       at::_foreach_add_(parameters, left_out.or_else(momentum, 0), -rate(o_.lr));
@@ -178,7 +177,7 @@ class Sgd final : public Optimizer {
 
  private:
   SgdOptions o_;
-  std::vector<at::Tensor> momentum_;
+  std::vector<Tensor> momentum_;
 };
 
 class Rmsprop final : public Optimizer {
@@ -190,22 +189,22 @@ class Rmsprop final : public Optimizer {
 
  protected:
   // s <- a s + (1 - a) g^2; p <- p - lr g / (sqrt(s) + eps) (Hinton 2012, as torch has it).
-  void update(std::vector<at::Tensor>& parameters,
-              std::vector<at::Tensor>& gradients,
-              const at::Tensor& found) override {
+  void update(std::vector<Tensor>& parameters,
+              std::vector<Tensor>& gradients,
+              const Tensor& found) override {
     const LeftOut left_out(found);
-    const std::vector<at::Tensor> added = left_out.or_else(gradients, 0);
-    std::vector<at::Tensor> square = moving(square_);
+    const std::vector<Tensor> added = left_out.or_else(gradients, 0);
+    std::vector<Tensor> square = moving(square_);
     left_out.scale_(square, o_.alpha);
     at::_foreach_addcmul_(square, added, added, 1 - o_.alpha);
-    std::vector<at::Tensor> root = at::_foreach_sqrt(square);
+    std::vector<Tensor> root = at::_foreach_sqrt(square);
     at::_foreach_add_(root, o_.eps);
     at::_foreach_addcdiv_(parameters, added, left_out.or_else(root, 1), -rate(o_.lr));
   }
 
  private:
   RmspropOptions o_;
-  std::vector<at::Tensor> square_;
+  std::vector<Tensor> square_;
 };
 
 bool is_inside(const std::string& parameter, const std::string& part) {
@@ -347,10 +346,10 @@ void update_ema(torch::nn::Module& average,
                 const torch::nn::Module& source,
                 const DeviceNumber& weight) {
   const torch::NoGradGuard no_grad;
-  std::vector<at::Tensor> averages = average.parameters();
+  std::vector<Tensor> averages = average.parameters();
   lerp_(averages, source.parameters(), weight);
-  const std::vector<at::Tensor> from = source.buffers();
-  std::vector<at::Tensor> to = average.buffers();
+  const std::vector<Tensor> from = source.buffers();
+  std::vector<Tensor> to = average.buffers();
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 

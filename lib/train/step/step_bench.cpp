@@ -186,11 +186,10 @@ StepTimes time_steps(const StepBench& bench, const Rendezvous& rendezvous) {
   if (!on_cpu) cut_for_gpu(step, *group, bench.device, train, {data.resolution, images_seen, 0});
   bench.built(step);
   const Samples mine{group->rank(), group->world(), step.plan().batch / group->world()};
-  const at::Tensor real =
-      torch::tanh(normal(Stream(0, "bench"),
-                         mine,
-                         {channels, data.resolution.height, data.resolution.width}))
-          .to(bench.device);
+  const Tensor real = torch::tanh(normal(Stream(0, "bench"),
+                                         mine,
+                                         {channels, data.resolution.height, data.resolution.width}))
+                          .to(bench.device);
   const int64_t fullest = fullest_iteration(step.recipe().phases());
   const int64_t warm = on_cpu ? bench.warm : std::max(bench.warm, kRunsUntilReplay);
 

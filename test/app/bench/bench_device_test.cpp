@@ -9,10 +9,10 @@
 namespace gantrain {
 namespace {
 
-const CommandOptions kNoGpu = {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
+const CommandOptions kWithoutGpu = {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
 
 void check_refused(const std::string& command, int code, const std::string& reason) {
-  const Outcome outcome = gantrain(words_of(command), kNoGpu);
+  const Outcome outcome = gantrain(words_of(command), kWithoutGpu);
   CAPTURE(command, outcome.err);
   CHECK(outcome.code == code);
   CHECK(is_one_error_line(outcome.err));
@@ -37,7 +37,7 @@ TEST_CASE("OperatorsAreTimedInTheLayoutThatIsAskedFor") {
   const Json result = last_line(gantrain(
       words_of("bench ops --json --device auto --rounds 1 --threads 1 --batch 2 --channels 4 "
                "--pixels 8 --layout channels-last"),
-      kNoGpu));
+      kWithoutGpu));
   CHECK(result.at("layout") == "channels-last");
   CHECK(result.at("dtype") == "float32");
   CHECK_FALSE(result.contains("gpu"));
@@ -49,7 +49,7 @@ TEST_CASE("SecondsPerKimgAreThoseOfTheIterationsBatch") {
       last_line(gantrain(words_of("bench step --json --threads 1 --steps 1 --pairs 1 --no-floor "
                                   "--python no-such-python --preset dcgan-tiny --batch 8 "
                                   "--micro-batch 4"),
-                         kNoGpu));
+                         kWithoutGpu));
   const Json& row = result.at("nets").at(0).at("rows").at(0);
   CHECK(row.at("batch") == 8);
   CHECK(row.at("micro_batch") == 4);

@@ -255,6 +255,29 @@ TEST_CASE("AModelCardSaysWhatTheRunWas") {
   CHECK(read_file(folder / "out/README.md") == "license: mit\n");
 }
 
+TEST_CASE("AModelCardEscapesWhatAStrangerWrote") {
+  const TemporaryFolder folder;
+  trained(folder, "run", "--kimg 0");
+  const fs::path model = files_like(folder / "run", "model-").back();
+  Json config = Json::parse(read_file(folder / "run/config.json"));
+  config["values"]["data.path"]["value"] = "/home/somebody/secret/<b>cats_|\x1b[31m/";
+  config["values"]["train.seed"]["value"] = "1 |\n# [x](https://e.example) www.e.example";
+  write_file(folder / "run/config.json", config.dump());
+  append_line(
+      folder / "run/metric-swd.jsonl",
+      Json{{"results", {{"<img src=x>`", 1}}}, {"snapshot", model.filename().string()}}.dump());
+  succeed(folder, "export run --to python -o out");
+  const std::string card = read_file(folder / "out/README.md");
+  for (const std::string text :
+       {R"(| data | &#60;b&#62;cats\_\|\\x1b\[31m |)",
+        R"(| seed | 1 \|\\x0a# \[x\](https:&#47;/e.example) www&#46;e.example |)",
+        R"(| &#60;img src=x&#62;\` | 1 |)"}) {
+    CAPTURE(text, card);
+    CHECK(card.find(text) != std::string::npos);
+  }
+  CHECK(card.find("somebody") == std::string::npos);
+}
+
 TEST_CASE("ExportNamesWhatItCannotRead") {
   const TemporaryFolder folder;
   trained(folder, "run", "--kimg 0");

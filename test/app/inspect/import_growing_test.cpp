@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 1e-5;  // of the largest value
+constexpr double kPictureTolerance = 1e-5;  // of the largest value
 
 const fs::path kFixtures = fixtures_folder();
 
@@ -55,7 +55,7 @@ void check_drawn(const TemporaryFolder& folder,
     row.shape.erase(row.shape.begin());
     REQUIRE(got.shape == row.shape);
     row.bytes = expected.bytes.substr(i * size, size);
-    CHECK(max_distance(got, row) <= kTolerance * scale);
+    CHECK(max_distance(got, row) <= kPictureTolerance * scale);
   }
 }
 

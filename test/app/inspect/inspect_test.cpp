@@ -246,5 +246,38 @@ TEST_CASE("InspectNamesWhatIsBroken") {
   }
 }
 
+TEST_CASE("InspectNamesTheFileOfARunThatIsNoneOfItsOwn") {
+  const TemporaryFolder folder;
+  write_file(folder / "secret.json", R"({"values":{"a secret":1}})");
+  fs::create_directories(folder / "run");
+  write_file(folder / "run/STATUS", "running\n");
+  fs::create_symlink(folder / "secret.json", folder / "run/config.json");
+  const Outcome link = inspect(folder, "run");
+  CHECK(link.code == 3);
+  CHECK(link.err.find("run/config.json: is a link") != std::string::npos);
+  CHECK(link.err.find("a secret") == std::string::npos);
+  const std::string deep(300'000, '[');
+  write_file(folder / "run/stats.jsonl", "{\"x\":" + deep + std::string(300'000, ']') + "}\n");
+  const Outcome rows = inspect(folder, "run/stats.jsonl");
+  CHECK(rows.code == 3);
+  CHECK(rows.err.find("line 1") != std::string::npos);
+}
+
+TEST_CASE("InspectShowsNoControlCharacters") {
+  const TemporaryFolder folder;
+  const std::string forged = "a\nerror   forged\x1b]0;owned\x07\x7f";
+  write_safetensors(
+      folder / "a.safetensors", {{"t" + forged, {"F32", {1}, "abcd"}}}, {{"note", forged}});
+  write_safetensors(folder / "b.safetensors", {{"u" + forged, {"F32", {1}, "abcd"}}}, {});
+  for (const std::string words : {"a.safetensors", "--diff a.safetensors b.safetensors"}) {
+    const Outcome out = inspect(folder, words);
+    CAPTURE(words, out.out, out.err);
+    CHECK(out.out.find("a\\x0aerror   forged\\x1b]0;owned\\x07\\x7f") != std::string::npos);
+    for (const char c : {'\x1b', '\x07', '\x7f'})
+      CHECK((out.out + out.err).find(c) == std::string::npos);
+    CHECK(out.out.find("\nerror") == std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace gantrain

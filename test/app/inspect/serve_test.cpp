@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kToken = "0123456789abcdef";
+const std::string kBearer = "Authorization: Bearer 0123456789abcdef\r\n";
 
 int free_port() {
   const TakenPort listener;
@@ -149,10 +150,9 @@ TEST_CASE("StopAndSaveAreAskedForWithTheTokenAlone") {
   make_run(folder / "runs/ended");
   write_file(folder / "token", std::string(kToken) + "\n");
   Served served(folder, "--token token");
-  CHECK(contains(ask(served.port, "GET /run/a"), ">STOP</button>"));
-  CHECK_FALSE(contains(ask(served.port, "GET /run/ended"), ">STOP</button>"));
+  CHECK(contains(ask(served.port, "GET /run/a", kBearer), ">STOP</button>"));
+  CHECK_FALSE(contains(ask(served.port, "GET /run/ended", kBearer), ">STOP</button>"));
   const std::string form = "Content-Type: application/x-www-form-urlencoded\r\n";
-  const std::string bearer = "Authorization: Bearer " + std::string(kToken) + "\r\n";
   // base64 of ":0123456789abcdef", which a browser would send by itself
   const std::string basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
   const std::string stop = "POST /run/a/stop";
@@ -160,14 +160,14 @@ TEST_CASE("StopAndSaveAreAskedForWithTheTokenAlone") {
   CHECK(code(ask(served.port, stop, form, "token=0123456789abcdeF")) == 403);
   CHECK(code(ask(served.port, stop + "?token=" + kToken)) == 403);
   CHECK(code(ask(served.port, stop, basic)) == 403);
-  CHECK(code(ask(served.port, "GET /run/a/stop", bearer)) == 404);
+  CHECK(code(ask(served.port, "GET /run/a/stop", kBearer)) == 404);
   CHECK_FALSE(fs::exists(folder / "runs/a/STOP"));
-  CHECK(code(ask(served.port, "POST /run/ended/stop", bearer)) == 409);
-  CHECK(code(ask(served.port, "POST /run/nobody/stop", bearer)) == 404);
-  CHECK(code(ask(served.port, "POST /run/a/remove", bearer)) == 404);
-  CHECK(code(ask(served.port, "POST /run/../x/stop", bearer)) == 404);
+  CHECK(code(ask(served.port, "POST /run/ended/stop", kBearer)) == 409);
+  CHECK(code(ask(served.port, "POST /run/nobody/stop", kBearer)) == 404);
+  CHECK(code(ask(served.port, "POST /run/a/remove", kBearer)) == 404);
+  CHECK(code(ask(served.port, "POST /run/../x/stop", kBearer)) == 404);
   // A request that announces no body has none.
-  const std::string bare = "Host: 127.0.0.1\r\nConnection: close\r\n" + bearer + "\r\n";
+  const std::string bare = "Host: 127.0.0.1\r\nConnection: close\r\n" + kBearer + "\r\n";
   CHECK(code(send_raw(served.port, "POST /run/nobody/stop HTTP/1.1\r\n" + bare)) == 404);
   CHECK_FALSE(fs::exists(folder / "runs/a/STOP"));
   CHECK(code(send_raw(served.port, stop + " HTTP/1.1\r\n" + bare)) == 200);
@@ -183,20 +183,44 @@ TEST_CASE("StopAndSaveAreAskedForWithTheTokenAlone") {
   CHECK(served.end().code == 0);
 }
 
-TEST_CASE("OnAnotherAddressEverythingNeedsTheToken") {
+TEST_CASE("WithATokenEverythingNeedsItOnEveryAddress") {
   const TemporaryFolder folder;
   make_run(folder / "runs/a");
   write_file(folder / "token", kToken);
-  Served served(folder, "--host 0.0.0.0 --token token");
-  const std::string bearer = "Authorization: Bearer " + std::string(kToken) + "\r\n";
   const std::string basic = "Authorization: Basic OjAxMjM0NTY3ODlhYmNkZWY=\r\n";
-  for (const std::string path : {"/", "/run/a", "/metrics", "/api/runs", "/page.js"}) {
-    CAPTURE(path);
-    CHECK(code(ask(served.port, "GET " + path)) == 401);
-    CHECK(code(ask(served.port, "GET " + path, bearer, "", "node7")) == 200);
-    CHECK(code(ask(served.port, "GET " + path, basic)) == 200);
+  for (const bool loopback : {true, false}) {
+    CAPTURE(loopback);
+    Served served(folder, loopback ? "--token token" : "--host 0.0.0.0 --token token");
+    for (const std::string path : {"/", "/run/a", "/metrics", "/api/runs", "/page.js"}) {
+      CAPTURE(path);
+      CHECK(code(ask(served.port, "GET " + path)) == 401);
+      CHECK(code(ask(served.port, "GET " + path, kBearer, "", "node7")) == (loopback ? 403 : 200));
+      CHECK(code(ask(served.port, "GET " + path, basic)) == 200);
+    }
+    CHECK(served.end().code == 0);
   }
-  CHECK(served.end().code == 0);
+}
+
+TEST_CASE("ATokenThatIsMadeLiesInAFileOfItsUserAlone") {
+  const TemporaryFolder folder;
+  make_run(folder / "runs/a");
+  fs::create_directory(folder / "runtime");
+  const int port = free_port();
+  Command served(words_of("serve runs --token auto --port " + std::to_string(port)),
+                 {.environment = {{"XDG_RUNTIME_DIR", (folder / "runtime").string()}},
+                  .folder = folder.path()});
+  REQUIRE(eventually([&] { return !ask(port, "GET /").empty(); }, 60));
+  const fs::path file = fs::directory_iterator(folder / "runtime/gantrain")->path();
+  CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(fs::status(file.parent_path()).permissions() == fs::perms::owner_all);
+  const std::string token = trim(read_file(file));
+  CHECK(code(ask(port, "GET /", "Authorization: Bearer " + token + "\r\n")) == 200);
+  served.signal(SIGTERM);
+  const Outcome outcome = served.wait();
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "token in " + file.string() + "\n"));
+  CHECK_FALSE(contains(outcome.out, token));
+  CHECK_FALSE(fs::exists(file));
 }
 
 TEST_CASE("ARunStopsWhenServeIsAskedTo") {
@@ -204,14 +228,14 @@ TEST_CASE("ARunStopsWhenServeIsAskedTo") {
   write_file(folder / "token", kToken);
   fs::create_directories(folder / "runs");
   Served served(folder, "--token token");
-  CHECK(contains(ask(served.port, "GET /"), "There are no runs in"));
+  CHECK(contains(ask(served.port, "GET /", kBearer), "There are no runs in"));
   Command run(tiny("--run-dir runs/a --kimg 500 --set train.tick=0.1"), {.folder = folder.path()});
-  REQUIRE(eventually([&] { return contains(ask(served.port, "GET /"), "<td>running</td>"); }, 100));
-  const std::string bearer = "Authorization: Bearer " + std::string(kToken) + "\r\n";
+  const auto list = [&] { return ask(served.port, "GET /", kBearer); };
+  REQUIRE(eventually([&] { return contains(list(), "<td>running</td>"); }, 100));
   REQUIRE(
-      eventually([&] { return code(ask(served.port, "POST /run/a/stop", bearer)) == 200; }, 100));
+      eventually([&] { return code(ask(served.port, "POST /run/a/stop", kBearer)) == 200; }, 100));
   CHECK(run.wait().code == 75);
-  CHECK(eventually([&] { return contains(ask(served.port, "GET /"), "<td>stopped"); }, 60));
+  CHECK(eventually([&] { return contains(list(), "<td>stopped"); }, 60));
   CHECK(served.end().code == 0);
 }
 

@@ -222,8 +222,7 @@ TEST_CASE("NoHabitHidesAFlagOfTheProgram") {
       CHECK(std::count(seen.begin(), seen.end(), name) == 0);
       seen.push_back(name);
       if (habit.meaning != Meaning::kSame) continue;
-      const std::string text = habit.text;
-      const std::string flag = text.substr(0, text.find_first_of(" ="));
+      const std::string flag = habit.text.substr(0, habit.text.find_first_of(" ="));
       CHECK(std::count(own.begin(), own.end(), flag) == 1);
     }
   }

@@ -47,7 +47,8 @@ void require_refusal(const TemporaryFolder& folder,
   CAPTURE(more);
   const Outcome outcome = metrics(folder, more);
   CHECK(outcome.code == code);
-  CHECK(is_one_error_line(outcome.err));
+  const bool told = starts_with(outcome.err, "detector ");  // that it is a program
+  CHECK(is_one_error_line(told ? outcome.err.substr(outcome.err.find('\n') + 1) : outcome.err));
   CHECK_THAT(outcome.err, Catch::Contains(text));
   CHECK(outcome.out.empty());
 }
@@ -131,6 +132,8 @@ TEST_CASE("ARunIsMeasuredWithDetectorsOfPython") {
   CHECK(measured(folder, few + "plain.pt --metrics fd").count("fd") == 1);
   CHECK(measured(folder, few + "traced.pt --metrics fd").count("fd") == 1);
   require_refusal(folder, few + "plain.pt --metrics is", 3, "plain.pt");
+  require_refusal(
+      folder, few + "plain.pt --metrics fd --detector-sha256 0123", 3, "plain.pt: sha256 0123");
   require_refusal(folder, few + "published.pt --metrics ppl", 3, "return_lpips");
 }
 

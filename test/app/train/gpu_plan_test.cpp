@@ -20,11 +20,11 @@ Json plan(const std::string& flags, CommandOptions options = kNoGpu) {
   return Json::parse(outcome.out);
 }
 
-Json value(const Json& plan, const std::string& key) {
+Json value_in(const Json& plan, const std::string& key) {
   return plan.at("values").at(key).at("value");
 }
 
-std::string origin(const Json& plan, const std::string& key) {
+std::string origin_in(const Json& plan, const std::string& key) {
   return plan.at("values").at(key).at("origin");
 }
 
@@ -56,19 +56,19 @@ const std::vector<Official>& official() {
 }
 
 void check_official(const Json& plan, const Official& row) {
-  CHECK(value(plan, "train.batch") == row.batch);
-  CHECK(value(plan, "stylegan2.mbstd_group") == row.mbstd_group);
-  CHECK(value(plan, "stylegan2.channel_base") == row.channel_base);
-  CHECK(value(plan, "G.adam.lr") == row.lr);
-  CHECK(value(plan, "D.adam.lr") == row.lr);
-  CHECK(value(plan, "stylegan2.gamma").get<double>() == Approx(row.gamma));
-  CHECK(value(plan, "ema.half_life").get<double>() == Approx(row.ema));
-  CHECK(value(plan, "ema.rampup") == row.rampup);
-  CHECK(value(plan, "stylegan2.map_depth") == row.map_depth);
-  CHECK(value(plan, "train.kimg") == row.kimg);
-  CHECK(value(plan, "stylegan2.num_fp16_res") == 4);
-  CHECK(value(plan, "stylegan2.conv_clamp") == 256);
-  CHECK(value(plan, "precision.tf32") == false);
+  CHECK(value_in(plan, "train.batch") == row.batch);
+  CHECK(value_in(plan, "stylegan2.mbstd_group") == row.mbstd_group);
+  CHECK(value_in(plan, "stylegan2.channel_base") == row.channel_base);
+  CHECK(value_in(plan, "G.adam.lr") == row.lr);
+  CHECK(value_in(plan, "D.adam.lr") == row.lr);
+  CHECK(value_in(plan, "stylegan2.gamma").get<double>() == Approx(row.gamma));
+  CHECK(value_in(plan, "ema.half_life").get<double>() == Approx(row.ema));
+  CHECK(value_in(plan, "ema.rampup") == row.rampup);
+  CHECK(value_in(plan, "stylegan2.map_depth") == row.map_depth);
+  CHECK(value_in(plan, "train.kimg") == row.kimg);
+  CHECK(value_in(plan, "stylegan2.num_fp16_res") == 4);
+  CHECK(value_in(plan, "stylegan2.conv_clamp") == 256);
+  CHECK(value_in(plan, "precision.tf32") == false);
 }
 
 std::string on(const std::string& device, const Official& row) {
@@ -80,11 +80,11 @@ TEST_CASE("OnGpusStyleGan2PresetsAreTheOfficialConfigurations") {
     CAPTURE(row.flags, row.ranks);
     const Json gpu = plan(on("cuda", row));
     check_official(gpu, row);
-    CHECK(value(gpu, "precision.amp") == "fp16");
-    CHECK(value(gpu, "precision.mode") == "blocks");
-    CHECK(value(gpu, "data.workers") == 3);
+    CHECK(value_in(gpu, "precision.amp") == "fp16");
+    CHECK(value_in(gpu, "precision.mode") == "blocks");
+    CHECK(value_in(gpu, "data.workers") == 3);
     for (const char* key : {"precision.amp", "precision.mode", "data.workers"})
-      CHECK(origin(gpu, key) == "auto (GPU)");
+      CHECK(origin_in(gpu, key) == "auto (GPU)");
     const Json& schedule = gpu.at("schedule");
     CHECK(schedule.at("device") == "cuda");
     CHECK(schedule.at("micro_batch") == row.batch / static_cast<double>(row.ranks));
@@ -97,13 +97,13 @@ TEST_CASE("OnACpuStyleGan2PresetsStayInFloat32") {
     CAPTURE(row.flags, row.ranks);
     const Json cpu = plan(on("cpu", row));
     check_official(cpu, row);
-    CHECK(value(cpu, "precision.amp") == "off");
-    CHECK(value(cpu, "precision.mode") == "autocast");
-    CHECK(value(cpu, "data.workers") == "auto");
+    CHECK(value_in(cpu, "precision.amp") == "off");
+    CHECK(value_in(cpu, "precision.mode") == "autocast");
+    CHECK(value_in(cpu, "data.workers") == "auto");
     for (const char* key : {"precision.amp", "precision.mode", "data.workers"})
-      CHECK(origin(cpu, key) == "default");
+      CHECK(origin_in(cpu, key) == "default");
     const double of_rank = row.batch / static_cast<double>(row.ranks);
-    const Json limit = value(cpu, "stylegan2.max_micro_batch");
+    const Json limit = value_in(cpu, "stylegan2.max_micro_batch");
     const double most = limit == "auto" ? of_rank : std::min(of_rank, limit.get<double>());
     CHECK(cpu.at("schedule").at("micro_batch") == most);
   }
@@ -125,7 +125,7 @@ TEST_CASE("OtherRecipesMeanTheSameOnEveryDevice") {
     const std::string flags = std::string("--preset ") + preset + " --nproc 2 --device ";
     const Json cpu = plan(flags + "cpu");
     Json gpu = plan(flags + "cuda");
-    CHECK(value(gpu, "precision.amp") == "off");
+    CHECK(value_in(gpu, "precision.amp") == "off");
     for (const char* key : {"launch.device", "data.workers"})
       gpu["values"][key] = cpu["values"][key];
     CHECK(gpu["values"] == cpu["values"]);
@@ -162,9 +162,9 @@ TEST_CASE("CudaGraphsOnACpuAreExit2") {
   CHECK_THAT(refused.err, Catch::Contains("need GPUs") && Catch::Contains("--graphs auto"));
   for (const char* possible : {"auto", "off"}) {
     const std::string flags = std::string("--preset dcgan-tiny --graphs ") + possible;
-    CHECK(value(plan(flags + " --device cpu"), "train.graphs") == possible);
+    CHECK(value_in(plan(flags + " --device cpu"), "train.graphs") == possible);
   }
-  CHECK(value(plan("--preset dcgan-tiny --device cuda --graphs on"), "train.graphs") == "on");
+  CHECK(value_in(plan("--preset dcgan-tiny --device cuda --graphs on"), "train.graphs") == "on");
 }
 
 // The content of a run folder that says how the run began.
@@ -179,22 +179,22 @@ TEST_CASE("ARunKeepsThePrecisionThatItBeganWithOnTheOtherDevice") {
   const std::string paper = "--preset stylegan2-paper256 --run-dir ";
   begin(folder / "gpu", plan(paper + "gpu --device cuda --nproc 2", there));
   const Json on_cpu = plan(paper + "gpu --device cpu --nproc 2", there);
-  CHECK(value(on_cpu, "precision.amp") == "fp16");
-  CHECK(value(on_cpu, "precision.mode") == "blocks");
-  CHECK(origin(on_cpu, "precision.amp") == "auto (GPU)");
-  CHECK(value(on_cpu, "data.workers") == "auto");
-  CHECK(value(on_cpu, "train.micro_batch") == 8);
+  CHECK(value_in(on_cpu, "precision.amp") == "fp16");
+  CHECK(value_in(on_cpu, "precision.mode") == "blocks");
+  CHECK(origin_in(on_cpu, "precision.amp") == "auto (GPU)");
+  CHECK(value_in(on_cpu, "data.workers") == "auto");
+  CHECK(value_in(on_cpu, "train.micro_batch") == 8);
 
   begin(folder / "cpu", plan(paper + "cpu --device cpu --nproc 2", there));
   const Json on_gpu = plan(paper + "cpu --device cuda --nproc 2", there);
-  CHECK(value(on_gpu, "precision.amp") == "off");
-  CHECK(value(on_gpu, "precision.mode") == "autocast");
-  CHECK(origin(on_gpu, "precision.amp") == "auto (as the run began)");
-  CHECK(value(on_gpu, "data.workers") == 3);
-  CHECK(value(on_gpu, "train.micro_batch") == "auto");
+  CHECK(value_in(on_gpu, "precision.amp") == "off");
+  CHECK(value_in(on_gpu, "precision.mode") == "autocast");
+  CHECK(origin_in(on_gpu, "precision.amp") == "auto (as the run began)");
+  CHECK(value_in(on_gpu, "data.workers") == 3);
+  CHECK(value_in(on_gpu, "train.micro_batch") == "auto");
   // What is given now counts, and is compared with the state's when that is loaded.
   const Json given = plan(paper + "cpu --device cuda --amp --nproc 2", there);
-  CHECK(value(given, "precision.amp") == "auto");
+  CHECK(value_in(given, "precision.amp") == "auto");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ const std::string kWide =
     "--set data.synth_size=64 --set ada.p=0.5 --set ada.kimg=1 --set stylegan2.d_interval=4 "
     "--resolution 32x16 --kimg 0.096 ";
 // Without batch normalisation, whose statistics are those of each rank's own batch.
-const std::string kDcgan =
+const std::string kWideDcgan =
     "--set samples.rows=2 --set samples.columns=3 --set dcgan.norm=none --resolution 32X16 "
     "--kimg 0.096 ";
 
@@ -51,11 +51,11 @@ TEST_CASE("StyleGan2TrainsRectanglesTheSameOnTwoRanksAsInTwoPartsAndResumes") {
   check_parity_and_resume(kWide);
 }
 TEST_CASE("DcganTrainsRectanglesTheSameOnTwoRanksAsInTwoPartsAndResumes") {
-  check_parity_and_resume(kDcgan);
+  check_parity_and_resume(kWideDcgan);
 }
 
 TEST_CASE("WhatARectangularRunWritesHasItsShape") {
-  for (const std::string& flags : {kWide, kDcgan}) {
+  for (const std::string& flags : {kWide, kWideDcgan}) {
     const TemporaryFolder folder;
     const fs::path made =
         trained(folder, "run", flags + "--metrics swd,msssim --set metrics.images=64");

@@ -20,15 +20,15 @@ const std::string kStyleGan2 =
     "--preset stylegan2-tiny --kimg 0.16 --set train.tick=0.08 --set samples.rows=1 "
     "--set stylegan2.channel_max=16 --set stylegan2.z_dim=16 --set stylegan2.w_dim=16 "
     "--set data.synth_size=64 --set ada.p=0.5 --set ada.kimg=1 ";
-const std::string kShort = kStyleGan2 + "--kimg 0.08 ";
+const std::string kShortStyleGan2 = kStyleGan2 + "--kimg 0.08 ";
 
 TEST_CASE("StyleGan2TrainsTheSameInEveryModeAndOnTwoRanksAsInTwoParts") {
-  check_same_on_two_ranks(kShort, "--ddp-scope whole");
+  check_same_on_two_ranks(kShortStyleGan2, "--ddp-scope whole");
 }
 
 TEST_CASE("LabelsAreTheSameOnTwoRanksAsInTwoParts") {
   const TemporaryFolder folder;
-  const std::string same = kShort + "--cond on ";
+  const std::string same = kShortStyleGan2 + "--cond on ";
   const fs::path one = train(folder, "one", same + "--accumulate 2");
   CHECK(model_sha(train(folder, "two", same + "--nproc 2")) == model_sha(one));
   CHECK(read_safetensors(last_model(one)).count("mapping.embed.weight") == 1);
@@ -37,7 +37,8 @@ TEST_CASE("LabelsAreTheSameOnTwoRanksAsInTwoParts") {
 // Path lengths aside, which see the first half of each micro-batch.
 TEST_CASE("FourRanksFollowOneUndividedBatchWithStyleGan2") {
   const TemporaryFolder folder;
-  const std::string same = kShort + "--set train.dtype=float64 --set stylegan2.pl_weight=0 ";
+  const std::string same =
+      kShortStyleGan2 + "--set train.dtype=float64 --set stylegan2.pl_weight=0 ";
   const fs::path one = train(folder, "one", same);
   const FileTensors start = read_safetensors(files_like(one, "model-").front());
   const FileTensors a = read_safetensors(last_model(one));
@@ -103,7 +104,7 @@ TEST_CASE("PicturesOfOneTwoAndFourChannelsAreLearned") {
 
 TEST_CASE("FrozenLayersOfDStayAsTheyAre") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", kShort + "--set stylegan2.freeze_d=3");
+  const fs::path run = train(folder, "run", kShortStyleGan2 + "--set stylegan2.freeze_d=3");
   const FileTensors start = read_safetensors(files_like(run, "model-").front());
   const FileTensors end = read_safetensors(last_model(run));
   CHECK(max_distance(end.at("D.b16.conv1.weight"), start.at("D.b16.conv1.weight")) == 0);
@@ -112,7 +113,8 @@ TEST_CASE("FrozenLayersOfDStayAsTheyAre") {
 
 TEST_CASE("WhatIsChosenForTheRanksIsSaidAndKeptWhenTheyChange") {
   const TemporaryFolder folder;
-  const std::string automatic = kShort + "--set stylegan2.automatic=on --set stylegan2.gamma=auto ";
+  const std::string automatic =
+      kShortStyleGan2 + "--set stylegan2.automatic=on --set stylegan2.gamma=auto ";
   const Outcome dry = gantrain(tiny("--nproc 4 --dry-run " + automatic), {.folder = folder.path()});
   REQUIRE(dry.code == 0);
   CHECK_THAT(dry.out, Catch::Contains("stylegan2.gamma 0.0032 = 0.0002 x 16^2 / 16"));

@@ -3,6 +3,7 @@
 
 #include "core/tensors.h"
 #include "recipes/pggan/recipe.h"
+#include "support/official_names.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::pggan {
@@ -44,6 +45,16 @@ inline std::map<std::string, Json> sized(const NetworkOptions& net,
                                             {"schedule.batch", "8"},
                                             {"schedule.lr_factor", "1"}});
   return changes;
+}
+
+// Turns a model's tensors back into the official variables, without metadata.
+inline TensorMap export_official(const TensorMap& tensors) {
+  TensorMap generator, discriminator;
+  for (const auto& [name, value] : tensors)
+    (starts_with(name, "D.") ? discriminator : generator)[name] = value;
+  TensorMap variables = to_official(generator, "", "G/", layout_of);
+  variables.merge(to_official(discriminator, "D.", "D/", layout_of));
+  return variables;
 }
 
 }  // namespace gantrain::pggan

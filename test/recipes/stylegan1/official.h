@@ -3,6 +3,7 @@
 
 #include "core/tensors.h"
 #include "recipes/stylegan1/recipe.h"
+#include "support/official_names.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::stylegan1 {
@@ -60,6 +61,20 @@ inline std::map<std::string, Json> sized(const NetworkOptions& net,
                                             {"schedule.batch", "8"},
                                             {"schedule.lr_factor", "1"}});
   return changes;
+}
+
+// Turns a model's tensors back into the official variables, without metadata.
+inline TensorMap export_official(const TensorMap& tensors) {
+  TensorMap variables, whole;  // `whole` belongs to no part: dlatent_avg
+  for (const auto& [name, value] : tensors) {
+    if (name.find('.') == std::string::npos) whole[name] = value;
+  }
+  const LayoutOf layout = layouts(std::nullopt);
+  variables.merge(to_official(tensors, "mapping.", "G_mapping/", layout));
+  variables.merge(to_official(tensors, "synthesis.", "G_synthesis/", layout));
+  variables.merge(to_official(whole, "", "G/", layout));
+  variables.merge(to_official(tensors, "D.", "D/", layout));
+  return variables;
 }
 
 }  // namespace gantrain::stylegan1

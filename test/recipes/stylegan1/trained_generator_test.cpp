@@ -121,7 +121,7 @@ TEST_CASE("OfficialWeightsComeBackAsTheyWere") {
   CHECK(model.tensors.count("D.4x4.Dense1.weight") == 1);
   CHECK(model.model["recipe"] == "stylegan1");
   CHECK(model.model["mapping_fmaps"] == 32);
-  const TensorMap back = stylegan1::export_official(model.tensors, std::nullopt);
+  const TensorMap back = stylegan1::export_official(model.tensors);
   REQUIRE(back.size() == file.tensors.size());
   for (const auto& [key, value] : file.tensors) {
     CAPTURE(key);
@@ -155,7 +155,7 @@ TEST_CASE("LabelsAreImported") {
   TensorMap tensors;
   for (const auto& [name, tensor] : state_of(G)) tensors[name] = tensor.detach();
   TensorFile file;
-  file.tensors = stylegan1::export_official(tensors, std::nullopt);
+  file.tensors = stylegan1::export_official(tensors);
   CHECK(file.tensors.at("G_mapping/LabelConcat/weight").sizes() == at::IntArrayRef({4, 7}));
   const ModelContent model = stylegan1::import_official(file, "file");
   CHECK(model.model["label_size"] == 4);

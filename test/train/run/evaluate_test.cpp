@@ -146,6 +146,9 @@ TEST_CASE("WhatCannotBeMeasuredIsFoundOutBeforehand") {
   Measuring more({}, some_metrics(32, folder / "means.pt"));
   CHECK_THROWS_WITH(more.evaluation.check({"fid", "is"}),
                     Catch::Contains("means.pt") && Catch::Contains("probabilities"));
+  MetricsOptions another = some_metrics(8, folder / "means.pt");
+  another.detector_sha256 = "0123";
+  CHECK_THROWS_WITH(Measuring({}, another), Catch::Contains("means.pt: sha256 0123"));
 }
 
 TEST_CASE("WhatIsNoDetectorIsRefusedByName") {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,16 @@ TEST_CASE("AFolderThatCannotBeLockedIsNotUsed") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / ".lock");
   CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: "));
+}
+
+TEST_CASE("ALockThatIsALinkOrAPipeIsRefused") {
+  const TemporaryFolder folder, others;
+  std::filesystem::create_symlink(others / "victim", folder / ".lock");
+  CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: is a link"));
+  CHECK_FALSE(std::filesystem::exists(others / "victim"));
+  std::filesystem::remove(folder / ".lock");
+  REQUIRE(::mkfifo((folder / ".lock").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: is no regular file"));
 }
 
 // As when a run was killed while a thread of it wrote to a slow disk: the lock outlives the process

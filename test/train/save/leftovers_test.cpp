@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"
@@ -19,13 +21,16 @@ TEST_CASE("TemporaryFilesOfKilledWritersAreRemovedAndNothingElse") {
   const TemporaryFolder run;
   for (const char* folder : {"samples", "errors"})
     std::filesystem::create_directories(run / folder);
-  for (const char* name :
-       {"state-000001.pt.tmp4711", "samples/fakes000001.png.tmp1", "errors/pids-rank2.json.tmp7"})
+  for (const char* name : {"state-000001.pt.tmp4711",
+                           "samples/fakes000001.png.tmp1",
+                           "errors/pids-rank2.json.tmp7",
+                           "state-000002.pt.tmp1f0c9a7730be",
+                           "errors/rank0.json.tmp00ffeeddccbb"})
     write_file(run / name, "x");
   for (const char* name :
        {"state-000001.pt", "notes.tmp", "a.tmp12b", ".tmp5", "samples/fakes000001.png"})
     write_file(run / name, "x");
-  CHECK(remove_temporary_files(run.path()) == 3);
+  CHECK(remove_temporary_files(run.path()) == 5);
   for (const char* name :
        {"state-000001.pt", "notes.tmp", "a.tmp12b", ".tmp5", "samples/fakes000001.png"})
     CHECK(std::filesystem::exists(run / name));
@@ -55,4 +60,27 @@ TEST_CASE("ARunThatBeginsAnewSetsAllRowsAside") {
   write_file(run / "stats.jsonl", row("0.112"));
   CHECK(set_rows_aside(run.path(), 0) == 1);
   CHECK(read_file(run / "stats.jsonl").empty());
+}
+
+TEST_CASE("RowsOfAFileToWhichALinkLeadsAreNotTakenOver") {
+  const TemporaryFolder run, others;
+  write_file(others / "secret", "a secret\n");
+  std::filesystem::create_symlink(others / "secret", run / "stats.jsonl");
+  REQUIRE(::mkfifo((run / "metric-swd.jsonl").c_str(), 0600) == 0);
+  CHECK(set_rows_aside(run.path(), 112) == 0);
+  CHECK_FALSE(std::filesystem::exists(run / "superseded-stats.jsonl"));
+  write_file(others / "x.pt.tmp4711", "");
+  std::filesystem::create_directory_symlink(others.path(), run / "samples");
+  CHECK(remove_temporary_files(run.path()) == 0);
+  CHECK(std::filesystem::exists(others / "x.pt.tmp4711"));
+  CHECK_FALSE(std::filesystem::is_symlink(run / "samples"));  // nothing is written there
+}
+
+TEST_CASE("RowsNestedTooDeeplyAreSetAside") {
+  const TemporaryFolder run;
+  const std::string deep =
+      "{\"x\":" + std::string(300'000, '[') + std::string(300'000, ']') + "}\n";
+  write_file(run / "stats.jsonl", row("0.112") + deep);
+  CHECK(set_rows_aside(run.path(), 112) == 1);
+  CHECK(read_file(run / "stats.jsonl") == row("0.112"));
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/save/run_folder.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"
@@ -132,4 +135,18 @@ TEST_CASE("AStateThatIsNoFileProtectsAndReplacesNone") {
   CHECK(std::filesystem::exists(run / "state-000002.pt"));
   CHECK_FALSE(std::filesystem::exists(run / "state-000001.pt"));
   CHECK(find_model(run.path()) == run / "model-000001.safetensors");
+}
+
+TEST_CASE("AStatusThatIsNoRegularFileIsNone") {
+  const TemporaryFolder run, others;
+  write_file(others / "secret", "a secret\n");
+  fs::create_symlink(others / "secret", run / "STATUS");
+  CHECK(read_status(run.path()).empty());
+  fs::remove(run / "STATUS");
+  REQUIRE(::mkfifo((run / "STATUS").c_str(), 0600) == 0);
+  CHECK(read_status(run.path()).empty());
+  REQUIRE(::mkfifo((run / "model-000200.safetensors").c_str(), 0600) == 0);
+  for (const char* kimg : {"1e300", "nan", "-1"})
+    write_file(run / fmt::format("model-{}.safetensors", kimg), "");
+  CHECK(find_models(run.path()).empty());
 }
