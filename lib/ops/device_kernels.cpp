@@ -112,6 +112,11 @@ Function exported(const char* name) {
 
 }  // namespace
 
+void allow_tf32(bool allow) {
+  at::globalContext().setAllowTF32CuBLAS(allow);
+  at::globalContext().setAllowTF32CuDNN(allow);
+}
+
 at::Device begin_on_gpu(int64_t index) {
   using Kernels = const DeviceKernels* (*)();
   using Objection = const char* (*)(int index);  // why a GPU cannot run the kernels, or ""
@@ -122,6 +127,7 @@ at::Device begin_on_gpu(int64_t index) {
       exported<Objection>("gantrain_cuda_objection")(static_cast<int>(index));
   if (!objection.empty()) fail(Exit::kEnvironment, "{}", objection);
   at::globalContext().lazyInitDevice(at::kCUDA);
+  allow_tf32(false);
   const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
   const c10::impl::VirtualGuardImpl guard(at::kCUDA);
   guard.setDevice(device);

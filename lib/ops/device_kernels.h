@@ -250,6 +250,11 @@ KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient, cuda_adai
 KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu, cuda_filtered_lrelu;
 KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes, cuda_filtered_slopes;
 
+// Allows or forbids TensorFloat-32 on GPUs, which rounds the operands of float32 products and
+// convolutions to 10 bits. LibTorch's own default allows it for convolutions; begin_on_gpu()
+// forbids it, and precision.tf32 alone allows it.
+void allow_tf32(bool allow);
+
 // Makes the visible GPU of that index LibTorch's current device, and takes kernels, graphs and the
 // errors of waits for tensors on GPUs from the CUDA library (lib/ops/gpu), which must have been
 // loaded. Call it once, before anything is computed. From now on the calling thread gives its work

@@ -140,9 +140,7 @@ Found find() {
     return {{}, std::string("the CUDA library cannot be loaded: ") + dlerror()};
   if (c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() == 0)
     return {{}, "no GPU is visible"};
-  const c10::Device device = begin_on_gpu(0);
-  allow_tf32(false);
-  return {device, ""};
+  return {begin_on_gpu(0), ""};
 }
 
 const Found& found() {

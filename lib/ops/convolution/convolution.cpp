@@ -20,12 +20,20 @@ struct Convolution {
   int64_t groups = 1;
 };
 
+// Tensor cores read half-precision pictures channels-last; cuDNN would reorder others at every
+// call. The result is channels-last again, so that only the first layer's input is copied.
+Tensor for_tensor_cores(const Tensor& t, int64_t groups) {
+  const bool half = t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16;
+  if (!half || !t.is_cuda() || groups != 1 || kernels_in_use() == KernelSet::kRef) return t;
+  return t.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 // One of the two gradients of LibTorch's own convolution. It wants to see the tensor that the
 // gradient belongs to, but reads no more of it than sizes and layout.
-Tensor gradient_in_groups(const Tensor& dy,
-                          const Tensor& other,
-                          const Convolution& c,
-                          bool by_input) {
+Tensor gradient_by_libtorch(const Tensor& dy,
+                            const Tensor& other,
+                            const Convolution& c,
+                            bool by_input) {
   const Tensor like = at::empty(c.sizes, dy.options().memory_format(dy.suggest_memory_format()));
   const auto found = at::convolution_backward(dy,
                                               by_input ? like : other,
@@ -41,21 +49,36 @@ Tensor gradient_in_groups(const Tensor& dy,
   return by_input ? std::get<0>(found) : std::get<1>(found);
 }
 
-// A convolution in groups, by LibTorch.
-Tensor computed_in_groups(const Tensor& a, const Tensor& b, const Convolution& c) {
+Tensor computed_by_libtorch(const Tensor& given_a, const Tensor& given_b, const Convolution& c) {
+  const Tensor a = for_tensor_cores(given_a, c.groups), b = for_tensor_cores(given_b, c.groups);
   switch (c.direction) {
     case Direction::kForward:
       return at::conv2d(a, b, {}, c.how.stride, c.how.padding, /*dilation=*/1, c.groups);
     case Direction::kInputGradient:
-      return gradient_in_groups(a, b, c, /*by_input=*/true);
+      return gradient_by_libtorch(a, b, c, /*by_input=*/true);
     case Direction::kWeightGradient:
-      return gradient_in_groups(b, a, c, /*by_input=*/false);
+      return gradient_by_libtorch(b, a, c, /*by_input=*/false);
   }
   TORCH_CHECK(false, "no such direction");
 }
 
+bool may_filter(const Tensor& x, const Tensor& weight, int64_t groups) {
+  return x.device().is_cpu() && groups == 1 && x.scalar_type() == at::kFloat &&
+         weight.scalar_type() == at::kFloat;
+}
+
+// The sizes of x and of the weight decide, so all derivatives of a convolution are computed alike.
+bool filters(const Tensor& a, const Tensor& b, const Convolution& c) {
+  if (!may_filter(a, b, c.groups)) return false;
+  const bool gives_x = c.direction == Direction::kInputGradient;
+  const bool gives_weight = c.direction == Direction::kWeightGradient;
+  return winograd_pays(gives_x ? at::IntArrayRef(c.sizes) : a.sizes(),
+                       gives_weight ? at::IntArrayRef(c.sizes) : b.sizes(),
+                       c.how);
+}
+
 Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
-  if (c.groups > 1) return computed_in_groups(a, b, c);
+  if (!filters(a, b, c)) return computed_by_libtorch(a, b, c);
   // Profilers see it as an operator; lib/bench/record.cpp reads these arguments.
   RECORD_FUNCTION(
       "gantrain::convolution",
@@ -118,45 +141,29 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
   }
 };
 
-bool may_filter(const Tensor& x, const Tensor& weight, const ConvPlace& place) {
-  return kernels_in_use() == KernelSet::kAuto && x.device().is_cpu() && place.groups == 1 &&
-         place.padding[0] == place.padding[1] && x.scalar_type() == at::kFloat &&
-         weight.scalar_type() == at::kFloat;
-}
-
-// LibTorch's second derivative of a convolution in groups makes one convolution of each group: 96
-// kernels instead of one for R3GAN (Huang et al. 2024). Its first derivatives are single kernels,
-// and ConvolutionFunction needs no others.
-bool derives_in_groups(const ConvPlace& place) {
-  return kernels_in_use() == KernelSet::kAuto && place.groups > 1 &&
-         place.padding[0] == place.padding[1];
+// LibTorch's second derivative of a convolution computes the weight's gradient as a forward
+// convolution whose filter is the whole feature map, and in groups makes one convolution of each:
+// 96 kernels instead of one for R3GAN (Huang et al. 2024). Its first derivatives are single
+// kernels, and ConvolutionFunction needs no others.
+bool derives_by_itself(const ConvPlace& place) {
+  return kernels_in_use() == KernelSet::kAuto && place.padding[0] == place.padding[1];
 }
 
 Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
 }
 
-// Tensor cores read half-precision pictures channels-last; cuDNN would reorder others at every
-// call. The result is channels-last again, so that only the first layer's input is copied.
-Tensor for_tensor_cores(const Tensor& t, const ConvPlace& place) {
-  const bool half = t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16;
-  if (!half || !t.is_cuda() || place.groups != 1 || kernels_in_use() == KernelSet::kRef) return t;
-  return t.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvPlace& place) {
-  const ConvGeometry how{place.stride, place.padding[0]};
-  if (may_filter(x, weight, place) && winograd_pays(x.sizes(), weight.sizes(), how))
-    return with_bias(
-        ConvolutionFunction::apply(x, weight, Convolution{Direction::kForward, how, {}}), bias);
-  if (derives_in_groups(place)) {
-    const Convolution in_groups{Direction::kForward, how, {}, place.groups};
-    return with_bias(ConvolutionFunction::apply(x, weight, in_groups), bias);
+  const Tensor a = for_tensor_cores(x, place.groups), b = for_tensor_cores(weight, place.groups);
+  if (derives_by_itself(place)) {
+    const ConvGeometry how{place.stride, place.padding[0]};
+    const Convolution forward{Direction::kForward, how, {}, place.groups};
+    return with_bias(ConvolutionFunction::apply(a, b, forward), bias);
   }
-  return at::conv2d(for_tensor_cores(x, place),
-                    for_tensor_cores(weight, place),
+  return at::conv2d(a,
+                    b,
                     bias,
                     place.stride,
                     place.padding,
@@ -168,19 +175,18 @@ Tensor conv_transpose2d(const Tensor& x,
                         const Tensor& weight,
                         const Tensor& bias,
                         const ConvPlace& place) {
-  const ConvGeometry how{place.stride, place.padding[0]};
-  if (may_filter(x, weight, place)) {
+  const Tensor a = for_tensor_cores(x, place.groups), b = for_tensor_cores(weight, place.groups);
+  if (derives_by_itself(place)) {
+    const ConvGeometry how{place.stride, place.padding[0]};
     const auto side = [&](int64_t axis) {
       return (x.size(axis) - 1) * how.stride - 2 * how.padding + weight.size(axis);
     };
-    const std::vector<int64_t> sizes{x.size(0), weight.size(1), side(2), side(3)};
-    if (winograd_pays(sizes, weight.sizes(), how))
-      return with_bias(
-          ConvolutionFunction::apply(x, weight, Convolution{Direction::kInputGradient, how, sizes}),
-          bias);
+    const std::vector<int64_t> sizes{x.size(0), weight.size(1) * place.groups, side(2), side(3)};
+    const Convolution backward{Direction::kInputGradient, how, sizes, place.groups};
+    return with_bias(ConvolutionFunction::apply(a, b, backward), bias);
   }
-  return at::conv_transpose2d(for_tensor_cores(x, place),
-                              for_tensor_cores(weight, place),
+  return at::conv_transpose2d(a,
+                              b,
                               bias,
                               place.stride,
                               place.padding,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/Generator.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
@@ -37,6 +39,24 @@ class CudaGraph final : public DeviceGraph {
   at::cuda::CUDAGraph graph;
 };
 
+// A recording sets the state of LibTorch's generator aside, and takes it up again at its end; one
+// that fails never does, and every later draw on the device would be refused. So it gets a state of
+// its own while this lives. (gantrain's draws do not use that generator.)
+class OwnGeneratorState {
+ public:
+  OwnGeneratorState()
+      : generator_(at::cuda::detail::getDefaultCUDAGenerator(c10::cuda::current_device())),
+        kept_(generator_.graphsafe_get_state()) {
+    generator_.graphsafe_set_state(generator_.clone());
+  }
+  ~OwnGeneratorState() { generator_.graphsafe_set_state(kept_); }
+  OwnGeneratorState(const OwnGeneratorState&) = delete;
+  OwnGeneratorState& operator=(const OwnGeneratorState&) = delete;
+
+ private:
+  at::Generator generator_, kept_;
+};
+
 class CudaGraphPool final : public GraphPool {
  public:
   std::unique_ptr<DeviceGraph> record(const std::function<void()>& work) override {
@@ -45,6 +65,7 @@ class CudaGraphPool final : public GraphPool {
     // work left in the cache is needed for the pool.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
+    const OwnGeneratorState own;
     try {
       // Thread-local: loading threads and NCCL's watchdog go on calling CUDA. Autograd's own thread
       // gives its work to the stream that is recorded, which every mode allows.
@@ -58,7 +79,7 @@ class CudaGraphPool final : public GraphPool {
       recorded->graph.capture_end();
     } catch (...) {
       end_allocation();
-      forget_error();
+      forget();
       throw;
     }
     return recorded;
@@ -66,13 +87,13 @@ class CudaGraphPool final : public GraphPool {
 
  private:
   // Ends a recording that failed, so that the stream and the allocators work as before.
-  void give_up(CudaGraph& recorded) const {
+  void give_up(CudaGraph& recorded) {
     try {
       recorded.graph.capture_end();
     } catch (const c10::Error&) {
       end_allocation();  // the reason is on its way to the caller already
     }
-    forget_error();
+    forget();
   }
 
   // capture_end() leaves this out where CUDA had invalidated the recording: it throws before. Both
@@ -93,8 +114,12 @@ class CudaGraphPool final : public GraphPool {
     }
   }
 
-  // CUDA reports a failed recording again at the next call unless it was taken.
-  static void forget_error() { static_cast<void>(cudaGetLastError()); }
+  // CUDA reports a failed recording again at the next call unless it was taken. The allocators do
+  // not take up a pool again that its last graph has left: later graphs get another one.
+  void forget() {
+    static_cast<void>(cudaGetLastError());
+    id_ = at::cuda::graph_pool_handle();
+  }
 
   at::MempoolId_t id_ = at::cuda::graph_pool_handle();
 };

@@ -11,6 +11,7 @@
 #include "core/cpu_memory.h"
 #include "core/device.h"
 #include "core/torch.h"
+#include "ops/device_kernels.h"
 #include "page/run_page.h"
 #include "train/memory/device_memory.h"
 #include "train/options.h"

@@ -316,11 +316,6 @@ GuardSettings guard_settings(const PrecisionOptions& options,
   return settings;
 }
 
-void allow_tf32(bool allow) {
-  at::globalContext().setAllowTF32CuBLAS(allow);
-  at::globalContext().setAllowTF32CuDNN(allow);
-}
-
 std::string describe_precision(const PrecisionOptions& options, at::Device device) {
   const ComputeType type = compute_type(options, device.is_cuda());
   if (type == ComputeType::kFloat32) return "";

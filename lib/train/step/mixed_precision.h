@@ -132,9 +132,6 @@ GuardSettings guard_settings(const PrecisionOptions& options,
                              const OptimOptions& optim,
                              at::Device device);
 
-// Allows or forbids TensorFloat-32 on GPUs, for float32 products and convolutions.
-void allow_tf32(bool allow);
-
 // Returns a line for the log, as "bfloat16 by autocast" or "float16 in blocks, loss scale dynamic
 // from 65536"; "" for float32.
 std::string describe_precision(const PrecisionOptions& options, at::Device device);

@@ -10,6 +10,7 @@
 #include "core/device.h"
 #include "core/torch.h"
 #include "data/options.h"
+#include "ops/device_kernels.h"
 #include "ops/kernels.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "train/step/mixed_precision.h"
