@@ -13,6 +13,7 @@
 
 #include "core/torch.h"
 #include "ops/autocast.h"
+#include "ops/resample.h"
 
 namespace gantrain {
 
@@ -224,16 +225,16 @@ Tensor sym6_doubled(const Tensor& x, const Padding2d& m, FilterRoute route) {
     return on_both_axes(
         x, doubling(x.size(2), m.y0, m.y1, filter), doubling(x.size(3), m.x0, m.x1, filter));
   }
-  return doubled_by_filter(at::reflection_pad2d(x, {m.x0, m.x1, m.y0, m.y1}));
+  return doubled_by_filter(mirrored(x, m));
 }
 
 Tensor sym6_doubled_within(const Tensor& x, const Tensor& margins) {
   const at::IntArrayRef size = x.sizes().slice(2);
   const int64_t h = size[0] - 1, w = size[1] - 1;
-  const Tensor mirrored = at::reflection_pad2d(x, {w, w, h, h});
+  const Tensor fully = mirrored(x, {w, w, h, h});
   // Twice: the filter must not see what lies beyond the margins, and must not reach beyond them.
   return cleared_beyond(
-      doubled_by_filter(cleared_beyond(mirrored, margins, size, 1)), margins, size, 2);
+      doubled_by_filter(cleared_beyond(fully, margins, size, 1)), margins, size, 2);
 }
 
 Tensor sym6_halved(const Tensor& x, FilterRoute route) {

@@ -71,6 +71,50 @@ namespace {
 // grid_sampler's codes.
 constexpr int64_t kBilinear = 0, kZeros = 0;
 
+// The adjoint of bilinear sampling: adds each number of dy [N, C, h, w] to the four pixels of
+// [N, C, H, W] that it was sampled from.
+Tensor scattered(const Tensor& dy, at::IntArrayRef size, const Tensor& grid) {
+  // It reads no more of x than its size.
+  const Tensor like = at::empty({1}, dy.options()).expand(size);
+  return std::get<0>(at::grid_sampler_2d_backward(dy.contiguous(),
+                                                  like,
+                                                  grid,
+                                                  kBilinear,
+                                                  kZeros,
+                                                  /*align_corners=*/false,
+                                                  /*output_mask=*/{true, false}));
+}
+
+// The same in an order that is the same at every call, which LibTorch has on no GPU: sorted by
+// pixel, corner after corner.
+Tensor scattered_in_order(const Tensor& dy, at::IntArrayRef size, const Tensor& grid) {
+  const int64_t samples = size[0], channels = size[1], height = size[2], width = size[3];
+  const auto pixels = [&](int64_t axis, int64_t length) {
+    return ((grid.select(3, axis) + 1) * length - 1) / 2;
+  };
+  const Tensor x = pixels(0, width), y = pixels(1, height);
+  const Tensor rows = dy.permute({0, 2, 3, 1}).reshape({-1, channels});
+  const Tensor first =
+      at::arange(samples, grid.options().dtype(at::kLong)).view({-1, 1, 1}) * (height * width);
+  Tensor sums = at::zeros({samples * height * width, channels}, dy.options());
+  for (const int64_t down : {0, 1}) {
+    for (const int64_t right : {0, 1}) {
+      const Tensor column = x.floor() + right, row = y.floor() + down;
+      const Tensor inside =
+          (column >= 0).logical_and(column < width) & (row >= 0).logical_and(row < height);
+      const Tensor share = (1 - (x - column).abs()) * (1 - (y - row).abs());
+      const Tensor at = first + row.clamp(0, height - 1).to(at::kLong) * width +
+                        column.clamp(0, width - 1).to(at::kLong);
+      sums.index_put_({at.flatten()},
+                      rows * at::where(inside, share, 0).view({-1, 1}),
+                      /*accumulate=*/true);
+    }
+  }
+  return sums.view({samples, height, width, channels}).permute({0, 3, 1, 2}).contiguous();
+}
+
+bool keeps_order() { return at::globalContext().deterministicAlgorithms(); }
+
 // Sampling is linear in x, so its gradient is linear in dy, and the two are each other's adjoint:
 // sample -> scatter -> sample -> ...
 struct Sample : torch::autograd::Function<Sample> {
@@ -79,19 +123,12 @@ struct Sample : torch::autograd::Function<Sample> {
 };
 
 struct Scatter : torch::autograd::Function<Scatter> {
-  // x gives its size only.
   static Tensor forward(AutogradContext* context,
                         const Tensor& dy,
-                        const Tensor& x,
+                        const std::vector<int64_t>& size,
                         const Tensor& grid) {
     save(context, {grid});
-    return std::get<0>(at::grid_sampler_2d_backward(dy.contiguous(),
-                                                    x,
-                                                    grid,
-                                                    kBilinear,
-                                                    kZeros,
-                                                    /*align_corners=*/false,
-                                                    /*output_mask=*/{true, false}));
+    return keeps_order() ? scattered_in_order(dy, size, grid) : scattered(dy, size, grid);
   }
 
   static variable_list backward(AutogradContext* context, variable_list v) {
@@ -102,18 +139,31 @@ struct Scatter : torch::autograd::Function<Scatter> {
 };
 
 Tensor Sample::forward(AutogradContext* context, const Tensor& x, const Tensor& grid) {
-  save(context, {x.detach(), grid});
+  save(context, {grid});
+  hold(context, "size", x.sizes().vec());
   return at::grid_sampler_2d(x, grid, kBilinear, kZeros, /*align_corners=*/false);
 }
 
 variable_list Sample::backward(AutogradContext* context, variable_list dy) {
   variable_list result(2);
-  const variable_list saved = context->get_saved_variables();
-  if (dy[0].defined()) result[0] = Scatter::apply(dy[0], saved[0], saved[1]);
+  const auto& size = held<std::vector<int64_t>>(context, "size");
+  if (dy[0].defined()) result[0] = Scatter::apply(dy[0], size, context->get_saved_variables()[0]);
   return result;
 }
 
 }  // namespace
+
+Tensor mirrored(const Tensor& x, const Padding2d& p) {
+  if (!keeps_order()) return at::reflection_pad2d(x, {p.x0, p.x1, p.y0, p.y1});
+  const auto along = [](const Tensor& t, int64_t axis, int64_t before, int64_t after) {
+    const int64_t length = t.size(axis);
+    return at::cat({t.narrow(axis, 1, before).flip(axis),
+                    t,
+                    t.narrow(axis, length - 1 - after, after).flip(axis)},
+                   axis);
+  };
+  return along(along(x, 2, p.y0, p.y1), 3, p.x0, p.x1);
+}
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid) {
   TORCH_CHECK(x.dim() == 4 && grid.dim() == 4 && grid.size(3) == 2 && grid.size(0) == x.size(0),

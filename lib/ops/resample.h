@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/device.h"
+#include "ops/upfirdn2d/upfirdn2d.h"
 
 namespace gantrain {
 
@@ -31,7 +32,12 @@ at::Tensor fade_reals(const at::Tensor& x, const DeviceNumber& alpha);
 // Samples x [N, C, H, W] bilinearly at the positions grid [N, h, w, 2], whose coordinates (x, y)
 // lie in [-1, 1] (align_corners false); x counts as 0 outside. Returns [N, C, h, w]. Unlike
 // LibTorch's own function it is twice differentiable in x, which R1 through a geometric
-// augmentation needs. The grid gets no gradient.
+// augmentation needs. The grid gets no gradient. Where algorithms have to be deterministic, the
+// sums of its derivative have an order that is the same at every call.
 at::Tensor grid_sample(const at::Tensor& x, const at::Tensor& grid);
+
+// Returns x [N, C, H, W] with so many pixels more on each side, mirrored at its border pixels; at
+// most W - 1 and H - 1.
+at::Tensor mirrored(const at::Tensor& x, const Padding2d& more);
 
 }  // namespace gantrain

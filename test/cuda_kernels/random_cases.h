@@ -75,6 +75,11 @@ inline double epsilon_of(at::ScalarType type) {
   }
 }
 
+// What is left of a number that was stored in that type.
+inline double as_stored(double number, at::ScalarType type) {
+  return at::scalar_tensor(number, at::kDouble).to(type).to(at::kDouble).item<double>();
+}
+
 // While this object lives, CPU tensors are computed with by the CUDA library's kernels.
 class WithCudaKernels {
  public:

@@ -146,3 +146,44 @@ TEST_CASE("TheGridGetsNoGradient") {
   const at::Tensor grid = some_grid(1, 2, 2).requires_grad_(true);
   CHECK_FALSE(grid_sample(torch::randn({1, 1, 4, 4}, at::kDouble), grid).requires_grad());
 }
+
+namespace {
+
+// LibTorch's setting, while it lives.
+struct Deterministic {
+  Deterministic() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false); }
+  ~Deterministic() { at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false); }
+};
+
+}  // namespace
+
+TEST_CASE("InAFixedOrderTheDerivativesOfSamplingAreTheSame") {
+  const at::Tensor grid = some_grid(2, 9, 8);
+  const at::Tensor x = torch::randn({2, 3, 5, 7}, at::kDouble).requires_grad_(true);
+  const at::Tensor dy = torch::randn({2, 3, 9, 8}, at::kDouble);
+  const auto gradient = [&](const at::Tensor& y) {
+    return torch::autograd::grad({y}, {x}, {dy})[0];
+  };
+  const at::Tensor expected = gradient(at::grid_sampler_2d(x, grid, 0, 0, false));
+  const Deterministic in_order;
+  CHECK(at::allclose(gradient(grid_sample(x, grid)), expected, 1e-12, 1e-12));
+  const auto y = [&](const Tensors& in) { return grid_sample(in[0], grid).tanh(); };
+  CHECK(second_gradient_error(y, {torch::randn({2, 1, 5, 3}, at::kDouble)}) < kGradientTolerance);
+}
+
+TEST_CASE("MirroredIsAReflectionInEitherOrder") {
+  const at::Tensor x = torch::randn({2, 3, 5, 7}, at::kDouble).requires_grad_(true);
+  for (const Padding2d& p : {Padding2d{6, 2, 0, 4}, Padding2d{0, 0, 3, 0}}) {
+    const auto results = [&] {
+      const at::Tensor y = mirrored(x, p);
+      const at::Tensor weights = torch::arange(y.numel(), at::kDouble).view(y.sizes());
+      return std::pair(y.detach(), torch::autograd::grad({(y * weights).sum()}, {x})[0]);
+    };
+    const auto [expected, slope] = results();
+    CHECK(at::equal(expected, at::reflection_pad2d(x.detach(), {p.x0, p.x1, p.y0, p.y1})));
+    const Deterministic in_order;
+    const auto [found, found_slope] = results();
+    CHECK(at::equal(found, expected));
+    CHECK(at::allclose(found_slope, slope));
+  }
+}

@@ -25,16 +25,18 @@ struct TwoLines {
   GANTRAIN_BOTH Number slope(Number t) const { return t > 0 ? Number{1} : alpha; }
 };
 
-// What follows the activation.
-template <class Number>
+// What follows the activation. The clamp is that of stored numbers, which are compared with it: one
+// that is no number of type T would let gradients pass where y was clamped.
+template <class T>
 struct GainClamp {
+  using Number = Wide<T>;
   Number gain, inverse, clamp;
   bool clamps;
 
   explicit GainClamp(const BiasActTask& task)
       : gain(static_cast<Number>(task.gain)),
         inverse(static_cast<Number>(1 / task.gain)),
-        clamp(static_cast<Number>(task.clamp)),
+        clamp(as_stored<T>(static_cast<Number>(task.clamp))),
         clamps(!std::isinf(task.clamp)) {}
 
   GANTRAIN_BOTH Number operator()(Number t) const {
@@ -60,7 +62,7 @@ struct BiasActWork : WorkOf<T, kPack, kOrder, 0> {
   const T* x;
   T* y;
   TwoLines<Number> act;
-  GainClamp<Number> gain_clamp;
+  GainClamp<T> gain_clamp;
 
   GANTRAIN_BOTH Terms terms(int64_t /*sample*/, int64_t channel) const {
     Terms terms;
@@ -91,7 +93,7 @@ struct GradientWork : WorkOf<T, kPack, kOrder, 1> {
   const T *dy, *y;
   T* dx;
   TwoLines<Number> act;
-  GainClamp<Number> gain_clamp;
+  GainClamp<T> gain_clamp;
 
   GANTRAIN_BOTH Terms terms(int64_t /*sample*/, int64_t /*channel*/) const { return {}; }
 
@@ -132,7 +134,7 @@ void bias_act(const BiasActTask& task, const void* x, void* y, Stream stream) {
                                                          static_cast<const T*>(x),
                                                          static_cast<T*>(y),
                                                          TwoLines<Wide<T>>(task),
-                                                         GainClamp<Wide<T>>(task)};
+                                                         GainClamp<T>(task)};
       launch_work(task.maps, work, stream);
     });
   });
@@ -158,7 +160,7 @@ void bias_act_gradient(const BiasActTask& task,
                                                           static_cast<const T*>(arrays.y),
                                                           static_cast<T*>(arrays.dx),
                                                           TwoLines<Wide<T>>(task),
-                                                          GainClamp<Wide<T>>(task)};
+                                                          GainClamp<T>(task)};
       if (arrays.sums != nullptr)
         launch_summing(task.maps, work, stream, arrays.sums);
       else

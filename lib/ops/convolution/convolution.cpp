@@ -49,12 +49,18 @@ Tensor gradient_by_libtorch(const Tensor& dy,
   return by_input ? std::get<0>(found) : std::get<1>(found);
 }
 
-Tensor computed_by_libtorch(const Tensor& given_a, const Tensor& given_b, const Convolution& c) {
+// The bias is added before the result is rounded. It may be undefined.
+Tensor computed_by_libtorch(const Tensor& given_a,
+                            const Tensor& given_b,
+                            const Tensor& bias,
+                            const Convolution& c) {
   const Tensor a = for_tensor_cores(given_a, c.groups), b = for_tensor_cores(given_b, c.groups);
   switch (c.direction) {
     case Direction::kForward:
-      return at::conv2d(a, b, {}, c.how.stride, c.how.padding, /*dilation=*/1, c.groups);
+      return at::conv2d(a, b, bias, c.how.stride, c.how.padding, /*dilation=*/1, c.groups);
     case Direction::kInputGradient:
+      if (bias.defined())  // of a transposed convolution, whose size is that of nothing left over
+        return at::conv_transpose2d(a, b, bias, c.how.stride, c.how.padding, 0, c.groups);
       return gradient_by_libtorch(a, b, c, /*by_input=*/true);
     case Direction::kWeightGradient:
       return gradient_by_libtorch(b, a, c, /*by_input=*/false);
@@ -77,8 +83,12 @@ bool filters(const Tensor& a, const Tensor& b, const Convolution& c) {
                        c.how);
 }
 
-Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
-  if (!filters(a, b, c)) return computed_by_libtorch(a, b, c);
+Tensor with_bias(const Tensor& y, const Tensor& bias) {
+  return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
+}
+
+Tensor computed(const Tensor& a, const Tensor& b, const Tensor& bias, const Convolution& c) {
+  if (!filters(a, b, c)) return computed_by_libtorch(a, b, bias, c);
   // Profilers see it as an operator; lib/bench/record.cpp reads these arguments.
   RECORD_FUNCTION(
       "gantrain::convolution",
@@ -86,9 +96,9 @@ Tensor computed(const Tensor& a, const Tensor& b, const Convolution& c) {
           {a, b, static_cast<int64_t>(c.direction), c.how.stride, c.how.padding, c.sizes}));
   switch (c.direction) {
     case Direction::kForward:
-      return winograd_forward(a, b, c.how);
+      return with_bias(winograd_forward(a, b, c.how), bias);
     case Direction::kInputGradient:
-      return winograd_input_gradient(a, b, c.sizes, c.how);
+      return with_bias(winograd_input_gradient(a, b, c.sizes, c.how), bias);
     case Direction::kWeightGradient:
       return winograd_weight_gradient(a, b, c.sizes, c.how);
   }
@@ -99,14 +109,16 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
   static Tensor forward(AutogradContext* context,
                         const Tensor& a,
                         const Tensor& b,
-                        const Convolution& c) {
+                        const Convolution& c,
+                        const std::optional<Tensor>& bias) {
     save(context, {a, b});
     hold(context, "convolution", c);
-    return computed(a, b, c);
+    hold(context, "has bias", bias.has_value());
+    return computed(a, b, bias.value_or(Tensor()), c);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradient) {
-    variable_list result(3);
+    variable_list result(4);
     const Tensor& g = gradient[0];
     if (!g.defined()) return result;
     const WithoutAutocast exact;
@@ -114,15 +126,20 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
     const Tensor &a = saved[0], &b = saved[1];
     const auto& c = held<Convolution>(context, "convolution");
     const auto y = [&](const Tensor& x, const Tensor& w) {
-      return apply(x, w, Convolution{Direction::kForward, c.how, {}, c.groups});
+      return apply(x, w, Convolution{Direction::kForward, c.how, {}, c.groups}, std::nullopt);
     };
     const auto dx = [&](const Tensor& dy, const Tensor& w, at::IntArrayRef x) {
-      return apply(dy, w, Convolution{Direction::kInputGradient, c.how, x.vec(), c.groups});
+      return apply(
+          dy, w, Convolution{Direction::kInputGradient, c.how, x.vec(), c.groups}, std::nullopt);
     };
     const auto dw = [&](const Tensor& x, const Tensor& dy, at::IntArrayRef w) {
-      return apply(x, dy, Convolution{Direction::kWeightGradient, c.how, w.vec(), c.groups});
+      return apply(
+          x, dy, Convolution{Direction::kWeightGradient, c.how, w.vec(), c.groups}, std::nullopt);
     };
     const bool first = context->needs_input_grad(0), second = context->needs_input_grad(1);
+    // Only tensors that are there are counted.
+    const bool third = held<bool>(context, "has bias") && context->needs_input_grad(2);
+    if (third) result[3] = g.sum({0, 2, 3});
     switch (c.direction) {
       case Direction::kForward:  // a: x, b: w, g: dy
         if (first) result[0] = dx(g, b, a.sizes());
@@ -149,10 +166,6 @@ bool derives_by_itself(const ConvPlace& place) {
   return kernels_in_use() == KernelSet::kAuto && place.padding[0] == place.padding[1];
 }
 
-Tensor with_bias(const Tensor& y, const Tensor& bias) {
-  return bias.defined() ? y + bias.reshape({1, -1, 1, 1}) : y;
-}
-
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvPlace& place) {
@@ -160,7 +173,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (derives_by_itself(place)) {
     const ConvGeometry how{place.stride, place.padding[0]};
     const Convolution forward{Direction::kForward, how, {}, place.groups};
-    return with_bias(ConvolutionFunction::apply(a, b, forward), bias);
+    return ConvolutionFunction::apply(a, b, forward, present(bias));
   }
   return at::conv2d(a,
                     b,
@@ -183,7 +196,7 @@ Tensor conv_transpose2d(const Tensor& x,
     };
     const std::vector<int64_t> sizes{x.size(0), weight.size(1) * place.groups, side(2), side(3)};
     const Convolution backward{Direction::kInputGradient, how, sizes, place.groups};
-    return with_bias(ConvolutionFunction::apply(a, b, backward), bias);
+    return ConvolutionFunction::apply(a, b, backward, present(bias));
   }
   return at::conv_transpose2d(a,
                               b,

@@ -105,34 +105,19 @@ struct FilteredLreluBody {
   GANTRAIN_BOTH bool down_separable() const { return kKnown || how.down_filter.separable; }
 
   struct Tile {
-    int64_t plane, at;  // which plane, and where its first number lies in x, as a pixel's
-    int64_t sample, channel;
+    int64_t plane, channel;
     int y, x;          // of the outputs
     int mid_y, mid_x;  // the first sample of the higher rate
     int in_y, in_x;    // and the first pixel that it is a sum of
   };
-  // Channels follow each other in channels-last memory, so that their blocks share cache lines.
   GANTRAIN_BOTH Tile tile_of(int64_t block) const {
     const auto i = static_cast<uint32_t>(block);
     Tile t;
-    uint32_t rest, tile;
-    if (how.channels_last) {
-      const uint32_t outer = channels.quotient(i);
-      t.channel = i - outer * channels.divisor;
-      rest = tiles_x.quotient(outer);
-      t.x = static_cast<int>(outer - rest * tiles_x.divisor) * tile_w;
-      tile = tiles_y.quotient(rest);
-      t.y = static_cast<int>(rest - tile * tiles_y.divisor) * tile_h;
-      t.sample = tile;
-    } else {
-      rest = tiles_x.quotient(i);
-      t.x = static_cast<int>(i - rest * tiles_x.divisor) * tile_w;
-      tile = tiles_y.quotient(rest);
-      t.y = static_cast<int>(rest - tile * tiles_y.divisor) * tile_h;
-      t.sample = channels.quotient(tile);
-      t.channel = tile - t.sample * channels.divisor;
-    }
-    t.plane = t.sample * how.channels + t.channel;
+    const uint32_t rest = tiles_x.quotient(i), tile = tiles_y.quotient(rest);
+    t.x = static_cast<int>(i - rest * tiles_x.divisor) * tile_w;
+    t.y = static_cast<int>(rest - tile * tiles_y.divisor) * tile_h;
+    t.plane = tile;
+    t.channel = tile - int64_t{channels.quotient(tile)} * channels.divisor;
     t.mid_y = t.y * down();
     t.mid_x = t.x * down();
     t.in_y = Phase(t.mid_y, how.pad_y, up()).n;
@@ -142,9 +127,7 @@ struct FilteredLreluBody {
 
   // Where a pixel of the tile's plane lies in maps of height * width.
   GANTRAIN_BOTH int64_t index(const Tile& t, int height, int width, int y, int x) const {
-    const int64_t pixel = static_cast<int64_t>(y) * width + x, pixels = int64_t{height} * width;
-    return how.channels_last ? (t.sample * pixels + pixel) * how.channels + t.channel
-                             : t.plane * pixels + pixel;
+    return (t.plane * height + y) * width + x;
   }
 
   GANTRAIN_BOTH void load_taps(int thread, float* numbers) const {

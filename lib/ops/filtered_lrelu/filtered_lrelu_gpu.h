@@ -15,10 +15,9 @@ struct PlaneFilter {
 };
 
 // A filtered leaky ReLU of float32, float16 or bfloat16, or one with slopes that are read
-// (ops/device_kernels.h).
+// (ops/device_kernels.h), of contiguous maps [samples, channels, y, x].
 struct FilteredLreluArguments {
   Type type;
-  bool channels_last;  // memory is [samples, y, x, channels]; else [samples, channels, y, x]
   const void* x;
   const void* bias;  // [channels] of x's type, or null
   void* out;

@@ -112,6 +112,12 @@ GANTRAIN_BOTH T rounded(Wide<T> x) {
   }
 }
 
+// What is left of a number that was stored as T.
+template <class T>
+GANTRAIN_BOTH Wide<T> as_stored(Wide<T> x) {
+  return widened(rounded<T>(x));
+}
+
 // As many numbers as one 16-byte access moves.
 template <class T>
 inline constexpr int kPackSize = static_cast<int>(16 / sizeof(T));

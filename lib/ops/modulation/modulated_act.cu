@@ -58,7 +58,9 @@ GANTRAIN_BOTH void load_noise(const float* noise, int64_t pixel, float (&to)[kPi
     load_wide(noise + pixel, to);
 }
 
-// The activation, and c = d out / d u as a function of out.
+// The activation, and c = d out / d u as a function of out. The clamp is that of stored numbers,
+// which are compared with it: one that is no number of type T would let gradients pass.
+template <class T>
 struct LeakyClamp {
   float positive, negative, clamp;
   bool clamps;
@@ -66,7 +68,7 @@ struct LeakyClamp {
   explicit LeakyClamp(const ModulatedActTask& task)
       : positive(task.gain),
         negative(task.gain * task.alpha),
-        clamp(task.clamp),
+        clamp(as_stored<T>(task.clamp)),
         clamps(!std::isinf(task.clamp)) {}
 
   // What is not a number stays so. Zero times infinity would not be zero.
@@ -84,7 +86,7 @@ struct LeakyClamp {
 
 // c of a pack; null `out`: it is the gain everywhere.
 template <class T, int kPack>
-GANTRAIN_BOTH void load_slopes(const LeakyClamp& act,
+GANTRAIN_BOTH void load_slopes(const LeakyClamp<T>& act,
                                const T* out,
                                int64_t at,
                                float (&to)[kPack]) {
@@ -125,7 +127,7 @@ struct ModulatedWork : WorkOf<T, kPack, kOrder, 0> {
   using Terms = ChannelTerms<Base::kWidth>;
 
   ModulatedActTask task;
-  LeakyClamp act;
+  LeakyClamp<T> act;
   const T* y;
   T* out;
 
@@ -160,7 +162,7 @@ void modulated_act(const ModulatedActTask& task, const void* y, void* out, Strea
   with_body(task, packed(task, y, out), [&](auto tag, auto pack, auto order) {
     using T = typename decltype(tag)::type;
     const ModulatedWork<T, pack.value, order.value> work{
-        {}, task, LeakyClamp(task), static_cast<const T*>(y), static_cast<T*>(out)};
+        {}, task, LeakyClamp<T>(task), static_cast<const T*>(y), static_cast<T*>(out)};
     launch_work(task.maps, work, stream);
   });
 }
@@ -180,7 +182,7 @@ struct ModulatedGradientWork : WorkOf<T, kPack, kOrder, 3> {
   };
 
   ModulatedActTask task;
-  LeakyClamp act;
+  LeakyClamp<T> act;
   const T *grad, *out, *y;  // y: null if no sums of it are wanted
   T* dy;
   bool sums_noise;
@@ -194,32 +196,26 @@ struct ModulatedGradientWork : WorkOf<T, kPack, kOrder, 3> {
 
   template <class Sums>
   GANTRAIN_BOTH void operator()(int64_t at, int64_t pixel, const Terms& t, Sums& sums) const {
-    float du[kPack], result[kPack];
+    constexpr bool kSums = !std::is_same_v<Sums, NoSums>;
+    // All loads come before the store, behind which the compiler may move none.
+    float du[kPack], result[kPack], value[kPack] = {}, noise[Base::kPixels];
     load_wide(grad + at, result);
     load_slopes(act, out, at, du);
+    if (kSums && y != nullptr) load_wide(y + at, value);
+    if (kSums) load_noise(t.noise, pixel, noise);
     for (int k = 0; k < kPack; ++k) {
       du[k] *= result[k];
       result[k] = du[k] * t.factor[k % Base::kWidth];
     }
     store_rounded(dy + at, result);
-    if constexpr (!std::is_same_v<Sums, NoSums>) add(at, pixel, t, du, sums);
-  }
-
- private:
-  template <class Sums>
-  GANTRAIN_BOTH void add(
-      int64_t at, int64_t pixel, const Terms& t, const float (&du)[kPack], Sums& sums) const {
-    if (y != nullptr) {
-      float value[kPack];
-      load_wide(y + at, value);
-      for (int k = 0; k < kPack; ++k) sums[0][k % Base::kWidth] += du[k] * value[k];
+    if constexpr (kSums) {
+      for (int k = 0; k < kPack; ++k) {
+        const int c = k % Base::kWidth;
+        if (y != nullptr) sums[0][c] += du[k] * value[k];
+        sums[1][c] += du[k] * noise[k % Base::kPixels];
+        sums[2][c] += du[k];
+      }
     }
-    if (t.noise != nullptr) {
-      float noise[Base::kPixels];
-      load_wide(t.noise + pixel, noise);
-      for (int k = 0; k < kPack; ++k) sums[1][k % Base::kWidth] += du[k] * noise[k % Base::kPixels];
-    }
-    for (int k = 0; k < kPack; ++k) sums[2][k % Base::kWidth] += du[k];
   }
 };
 
@@ -241,7 +237,7 @@ void modulated_act_gradient(const ModulatedActTask& task,
     const auto* y = arrays.sum_y == nullptr ? nullptr : static_cast<const T*>(arrays.y);
     const ModulatedGradientWork<T, pack.value, order.value> work{{},
                                                                  task,
-                                                                 LeakyClamp(task),
+                                                                 LeakyClamp<T>(task),
                                                                  static_cast<const T*>(arrays.grad),
                                                                  static_cast<const T*>(arrays.out),
                                                                  y,
@@ -270,7 +266,7 @@ struct ModulatedSecondWork : WorkOf<T, kPack, kOrder, 1> {
   };
 
   ModulatedActTask task;
-  LeakyClamp act;
+  LeakyClamp<T> act;
   const T *grad, *out, *y;
   const T* along_y;
   ModulatedDirections along;
@@ -356,7 +352,7 @@ void modulated_act_second(const ModulatedActTask& task,
     const auto as_maps = [](const void* maps) { return static_cast<const T*>(maps); };
     const ModulatedSecondWork<T, pack.value, order.value> work{{},
                                                                task,
-                                                               LeakyClamp(task),
+                                                               LeakyClamp<T>(task),
                                                                as_maps(arrays.grad),
                                                                as_maps(arrays.out),
                                                                as_maps(arrays.y),

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which operators the phases of every recipe consist of, on the way that they take on a GPU.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "bench/record.h"
+#include "config/recipes.h"
+#include "config/resolve.h"
+#include "core/device.h"
+#include "core/torch.h"
+#include "support/step_setup.h"
+#include "train/step/mixed_precision.h"
+#include "util/log.h"
+
+using namespace gantrain;
+
+namespace {
+
+constexpr int64_t kBatch = 4, kResolution = 32;
+
+const std::vector<std::string> kPresets = {"dcgan-tiny",
+                                           "wgan-gp",
+                                           "pggan-tiny",
+                                           "stylegan1-tiny",
+                                           "stylegan2-tiny",
+                                           "stylegan3-tiny",
+                                           "r3gan-tiny"};
+
+// Records an iteration that has all phases, in the preset's last stage, with augmentation where the
+// recipe knows it.
+void record_iteration(const std::string& preset, OperatorRecorder& recorder) {
+  const AssumeReadsWait as_on_a_gpu;
+  set_log({Level::kError, Level::kError, {}, ""});
+  ConfigSources sources;
+  sources.preset = preset;
+  for (const std::string& pair :
+       {"train.batch=" + std::to_string(kBatch), "data.resolution=" + std::to_string(kResolution)})
+    sources.flags.emplace_back("--set", pair);
+  Config config = resolve(sources, {});
+  if (config.has("ada.p")) {
+    config.set("ada.mode", "fixed", "test");
+    config.set("ada.p", 0.7, "test");
+  }
+  choose_auto_values(config, Site{.ranks = 1, .on_gpu = false});
+  StepOnCpu step(find_recipe(text_of(config.get("recipe"))), config);
+  const std::vector<Stage>& stages = step->recipe().schedule().stages();
+  GlobalBatch batch{torch::rand({kBatch, 3, kResolution, kResolution}) * 2 - 1, {}, 0};
+  if (!stages.empty()) {
+    step->enter(static_cast<int64_t>(stages.size()) - 1);
+    batch.images_seen = stages.back().first;
+  }
+  recorder.enter("all");
+  step.run(batch);
+  recorder.enter("");
+}
+
+// Which argument of the operator is a convolution's filter; 0: the operator is no convolution.
+size_t filter_of(const std::string& name) {
+  if (name == "aten::convolution_backward") return 2;
+  return name == "aten::convolution" || name == "aten::_convolution" ? 1 : 0;
+}
+
+}  // namespace
+
+// LibTorch's own second derivative takes the whole feature map for a filter.
+TEST_CASE("NoPhaseOfAnyRecipeConvolvesWithAFeatureMap") {
+  for (const std::string& preset : kPresets) {
+    CAPTURE(preset);
+    OperatorRecorder recorder;
+    record_iteration(preset, recorder);
+    int convolutions = 0;
+    for (const ProductCalls& call : recorder.products()) {
+      const size_t filter = filter_of(call.name);
+      if (filter == 0) continue;
+      CAPTURE(call.text);
+      const std::vector<int64_t>& sizes = call.arguments.at(filter).sizes;
+      CHECK(std::max(sizes.at(2), sizes.at(3)) <= 7);
+      ++convolutions;
+    }
+    CHECK(convolutions > 0);
+  }
+}
+
+// On a GPU LibTorch 2.11 throws in these where algorithms have to be deterministic
+// (torch.use_deterministic_algorithms), and in others of no use here.
+TEST_CASE("NoDeterministicPhaseHasAnOperatorThatLibTorchRefuses") {
+  const std::set<std::string> refused = {"aten::grid_sampler_2d_backward",
+                                         "aten::grid_sampler_3d_backward",
+                                         "aten::reflection_pad1d_backward",
+                                         "aten::reflection_pad2d_backward",
+                                         "aten::replication_pad2d_backward",
+                                         "aten::upsample_bilinear2d_backward",
+                                         "aten::upsample_bicubic2d_backward",
+                                         "aten::upsample_linear1d_backward",
+                                         "aten::_adaptive_avg_pool2d_backward",
+                                         "aten::adaptive_max_pool2d_backward",
+                                         "aten::avg_pool3d_backward",
+                                         "aten::max_pool3d_with_indices_backward",
+                                         "aten::fractional_max_pool2d_backward",
+                                         "aten::max_unpool2d",
+                                         "aten::nll_loss2d_forward",
+                                         "aten::cumsum",
+                                         "aten::median",
+                                         "aten::kthvalue",
+                                         "aten::histc",
+                                         "aten::bincount",
+                                         "aten::put_",
+                                         "aten::index_copy",
+                                         "aten::scatter_reduce",
+                                         "aten::scatter_add_"};
+  choose_algorithms(true);
+  for (const std::string& preset : kPresets) {
+    CAPTURE(preset);
+    OperatorRecorder recorder;
+    record_iteration(preset, recorder);
+    CHECK(recorder.times().size() > 20);
+    for (const OperatorTime& time : recorder.times()) {
+      CAPTURE(time.name, time.shapes);
+      CHECK(refused.count(time.name) == 0);
+    }
+  }
+  choose_algorithms(false);
+}
