@@ -2,6 +2,7 @@
 #include "core/tensor_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -40,7 +41,8 @@ const char* type_name(at::ScalarType type) {
 }
 
 constexpr int kDeepestHeader = 16;                   // levels of JSON
-constexpr int64_t kMostNames = 1 << 17;              // in it; a tensor has four
+constexpr int64_t kMostTensors = 1 << 13;            // names of one object
+constexpr int64_t kMostNames = 1 << 16;              // of all objects
 constexpr uint64_t kMostValues = uint64_t{1} << 44;  // of a tensor
 
 struct Entry {
@@ -117,10 +119,15 @@ Json read_header(const std::string& file, std::string_view content, uint64_t& le
          pickle ? "; of a network pickle gantrain import makes one" : "");
   }
   bool deep = false;  // a value that is nested deeper than any here would overflow the stack later
-  int64_t names = 0;  // Json looks through all names of an object for each one that it adds
+  // Json looks through all names of an object for each one that it adds.
+  int64_t all = 0;
+  std::array<int64_t, kDeepestHeader + 2> names{};  // of the object open at each depth
   const auto watch = [&](int depth, Json::parse_event_t event, const Json&) {
-    names += event == Json::parse_event_t::key ? 1 : 0;
-    deep = deep || depth > kDeepestHeader || names > kMostNames;
+    deep = deep || depth > kDeepestHeader;
+    if (deep) return false;
+    if (event == Json::parse_event_t::object_start) names[depth + 1] = 0;
+    if (event == Json::parse_event_t::key)
+      deep = ++names[depth] > kMostTensors || ++all > kMostNames;
     return !deep;
   };
   Json header = Json::parse(content.substr(8, length), watch, /*allow_exceptions=*/false);

@@ -99,7 +99,7 @@ TEST_CASE("HeadersThatLieAreRefusedWithTheTensorsName") {
     CHECK(message_of(folder / "bad").find("not a JSON object") != std::string::npos);
   }
   std::string wide = "{";
-  for (int i = 0; i < 140'000; ++i) wide += "\"" + std::to_string(i) + "\":1,";
+  for (int i = 0; i < 20'000; ++i) wide += "\"" + std::to_string(i) + "\":1,";
   write_file(folder / "bad", with_header(wide + "\"a\":1}", 0));
   CHECK(message_of(folder / "bad").find("too many names") != std::string::npos);
   write_file(folder / "bad", with_header("[1]", 0));

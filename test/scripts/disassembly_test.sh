@@ -63,4 +63,25 @@ wide 1 0 "^MeasureBody$full"
 wide 1 1 "^SlopeBody$full"
 
 expect "kernels that keep registers in local memory" "" "$(awk -F '\t' '$5 > 0 {print $1, $2, $5}' "$tmp/kernels")"
+
+# Registers and shared memory of each kernel on sm_90, and how many warps of the 64 that a multiprocessor
+# holds its registers leave room for, beside kernel_resources.txt. GANTRAIN_UPDATE=1 writes that file anew.
+table=$(dirname "${BASH_SOURCE[0]}")/kernel_resources.txt
+cuobjdump --dump-resource-usage "$so" | c++filt | sed 's/gantrain::cuda_kernels:://g; s/(anonymous namespace):://g' | awk '
+  /^arch = / {arch = $NF}
+  /^ Function / {name = $0; sub(/.*run_body</, "", name); sub(/>\(.*/, "", name)}
+  /^ *REG:/ && arch == "sm_90" {
+    match($0, /REG:[0-9]+/); registers = substr($0, RSTART + 4, RLENGTH - 4)
+    match($0, /SHARED:[0-9]+/); shared = substr($0, RSTART + 7, RLENGTH - 7)
+    warps = int(65536 / (32 * 8 * int((registers + 7) / 8))); if (warps > 64) warps = 64
+    print registers "\t" shared "\t" warps "\t" name
+  }' | LC_ALL=C sort -t $'\t' -k4 >"$tmp/resources"
+if [ -n "${GANTRAIN_UPDATE:-}" ]; then
+  { printf '# registers\tshared bytes\twarps\tkernel, sm_90\n'; cat "$tmp/resources"; } >"$table"
+fi
+expect "the kernels of kernel_resources.txt (GANTRAIN_UPDATE=1 writes it anew)" "$(grep -v '^#' "$table" | cut -f4)" \
+  "$(cut -f4 "$tmp/resources")"
+grown=$(paste <(grep -v '^#' "$table") "$tmp/resources" |
+  awk -F '\t' '$5 > 1.1 * $1 || $6 > 1.1 * $2 {print $4 ": " $1 " registers, " $2 " bytes, now " $5 ", " $6}')
+expect "kernels that take a tenth more" "" "$grown"
 echo "$(wc -l <"$tmp/kernels") kernels"

@@ -229,8 +229,10 @@ void check_graphs_change_nothing(const RecipeRow& row,
                                  int64_t ranks,
                                  int64_t iterations) {
   CAPTURE(one.name, ranks);
+  // What several ranks add does not depend on the types: two of the settings are enough.
+  const std::vector<Changes> few = {precisions.front(), precisions.back()};
   const auto check = [&](const Rendezvous& rendezvous) {
-    return ranks_with_differences(row, one, precisions, rendezvous, iterations);
+    return ranks_with_differences(row, one, ranks == 1 ? precisions : few, rendezvous, iterations);
   };
   CHECK((ranks == 1 ? check({}) : failed_ranks(ranks, check)) == 0);
 }

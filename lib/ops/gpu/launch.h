@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "ops/gpu/number_types.h"
@@ -67,20 +71,38 @@ void launch(const Body& body, int64_t blocks, Stream stream) {
 
 #else
 
+// In which order the host visits the blocks of a launch and, in each step, the threads of a block:
+// 0 ascending, 1 descending, others the seed of a shuffle. No result may depend on it.
+inline unsigned host_order = 0;
+
+template <class Use>
+void visit(int64_t count, const Use& use) {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  if (host_order == 1) std::reverse(all.begin(), all.end());
+  if (host_order > 1) std::shuffle(all.begin(), all.end(), std::mt19937(host_order));
+  for (const int64_t i : all) use(i);
+}
+
 template <class Body>
 void launch(const Body& body, int64_t blocks, Stream /*stream*/) {
-  for (int64_t block = 0; block < blocks; ++block) {
+  visit(blocks, [&](int64_t block) {
     if constexpr (WorksInSteps<Body>) {
-      typename Body::Shared shared;
+      // What an earlier block left there is of no use, as on a GPU: bytes that are a NaN.
       std::vector<typename Body::Local> locals(Body::kThreads);
+      typename Body::Shared shared;
+      std::memset(static_cast<void*>(locals.data()), 0xff, sizeof(locals[0]) * locals.size());
+      std::memset(static_cast<void*>(&shared), 0xff, sizeof shared);
       for (int number = 0; number < body.steps(); ++number) {
-        for (int thread = 0; thread < Body::kThreads; ++thread)
-          body.step(number, {block, thread}, shared, locals[static_cast<size_t>(thread)]);
+        visit(Body::kThreads, [&](int64_t thread) {
+          const Place place{block, static_cast<int>(thread)};
+          body.step(number, place, shared, locals[static_cast<size_t>(thread)]);
+        });
       }
     } else {
-      for (int thread = 0; thread < Body::kThreads; ++thread) body({block, thread});
+      visit(Body::kThreads, [&](int64_t thread) { body({block, static_cast<int>(thread)}); });
     }
-  }
+  });
 }
 
 #endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of a GPU run in any order between two barriers. Here the host runs them in several, over
+// shared memory that holds nothing of use before: a kernel whose bits depend on the order has a
+// race.
+#include <catch2/catch.hpp>
+
+#include "core/random.h"
+#include "ops/draws/draws.h"
+#include "ops/filtered_lrelu/filtered_lrelu.h"
+#include "ops/modulation/modulation.h"
+#include "ops/norms/norms.h"
+#include "random_cases.h"
+
+using namespace gantrain;
+using at::Tensor;
+
+namespace {
+
+// The order of host_order (ops/gpu/launch.h), while it lives.
+struct InOrder {
+  explicit InOrder(unsigned order) { cuda_kernels::host_order = order; }
+  ~InOrder() { cuda_kernels::host_order = 0; }
+};
+
+// Calls add(name, tensors) with the results and derivatives of every operator that has a kernel.
+template <class Add>
+void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
+  const WithCudaKernels kernels;
+  torch::manual_seed(5);
+  const auto maps = [&](at::IntArrayRef sizes) {
+    return at::randn(sizes).to(type, false, false, format);
+  };
+  const auto derive =
+      [&](const std::string& name, const Tensors& inputs, const TensorFunction& op) {
+        Tensors along;
+        const Tensor y = op(inputs);
+        for (const Tensor& x : inputs) along.push_back(at::randn(x.sizes()));
+        const Differentiated d = differentiate(op, inputs, at::randn(y.sizes()), along);
+        add(name, Tensors{d.y});
+        add(name + " first", d.first);
+        add(name + " second", d.second);
+      };
+  for (const int64_t channels : {3, 40}) {
+    const Tensor x = maps({4, channels, 20, 24}), bias = at::randn({channels}).to(type);
+    BiasAct lrelu{Activation::kLrelu, 1, 0.2, {}, 1.1};
+    derive("bias_act", {x, bias}, [&](const Tensors& in) { return bias_act(in[0], in[1], lrelu); });
+    derive("modulated_act",
+           {x, at::rand({4, channels}), at::randn({}), at::randn({channels})},
+           [&](const Tensors& in) {
+             ModulatedAct terms;
+             terms.d = in[1];
+             terms.noise = at::ones({4, 1, 20, 24});
+             terms.strength = in[2];
+             terms.bias = in[3];
+             return modulated_act(in[0], terms, lrelu);
+           });
+    const Tensor four = at::tensor({1., 3., 3., 1.}) / 8, twelve = at::rand({12});
+    for (const Tensor& row : {four, twelve}) {
+      const Tensor filter = at::outer(row, row);
+      for (const auto& [up, down] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
+        const UpFirDn how{.up = {up, up}, .down = {down, down}, .padding = {6, 5, 6, 5}};
+        derive(fmt::format("upfirdn2d {} up {} down {}", row.size(0), up, down),
+               {x},
+               [&](const Tensors& in) { return upfirdn2d(in[0], filter, how); });
+      }
+    }
+    FilteredLrelu filtered;
+    filtered.up_filter = filtered.down_filter = at::rand({12}) / 6;
+    filtered.up = filtered.down = 2;
+    filtered.padding = {10, 11, 10, 11};
+    filtered.clamp = 0.9;
+    derive("filtered_lrelu", {x, bias}, [&](const Tensors& in) {
+      return filtered_lrelu(in[0], in[1], filtered);
+    });
+    derive("pixel_norm", {x}, [](const Tensors& in) { return pixel_norm(in[0]); });
+    derive("adain", {x, at::randn({4, 2 * channels}).to(type)}, [](const Tensors& in) {
+      return adain(in[0], in[1]);
+    });
+    derive("minibatch_std", {x}, [](const Tensors& in) { return minibatch_std(in[0], 2); });
+    derive("square_sums", {at::randn({16, channels, 3, 3})}, [](const Tensors& in) {
+      return square_sums(in[0]);
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("NoKernelsBitsDependOnTheOrderOfItsThreads") {
+  for (const auto type : {at::kFloat, at::kHalf}) {
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      std::vector<std::pair<std::string, Tensors>> expected;
+      compute_all(type, format, [&](const std::string& name, const Tensors& found) {
+        expected.emplace_back(name, found);
+      });
+      for (const unsigned order : {1U, 2U, 3U}) {
+        const InOrder visits(order);
+        size_t next = 0;
+        compute_all(type, format, [&](const std::string& name, const Tensors& found) {
+          CAPTURE(type, format, order, name);
+          REQUIRE(expected.at(next).first == name);
+          const Tensors& before = expected[next++].second;
+          REQUIRE(found.size() == before.size());
+          for (size_t i = 0; i < found.size(); ++i)
+            CHECK(at::equal(found[i].nan_to_num(), before[i].nan_to_num()));
+        });
+        CHECK(next == expected.size());
+      }
+    }
+  }
+}
+
+namespace {
+
+// Each thread leaves a number and reads its neighbour's: between them there must be a barrier.
+struct Neighbours {
+  static constexpr int kThreads = 32;
+  struct Shared {
+    int64_t numbers[kThreads];
+  };
+  struct Local {};
+  bool barrier;
+  int64_t* out;
+
+  int steps() const { return barrier ? 2 : 1; }
+  void step(int number, const cuda_kernels::Place& place, Shared& shared, Local&) const {
+    if (number == 0) shared.numbers[place.thread] = place.thread;
+    if (number == 1 || !barrier) out[place.thread] = shared.numbers[(place.thread + 1) % kThreads];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("AMissingBarrierShows") {
+  for (const bool barrier : {true, false}) {
+    std::vector<std::vector<int64_t>> found;
+    for (const unsigned order : {0U, 1U, 2U}) {
+      const InOrder visits(order);
+      found.emplace_back(Neighbours::kThreads);
+      cuda_kernels::launch(Neighbours{barrier, found.back().data()}, 1, nullptr);
+    }
+    CHECK((found[0] == found[1] && found[0] == found[2]) == barrier);
+  }
+}
