@@ -1,28 +1,81 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # SPDX-License-Identifier: Apache-2.0
-# How gpu_check.sh notes what it finds: check, figure and skip add rows; print_table and write_json
-# show them. Sourced.
-rows=() # section <tab> name <tab> verdict <tab> seconds <tab> text
-section=
-deadline=0 # second of the shell's clock after which nothing new begins
+# How gpu_check.sh notes what it finds, and what it has not to do again. Sourced.
+#   DIR/results.jsonl: a line for each call, for the begin and the end of each step, for each result.
+part='' step=''
+late=0     # 1: the part's time was over before the step's end
+deadline=0 # second of the shell's clock after which nothing of the part begins or goes on
 
-row() { # row NAME VERDICT SECONDS TEXT
+json_text() { # a JSON string
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+note() { printf '%s\n' "$1" >>"$out/results.jsonl"; }
+note_step() { note "{\"part\": \"$part\", \"step\": \"$step\", \"$1\": true}"; }
+results() { python3 "$root/scripts/gpu_check/results.py" "$@"; }
+
+note_call() {
+  local commit
+  commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || cat "$root/COMMIT" 2>/dev/null || echo unknown)
+  note "$(printf '{"call": {"date": %s, "gpu": %s, "driver": %s, "commit": %s, "program": %s, "command": %s}}' \
+    "$(json_text "$(date -u +%FT%TZ)")" "$(json_text "${gpu_name:-none}")" "$(json_text "${driver:-none}")" \
+    "$(json_text "$commit")" "$(json_text "$gantrain")" "$(json_text "$command_line")")"
+}
+begin_step() { step=$1 late=0 skipped=0 && note_step begun; }
+# A step with a skipped check is tried again by the next call.
+end_step() {
+  if ((late)); then
+    printf '%-7s %-44s %s\n' LATE "$part: $step" "the part's time is over: the same command goes on" >&2
+  elif ((skipped == 0)); then
+    note_step finished
+  fi
+}
+
+# steps FUNCTION...: runs step_FUNCTION for each that is not finished.
+steps() {
+  local name
+  for name; do
+    if [ -z "$again" ] && results finished "$out/results.jsonl" "$part" "$name"; then
+      printf '%-7s %-44s\n' 'done' "$part: $name" >&2
+      continue
+    fi
+    begin_step "$name"
+    if ((SECONDS < deadline)); then "step_$name" || true; else late=1; fi
+    end_step
+  done
+}
+# gpu_steps FUNCTION...: the same; skipped where there is no GPU.
+gpu_steps() {
+  local name
+  if ((gpus > 0)); then steps "$@"; return; fi
+  for name; do
+    begin_step "$name"
+    skip_check "$name" "$why_no_gpu"
+  done
+}
+
+row() { # row NAME VERDICT SECONDS TEXT [NUMBER]
   local text=${4//[$'\t\n\r']/ }
-  rows+=("$section"$'\t'"$1"$'\t'"$2"$'\t'"$3"$'\t'"${text:0:300}")
+  ((late)) && return
+  note "$(printf '{"part": "%s", "step": "%s", "check": %s, "verdict": "%s", "seconds": %s, "text": %s%s}' "$part" "$step" \
+    "$(json_text "$1")" "$2" "$3" "$(json_text "${text:0:300}")" "${5:+, \"value\": $5}")"
   printf '%-7s %-44s %s\n' "$2" "$1" "${text:0:160}" >&2
 }
-skip_check() { row "$1" SKIP 0 "$2"; }
-# A figure that could not be measured is a failure.
-figure() { if [ -n "$2" ]; then row "$1" FIGURE 0 "$2"; else row "$1" FAIL 0 "not measured: $(last_line)"; fi; }
+skip_check() { row "$1" SKIP 0 "$2"; skipped=1; }
+# figure NAME TEXT [NUMBER]; one that could not be measured is a failure.
+figure() { if [ -n "$2" ]; then row "$1" FIGURE 0 "$2" "${3:-}"; else row "$1" FAIL 0 "not measured: $(last_line)"; fi; }
+# The number of a figure of this call or a former one.
+figure_value() { results value "$out/results.jsonl" "$1"; }
 
-# run_limited SECONDS COMMAND...: sets output, status and spent. No command outlives its limit.
+# run_limited SECONDS COMMAND...: sets output, status and spent. No command outlives its limit, nor the part's.
 run_limited() {
-  local limit=$1 left=$((deadline - SECONDS)) began=$SECONDS file
+  local limit=$1 left=$((deadline - SECONDS)) began=$SECONDS file cut=0
   shift
-  ((limit < left)) || limit=$left
-  output="the time of the whole check is over" status=124 spent=0
-  ((limit > 0)) || return 0
-  file=$(mktemp "$out/.output-XXXXXX")
+  ((limit <= left)) || { limit=$left cut=1; }
+  output="the time of the part is over" status=124 spent=0
+  ((limit > 0)) || { late=1; return 0; }
+  file=$(mktemp "$runs/.output-XXXXXX")
   status=0
   # A function of these scripts runs in a shell of its own, which can be ended.
   if declare -F "$1" >/dev/null; then
@@ -30,25 +83,34 @@ run_limited() {
     set -- bash -c '"$@"' function "$@"
   fi
   timeout -k 10 "$limit" "$@" >"$file" 2>&1 </dev/null || status=$?
-  output=$(<"$file")
+  output=$(tr -d '\000' <"$file")
   spent=$((SECONDS - began))
-  { echo "== $section: $* -> $status"; cat "$file"; } >>"$out/log.txt"
+  { echo "== $part $step: $* -> $status, $spent s"; head -c 3000 "$file"; echo; tail -c +3001 "$file" | tail -c 9000; } >>"$out/log.txt"
   rm -f "$file"
+  if ((cut)) && { [ "$status" = 124 ] || [ "$status" = 137 ]; }; then late=1; fi
 }
 
 last_line() { printf '%s' "$output" | grep -v '^$' | tail -n 1; }
+# answer: the last line of a benchmark, kept in its own words.
+answer() {
+  local line
+  line=$(last_line)
+  [[ $line != '{'* ]] || printf '{"step": "%s", "answer": %s}\n' "$step" "$line" >>"$out/answers.jsonl"
+  printf '%s' "$line"
+}
 
-# check NAME SECONDS COMMAND...: passes if the command ends with 0 (77: skipped, as its last line says).
+# check NAME SECONDS COMMAND...: passes if the command ends with 0 (77: skipped, as its last line says). A
+# test that was skipped where there is a GPU is a failure, whatever its reason.
 check() {
   local name=$1
   run_limited "${@:2}"
-  if ((gpus > 0)) && grep -q 'skipped: no GPU' <<<"$output"; then
-    row "$name" FAIL "$spent" "skipped although there is a GPU: $(grep -m 1 'skipped: no GPU' <<<"$output")"
+  if ((gpus > 0)) && grep -q 'skipped: ' <<<"$output"; then
+    row "$name" FAIL "$spent" "although there is a GPU, $(grep -m 1 -o 'skipped: .*' <<<"$output")"
     return 1
   fi
   case $status in
-    0) row "$name" PASS "$spent" "" ;;
-    77) row "$name" SKIP "$spent" "$(last_line)" ;;
+    0) row "$name" PASS "$spent" "$(grep -m 1 '^differs ' <<<"$output")" ;;
+    77) skip_check "$name" "$(last_line)" ;;
     124 | 137) row "$name" FAIL "$spent" "took longer than it may: $(last_line)" ;;
     *) row "$name" FAIL "$spent" "exit $status: $(last_line)" ;;
   esac
@@ -85,39 +147,13 @@ at_most() {
     row "$1" FAIL 0 "$4: more than $3"
   fi
 }
+ratio() { [ -n "$1" ] && [ -n "$2" ] && python3 -c 'import sys; print("%.3f" % (float(sys.argv[1]) / float(sys.argv[2])))' "$1" "$2"; }
 
-count_of() { printf '%s\n' "${rows[@]}" | cut -f3 | grep -c "^$1\$" || true; }
-
-print_table() {
-  local line
-  printf '\n%-14s %-44s %-7s %7s  %s\n' part check verdict seconds what
-  for line in "${rows[@]}"; do
-    IFS=$'\t' read -r part name verdict seconds text <<<"$line"
-    printf '%-14s %-44s %-7s %7s  %s\n' "$part" "$name" "$verdict" "$seconds" "$text"
-  done
-  printf '\n%s passed, %s failed, %s skipped, %s figures, in %s s\n' "$(count_of PASS)" "$(count_of FAIL)" \
-    "$(count_of SKIP)" "$(count_of FIGURE)" "$SECONDS"
-}
-
-json_text() { # a JSON string
-  local text=${1//\\/\\\\}
-  text=${text//\"/\\\"}
-  printf '"%s"' "${text//[[:cntrl:]]/ }"
-}
-write_json() { # write_json FILE
-  local line comma=
-  {
-    printf '{"date": %s, "gpu": %s, "driver": %s, "commit": %s, "program": %s, "command": %s, "seconds": %s, "failed": %s, "checks": [' \
-      "$(json_text "$(date -u +%FT%TZ)")" "$(json_text "${gpu_name:-none}")" "$(json_text "${driver:-none}")" \
-      "$(json_text "$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)")" "$(json_text "$gantrain")" \
-      "$(json_text "$command_line")" "$SECONDS" "$(count_of FAIL)"
-    for line in "${rows[@]}"; do
-      IFS=$'\t' read -r part name verdict seconds text <<<"$line"
-      printf '%s\n  {"part": %s, "check": %s, "verdict": %s, "seconds": %s, "text": %s}' "$comma" \
-        "$(json_text "$part")" "$(json_text "$name")" "$(json_text "$verdict")" "$seconds" "$(json_text "$text")"
-      comma=,
-    done
-    printf '\n]}\n'
-  } >"$1.new"
-  mv "$1.new" "$1"
+# Writes table.txt and gpu_check.json, prints the table; its status is the exit code.
+show() {
+  local code=0
+  results show "$out/results.jsonl" "$out/gpu_check.json" >"$out/table.new" || code=$?
+  mv "$out/table.new" "$out/table.txt"
+  cat "$out/table.txt"
+  return "$code"
 }
