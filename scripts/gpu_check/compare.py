@@ -6,6 +6,7 @@ weights CPU REF OTHER FLOOR [MOST]   runs from the same start: |OTHER - CPU| ove
                              discriminator and average each, may be 5 times what CPU and REF (the same
                              device with plain operators) differ by, or FLOOR, but never more than MOST
 losses CPU REF OTHER FLOOR   the last tick's losses, over their deviation within the tick, likewise
+largest A B LIMIT            the newest models: the largest difference, over its tensor's largest number
 same A B                     the newest models have the same bits
 
 One tensor's largest difference says nothing here: Adam turns the rounding noise of a gradient that is
@@ -125,6 +126,19 @@ def losses(cpu, ref, other, floor):
     return worst["other"] <= allowed
 
 
+def largest(a, b, limit):
+    """Compares the newest models' tensors, number by number."""
+    one, other = (tensors(model_files(run)[-1]) for run in (a, b))
+    assert one and one.keys() == other.keys(), "other tensors"
+    worst = 0
+    for name, numbers in one.items():
+        scale = max(1e-3, max(map(abs, numbers), default=0))
+        for x, y in zip(numbers, other[name]):
+            worst = max(worst, abs(x - y) / scale) if y == y and x == x else math.inf
+    print("differs by at most %.2g of a tensor's largest number" % worst)
+    return worst <= float(limit)
+
+
 def same(a, b):
     """Compares the newest models' tensors, bit by bit."""
     one, other = (tensors(model_files(run)[-1]) for run in (a, b))
@@ -136,7 +150,8 @@ def same(a, b):
 
 def main():
     """Returns the exit code."""
-    return not {"pictures": pictures, "weights": weights, "losses": losses, "same": same}[sys.argv[1]](*sys.argv[2:])
+    return not {"pictures": pictures, "weights": weights, "losses": losses, "largest": largest,
+                "same": same}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

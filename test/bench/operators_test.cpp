@@ -8,8 +8,8 @@
 #include "config/resolve.h"
 #include "core/device.h"
 #include "core/torch.h"
+#include "support/deterministic.h"
 #include "support/step_setup.h"
-#include "train/step/mixed_precision.h"
 #include "util/log.h"
 
 using namespace gantrain;
@@ -108,7 +108,7 @@ TEST_CASE("NoDeterministicPhaseHasAnOperatorThatLibTorchRefuses") {
                                          "aten::index_copy",
                                          "aten::scatter_reduce",
                                          "aten::scatter_add_"};
-  choose_algorithms(true);
+  const Deterministic equal_bits;
   for (const std::string& preset : kPresets) {
     CAPTURE(preset);
     OperatorRecorder recorder;
@@ -119,5 +119,4 @@ TEST_CASE("NoDeterministicPhaseHasAnOperatorThatLibTorchRefuses") {
       CHECK(refused.count(time.name) == 0);
     }
   }
-  choose_algorithms(false);
 }

@@ -14,7 +14,6 @@
 #include "ops/device_kernels.h"
 #include "ops/kernels.h"
 #include "support/float32_checks.h"
-#include "train/step/mixed_precision.h"
 #include "util/file.h"
 
 namespace gantrain {

@@ -12,8 +12,8 @@
 #include "device_checks.h"
 #include "distributed/backend.h"
 #include "distributed/meeting.h"
+#include "support/deterministic.h"
 #include "train/run/training_data.h"
-#include "train/step/mixed_precision.h"
 #include "train/step/training_step.h"
 
 using namespace gantrain;
@@ -82,12 +82,6 @@ class Training {
   const RecipeRow& row_;
   std::unique_ptr<TrainingStep> step_;
   int64_t iteration_ = 0, begin_ = 0;
-};
-
-// Algorithms with equal bits at every call, while it lives.
-struct Deterministic {
-  Deterministic() { choose_algorithms(true); }
-  ~Deterministic() { choose_algorithms(false); }
 };
 
 }  // namespace

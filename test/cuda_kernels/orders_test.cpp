@@ -4,12 +4,12 @@
 // race.
 #include <catch2/catch.hpp>
 
-#include "core/random.h"
 #include "ops/draws/draws.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
 #include "random_cases.h"
+#include "util/hash.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -40,6 +40,9 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
         add(name + " first", d.first);
         add(name + " second", d.second);
       };
+  const DrawKey key = make_draw_key(7, 11, 0, at::kCPU);
+  for (const auto kind : {Distribution::kNormal, Distribution::kUniform, Distribution::kBits})
+    add("draw", Tensors{cuda_draw({key.numbers, 0, hash64("order"), {3, 2, 5}, 1000, kind})});
   for (const int64_t channels : {3, 40}) {
     const Tensor x = maps({4, channels, 20, 24}), bias = at::randn({channels}).to(type);
     BiasAct lrelu{Activation::kLrelu, 1, 0.2, {}, 1.1};

@@ -34,7 +34,8 @@ std::vector<std::map<std::string, Json>> all_amp();
 void check_waiting_changes_nothing(const RecipeRow& row, const StepCase& one, double tolerance);
 
 // Trains `iterations` under AssumeReadsWait, once as phases are and once with phases that are
-// recorded and replayed (TapeGraphs, train.graphs=on), in each of these settings of precision.*.
+// recorded and replayed (TapeGraphs, train.graphs=on), in each of these settings of precision.*; on
+// several ranks in the first and the last.
 // Fails where a bit of the state or of what an iteration reports differs, or where nothing was
 // replayed. On 2 ranks it is to be called before LibTorch is.
 void check_graphs_change_nothing(const RecipeRow& row,
