@@ -20,19 +20,22 @@ jobs() { # a processor each, as long as each has 2 GB: LibTorch's headers are th
 }
 
 configure() { # configure FOLDER CMAKE_OPTION...
-  local folder=$1 options="${*:2}" fresh=()
+  local folder=$1 options="${*:2}"
   if [ -e "$folder/build.ninja" ] && [ "$(cat "$folder/.options" 2>/dev/null)" = "$options" ]; then return; fi
   mkdir -p "$folder"
-  [ ! -e "$folder/CMakeCache.txt" ] || fresh=(--fresh)
-  rm -f "$folder/build.ninja"
+  rm -rf "$folder/build.ninja" "$folder/CMakeCache.txt" "$folder/CMakeFiles" # --fresh came with CMake 3.24
   echo "$options" >"$folder/.options"
-  cmake -S "$GANTRAIN_ROOT" -B "$folder" -G Ninja "${fresh[@]}" "${@:2}"
+  cmake -S "$GANTRAIN_ROOT" -B "$folder" -G Ninja "${@:2}"
+}
+
+kept() { # kept FOLDER NAME: the value of an option with which the folder was configured
+  sed -n "s/.*-D$2=\([A-Z]*\).*/\1/p" "$1/.options" 2>/dev/null || true
 }
 
 build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
-  local folder=$1 cuda=$2 extra=$3 targets=("${@:4}") started options=()
+  local folder=$1 cuda=$2 extra=$3 targets=("${@:4}") started options=() tests
   if [ "$cuda" = KEEP ]; then
-    cuda=$(sed -n 's/.*-DGANTRAIN_CUDA=\([A-Z]*\).*/\1/p' "$folder/.options" 2>/dev/null || true)
+    cuda=$(kept "$folder" GANTRAIN_CUDA)
   fi
   cuda=${cuda:-OFF}
   mkdir -p "$folder"
@@ -49,9 +52,12 @@ build() { # build FOLDER CUDA EXTRA_OPTIONS TARGET...
       trap - EXIT
     fi
     [ "$cuda" = OFF ] || mapfile -t options < <(cuda_options)
-    unity=${GANTRAIN_UNITY:-$(sed -n 's/.*-DGANTRAIN_UNITY=\([A-Z]*\).*/\1/p' "$folder/.options" 2>/dev/null || true)}
+    unity=${GANTRAIN_UNITY:-$(kept "$folder" GANTRAIN_UNITY)}
+    tests=$(kept "$folder" GANTRAIN_TESTS) # the program alone takes no test library
+    [ "${targets[*]}" = gantrain_program ] || tests=ON
+    [ "$tests" != ON ] || need_packages "${TEST_BUILD_PACKAGES[@]}"
     # shellcheck disable=SC2086 # several options
-    configure "$folder" -DGANTRAIN_UNITY="${unity:-ON}" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" "${options[@]}" $extra
+    configure "$folder" -DGANTRAIN_UNITY="${unity:-ON}" -DGANTRAIN_TESTS="${tests:-AUTO}" -DCMAKE_PREFIX_PATH="$LIBTORCH" -DGANTRAIN_CUDA="$cuda" -DGANTRAIN_HTTPLIB="${httplib:-}" "${options[@]}" $extra
   fi
   if [ "$cuda" = ON ] && ((${#targets[@]})); then
     known=$(cmake --build "$folder" --target help) # not through a pipe: grep -q would end it early
@@ -84,8 +90,8 @@ case $kind in
   tsan) folder=$GANTRAIN_ROOT/build-tsan extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_SANITIZE=thread" ;;
   fuzz)
     folder=$GANTRAIN_ROOT/build-fuzz targets=(fuzz)
-    extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++-14"
     need_packages "${FUZZ_PACKAGES[@]}"
+    extra="-DCMAKE_BUILD_TYPE=Release -DGANTRAIN_FUZZ=ON -DCMAKE_CXX_COMPILER=$(command -v clang++-14 || command -v clang++)"
     GANTRAIN_CUDA=OFF
     ;;
   *) die 2 "usage: scripts/build.sh release|debug|asan|ubsan|tsan|fuzz [target...]" ;;

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What is carried to machines without this checkout:  scripts/package.sh wheel|deb|tree [options]
+# What is carried to machines without this checkout:  scripts/package.sh wheel|deb|tree|image|rootfs [options]
 #
 #   wheel   gantrain-VERSION-py3-none-manylinux_*.whl: the program; LibTorch comes with torch==2.11.0
 #   deb     gantrain_VERSION_amd64.deb: the program with LibTorch's CPU libraries
 #   tree    gantrain-VERSION-linux-x86_64.tar.gz: a folder that runs from anywhere
+#   image   gantrain-VERSION-image.tar: an OCI archive, made without a container program; CPU alone
+#   rootfs  gantrain-VERSION-rootfs: what the image holds, as a folder, for scripts/package/Containerfile
 #
 #   -o DIR        where to (build/packages)
 #   --build DIR   a build folder as it is; else a release build is made first
@@ -14,10 +16,10 @@
 # The last line on standard output is the package's path.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-usage() { die 2 "usage: scripts/package.sh wheel|deb|tree [-o DIR] [--build DIR] [--cuda]"; }
+usage() { die 2 "usage: scripts/package.sh wheel|deb|tree|image|rootfs [-o DIR] [--build DIR] [--cuda]"; }
 
 kind=${1:-}
-case $kind in wheel | deb | tree) shift ;; *) usage ;; esac
+case $kind in wheel | deb | tree | image | rootfs) shift ;; *) usage ;; esac
 out='' build='' cuda=''
 while (($#)); do
   case $1 in
@@ -29,6 +31,8 @@ while (($#)); do
   [ -n "${2:-}" ] || usage
   shift 2
 done
+
+case $kind in image | rootfs) [ -z "$cuda" ] || die 2 "--cuda: an image with CUDA is made of the wheel, by scripts/package/Containerfile.cuda" ;; esac
 
 need_packages patchelf binutils
 [ "$kind" != deb ] || need_packages dpkg-dev
@@ -51,13 +55,18 @@ trap 'rm -rf "$stage"' EXIT
 umask 022
 chmod 755 "$stage"
 
+libarchive=
+setup_slim_libarchive # sets it
 . "$GANTRAIN_ROOT/scripts/package/libraries.sh"
+. "$GANTRAIN_ROOT/scripts/package/image.sh"
+
+readonly OUR_LIBRARIES=(libgantrain_trainer.so libgantrain_serve.so)
+
+# bundle_for LIBRARIES LICENSES: what our programs need of this system.
+bundle_for() { bundle "$1" "$2" "$build/gantrain" "${OUR_LIBRARIES[@]/#/$build/}"; }
 
 # oldest_glibc FOLDER: the version of the C library that the programs in it were linked for.
-oldest_glibc() {
-  find "$1" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec objdump -T {} + 2>/dev/null |
-    grep -o 'GLIBC_2\.[0-9]*' | sort -uV | tail -n 1 | cut -d_ -f2
-}
+oldest_glibc() { newest_symbol "$1" GLIBC | cut -d_ -f2; }
 
 # place_program PREFIX: the program, our libraries and the scripts that bench calls.
 place_program() {
@@ -77,10 +86,10 @@ place_peers() {
 }
 
 make_wheel() {
-  local package=$stage/gantrain torch=\$ORIGIN/../../torch/lib part rpath
+  local package=$stage/gantrain torch=\$ORIGIN/../../torch/lib part rpath glibc
   install -D -m 644 -t "$package" "$GANTRAIN_ROOT"/scripts/package/gantrain/*.py
   place_program "$package"
-  bundle "$package/lib/gantrain" "$stage/licenses" "$build"/{gantrain,libgantrain_trainer.so,libgantrain_serve.so}
+  bundle_for "$package/lib/gantrain" "$stage/licenses"
   install -m 644 "$GANTRAIN_ROOT/LICENSE" "$stage/licenses/LICENSE"
   rpath=\$ORIGIN/gantrain:$torch
   for part in cu13 cudnn nccl cusparselt nvshmem; do rpath+=:\$ORIGIN/../../nvidia/$part/lib; done
@@ -88,8 +97,10 @@ make_wheel() {
   # shellcheck disable=SC2016 # the loader replaces it
   patchelf --set-rpath '$ORIGIN/../lib/gantrain' "$package/bin/gantrain"
   "$build/gantrain" help --install "$stage"
+  glibc=$(oldest_glibc "$package")
+  sed -i "s/^GLIBC = .*/GLIBC = \"$glibc\"/" "$package/__main__.py"
   python3 "$GANTRAIN_ROOT/scripts/package/make_wheel.py" \
-    "$stage" "$out" "$version" "$(oldest_glibc "$package")" "$GANTRAIN_ROOT/README.md"
+    "$stage" "$out" "$version" "$glibc" "$GANTRAIN_ROOT/README.md"
 }
 
 # torch_licenses FOLDER: those of LibTorch and of what is inside it, from the wheel that it came from.
@@ -102,23 +113,25 @@ torch_licenses() {
   fi
 }
 
-# place_tree PREFIX: what cmake --install places, less the symbols of our own programs.
+# place_tree PREFIX LICENSES: what cmake --install places, less the symbols of our own programs, and what these need of
+# this system.
 place_tree() {
   cmake --install "$build" --component cpu --prefix "$1" >/dev/null
   [ -z "$cuda" ] || cmake --install "$build" --component cuda --prefix "$1" >/dev/null
   strip --strip-unneeded "$1/bin/gantrain" "$1"/lib/*.so
   place_peers "$1"
+  bundle_for "$1/lib/gantrain" "$2"
+  torch_licenses "$2"
+  # shellcheck disable=SC2016 # the loader replaces it
+  patchelf --set-rpath '$ORIGIN/../lib/gantrain' "$1/bin/gantrain"
+  sh "$GANTRAIN_ROOT/scripts/package/append_python.sh" "$1/bin/gantrain"
 }
 
 make_tree() {
   local name=gantrain-$version-linux-x86_64 tree part
   tree=$stage/$name
-  place_tree "$tree"
-  bundle "$tree/lib/gantrain" "$tree/share/doc/gantrain" "$build"/{gantrain,libgantrain_trainer.so,libgantrain_serve.so}
+  place_tree "$tree" "$tree/share/doc/gantrain"
   install -m 644 "$GANTRAIN_ROOT/LICENSE" "$GANTRAIN_ROOT/README.md" "$tree/share/doc/gantrain/"
-  torch_licenses "$tree/share/doc/gantrain"
-  # shellcheck disable=SC2016 # the loader replaces it
-  patchelf --set-rpath '$ORIGIN/../lib/gantrain' "$tree/bin/gantrain"
   part=$out/.$name.part
   tar -C "$stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
     gzip -n -1 >"$part"
@@ -126,20 +139,22 @@ make_tree() {
   echo "$out/$name.tar.gz"
 }
 
-# debian_depends ROOT: what dpkg-shlibdeps says that the programs need of Debian.
+# debian_depends PREFIX: what dpkg-shlibdeps says that the programs and what is bundled with them need: the C library and
+# the compiler's two.
 debian_depends() {
-  local work=$stage/shlibdeps
+  local work=$stage/shlibdeps file files=()
   mkdir -p "$work/debian"
   printf 'Source: gantrain\n\nPackage: gantrain\nArchitecture: amd64\n' >"$work/debian/control"
-  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info --warnings=0 "-l$1/usr/lib/gantrain/lib/gantrain" \
-    -e"$1/usr/lib/gantrain/bin/gantrain" -e"$1/usr/lib/gantrain/lib/libgantrain_trainer.so" \
-    -e"$1/usr/lib/gantrain/lib/libgantrain_serve.so" 2>/dev/null) |
+  for file in "$1/bin/gantrain" "$1"/lib/*.so "$1"/lib/gantrain/*.so*; do
+    case ${file##*/} in lib[cn][uv]* | libnccl*) ;; *) files+=("-e$file") ;; esac # CUDA's: the C library alone
+  done
+  (cd "$work" && dpkg-shlibdeps -O --ignore-missing-info --warnings=0 "-l$1/lib/gantrain" "${files[@]}" 2>/dev/null) |
     sed -n 's/^shlibs:Depends=//p'
 }
 
 make_deb() {
   local root=$stage/root depends file=$out/gantrain_${version}_amd64.deb page
-  place_tree "$root/usr/lib/gantrain"
+  place_tree "$root/usr/lib/gantrain" "$root/usr/share/doc/gantrain"
   mkdir -p "$root/usr/bin" "$root/usr/share/zsh" "$root/usr/share/doc/gantrain" "$root/DEBIAN"
   ln -s ../lib/gantrain/bin/gantrain "$root/usr/bin/gantrain"
   rm -rf "$root/usr/lib/gantrain/share"
@@ -147,8 +162,7 @@ make_deb() {
   mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
   for page in "$root"/usr/share/man/man1/*.1; do gzip -n -9 "$page"; done
   { echo "Licence of gantrain:"; cat "$GANTRAIN_ROOT/LICENSE"; } >"$root/usr/share/doc/gantrain/copyright"
-  torch_licenses "$root/usr/share/doc/gantrain"
-  depends=$(debian_depends "$root")
+  depends=$(debian_depends "$root/usr/lib/gantrain")
   [ -n "$depends" ] || die 1 "dpkg-shlibdeps found no package that the programs need"
   cat >"$root/DEBIAN/control" <<END
 Package: gantrain

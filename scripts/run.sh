@@ -18,8 +18,11 @@ up_to_date() {
   [ "$built_cuda" != ON ] || [ -z "$libtorch" ] || [ -e "$root/build/libgantrain_cuda.so" ] || return
   # Folders too, whose times tell of files that went away.
   [ -z "$(cd "$root" && find CMakeLists.txt app lib presets scripts/cmake scripts/build.sh \
-    scripts/setup.sh scripts/setup_cuda.sh scripts/wheels.txt -newer "$built" -print -quit 2>/dev/null)" ]
+    scripts/setup.sh scripts/setup_cuda.sh scripts/setup_sources.sh scripts/wheels.txt -newer "$built" -print -quit 2>/dev/null)" ]
 }
 
 up_to_date || GANTRAIN_CUDA=$cuda "$root/scripts/build.sh" release gantrain_program >&2
-exec "$root/build/gantrain" "$@"
+# The program says commands as it was started itself: by "bash run.sh", a shell would not find "run.sh".
+spelling=$0
+case $spelling in */*) ;; *) spelling=./$spelling ;; esac
+exec -a "$spelling" "$root/build/gantrain" "$@"

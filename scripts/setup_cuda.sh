@@ -14,7 +14,7 @@ has_gpu_below() { # has_gpu_below ROOT
   local library
   if compgen -G "$1/dev/nvidia[0-9]*" >/dev/null || [ -e "$1/dev/nvidiactl" ]; then return; fi
   [ -e "$1/dev/dxg" ] || return
-  for library in "$1"/usr/lib/{wsl/lib,x86_64-linux-gnu}/libcuda.so.1; do
+  for library in "$1"/usr/lib/{wsl/lib,*-linux-gnu}/libcuda.so.1; do
     if [ -e "$library" ]; then return; fi
   done
   return 1
@@ -29,7 +29,7 @@ cuda_wanted() {
   echo "$wanted"
 }
 
-cuda_tree() { echo "$GANTRAIN_CACHE_DIR/cuda-$CUDA_RELEASE"; }
+cuda_tree() { echo "$GANTRAIN_CACHE_DIR/cuda-$CUDA_RELEASE$MACHINE_SUFFIX"; }
 
 nvcc_release() { { "$1" --version 2>/dev/null || true; } | sed -n 's/.* release \([0-9.]*\),.*/\1/p'; }
 
@@ -79,7 +79,12 @@ toolkit_has() {
   tr -d '[:space:]' <"$1/version.json" | grep -q "\"$part\":{[^}]*\"version\":\"${3//./\\.}\""
 }
 
-cuda_wheels() { grep -v '^#' "$GANTRAIN_ROOT/scripts/wheels.txt"; }
+# The rows of wheels.txt with this machine's hash alone: name, version, sha256, libraries.
+cuda_wheels() {
+  local column=3
+  [ "$MACHINE" = x86_64 ] || column=4
+  awk -v column=$column '!/^#/ { hash = $column; $3 = hash; $4 = ""; print }' "$GANTRAIN_ROOT/scripts/wheels.txt" | tr -s ' '
+}
 
 # fetch_cuda_wheel NAME: as fetch_wheel, with version and hash from wheels.txt.
 fetch_cuda_wheel() {
@@ -90,12 +95,13 @@ fetch_cuda_wheel() {
 
 # unpack_cuda_wheel NAME VERSION SHA256: into the folder that is shaped like a toolkit.
 unpack_cuda_wheel() {
-  local wheel tree part
+  local wheel tree part target=x86_64-linux
+  [ "$MACHINE" = x86_64 ] || target=sbsa-linux # ARM's servers, in a toolkit's words
   tree=$(cuda_tree)
   fetch_wheel "$@"
   say "unpacking $1 $2 into $tree"
-  mkdir -p "$tree/lib" "$tree/include" "$tree/targets/x86_64-linux"
-  for part in lib include; do ln -sfn "../../$part" "$tree/targets/x86_64-linux/$part"; done
+  mkdir -p "$tree/lib" "$tree/include" "$tree/targets/$target"
+  for part in lib include; do ln -sfn "../../$part" "$tree/targets/$target/$part"; done
   ln -sfn lib "$tree/lib64"
   ln -sfn libcudart.so.13 "$tree/lib/libcudart.so" # what find_package(CUDAToolkit) looks for
   unpack "$wheel" "$tree" 2 'nvidia/*/bin/*' 'nvidia/*/include/*' 'nvidia/*/lib/*' 'nvidia/*/nvvm/*' \

@@ -35,12 +35,18 @@ make_venv() { # make_venv PYTHON VENV no|torch
   touch "$2/.complete"
 }
 
-# Sets and exports GANTRAIN_PYTHON, and GANTRAIN_NO_TORCH_REASON where that Python has no torch.
+# Sets and exports GANTRAIN_PYTHON, and GANTRAIN_NO_TORCH_REASON where that Python has no torch. Where
+# requirements.txt has no wheels for this Python, the tests see python3 as it is, and skip what it lacks.
 setup_python() {
   local requirements=$GANTRAIN_ROOT/test/python/requirements.txt python=python3 torch=no version key
   python3.11 -c '' 2>/dev/null && python=python3.11
   version=$("$python" -c 'import sys; print(*sys.version_info[:2], sep=".")')
   export GANTRAIN_NO_TORCH_REASON=
+  if [ "$MACHINE" != x86_64 ] || ! [[ $version =~ ^3\.1[1-4]$ ]]; then
+    say "requirements.txt has wheels for Python 3.11 to 3.14 on x86_64, not for $version on $MACHINE: tests that need them are skipped"
+    GANTRAIN_NO_TORCH_REASON="python3 is $version on $MACHINE"
+    return
+  fi
   if [ "$version" != 3.11 ]; then
     GANTRAIN_NO_TORCH_REASON="python3 is $version, the cached wheel of torch is for 3.11"
   elif [ -n "${GANTRAIN_LIBTORCH:-}" ]; then
@@ -60,5 +66,5 @@ setup_python() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   setup_libtorch
   setup_python
-  echo "$GANTRAIN_PYTHON"
+  echo "${GANTRAIN_PYTHON:-python3}"
 fi

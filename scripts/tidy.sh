@@ -9,6 +9,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 cd "$GANTRAIN_ROOT"
 program=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "SKIP: no clang-tidy"; exit 77; }
+version=$("$program" --version)
+[[ $version == *'version 14.'* ]] ||
+  { echo "SKIP: .clang-tidy is written for clang-tidy 14; this is $(grep -o 'version [0-9.]*' <<<"$version" | head -n 1)"; exit 77; }
 [ -e build/compile_commands.json ] || die 4 "tidy.sh reads build/compile_commands.json: scripts/build.sh release makes it"
 # g++'s precompiled header and OpenMP are nothing for clang; the header tells the sources that use LibTorch from the others.
 pch='-Winvalid-pch -include [^ ]*cmake_pch.hxx'

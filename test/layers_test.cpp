@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of layers in CONTRIBUTING.md, read against every #include.
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 #include <set>
 
+#include "support/catch.h"
 #include "support/paths.h"
 #include "util/file.h"
 #include "util/text.h"

@@ -316,11 +316,19 @@ void fields(PlanFlags& o, Field&& field) {
   field("bandwidth",
         o.bandwidth,
         kPlan,
-        "of a rank between nodes, each way: GB/s, or 400Gb/s; 50GB/s if left out");
-  field("latency", o.latency, kPlan, "from node to node, in microseconds; 10 if left out");
-  field("ranks_per_node", o.ranks_per_node, kPlan, between(1, 1024), "8 if left out");
-  field("local_bandwidth", o.local_bandwidth, kPlan, "within a node; 450GB/s if left out");
-  field("local_latency", o.local_latency, kPlan, "within a node; 1 if left out");
+        "bandwidth of a rank between nodes, each way: GB/s, or 400Gb/s; 50GB/s if left out");
+  field("latency", o.latency, kPlan, "latency from node to node, in microseconds; 10 if left out");
+  field("ranks_per_node",
+        o.ranks_per_node,
+        kPlan,
+        between(1, 1024),
+        "ranks of a node; 8 if left out");
+  field(
+      "local_bandwidth", o.local_bandwidth, kPlan, "bandwidth within a node; 450GB/s if left out");
+  field("local_latency",
+        o.local_latency,
+        kPlan,
+        "latency within a node, in microseconds; 1 if left out");
   field("compute_ms",
         o.compute,
         kPlan,
@@ -335,11 +343,15 @@ void fields(PlanFlags& o, Field&& field) {
         o.global_batch,
         kPlan,
         between(1, 1 << 30),
-        "pictures of all ranks together, instead of as many a rank on all rows");
+        "batch of all ranks together; without it every rank has the same batch, however many there "
+        "are");
   field("preset", o.preset, kPlan, "instead of --nets; with --batch");
   field("set", o.set, Said{.group = kGroup}, "key=value, any key of gantrain help keys");
   field("from", o.from, kPlan, "measure nothing: a file with what --json printed before");
-  field("check", o.check, Said{.group = kGroup}, "compare the model with 1, 2 and 4 local ranks");
+  field("check",
+        o.check,
+        Said{.group = kGroup},
+        "compare the prediction with 1, 2 and 4 local ranks");
 }
 
 // What the command line says.
@@ -395,7 +407,7 @@ BenchNet measured_net(const RecipeFacts& recipe, const DdpCommand& command) {
     measured.worlds.push_back({ranks, config_of(recipe.bench_ddp, ranks, command.batch)});
   }
   if (measured.worlds.front().config.get("dist.sync_bn") == true)
-    fail(Exit::kUsage, "dist.sync_bn=on: the model has no all-reduces inside of passes");
+    fail(Exit::kUsage, "dist.sync_bn=on: the prediction knows no all-reduces within a pass");
   return measured;
 }
 
@@ -485,11 +497,11 @@ int run_ddp(DdpCommand& command, Options& options) {
 Verb bench_verb() {
   return verb_of_parts(
       "bench",
-      "what this machine takes for what: gantrain bench ddp",
+      "how fast training, data, saving and communication are on this machine",
       {verb_of("bench step",
-               "a training step, its phases and operators, beside its floor and PyTorch",
-               "Times one iteration of training on random pictures, each phase of it, beside its "
-               "floor: its convolutions and matrix products alone.",
+               "a training step, beside its convolutions and products alone and PyTorch",
+               "Times one iteration of training on random pictures and each of its phases, beside "
+               "its convolutions and matrix products alone, which no faster code could do without.",
                run_step),
        verb_of("bench ops",
                "operators that move memory, beside the machine's copy speed",
@@ -497,7 +509,7 @@ Verb bench_verb() {
                "what the machine needs to copy as many bytes.",
                run_ops),
        verb_of("bench launch",
-               "from nothing to the first all-reduce of N ranks, and torchrun's",
+               "the start of N ranks up to their first all-reduce, beside torchrun's",
                "Times from the start of the command to the first all-reduce of its ranks, beside "
                "one start of the program and one load of its library, and beside torchrun.",
                run_launch),
@@ -515,7 +527,7 @@ Verb bench_verb() {
                "preset.",
                run_save),
        verb_of("bench ddp",
-               "gradient synchronisation: ways of it, PyTorch's, and of more ranks",
+               "gradient synchronisation, beside PyTorch's; a prediction for more ranks",
                "Times iterations in every way of synchronising gradients, on gloo ranks of one "
                "thread each, and pairs the default with PyTorch's DistributedDataParallel; or "
                "predicts the step time of more ranks (--simulate).",

@@ -154,12 +154,13 @@ void check_key(const Config& config, const std::string& path, const std::string&
   const std::vector<std::string> owners = recipes_with(path);
   if (!owners.empty()) {
     fail(Exit::kUsage,
-         "unknown key {} ({}): it belongs to recipe {} (presets {}), and this run's recipe is {}",
+         "unknown key {} ({}): it belongs to recipe {} (presets {}), and this run's recipe is {}{}",
          path,
          origin,
          join(owners, ", "),
          join(presets_of(owners.front()), ", "),
-         mine);
+         mine,
+         config.origin("preset") == "default" ? ", because no --preset was given" : "");
   }
   std::vector<std::string> elsewhere;  // a recipe's key that was given without the recipe's name
   for (const RecipeFacts& other : recipe_facts()) {

@@ -2,6 +2,7 @@
 #include "config/resolve.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "command/flags.h"
@@ -9,8 +10,10 @@
 #include "train/options.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/file_kind.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -29,7 +32,51 @@ struct ConfigFile {
   std::vector<ConfigLayer> layers;  // the furthest base first, the file itself last
   std::string preset;               // the preset at the end of the chain of bases; "" if none is
   std::string preset_origin;        // "base of file own.json"
+  std::string run_dir;              // of the run whose config.json one of them is; "" if none is
 };
+
+// The first line that is neither empty nor a comment of YAML or Python.
+std::string first_statement(const std::string& text) {
+  for (const std::string& line : split(text, '\n')) {
+    const std::string words = trim(line);
+    if (!words.empty() && words[0] != '#' && words != "---") return words;
+  }
+  return "";
+}
+
+// "train: ", "_base_ = [...", "from x import y": how YAML and Python begin, and JSON never.
+bool begins_with_name(const std::string& statement, char behind) {
+  const size_t end = statement.find_first_not_of(
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+  if (end == 0 || end == std::string::npos) return false;
+  const std::string rest = trim(statement.substr(end));
+  return !rest.empty() && rest[0] == behind;
+}
+
+// Throws UserError(kUsage) with the way to JSON where the file is something else that a newcomer
+// may have at hand.
+void refuse_other_languages(const std::string& text, const std::string& path) {
+  const std::string kind = file_kind(text), first = first_statement(text);
+  if (!kind.empty()) fail(Exit::kUsage, "--config {}: {}, no configuration", path, kind);
+  if (ends_with(path, ".py") || starts_with(first, "import ") || starts_with(first, "from ") ||
+      begins_with_name(first, '=')) {
+    fail(Exit::kUsage,
+         "--config {}: Python, and JSON is needed: {} presets show stylegan2 > own.json writes one "
+         "to start from, {} help keys lists all keys",
+         path,
+         program(),
+         program());
+  }
+  if (ends_with(path, ".yaml") || ends_with(path, ".yml") || begins_with_name(first, ':')) {
+    const std::string json = fs::path(path).replace_extension(".json").string();
+    fail(Exit::kUsage,
+         "--config {}: YAML, and JSON is needed: python3 -c 'import json, sys, yaml; "
+         "json.dump(yaml.safe_load(sys.stdin), sys.stdout)' < {} > {} converts it",
+         path,
+         shell_quote(path),
+         shell_quote(json));
+  }
+}
 
 Json read_json(const std::string& path, const std::string& named_by) {
   std::string text;
@@ -38,7 +85,13 @@ Json read_json(const std::string& path, const std::string& named_by) {
   } catch (const UserError& e) {
     fail(Exit::kUsage, "{} {}", named_by, e.what());
   }
-  Json tree = parse_json(text, path, Exit::kUsage);
+  Json tree;
+  try {
+    tree = parse_json(text, path, Exit::kUsage);
+  } catch (const UserError&) {
+    refuse_other_languages(text, path);
+    throw;
+  }
   if (!tree.is_object()) fail(Exit::kUsage, "{}: a JSON object is expected", path);
   return tree;
 }
@@ -71,7 +124,7 @@ std::string file_of_base(const std::string& base, const std::string& path) {
   std::error_code error;
   if (fs::exists(file, error)) return file.string();
   std::string hint = did_you_mean(base, preset_names());
-  if (hint.empty()) hint = "; gantrain presets list shows the presets";
+  if (hint.empty()) hint = fmt::format("; {} presets list shows the presets", program());
   fail(Exit::kUsage,
        "{}: base = {}: there is no preset and no file of that name ({}){}",
        path,
@@ -89,6 +142,29 @@ void refuse_circle(const std::vector<std::string>& chain, const std::string& nex
   }
 }
 
+// A value of a file's tree: "preset" itself, or as config.json of a run holds it.
+std::string text_in(const Json& tree, const char* key) {
+  if (tree.contains(key) && tree[key].is_string()) return tree[key];
+  if (!tree.contains("values") || !tree["values"].is_object() || !tree["values"].contains(key))
+    return "";
+  const Json& entry = tree["values"][key];
+  const bool said = entry.is_object() && entry.contains("value") && entry["value"].is_string();
+  return said ? entry["value"].get<std::string>() : "";
+}
+
+// What config.json of a run says of its own session, and not of how it trained.
+constexpr std::array<const char*, 3> kOfSession = {"run.run_dir", "run.resume", "run.force"};
+
+// Takes these out of a run's config.json: a file that was named for its settings does not lead into
+// its run. Returns the run folder that it had, or "".
+std::string take_session(Json& tree) {
+  if (!tree.contains("gantrain") || !tree.contains("values") || !tree["values"].is_object())
+    return "";
+  const std::string folder = text_in(tree, kOfSession[0]);
+  for (const char* key : kOfSession) tree["values"].erase(key);
+  return folder;
+}
+
 // Reads the file and its bases; "" gives no layers. Throws UserError(kUsage) that names the file
 // for one that cannot be read or is not JSON, an unknown base, and bases that run in a circle.
 ConfigFile read_config_file(const std::string& path) {
@@ -100,6 +176,7 @@ ConfigFile read_config_file(const std::string& path) {
     chain.push_back(at);
     const bool preset = tree.contains("about");
     const std::string base = take_base(tree, at);
+    if (const std::string folder = take_session(tree); !folder.empty()) file.run_dir = folder;
     file.layers.push_back({(preset ? "preset " : "file ") + at, preset, std::move(tree)});
     if (base.empty()) break;
     if (is_preset(base)) {
@@ -131,14 +208,6 @@ const Json& smoke_values() {
                               {"train.deterministic", true},
                               {"run.resume", "none"}};
   return values;
-}
-
-// A value of a file's tree: "preset" itself, or as config.json of a run holds it.
-std::string text_in(const Json& tree, const char* key) {
-  if (tree.contains(key) && tree[key].is_string()) return tree[key];
-  if (tree.contains("values") && tree["values"].contains(key))
-    return tree["values"][key].value("value", "");
-  return "";
 }
 
 // "preset" and "recipe" may also be named in a configuration file, "recipe" by --set.
@@ -254,17 +323,10 @@ void scale_rates(Config& config, double preset_batch) {
   }
 }
 
-// Returns the folder of the run that this one resumes, or "".
-fs::path resumed_run(const Config& config) {
-  const std::string resume = text_of(config.get("run.resume"));
-  if (resume == "none") return {};
-  if (resume == "auto") return text_of(config.get("run.run_dir"));
-  return fs::is_directory(resume) ? fs::path(resume) : fs::path(resume).parent_path();
-}
-
 // Values that change nothing but the speed follow today's ranks and device.
 bool is_about_speed(const std::string& key) {
-  return key == "train.micro_batch" || key == "data.workers";
+  return key == "train.micro_batch" || key == "data.workers" || key == "launch.nproc" ||
+         key == "launch.threads";
 }
 
 // Whether a run that began on a CPU left this value at its default, where a GPU would choose
@@ -274,25 +336,43 @@ bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const 
   return origin == "default" || starts_with(origin, "preset ");
 }
 
-// Takes over the values that hold for the whole run, except those that are given now.
-bool keep_chosen(Config& config, const fs::path& run, const Site& site) {
+// The value and the origin of a key in the config.json of a run; nothing where it has none.
+struct SavedValue {
+  Json value;
+  std::string origin;
+};
+
+std::optional<SavedValue> saved_value(const Json& saved, const std::string& key) {
+  if (!saved.is_object() || !saved.contains("values") || !saved["values"].contains(key)) return {};
+  const Json& entry = saved["values"][key];
+  const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
+  if (!told("value") || !told("origin") || !entry["origin"].is_string()) return {};
+  return SavedValue{entry.at("value"), entry["origin"]};
+}
+
+// The config.json of a run; null where there is none.
+Json saved_config(const fs::path& run) {
   const fs::path file = run / "config.json";
-  if (run.empty() || !fs::exists(file)) return false;
-  const Json saved = parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
+  std::error_code error;
+  if (run.empty() || !fs::exists(file, error)) return {};
+  return parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
+}
+
+// Takes over the values that hold for the whole run, except those that are given now.
+bool keep_chosen(Config& config, const Site& site) {
+  const Json saved = saved_config(resumed_run(config));
   bool kept = false;
   for (const Key& key : config.schema()) {
-    if (!saved.contains("values") || !saved["values"].contains(key.path)) continue;
-    const Json& entry = saved["values"][key.path];
-    const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
-    if (!told("value") || !told("origin") || !entry["origin"].is_string()) continue;
-    const std::string origin = entry["origin"];
+    const auto before = saved_value(saved, key.path);
+    if (!before) continue;
+    const auto& [value, origin] = *before;
     const bool given = config.given(key.path);
     const bool chosen = starts_with(origin, "auto") && !is_about_speed(key.path);
     if (chosen && (!given || config.get(key.path) == "auto")) {
-      config.set(key.path, entry.at("value"), origin);
+      config.set(key.path, value, origin);
       kept = true;
     } else if (!given && was_left_on_a_cpu(key.path, origin, site)) {
-      config.set(key.path, entry.at("value"), "auto (as the run began)");
+      config.set(key.path, value, "auto (as the run began)");
       kept = true;
     }
   }
@@ -326,11 +406,17 @@ Config resolve(const ConfigSources& request,
     config.set_tree(layer.values, layer.origin);
     if (layer.is_preset) preset_batch = config.get("train.batch").get<double>();
   }
+  config.set("preset", header.preset, header.preset_origin);  // for messages; again below
   check_keys(config, environment);
   set_from_environment(config, environment);
   if (request.smoke) config.set_tree(smoke_values(), "flag --smoke");
   set_from_flags(config, request.flags);
   config.set("preset", header.preset, header.preset_origin);
+  if (!file.run_dir.empty() && request.tells && text_of(config.get("run.run_dir")).empty()) {
+    info("config  {0} is of the run in {1}; this is a new run: --run-dir {1} goes on with that one",
+         request.config_file,
+         shell_quote(file.run_dir));
+  }
   scale_rates(config, preset_batch);
   return config;
 }
@@ -343,11 +429,34 @@ Config config_from_json(const Json& json) {
   return config;
 }
 
+fs::path resumed_run(const Config& config) {
+  const std::string resume = text_of(config.get("run.resume"));
+  if (resume == "none") return {};
+  if (resume == "auto") return text_of(config.get("run.run_dir"));
+  std::error_code error;  // of a name that cannot be
+  return fs::is_directory(resume, error) ? fs::path(resume) : fs::path(resume).parent_path();
+}
+
+std::optional<Size> size_of_run(const fs::path& run) {
+  const auto saved = saved_value(saved_config(run), "data.resolution");
+  return saved ? parse_size(text_of(saved->value)) : std::nullopt;
+}
+
+bool keep_resolution(Config& config) {
+  const auto saved = saved_value(saved_config(resumed_run(config)), "data.resolution");
+  if (!saved) return false;
+  const auto& [value, origin] = *saved;
+  const bool was_given = !starts_with(origin, "auto") && !starts_with(origin, "preset ");
+  if (was_given && origin != "default") return true;  // it has to be given again, as it is compared
+  config.set("data.resolution", value, origin);
+  return true;
+}
+
 std::vector<std::string> choose_auto_values(Config& config, const Site& site) {
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
   if (recipe.complete == nullptr) return {};
   const fs::path run = resumed_run(config);
-  const bool kept = keep_chosen(config, run, site);
+  const bool kept = keep_chosen(config, site);
   std::vector<std::string> lines = recipe.complete(config, site);
   if (kept) lines.push_back(fmt::format("auto    other values as {} began with", run.string()));
   return lines;
@@ -360,7 +469,8 @@ std::optional<DataOptions> data_of_run(const std::filesystem::path& model_file,
   std::error_code error;
   const bool known = std::filesystem::exists(config, error);
   if (known) read_regular_file(config, kMostOfJson);  // refuses a pipe, which is waited for below
-  if (known) options = resolve({.config_file = config.string()}, {}).read<DataOptions>();
+  if (known)
+    options = resolve({.config_file = config.string(), .tells = false}, {}).read<DataOptions>();
   if (!known && path.empty()) return std::nullopt;
   if (!path.empty() && path != options.path) {
     options.path = path;

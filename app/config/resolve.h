@@ -42,6 +42,7 @@ struct ConfigSources {
   // and "a.b=v". A later one replaces an earlier one.
   std::vector<std::pair<std::string, std::string>> flags;
   bool smoke = false;
+  bool tells = true;  // in messages, what is not taken over from a run's config.json
 };
 
 // Returns the key of a flag of the table, "train.batch" of "--batch"; "" where there is no such
@@ -49,8 +50,9 @@ struct ConfigSources {
 std::string key_of_flag(const std::string& name);
 
 // Puts all layers together, lowest first: defaults, the preset and its bases, the file, the
-// environment, flags and --set; then applies --lr-scale. Throws UserError(kUsage) that names the
-// key and the origin of the value.
+// environment, flags and --set; then applies --lr-scale. Of a run's config.json the run folder,
+// --resume and --force are left out, which are of that run alone. Throws UserError(kUsage) that
+// names the key and the origin of the value.
 Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment);
 
 // Reads a configuration from the JSON of another process of this run, origins included.
@@ -58,6 +60,16 @@ Config config_from_json(const Json& json);
 
 // The preset that is used when none is named.
 inline constexpr const char* kDefaultPreset = "dcgan";
+
+// Returns the folder of the run that this one resumes (run.run_dir, run.resume); "" for none.
+std::filesystem::path resumed_run(const Config& config);
+
+// Returns data.resolution in the config.json of a run; nothing where there is none.
+std::optional<Size> size_of_run(const std::filesystem::path& run);
+
+// Gives a run that resumes another one the size that this one had of its preset or chose itself.
+// Returns false where no run is resumed.
+bool keep_resolution(Config& config);
 
 // Fills in the values that the recipe chooses by resolution, number of ranks and device. A run
 // folder that is resumed (run.run_dir, run.resume) keeps the values that the run began with,

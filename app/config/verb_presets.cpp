@@ -4,6 +4,7 @@
 #include "main/verbs.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -79,7 +80,9 @@ int run_presets(PresetsRequest& request, Options&) {
   } else if (words[0] == "diff" && words.size() == 3) {
     diff(words[1], words[2], request.json);
   } else {
-    fail(Exit::kUsage, "gantrain presets: list | show NAME | diff A B");
+    fail(Exit::kUsage,
+         "presets: {0} presets list, {0} presets show NAME or {0} presets diff A B",
+         program());
   }
   return 0;
 }
@@ -87,10 +90,12 @@ int run_presets(PresetsRequest& request, Options&) {
 }  // namespace
 
 Verb presets_verb() {
-  return verb_of("presets",
-                 "list, show and compare the named starting points",
-                 "list, show NAME, diff A B",
-                 run_presets);
+  return verb_of(
+      "presets",
+      "list, show and compare the named starting points",
+      "The named starting points: list them, show NAME with all that it sets, or diff A B, what "
+      "differs between two.",
+      run_presets);
 }
 
 }  // namespace gantrain

@@ -17,6 +17,7 @@
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -94,11 +95,12 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
          nearest.distance);
   }
   info(
-      "{} of {} fakes are likely copies, less than half as far from a real picture as real "
-      "pictures are from each other ({:.4f})",
+      "likely copies of real pictures: {} of {} (nearer than {:.4f} to one, which is half the "
+      "median "
+      "distance from a real picture to the nearest other one)",
       copies.size(),
       fakes.names.size(),
-      found.usual_pixels);
+      found.usual_pixels / 2);
 }
 
 }  // namespace
@@ -106,7 +108,8 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
 int generate(GenerateRequest request) {
   const DrawingModel model = load_drawing_model(request.how);
   (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
-  info("next    gantrain interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+  info("next    {} interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+       program(),
        shell_quote(request.how.model),
        request.mix ? " --space w" : "",
        class_flag(request.how));
@@ -136,7 +139,8 @@ int project(ProjectRequest request) {
   const Json result = project_pictures(tools, request);
   const Json& first = result["pictures"].front();
   const bool z = text_of(result["space"]) == "z";
-  info("next    gantrain generate --model {} --{} {}{}{} -o projected.png",
+  info("next    {} generate --model {} --{} {}{}{} -o projected.png",
+       program(),
        shell_quote(request.how.model),
        z ? "z" : "w",
        shell_quote(text_of(first["npz"])),

@@ -8,6 +8,7 @@
 #include "main/verbs.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -107,12 +108,12 @@ void decide_path(InterpolateRequest& request) {
   const int64_t tracks = request.tracks.columns * request.tracks.rows;
   if (seeds.size() % tracks == 0 && seeds.size() / tracks >= 2) return;
   fail(Exit::kUsage,
-       "--seeds {}: {} seed{} on {} track{}; each track needs as many, at least 2",
+       "--seeds {}: {} cannot be shared out among {}; every track must get the same number of "
+       "seeds, "
+       "at least 2",
        seeds.text(),
-       seeds.size(),
-       seeds.size() == 1 ? "" : "s",
-       tracks,
-       tracks == 1 ? "" : "s");
+       counted(seeds.size(), "seed"),
+       counted(tracks, "track"));
 }
 
 int run_interpolate(InterpolateRequest& request, Options& options) {
@@ -125,7 +126,7 @@ int run_interpolate(InterpolateRequest& request, Options& options) {
 
 void check_files(const ProjectRequest& request) {
   if (request.images.empty())
-    fail(Exit::kUsage, "project: which pictures? gantrain project IMAGE... --model MODEL");
+    fail(Exit::kUsage, "project: which pictures? {} project IMAGE... --model MODEL", program());
   if (request.outdir.empty()) fail(Exit::kUsage, "project: where to? --outdir FOLDER");
   for (const std::string& image : request.images) {
     std::error_code error;
@@ -148,26 +149,28 @@ int run_project(ProjectRequest& request, Options&) {
 }  // namespace
 
 Verb generate_verb() {
-  return verb_of("generate",
-                 "pictures from a trained generator",
-                 "Pictures from a trained generator: a model file, or the newest of a run folder.",
-                 run_generate);
+  return verb_of(
+      "generate",
+      "pictures from a trained generator",
+      "Draws pictures with a trained generator: a model file, or a run folder's newest one.",
+      run_generate);
 }
 
 Verb interpolate_verb() {
   return verb_of("interpolate",
                  "an animation from seed to seed: WebP, MP4 or frames",
-                 "A path through a trained generator's latents, from seed to seed, as an animation "
-                 "or as numbered pictures.",
+                 "Draws a path through a trained generator's latents, from seed to seed, as an "
+                 "animation or as numbered pictures.",
                  run_interpolate);
 }
 
 Verb project_verb() {
-  return verb_of("project",
-                 "the latents whose pictures are nearest to given pictures",
-                 "The latents whose pictures are nearest to given pictures. A stopped projection "
-                 "goes on where it was when the same command is given again.",
-                 run_project);
+  return verb_of(
+      "project",
+      "the latents whose pictures are nearest to given pictures",
+      "Finds the latents whose pictures are nearest to given pictures. A stopped projection "
+      "goes on when the same command is given again.",
+      run_project);
 }
 
 }  // namespace gantrain

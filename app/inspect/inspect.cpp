@@ -27,6 +27,7 @@
 #include "util/size.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -190,7 +191,7 @@ int show_difference(const InspectFileRequest& request) {
   if (difference.contains("same_bytes")) {
     print_text("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
   } else {
-    print_text("{:<14}{} tensors\n", "equal", text_of(difference["equal"]));
+    print_text("{:<14}{}\n", "equal", counted(difference["equal"].get<int64_t>(), "tensor"));
   }
   return 0;
 }
@@ -223,7 +224,9 @@ constexpr size_t kReasonsShown = 20;
 void say_bad(const PackRequest& request, const PackResult& result) {
   if (result.bad.empty()) return;
   for (size_t i = 0; i < std::min(result.bad.size(), kReasonsShown); ++i) warn("{}", result.bad[i]);
-  warn("{} pictures left out, listed in {}", result.bad.size(), bad_list_of(request));
+  warn("{} left out, listed in {}",
+       counted(static_cast<int64_t>(result.bad.size()), "picture"),
+       bad_list_of(request));
 }
 
 Json json_of(const PackRequest& request, const PackResult& result, double seconds) {
@@ -246,10 +249,14 @@ std::string next_command(const PackRequest& request) {
   const auto size = find_doubled_size(request.resolution);
   const bool trainable = size && size->doublings >= 1 && size->doublings <= 8;
   const std::string output = shell_quote(request.output);
-  if (!trainable) return "gantrain data inspect " + output;
-  return fmt::format("gantrain --preset stylegan2-ada --data {} --resolution {}",
+  if (!trainable) return fmt::format("{} data inspect {}", program(), output);
+  // Without a word a run takes grey pictures as grey, and all others as RGB.
+  const bool alpha = request.channels && *request.channels % 2 == 0;
+  return fmt::format("{} --preset stylegan2-ada --data {} --resolution {}{}",
+                     program(),
                      output,
-                     to_text(request.resolution));
+                     to_text(request.resolution),
+                     alpha ? fmt::format(" --set data.channels={}", *request.channels) : "");
 }
 
 // Before this process's first LibTorch call: it forks.
@@ -323,9 +330,9 @@ int data_inspect(const InspectRequest& request) {
   if (!request.bad.empty()) info("bad     {}", request.bad);
   if (inspection.pictures == 0) {
     fail(Exit::kInput,
-         "{}: none of the {} pictures can be read",
+         "{}: {}, and none can be read",
          inspection.path,
-         inspection.bad.size());
+         counted(static_cast<int64_t>(inspection.bad.size()), "picture"));
   }
   const bool own_labels = request.labels != "auto";
   info("next    {}{}{}",
@@ -343,14 +350,14 @@ int data_pack(const PackRequest& request) {
       });
   const double seconds = monotonic_seconds() - start;
   say_bad(request, result);
-  info("packed  {}: {} pictures of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
+  info("packed  {}: {} of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
        request.output,
-       result.pictures,
+       counted(result.pictures, "picture"),
        request.resolution.width,
        request.resolution.height,
        result.channels,
        static_cast<double>(result.bytes) / 1e6,
-       result.classes > 0 ? fmt::format(", {} classes", result.classes) : "",
+       result.classes > 0 ? ", " + counted(result.classes, "class") : "",
        seconds);
   info("next    {}", next_command(request));
   if (request.json) print_line(json_of(request, result, seconds));
@@ -362,8 +369,7 @@ int doctor(const DoctorRequest& request) {
   Json facts = request.facts;
   facts["libtorch"] = fmt::format("{}, {}", TORCH_VERSION, at::get_cpu_capability());
   print_facts(facts, request.json);
-  if (!request.json)
-    fmt::print("\nnext: gantrain --smoke trains for a moment; gantrain doctor --ddp-table\n");
+  if (!request.json) info("next    {} --smoke", program());
   return 0;
 }
 
@@ -381,10 +387,10 @@ int export_model(const ExportRequest& request) {
   write_file(folder / "model.py", python_program(exported.model.recipe->facts.python.parts));
   draw_grid(exported, folder);
   write_card(folder, card);
-  info("{}: {} in Python, {} tensors; README.md waits for a licence",
+  info("{}: {} in Python, {}; fill in the licence in README.md before you share it",
        folder.string(),
        exported.model.recipe->facts.name,
-       exported.tensors.size());
+       counted(static_cast<int64_t>(exported.tensors.size()), "tensor"));
   info("next    python {} --self-test", shell_quote((folder / "model.py").string()));
   return 0;
 }

@@ -18,7 +18,9 @@
 #include "serve/server.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/file_kind.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -30,16 +32,17 @@ int run_inspect(InspectFileRequest& request, Options&) {
   if (!request.both.empty() && !request.path.empty())
     fail(Exit::kUsage, "inspect: either {} or --diff A B", request.path);
   if (request.both.empty() && request.path.empty())
-    fail(Exit::kUsage, "inspect: what? gantrain inspect FILE, or --diff A B");
+    fail(Exit::kUsage, "inspect: what? {} inspect FILE, or --diff A B", program());
   return call_trainer("inspect", request, /*cuda=*/false);
 }
 
 int run_import(ImportRequest& request, Options&) {
   if (request.input.empty())
-    fail(Exit::kUsage, "import: which file? gantrain import FILE -o MODEL");
+    fail(Exit::kUsage, "import: which file? {} import FILE -o MODEL.safetensors", program());
   if (request.output.empty()) fail(Exit::kUsage, "import: where to? -o MODEL.safetensors");
   if (!ends_with(lower(request.output), ".safetensors"))
     fail(Exit::kUsage, "-o {}: give a name ending in .safetensors", request.output);
+  refuse_address(request.input);
   std::error_code error;
   if (!fs::is_regular_file(request.input, error))
     fail(Exit::kInput, "{}: no such file; a network pickle (.pkl) is needed", request.input);
@@ -48,15 +51,16 @@ int run_import(ImportRequest& request, Options&) {
 
 int run_export(ExportRequest& request, Options&) {
   if (request.model.empty())
-    fail(Exit::kUsage, "export: which model? gantrain export RUN --to python -o DIR");
-  if (request.to != "python") fail(Exit::kUsage, "--to {}: python is allowed", request.to);
+    fail(Exit::kUsage, "export: which model? {} export RUN --to python -o DIR", program());
+  if (request.to != "python") fail(Exit::kUsage, "--to {}: allowed: python", request.to);
   if (request.output.empty()) fail(Exit::kUsage, "export: where to? -o DIR");
   return call_trainer("export", request, /*cuda=*/false);
 }
 
 // Throws UserError where no data was named, or one that nothing can be said about.
 void check_path(const std::string& verb, const std::string& path) {
-  if (path.empty()) fail(Exit::kUsage, "data {}: which data? gantrain data {} PATH", verb, verb);
+  if (path.empty())
+    fail(Exit::kUsage, "data {}: which data? {} data {} PATH", verb, program(), verb);
   if (starts_with(path, "synth:"))
     fail(Exit::kUsage, "{}: pictures that are computed; data {} wants files", path, verb);
 }
@@ -115,7 +119,7 @@ void fields(ReportRequest& o, Field&& field) {
 
 int run_report(ReportRequest& request, Options&) {
   const std::vector<std::string>& runs = request.runs;
-  if (runs.empty()) fail(Exit::kUsage, "report: of which run? gantrain report RUN...");
+  if (runs.empty()) fail(Exit::kUsage, "report: of which run? {} report RUN...", program());
   for (const std::string& run : runs) check_run(run);
   std::string out = request.out;
   if (out.empty())
@@ -130,7 +134,7 @@ int run_report(ReportRequest& request, Options&) {
 void check(const ServeOptions& options) {
   std::error_code error;
   if (options.folder.empty())
-    fail(Exit::kUsage, "serve: the runs of which folder? gantrain serve RUNS");
+    fail(Exit::kUsage, "serve: the runs of which folder? {} serve RUNS", program());
   if (!fs::exists(options.folder, error)) fail(Exit::kInput, "{}: no such folder", options.folder);
   if (!fs::is_directory(options.folder, error))
     fail(Exit::kInput, "{}: no folder of runs, but a file", options.folder);

@@ -8,35 +8,39 @@
 #include <system_error>
 #include <utility>
 
+#include "command/flags.h"
 #include "command/options.h"
 #include "config/config.h"
 #include "launch/death/error_files.h"
 #include "launch/local/processes.h"
+#include "main/trainer_library.h"
 #include "main/verbs.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
 namespace {
 
-constexpr const char* kStart = R"(gantrain {} - train GANs on one or many devices
+constexpr const char* kStart = R"(gantrain {0} - train GANs on one or many devices
 
-  gantrain --preset dcgan-tiny                          train on built-in pictures, right now
-  gantrain --nproc 8 --preset dcgan --data ~/photos     train on eight devices
-  gantrain generate --model runs/latest --seeds 0-63 -o grid.png
+  {1} --preset dcgan-tiny                          train on built-in pictures, right now
+  {1} --nproc 8 --preset dcgan --data ~/photos     train on eight devices
+  {1} generate --model runs/latest --seeds 0-63 -o grid.png
 
 Commands:
 )";
 
 void print_start() {
-  fmt::print(fmt::runtime(kStart), kVersion);
+  fmt::print(fmt::runtime(kStart), kVersion, program());
   for (const Verb& verb : verbs()) fmt::print("  {:<12} {}\n", verb.name, verb.about);
   fmt::print(
-      "\n'gantrain COMMAND --help' shows a command's flags, 'gantrain presets list' the "
-      "presets.\n");
+      "\n'{0} COMMAND --help' shows a command's flags, '{0} presets list' the presets, '{0} help' "
+      "what else is explained.\n",
+      program());
 }
 
 const Verb* find_verb(const std::string& name) {
@@ -44,6 +48,16 @@ const Verb* find_verb(const std::string& name) {
     if (name == verb.name) return &verb;
   }
   return nullptr;
+}
+
+// Throws UserError(kUsage) with the command to type where the first word is a script of another
+// program whose work a verb does.
+void refuse_script(std::vector<std::string> arguments) {
+  const std::string script = arguments[0], verb = verb_of_script(script);
+  if (verb.empty()) return;
+  arguments[0] = program() + " " + verb;
+  for (size_t i = 1; i < arguments.size(); ++i) arguments[i] = shell_quote(arguments[i]);
+  fail(Exit::kUsage, "{} is a script of another program; here: {}", script, join(arguments, " "));
 }
 
 int dispatch(std::vector<std::string> arguments) {
@@ -60,6 +74,7 @@ int dispatch(std::vector<std::string> arguments) {
     return verb->run(arguments);
   }
   if (starts_with(arguments[0], "-")) return find_verb("train")->run(arguments);
+  refuse_script(arguments);
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   std::string hint = did_you_mean(arguments[0], names);
@@ -135,7 +150,9 @@ const std::vector<Verb>& verbs() {
 }  // namespace gantrain
 
 int main(int argc, char** argv) {
+  gantrain::use_compatibility_package(argv);
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  gantrain::note_program(argc > 0 ? argv[0] : "");
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too long is an error of write(2) then
   gantrain::end_on_early_signals(gantrain::asks_for_training(arguments));
   const int status = gantrain::guarded(std::move(arguments));

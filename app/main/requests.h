@@ -130,13 +130,16 @@ void fields(MetricsRequest& o, Field&& field) {
         o.fake_count,
         said("--num-images"),
         between(1, 1e9, "1 or more"),
-        "fakes (50000; 16384 for metrics without a detector; all of --images)");
-  field(
-      "real_count", o.real_count, said("--num-reals"), between(1, 1e9, "1 or more"), "reals (all)");
+        "how many fakes (50000; 16384 for metrics without a detector; all of --images)");
+  field("real_count",
+        o.real_count,
+        said("--num-reals"),
+        between(1, 1e9, "1 or more"),
+        "how many reals (all)");
   field("seed",
         o.seed,
         between(0, 9e15, "a number from 0 on"),
-        "of latents and of all that is drawn (0)");
+        "seed of latents and of everything else that is random (0)");
   field("ranks",
         o.ranks,
         said("--nproc"),

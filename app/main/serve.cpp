@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serve library's one function. It is a library of its own because cpp-httplib brings OpenSSL:
-// no launcher and no rank has to load that.
+// The serve library's one function. It is a library of its own because a distribution's cpp-httplib
+// brings OpenSSL: no launcher and no rank has to load that.
 
 #include "config/schema.h"
 #include "serve/server.h"

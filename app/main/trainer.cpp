@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <any>
+#include <chrono>
+#include <cstring>
+#include <thread>
 
 #include "bench/requests.h"
 #include "bench/worlds.h"
@@ -24,6 +27,7 @@
 #include "main/requests.h"
 #include "ops/device_kernels.h"
 #include "report/console.h"
+#include "train/memory/device_memory.h"
 #include "train/memory/memory_shortage.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
@@ -34,6 +38,8 @@
 namespace gantrain {
 
 namespace {
+
+constexpr double kMemoryWait = 10;  // seconds, for what dead ranks had on a GPU
 
 // Opened once, before the ranks are forked, which then share its memory.
 std::shared_ptr<const Dataset>& prepared_dataset() {
@@ -145,6 +151,10 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
                                 ? begin_on_gpu(choose_device(request.gpus, context.ranks()))
                                 : at::Device(at::kCPU);
   user.device = device.str();
+  if (const auto memory = memory_of(device); memory && context.attempt > 0)
+    await_freed_memory(*memory, kMemoryWait, [](double seconds) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    });
   user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
@@ -192,6 +202,22 @@ extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const ch
   }
 }
 
+// In a process of its own, which ends afterwards. Returns the answer as JSON text, whose memory is
+// not given back.
+extern "C" const char* gantrain_look(const char* config_json) {
+  using namespace gantrain;
+  set_log({Level::kError, Level::kError, {}, ""});
+  DataLook look;
+  try {
+    const Config config = config_from_json(Json::parse(config_json));
+    look.sizes = look_at_sizes(config.read<DataOptions>());
+  } catch (const UserError& e) {
+    look.code = static_cast<int64_t>(e.code());
+    look.error = e.what();
+  }
+  return ::strdup(message_of(look).dump().c_str());
+}
+
 extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
   using namespace gantrain;
   const std::string name = verb;
@@ -221,6 +247,7 @@ extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
     if (name == "bench ops") return run(bench_ops);
     if (name == "bench data") return run(bench_data);
     if (name == "bench save") return bench(bench_save);
+    if (name == "time uses") return bench(time_uses);
   } catch (const c10::Error& e) {
     throw_if_short_of_memory(e, {.phase = name});
     throw std::runtime_error(text_of_error(e));

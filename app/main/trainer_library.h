@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "config/value.h"
+#include "data/picture_sizes.h"
 #include "launch/where/devices.h"
 
 namespace gantrain {
@@ -26,6 +28,13 @@ inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib
 // int(const char* verb, const std::any& request)
 inline constexpr const char* kVerbMain = "gantrain_run_verb";
 
+inline constexpr const char* kLook = "gantrain_look";  // const char*(const char* config_json)
+
+// Opens the data of a configuration (Config::to_json()) and returns the sizes of its pictures. The
+// trainer library does that in a process of its own, so that this one stays small. Throws
+// UserError as open_dataset() does.
+PictureSizes look_at_data(const Json& config);
+
 // Calls a verb that computes with its request, of the type that main/requests.h names, and
 // returns its exit status.
 int call_trainer(const char* verb, const std::any& request, bool cuda);
@@ -37,6 +46,12 @@ void call_serve(const std::string& json);
 // What this machine and this build have for a verb that computes: the one source of
 // decide_device(). For `wanted` kCpu nothing is looked at.
 GpuOutlook gpu_outlook(DeviceKind wanted, const Env& env);
+
+// Where the driver is too old and NVIDIA's forward-compatibility package is in one of its usual
+// places, starts this program again in its own place with that folder at the head of
+// LD_LIBRARY_PATH, which the loader reads when a program starts: the package's library opens others
+// from there. Else it returns. To be called before anything else.
+void use_compatibility_package(char** argv);
 
 // Whether a verb that was given this `--device` computes on a GPU. Throws as decide_device() does.
 bool computes_on_gpu(DeviceKind wanted);

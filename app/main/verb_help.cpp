@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -98,12 +99,20 @@ std::string table(const Words& words) {
   return out;
 }
 
+// A line of a text. A line that is a command, "  gantrain ...", can be run as it is shown.
+std::string as_started(const std::string& line) {
+  constexpr std::string_view kCommand = "  gantrain ";
+  return starts_with(line, kCommand)
+             ? fmt::format("  {} {}", program(), line.substr(kCommand.size()))
+             : line;
+}
+
 // The text of a topic that has one, with its tables, in lines of up to 100 columns. Throws
 // std::logic_error where a table names what the program does not have.
 std::string topic_text(const std::string& topic) {
   std::string out;
   for (const std::string& line : split(trim(help_files().at(topic + ".txt")), '\n'))
-    out += starts_with(line, "@") ? table(split(line.substr(1), ' ')) : line + "\n";
+    out += starts_with(line, "@") ? table(split(line.substr(1), ' ')) : as_started(line) + "\n";
   return out;
 }
 
@@ -338,10 +347,10 @@ void print_keys(const std::string& only, bool json) {
 }
 
 void print_topics() {
-  fmt::print("gantrain help TOPIC:\n");
+  fmt::print("{} help TOPIC:\n", program());
   for (const Explained& topic : explained("topics"))
     fmt::print("  {:<12} {}\n", topic.name, topic.about);
-  fmt::print("\ngantrain COMMAND --help shows a command's flags.\n");
+  fmt::print("\n{} COMMAND --help shows a command's flags.\n", program());
 }
 
 // Prints a topic; false if there is none of that name.
@@ -429,8 +438,9 @@ std::vector<Explained> explained(const std::string& table) {
 
 Verb help_verb() {
   Verb verb = verb_of("help",
-                      "by topic: start, data, ddp, slurm, amp, resume, metrics, exit, flags, keys",
-                      "By topic; gantrain help lists them.",
+                      "by topic: start, data, ddp, gpus, containers, slurm, amp, resume, metrics, "
+                      "exit, flags, keys",
+                      "Explains a topic; without one it lists the topics.",
                       run_help);
   verb.run = [run = verb.run](const std::vector<std::string>& arguments) {
     // These words are another command's, so that nothing may be read into them.

@@ -27,6 +27,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -439,7 +440,7 @@ int metrics(const MetricsRequest& request) {
   for (const Json& line : lines)
     fmt::print("{}\n", request.json ? line.dump() : one_line(text_of_line(line)));
   if (request.how.model.empty()) {
-    info("next    gantrain metrics --help");
+    info("next    {} metrics --help", program());
   } else {
     info("next    {}", generate_command(request.how.model));
   }

@@ -80,14 +80,14 @@ void check_names(MetricsRequest& request) {
     if (!request.features.empty() && !find_metric(name).needs_detector)
       fail(Exit::kUsage, "{} looks at pictures, not at features: --images REAL FAKE", name);
     if (!request.features.empty() && name == "is" && request.probabilities.empty())
-      fail(Exit::kUsage, "is needs class probabilities: --probs FAKE.npy");
+      fail(Exit::kUsage, "the metric \"is\" needs class probabilities: --probs FAKE.npy");
   }
 }
 
 int run_metrics(MetricsRequest& request, Options& options) {
   request.names = parse_metrics("--metrics", request.metrics);
   if (request.names.empty() && !request.metrics.empty())
-    fail(Exit::kUsage, "--metrics {}: leaves nothing to do", request.metrics);
+    fail(Exit::kUsage, "--metrics {}: then nothing is measured; leave it out", request.metrics);
   request.threads = std::max<int64_t>(1, usable_cores() / request.ranks);
   check_subject(request, options);
   check_names(request);
@@ -125,7 +125,7 @@ int run_nn(NearestRequest& request, Options&) {
     request.seeds = parse_seeds("--seeds", "0-15");
   if (request.seeds.size() > kMostFakes) {
     fail(Exit::kUsage,
-         "--seeds {}: {} fakes, at most {} are compared at a time",
+         "--seeds {}: {} pictures, and at most {} are compared at a time",
          request.seeds.text(),
          request.seeds.size(),
          kMostFakes);
@@ -146,8 +146,8 @@ Verb metrics_verb() {
 Verb nn_verb() {
   return verb_of("nn",
                  "the real pictures nearest to generated ones: is it copying?",
-                 "The real pictures nearest to generated ones, by pixels and by features: whether "
-                 "a generator copies its data.",
+                 "Finds the real pictures that are nearest to generated ones, by pixels and by "
+                 "features, to see whether a generator copies its data.",
                  run_nn);
 }
 

@@ -57,6 +57,7 @@ std::optional<UniqueFd> lock_after_death(const fs::path& folder) {
 fs::path folder_of(const AttemptEnd& end, const CommandPlace& place) {
   std::error_code error;
   if (!end.run_folder.empty()) return end.run_folder;
+  if (is_refusal(end.code)) return {};
   const fs::path named = place.run_dir;
   if (named.empty() || !fs::is_directory(named, error) || !lock_if_free(named)) return {};
   return named;
@@ -145,6 +146,26 @@ void try_all(const std::vector<std::function<void()>>& work) {
 }
 
 }  // namespace
+
+bool is_refusal(int code) {
+  return code == static_cast<int>(Exit::kUsage) || code == static_cast<int>(Exit::kInput);
+}
+
+StartFolder::StartFolder(fs::path folder) : folder_(std::move(folder)) {
+  std::error_code error;
+  had_lock_ = fs::exists(fs::symlink_status(folder_ / ".lock", error));
+  fs::path at = fs::absolute(folder_, error).lexically_normal();
+  for (; at.has_relative_path() && !fs::exists(at, error); at = at.parent_path())
+    missing_.push_back(at);
+}
+
+void StartFolder::make() const { make_writable_folder(folder_); }
+
+void StartFolder::undo() const {
+  std::error_code error;
+  if (!had_lock_ && lock_if_free(folder_)) fs::remove(folder_ / ".lock", error);
+  for (const fs::path& folder : missing_) fs::remove(folder, error);  // not one that holds anything
+}
 
 bool already_done(const Config& config) {
   const std::string folder = text_of(config.get("run.run_dir"));

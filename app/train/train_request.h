@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
 #include "config/value.h"
+#include "data/picture_sizes.h"
 #include "distributed/options.h"
 #include "launch/local/supervise.h"
 #include "launch/options.h"
@@ -44,6 +46,20 @@ void fields(TrainRequest& r, Field&& field) {
   field("level", r.level);
 }
 
+// What the trainer library answers of the data.
+struct DataLook {
+  int64_t code = 0;   // exit code of what was wrong; 0: nothing was
+  std::string error;  // what was wrong
+  PictureSizes sizes;
+};
+
+template <class Field>
+void fields(DataLook& l, Field&& field) {
+  field("code", l.code);
+  field("error", l.error);
+  field("sizes", l.sizes);
+}
+
 // Where a training is to run that is planned here.
 struct TrainingSite {
   int64_t nodes = 1;
@@ -62,6 +78,26 @@ void check_training(Config config, const TrainingSite& site);
 
 // Returns true if run.run_dir holds a run that has reached train.kimg, and then says so first.
 bool already_done(const Config& config);
+
+// Whether a run that ended with this code before it had a folder was refused for what was asked
+// for: the user reads why at once, and no run has begun.
+bool is_refusal(int code);
+
+// The folder that a run is to have, or to make its folder in.
+class StartFolder {
+ public:
+  explicit StartFolder(std::filesystem::path folder);
+  // Makes it and its parents. Throws UserError(kDisk).
+  void make() const;
+  // After a refused start: removes what make() and the lock of the run have made, as far as nothing
+  // else lies there.
+  void undo() const;
+
+ private:
+  std::filesystem::path folder_;
+  bool had_lock_ = false;
+  std::vector<std::filesystem::path> missing_;  // the innermost first
+};
 
 // What the command line says about a run.
 struct CommandPlace {

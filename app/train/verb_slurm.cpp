@@ -19,7 +19,8 @@ namespace gantrain {
 namespace {
 
 constexpr const char* kSlurmAbout =
-    "A batch script for Slurm: saves, requeues and resumes by itself.";
+    "Writes a batch script for Slurm whose job saves before its time is up, puts itself back into "
+    "the queue and goes on.";
 
 struct SlurmFlags {
   BatchJob job = {.name = ""};  // the preset's, if none is given
@@ -64,11 +65,11 @@ void fields(SlurmFlags& o, Field&& field) {
   field("sbatch",
         job.sbatch,
         Said{.one_each = true},
-        "further flag of sbatch, again and again: --sbatch=-C=a100");
+        "one more flag for sbatch; may be given several times: --sbatch=-C=a100");
   field("srun",
         job.srun,
         Said{.one_each = true},
-        "further flag of srun, again and again: --srun=--mpi=none");
+        "one more flag for srun; may be given several times: --srun=--mpi=none");
   field("output", o.output, said("-o,--output"), "file to write instead of standard output");
   field("json", o.json, "one JSON line: the script, its run folder and its file");
   field("quiet", o.quiet, said("-q,--quiet"), "do not say what can be run next");

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 #include "command/flags.h"
 #include "command/options.h"
 #include "config/config.h"
+#include "config/data_size.h"
 #include "config/resolve.h"
 #include "config/schema.h"
 #include "data/options.h"
@@ -19,11 +23,13 @@
 #include "launch/options.h"
 #include "launch/where/devices.h"
 #include "launch/where/environment.h"
+#include "launch/where/network.h"
 #include "main/requests.h"
 #include "main/trainer_library.h"
 #include "main/verbs.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/processors.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
@@ -32,6 +38,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -135,8 +142,7 @@ void print_ramps(const Config& config) {
 std::string threads_text(const Launch& launch) {
   const Env env = current_environment();
   const int64_t threads = threads_per_rank(launch.options, env, launch.world.ranks.local_world);
-  return fmt::format(
-      "{} thread{} a rank, {}", threads, threads == 1 ? "" : "s", idle_threads(env).text);
+  return fmt::format("{} a rank, {}", counted(threads, "thread"), idle_threads(env).text);
 }
 
 // Prints keys with their values and origins, and the schedule that follows from them, to standard
@@ -179,14 +185,12 @@ int dry_run(const Launch& launch, Shown shown) {
     print(stages, launch.config);
     fmt::print("\n");
   }
-  fmt::print("{} iterations, {} kimg; a state every {} kimg\n",
-             iterations,
+  fmt::print("{}, {} kimg; a state every {} kimg\n",
+             counted(iterations, "iteration"),
              shortest(kimg(images)),
              shortest(kimg(save.every.images)));
-  fmt::print("{} on {} node{} ({}), device {}, backend {}\n",
-             plan.world == 1 ? "1 rank" : fmt::format("{} ranks", plan.world),
-             launch.world.ranks.nodes,
-             launch.world.ranks.nodes == 1 ? "" : "s",
+  fmt::print("{} ({}), device {}, backend {}\n",
+             sizes_text(plan.world, launch.world.ranks.nodes),
              launch.world.source,
              device,
              plan.world == 1 ? "none" : backend);
@@ -206,7 +210,7 @@ struct TrainArguments {
   bool quiet = false;
   bool verbose = false;
   std::string ignored;
-  std::vector<std::string> taken;  // what flags of other trainers were taken for
+  Translation own;  // the command line, with flags of other trainers replaced
 
   void declare(Options& options);
 };
@@ -256,11 +260,10 @@ void TrainArguments::declare(Options& options) {
 bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& out) {
   Options options(kTrainAbout, "gantrain [train]");
   options.add(out);
-  Translation own = translate_habits(arguments, training_flag_names());
-  out.taken = std::move(own.lines);
-  if (!options.parse(std::move(own.arguments))) return false;
+  out.own = translate_habits(arguments, training_flag_names());
+  if (!options.parse(out.own.arguments)) return false;
   if (options.given("--preset") && out.sources.preset.empty())
-    fail(Exit::kUsage, "--preset needs a name; gantrain presets list shows them");
+    fail(Exit::kUsage, "--preset needs a name; {} presets list shows them", program());
   out.sources.flags = out.keys.given(options);
   if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
     fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
@@ -274,7 +277,10 @@ void check_forced_keys(const Config& config) {
   for (const Key& key : config.schema()) known.push_back(key.path);
   for (const std::string& part : split(config.read<RunOptions>().force, ',')) {
     if (part.empty() || std::ranges::find(known, part) != known.end()) continue;
-    fail(Exit::kUsage, "--force {}: no such key{}", part, did_you_mean(part, known));
+    fail(Exit::kUsage,
+         "--force {}: no such key; keys of the configuration, data and all are allowed{}",
+         part,
+         did_you_mean(part, known));
   }
 }
 
@@ -298,7 +304,7 @@ std::string lacking_for_gpus(const World& world, const GpuOutlook& outlook) {
     return fmt::format("the NVIDIA driver {} here is too old", outlook.driver);
   if (!outlook.cuda_library) return "this build has no CUDA library";
   if (world.role == World::Role::kLauncher && world.ranks.local_world > gpus)
-    return fmt::format("{} visible GPU{} here", gpus, gpus == 1 ? "" : "s");
+    return counted(gpus, "visible GPU") + " here";
   return "";
 }
 
@@ -332,10 +338,9 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   const bool lowered = config.read<PrecisionOptions>().amp != Amp::kOff;
   if (lowered && !elsewhere && launch.options.device == DeviceKind::kCuda &&
       outlook.visible.count == 0 && !outlook.cuda_library) {
-    fail(
-        Exit::kUsage,
-        "--amp with --device cuda: this build has no CUDA library; build with GANTRAIN_CUDA=ON, or "
-        "use --device cpu");
+    fail(Exit::kUsage,
+         "--amp with --device cuda: this build has no CUDA library: {}, or use --device cpu",
+         outlook.way_out);
   }
   launch.device = elsewhere ? DeviceKind::kCuda : decide_device(launch.options.device, outlook);
   launch.gpus = launch.device == DeviceKind::kCuda ? outlook.visible.count : 0;
@@ -347,6 +352,8 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   launch.chosen =
       choose_auto_values(launch.config, {.ranks = launch.world.ranks.world, .on_gpu = on_gpu});
   say_workers(launch, env);
+  const std::string slow = on_gpu ? "" : slow_cpu_text(has_fast_vectors());
+  if (!slow.empty()) launch.chosen.push_back(slow);
   const std::string stop = allocation_stop(launch.options, env, unix_seconds()).line;
   if (!stop.empty() && !planned) launch.chosen.push_back(stop);
   const std::string lacking = elsewhere ? lacking_for_gpus(launch.world, outlook) : "";
@@ -366,6 +373,7 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   check_metric_options(
       config.read<MetricsOptions>(), config.read<SaveOptions>(), config.read<DataOptions>().path);
   models_kept(config.read<ModelOptions>(), config.read<SaveOptions>());
+  check_beginning(config.read<RunOptions>());
   check_forced_keys(config);
   check_options(dist, launch.world.ranks.world);
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
@@ -390,16 +398,15 @@ std::string defaults_chosen(const Launch& launch) {
         fmt::format("no --data: built-in pictures ({})", text_of(launch.config.get("data.path"))));
   }
   if (launch.device_was_auto && launch.device == DeviceKind::kCpu) {
-    const int64_t ranks = launch.world.ranks.world;
-    parts.push_back(fmt::format("no GPU visible: {} CPU rank{}", ranks, ranks == 1 ? "" : "s"));
+    parts.push_back("no GPU visible: " + counted(launch.world.ranks.world, "CPU rank"));
   }
   return join(parts, "; ");
 }
 
 WorldEnd run(const Launch& launch) {
   const auto run_options = launch.config.read<RunOptions>();
-  // Found out now, not after the pictures were read.
-  make_writable_folder(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
+  StartFolder own(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
+  own.make();  // found out now, not after the pictures were read
   const TrainRequest request{
       .config = launch.config.to_json(),
       .command = command_line(),
@@ -436,11 +443,13 @@ WorldEnd run(const Launch& launch) {
                                                                    run_options.run_dir,
                                                                    run_options.out});
     ignore_late_signals();
+    if (end.run_folder.empty() && is_refusal(end.code)) own.undo();
     if (!worker) return end;
     std::fflush(nullptr);
     _exit(launch.code_of(end.code));  // static destructors would wait for peers that may be dead
   } catch (const UserError& e) {
     record_refusal(launch.world, e, place);
+    if (is_refusal(static_cast<int>(e.code()))) own.undo();
     throw;
   }
 }
@@ -462,6 +471,118 @@ bool any_given(const Config& config) {
   return false;
 }
 
+// A TimeUses that asks the trainer library, in a child of this process, which stays small. Failures
+// are told with -v and count as not known.
+std::vector<double> time_uses_in_child(const TimeUsesRequest& request) {
+  constexpr size_t kLongestAnswer = 1 << 16;  // bytes
+  Pipe pipe = make_pipe();
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return {};
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup2(pipe.write.get(), STDOUT_FILENO);
+    int code = code_of(Exit::kInternal);
+    try {
+      code = call_trainer("time uses", request, /*cuda=*/false);
+    } catch (const std::exception& e) {
+      debug("cores   not measured: {}", e.what());
+    }
+    std::fflush(nullptr);
+    ::_exit(code);
+  }
+  pipe.write.close();
+  std::string answer;
+  read_from(pipe.read.get(), answer, kLongestAnswer);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const Json parsed = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
+  if (status != 0 || !parsed.is_array()) return {};
+  return parsed.get<std::vector<double>>();
+}
+
+// With --nproc and --threads left open, a run of this machine's CPU alone uses its cores as is
+// fastest.
+void use_processors_well(Launch& launch, Config config) {
+  const World& world = launch.world;
+  const bool alone = world.role == World::Role::kLauncher && world.source == "local" &&
+                     world.ranks.nodes == 1 && launch.device == DeviceKind::kCpu;
+  if (!alone) return;
+  const std::string line =
+      choose_processors(config, launch.config, usable_cores(), time_uses_in_child);
+  if (line.empty()) return;
+  launch = prepare(config, /*flags_given=*/false, /*planned=*/false);
+  launch.chosen.push_back(line);
+}
+
+// The data must not grow by what the run writes. Folders of runs within the data are left out when
+// it is read, so that a run that has begun there may go on.
+void check_apart(const RunOptions& run, const std::string& data) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(data, error)) return;
+  const std::string own = run.run_dir.empty() ? run.out : run.run_dir;
+  const bool same = std::filesystem::equivalent(own, data, error);
+  const bool begun = !run.run_dir.empty() && !find_states(run.run_dir).empty();
+  if (!same && (begun || !lies_in(own, data))) return;
+  fail(Exit::kUsage,
+       "{} {}: the run would write {} the data folder {}; name a folder outside of it by --out or "
+       "--run-dir",
+       run.run_dir.empty() ? "--out" : "--run-dir",
+       own,
+       same ? "into" : "below",
+       data);
+}
+
+// What a plan names must be there, as the run would find it. Returns what it would say of the data.
+std::vector<std::string> check_plan(const Config& config, const PictureSizes& sizes) {
+  const auto run = config.read<RunOptions>();
+  if (run.resume != "auto" && run.resume != "none") check_resumable(run.resume);
+  if (!run.init_from.empty()) find_model(run.init_from);
+  if (sizes.counts.empty()) return {};
+  const auto data = config.read<DataOptions>();
+  const std::string warning = enlargement_warning(sizes, data);
+  std::vector<std::string> lines = {fmt::format(
+      "data    {}, {} of {}", data.path, counted(sizes.pictures, "picture"), sizes_text(sizes))};
+  if (!warning.empty()) lines.push_back("warning " + warning);
+  return lines;
+}
+
+// Looks at the data and at what the run begins with, as far as that decides its size, and all of it
+// where a run is `planned`. Returns lines that say what was found.
+std::vector<std::string> look_at_what_is_there(Config& config, bool planned) {
+  const auto data = config.read<DataOptions>();
+  check_apart(config.read<RunOptions>(), data.path);
+  std::optional<PictureSizes> sizes;
+  const auto look = [&] {
+    if (!sizes) sizes = look_at_data(config.to_json());
+    return *sizes;
+  };
+  const std::string chosen = choose_resolution(config, look);
+  std::vector<std::string> lines;
+  if (planned) lines = check_plan(config, data.path == "synth:shapes" ? PictureSizes() : look());
+  if (!chosen.empty()) lines.push_back(chosen);
+  return lines;
+}
+
+// Does what may find fault with a flag, which is then quoted as it was typed.
+template <class Work>
+auto quoting_as_typed(const TrainArguments& args, const Work& work) {
+  try {
+    return work();
+  } catch (const UserError& e) {
+    throw UserError(e.code(), as_typed(e.what(), args.own.taken));
+  }
+}
+
+Config resolve_arguments(const TrainArguments& args) {
+  return quoting_as_typed(args, [&] { return resolve(args.sources, current_environment()); });
+}
+
+Launch prepare_arguments(const TrainArguments& args, const Config& config) {
+  return quoting_as_typed(
+      args, [&] { return prepare(config, any_given(config), args.dry_run == "short"); });
+}
+
 int run_train(const std::vector<std::string>& arguments) {
   TrainArguments args;
   if (!parse_arguments(arguments, args)) return 0;
@@ -471,10 +592,15 @@ int run_train(const std::vector<std::string>& arguments) {
            Level::kInfo,
            {},
            ""});
-  const Config config = resolve(args.sources, current_environment());
-  Launch launch = prepare(config, any_given(config), args.dry_run == "short");
-  launch.chosen.insert(launch.chosen.begin(), args.taken.begin(), args.taken.end());
+  Config config = resolve_arguments(args);
+  const std::vector<std::string> of_data = look_at_what_is_there(config, !args.dry_run.empty());
+  Launch launch = prepare_arguments(args, config);
   const Shown shown = args.verbose ? Shown::kAll : Shown::kSet;
+  const auto tell_first = [&] {
+    launch.chosen.insert(launch.chosen.begin(), of_data.begin(), of_data.end());
+    launch.chosen.insert(launch.chosen.begin(), args.own.lines.begin(), args.own.lines.end());
+  };
+  if (!args.dry_run.empty()) tell_first();
   if (args.dry_run == "short") return dry_run(launch, args.json ? Shown::kJson : shown);
   if (args.dry_run == "full") {
     if (!args.json) dry_run(launch, shown);
@@ -487,6 +613,8 @@ int run_train(const std::vector<std::string>& arguments) {
     return call_trainer("describe", request, /*cuda=*/false);
   }
   if (already_done(config)) return 0;
+  if (!args.sources.smoke) use_processors_well(launch, config);
+  tell_first();
   launch.stopped_code = static_cast<int>(args.stopped_code);
   return args.sources.smoke ? smoke(launch) : launch.code_of(run(launch).code);
 }
@@ -497,10 +625,11 @@ std::optional<Config> planned_config(const std::vector<std::string>& words) {
   TrainArguments args;
   if (!parse_arguments(words, args)) return std::nullopt;
   if (!args.dry_run.empty() || args.json || args.sources.smoke)
-    fail(Exit::kUsage, "--dry-run, --json and --smoke are no training that can be planned");
+    fail(Exit::kUsage, "a batch script is for a training: leave out --dry-run, --json and --smoke");
   if (args.stopped_code != static_cast<int>(Exit::kStopped))
-    fail(Exit::kUsage, "--stopped-code: a batch script needs 75 to know a run that goes on");
-  return resolve(args.sources, current_environment());
+    fail(Exit::kUsage,
+         "--stopped-code: leave it out; the batch script knows by 75 that a run can go on");
+  return resolve_arguments(args);
 }
 
 void check_training(Config config, const TrainingSite& site) {

@@ -5,6 +5,8 @@
 #include <type_traits>
 
 #include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -68,7 +70,30 @@ void check_augment(const AugmentOptions& options, const Size& resolution, int64_
   }
 }
 
+namespace {
+
+// A strength that was forgotten, and one that does nothing.
+void check_strength(const Config& config) {
+  if (!config.has("ada.mode")) return;
+  const Json& mode = config.get("ada.mode");
+  const bool is_zero = config.get("ada.p") == 0;
+  if (mode == "fixed" && is_zero && !config.given("ada.p")) {
+    fail(
+        Exit::kUsage,
+        "ada.mode = fixed ({}): with ada.p = 0 nothing would be augmented; give the strength, such "
+        "as --p 0.2, or ada.mode=ada, which finds it",
+        config.origin("ada.mode"));
+  }
+  if (mode == "none" && !is_zero && config.given("ada.p")) {
+    warn("ada.p = {} does nothing with ada.mode=none: --aug fixed or --aug ada augments",
+         text_of(config.get("ada.p")));
+  }
+}
+
+}  // namespace
+
 void choose_transforms(Config& config) {
+  check_strength(config);
   const std::string pipe = text_of(config.get("ada.pipe"));
   AugmentOptions of_pipe = augment_pipe(pipe);
   fields(of_pipe, [&](std::string_view name, auto& value, const Check&, std::string_view) {

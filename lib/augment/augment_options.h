@@ -122,7 +122,8 @@ void fields(AdaOptions& o, Field&& field) {
 }
 
 // Switches the transforms augment.* on or off as ada.pipe says, unless a preset or the user has set
-// them. Throws UserError(kUsage) for an unknown pipe.
+// them. Warns of a strength ada.p that does nothing. Throws UserError(kUsage) for an unknown pipe,
+// and for augmentation of a fixed strength without the strength.
 void choose_transforms(Config& config);
 
 }  // namespace gantrain

@@ -9,6 +9,7 @@
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -112,7 +113,7 @@ void print_seconds(const std::string& name, const Json& spread, const std::strin
 }
 
 void print_world(const Json& row) {
-  fmt::print("\n{} ranks\n", row.at("ranks").get<int64_t>());
+  fmt::print("\n{}\n", counted(row.at("ranks").get<int64_t>(), "rank"));
   const Json& first = row.at("first_all_reduce");
   print_seconds(
       "start to the first all-reduce", first, ratio_text(first.at("of_floor")) + " x floor");

@@ -20,6 +20,7 @@
 #include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 #include "util/hash.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -329,7 +330,7 @@ int bench_ops(const BenchOpsRequest& request) {
       request.dtype,
       request.layout,
       request.cuda ? result.at("gpu").get<std::string>()
-                   : fmt::format("{} threads of this machine", request.threads),
+                   : counted(request.threads, "thread") + " of this machine",
       1e-9 * median_of(result.at("copy_speed")),
       load_average());
   print_ops(result);

@@ -56,9 +56,14 @@ template <class Field>
 void fields(BenchDdpRequest& o, Field&& field) {
   field("rounds", o.rounds, kBenchCounts, "measurements of each way, in turns");
   field("steps", o.steps, kBenchCounts, "timed iterations of a measurement");
-  field("pairs", o.pairs, between(0, 10000), "measurements of ours and the peer's; 0: no peer");
-  field(
-      "python", o.peers.python, kBenchAgain, "that has torch 2.11, for the peer (GANTRAIN_PYTHON)");
+  field("pairs",
+        o.pairs,
+        between(0, 10000),
+        "pairs of measurements, gantrain's and PyTorch's; 0: no comparison");
+  field("python",
+        o.peers.python,
+        kBenchAgain,
+        "a Python that has torch 2.11, to compare with (GANTRAIN_PYTHON)");
   field("json", o.json, kBenchJson);
 }
 
@@ -102,10 +107,11 @@ void fields(BenchStepRequest& o, Field&& field) {
   field("warm", o.warm, kBenchCounts, "iterations before those that are timed");
   field("steps", o.steps, kBenchCounts, "timed iterations of a measurement");
   field("threads", o.threads, kBenchThreads, "threads that compute");
-  field("python",
-        o.peers.python,
-        kBenchAgain,
-        "that has torch 2.11, for the peers (GANTRAIN_PYTHON); \"\": no peers");
+  field(
+      "python",
+      o.peers.python,
+      kBenchAgain,
+      "a Python that has torch 2.11, to compare with (GANTRAIN_PYTHON); \"\": nothing is compared");
   field("device", o.device, said_again("--device"), "cpu, cuda, or auto: a GPU where one is");
 }
 
@@ -155,7 +161,7 @@ void fields(BenchDataRequest& o, Field&& field) {
   field("python",
         o.peers.python,
         kBenchAgain,
-        "that has Pillow, for the peer (GANTRAIN_PYTHON); \"\": none");
+        "a Python that has Pillow, to compare with (GANTRAIN_PYTHON); \"\": nothing is compared");
   field("json", o.json, kBenchJson);
 }
 
@@ -200,7 +206,7 @@ void fields(BenchLaunchRequest& o, Field&& field) {
   field("python",
         o.peers.python,
         kBenchAgain,
-        "that has torch 2.11, for torchrun (GANTRAIN_PYTHON); \"\": none");
+        "a Python that has torch 2.11, for torchrun (GANTRAIN_PYTHON); \"\": without it");
   field("json", o.json, kBenchJson);
 }
 
@@ -217,5 +223,22 @@ int bench_launch(const BenchLaunchRequest& request);
 int bench_ops(const BenchOpsRequest& request);
 int bench_data(const BenchDataRequest& request);
 int bench_save(const BenchSaveRequest& request, FindRecipe find_recipe);
+
+// How a run on a CPU uses its cores: ranks, and threads of each.
+struct ProcessorUse {
+  int64_t ranks = 1, threads = 1;
+  bool operator==(const ProcessorUse&) const = default;
+};
+
+// Before a run: time its iterations in several ways of using the cores.
+struct TimeUsesRequest {
+  Config config;  // complete but for what the recipe chooses by the number of ranks
+  std::vector<ProcessorUse> uses;
+  // Where an iteration in the first way takes more or less than this, the others are not timed.
+  double most_seconds = 1, least_seconds = 0;
+};
+// Prints a JSON array to standard output: the seconds of an iteration in each way, 0 where it was
+// not timed. Returns 0.
+int time_uses(const TimeUsesRequest& request, FindRecipe find_recipe);
 
 }  // namespace gantrain

@@ -114,12 +114,14 @@ Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& mea
   return Json::parse(answers.front());
 }
 
-std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezvous&)>& body) {
+std::vector<Json> in_ranks(int64_t ranks,
+                           const std::function<Json(const Rendezvous&)>& body,
+                           int64_t threads) {
   constexpr int64_t kSeconds = 1800;
   std::vector<Json> answers;
   for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& meeting) {
          setsid();  // as torchrun's workers have: a busy kernel shares its processors by session
-         at::set_num_threads(1);
+         at::set_num_threads(static_cast<int>(threads));
          return body(meeting).dump();
        })) {
     answers.push_back(Json::parse(text));
@@ -127,14 +129,14 @@ std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezv
   return answers;
 }
 
-std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench) {
+std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench, int64_t threads) {
+  const auto timed = [&](const Rendezvous& meeting) {
+    keep_memory(bench.config);
+    return to_json(time_steps(bench, meeting));
+  };
   std::vector<StepTimes> times;
-  for (const Json& answer : in_ranks(ranks, [&](const Rendezvous& meeting) {
-         keep_memory(bench.config);
-         return to_json(time_steps(bench, meeting));
-       })) {
+  for (const Json& answer : in_ranks(ranks, timed, threads))
     times.push_back(step_times_from(answer));
-  }
   return times;
 }
 

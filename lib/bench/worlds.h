@@ -30,12 +30,14 @@ std::vector<std::string> run_local_world(int64_t world,
 // process must not call LibTorch itself.
 Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& measurement);
 
-// Runs a measurement in each of so many local ranks of one thread, children of this process, which
-// must not call LibTorch itself.
-std::vector<Json> in_ranks(int64_t ranks, const std::function<Json(const Rendezvous&)>& body);
+// Runs a measurement in each of so many local ranks, children of this process, which must not call
+// LibTorch itself.
+std::vector<Json> in_ranks(int64_t ranks,
+                           const std::function<Json(const Rendezvous&)>& body,
+                           int64_t threads = 1);
 
 // Times iterations of ranks that train together, each in such a child: by rank.
-std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench);
+std::vector<StepTimes> time_ranks(int64_t ranks, const StepBench& bench, int64_t threads = 1);
 
 // Keeps freed memory as the trainer's ranks do. It is called once in a process that measures.
 void keep_memory(const Config& config);

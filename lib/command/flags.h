@@ -76,12 +76,30 @@ struct Habit {
 // The rows of habits.txt that are of foreign flags.
 const std::vector<Habit>& habits();
 
+// The rows of verb_habits.txt that are of a verb's flags: "data pack". Throws std::out_of_range for
+// a verb without any.
+const std::vector<Habit>& habits_of_verb(const std::string& verb);
+
+// Returns the verb that does the work of another program's script: "generate" for "gen_images.py";
+// "" where there is none.
+std::string verb_of_script(const std::string& word);
+
+// A flag of another program: this program's flag or key in its place, and how it was typed.
+struct Taken {
+  std::string own;    // "--batch", "ada.mode"
+  std::string typed;  // "--batch-size=64"
+};
+
 // A command line of `gantrain train` in this program's words, and for each replaced flag a line
 // that says what it was taken for.
 struct Translation {
   std::vector<std::string> arguments;
   std::vector<std::string> lines;
+  std::vector<Taken> taken;
 };
+
+// Returns a message about this program's flags and keys with how those that were taken were typed.
+std::string as_typed(const std::string& message, const std::vector<Taken>& taken);
 
 // Replaces the flags of other trainers, spellings with underscores (--run_dir) and the separate
 // values of switches (--mirror yes). `known`: the program's own flags, which are never replaced.

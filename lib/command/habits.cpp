@@ -5,7 +5,9 @@
 
 #include "command/flags.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -20,20 +22,41 @@ Respellings respellings_of(const std::string& words) {
   return all;
 }
 
-// What habits.txt says.
+// The cells of a row from the second on.
+Habit habit_of(const std::string& meaning,
+               const std::string& flag,
+               const std::string& words,
+               const std::string& text) {
+  const std::vector<std::string> names = split(flag, ' ');
+  return {names[0],
+          Value<Meaning>::from_text(meaning).value(),
+          names.size() > 1,
+          text,
+          respellings_of(words)};
+}
+
+// What habits.txt and verb_habits.txt say.
 struct Habits {
-  std::vector<Habit> foreign;
+  std::vector<Habit> foreign;              // of the training
   std::map<std::string, Respellings> own;  // values of the program's own flags
+  std::map<std::string, std::vector<Habit>> of_verbs;
+  std::map<std::string, std::string> scripts;  // other programs, and the verb that does their work
 
   Habits() {
     for (const auto& row : table_rows(command_files().at("habits.txt"), 4)) {
-      const std::vector<std::string> flag = split(row[1], ' ');
-      const Respellings words = respellings_of(row[2]);
       if (row[0] == "own") {
-        own[flag[0]] = words;
+        own[row[1]] = respellings_of(row[2]);
       } else {
-        const Meaning meaning = Value<Meaning>::from_text(row[0]).value();
-        foreign.push_back({flag[0], meaning, flag.size() > 1, row[3], words});
+        foreign.push_back(habit_of(row[0], row[1], row[2], row[3]));
+      }
+    }
+    for (const auto& row : table_rows(command_files().at("verb_habits.txt"), 5)) {
+      for (const std::string& verb : split(row[0], ',')) {
+        if (row[1] != "script") {
+          of_verbs[verb].push_back(habit_of(row[1], row[2], row[3], row[4]));
+          continue;
+        }
+        for (const std::string& script : split(row[2], ',')) scripts[script] = verb;
       }
     }
   }
@@ -50,8 +73,8 @@ std::string hyphens(std::string name) {
   return name;
 }
 
-const Habit* find_habit(const std::string& name) {
-  for (const Habit& habit : habits()) {
+const Habit* find_habit(const std::vector<Habit>& habits, const std::string& name) {
+  for (const Habit& habit : habits) {
     for (const std::string& one : split(habit.names, ',')) {
       if (one == name || one == hyphens(name)) return &habit;
     }
@@ -70,10 +93,11 @@ void check_no_pickle(const std::string& flag, const std::string& value) {
   if (!ends_with(lower(value), ".pkl")) return;
   const std::string model = value.substr(0, value.size() - 4) + ".safetensors";
   fail(Exit::kUsage,
-       "{} {}: a network pickle holds weights, not the state of a run; gantrain import {} -o {}, "
+       "{} {}: a network pickle holds weights, not the state of a run; {} import {} -o {}, "
        "then --init-from {} starts a run at them",
        flag,
        value,
+       program(),
        shell_quote(value),
        shell_quote(model),
        shell_quote(model));
@@ -83,14 +107,20 @@ void check_no_pickle(const std::string& flag, const std::string& value) {
 struct Given {
   std::string name;
   std::optional<std::string> value;
-  std::string text() const { return value ? name + " " + *value : name; }
+  bool apart = false;  // the value is a word of its own
+  std::string text() const {
+    return value ? name + (apart ? " " : "=") + shell_quote(*value) : name;
+  }
 };
 
 // Walks through the command line and builds the translated one.
 class Translator {
  public:
-  Translator(const std::vector<std::string>& words, const std::vector<std::string>& known)
-      : words_(words), known_(known) {}
+  Translator(const std::vector<std::string>& words,
+             const std::vector<std::string>& known,
+             const std::vector<Habit>& foreign,
+             bool of_training)
+      : words_(words), known_(known), foreign_(foreign), of_training_(of_training) {}
 
   Translation run() {
     for (; at_ < words_.size(); ++at_) {
@@ -106,7 +136,7 @@ class Translator {
       } else if (is_known(hyphens(name))) {
         const std::string own = hyphens(name);
         take_own(value ? own + "=" + *value : own, own);
-      } else if (const Habit* habit = find_habit(name)) {
+      } else if (const Habit* habit = find_habit(foreign_, name)) {
         take(*habit, {name, value});
       } else {
         out_.arguments.push_back(word);
@@ -132,6 +162,10 @@ class Translator {
 
   // A flag of this program. A switch takes its value behind an equals sign alone, by CLI11.
   void take_own(const std::string& word, const std::string& name) {
+    if (!of_training_) {
+      out_.arguments.push_back(word);
+      return;
+    }
     static const std::vector<std::string> yes_no = {
         "yes", "no", "on", "off", "true", "false", "1", "0"};
     // The flag itself says which of them there are.
@@ -182,26 +216,55 @@ class Translator {
     if (habit.has_value && !given.value) {
       if (at_ + 1 >= words_.size())
         fail(Exit::kUsage,
-             "{} needs a value; gantrain help flags shows this program's own",
-             given.name);
+             "{} needs a value; {} help flags shows this program's own",
+             given.name,
+             program());
       given.value = words_[++at_];
+      given.apart = true;
     }
     const std::string value = respelled(habit.respellings, given.value.value_or(""));
-    const double four_times = 4 * parse_double(value).value_or(1);
-    const std::string text = fmt::format(fmt::runtime(habit.text), value, shortest(four_times));
-    if (habit.meaning == Meaning::kHint) fail(Exit::kUsage, "{}: {}", given.text(), text);
+    const std::string kimg = kimg_of_ticks(habit, given, value);
+    const auto filled = [&](const std::string& with) {
+      return fmt::format(fmt::runtime(habit.text), with, kimg, program());
+    };
+    const std::string shown = filled(shell_quote(value));
+    if (habit.meaning == Meaning::kHint) fail(Exit::kUsage, "{}: {}", given.text(), shown);
     if (habit.meaning == Meaning::kNeedless) {
-      out_.lines.push_back(fmt::format("taken   {}: not needed, {}", given.text(), text));
+      out_.lines.push_back(fmt::format("taken   {}: not needed, {}", given.text(), shown));
       return;
     }
-    const size_t blank = text.find(' ');
+    const std::string text = filled(value);
+    const size_t blank = starts_with(habit.text, "-") ? text.find(' ') : std::string::npos;
     out_.arguments.push_back(text.substr(0, blank));
     if (blank != std::string::npos) out_.arguments.push_back(text.substr(blank + 1));
-    out_.lines.push_back(fmt::format("taken   {} for {}", given.text(), text));
+    out_.lines.push_back(fmt::format("taken   {} for {}", given.text(), shown));
+    const std::string flag = habit.text.substr(0, habit.text.find_first_of(" ="));
+    const std::string key = habit.text.substr(std::min(habit.text.size(), flag.size() + 1));
+    out_.taken.push_back({flag == "--set" ? key.substr(0, key.find('=')) : flag, given.text()});
+  }
+
+  // StyleGAN's scripts count in ticks, of 4 kimg where --tick says nothing else. "" where the habit
+  // counts nothing.
+  std::string kimg_of_ticks(const Habit& habit,
+                            const Given& given,
+                            const std::string& value) const {
+    if (habit.text.find("{1}") == std::string::npos) return "";
+    const auto ticks = parse_double(value);
+    if (!ticks) fail(Exit::kUsage, "{}: a number of ticks is expected", given.text());
+    double tick = 4;
+    for (size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == "--tick" && i + 1 < words_.size())
+        tick = parse_double(words_[i + 1]).value_or(tick);
+      if (starts_with(words_[i], "--tick="))
+        tick = parse_double(words_[i].substr(7)).value_or(tick);
+    }
+    return shortest(*ticks * tick);
   }
 
   const std::vector<std::string>& words_;
   const std::vector<std::string>& known_;
+  const std::vector<Habit>& foreign_;
+  bool of_training_;
   size_t at_ = 0;
   Translation out_;
 };
@@ -230,7 +293,41 @@ std::string own_metrics(const std::string& value) {
 
 Translation translate_habits(const std::vector<std::string>& arguments,
                              const std::vector<std::string>& known) {
-  return Translator(arguments, known).run();
+  return Translator(arguments, known, habits(), /*of_training=*/true).run();
+}
+
+std::string as_typed(const std::string& message, const std::vector<Taken>& taken) {
+  std::vector<std::string> typed;
+  for (const Taken& one : taken) {
+    if (message.find(one.own) != std::string::npos) typed.push_back(one.typed);
+  }
+  return typed.empty() ? message : message + "; given as " + join(typed, " ");
+}
+
+std::vector<std::string> in_own_words(const std::string& verb,
+                                      const std::vector<std::string>& arguments,
+                                      const Options& options) {
+  const auto of_verb = known_habits().of_verbs.find(verb);
+  static const std::vector<Habit> kNone;
+  const std::vector<Habit>& foreign =
+      of_verb == known_habits().of_verbs.end() ? kNone : of_verb->second;
+  Translation own =
+      Translator(arguments, options.flag_names(), foreign, /*of_training=*/false).run();
+  for (const std::string& line : own.lines) info("{}", line);
+  return std::move(own.arguments);
+}
+
+std::string verb_of_script(const std::string& word) {
+  const std::string name = word.substr(word.rfind('/') + 1);
+  for (const std::string& script : {name, name + ".py"}) {
+    const auto found = known_habits().scripts.find(script);
+    if (found != known_habits().scripts.end()) return found->second;
+  }
+  return "";
+}
+
+const std::vector<Habit>& habits_of_verb(const std::string& verb) {
+  return known_habits().of_verbs.at(verb);
 }
 
 }  // namespace gantrain

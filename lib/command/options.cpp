@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "command/flags.h"
 #include "launch/where/environment.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -208,14 +210,16 @@ void Options::add_text(const OptionLine& line,
   text.read = std::move(read);
 }
 
-void Options::add_color() {
+void Options::add_common() {
   // Taken already where it was given.
   if (app_->get_option_no_throw("--color") == nullptr)
     app_->add_option("--color", color_, kColorHelp)->type_name("WHEN");
+  if (app_->get_option_no_throw("--quiet") == nullptr)
+    app_->add_flag("-q,--quiet", quiet_, "warnings and errors only");
 }
 
 bool Options::read_arguments(std::vector<std::string> arguments) {
-  add_color();
+  add_common();
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app_->parse(arguments);
@@ -225,12 +229,17 @@ bool Options::read_arguments(std::vector<std::string> arguments) {
   } catch (const CLI::ArgumentMismatch& e) {
     const std::string text = e.what();  // "--force: 1 required TEXT missing"
     fail(Exit::kUsage,
-         "{} needs a value; gantrain help flags says which",
-         text.substr(0, text.find(':')));
+         "{} needs a value; {} help flags says which",
+         text.substr(0, text.find(':')),
+         program());
   } catch (const CLI::ParseError& e) {
     std::string reason = e.what();
     std::ranges::replace(reason, '\n', ' ');
     fail(Exit::kUsage, "{}", reason);
+  }
+  if (quiet_) {
+    ::setenv(kQuietVariable, "1", 1);  // the trainer library has a log of its own
+    set_log({Level::kWarning, Level::kInfo, {}, ""});
   }
   return true;
 }
@@ -241,19 +250,43 @@ bool Options::parse(std::vector<std::string> arguments, std::vector<std::string>
   if (unknown != nullptr) {
     *unknown = rest;
   } else if (!rest.empty()) {
-    const std::string word = rest.front().substr(0, rest.front().find('='));
-    if (!starts_with(word, "-"))
-      fail(Exit::kUsage, "unexpected argument {}; gantrain --help shows what can be said", word);
-    const std::string hint = did_you_mean(word, flag_names());
-    fail(Exit::kUsage,
-         "unknown flag {}{}",
-         word,
-         hint.empty() ? "; gantrain help flags lists all" : hint);
+    refuse(rest.front());
   }
   for (const auto& text : texts_) {
     if (text->option->count() > 0) text->read(text->flag, text->text);
   }
   return true;
+}
+
+void Options::refuse(const std::string& argument) const {
+  const std::string word = argument.substr(0, argument.find('='));
+  // "gantrain data pack" is started by `program() data pack`; the training's verb may be left out.
+  const std::string title = app_->get_name(), verb = title.substr(title.find(' ') + 1);
+  const bool training = verb == "[train]";
+  const std::string help = fmt::format("{}{} --help", program(), training ? "" : " " + verb);
+  if (!starts_with(word, "-")) {
+    const bool is_address = argument.find("://") != std::string::npos;
+    fail(Exit::kUsage,
+         "unexpected argument {}; {} shows what can be said",
+         is_address ? argument : word,
+         help);
+  }
+  const std::vector<std::string> of_training = training_flag_names();
+  const bool known_there =
+      word == "-v" || std::ranges::find(of_training, word) != of_training.end();
+  if (!training && known_there)
+    fail(Exit::kUsage,
+         "{} is a flag of the training, not of {}; {} shows its flags",
+         word,
+         verb,
+         help);
+  const std::string hint = did_you_mean(word, flag_names());
+  fail(Exit::kUsage,
+       "unknown flag {}{}",
+       word,
+       !hint.empty() ? hint
+       : training    ? fmt::format("; {} help flags lists all", program())
+                     : fmt::format("; {} lists all", help));
 }
 
 std::vector<std::string> Options::flag_names() const {
@@ -267,7 +300,7 @@ std::vector<std::string> Options::flag_names() const {
 bool Options::given(const std::string& name) const { return app_->count(name) > 0; }
 
 std::vector<FlagDescription> Options::describe() {
-  add_color();
+  add_common();
   std::vector<FlagDescription> flags;
   for (const CLI::Option* option : app_->get_options()) {
     FlagDescription flag;

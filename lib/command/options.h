@@ -173,7 +173,8 @@ class Options {
     static void take(OptionLine& line, std::string_view help) { line.help = help; }
   };
 
-  void add_color();
+  void add_common();
+  [[noreturn]] void refuse(const std::string& word) const;
   bool read_arguments(std::vector<std::string> arguments);
   static std::string option_names(std::string_view name, const Said& said);
   void add_native(const OptionLine& line, Native member);
@@ -184,7 +185,15 @@ class Options {
   std::unique_ptr<CLI::App> app_;
   std::vector<std::unique_ptr<Text>> texts_;
   std::string color_;
+  bool quiet_ = false;
 };
+
+// Returns the arguments of a verb with flags of other programs' scripts replaced by its own, after
+// it has said which (verb_habits.txt). Throws UserError(kUsage) with the spelling to type where the
+// meaning is another.
+std::vector<std::string> in_own_words(const std::string& verb,
+                                      const std::vector<std::string>& arguments,
+                                      const Options& options);
 
 // What one verb takes, as its request declares it: completion and manual pages are made of this.
 struct VerbDescription {
@@ -224,7 +233,7 @@ Verb verb_of(const std::string& title,
     Request request;
     Options options(about, "gantrain " + title);
     options.add(request);
-    return options.parse(arguments) ? run(request, options) : 0;
+    return options.parse(in_own_words(title, arguments, options)) ? run(request, options) : 0;
   };
   return {title.substr(title.rfind(' ') + 1), line, describe, run_with};
 }

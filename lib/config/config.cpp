@@ -6,6 +6,7 @@
 
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -45,7 +46,7 @@ void Config::set(const std::string& path, const Json& value, const std::string& 
          "unknown key {} ({}){}",
          path,
          origin,
-         hint.empty() ? "; gantrain help keys lists all" : hint);
+         hint.empty() ? fmt::format("; {} help keys lists all", program()) : hint);
   }
   const Key& key = schema_[at->second.key];
   const auto normal = key.normalise(value);

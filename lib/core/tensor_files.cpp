@@ -12,7 +12,9 @@
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "util/error.h"
+#include "util/file_kind.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -110,13 +112,24 @@ Json read_header(const std::string& file, std::string_view content, uint64_t& le
          "{}: a zip, perhaps a training state; give model-*.safetensors or the run folder",
          file);
   }
-  if (length > 100'000'000 || length > content.size() - 8) {
-    const bool pickle = content[0] == '\x80';
+  constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+  const bool fits = length <= content.size() - 8;
+  const std::string kind = fits ? "" : file_kind(content);
+  if (length > kLongestHeader || !kind.empty()) {
     fail(Exit::kInput,
-         "{}: not a safetensors file, or truncated (header of {} bytes){}",
+         "{}: not a safetensors file{}{}; give model-*.safetensors or a run folder",
+         file,
+         kind.empty() ? "" : ", but " + kind,
+         kind == "a pickle of Python"
+             ? fmt::format(": {} import makes a model of a network pickle", program())
+             : "");
+  }
+  if (!fits) {
+    fail(Exit::kInput,
+         "{}: truncated, or not a safetensors file: its header has {} bytes, and {} are there",
          file,
          length,
-         pickle ? "; of a network pickle gantrain import makes one" : "");
+         content.size() - 8);
   }
   bool deep = false;  // a value that is nested deeper than any here would overflow the stack later
   // Json looks through all names of an object for each one that it adds.

@@ -6,6 +6,7 @@
 #include "core/torch.h"
 #include "util/error.h"
 #include "util/hash.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -122,11 +123,12 @@ void refuse_nonfinite(const std::map<std::string, Tensor>& tensors, const std::s
     const int64_t bad = tensor.numel() - at::isfinite(tensor).sum().item<int64_t>();
     if (bad == 0) continue;
     fail(Exit::kInput,
-         "{}: tensor {}: {} of {} values are not finite (gantrain inspect shows all)",
+         "{}: tensor {}: {} of {} values are not finite ({} inspect shows all)",
          source,
          name,
          bad,
-         tensor.numel());
+         tensor.numel(),
+         program());
   }
 }
 

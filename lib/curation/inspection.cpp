@@ -250,7 +250,8 @@ class Inspector {
   Inspection run() {
     result_.path = request_.path;
     result_.kind = source_->kind();
-    result_.others = found_.others;
+    for (const auto& [ending, count] : found_.others) result_.others += count;
+    result_.ignored = ignored_text(found_.others);
     name_classes();
     const bool sheet = !request_.sheet.empty();
     const auto count = static_cast<int64_t>(found_.files.size());

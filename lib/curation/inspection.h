@@ -38,6 +38,7 @@ struct Inspection {
   std::string kind;      // "CIFAR-10", "12 shards"; "" for a plain folder or archive
   int64_t pictures = 0;  // readable ones
   int64_t others = 0;    // files that are neither pictures nor hold labels
+  std::string ignored;   // what they are: "10 .gif ignored: ..."; "" where there are none
   int64_t bytes = 0;     // of the files of the readable pictures
   std::vector<BadFile> bad;
   std::map<std::string, int64_t> formats;  // "JPEG" -> pictures

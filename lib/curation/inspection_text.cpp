@@ -7,6 +7,7 @@
 #include "curation/inspection.h"
 #include "util/size.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -249,9 +250,10 @@ Advice advise(const Inspection& inspection, bool gpu) {
   advice.labels = inspection.classes.size() >= 2;
   if (small) {
     advice.reasons.push_back(fmt::format(
-        "{} pictures are few: the preset augments them, and mirrors them, which --mirror=off stops "
+        "{} {} few: the preset augments them, and mirrors them, which --mirror=off stops "
         "where left and right differ (text, digits)",
-        inspection.pictures));
+        counted(inspection.pictures, "picture"),
+        inspection.pictures == 1 ? "is" : "are"));
   }
   if (advice.labels)
     advice.reasons.emplace_back("--cond on learns the classes; without it one model learns all");
@@ -265,7 +267,8 @@ Advice advise(const Inspection& inspection, bool gpu) {
 }
 
 std::string train_command(const Inspection& inspection, const Advice& advice) {
-  return fmt::format("gantrain --preset {} --data {} --resolution {}{}",
+  return fmt::format("{} --preset {} --data {} --resolution {}{}",
+                     program(),
                      advice.here,
                      shell_quote(inspection.path),
                      to_text(advice.resolution_here),
@@ -274,13 +277,14 @@ std::string train_command(const Inspection& inspection, const Advice& advice) {
 
 std::string inspection_text(const Inspection& o, const Advice& advice, bool all) {
   std::string text = row("data",
-                         fmt::format("{}{}: {} pictures, {:.1f} MB, {} bad, {} other files",
+                         fmt::format("{}{}: {}, {:.1f} MB, {} bad, {}",
                                      o.path,
                                      o.kind.empty() ? "" : " (" + o.kind + ")",
-                                     o.pictures,
+                                     counted(o.pictures, "picture"),
                                      static_cast<double>(o.bytes) / 1e6,
                                      o.bad.size(),
-                                     o.others));
+                                     counted(o.others, "other file")));
+  if (!o.ignored.empty()) text += row("", o.ignored);
   if (o.pictures > 0) {
     text += row("formats", counts_text(o.formats));
     text += row("forms", counts_text(o.forms));
@@ -294,7 +298,7 @@ std::string inspection_text(const Inspection& o, const Advice& advice, bool all)
               fmt::format("{} pictures look like a copy of another (compressed again or resized)",
                           copies_in(o.look_alikes)));
   text += groups_text(o.look_alikes, all);
-  text += row("bad", fmt::format("{} files", o.bad.size()));
+  text += row("bad", counted(static_cast<int64_t>(o.bad.size()), "file"));
   for (const BadFile& bad : o.bad) text += row("", bad.reason);
   if (o.pictures > 0) text += advice_text(advice);
   return text;

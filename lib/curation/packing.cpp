@@ -17,6 +17,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -312,11 +313,7 @@ class Packing {
     fs::path folder = fs::absolute(request_.output).parent_path();
     const int64_t room = free_bytes(folder);
     if (room >= 0 && room < needed) {
-      fail(Exit::kDisk,
-           "{}: needs up to {} MB, the disk has {} MB free",
-           request_.output,
-           needed / 1000000,
-           room / 1000000);
+      fail(Exit::kDisk, "{}: at most {}", request_.output, lack_text(needed, room));
     }
   }
 
@@ -370,9 +367,9 @@ class Packing {
     store_->discard();
     journal_->remove();
     fail(Exit::kInput,
-         "{}: none of the {} pictures can be read; the first: {}",
+         "{}: {}, and none can be read; the first: {}",
          request_.path,
-         count_,
+         counted(count_, "picture"),
          result_.bad.front());
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -55,9 +56,6 @@ int64_t choose_workers(const DataOptions& options, const LoadingMachine& machine
 
 std::string workers_text(const DataOptions& options, const LoadingMachine& machine) {
   if (options.workers) return "";
-  const auto counted = [](int64_t count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-  };
   return fmt::format("auto    data.workers {}: {}, {} here, {} a rank to compute with",
                      choose_workers(options, machine),
                      counted(machine.cores, "core"),

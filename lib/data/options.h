@@ -18,11 +18,13 @@ enum class Fit { kCrop, kPad, kStretch };
 enum class Cond { kAuto, kOn, kOff };
 enum class Verify { kAuto, kAll, kNone };
 enum class ScaledJpeg { kAuto, kOff };
+enum class SizeFrom { kData, kPreset, kSmaller };
 
 constexpr std::array<std::string_view, 2> names(OnBad) { return {"fail", "skip"}; }
 constexpr std::array<std::string_view, 3> names(Fit) { return {"crop", "pad", "stretch"}; }
 constexpr std::array<std::string_view, 3> names(Cond) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 3> names(Verify) { return {"auto", "all", "none"}; }
+constexpr std::array<std::string_view, 3> names(SizeFrom) { return {"data", "preset", "smaller"}; }
 constexpr std::array<std::string_view, 2> names(ScaledJpeg) { return {"auto", "off"}; }
 
 // Where the real pictures come from and how they are brought to the size of the networks.
@@ -30,6 +32,7 @@ struct DataOptions {
   static constexpr const char* kSection = "data.";
   std::string path = "synth:shapes";
   Size resolution = {64, 64};
+  SizeFrom size_from = SizeFrom::kData;
   std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3
   bool mirror = false;
   Cond cond = Cond::kAuto;
@@ -54,6 +57,10 @@ void fields(DataOptions& o, Field&& field) {
         o.resolution,
         between(4, 4096),
         "size that pictures are brought to: 64, or width x height");
+  field("size_from",
+        o.size_from,
+        "what decides the size where no --resolution is given: the data's pictures, the preset, or "
+        "the smaller one of both");
   field("channels",
         o.channels,
         between(1, 4),

@@ -152,13 +152,17 @@ void check_on_group_device(const char* call, c10::Device tensor, c10::Device gro
       fmt::format("{}: a tensor on {} in a group on {}", call, tensor.str(), group.str()));
 }
 
-Deadline::Deadline(double seconds, Exit code, std::string message)
-    : thread_([this, seconds, code, message = std::move(message)] {
+Deadline::Deadline(double seconds, std::function<void()> late)
+    : thread_([this, seconds, late = std::move(late)] {
         std::unique_lock<std::mutex> lock(mutex_);
         const bool in_time =
             ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
-        if (!in_time) throw UserError(code, message);
+        lock.unlock();
+        if (!in_time) late();
       }) {}
+
+Deadline::Deadline(double seconds, Exit code, std::string message)
+    : Deadline(seconds, [code, message = std::move(message)] { throw UserError(code, message); }) {}
 
 Deadline::~Deadline() {
   {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -85,11 +86,12 @@ class CountingBackend final : public c10d::Backend {
   std::atomic<int64_t>* counter_ = nullptr;
 };
 
-// Ends this process if it still exists after `seconds`, for calls that may never return: a thread
-// throws UserError(code) with `message`, which nothing catches, so that the process reports it and
-// dies of SIGABRT.
+// For calls that may never return: where this object still lives after `seconds`, a thread calls
+// `late`. The second form ends this process: the thread throws UserError(code) with `message`,
+// which nothing catches, so that the process reports it and dies of SIGABRT.
 class Deadline {
  public:
+  Deadline(double seconds, std::function<void()> late);
   Deadline(double seconds, Exit code, std::string message);
   ~Deadline();
 

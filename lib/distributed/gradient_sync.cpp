@@ -8,6 +8,7 @@
 
 #include "core/torch.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -80,7 +81,7 @@ std::string describe(const ReducerSettings& s, bool fills_in, int64_t buckets) {
                        : s.skip_unused ? "find-unused on, unused buckets left out"
                        : s.find_unused ? "find-unused on"
                                        : "find-unused off";
-  return fmt::format("{}, {} bucket{}", search, buckets, buckets == 1 ? "" : "s");
+  return fmt::format("{}, {}", search, counted(static_cast<int64_t>(buckets), "bucket"));
 }
 
 // One reducer, from its making to the check after each backward pass.

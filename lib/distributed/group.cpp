@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/group.h"
 
+#include <dlfcn.h>
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +16,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "core/device.h"
 #include "core/torch.h"
 #include "distributed/backend.h"
 #include "distributed/meeting.h"
@@ -67,12 +71,14 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_s
 
 [[noreturn]] void explain(int64_t rank, const char* what, const std::string& text) {
   const bool peers = tells_of_lost_peer(text) || tells_of_vain_wait(text);
+  const std::string ways = nccl_ways_out(text);
   fail(Exit::kEnvironment,
-       "rank {}: {} failed: {}{}",
+       "rank {}: {} failed: {}{}{}",
        rank,
        what,
        cause_line(text),
-       peers ? " (a peer died, or the network between ranks is cut)" : "");
+       peers ? " (a peer died, or the network between ranks is cut)" : "",
+       ways.empty() ? "" : ". " + ways);
 }
 
 // Runs a collective and turns its failure into one readable line. What has its own words already
@@ -115,25 +121,72 @@ std::string unconnected_text(int64_t rank, double seconds) {
       interface == nullptr ? "is not set" : "= " + std::string(interface));
 }
 
+constexpr double kSilence = 20;  // seconds without a word of NCCL's, until gantrain says something
+
+// Tells rank 0's user who waits for whom. The store that NCCL uses may be held by a call that
+// waits.
+void tell_who_waits(const Rendezvous& r, const std::string& address) {
+  try {
+    Rendezvous reader = r;
+    reader.store_is_served = true;
+    const auto store = own_keys(open_store(reader, kSilence));
+    warn("{}", connecting_text(*store, r.ranks, kSilence, address));
+  } catch (const std::exception& e) {
+    warn("NCCL has not connected the ranks after {}: {}", short_duration(kSilence), e.what());
+  }
+}
+
+// Before NCCL fails for it, with less telling words.
+void check_shared_memory(const RankInfo& ranks) {
+  struct statvfs shared {};
+  if (ranks.local_rank != 0 || statvfs("/dev/shm", &shared) != 0) return;
+  const auto reach = reinterpret_cast<PeersReach>(dlsym(RTLD_DEFAULT, kPeersReach));
+  const auto bytes = static_cast<int64_t>(shared.f_blocks * shared.f_frsize);
+  const std::string text =
+      shared_memory_text(bytes, ranks.local_world, reach == nullptr || reach());
+  if (!text.empty()) warn("{}", text);
+}
+
 constexpr int64_t kMostBytes = 1023;
 
 // A checksum is cut into pieces h of 16 bits; ranks send h and h^2. All ranks have the same h
 // exactly if W sum(h^2) = (sum h)^2 (Cauchy and Schwarz), which int64 holds without rounding.
 constexpr int64_t kPieces = 4;
 
+// Of a tensor's bits, computed where it is, int64 []: the sum of all words times odd numbers of
+// their own, modulo 2^64. A difference in one word changes it always, one in many words but for a
+// chance of about 2^-63.
+at::Tensor sum_of_bits(const at::Tensor& given) {
+  const at::Tensor flat = given.detach().contiguous().reshape(-1);
+  const at::Tensor words =
+      (flat.nbytes() % 4 == 0 ? flat.view(at::kByte).view(at::kInt) : flat.view(at::kByte))
+          .to(at::kLong);
+  // An odd multiple of the golden ratio's bits, mixed so that neighbours' multipliers have nothing
+  // in common.
+  at::Tensor odd = torch::arange(1, words.numel() + 1, words.options());
+  odd.mul_(static_cast<int64_t>(0x9e3779b97f4a7c15U));
+  odd.bitwise_xor_(odd.bitwise_right_shift(29)).mul_(static_cast<int64_t>(0xbf58476d1ce4e5b9U));
+  return words.mul_(odd.bitwise_or_(1)).sum();
+}
+
+// Each tensor's pieces and their squares, int64 [tensors, kPieces, 2]: computed on the tensors'
+// device where reading from it waits, and sent as they are.
 at::Tensor checksums(const StateTensors& tensors) {
-  at::Tensor all = torch::empty({static_cast<int64_t>(tensors.size()), kPieces, 2}, at::kLong);
-  auto out = all.accessor<int64_t, 3>();
-  for (int64_t i = 0; i < all.size(0); ++i) {
-    const at::Tensor t = tensors[static_cast<size_t>(i)].tensor.detach().cpu().contiguous();
-    const uint64_t hash = hash64({static_cast<const char*>(t.data_ptr()), t.nbytes()});
-    for (int64_t k = 0; k < kPieces; ++k) {
-      const auto piece = static_cast<int64_t>(hash >> (16 * k) & 0xffff);
-      out[i][k][0] = piece;
-      out[i][k][1] = piece * piece;
+  std::vector<at::Tensor> hashes;
+  for (const StateTensor& state : tensors) {
+    const at::Tensor& t = state.tensor;
+    if (reads_are_free(t.device())) {
+      const at::Tensor held = t.detach().contiguous();
+      const uint64_t hash = hash64({static_cast<const char*>(held.data_ptr()), held.nbytes()});
+      hashes.push_back(torch::scalar_tensor(static_cast<int64_t>(hash), at::kLong));
+    } else {
+      hashes.push_back(sum_of_bits(t));
     }
   }
-  return all;
+  const at::Tensor all = torch::stack(hashes).unsqueeze(1);
+  const at::Tensor shifts = torch::arange(0, 64, 16, all.options());
+  const at::Tensor pieces = all.bitwise_right_shift(shifts).bitwise_and(0xffff);
+  return torch::stack({pieces, pieces.square()}, 2);
 }
 
 // Weights are compared before their average: if the average is the first that differs, the weights
@@ -197,12 +250,15 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   const std::string address = r.ranks.nodes == 1 ? "" : local_address(r.master);
   if (backend == BackendKind::kGloo && !address.empty() && r.ranks.local_rank == 0)
     info("network other nodes reach this one ({}) at {}", host_name(), address);
-  std::optional<Deadline> deadline;
+  std::optional<Deadline> deadline, silence;
   if (backend == BackendKind::kNccl) {
+    check_shared_memory(r.ranks);
     // All ranks are here when this returns, so what follows waits for the network alone.
     check_one_rank_per_device(*store, r.ranks, read_device_identity(device.index()));
     deadline.emplace(
         timeout_seconds, Exit::kEnvironment, unconnected_text(r.ranks.rank, timeout_seconds));
+    note_connecting(*store, r.ranks);
+    if (r.ranks.rank == 0) silence.emplace(kSilence, [&] { tell_who_waits(r, address); });
   }
   guarded(group->rank(), "forming the process group", [&] {
     const BackendSettings settings{r.ranks, milliseconds(timeout_seconds), address};
@@ -217,7 +273,7 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   });
   if (sums[0].item<float>() != static_cast<float>(group->world())) {
     fail(Exit::kEnvironment,
-         "rank {}: the first all-reduce counted {} ranks, {} were expected",
+         "rank {}: the first all-reduce counted {} of {} ranks",
          group->rank(),
          sums[0].item<float>(),
          group->world());

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -181,6 +182,25 @@ std::string boot_id() {
 }
 
 std::string key_of(int64_t rank) { return fmt::format("device/{}", rank); }
+std::string connecting_key(int64_t rank) { return fmt::format("connecting/{}", rank); }
+
+struct WayOut {
+  std::string_view words;  // of NCCL's text in small letters, one of which tells; "|" between them
+  std::string_view advice;
+};
+constexpr std::array<WayOut, 4> kWaysOut{{
+    {"invalid argument|nvls|multicast",
+     "on machines with NVSwitch whose multicast does not work, such as many virtual ones, set "
+     "NCCL_NVLS_ENABLE=0"},
+    {"system not yet initialized|error 802|cuda failure 802",
+     "the GPUs' fabric manager does not run or is not of the driver's version: systemctl status "
+     "nvidia-fabricmanager"},
+    {"shared memory|/dev/shm|no space left on device",
+     "/dev/shm is too small: docker run --shm-size=1g, or an emptyDir of medium Memory on "
+     "Kubernetes"},
+    {"no route to host|connection refused|network is unreachable|socket",
+     "NCCL_SOCKET_IFNAME names the network interface between the nodes"},
+}};
 
 }  // namespace
 
@@ -223,6 +243,43 @@ void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {
          cause_line(e.what()));
   }
   if (verdict != kOk) throw UserError(Exit::kEnvironment, verdict);
+}
+
+void note_connecting(c10d::Store& store, const RankInfo& ranks) {
+  store.set(connecting_key(ranks.rank), "begun");
+}
+
+std::string connecting_text(c10d::Store& store,
+                            const RankInfo& ranks,
+                            double seconds,
+                            const std::string& address) {
+  std::vector<int64_t> absent;
+  for (int64_t rank = 0; rank < ranks.world; ++rank) {
+    if (!store.check({connecting_key(rank)})) absent.push_back(rank);
+  }
+  const char* interface = std::getenv("NCCL_SOCKET_IFNAME");
+  return fmt::format(
+      "NCCL has not connected the {} ranks after {}: {}; NCCL_SOCKET_IFNAME {}{}; NCCL_DEBUG=INFO "
+      "says more",
+      ranks.world,
+      short_duration(seconds),
+      absent.empty() ? "all have begun to connect and wait for each other"
+                     : "the others wait for " + absent_text(absent, ranks),
+      interface == nullptr ? "is not set" : "= " + std::string(interface),
+      address.empty() ? "" : ", this node is reached at " + address);
+}
+
+std::string nccl_ways_out(std::string_view text) {
+  if (!tells_of_nccl(text)) return "";
+  const std::string small = lower(std::string(text));
+  std::string ways;
+  for (const WayOut& way : kWaysOut) {
+    const std::vector<std::string> words = split(way.words, '|');
+    const bool tells = std::ranges::any_of(
+        words, [&](const std::string& word) { return small.find(word) != std::string::npos; });
+    if (tells) ways += fmt::format("{}; ", way.advice);
+  }
+  return ways + "--backend gloo works without NCCL, but slowly; NCCL_DEBUG=INFO says more";
 }
 
 std::string to_text(const DeviceIdentity& identity) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "util/rank_info.h"
@@ -24,6 +25,19 @@ std::string local_address(const Endpoint& master);
 // that names the ranks that did not come and their nodes, the rank that was started twice and
 // where, or the node whose ranks count otherwise. `store` must have no keys of an earlier meeting.
 void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds);
+
+// NCCL says nothing while it cannot connect the ranks. So each rank notes in the store that it has
+// begun to connect, and connecting_text() says which have, after so many seconds, and at which
+// `address` this rank's node is reached; "" leaves that out.
+void note_connecting(c10d::Store& store, const RankInfo& ranks);
+std::string connecting_text(c10d::Store& store,
+                            const RankInfo& ranks,
+                            double seconds,
+                            const std::string& address);
+
+// What a user can do where NCCL failed with that text, one sentence for each way; "" if the text is
+// not NCCL's.
+std::string nccl_ways_out(std::string_view text);
 
 // Which GPU of which machine a rank computes on.
 struct DeviceIdentity {
@@ -56,5 +70,9 @@ void check_one_rank_per_device(c10d::Store& store,
 // zero and returns 0, or else CUDA's error number.
 using ReadDevice = int (*)(int index, char* pci, int pci_size, char* uuid, int uuid_size);
 inline constexpr const char* kReadDevice = "gantrain_read_device";
+
+// Another one: whether each of the visible GPUs can read the memory of all others.
+using PeersReach = bool (*)();
+inline constexpr const char* kPeersReach = "gantrain_peers_reach";
 
 }  // namespace gantrain

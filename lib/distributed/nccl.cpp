@@ -116,5 +116,19 @@ extern "C" int gantrain_read_device(int index, char* pci, int pci_size, char* uu
   return cudaDeviceGetPCIBusId(pci, pci_size, index);
 }
 
+extern "C" bool gantrain_peers_reach() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) return false;
+  for (int i = 0; i < devices * devices; ++i) {
+    const int from = i / devices, to = i % devices;
+    int can = from == to ? 1 : 0;
+    if (from != to) cudaDeviceCanAccessPeer(&can, from, to);
+    if (can == 0) return false;
+  }
+  return true;
+}
+
+static_assert(std::is_same_v<decltype(&gantrain_peers_reach), gantrain::PeersReach>,
+              "the trainer calls it through this type");
 static_assert(std::is_same_v<decltype(&gantrain_read_device), gantrain::ReadDevice>,
               "the trainer calls it through this type");

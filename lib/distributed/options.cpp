@@ -62,4 +62,14 @@ double hang_watch(double watch, bool watch_given, double timeout) {
   return late && !watch_given ? kShareOfTimeout * timeout : watch;
 }
 
+std::string shared_memory_text(int64_t bytes, int64_t local_world, bool peers_reach) {
+  constexpr int64_t kEnough = int64_t{1} << 28;  // some 32 MB for each pair of neighbours
+  if (bytes >= kEnough || local_world < 2 || peers_reach) return "";
+  return fmt::format(
+      "/dev/shm has {} MB, and this node's GPUs cannot read each other's memory: NCCL exchanges "
+      "through /dev/shm then and may fail; docker run --shm-size=1g, or an emptyDir of medium "
+      "Memory on Kubernetes",
+      bytes >> 20);
+}
+
 }  // namespace gantrain

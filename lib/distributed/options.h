@@ -44,20 +44,26 @@ struct DistOptions {
 template <class Field>
 void fields(DistOptions& o, Field&& field) {
   field("backend", o.backend, "process group: nccl on GPUs, gloo on CPUs");
-  field("ddp_mode",
-        o.ddp_mode,
-        "gradient synchronisation: armed by forwards, by the loss, or one flat all-reduce");
+  field(
+      "ddp_mode",
+      o.ddp_mode,
+      "how gradients become their mean over ranks: wrapper and dynamic send them in buckets while "
+      "the backward pass goes on (wrapper as DistributedDataParallel does), flat all at once "
+      "after it");
   field("ddp_scope",
         o.ddp_scope,
-        "dynamic mode: one reducer a network, or one for the whole GAN (2-3 times the traffic)");
-  field(
-      "find_unused",
-      o.find_unused,
-      "search the graph for parameters without gradient; auto: off where the recipe promises that "
-      "there are none; on keeps its reducers when a network grows, else they are built anew");
+        "with ddp_mode=dynamic: each network's gradients are sent in its own turn, or those of the "
+        "whole GAN every time (2 to 3 times the traffic)");
+  field("find_unused",
+        o.find_unused,
+        "whether each backward pass is searched for parameters that get no gradient, which takes "
+        "time; "
+        "auto: only in recipes that may have such parameters. It also lets a network grow without "
+        "new gradient buckets");
   field("broadcast_buffers",
         o.broadcast_buffers,
-        "BatchNorm statistics each iteration: mean over ranks, rank 0's, or own");
+        "BatchNorm's running statistics after each iteration: their mean over ranks, those of rank "
+        "0, or each rank's own");
   field("bucket_mb", o.bucket_mb, between(0.001, 4096), "size of a gradient bucket in MiB");
   field("first_bucket_mb",
         o.first_bucket_mb,
@@ -66,20 +72,21 @@ void fields(DistOptions& o, Field&& field) {
   field("gradient_as_bucket_view",
         o.gradient_as_bucket_view,
         "gradients live in the buckets, saving one copy");
-  field(
-      "static_graph",
-      o.static_graph,
-      "every iteration has the first one's graph, and one that has not is an error; refused where "
-      "a recipe's phases differ");
+  field("static_graph",
+        o.static_graph,
+        "says that the backward pass is the same in every iteration, which saves time; where it is "
+        "not, "
+        "the run ends. Refused for recipes in which it differs");
   field("compress", o.compress, "gradients go over the wire in half precision");
-  field("sync_bn",
-        o.sync_bn,
-        "batch norm by the statistics of all ranks' batches together: two more all-reduces a layer "
-        "and pass");
+  field(
+      "sync_bn",
+      o.sync_bn,
+      "batch norm over the batches of all ranks together: two more all-reduces for each layer and "
+      "pass");
   field("check_every",
         o.check_every,
         at_least(0),
-        "ticks between two checks that all ranks hold the same weights; 0: at the start alone");
+        "ticks between two checks that all ranks hold the same weights; 0: only at the start");
   field("timeout",
         o.timeout,
         between(1, 1e7),
@@ -108,5 +115,9 @@ double collective_timeout(std::optional<double> given, double default_timeout, d
 // after `timeout` seconds: `watch`, or, if nobody gave it and it would come too late, four fifths
 // of the timeout. 0: there is no watch.
 double hang_watch(double watch, bool watch_given, double timeout);
+
+// Says what is wrong with a shared memory of so many bytes for NCCL, which exchanges through it
+// between this node's GPUs where they cannot read each other's memory; "" if nothing is.
+std::string shared_memory_text(int64_t bytes, int64_t local_world, bool peers_reach);
 
 }  // namespace gantrain

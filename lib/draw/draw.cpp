@@ -18,6 +18,7 @@
 #include "util/file.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -100,10 +101,10 @@ void check_layers(const std::vector<int64_t>& layers, const Painter& painter, in
   for (const int64_t layer : layers) {
     if (layer < num_ws) continue;
     fail(Exit::kUsage,
-         "--mix: layer {}: {} has {} layers, 0 to {}",
+         "--mix: layer {}: {} has {}, 0 to {}",
          layer,
          painter.model(),
-         num_ws,
+         counted(num_ws, "layer"),
          num_ws - 1);
   }
 }
@@ -246,9 +247,8 @@ void draw_pictures(Generator& generator, const GenerateRequest& request, const C
   }
   if (!request.grid.empty())
     write_file(request.grid, encode_png(grid_of(all, rows, latents.size())));
-  info("{} picture{}{} in {}",
-       rows.size(),
-       rows.size() == 1 ? "" : "s",
+  info("{}{} in {}",
+       counted(static_cast<int64_t>(rows.size()), "picture"),
        in_brackets(class_line(rows, table)),
        request.outdir.empty() ? request.grid : request.outdir);
 }
@@ -288,9 +288,9 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
                                ? request.grid
                                : (std::filesystem::path(request.outdir) / "grid.png").string();
   write_file(file, encode_png(tile(torch::stack(grid), static_cast<int64_t>(columns.size()) + 1)));
-  info("{} rows and {} columns{} in {}",
-       rows.size(),
-       columns.size(),
+  info("{} and {}{} in {}",
+       counted(static_cast<int64_t>(rows.size()), "row"),
+       counted(static_cast<int64_t>(columns.size()), "column"),
        in_brackets(class_line(blocks, table)),
        file);
 }
@@ -312,9 +312,8 @@ void draw_walk(Generator& generator, const InterpolateRequest& request, const Cl
     job.step();
   }
   for (const auto& sink : sinks) sink->finish();
-  info("{} frame{}{} in {}",
-       count,
-       count == 1 ? "" : "s",
+  info("{}{} in {}",
+       counted(count, "frame"),
        in_brackets(class_line(tracks.rows(), table)),
        file.empty() ? outdir : file);
 }

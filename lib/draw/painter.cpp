@@ -11,6 +11,7 @@
 #include "core/tensor_files.h"
 #include "core/torch.h"
 #include "util/error.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -225,10 +226,10 @@ void Painter::read_truncation(const ModelRequest& request, bool styles_given) {
   synthesis_.trunc_cutoff = request.trunc_cutoff;
   if (*synthesis_.trunc_cutoff > generator_.num_ws()) {
     fail(Exit::kUsage,
-         "--trunc-cutoff {}: {} has {} layers",
+         "--trunc-cutoff {}: {} has {}",
          *synthesis_.trunc_cutoff,
          model_,
-         generator_.num_ws());
+         counted(generator_.num_ws(), "layer"));
   }
 }
 

@@ -45,7 +45,7 @@ std::optional<SeedList> Value<SeedList>::from_text(std::string_view text) {
 namespace {
 
 constexpr int64_t kMaxSeed = 4294967295;
-constexpr int64_t kMaxRange = 1'000'000;  // numbers of one range
+constexpr int64_t kMaxRange = 1'000'000;  // from the first number of a range to its last
 constexpr int64_t kMaxLayer = 999;
 constexpr int64_t kMaxSide = 64;  // pictures side by side
 
@@ -62,14 +62,23 @@ SeedList parse_ranges(const std::string& text, const Expected& expected) {
     const size_t dash = part.find('-', 1);
     const auto first = parse_int(trim(part.substr(0, dash)));
     const auto last = dash == std::string::npos ? first : parse_int(trim(part.substr(dash + 1)));
-    if (!first || !last || *first < 0 || *last > expected.max || *last < *first ||
-        *last - *first > kMaxRange) {
+    if (!first || !last || *first < 0 || *last > expected.max || *last < *first) {
       fail(Exit::kUsage,
            "{} {}: numbers and ranges like {} are expected, from 0 to {}",
            expected.flag,
            expected.whole,
            expected.example,
            expected.max);
+    }
+    if (*last - *first > kMaxRange) {
+      fail(Exit::kUsage,
+           "{} {}: {} is a range of {} numbers; one range has at most {}, and commas stand between "
+           "several",
+           expected.flag,
+           expected.whole,
+           trim(part),
+           *last - *first + 1,
+           kMaxRange + 1);
     }
     numbers.add(*first, *last);
   }

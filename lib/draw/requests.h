@@ -219,13 +219,16 @@ void fields(InterpolateRequest& o, Field&& field) {
         o.seeds,
         said("--seeds,--seed"),
         "what the path goes through, numbers and ranges: 0-3,85 (default 0-3)");
-  field("frames", o.frames, between(1, 1e5, "1 to 100000"), "from one seed to the next (60)");
+  field(
+      "frames", o.frames, between(1, 1e5, "1 to 100000"), "frames from one seed to the next (60)");
   field("loop", o.loop, "back to the first seed, to be played without an end");
   field("space",
         o.space,
         "z: on great circles; w: in straight lines, style-based models (default: w where "
         "the model has it)");
-  field("grid", o.grid, "COLUMNSxROWS tracks side by side, which share the seeds out");
+  field("grid",
+        o.grid,
+        "COLUMNSxROWS paths side by side, each through its share of the seeds, as many for each");
   fields(o.tracks, field);
   field("file", o.file, said("-o,--output"), "NAME.webp, or NAME.mp4 where ffmpeg is on PATH");
   field("outdir", o.outdir, "folder for one PNG a frame: frame0007.png");
@@ -233,7 +236,7 @@ void fields(InterpolateRequest& o, Field&& field) {
   field("quality",
         o.quality,
         between(1, 100, "1 to 100 (lossless)"),
-        "of WebP: 1 to 100, lossless at 100 (90)");
+        "quality of WebP: 1 to 100, lossless at 100 (90)");
   model_fields(o.how, field);
   field("rotate",
         o.rotate,
@@ -308,7 +311,7 @@ void fields(ProjectRequest& o, Field&& field) {
         o.space,
         "w: one vector for all layers (default where the model has it); w+: one for each; "
         "z: the generator's input");
-  field("steps", o.steps, between(1, 1e6, "1 to 1000000"), "of Adam (500)");
+  field("steps", o.steps, between(1, 1e6, "1 to 1000000"), "steps of Adam (500)");
   field("lr",
         o.lr,
         between(1e-9, 1e3, "above 0, usually 0.01 to 0.5"),
@@ -316,11 +319,11 @@ void fields(ProjectRequest& o, Field&& field) {
   field("starts",
         o.starts,
         between(1, 1024, "1 to 1024"),
-        "latents tried side by side in the first quarter (4; 1 for large pictures)");
+        "latents tried side by side in the first quarter of the steps (4; 1 for large pictures)");
   field("seed",
         o.seed,
         between(0, 4294967295, "0 to 4294967295"),
-        "of the noise that is added to the latents (303)");
+        "seed of the noise that is added to the latents (303)");
   field("detector",
         o.detector,
         "TorchScript file whose features count beside the pixels, such as VGG16's: a program, so "

@@ -174,7 +174,9 @@ std::string describe_model(const ModelContent& imported) {
     return model.contains(name) ? model[name].dump() : model.value(earlier, Json(0)).dump();
   };
   return fmt::format(
-      "{} of {} pixels, {} channels, {} classes: {} tensors of the generator, {} of G, {} of D",
+      "{} of {} pixels; channels {}, classes {}; tensors: {} of the averaged generator, {} of G, "
+      "{} "
+      "of D",
       model["recipe"].get<std::string>(),
       size("img_resolution", "resolution"),
       size("img_channels", "num_channels"),

@@ -14,10 +14,12 @@
 #include "data/load/threads.h"
 #include "draw/draw.h"
 #include "draw/painter.h"
+#include "image/caption.h"
 #include "metrics/features.h"
 #include "metrics/pictures.h"
 #include "report/grid.h"
 #include "util/error.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -42,9 +44,9 @@ void check_number(Exit code, const std::string& what, int64_t count, const Tenso
   const int64_t most = std::clamp<int64_t>(kMostBytes / bytes, 1, kMostFakes);
   if (count <= most) return;
   fail(code,
-       "{}: {} fakes, at most {} of {}x{} pixels are compared at a time",
+       "{}: {}, at most {} of {}x{} pixels are compared at a time",
        what,
-       count,
+       counted(count, "fake"),
        most,
        one.size(2),
        one.size(1));
@@ -311,22 +313,56 @@ Json to_json(const Memorisation& found, const Fakes& fakes, const Dataset& reals
           {"reals", reals.size()}};
 }
 
-Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
-  std::vector<Tensor> cells;
-  std::vector<size_t> order = by_distance(found);
-  order.resize(std::min(order.size(), kMostLines));
-  const auto add = [&](const std::vector<Neighbour>& list) {
+namespace {
+
+// The pictures of a sheet with their captions.
+struct Sheet {
+  std::vector<Tensor> pictures;
+  std::vector<std::string> captions;
+
+  void add(const char* by, const std::vector<Neighbour>& list, const Dataset& reals) {
     for (const Neighbour& neighbour : list) {
       const Tensor real = load_pictures(reals, neighbour.picture, 1)[0];
-      cells.push_back(neighbour.mirrored ? real.flip(2) : real);
+      pictures.push_back(neighbour.mirrored ? real.flip(2) : real);
+      captions.push_back(fmt::format("{} {:.2g}", by, neighbour.distance));
     }
-  };
-  for (const size_t fake : order) {
-    cells.push_back(fakes.pictures[static_cast<int64_t>(fake)]);
-    add(found.by_pixels[fake]);
-    add(found.by_features[fake]);
   }
-  return tile(torch::stack(cells), static_cast<int64_t>(cells.size() / order.size()));
+};
+
+constexpr int64_t kCaptionLetters = 13;  // "features 0.12"
+constexpr int64_t kLargeCell = 256;      // pixels, whose captions are twice as large
+
+Image captioned(const Sheet& sheet, int64_t columns) {
+  const int64_t width = sheet.pictures.front().size(2);
+  const int64_t least = kCaptionLetters * kCaptionWidth;
+  const int64_t larger = (least + width - 1) / width, cell = width * larger;
+  const int64_t scale = cell >= kLargeCell ? 2 : 1, strip = scale * kCaptionHeight;
+  Tensor pictures = torch::stack(sheet.pictures);
+  if (larger > 1) pictures = pictures.repeat_interleave(larger, 2).repeat_interleave(larger, 3);
+  Image image = tile(torch::constant_pad_nd(pictures, {0, 0, 0, strip}), columns);
+  const int64_t height = pictures.size(2);
+  for (size_t i = 0; i < sheet.captions.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const int64_t row = at / columns, column = at % columns;
+    draw_caption(
+        image, column * cell, row * (height + strip) + height, cell, sheet.captions[i], scale);
+  }
+  return image;
+}
+
+}  // namespace
+
+Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
+  Sheet sheet;
+  std::vector<size_t> order = by_distance(found);
+  order.resize(std::min(order.size(), kMostLines));
+  for (const size_t fake : order) {
+    sheet.pictures.push_back(fakes.pictures[static_cast<int64_t>(fake)]);
+    sheet.captions.push_back(fakes.names[fake]);
+    sheet.add("pixels", found.by_pixels[fake], reals);
+    sheet.add("features", found.by_features[fake], reals);
+  }
+  return captioned(sheet, static_cast<int64_t>(sheet.pictures.size() / order.size()));
 }
 
 }  // namespace gantrain

@@ -126,7 +126,9 @@ void fields(PrecisionOptions& o, Field&& field) {
         o.mode,
         "autocast: all layers but those that need float32; blocks: StyleGAN2's own way, fp16 in "
         "the RECIPE.num_fp16_res top resolutions (StyleGAN3 too; R3GAN: bf16)");
-  field("loss_scale", o.loss_scale, "of each network, with fp16; auto: dynamic, with blocks 1");
+  field("loss_scale",
+        o.loss_scale,
+        "with fp16: loss scale of each network; auto: dynamic, but 1 with precision.mode=blocks");
   field("initial_scale", o.initial_scale, between(1e-6, 1e30), "where a dynamic loss scale starts");
   field("growth_factor",
         o.growth_factor,

@@ -32,6 +32,12 @@ struct NameInFile {
 };
 using TensorNames = std::function<NameInFile(const std::string& name)>;
 
+// The layers of D, from the picture on, of which the first may be fixed, and how many of them are.
+struct Freezing {
+  int64_t frozen = 0;
+  std::vector<std::string> layers = {};
+};
+
 // A model family in training: its networks and its phases in their order. It knows nothing of
 // ranks, files or optimizers. All ranks build the same recipe.
 class Recipe {
@@ -55,6 +61,8 @@ class Recipe {
   // How many samples normalise each other (minibatch standard deviation); the micro-batch should be
   // a multiple of it.
   virtual int64_t batch_group() const { return 1; }
+  // What stays as it is in D: Mo et al. 2020.
+  virtual Freezing freezing() const { return {}; }
   // The stages of a recipe whose networks grow; empty for other recipes.
   virtual const Schedule& schedule() const;
   // Begins a stage, or continues in it after a resume: from now on networks and Player::active are

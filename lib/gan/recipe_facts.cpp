@@ -51,8 +51,9 @@ void check_doubled_size(const std::string& networks,
   for (const Size& size : nearest_doubled_sizes(resolution, doublings))
     nearest.push_back(to_text(size));
   fail(Exit::kUsage,
-       "data.resolution = {}: {} double a start, whose shorter side has 4 to 7 pixels, {} to {} "
-       "times (4x4: {} to {}; 8x4: {}x{} to {}x{}); the nearest sizes are {}",
+       "data.resolution = {}: {} begin with 4 to 7 pixels on the shorter side and double both "
+       "sides {} "
+       "to {} times (4x4 becomes {} to {}, 8x4 becomes {}x{} to {}x{}); the nearest sizes are {}",
        to_text(resolution),
        networks,
        doublings.fewest,

@@ -85,6 +85,9 @@ struct RecipeFacts {
   std::vector<std::string> (*complete)(Config& config, const Site& site) = nullptr;
   // Returns the stages of growth from a complete configuration; null: the networks never grow.
   Schedule (*schedule)(const Config& config) = nullptr;
+  // How many pictures of a batch are normalised together, so that one rank must have them; a whole
+  // batch where batch statistics are each rank's own. `config` is complete. Null: one.
+  int64_t (*together)(const Config& config) = nullptr;
   // Whether the recipe has half-precision blocks of its own, which precision.mode=blocks uses.
   bool has_blocks = false;
   bool bfloat16_blocks = false;  // these are bfloat16, not float16

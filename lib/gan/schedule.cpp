@@ -7,6 +7,7 @@
 #include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -172,7 +173,7 @@ std::vector<std::string> choose_schedule(Config& config,
                                          int64_t ranks,
                                          const std::vector<ScheduleRow>& rows) {
   std::vector<std::string> lines;
-  const std::string why = fmt::format("auto ({} rank{})", ranks, ranks == 1 ? "" : "s");
+  const std::string why = fmt::format("auto ({})", counted(ranks, "rank"));
   const ScheduleRow& row = row_for(rows, ranks);
   SizeTable batches = table_of(config, "schedule.batch", row.batch);
   if (is_auto(config, "schedule.batch")) {
@@ -194,11 +195,10 @@ std::vector<std::string> choose_schedule(Config& config,
     config.set("schedule.batch", text_of(config.get("train.batch")), "auto (train.batch)");
   } else if (is_auto(config, "schedule.batch")) {
     config.set("schedule.batch", text_of_table(batches), why);
-    lines.push_back(fmt::format("auto    schedule.batch {}, lr_factor {}: the table of {} device{}",
+    lines.push_back(fmt::format("auto    schedule.batch {}, lr_factor {}: the table of {}",
                                 text_of_table(batches),
                                 text_of(config.get("schedule.lr_factor")),
-                                row.ranks,
-                                row.ranks == 1 ? "" : "s"));
+                                counted(row.ranks, "device")));
   }
   if (is_free(config, "train.batch"))
     config.set("train.batch", schedule_of(config).stages().front().batch, "auto (schedule.batch)");
@@ -230,8 +230,9 @@ void check_growing_resolution(const Size& resolution) {
   if (power_of_two && side >= 4 && side <= 1024) return;
   fail(Exit::kUsage,
        "data.resolution = {}: networks that grow by doubling are built for powers of two from 4 to "
-       "1024",
-       side);
+       "1024; nearest: {}",
+       side,
+       powers_of_two_near(side, 4, 1024));
 }
 
 std::vector<int64_t> levels_up_to(int64_t resolution) {

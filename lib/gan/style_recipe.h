@@ -48,6 +48,9 @@ class StyleRecipe : public Recipe {
   std::vector<std::string> warnings() override { return ada_.warnings(gamma_key_); }
   NamedTensors state() override { return ada_.state(); }
   int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
+  Freezing freezing() const override {
+    return {D_net_->shape.freeze_layers, D_net_->layer_names()};
+  }
 
  protected:
   // `g_share`: G's Player::step_share. D's weights are drawn here; both networks move to the

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/resize.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -291,17 +293,21 @@ void colors_of_any(const uint8_t* in, int64_t width, uint8_t* r, uint8_t* g, uin
   copy_colors<kFlipped>(in, width, r, g, b);
 }
 
+#if defined(__x86_64__)
 template <bool kFlipped>
 [[gnu::target("avx2")]] void colors_of_avx2(
     const uint8_t* in, int64_t width, uint8_t* r, uint8_t* g, uint8_t* b) {
   copy_colors<kFlipped>(in, width, r, g, b);
 }
+#endif
 
 template <int kChannels, bool kFlipped>
 void copy_rows(const ImageView& image, uint8_t* out) {
   const int64_t plane = image.width * image.height;
-  const bool avx2 = __builtin_cpu_supports("avx2");
-  const auto colors = avx2 ? colors_of_avx2<kFlipped> : colors_of_any<kFlipped>;
+  auto* colors = colors_of_any<kFlipped>;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) colors = colors_of_avx2<kFlipped>;
+#endif
   for (int64_t row = 0; row < image.height; ++row) {
     const uint8_t* in = image.pixels + row * image.width * kChannels;
     uint8_t* to = out + row * image.width;
@@ -338,6 +344,23 @@ void rows(const uint8_t* in,
   }
 }
 
+template <int kChannels>
+void columns(const int32_t* in, const Taps& taps, int32_t* out) {
+  constexpr int64_t kNumbers = kChannels * kRowsAtOnce;
+  for (size_t i = 0; i < taps.first.size(); ++i, out += kNumbers) {
+    const int32_t* from = in + taps.first[i] * kNumbers;
+    const int32_t* weights = taps.weights_of(static_cast<int64_t>(i));
+    int32_t sums[kNumbers];
+    std::fill_n(sums, kNumbers, kHalf);
+    for (int64_t k = 0; k < taps.count[i]; ++k, from += kNumbers) {
+      for (int64_t n = 0; n < kNumbers; ++n) sums[n] += weights[k] * from[n];
+    }
+    std::copy_n(sums, kNumbers, out);
+  }
+}
+
+#if defined(__x86_64__)
+
 [[gnu::target("avx2")]] inline __m256i load8(const uint8_t* in) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in)));
 }
@@ -373,21 +396,6 @@ void rows(const uint8_t* in,
   rows(in + x, stride, weights, count, width - x, out + x);
 }
 
-template <int kChannels>
-void columns(const int32_t* in, const Taps& taps, int32_t* out) {
-  constexpr int64_t kNumbers = kChannels * kRowsAtOnce;
-  for (size_t i = 0; i < taps.first.size(); ++i, out += kNumbers) {
-    const int32_t* from = in + taps.first[i] * kNumbers;
-    const int32_t* weights = taps.weights_of(static_cast<int64_t>(i));
-    int32_t sums[kNumbers];
-    std::fill_n(sums, kNumbers, kHalf);
-    for (int64_t k = 0; k < taps.count[i]; ++k, from += kNumbers) {
-      for (int64_t n = 0; n < kNumbers; ++n) sums[n] += weights[k] * from[n];
-    }
-    std::copy_n(sums, kNumbers, out);
-  }
-}
-
 // A register for each channel.
 template <int kChannels>
 [[gnu::target("avx2")]] void columns_avx2(const int32_t* in, const Taps& taps, int32_t* out) {
@@ -406,12 +414,6 @@ template <int kChannels>
     }
     for (int c = 0; c < kChannels; ++c) store8(sums[c], out + c * kRowsAtOnce);
   }
-}
-
-template <int kChannels>
-void best_columns(const int32_t* in, const Taps& taps, int32_t* out) {
-  if (__builtin_cpu_supports("avx2")) return columns_avx2<kChannels>(in, taps, out);
-  columns<kChannels>(in, taps, out);
 }
 
 __m128i load8_bytes(const uint8_t* in) {
@@ -438,6 +440,25 @@ void transpose(const EightRows& rows, uint8_t* out) {
   store16_bytes(_mm_unpackhi_epi32(left_high, right_high), out + 48);
 }
 
+#else
+
+// out[x * 8 + r] = rows[r][x], for x < 8.
+void transpose(const EightRows& rows, uint8_t* out) {
+  for (int64_t x = 0; x < kRowsAtOnce; ++x) {
+    for (const uint8_t* row : rows) *out++ = row[x];
+  }
+}
+
+#endif
+
+template <int kChannels>
+void best_columns(const int32_t* in, const Taps& taps, int32_t* out) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return columns_avx2<kChannels>(in, taps, out);
+#endif
+  columns<kChannels>(in, taps, out);
+}
+
 }  // namespace
 
 void sum_rows(const uint8_t* in,
@@ -446,7 +467,9 @@ void sum_rows(const uint8_t* in,
               int64_t count,
               int64_t width,
               int32_t* out) {
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) return rows_avx2(in, stride, weights, count, width, out);
+#endif
   rows(in, stride, weights, count, width, out);
 }
 

@@ -15,11 +15,17 @@
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/file_kind.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
 namespace {
+
+std::string data_command(const fs::path& path) {
+  return fmt::format("{} data inspect {}", program(), shell_quote(path.string()));
+}
 
 // The last line may be half written: then the run was killed, or it is at work.
 FileContent json_lines(const fs::path& path, const std::string& bytes) {
@@ -85,12 +91,15 @@ FileContent read_record(const fs::path& path, const std::string& bytes) {
   if (starts_with(name, "events.out.tfevents.")) return events(path, bytes);
   if (ends_with(name, ".jsonl")) return json_lines(path, bytes);
   if (is_own_text(name) && !bytes.empty() && is_utf8(bytes)) return text(bytes);
+  const std::string kind = file_kind(bytes);
   fail(Exit::kInput,
-       "{}: {} that gantrain writes: a model (.safetensors), a state (.pt), a network pickle, an "
-       "array (.npy), a picture, a configuration (.json), another file of a run or a run folder is "
+       "{}: {}; a model (.safetensors), a state (.pt), a network pickle, an array (.npy, .npz), a "
+       "picture, an animation, a configuration (.json), another file of a run or a run folder is "
        "needed",
        path.string(),
-       bytes.empty() ? "an empty file, not one" : "no file");
+       bytes.empty()  ? "an empty file"
+       : kind.empty() ? "no file that gantrain writes"
+                      : kind);
 }
 
 // "G.main.0.weight" of a model file is "G/main.0.weight" of a state.
@@ -223,9 +232,12 @@ FileContent arrays(const fs::path& path, const std::vector<std::string>& names) 
     }
   }
   for (const std::string name : {"w", "z"}) {
-    if (content.tensors.count(name) == 0 || !content.next.empty()) continue;
-    content.next = fmt::format(
-        "gantrain generate --model MODEL --{} {} -o grid.png", name, shell_quote(path.string()));
+    if (content.tensors.count(name) == 0 || content.facts.contains("drawn by")) continue;
+    // No command to run next: which model the latents belong to is not in the file.
+    content.facts["drawn by"] = fmt::format("{} generate --model MODEL --{} {} -o grid.png",
+                                            program(),
+                                            name,
+                                            shell_quote(path.string()));
   }
   return content;
 }
@@ -233,7 +245,7 @@ FileContent arrays(const fs::path& path, const std::vector<std::string>& names) 
 FileContent zip(const fs::path& path) {
   std::vector<std::string> names;
   bool state_inside = false;
-  int64_t entries = 0;
+  int64_t entries = 0, pictures = 0;
   {
     const OpenedZip opened = open_zip_archive(path.string());
     if (!opened.archive)
@@ -242,6 +254,7 @@ FileContent zip(const fs::path& path) {
     for (int64_t i = 0; i < entries; ++i) {
       const char* name = zip_get_name(opened.archive.get(), static_cast<zip_uint64_t>(i), 0);
       if (name != nullptr && ends_with(name, "data.pkl")) state_inside = true;
+      if (name != nullptr && is_image_name(lower(name))) ++pictures;
       if (name != nullptr && ends_with(name, ".npy"))
         names.emplace_back(name, std::string_view(name).size() - 4);
     }
@@ -250,13 +263,50 @@ FileContent zip(const fs::path& path) {
   if (!names.empty() && static_cast<int64_t>(names.size()) == entries) return arrays(path, names);
   FileContent content{.kind = "zip archive"};
   content.facts["entries"] = entries;
-  content.next = "gantrain data inspect " + shell_quote(path.string());
+  content.facts["pictures"] = pictures;
+  if (pictures > 0) content.next = data_command(path);
   return content;
 }
 
 FileContent array(const fs::path& path) {
   FileContent content{.kind = "array"};
   content.tensors[path.stem().string()] = load_npy(path, std::nullopt);
+  return content;
+}
+
+// A number of so many bytes, the lowest first; 0 where the file ends before.
+int64_t number_at(std::string_view bytes, size_t at, size_t count) {
+  int64_t number = 0;
+  for (size_t i = 0; i < count && at + count <= bytes.size(); ++i)
+    number |= static_cast<int64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  return number;
+}
+
+bool is_animated_webp(std::string_view bytes) {
+  constexpr size_t kFlags = 20;  // of the chunk VP8X, which is the first (RFC 9649)
+  constexpr int64_t kAnimated = 2;
+  return starts_with(bytes, "RIFF") && bytes.substr(0, 16).ends_with("WEBPVP8X") &&
+         (number_at(bytes, kFlags, 1) & kAnimated) != 0;
+}
+
+// As `interpolate` and `project --clip` write it.
+FileContent animation(std::string_view bytes) {
+  FileContent content{.kind = "animation (WebP)"};
+  int64_t frames = 0, milliseconds = 0;
+  size_t at = 12;
+  while (at + 8 <= bytes.size()) {
+    if (bytes.substr(at, 4) == "ANMF") {
+      frames += 1;
+      milliseconds += number_at(bytes, at + 8 + 12, 3);
+    }
+    const auto size = static_cast<size_t>(number_at(bytes, at + 4, 4));
+    at += 8 + size + size % 2;
+  }
+  content.facts["size"] =
+      fmt::format("{}x{}", number_at(bytes, 24, 3) + 1, number_at(bytes, 27, 3) + 1);
+  content.facts["frames"] = frames;
+  content.facts["seconds"] = static_cast<double>(milliseconds) / 1e3;
+  if (at > bytes.size()) content.facts["end"] = "cut off";
   return content;
 }
 
@@ -273,7 +323,8 @@ FileContent pickle(const fs::path& path, const std::string& bytes, const RecipeT
   const ModelContent model = read_official_pickle(bytes, path.string(), recipes);
   take_model_json(model.model, content);
   for (const auto& [name, tensor] : model.tensors) content.tensors[shared_name(name)] = tensor;
-  content.next = "gantrain import " + shell_quote(path.string()) + " -o model.safetensors";
+  content.next =
+      fmt::format("{} import {} -o model.safetensors", program(), shell_quote(path.string()));
   return content;
 }
 
@@ -355,9 +406,9 @@ FileContent folder(const fs::path& path, const RecipeTable& recipes) {
   content.facts["entries"] = entries;
   if (runs > 0) {
     content.facts["runs"] = runs;
-    content.next = "gantrain serve " + shell_quote(path.string());
+    content.next = fmt::format("{} serve {}", program(), shell_quote(path.string()));
   } else if (entries > 0) {
-    content.next = "gantrain data inspect " + shell_quote(path.string());
+    content.next = data_command(path);
   }
   return content;
 }
@@ -372,13 +423,14 @@ FileContent file(const fs::path& path, const RecipeTable& recipes) {
   const std::string bytes = read_file(path);
   if (starts_with(bytes, "PK\3\4")) return zip(path);
   if (starts_with(bytes, "\x93NUMPY")) return array(path);
+  if (is_animated_webp(bytes)) return animation(bytes);
   if (starts_with(bytes, "\x89PNG") || starts_with(bytes, "\xff\xd8\xff") ||
       starts_with(bytes, "RIFF") || is_image_name(name))
     return picture(path, bytes);
   if (starts_with(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes, recipes);
   if (ends_with(name, ".json")) return json_file(path, bytes);
   if (ends_with(name, ".pt")) return state(path);
-  if (bytes.size() > 8 && bytes.compare(4, 4, "ftyp") == 0) return {.kind = "video"};
+  if (bytes.size() > 8 && bytes.compare(4, 4, "ftyp") == 0) return {.kind = "video (MP4)"};
   return read_record(path, bytes);
 }
 
@@ -428,8 +480,10 @@ Json config_difference(const Json& a, const Json& b) {
 FileContent read_content(const fs::path& path, const RecipeTable& recipes) {
   std::error_code error;
   if (fs::is_directory(path, error)) return folder(path, recipes);
+  refuse_address(path.string());
+  if (!fs::exists(path, error)) fail(Exit::kInput, "{}: no such file or folder", path.string());
   if (!fs::is_regular_file(path, error))
-    fail(Exit::kInput, "{}: no such file or folder", path.string());
+    fail(Exit::kInput, "{}: a pipe or a device, neither a file nor a folder", path.string());
   FileContent content = file(path, recipes);
   content.facts["bytes"] = fs::file_size(path);
   return content;

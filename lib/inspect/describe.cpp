@@ -20,6 +20,7 @@
 #include "util/sample.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -408,7 +409,7 @@ void print_memory(const Json& memory, int64_t world) {
       "memory of tensors, measured here: {} MB a rank, {} MB of them for gradients and activations",
       megabytes("rank_bytes"),
       megabytes("working_bytes"));
-  if (world > 1) fmt::print("; {} MB of all {} ranks", megabytes("all_bytes"), world);
+  if (world > 1) fmt::print("; {} MB of all {}", megabytes("all_bytes"), counted(world, "rank"));
   fmt::print("\n");
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,12 @@ struct CudaProbe {
 };
 
 constexpr double kSeconds = 120;
-constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";  // its place is part of the ABI
+// The loader's place is part of the ABI.
+#if defined(__aarch64__)
+constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
+#else
+constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
+#endif
 
 struct ChildEnd {
   std::string output;
@@ -161,6 +167,7 @@ void add_machine(Json& facts, const Env& env) {
 #endif
   facts["gantrain"] = fmt::format("{} ({}, {})", kVersion, __VERSION__, kind);
   facts["cpu"] = proc_value("/proc/cpuinfo", "model name");
+  facts["cpu vectors"] = has_fast_vectors() ? "AVX2" : "no AVX2: slower";
   facts["threads"] = threads_per_rank({}, env, 1);
   facts["memory"] = gigabytes("MemTotal");
   facts["memory free"] = gigabytes("MemAvailable");
@@ -192,10 +199,25 @@ Json gpu_list(const GpuDriver& driver) {
   return all;
 }
 
+// Where the user-mode driver library comes from: the driver's own, or the package that makes up for
+// an old one.
+std::string driver_library(const GpuOutlook& outlook, const Env& env) {
+  if (!is_too_old(outlook.driver)) return "the driver's own";
+  if (outlook.compatibility < kNeededCuda)
+    return fmt::format("no {} in its usual places (gantrain help gpus)", kCompatibilityPackage);
+  for (const std::string& folder : split(variable(env, "LD_LIBRARY_PATH"), ':')) {
+    const std::string library = folder + "/libcuda.so.1";
+    std::error_code none;
+    if (!folder.empty() && std::filesystem::exists(library, none)) return library;
+  }
+  return "one that supports CUDA " + outlook.compatibility.text();
+}
+
 void add_gpus(Json& facts,
               const GpuDriver& driver,
               const GpuOutlook& outlook,
-              const CudaProbe& probe) {
+              const CudaProbe& probe,
+              const Env& env) {
   const CudaVersion newest = std::max(newest_cuda(driver.version), outlook.compatibility);
   facts["gpus"] = outlook.visible.count;
   if (!outlook.visible.note.empty()) facts["gpus note"] = outlook.visible.note;
@@ -211,6 +233,7 @@ void add_gpus(Json& facts,
       : newest == CudaVersion{}
           ? "unknown"
           : fmt::format("up to {}; this program needs {}", newest.text(), kNeededCuda.text());
+  facts["driver library"] = none ? "none" : driver_library(outlook, env);
 }
 
 void add_cuda_library(Json& facts, const CudaProbe& probe, bool gpu) {
@@ -232,6 +255,20 @@ void add_cuda_library(Json& facts, const CudaProbe& probe, bool gpu) {
                                                      : devices.value("error", "unknown");
   facts["cuda devices"] = devices.value("devices", Json(trouble));
   facts["peer access"] = devices.value("peer access", trouble);
+}
+
+// The size of /dev/shm, and what is wrong with it for NCCL.
+void add_shared_memory(Json& facts, int64_t gpus) {
+  struct statvfs shared {};
+  if (statvfs("/dev/shm", &shared) != 0) {
+    facts["shared memory"] = "no /dev/shm";
+    return;
+  }
+  const auto bytes = static_cast<int64_t>(shared.f_blocks * shared.f_frsize);
+  const std::string peers = text_of(facts["peer access"]);
+  const std::string trouble = shared_memory_text(bytes, gpus, peers == "all pairs");
+  facts["shared memory"] =
+      trouble.empty() ? fmt::format("/dev/shm has {} MB", bytes >> 20) : trouble;
 }
 
 void add_network(Json& facts, const Env& env) {
@@ -283,11 +320,13 @@ Json machine_facts(const GpuOutlook& outlook, const std::string& cuda_library) {
   Json facts;
   add_machine(facts, env);
   const CudaProbe probe = probe_cuda_library(cuda_library, /*with_devices=*/gpu);
-  add_gpus(facts, look_at_driver(), outlook, probe);
+  add_gpus(facts, look_at_driver(), outlook, probe, env);
   add_cuda_library(facts, probe, gpu);
+  add_shared_memory(facts, outlook.visible.count);
   add_network(facts, env);
-  facts["ranks"] =
-      fmt::format("--nproc auto is {}", gpu && outlook.cuda_library ? outlook.visible.count : 1);
+  facts["ranks"] = gpu && outlook.cuda_library
+                       ? fmt::format("--nproc auto is {}", outlook.visible.count)
+                       : "--nproc auto is measured where a run is long enough, else 1";
   facts["ddp modes"] = has_reducer() ? "dynamic, wrapper, flat" : "flat";
   facts["python"] = "not needed";
   return facts;

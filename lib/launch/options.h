@@ -44,21 +44,33 @@ struct LaunchOptions {
 
 template <class Field>
 void fields(LaunchOptions& o, Field&& field) {
-  field("nproc", o.nproc, at_least(1), "ranks per node; auto: one per visible GPU, else 1");
+  field("nproc",
+        o.nproc,
+        at_least(1),
+        "ranks per node; auto: one per visible GPU; on a CPU what is measured to be fastest");
   field("nnodes", o.nnodes, at_least(1), "machines that take part");
   field("node_rank", o.node_rank, at_least(0), "number of this machine, from 0");
   field("master_addr", o.master_addr, "machine of rank 0; needed with several nodes");
   field("master_port", o.master_port, between(0, 65535), "port of rank 0; 0: chosen");
   field("device", o.device, "where ranks compute; auto: cuda if a GPU is visible, else cpu");
-  field("max_restarts", o.max_restarts, at_least(0), "new starts after a rank has died");
-  field("hang_timeout", o.hang_timeout, at_least(0), "end a run without progress; 0: never");
+  field("max_restarts",
+        o.max_restarts,
+        at_least(0),
+        "how often all ranks start again after one has died");
+  field("hang_timeout",
+        o.hang_timeout,
+        at_least(0),
+        "a run that makes no progress for so long is ended; 0: never");
   field("grace", o.grace, at_least(0), "time to save at Ctrl-C or SIGTERM before ranks are killed");
-  field("threads", o.threads, at_least(1), "threads per rank; auto: cores / ranks of this node");
+  field("threads",
+        o.threads,
+        at_least(1),
+        "threads per rank; auto: cores / ranks of this node, or measured with nproc");
   field("time_margin",
         o.time_margin,
         at_least(0),
         "save and stop with exit 75 this long before the allocation ends (SLURM_JOB_END_TIME); "
-        "auto: 5m, or a tenth of less than 50m; 0: never");
+        "auto: 5m, or a tenth of the time where less than 50m are left; 0: never");
   field("keep_mb",
         o.keep_mb,
         between(0, 1e9),

@@ -106,7 +106,7 @@ at::Tensor Detector::probabilities(const at::Tensor& pictures) {
   if (!has_probabilities()) {
     fail(Exit::kInput,
          "{}: gives no class probabilities (its forward() has no return_features=False), which "
-         "is needs",
+         "the metric \"is\" needs",
          file_);
   }
   const at::Tensor rows =
@@ -114,8 +114,9 @@ at::Tensor Detector::probabilities(const at::Tensor& pictures) {
   const double worst = (rows.sum(1, false, at::kDouble) - 1).abs().max().item<double>();
   if (rows.min().item<double>() < 0 || worst > kSumError) {
     fail(Exit::kInput,
-         "{}: returns no class probabilities, which is needs: each row must add up to 1 without "
-         "negative numbers (are these logits?)",
+         "{}: returns no class probabilities, which the metric \"is\" needs: each row must add up "
+         "to "
+         "1 without negative numbers (are these logits?)",
          file_);
   }
   return rows;

@@ -14,6 +14,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -67,12 +68,12 @@ void check_enough(const std::string& name, const Counts& counts) {
   if (are_enough(name, counts)) return;
   const bool compares = find_metric(name).needs_reals;
   fail(Exit::kInput,
-       "{} needs {} pictures or more{}; there are {} fakes{}",
+       "{} needs {} or more{}; given: {}{}",
        name,
-       least_pictures(name),
+       counted(least_pictures(name), "picture"),
        compares ? " of each kind" : "",
-       counts.fakes,
-       compares ? fmt::format(" and {} reals", counts.reals) : "");
+       counted(counts.fakes, "fake"),
+       compares ? " and " + counted(counts.reals, "real") : "");
 }
 
 // Shows the detector a picture. Throws UserError(kInput) that names its file where it cannot do
@@ -343,7 +344,7 @@ at::Tensor load_rows(const std::string& file, int64_t least) {
          fmt::join(rows.sizes(), ", "));
   }
   if (rows.size(0) < least)
-    fail(Exit::kInput, "{}: {} rows; {} are needed at least", file, rows.size(0), least);
+    fail(Exit::kInput, "{}: {}; {} are needed at least", file, counted(rows.size(0), "row"), least);
   if (!rows.isfinite().all().item<bool>())
     fail(Exit::kInput, "{}: holds values that are not finite", file);
   return rows;
@@ -422,9 +423,9 @@ std::vector<MetricResult> measure_features(const FeatureFiles& files) {
   const FeatureSets sets = {load_rows(files.reals, least), load_rows(files.fakes, least)};
   if (sets.reals.size(1) != sets.fakes.size(1)) {
     fail(Exit::kInput,
-         "{} has {} features a row, {} has {}: they are not of one detector",
+         "{} has {} a row, {} has {}: they are not of one detector",
          files.reals,
-         sets.reals.size(1),
+         counted(sets.reals.size(1), "feature"),
          files.fakes,
          sets.fakes.size(1));
   }

@@ -5,6 +5,7 @@
 
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -83,10 +84,10 @@ void check_metrics(const std::vector<std::string>& names, const MetricGround& gr
       fail(
           Exit::kUsage,
           "{} needs a network that looks at pictures: --detector FILE, TorchScript; the public one "
-          "is inception-2015-12-05.pt of StyleGAN2-ADA (gantrain help metrics); without a file "
-          "there "
-          "are swd, msssim and diversity",
-          name);
+          "is inception-2015-12-05.pt of StyleGAN2-ADA ({} help metrics); without a "
+          "file there are swd, msssim and diversity",
+          name,
+          program());
     }
     if (row.needs_reals && !ground.reals)
       fail(Exit::kUsage, "{} compares with real pictures: --data PATH", name);

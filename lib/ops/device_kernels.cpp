@@ -112,6 +112,17 @@ Function exported(const char* name) {
 
 }  // namespace
 
+void check_device_interface(const std::string& found) {
+  const std::string own = device_interface(GANTRAIN_DEVICE_HEADERS);
+  if (found == own) return;
+  fail(
+      Exit::kEnvironment,
+      "the CUDA library is of another build than this program ({} instead of {}): build or install "
+      "both together",
+      found,
+      own);
+}
+
 void allow_tf32(bool allow) {
   at::globalContext().setAllowTF32CuBLAS(allow);
   at::globalContext().setAllowTF32CuDNN(allow);
@@ -120,6 +131,8 @@ void allow_tf32(bool allow) {
 at::Device begin_on_gpu(int64_t index) {
   using Kernels = const DeviceKernels* (*)();
   using Objection = const char* (*)(int index);  // why a GPU cannot run the kernels, or ""
+  using Interface = const char* (*)();
+  check_device_interface(exported<Interface>("gantrain_cuda_interface")());
   set_device_kernels(at::kCUDA, *exported<Kernels>("gantrain_cuda_kernels")());
   set_graph_pools(at::kCUDA, exported<MakeGraphPool>("gantrain_cuda_graph_pool"));
   set_wait_errors(at::kCUDA, exported<SetWaitErrors>("gantrain_cuda_sync_debug"));

@@ -6,6 +6,7 @@
 #include <c10/core/DeviceType.h>
 
 #include <cstdint>
+#include <string>
 #include <tuple>
 
 #include "core/tensors.h"
@@ -249,6 +250,17 @@ KernelLike<decltype(FusedKernels::adain)> cpu_adain, cuda_adain;
 KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient, cuda_adain_gradient;
 KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu, cuda_filtered_lrelu;
 KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes, cuda_filtered_slopes;
+
+// What two libraries that share these tables must agree on: the hash of the headers that they are
+// compiled from (scripts/cmake/DeviceHeaders.cmake), and the sizes of both tables.
+inline std::string device_interface(const char* hash_of_headers) {
+  return std::string(hash_of_headers) + ", " + std::to_string(sizeof(DeviceKernels)) + " + " +
+         std::to_string(sizeof(FusedKernels)) + " bytes";
+}
+
+// Throws UserError(kEnvironment) unless `found`, which the CUDA library says of itself, is this
+// library's device_interface(): tables of another build would be read wrongly.
+void check_device_interface(const std::string& found);
 
 // Allows or forbids TensorFloat-32 on GPUs, which rounds the operands of float32 products and
 // convolutions to 10 bits. LibTorch's own default allows it for convolutions; begin_on_gpu()

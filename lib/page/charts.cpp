@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "page/html.h"
 #include "util/text.h"
@@ -164,14 +165,46 @@ std::string grid_of(const Axes& axes) {
   return out;
 }
 
-// The table of known curves: title of the chart, name, meaning.
-const std::vector<std::vector<std::string>>& known_curves() {
-  static const auto rows = table_rows(page_files().at("curves.txt"), 3);
-  return rows;
+struct KnownCurve {
+  std::string title, name, label, meaning;
+};
+
+// The table of known curves.
+const std::vector<KnownCurve>& known_curves() {
+  static const std::vector<KnownCurve> known = [] {
+    std::vector<KnownCurve> rows;
+    for (const auto& row : table_rows(page_files().at("curves.txt"), 4))
+      rows.push_back({row[0], row[1], row[2], row[3]});
+    return rows;
+  }();
+  return known;
+}
+
+// What the star of a pattern stands for in a name, "" for a pattern without one; nothing where the
+// two do not match.
+std::optional<std::string> star_of(const std::string& pattern, const std::string& name) {
+  const size_t star = pattern.find('*');
+  if (star == std::string::npos) return pattern == name ? std::optional("") : std::nullopt;
+  const std::string before = pattern.substr(0, star), after = pattern.substr(star + 1);
+  if (name.size() <= before.size() + after.size()) return std::nullopt;
+  if (!starts_with(name, before) || !ends_with(name, after)) return std::nullopt;
+  return name.substr(star, name.size() - before.size() - after.size());
+}
+
+std::string with_star(std::string text, const std::string& star) {
+  if (const size_t at = text.find('*'); at != std::string::npos) text.replace(at, 1, star);
+  return text;
 }
 
 bool is_known(const std::string& name) {
-  return std::ranges::any_of(known_curves(), [&](const auto& row) { return name == row[1]; });
+  return std::ranges::any_of(known_curves(),
+                             [&](const auto& row) { return star_of(row.name, name).has_value(); });
+}
+
+// "Loss: new one" of "Loss/new_one".
+std::string words_of_name(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return join(split(name, '/'), ": ");
 }
 
 // What every chart has on its horizontal axis, or nearly so.
@@ -180,8 +213,8 @@ bool is_place(const std::string& name) {
 }
 
 bool is_bookkeeping(const std::string& name) {
-  constexpr std::array<std::string_view, 5> kGroups = {
-      "Comm/", "AMP/", "Timing/", "Resources/", "Gradients/"};
+  constexpr std::array<std::string_view, 6> kGroups = {
+      "Comm/", "AMP/", "Timing/", "Resources/", "Gradients/", "Weights/"};
   return std::ranges::any_of(kGroups,
                              [&](std::string_view group) { return starts_with(name, group); });
 }
@@ -194,8 +227,36 @@ void put(std::vector<Chart>& charts, const std::string& title, ExplainedCurve cu
 
 constexpr size_t kPointsOfPage = 30'000;  // of about 15 bytes
 
+const std::string& shown_name(const ExplainedCurve& curve) {
+  return curve.label.empty() ? curve.name : curve.label;
+}
+
+size_t values_in(const Curve& curve) {
+  return static_cast<size_t>(
+      std::ranges::count_if(curve, [](const auto& at) { return std::isfinite(at.second); }));
+}
+
 std::string last_value(const Curve& curve) {
-  return curve.empty() ? "" : fmt::format(" Last: {:.4g}.", curve.back().second);
+  if (curve.empty()) return "";
+  const auto& [kimg, value] = curve.back();
+  if (curve.size() == 1)
+    return fmt::format(" The only value so far: {:.4g}, at {} kimg.", value, shortest(kimg));
+  return fmt::format(" Last: {:.4g}.", value);
+}
+
+std::string legend_of(const Chart& chart) {
+  std::string legend;
+  for (size_t i = 0; i < chart.curves.size(); ++i) {
+    const ExplainedCurve& curve = chart.curves[i];
+    legend +=
+        fmt::format("<p><span class=\"key key{}\"></span><b>{}</b> {}{}{}</p>\n",
+                    i % kColours,
+                    escape_html(shown_name(curve)),
+                    curve.label.empty() ? "" : "<code>" + escape_html(curve.name) + "</code> ",
+                    escape_html(curve.meaning),
+                    last_value(curve.curve));
+  }
+  return legend;
 }
 
 std::string figure_of(const RunRecord& run, const Chart& chart, size_t points) {
@@ -252,25 +313,35 @@ std::string line_chart(const std::vector<ExplainedCurve>& lines,
                        i % kColours,
                        lines[i].curve.size() == 1 ? " dot" : "",
                        path_of(thinned(lines[i].curve, points), axes),
-                       escape_html(lines[i].name));
+                       escape_html(shown_name(lines[i])));
   }
   return svg + "</svg>";
 }
 
 std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves) {
   std::vector<Chart> charts;
-  for (const auto& row : known_curves()) {
-    const auto found = curves.find(row[1]);
-    if (found != curves.end()) put(charts, row[0], {row[1], found->second, row[2]});
+  for (const KnownCurve& row : known_curves()) {
+    for (const auto& [name, curve] : curves) {
+      const auto star = star_of(row.name, name);
+      if (!star) continue;
+      put(charts,
+          row.title,
+          {name, curve, with_star(row.meaning, *star), with_star(row.label, *star)});
+    }
   }
   for (const auto& [name, curve] : curves) {
     if (is_known(name) || is_place(name)) continue;
-    const std::string meaning = starts_with(name, "swd/")
-                                    ? "The distance at one scale: " + name.substr(4) + "."
-                                    : "Mean of " + name + " over each tick.";
-    put(charts, name, {name, curve, meaning});
+    const std::string label = words_of_name(name);
+    put(charts, label, {name, curve, "Mean over each tick.", label});
   }
   return charts;
+}
+
+std::string label_of(const std::string& name) {
+  for (const KnownCurve& row : known_curves()) {
+    if (const auto star = star_of(row.name, name)) return with_star(row.label, *star);
+  }
+  return words_of_name(name);
 }
 
 size_t points_for(size_t curves) {
@@ -281,20 +352,15 @@ std::string chart_figure(const Chart& chart,
                          const ChartMarks& marks,
                          const std::vector<std::string>& sentences,
                          size_t points) {
-  std::string legend;
-  for (size_t i = 0; i < chart.curves.size(); ++i) {
-    const ExplainedCurve& curve = chart.curves[i];
-    legend += fmt::format("<p><span class=\"key key{}\"></span><b>{}</b> {}{}</p>\n",
-                          i % kColours,
-                          escape_html(curve.name),
-                          escape_html(curve.meaning),
-                          last_value(curve.curve));
+  std::string html;
+  if (std::ranges::any_of(chart.curves, [](const auto& one) { return values_in(one.curve) > 1; })) {
+    html = line_chart(chart.curves, marks, points) + "\n<div class=\"values\"></div>\n" +
+           legend_of(chart);
+    for (const std::string& sentence : sentences) html += "<p>" + escape_html(sentence) + "</p>\n";
+  } else {
+    html = legend_of(chart);
   }
-  for (const std::string& sentence : sentences) legend += "<p>" + escape_html(sentence) + "</p>\n";
-  return fmt::format("<figure>\n<h3>{}</h3>\n{}\n<div class=\"values\"></div>\n{}</figure>\n",
-                     escape_html(chart.title),
-                     line_chart(chart.curves, marks, points),
-                     legend);
+  return fmt::format("<figure>\n<h3>{}</h3>\n{}</figure>\n", escape_html(chart.title), html);
 }
 
 std::string chart_groups(const std::vector<Chart>& metrics,

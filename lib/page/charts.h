@@ -17,6 +17,7 @@ struct ExplainedCurve {
   std::string name;
   Curve curve;
   std::string meaning = {};  // a sentence that says how to read the curve
+  std::string label = {};    // what the reader calls it; "": its name
 };
 
 // Values between which a curve is healthy; a dashed line where both are the same.
@@ -55,7 +56,7 @@ struct Chart {
 
 // Sorts curves into charts: curves that share a scale go together, the best-known charts come
 // first, and each unknown name gets a chart of its own at the end. Comm/*, AMP/*, Timing/*,
-// Resources/* and Gradients/* are bookkeeping.
+// Resources/*, Gradients/* and Weights/* are bookkeeping.
 std::vector<Chart> charts_of(const std::map<std::string, Curve>& curves);
 
 // Where the curves of a chart are known to be in healthy training.
@@ -76,8 +77,12 @@ std::string chart_groups(const std::vector<Chart>& metrics,
 // Returns the curves of a run in these groups, with its healthy bands.
 std::string chart_sections(const RunRecord& run);
 
+// Returns what the reader calls a curve of stats.jsonl or of a metric.
+std::string label_of(const std::string& name);
+
 // Returns a figure: the chart, a line for the values below the pointer, the legend and sentences
-// about the bands. `points` is for each curve.
+// about the bands. Where no curve has two values yet there is no chart, and the legend has what
+// there is. `points` is for each curve.
 std::string chart_figure(const Chart& chart,
                          const ChartMarks& marks,
                          const std::vector<std::string>& sentences,

@@ -108,38 +108,52 @@ std::string rows_html(const RunRecord& run) {
 
 std::string still(const RunRecord& run,
                   EmbeddedPictures& store,
-                  const std::string& name,
+                  const std::string& file,
+                  const std::string& title,
                   const std::string& caption) {
   return grid_figure(
-      run, name, caption, store.url_of(folder_in(run.folder, "samples") / (name + ".png"), kStill));
+      run, title, caption, store.url_of(folder_in(run.folder, "samples") / file, kStill));
+}
+
+struct Frames {
+  std::string html, last;  // "200 kimg"
+  size_t count = 0;
+};
+
+// Without the script the last one is seen, which is the latest picture and as large as that.
+Frames frames_of(const std::vector<SampleFile>& files, EmbeddedPictures& store) {
+  Frames frames;
+  std::string last;
+  for (const SampleFile& file : evenly_chosen(files, kMostFrames)) {
+    const bool is_last = file.path == files.back().path;
+    const auto url = store.url_of(file.path, is_last ? kStill : kFrame);
+    if (!url) continue;
+    if (!last.empty()) frames.html += "<img hidden" + last;
+    frames.last = shortest(file.kimg) + " kimg";
+    last = fmt::format(" alt=\"{}\" src=\"{}\">\n", frames.last, *url);
+    ++frames.count;
+  }
+  if (!last.empty()) frames.html += "<img" + last;
+  return frames;
 }
 
 std::string time_lapse(const RunRecord& run, EmbeddedPictures& store) {
   const std::vector<SampleFile> files = sample_files(run.folder);
-  std::string frames;
-  size_t shown = 0;
-  for (const SampleFile& file : evenly_chosen(files, kMostFrames)) {
-    const auto url = store.url_of(file.path, kFrame);
-    if (!url) continue;
-    // Without the script the first one is seen.
-    frames += fmt::format("<img{} alt=\"{} kimg\" src=\"{}\">\n",
-                          shown == 0 ? "" : " hidden",
-                          shortest(file.kimg),
-                          *url);
-    ++shown;
-  }
-  if (shown < 2) return "";
-  const size_t left_out = files.size() - shown;
+  const Frames frames = frames_of(files, store);
+  if (frames.count < 2) return "";
+  const size_t left_out = files.size() - frames.count;
   return fmt::format(
       "<figure class=\"lapse\"><div class=\"grid-box\">{}<div class=\"frames\">\n{}</div></div>\n"
       "<input type=\"range\" aria-label=\"kimg\" min=\"0\" max=\"{}\" value=\"{}\" hidden>\n"
-      "<figcaption><b class=\"place\"></b> Time-lapse: the same latents all through training, {} "
-      "grids{}.</figcaption></figure>\n",
+      "<figcaption><b>Generated pictures at <span class=\"place\">{}</span></b>, of the same "
+      "latents "
+      "all through training, by the averaged generator: {} grids{}.</figcaption></figure>\n",
       rows_html(run),
-      frames,
-      shown - 1,
-      shown - 1,
-      shown,
+      frames.html,
+      frames.count - 1,
+      frames.count - 1,
+      frames.last,
+      frames.count,
       left_out == 0 ? ""
                     : fmt::format("; {} more are in the folder samples, left out here", left_out));
 }
@@ -205,10 +219,15 @@ std::string grid_figure(const RunRecord& run,
 }
 
 std::string picture_section(const RunRecord& run, EmbeddedPictures& store) {
-  std::string html = still(run, store, "reals", "Real pictures, as the discriminator sees them.");
-  html += still(
-      run, store, "latest", "The same latents as at the start, now, by the averaged generator.");
-  html += time_lapse(run, store);
+  std::string html = time_lapse(run, store);
+  if (html.empty()) {
+    html = still(run,
+                 store,
+                 "latest.png",
+                 "Generated pictures",
+                 "of the same latents all through training, by the averaged generator.");
+  }
+  html += still(run, store, "reals.png", "Real pictures", "as the discriminator sees them.");
   return html_section("Pictures", html_cells(html));
 }
 

@@ -62,8 +62,9 @@ std::vector<SampleFile> sample_files(const std::filesystem::path& run_folder);
 // changes little when a file is added, so that most of the pictures are already encoded.
 std::vector<SampleFile> evenly_chosen(const std::vector<SampleFile>& files, size_t most);
 
-// Returns the section of pictures as HTML: real pictures beside the latest samples, and the
-// time-lapse of the sample grids with its slider. "" where there are none.
+// Returns the section of pictures as HTML: the time-lapse of the sample grids with its slider,
+// which shows the latest one first, or the latest one alone, beside real pictures. "" where there
+// are none.
 std::string picture_section(const RunRecord& run, EmbeddedPictures& store);
 
 // Returns a figure of one grid with the names of its rows, or "" if there is no picture. The

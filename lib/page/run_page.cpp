@@ -7,6 +7,7 @@
 
 #include "page/charts.h"
 #include "page/html.h"
+#include "recipes/facts.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -58,7 +59,8 @@ void add_metrics(const RunRecord& run, Facts& facts) {
   for (const auto& [name, curve] : run.metrics) {
     if (curve.empty() || starts_with(name, "swd/")) continue;
     facts.emplace_back(
-        name, fmt::format("{:.4g} at {} kimg", curve.back().second, shortest(curve.back().first)));
+        label_of(name),
+        fmt::format("{:.4g} at {} kimg", curve.back().second, shortest(curve.back().first)));
   }
 }
 
@@ -87,9 +89,19 @@ Facts facts_of(const RunRecord& run) {
 }
 
 const char* class_of(Judgement judgement) {
-  if (judgement == Judgement::kGood) return "good";
-  if (judgement == Judgement::kYoung) return "young";
-  return judgement == Judgement::kStopped ? "stopped" : "bad";
+  switch (judgement) {
+    case Judgement::kLearning:
+      return "good";
+    case Judgement::kLevelled:
+    case Judgement::kNoFailure:
+      return "plain";
+    case Judgement::kNotImproving:
+    case Judgement::kYoung:
+    case Judgement::kStopped:
+      return "unsure";
+    default:
+      return "bad";
+  }
 }
 
 std::string text_or_dash(const std::optional<int64_t>& value) {
@@ -122,17 +134,19 @@ std::string rank_table(const std::vector<RankEnd>& ends) {
 }
 
 std::string verdict_html(const Verdict& verdict) {
-  return fmt::format("<div class=\"verdict {}\"><b>{}</b>: {}<p>Rule: {}.</p></div>\n",
+  const std::string definition = definition_of(verdict.rule);
+  return fmt::format("<div class=\"verdict {}\"><b>{}</b>: {}<p>Rule: {}{}.</p></div>\n",
                      class_of(verdict.judgement),
                      escape_html(verdict.word),
                      escape_html(verdict.reason),
-                     escape_html(verdict.rule));
+                     escape_html(verdict.rule),
+                     definition.empty() ? "" : ": " + escape_html(definition));
 }
 
 std::string summary_html(const RunRecord& run) {
   std::string html = "<h1>" + escape_html(run.name) + "</h1>\n";
   for (const Verdict& verdict : judge(run)) html += verdict_html(verdict);
-  return html + html_facts(facts_of(run));
+  return html;
 }
 
 // How the ranks of a failed run ended and the command that goes on; "" where there is nothing to
@@ -230,41 +244,78 @@ void name_apart(std::vector<RunRecord>& runs) {
   }
 }
 
+// "stopped" of "stopped 40 kimg (STOP), resumable": the verdict says the rest.
+std::string state_of(const RunRecord& run) {
+  if (run.status == "running" && !run.at_work) return "dead";
+  return run.status.substr(0, run.status.find(' '));
+}
+
+// What the training has come to: how it was stopped is no news in a comparison.
+Verdict verdict_to_compare(const RunRecord& run) {
+  const std::vector<Verdict> verdicts = judge(run);
+  return verdicts.front().judgement == Judgement::kStopped ? verdicts.back() : verdicts.front();
+}
+
 std::string run_table(const std::vector<RunRecord>& runs) {
   std::string html;
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunRecord& run = runs[i];
-    const Verdict verdict = judge(run).front();
+    const Verdict verdict = verdict_to_compare(run);
     const auto kimg = last_of(run.stats, "Progress/kimg");
     html += fmt::format(
-        "<tr><td><span class=\"key key{}\"></span>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        "<tr><td><span class=\"key key{}\"></span>{}</td><td>{}</td><td class=\"short\">{}</td>"
+        "<td class=\"short\">{}</td></tr>\n",
         i % kColours,
         escape_html(run.name),
         escape_html(verdict.word + ": " + verdict.reason),
-        escape_html(run.status),
+        escape_html(state_of(run)),
         kimg ? shortest(*kimg) : "");
   }
   return html_table_of({"Run", "Verdict", "Status", "kimg"}, html);
 }
 
-std::string differences(const std::vector<RunRecord>& runs) {
+bool has_key(const RunRecord& run, const std::string& key) {
+  return std::ranges::any_of(run.settings, [&](const Setting& one) { return one.key == key; });
+}
+
+// Whether the key means something to each of the runs: to be a key of a recipe that not all of them
+// train, or to be missing in one, is no difference to look at.
+bool is_shared(const std::vector<RunRecord>& runs, const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  const bool of_recipe = std::ranges::any_of(
+      recipe_facts(), [&](const RecipeFacts& recipe) { return recipe.name == section; });
+  return std::ranges::all_of(runs, [&](const RunRecord& run) {
+    return has_key(run, key) && (!of_recipe || setting(run, "recipe") == section);
+  });
+}
+
+std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
+  std::set<std::string> seen;
   for (const RunRecord& run : runs) {
     for (const Setting& one : run.settings) {
-      if (std::ranges::find(keys, one.key) == keys.end()) keys.push_back(one.key);
+      if (seen.insert(one.key).second) keys.push_back(one.key);
     }
   }
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string& key : keys) {
+  return keys;
+}
+
+std::string differences(const std::vector<RunRecord>& runs) {
+  std::vector<std::vector<std::string>> shared, others;
+  for (const std::string& key : all_keys(runs)) {
     std::vector<std::string> row = {key};
     for (const RunRecord& run : runs) row.push_back(setting(run, key));
     const std::set<std::string> values(row.begin() + 1, row.end());
-    if (values.size() > 1) rows.push_back(row);
+    if (values.size() > 1) (is_shared(runs, key) ? shared : others).push_back(row);
   }
-  if (rows.empty()) return "<p>The configurations are the same.</p>\n";
+  if (shared.empty() && others.empty()) return "<p>The configurations are the same.</p>\n";
   std::vector<std::string> heads = {"Key"};
   for (const RunRecord& run : runs) heads.push_back(run.name);
-  return html_table(heads, rows);
+  const std::string count = std::to_string(others.size()) + (others.size() == 1 ? " key" : " keys");
+  return (shared.empty() ? "<p>Keys that all runs have are the same.</p>\n"
+                         : html_table(heads, shared)) +
+         html_folded(count + " that not all of these runs have, such as those of another recipe",
+                     others.empty() ? "" : html_table(heads, others));
 }
 
 std::string grids(const std::vector<RunRecord>& runs) {
@@ -289,7 +340,7 @@ std::vector<Chart> common_charts(const std::vector<RunRecord>& runs, CurvesOf cu
   std::vector<Chart> charts;
   for (const Chart& known : charts_of(all)) {
     for (const ExplainedCurve& one : known.curves) {
-      Chart chart{one.name, {}, known.bookkeeping};
+      Chart chart{label_of(one.name), {}, known.bookkeeping};
       for (const RunRecord& run : runs) {
         const auto found = (run.*curves_of).find(one.name);
         const Curve curve = found == (run.*curves_of).end() ? Curve() : found->second;
@@ -329,8 +380,15 @@ std::optional<double> seconds_to_go(const RunRecord& run) {
 std::string run_page_body(const RunRecord& run, EmbeddedPictures& store) {
   store.begin_page();
   std::string body = summary_html(run);
-  body += ending_section(run);
-  body += picture_section(run, store);
+  // On a narrow screen facts, and what can be done next, stand behind the pictures.
+  const char* ending = exit_code_of(run.status) ? "" : " class=\"next\"";
+  body += fmt::format(
+      "<div class=\"top\">\n<div "
+      "class=\"facts\">\n{}</div>\n<div{}>\n{}</div>\n<div>\n{}</div>\n</div>\n",
+      html_facts(facts_of(run)),
+      ending,
+      ending_section(run),
+      picture_section(run, store));
   body += chart_sections(run);
   body += incident_section(run);
   body += settings_section(run);

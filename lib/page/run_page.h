@@ -11,8 +11,22 @@
 
 namespace gantrain {
 
-// What became of a run. kYoung: it is too early to tell.
-enum class Judgement { kGood, kYoung, kCollapsed, kDiverged, kKilled, kFailed, kStopped };
+// What became of a run. kLearning, kLevelled and kNotImproving say how a measured distance from the
+// real pictures has moved; kNoFailure: no rule of failure holds, and no measurement tells more;
+// kYoung: it is too early to tell; kStuck: a network does not learn.
+enum class Judgement {
+  kLearning,
+  kLevelled,
+  kNotImproving,
+  kNoFailure,
+  kYoung,
+  kStuck,
+  kCollapsed,
+  kDiverged,
+  kKilled,
+  kFailed,
+  kStopped
+};
 
 struct Verdict {
   Judgement judgement = Judgement::kYoung;
@@ -26,6 +40,14 @@ struct Verdict {
 // that was no success, or what its training is like; a second one says the other, where both are
 // known.
 std::vector<Verdict> judge(const RunRecord& run);
+
+// A rule that judge() names, and when it holds, with its numbers.
+struct RuleDefinition {
+  std::string name, definition;
+};
+const std::vector<RuleDefinition>& rule_definitions();
+// Returns when that rule holds; "" for rules whose names say it ("exit code 6").
+std::string definition_of(const std::string& rule);
 
 // Returns the exit code that STATUS tells: 6 of "failed with exit code 6: ...".
 std::optional<int64_t> exit_code_of(const std::string& status);

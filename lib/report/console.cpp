@@ -59,6 +59,16 @@ std::string joined(const std::vector<std::pair<std::string, double>>& values,
   return join(parts, separator);
 }
 
+std::string watched_of(const Progress& p) {
+  std::vector<std::string> parts;
+  for (const Watched& one : p.watched) {
+    const bool earlier = one.kimg && *one.kimg != p.kimg;
+    parts.push_back(one.name + " " + brief(one.value) +
+                    (earlier ? " (kimg " + shortest(*one.kimg) + ")" : ""));
+  }
+  return join(parts, "  ");
+}
+
 std::string memory_of(const Progress& p) {
   std::string text = fmt::format("mem {:.1f} GB", p.cpu_mem_gb);
   if (p.gpu_mem_gb > 0) text += fmt::format("  gpu {:.1f} GB", p.gpu_mem_gb);
@@ -112,7 +122,7 @@ std::string render_bar(const Progress& progress, int64_t width) {
     keep_if_it_fits(&BarParts::speed, grouped(1e3 * progress.kimg_per_second) + " images/s");
   keep_if_it_fits(&BarParts::losses, joined(progress.losses, " "));
   keep_if_it_fits(&BarParts::cells, progress.total_kimg > 0 ? kLeastBar : 0);
-  keep_if_it_fits(&BarParts::watched, joined(progress.watched, "  "));
+  keep_if_it_fits(&BarParts::watched, watched_of(progress));
   keep_if_it_fits(&BarParts::memory, memory_of(progress));
   if (kept.cells > 0) {
     const auto spare = static_cast<int64_t>(room - compose(progress, kept).size());
@@ -129,7 +139,7 @@ std::string render_tick(const Progress& p) {
                       eta_of(p),
                       speed,
                       joined(p.losses, "  "),
-                      joined(p.watched, "  "),
+                      watched_of(p),
                       memory_of(p)});
 }
 

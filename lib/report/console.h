@@ -10,6 +10,13 @@
 
 namespace gantrain {
 
+// A number to watch. One that was measured at other kimg than those of the line says so.
+struct Watched {
+  std::string name;
+  double value = 0;
+  std::optional<double> kimg = {};  // where it was measured; nothing: where the run stands
+};
+
 // Where a run stands. kimg: thousands of real images shown to the discriminator.
 struct Progress {
   double kimg = 0;
@@ -20,8 +27,8 @@ struct Progress {
   std::vector<std::pair<std::string, double>> losses = {};  // in the order shown: {"G", 1.31}
   double cpu_mem_gb = 0;
   double gpu_mem_gb = 0;  // 0: no GPU
-  // What else there is to watch, in the order shown: {"ada p", 0.31}, {"swd", 12.8}.
-  std::vector<std::pair<std::string, double>> watched = {};
+  // What else there is to watch, in the order shown: {"ada p", 0.31}, {"swd", 12.8, 8}.
+  std::vector<Watched> watched = {};
 };
 
 // What standard error is: a terminal on which a line can be redrawn, or anything else.
@@ -43,7 +50,8 @@ std::string render_bar(const Progress& progress, int64_t width);
 std::string paint_bar(const std::string& bar);
 
 // Returns the line of a tick:
-// "tick 50  kimg 200.0/25000  time 3m21s  eta 6h54m  sec/kimg 1.00  G 1.31  D 0.88  mem 1.2 GB".
+// "tick 50  kimg 200.0/25000  time 3m21s  eta 6h54m  sec/kimg 1.00  G 1.31  D 0.88  swd 12.83
+// (kimg 160)  mem 1.2 GB".
 std::string render_tick(const Progress& progress);
 
 // Computes the speed over the last ticks, so that neither a slow start nor one slow metric distorts

@@ -126,6 +126,36 @@ std::string last_losses(const RunView& run) {
   return parts.empty() ? "\u2013" : join(parts, ", ");
 }
 
+// A text of many words behind its first ones, to be opened.
+std::string folded(const std::string& first, const std::string& all) {
+  if (all.empty() || all == first) return escape_html(first);
+  return "<details><summary>" + escape_html(first) + "</summary>" + escape_html(all) + "</details>";
+}
+
+std::string status_html(const RunView& run) {
+  if (run.state == "dead") return folded("dead", "STATUS says \"running\"; nobody is at work");
+  const std::string word = run.status.substr(0, run.status.find(' '));
+  return word == "done" ? word : folded(word, run.status);  // "done 200 kimg" is another column's
+}
+
+// Each cell names its column, for narrow screens, on which a run is a block of lines.
+std::string row_of(const RunView& run) {
+  const std::string total = run.target_kimg ? " of " + shortest(*run.target_kimg) : "";
+  std::string html = fmt::format(
+      "<tr><td><a href=\"/run/{}\">{}</a></td>", url_path(run.name), escape_html(run.name));
+  const auto add = [&html](const char* head, const std::string& cell) {
+    html += fmt::format("<td data-head=\"{}\">{}</td>", head, cell);
+  };
+  add("Status", status_html(run));
+  add("kimg", or_dash(run.kimg, shortest(run.kimg.value_or(0)) + total));
+  add("Images/s",
+      or_dash(run.images_per_second, fmt::format("{:.1f}", run.images_per_second.value_or(0))));
+  add("To go", or_dash(run.seconds_to_go, short_duration(run.seconds_to_go.value_or(0))));
+  add("Losses", escape_html(last_losses(run)));
+  add("Verdict", folded(run.verdict.word, run.verdict.reason));
+  return html + "</tr>\n";
+}
+
 }  // namespace
 
 std::string url_path(const std::string& name) {
@@ -146,25 +176,10 @@ std::string list_html(const std::vector<RunView>& runs, const std::string& folde
            "</code> yet: gantrain --out makes them there. This page shows them as they come.</p>\n";
   }
   html +=
-      "<div class=\"wide\"><table class=\"runs\">\n<tr><th>Run</th><th>Status</th><th>kimg</th>"
+      "<table class=\"runs\">\n<tr><th>Run</th><th>Status</th><th>kimg</th>"
       "<th>Images/s</th><th>To go</th><th>Losses</th><th>Verdict</th></tr>\n";
-  for (const RunView& run : runs) {
-    const std::string total = run.target_kimg ? " of " + shortest(*run.target_kimg) : "";
-    const bool dead = run.state == "dead";
-    html += fmt::format(
-        "<tr><td><a href=\"/run/{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "<td>{}</td><td title=\"{}\">{}</td></tr>\n",
-        url_path(run.name),
-        escape_html(run.name),
-        escape_html(dead ? "running, says STATUS; nobody is at work" : run.status),
-        or_dash(run.kimg, shortest(run.kimg.value_or(0)) + total),
-        or_dash(run.images_per_second, fmt::format("{:.1f}", run.images_per_second.value_or(0))),
-        or_dash(run.seconds_to_go, short_duration(run.seconds_to_go.value_or(0))),
-        escape_html(last_losses(run)),
-        escape_html(run.verdict.reason),
-        escape_html(run.verdict.word));
-  }
-  return html + "</table></div>\n";
+  for (const RunView& run : runs) html += row_of(run);
+  return html + "</table>\n";
 }
 
 std::string web_page(const WebPage& page) {
@@ -190,7 +205,7 @@ std::string run_header(const std::string& name,
     html += fmt::format(
         "<form method=\"post\"><input type=\"password\" name=\"token\" placeholder=\"token\" "
         "aria-label=\"token\" autocomplete=\"off\" required>"
-        "<button formaction=\"{0}/save\" title=\"a state and a model at the next tick\">SAVE"
+        "<button formaction=\"{0}/save\" title=\"a state and a model, now\">SAVE"
         "</button><button formaction=\"{0}/stop\" title=\"saves and ends the run\">STOP</button>"
         "</form>\n",
         to);

@@ -189,7 +189,7 @@ class PageServer {
       kept.cost = kept.made - now;
     }
     const std::string said =
-        request.has_param("asked") ? "asked; the run obeys at its next tick" : "";
+        request.has_param("asked") ? "asked; the run obeys once its iteration ends" : "";
     answer({seen.verdict.word + " \u00b7 " + run.name,
             run_header(run.name, seen.running(), !options_.token.empty(), said),
             kept.html,
@@ -238,24 +238,27 @@ const httplib::Headers& safe_headers() {
   return headers;
 }
 
-// A whole request for the HTTP library, and its answer.
+// A whole request for the HTTP library, and its answer. Releases ask for more or fewer of these
+// functions, which are no overrides then.
 class Exchange : public httplib::Stream {
  public:
   explicit Exchange(const std::string& request) : request_(request) {}
-  bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
-  ssize_t read(char* to, size_t size) override {
+  // NOLINTBEGIN(modernize-use-override)
+  bool is_readable() const { return true; }
+  bool is_writable() const { return true; }
+  ssize_t read(char* to, size_t size) {
     const size_t bytes = request_.copy(to, size, read_);
     read_ += bytes;
     return static_cast<ssize_t>(bytes);
   }
-  ssize_t write(const char* from, size_t size) override {
+  ssize_t write(const char* from, size_t size) {
     answer.append(from, size);
     return static_cast<ssize_t>(size);
   }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return INVALID_SOCKET; }
+  void get_remote_ip_and_port(std::string&, int&) const {}
+  void get_local_ip_and_port(std::string&, int&) const {}
+  socket_t socket() const { return INVALID_SOCKET; }
+  // NOLINTEND(modernize-use-override)
 
   std::string answer;
 
@@ -269,15 +272,28 @@ class PageLibrary : public httplib::Server {
  public:
   std::string answer(const std::string& request) {
     Exchange exchange(request);
-    bool closed = false;
     // The library's own way to a body leads through regular expressions, which take all of a small
     // stack where a path or a field is long.
-    process_request(exchange, /*close_connection=*/true, closed, [&request](Request& seen) {
+    process(*this, exchange, [&request](Request& seen) {
       httplib::detail::parse_query_text(request.substr(request.find("\r\n\r\n") + 4), seen.params);
     });
     return std::move(exchange.answer);
   }
   int listening() const { return svr_sock_; }
+
+ private:
+  // Newer releases of the library (Debian 13 has 0.18) want the addresses of both ends.
+  template <class Library>
+  static void process(Library& library,
+                      Exchange& exchange,
+                      const std::function<void(Request&)>& read_body) {
+    bool closed = false;
+    if constexpr (requires { library.process_request(exchange, true, closed, read_body); }) {
+      library.process_request(exchange, /*close_connection=*/true, closed, read_body);
+    } else {
+      library.process_request(exchange, "", 0, "", 0, /*close_connection=*/true, closed, read_body);
+    }
+  }
 };
 
 void set_up(httplib::Server& server, PageServer& pages) {
@@ -288,7 +304,7 @@ void set_up(httplib::Server& server, PageServer& pages) {
   });
   server.set_default_headers(safe_headers());
   // The library would send the error's text to the client.
-  server.set_exception_handler([](const Request& request, Response& response, std::exception_ptr) {
+  server.set_exception_handler([](const Request& request, Response& response, const auto&) {
     warn("serve   {} cannot be shown", request.path);
     response.status = 500;
   });
@@ -311,8 +327,8 @@ int listen_on(httplib::Server& server, const ServeOptions& options) {
   errno = 0;
   int port = static_cast<int>(options.port);
   if (port == 0) {
-    port = server.bind_to_any_port(options.host);
-  } else if (!server.bind_to_port(options.host, port)) {
+    port = server.bind_to_any_port(options.host.c_str());
+  } else if (!server.bind_to_port(options.host.c_str(), port)) {
     port = -1;
   }
   if (port > 0) return port;

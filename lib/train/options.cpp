@@ -12,6 +12,17 @@
 
 namespace gantrain {
 
+void check_beginning(const RunOptions& o) {
+  const bool named = o.resume != "auto" && o.resume != "none";
+  if (!named || o.init_from.empty()) return;
+  fail(Exit::kUsage,
+       "--resume {} and --init-from {}: a run goes on from a state, or begins anew at the weights "
+       "of "
+       "a model; leave one out",
+       o.resume,
+       o.init_from);
+}
+
 void check_graphs(const TrainOptions& options, bool on_gpu) {
   if (on_gpu) return;
   if (options.sync_debug) {

@@ -39,7 +39,7 @@ void fields(NonfiniteOptions& o, Field&& field) {
   field("nonfinite_limit",
         o.limit,
         at_least(1),
-        "so many steps of a network left out in a row end the run");
+        "the run ends once so many steps of one network in a row were left out");
 }
 
 struct TrainOptions {
@@ -70,18 +70,24 @@ void fields(TrainOptions& o, Field&& field) {
   field("micro_batch",
         o.micro_batch,
         at_least(1),
-        "images of a rank at a time; auto: batch / ranks / accumulate, on a GPU at most what "
-        "fits");
+        "images that a rank computes with at a time; auto: batch / ranks / accumulate, on a GPU at "
+        "most what fits into its memory");
   field("accumulate",
         o.accumulate,
         at_least(1),
-        "micro-batches a step; auto: batch / ranks / micro_batch");
-  field("lr_scale", o.lr_scale, "scale learning rates by batch / preset's batch");
-  field("seed", o.seed, between(0, 9e15), "key of every random draw");
+        "micro-batches whose gradients are added up for one optimizer step; auto: batch / ranks / "
+        "micro_batch");
+  field("lr_scale",
+        o.lr_scale,
+        "what another batch than the preset's does to the learning rates: nothing, scale them with "
+        "it, or with its square root");
+  field("seed", o.seed, between(0, 9e15), "seed of everything that is random");
   field("tick", o.tick, between(0.001, 1e6), "kimg between two rows of stats.jsonl");
   field("deterministic", o.deterministic, "only kernels that give the same bits at every call");
-  field("dtype", o.dtype, "of weights and arithmetic; float64 for parity checks");
-  field("kernels", o.kernels, "operators: the fastest there are, or plain compositions (ref)");
+  field("dtype", o.dtype, "type of weights and arithmetic; float64 for exact comparisons");
+  field("kernels",
+        o.kernels,
+        "operators: the fastest there are, or compositions of LibTorch's own (ref)");
   field(
       "graphs",
       o.graphs,
@@ -108,8 +114,11 @@ void fields(OptimOptions& o, Field&& field) {
   field("clip_norm",
         o.clip_norm,
         between(0, 1e30),
-        "largest norm of a network's gradient, after unscaling; 0: any");
-  field("clip_value", o.clip_value, between(0, 1e30), "then largest number in it; 0: any");
+        "longer gradients of a network are scaled down to this norm; 0: none are");
+  field("clip_value",
+        o.clip_value,
+        between(0, 1e30),
+        "after that, larger numbers in a gradient are cut to this one; 0: none are");
 }
 
 struct EmaOptions {
@@ -123,11 +132,11 @@ void fields(EmaOptions& o, Field&& field) {
   field("half_life",
         o.half_life,
         between(0, 1e6),
-        "kimg after which a weight counts half in the generator's average");
+        "kimg after which earlier weights count half in the generator's average");
   field("rampup",
         o.rampup,
         between(0, 1e6),
-        "half-life at most this share of the images seen; 0: no ramp");
+        "early in a run the half-life is at most this share of the images seen; 0: no such limit");
 }
 
 struct SaveOptions {
@@ -162,7 +171,10 @@ template <class Field>
 void fields(SampleOptions& o, Field&& field) {
   field("every", o.every, between(0.001, 1e9), "kimg between two sample grids");
   field("columns", o.columns, between(1, 64), "pictures in a row of the grid");
-  field("rows", o.rows, between(1, 64), "rows of the grid");
+  field("rows",
+        o.rows,
+        between(1, 64),
+        "rows of the grid; unless set, one for each of up to 16 classes");
 }
 
 enum class StopOn { kOff, kCollapse };
@@ -186,13 +198,16 @@ void fields(CollapseOptions& o, Field&& field) {
   field("collapse_below",
         o.below,
         between(0, 1),
-        "how distinct generated pictures are, as a share of the data's, that counts as collapse; "
-        "0: it is not measured");
-  field("collapse_times", o.times, at_least(1), "so many measurements in a row make the alarm");
+        "pictures have collapsed where they are less distinct from each other than this share of "
+        "what the data's are; 0: it is not measured");
+  field("collapse_times",
+        o.times,
+        at_least(1),
+        "measurements in a row that must find a collapse before the run is warned");
   field("collapse_after",
         o.after,
         between(0, 1e9),
-        "kimg in which pictures may be alike, because the networks have just begun");
+        "no collapse is looked for in the first so many kimg, in which all pictures are alike");
 }
 
 struct MetricsOptions {
@@ -247,9 +262,13 @@ void fields(RunOptions& o, Field&& field) {
         "model or run folder whose weights a fresh run starts at: transfer learning");
   field("force",
         o.force,
-        "what may differ from the state's when resuming: keys (comma between), data, or all");
+        "what may differ from the resumed state: keys with commas between, data, or all");
   field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
 }
+
+// Throws UserError(kUsage) where a run is to begin both at the state that --resume names and at the
+// weights of --init-from.
+void check_beginning(const RunOptions& options);
 
 // Throws UserError(kUsage) for train.graphs=on and train.sync_debug=on without GPUs.
 void check_graphs(const TrainOptions& options, bool on_gpu);
@@ -276,8 +295,8 @@ template <class Field>
 void fields(ModelOptions& o, Field&& field) {
   field("keep_models",
         o.keep,
-        "models kept: all; N, the newest ones; best, the newest one beside model-best.safetensors "
-        "(see keep_best); those of keep_every stay, too");
+        "model files that are kept: all; N, the newest ones; or best, the newest one and "
+        "model-best.safetensors (see keep_best). Those of keep_every always stay");
   field("raw",
         o.raw,
         "models hold the raw networks (G.*, D.*) beside the generator's average; states always do");

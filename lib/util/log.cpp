@@ -14,6 +14,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -154,7 +155,8 @@ StandardError& standard_error() {
 
 struct State {
   std::mutex mutex;
-  LogSettings settings;
+  LogSettings settings{.console = environment_variable(kQuietVariable).empty() ? Level::kInfo
+                                                                               : Level::kWarning};
   std::string live;
   bool keeps = false;
   std::vector<std::string> kept;

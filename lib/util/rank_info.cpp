@@ -3,6 +3,7 @@
 
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -37,7 +38,7 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
 }
 
 std::string sizes_text(int64_t ranks, int64_t nodes) {
-  return fmt::format("{} ranks on {} nodes", ranks, nodes);
+  return fmt::format("{} on {}", counted(ranks, "rank"), counted(nodes, "node"));
 }
 
 std::string disagreement_text(const std::string& sizes,

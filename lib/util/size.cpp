@@ -96,6 +96,13 @@ DoubledSize doubled_size(const Size& size) {
   return *found;
 }
 
+std::string powers_of_two_near(int64_t side, int64_t least, int64_t most) {
+  int64_t below = least;
+  while (below * 2 <= std::min(side, most)) below *= 2;
+  if (side < least || below * 2 > most) return std::to_string(below);
+  return fmt::format("{} and {}", below, below * 2);
+}
+
 std::vector<Size> nearest_doubled_sizes(const Size& size, const Doublings& doublings) {
   std::vector<std::pair<double, Size>> all;
   for (int64_t k = doublings.fewest; k <= doublings.most; ++k) {

@@ -48,6 +48,10 @@ std::optional<DoubledSize> find_doubled_size(const Size& size);
 // The same for a size that is known to be one. Throws std::logic_error for another size.
 DoubledSize doubled_size(const Size& size);
 
+// Returns the nearest powers of two below and above `side`, as far as they lie in that range: "16
+// and 32", "1024".
+std::string powers_of_two_near(int64_t side, int64_t least, int64_t most);
+
 // Returns the sizes nearest to `size`, the nearest first, that are reached by `fewest` to `most`
 // doublings: at most three.
 struct Doublings {

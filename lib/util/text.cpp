@@ -156,6 +156,16 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+// What of a name or a flag is compared with others. That all flags begin with dashes makes them no
+// more alike.
+std::string compared(std::string_view word) {
+  return lower(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+}
+
+// How many slips of the fingers a word of that length is taken to have at most: one in four
+// characters.
+size_t most_slips(size_t length) { return length < 3 ? 0 : std::max<size_t>(1, length / 4); }
+
 }  // namespace
 
 std::optional<int64_t> parse_int(std::string_view text) { return parse_whole<int64_t>(text); }
@@ -179,13 +189,13 @@ std::vector<std::string> likely_meant(std::string_view word,
     std::string candidate;
   };
   std::vector<Near> near;
-  const std::string wanted = lower(word);
+  const std::string wanted = compared(word);
   for (const std::string& candidate : candidates) {
-    const std::string have = lower(candidate);
+    const std::string have = compared(candidate);
     size_t distance = edit_distance(wanted, have);
-    const bool part = wanted.size() >= 3 && (have.find(wanted) != std::string::npos ||
-                                             (have.size() >= 3 && wanted.find(have) == 0));
-    if (part) distance = std::min<size_t>(distance, 1);
+    const bool longer = have.size() >= 3 && starts_with(wanted, have);
+    if (wanted.size() >= 3 && have.find(wanted) != std::string::npos)
+      distance = std::min<size_t>(distance, 1);
     const bool begins = wanted.size() >= 3 && starts_with(have, wanted);
     if (begins) distance = 0;
     // "lr" for "G.adam.lr": the last component is what people remember.
@@ -194,7 +204,7 @@ std::vector<std::string> likely_meant(std::string_view word,
       distance = std::min(distance, edit_distance(wanted, last) + 1);
       if (last.size() >= 4 && starts_with(wanted, last)) distance = std::min<size_t>(distance, 2);
     }
-    if (distance <= std::max<size_t>(1, wanted.size() / 3))
+    if (longer || distance <= most_slips(wanted.size()))
       near.push_back({distance, begins ? have.size() - wanted.size() : 0, candidate});
   }
   std::ranges::stable_sort(near, [](const Near& a, const Near& b) {

@@ -2,7 +2,7 @@
 # libgantrain_cuda.so: the operators' kernels (lib/ops/*/*.cu, compiled by nvcc, without torch), their glue
 # (*_cuda.cpp and lib/ops/gpu) and the NCCL group; a library of its own that is loaded only where a GPU is
 # used. Compiles and links without a GPU. -DCUDAToolkit_ROOT=DIR names the toolkit.
-set(GANTRAIN_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING
+set(GANTRAIN_CUDA_ARCHITECTURES "75-real;80-real;90-real;100" CACHE STRING
     "what the kernels are compiled for; the last, without -real, is also kept as PTX for newer GPUs")
 option(GANTRAIN_CUDA_WERROR "what nvcc warns of is an error, a kernel that spills registers too" ON)
 option(GANTRAIN_KERNEL_REPORT "print each kernel's registers, shared memory and spills" OFF)
@@ -84,6 +84,7 @@ file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/ops/*/*.cu)
 gantrain_compile_kernels(kernel_objects ${kernels})
 file(GLOB glue CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/ops/*/*_cuda.cpp ${CMAKE_SOURCE_DIR}/lib/ops/gpu/*.cpp)
 list(REMOVE_DUPLICATES glue)
+gantrain_knows_device_headers(${CMAKE_SOURCE_DIR}/lib/ops/gpu/table_cuda.cpp)
 add_library(gantrain_cuda SHARED ${kernel_objects} ${glue} ${CMAKE_SOURCE_DIR}/lib/distributed/nccl.cpp)
 target_include_directories(gantrain_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib)
 target_include_directories(gantrain_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${GANTRAIN_NCCL_INCLUDE})

@@ -49,7 +49,7 @@ if(TARGET gantrain_cuda)
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/wheels.txt wheels REGEX "^[^#]")
   foreach(wheel ${wheels})
     string(REPLACE " " ";" wheel ${wheel})
-    list(REMOVE_AT wheel 0 1 2) # name, version, sha256
+    list(REMOVE_AT wheel 0 1 2 3) # name, version, sha256 of both machines
     list(APPEND libraries ${wheel})
   endforeach()
   list(REMOVE_ITEM libraries libcudart.so.13 libcupti.so.13)

@@ -19,7 +19,7 @@ get_filename_component(GANTRAIN_TORCH_LIB ${GANTRAIN_TORCH_CPU} DIRECTORY)
 
 # The OpenMP runtime that LibTorch itself uses: two of them would have two sets of threads.
 find_library(GANTRAIN_GOMP NAMES libgomp.so.1 HINTS ${GANTRAIN_TORCH_LIB} NO_DEFAULT_PATH)
-find_library(GANTRAIN_GOMP NAMES gomp libgomp.so.1 PATHS /usr/lib/x86_64-linux-gnu)
+find_library(GANTRAIN_GOMP NAMES gomp libgomp.so.1)
 
 add_library(LibTorch::cpu INTERFACE IMPORTED)
 # -idirafter: the wheel ships fmt 12's headers, which must not hide the system's fmt 9.

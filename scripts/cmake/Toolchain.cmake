@@ -4,6 +4,15 @@
 add_compile_options(-fPIC -Wall -Wextra -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-dangling-pointer -Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13) # takes held(context, "name") for a reference into the name
+    add_compile_options(-Wno-dangling-reference)
+  endif()
+endif()
+# g++ 13 and later switch it on with -O2 and not with -O1, and take no precompiled header that was made with the other.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-munroll-only-small-loops GANTRAIN_SMALL_LOOPS)
+if(GANTRAIN_SMALL_LOOPS)
+  add_compile_options(-munroll-only-small-loops)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
@@ -32,6 +41,7 @@ if(GANTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 find_program(GANTRAIN_MOLD mold)
-if(GANTRAIN_MOLD)
+# g++ knows its name from 12 on; a cross compiler looks for one with a name of its own.
+if(GANTRAIN_MOLD AND NOT CMAKE_CROSSCOMPILING AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12.1))
   add_link_options(-fuse-ld=mold)
 endif()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <limits>
 #include <random>
 
 #include "augment/augment.h"
 #include "core/device.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;

@@ -4,7 +4,6 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
 #include <map>
 
 #include "augment/augment_options.h"
@@ -12,6 +11,7 @@
 #include "augment/wavelets.h"
 #include "config/config.h"
 #include "core/device.h"
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/sample_values.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "core/device.h"
 #include "core/random.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "support/wait_counter.h"
 #include "util/error.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "augment/wavelets.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 
 #include "augment/known_draws.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operators the phases of every recipe consist of, on the way that they take on a GPU.
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "bench/record.h"
@@ -8,6 +7,7 @@
 #include "config/resolve.h"
 #include "core/device.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/deterministic.h"
 #include "support/step_setup.h"
 #include "util/log.h"

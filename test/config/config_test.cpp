@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
 
-#include <catch2/catch.hpp>
-
 #include "refusal.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "config/config.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "util/error.h"
 #include "util/file.h"

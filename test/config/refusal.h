@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 
+#include "support/catch.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "config/config.h"
 #include "config/value.h"
 #include "refusal.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

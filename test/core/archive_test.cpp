@@ -4,12 +4,12 @@
 #include <caffe2/serialize/inline_container.h>
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstring>
 #include <map>
 #include <sstream>
 
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -2,13 +2,13 @@
 #include "core/cpu_memory.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
 #include <thread>
 #include <vector>
 
 #include "core/torch.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/device.h"
 #include "core/torch.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "core/device.h"
 #include "core/torch.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

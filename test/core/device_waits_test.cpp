@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "core/device.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -3,9 +3,8 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 
 using namespace gantrain;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <zip.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/tensor_files.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
 #include "core/random.h"
 #include "core/tensor_files.h"
+#include "support/catch.h"
 #include "support/paths.h"
 
 namespace gantrain {

@@ -4,11 +4,12 @@
 #include <ATen/Parallel.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
+
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pickle.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
 
+#include "support/catch.h"
 #include "util/error.h"
 #include "util/text.h"
 

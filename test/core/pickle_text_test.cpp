@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/pickle.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using namespace std::string_literals;

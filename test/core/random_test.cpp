@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 #include <random>
 
 #include "core/philox.h"
+#include "support/catch.h"
 #include "util/hash.h"
 
 using namespace gantrain;

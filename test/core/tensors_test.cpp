@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensors.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"
 

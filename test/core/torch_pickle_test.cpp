@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
 
 #include "core/archive.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"
 

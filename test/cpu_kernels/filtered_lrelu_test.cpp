@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "ops/filtered_lrelu/filtered_lrelu_cpu.h"
 #include "ops/vector/cpu_kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -7,6 +6,7 @@
 
 #include "ops/upfirdn2d/upfirdn2d_cpu.h"
 #include "ops/vector/cpu_kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

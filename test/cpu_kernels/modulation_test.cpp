@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "cpu_kernels/numbers.h"
 #include "ops/modulation/modulation_cpu.h"
 #include "ops/vector/cpu_kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

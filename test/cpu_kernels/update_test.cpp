@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -9,6 +8,7 @@
 #include "cpu_kernels/numbers.h"
 #include "ops/adam/adam_cpu.h"
 #include "ops/vector/cpu_kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

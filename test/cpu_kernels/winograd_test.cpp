@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "cpu_kernels/numbers.h"
 #include "ops/convolution/winograd_cpu.h"
 #include "ops/vector/cpu_kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

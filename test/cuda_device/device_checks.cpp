@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "ops/kernels.h"
+#include "support/catch.h"
 #include "support/float32_checks.h"
 #include "util/file.h"
 

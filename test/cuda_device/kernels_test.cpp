@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public operators on the device, with their derivatives, against what they mean in float64;
 // convolutions and draws.
-#include <catch2/catch.hpp>
-
 #include "core/random.h"
 #include "core/torch.h"
 #include "device_checks.h"
@@ -12,6 +10,7 @@
 #include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole training steps of the tiny presets on a GPU: recorded as graphs, and without waiting. The
 // way of pictures to a GPU. A process group over NCCL.
-#include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -12,6 +11,7 @@
 #include "device_checks.h"
 #include "distributed/backend.h"
 #include "distributed/meeting.h"
+#include "support/catch.h"
 #include "support/deterministic.h"
 #include "train/run/training_data.h"
 #include "train/step/training_step.h"

@@ -2,12 +2,12 @@
 #include "ops/bias_act/bias_act.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "core/torch.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/bias_act/bias_act_gpu.h"
 #include "ops/gpu/table_cuda.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;

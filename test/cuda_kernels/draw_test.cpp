@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "ops/draws/draws.h"
 #include "ops/gpu/table_cuda.h"
+#include "support/catch.h"
 #include "util/hash.h"
 
 using namespace gantrain;

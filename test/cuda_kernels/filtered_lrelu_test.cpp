@@ -2,12 +2,12 @@
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "core/torch.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/filtered_lrelu/filtered_lrelu_cuda.h"
 #include "ops/gpu/table_cuda.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/modulation/modulation.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/gpu/table_cuda.h"
 #include "ops/modulation/modulation_gpu.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;

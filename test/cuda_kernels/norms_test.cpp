@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norms/norms.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/gpu/table_cuda.h"
 #include "ops/kernels.h"
 #include "ops/norms/norms_cuda.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -2,13 +2,13 @@
 // Threads of a GPU run in any order between two barriers. Here the host runs them in several, over
 // shared memory that holds nothing of use before: a kernel whose bits depend on the order has a
 // race.
-#include <catch2/catch.hpp>
-
+#include "host_launching.h"
 #include "ops/draws/draws.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
 #include "random_cases.h"
+#include "support/catch.h"
 #include "util/hash.h"
 
 using namespace gantrain;
@@ -42,7 +42,9 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
       };
   const DrawKey key = make_draw_key(7, 11, 0, at::kCPU);
   for (const auto kind : {Distribution::kNormal, Distribution::kUniform, Distribution::kBits})
-    add("draw", Tensors{cuda_draw({key.numbers, 0, hash64("order"), {3, 2, 5}, 1000, kind})});
+    add("draw",
+        Tensors{device_kernels(at::kCPU).draw(
+            {key.numbers, 0, hash64("order"), {3, 2, 5}, 1000, kind})});
   for (const int64_t channels : {3, 40}) {
     const Tensor x = maps({4, channels, 20, 24}), bias = at::randn({channels}).to(type);
     BiasAct lrelu{Activation::kLrelu, 1, 0.2, {}, 1.1};
@@ -110,6 +112,27 @@ TEST_CASE("NoKernelsBitsDependOnTheOrderOfItsThreads") {
       }
     }
   }
+}
+
+// What host_launching.cpp notes: a launch goes to the calling thread's device, so that one without
+// a guard of its tensors' device would run on another GPU than they are on.
+TEST_CASE("EveryKernelOfTheTableIsLaunchedOnItsTensorsDevice") {
+  HostLaunches& noted = host_launches();
+  noted = {};
+  compute_all(at::kFloat, at::MemoryFormat::Contiguous, [](const std::string&, const Tensors&) {});
+  CHECK(noted.guarded > 100);
+  CHECK(noted.unguarded == 0);
+  cuda_bias_act(at::ones({2, 3}), {}, {Activation::kLinear, 1, 0, 2, kInfinity});
+  CHECK(noted.unguarded == 1);
+}
+
+TEST_CASE("ACudaLibraryOfAnotherBuildIsRefused") {
+  const std::string own = gantrain_cuda_interface();
+  CHECK(own == device_interface(GANTRAIN_DEVICE_HEADERS));
+  check_device_interface(own);
+  for (std::string other : {std::string(), own + "0", "0" + own.substr(1) + "x"})
+    CHECK_THROWS_WITH(check_device_interface(other),
+                      Catch::Contains("of another build") && Catch::Contains(own));
 }
 
 namespace {

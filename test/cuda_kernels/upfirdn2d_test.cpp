@@ -2,13 +2,13 @@
 #include "ops/upfirdn2d/upfirdn2d.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "core/torch.h"
 #include "cuda_kernels/random_cases.h"
 #include "ops/device_kernels.h"
 #include "ops/gpu/table_cuda.h"
 #include "ops/upfirdn2d/upfirdn2d_cuda.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using cuda_kernels::FirBody;

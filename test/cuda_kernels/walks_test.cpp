@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walks over feature maps (ops/gpu/planes_walk.h) where numbers have more than 32 bits: only
 // offsets are noted, so that no memory is needed.
-#include <catch2/catch.hpp>
 #include <random>
 
 #include "ops/gpu/planes_walk.h"
+#include "support/catch.h"
 
 using namespace gantrain::cuda_kernels;
 

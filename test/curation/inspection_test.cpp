@@ -3,11 +3,10 @@
 
 #include <png.h>
 
-#include <catch2/catch.hpp>
-
 #include "data/picture_files.h"
 #include "data/pictures/dataset.h"
 #include "image/resize.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "util/error.h"
 

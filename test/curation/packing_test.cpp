@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "curation/packing.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "data/containers/source.h"
 #include "data/picture_files.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -278,7 +278,8 @@ TEST_CASE("WithoutOneGoodPictureThereIsNoOutput") {
   scratch.write("in/a.png", "no");
   scratch.write("in/b.png", "");
   const PackRequest pack = request(scratch.path("in"), scratch.path("out.zip"));
-  CHECK(contains(input_error([&] { pack_pictures(pack, {}); }), "none of the 2 pictures"));
+  CHECK(
+      contains(input_error([&] { pack_pictures(pack, {}); }), "2 pictures, and none can be read"));
   CHECK_FALSE(fs::exists(scratch.path("out.zip")));
   CHECK_FALSE(fs::exists(scratch.path("out.zip.partial")));
 }

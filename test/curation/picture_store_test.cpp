@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "curation/packing.h"
 #include "data/containers/formats.h"
 #include "data/containers/source.h"
 #include "data/scratch.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

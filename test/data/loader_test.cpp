@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
 #include <set>
@@ -15,6 +14,7 @@
 
 #include "core/torch.h"
 #include "data/pictures/dataset.h"
+#include "support/catch.h"
 #include "util/error.h"
 #include "util/system.h"
 

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include "data/containers/source.h"
 #include "data/picture_files.h"
+#include "support/catch.h"
 #include "util/text.h"
 
 namespace gantrain {

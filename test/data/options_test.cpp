@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/options.h"
 
-#include <catch2/catch.hpp>
 #include <set>
+
+#include "support/catch.h"
 
 namespace gantrain {
 
@@ -35,6 +36,7 @@ TEST_CASE("EveryDataOptionIsListedOnce") {
   fields(options, Collect{keys});
   CHECK(keys == std::set<std::string>{"path",
                                       "resolution",
+                                      "size_from",
                                       "channels",
                                       "mirror",
                                       "cond",

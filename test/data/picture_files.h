@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/pictures/dataset.h"
 #include "data/scratch.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/tar_writer.h"
 #include "support/zip_writer.h"

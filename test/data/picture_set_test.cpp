@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels of the pictures of a folder or zip, and what becomes of bad ones.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "data/picture_files.h"
 #include "data/pictures/dataset.h"
+#include "support/catch.h"
 #include "support/stopwatch.h"
 #include "util/error.h"
 
@@ -46,7 +46,7 @@ TEST_CASE("DatasetJsonMayLieInTheFolderThatHoldsEverything") {
   CHECK(data->classes() == 3);
   CHECK(data->label(0) == 2);
   CHECK(data->label(1) == 0);
-  CHECK(contains(data->description(), "1 other files ignored"));
+  CHECK(contains(data->description(), "1 .json ignored"));
 }
 
 TEST_CASE("OneBadPictureInAThousandIsNamedQuickly") {
@@ -92,7 +92,7 @@ TEST_CASE("OnlyBadPicturesAreAnErrorEvenWhenSkipping") {
   scratch.write("a.png", "rubbish");
   DataOptions options = at(scratch.path());
   options.on_bad = OnBad::kSkip;
-  CHECK(contains(open_error(options), "none of the 1 pictures can be read"));
+  CHECK(contains(open_error(options), "1 picture, and none can be read"));
 }
 
 TEST_CASE("PictureThatTurnsBadIsNamedOrReplacedByTheNextOfItsClass") {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "data/pictures/dataset.h"
 #include "image/image.h"
 #include "image/resize.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

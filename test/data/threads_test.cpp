@@ -2,11 +2,11 @@
 #include "data/load/threads.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "util/error.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ddp_table/ddp_table.h"
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/supervise.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "ddp_table/ddp_table.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/backend.h"
 
-#include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "core/torch.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

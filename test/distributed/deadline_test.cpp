@@ -2,12 +2,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <thread>
 
 #include "distributed/backend.h"
+#include "support/catch.h"
 #include "util/system.h"
 
 using namespace gantrain;
@@ -54,4 +56,16 @@ TEST_CASE("ADeadlineThatIsMetEndsAtOnce") {
   const double start = monotonic_seconds();
   { const Deadline deadline(60, Exit::kEnvironment, "nobody came"); }
   CHECK(monotonic_seconds() - start < 50);
+}
+
+TEST_CASE("WhatIsLateIsToldOnceAndTheCallGoesOn") {
+  std::atomic<int> told = 0;
+  {
+    const Deadline late(0.01, [&] { ++told; });
+    while (told == 0) std::this_thread::yield();
+  }
+  {
+    const Deadline in_time(60, [&] { ++told; });
+  }
+  CHECK(told == 1);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/torch.h"
 #include "distributed/meeting.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "util/error.h"
 

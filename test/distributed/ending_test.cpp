@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "core/torch.h"
 #include "distributed/backend.h"
 #include "distributed/group.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "util/system.h"
 

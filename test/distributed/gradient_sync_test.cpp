@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/gradient_sync.h"
 
-#include <catch2/catch.hpp>
 #include <functional>
 
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

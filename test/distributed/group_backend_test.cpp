@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "core/torch.h"
 #include "distributed/group.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "util/error.h"
 

@@ -3,9 +3,8 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
 #include "distributed/meeting.h"
+#include "support/catch.h"
 #include "util/system.h"
 
 using namespace gantrain;

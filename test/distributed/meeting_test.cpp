@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "support/catch.h"
 #include "util/error.h"
 #include "util/system.h"
 
@@ -95,4 +95,38 @@ TEST_CASE("NodesThatDisagreeOnTheSizeAreNamed") {
                Catch::Contains("4 ranks on 2 nodes on node 0") &&
                    Catch::Contains("2 ranks on 2 nodes on node 1"));
   }
+}
+
+TEST_CASE("WhileNcclIsSilentItIsSaidWhichRanksWaitForWhich") {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto told = [&] { return connecting_text(*store, of_four(0, 0), 20, "10.0.0.7"); };
+  note_connecting(*store, of_four(0, 0));
+  note_connecting(*store, of_four(0, 1));
+  note_connecting(*store, of_four(1, 1));
+  CHECK_THAT(told(),
+             Catch::Contains("has not connected the 4 ranks after 20s: the others wait for node 1 "
+                             "(rank 2)") &&
+                 Catch::Contains("NCCL_SOCKET_IFNAME") && Catch::Contains("10.0.0.7"));
+  note_connecting(*store, of_four(1, 0));
+  CHECK_THAT(told(), Catch::Contains("all have begun to connect and wait for each other"));
+}
+
+TEST_CASE("WhereNcclFailsTheWaysOutAreTold") {
+  const auto ways = [](const std::string& last) {
+    return nccl_ways_out("NCCL error in: a.hpp:1, unhandled cuda error, NCCL version 2.28.9\n" +
+                         last);
+  };
+  const std::string gloo = "--backend gloo";
+  CHECK_THAT(ways("Last error:\nCuda failure 1 'invalid argument'"),
+             Catch::Contains("NCCL_NVLS_ENABLE=0") && Catch::Contains(gloo));
+  CHECK_THAT(
+      ways("Last error:\nCuda failure 802 'system not yet initialized'"),
+      Catch::Contains("nvidia-fabricmanager") && Catch::Contains(gloo) && !Catch::Contains("NVLS"));
+  CHECK_THAT(ways("Last error:\nError while creating shared memory segment /dev/shm/nccl-x"),
+             Catch::Contains("--shm-size=1g") && Catch::Contains(gloo));
+  CHECK_THAT(ways("Last error:\nsocketStartConnect: Connect to 10.0.0.7 failed : No route to host"),
+             Catch::Contains("NCCL_SOCKET_IFNAME") && Catch::Contains(gloo));
+  CHECK(ways("Last error:\n") ==
+        gloo + " works without NCCL, but slowly; NCCL_DEBUG=INFO says more");
+  CHECK(nccl_ways_out("Connection closed by peer [127.0.0.1]:4242").empty());
 }

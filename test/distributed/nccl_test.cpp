@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -9,6 +8,7 @@
 #include "core/torch.h"
 #include "distributed/backend.h"
 #include "distributed/meeting.h"
+#include "support/catch.h"
 #include "support/paths.h"
 
 using namespace gantrain;

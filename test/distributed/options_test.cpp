@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/options.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -53,3 +52,12 @@ TEST_CASE("OptionsThatExcludeEachOtherAreRefused") {
 }
 
 TEST_CASE("ThisBuildHasTheReducerThatItWasWrittenFor") { CHECK(has_reducer()); }
+
+TEST_CASE("ASmallSharedMemoryIsToldWhereGpusExchangeThroughIt") {
+  const int64_t small = int64_t{64} << 20;
+  CHECK_THAT(shared_memory_text(small, 2, /*peers_reach=*/false),
+             Catch::Contains("/dev/shm has 64 MB") && Catch::Contains("--shm-size=1g"));
+  CHECK(shared_memory_text(small, 2, /*peers_reach=*/true).empty());
+  CHECK(shared_memory_text(small, 1, false).empty());
+  CHECK(shared_memory_text(int64_t{1} << 30, 8, false).empty());
+}

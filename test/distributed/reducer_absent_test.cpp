@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linked with reducer_absent.cpp in place of reducer.cpp.
-#include <catch2/catch.hpp>
-
 #include "distributed/gradient_sync.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "distributed/gradient_sync.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

@@ -2,9 +2,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <catch2/catch.hpp>
-
 #include "distributed/gradient_sync.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 

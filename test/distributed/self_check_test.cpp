@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <tuple>
 
+#include "core/device.h"
 #include "distributed/group.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"
@@ -51,6 +52,34 @@ TEST_CASE("ADifferenceIsNamedOnEveryRankWithItsSizeAndCause") {
                      ? 0
                      : 1;
         }) == 0);
+}
+
+// As on a GPU: the checksum is computed on the tensor's device.
+TEST_CASE("ADifferenceInAnyBitOfAnyTypeShows") {
+  CHECK(
+      failed_ranks(2, [](const Rendezvous& r) {
+        const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+        const AssumeReadsWait on_a_device;
+        torch::manual_seed(1);
+        const at::Tensor bytes = torch::randint(256, {48}, at::kByte);
+        for (const auto type :
+             {at::kByte, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kLong, at::kInt}) {
+          for (const int64_t count : {48, 24, 8}) {
+            const at::Tensor same = bytes.narrow(0, 0, count);
+            if (!message_of(*group, {{"G/a", same.view(type), kParameter}}).empty()) return 1;
+            for (int64_t bit = 0; bit < 8 * count; bit += 7) {
+              at::Tensor mine = same.clone();
+              if (r.ranks.rank == 1) mine[bit / 8].bitwise_xor_(1 << (bit % 8));
+              const StateTensors state = {{"G/a", mine.view(type), kParameter}};
+              if (message_of(*group, state).find("ranks differ: G/a") != 0) return 2;
+            }
+          }
+        }
+        at::Tensor odd = torch::arange(7, at::kHalf);  // 14 bytes: no whole number of words
+        if (!message_of(*group, {{"G/b", odd, kParameter}}).empty()) return 3;
+        if (r.ranks.rank == 1) odd[6] = 5;
+        return message_of(*group, {{"G/b", odd, kParameter}}).empty() ? 4 : 0;
+      }) == 0);
 }
 
 TEST_CASE("OwnBatchStatisticsMayDifferWhereTheyAreMeantTo") {

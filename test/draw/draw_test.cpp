@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "config/schema.h"
@@ -14,6 +13,7 @@
 #include "core/torch.h"
 #include "draw/painter.h"
 #include "report/grid.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/toy_generator.h"
 #include "util/error.h"

@@ -4,13 +4,13 @@
 #include <signal.h>
 #include <webp/demux.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <thread>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

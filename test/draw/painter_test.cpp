@@ -2,12 +2,12 @@
 #include "draw/painter.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "config/schema.h"
 #include "core/tensor_files.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exchange/import.h"
 
-#include <catch2/catch.hpp>
-
 #include "exchange/export.h"
 #include "exchange/toy_recipe_table.h"
 #include "recipes/dcgan/recipe.h"
@@ -11,6 +9,7 @@
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
@@ -72,7 +71,8 @@ TEST_CASE("AModelIsDescribedByItsSizeAndTensors") {
       {{"recipe", "official"}, {"resolution", 8}, {"num_channels", 3}, {"label_size", 0}},
       {{"weight", t}, {"G.weight", t}, {"D.a", t}, {"D.b", t}}};
   CHECK(describe_model(model) ==
-        "official of 8 pixels, 3 channels, 0 classes: 1 tensors of the generator, 1 of G, 2 of D");
+        "official of 8 pixels; channels 3, classes 0; tensors: 1 of the averaged generator, 1 of "
+        "G, 2 of D");
 }
 
 TEST_CASE("ARecipeThatClaimsOfficialNamesReadsThem") {

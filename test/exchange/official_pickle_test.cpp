@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
 #include <random>
@@ -10,6 +9,7 @@
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/official_writer.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

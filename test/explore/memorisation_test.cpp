@@ -2,11 +2,12 @@
 #include "explore/memorisation.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "image/caption.h"
 #include "report/grid.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
@@ -118,13 +119,16 @@ TEST_CASE("TheSheetShowsEachFakeBesideItsReals") {
   const auto reals = reals_in(folder);
   const Fakes fakes = fakes_of(*reals);
   const Image sheet = pair_sheet(found(fakes, *reals, true), fakes, *reals);
-  CHECK(sheet.width == 5 * 16);
-  CHECK(sheet.height == 4 * 16);
-  // The first line is the copy's: two equal pictures.
-  for (int64_t y = 0; y < 16; ++y) {
+  // Pictures of 16 pixels are enlarged to 80 each, and have captions below.
+  CHECK(sheet.width == 5 * 80);
+  CHECK(sheet.height == 4 * (80 + kCaptionHeight));
+  const auto cells_are_equal = [&](int64_t y) {
     const auto line = sheet.pixels.begin() + y * sheet.width * 3;
-    CHECK(std::equal(line, line + 48, line + 48));
-  }
+    return std::equal(line, line + 240, line + 240);
+  };
+  // The first line is the copy's: two equal pictures, whose captions differ.
+  for (int64_t y = 0; y < 80; ++y) CHECK(cells_are_equal(y));
+  CHECK_FALSE(cells_are_equal(80 + 2));
 }
 
 namespace {

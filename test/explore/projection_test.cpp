@@ -3,13 +3,13 @@
 
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/tensor_files.h"
 #include "core/torch.h"
 #include "draw/painter.h"
 #include "report/grid.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "support/toy_generator.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "draw/painter.h"
 #include "explore/projection.h"
+#include "support/catch.h"
 #include "support/toy_generator.h"
 
 namespace gantrain {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures that are brought about one at a time: each ends with the right exit code, and its cause is
-named on the screen and in the run folder. Where it can be mended, the run then goes on to the weights
-of the undisturbed run."""
+named on the screen and, where a run had begun, in its folder. Where it can be mended, the run then goes
+on to the weights of the undisturbed run."""
 import os
 import re
 import resource
@@ -182,7 +182,7 @@ def broken_picture(lab, random):
     victim.write_bytes(victim.read_bytes()[:200])
     folder = lab.new_folder("fault")
     end = lab.train(TWO, folder, ("--data", str(data), "--set", "data.on_bad=fail"))
-    return check("a broken picture", end, 3, re.escape(victim.name), folder)
+    return check("a broken picture", end, 3, re.escape(victim.name), folder, disk=False)
 
 
 def changed_data(lab, random):
@@ -194,7 +194,7 @@ def changed_data(lab, random):
     victim.unlink()
     wrong = [] if first.codes == [0] else [f"changed data: the first session: {first.text[-300:]}"]
     return wrong + check("changed data", lab.train(TWO, folder, words), 2, re.escape(victim.name),
-                         folder)
+                         folder, disk=False)
 
 
 def too_little_memory(lab, _):
@@ -236,7 +236,8 @@ def no_state_left(lab, _):
     lab.train(TWO, folder, ("--kimg", "0.5"))
     for path in states(folder):
         os.truncate(path, 100)
-    return check("all states broken", lab.train(TWO, folder), 3, r"none of its \d states", folder)
+    return check("all states broken", lab.train(TWO, folder), 3, r"none of its \d states", folder,
+                 disk=False)
 
 
 def clock_library(lab):

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/model_json.h"
 
-#include <catch2/catch.hpp>
-
 #include "gan/class_table.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

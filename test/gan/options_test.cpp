@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/options.h"
 
-#include <catch2/catch.hpp>
-
 #include "config/config.h"
 #include "gan/recipe_facts.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "util/error.h"
 

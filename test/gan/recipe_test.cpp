@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "distributed/gradient_sync.h"
 #include "gan/phase.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/tensor_checks.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/schedule.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "config/schema.h"
 #include "config/value.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

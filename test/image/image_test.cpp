@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/image.h"
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "image/codec.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

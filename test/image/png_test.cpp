@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <new>
 
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

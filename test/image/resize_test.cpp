@@ -2,10 +2,10 @@
 #include "image/resize.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "image/codec.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <webp/demux.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 
 namespace gantrain {

@@ -4,7 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
+
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -4,15 +4,19 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "support/catch.h"
+#include "support/paths.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 
 namespace gantrain {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 // A driver with that many whole GPUs, whose UUIDs it does not tell.
 GpuDriver driver_of(int64_t gpus) {
@@ -246,7 +250,43 @@ TEST_CASE("ARefusalNamesTheNumberOfGpusAndWhatToDo") {
   outlook.driver = "550.54.15";
   CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, outlook),
                     Catch::Contains("driver 550.54.15") && Catch::Contains("12.4") &&
-                        Catch::Contains("13.0") && Catch::Contains("580.65"));
+                        Catch::Contains("13.0") && Catch::Contains("580.65") &&
+                        Catch::Contains("cuda-compat-13-0"));
+}
+
+TEST_CASE("ARefusalNamesTheWayToACudaLibraryOfThisInstallation") {
+  GpuOutlook outlook = outlook_of(1);
+  outlook.cuda_library = false;
+  outlook.way_out = "install another wheel";
+  CHECK_THROWS_WITH(decide_device(DeviceKind::kAuto, outlook),
+                    Catch::Contains("install another wheel") && !Catch::Contains("scripts"));
+}
+
+TEST_CASE("TheCompatibilityPackageIsFoundInItsUsualPlaces") {
+  const fs::path stub = fs::path(build_folder()) / "test/driver/libcuda.so.1";
+  for (const char* place :
+       {"cuda/compat", "cuda/compat/lib", "cuda-13.0/compat", "cuda-13.2/compat"}) {
+    CAPTURE(place);
+    const TemporaryFolder local;
+    CHECK(compatibility_folder({}, local.path()).empty());
+    fs::create_directories(local / place);
+    fs::copy_file(stub, local / place / "libcuda.so.1");
+    CHECK(compatibility_folder({}, local.path()) == local / place);
+    // One that is older than what is needed will not do.
+    setenv("GANTRAIN_STUB_CUDA", "12080", /*overwrite=*/1);
+    CHECK(compatibility_folder({}, local.path()).empty());
+    unsetenv("GANTRAIN_STUB_CUDA");
+  }
+  const TemporaryFolder conda;
+  fs::create_directories(conda / "cuda-compat");
+  fs::copy_file(stub, conda / "cuda-compat/libcuda.so.1");
+  CHECK(compatibility_folder({{"CONDA_PREFIX", conda.path()}}, "/does/not/exist") ==
+        conda / "cuda-compat");
+}
+
+TEST_CASE("AProcessorWithoutAvx2IsNamedAndNoOther") {
+  CHECK(slow_cpu_text(true).empty());
+  CHECK_THAT(slow_cpu_text(false), Catch::Contains("AVX2") && Catch::Contains("slower"));
 }
 
 TEST_CASE("AnOldDriverWithTheForwardCompatibilityPackageWillDo") {

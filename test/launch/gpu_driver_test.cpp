@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "launch/fake_machine.h"
 #include "launch/where/devices.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

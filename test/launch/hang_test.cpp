@@ -3,9 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch_helper.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "launch/fake_machine.h"
 #include "launch/where/network.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -3,10 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/death/death.h"
 #include "launch/local/processes.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 
 #include "launch/local/supervise.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "launch/nodes/node_council.h"
 #include "launch/where/network.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

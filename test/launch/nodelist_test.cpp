@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "launch/where/environment.h"
+#include "support/catch.h"
 #include "util/error.h"
 #include "util/text.h"
 

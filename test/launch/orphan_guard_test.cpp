@@ -2,10 +2,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/processes.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

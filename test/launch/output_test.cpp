@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/spawn.h"
+#include "support/catch.h"
 #include "util/file.h"
 
 namespace gantrain {

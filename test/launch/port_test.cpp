@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/where/network.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "util/error.h"
 

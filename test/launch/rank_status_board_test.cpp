@@ -3,9 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/rank.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -2,11 +2,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
 
 #include "launch/death/death.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 
 namespace gantrain {
 
@@ -40,7 +40,7 @@ TEST_CASE("RestartsAreCountedAndEnd") {
   Restarts restarts(options_of(1, 0));
   const auto first = restarts.after(crash("x", 1));
   CHECK(first.again);
-  CHECK(first.note == "starting the ranks again (1 of 1 restarts)");
+  CHECK(first.note == "starting the ranks again (restart 1 of 1)");
   CHECK(!restarts.after(crash("x", 2)).again);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("TheSameFailureAtTheSameIterationEndsTheRun") {
   CHECK_THAT(
       result.err,
       Catch::Contains("failed twice at iteration 40 with the same cause: not restarted again "
-                      "(1 of 5 restarts used)"));
+                      "(1 used of 5 restarts)"));
   CHECK_THAT(result.err, Catch::EndsWith("next: resume runs/7\n"));
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("AStopEndsThePauseBeforeARestart") {
   options.patience.first_restart = 60;
   Launcher launcher(
       [](const RankContext&, const char*) -> int { return raise(SIGKILL); }, 1, options);
-  REQUIRE(launcher.wait_for("starting the ranks again (1 of 5 restarts) in 1m"));
+  REQUIRE(launcher.wait_for("starting the ranks again (restart 1 of 5) in 1m"));
   launcher.signal(SIGTERM);
   const auto result = launcher.wait();
   CHECK(result.code == 75);

@@ -5,12 +5,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
 #include "launch/where/network.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 namespace gantrain {

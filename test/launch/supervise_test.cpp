@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 
 #include "launch/local/processes.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 namespace gantrain {
@@ -334,7 +334,7 @@ TEST_CASE("RestartsHaveANewPortAndBoard") {
                           options)
                           .wait();
   CHECK(result.code == 0);
-  CHECK_THAT(result.err, Catch::Contains("1 of 2 restarts") && Catch::Contains("2 of 2 restarts"));
+  CHECK_THAT(result.err, Catch::Contains("restart 1 of 2") && Catch::Contains("restart 2 of 2"));
 }
 
 TEST_CASE("WhatTheUserMustFixIsNotRestarted") {

@@ -5,10 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/processes.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -3,11 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/local/supervise.h"
 #include "launch/nodes/node_council.h"
 #include "launch_helper.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
@@ -234,7 +233,7 @@ TEST_CASE("NodesRestartTogetherWithANewStore") {
     CHECK(result.code == 0);
     CHECK_THAT(result.err,
                Catch::Contains("node " + std::to_string(culprit) + ": rank ") &&
-                   Catch::Contains("starting the ranks again (1 of 1 restarts)"));
+                   Catch::Contains("starting the ranks again (restart 1 of 1)"));
   }
   for (size_t i = 0; i < 4; ++i) CHECK(shared_number(i) == 1);
   CHECK(shared_number(4) != shared_number(5));

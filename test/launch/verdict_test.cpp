@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 
-#include <catch2/catch.hpp>
-
 #include "launch/death/death.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

@@ -3,11 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "launch_helper.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "util/error.h"
 

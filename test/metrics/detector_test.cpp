@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/detector.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "core/torch.h"
 #include "metrics/toy_detector.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of features against numbers of the reference implementation, and against their laws.
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
 #include "core/torch.h"
 #include "metrics/features.h"
 #include "metrics/picture_metrics.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 
 namespace gantrain {

@@ -2,7 +2,6 @@
 // All metrics together: of any number of ranks, of classes, with statistics that are kept.
 #include "metrics/measure.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -13,6 +12,7 @@
 #include "metrics/detector.h"
 #include "metrics/picture_metrics.h"
 #include "metrics/toy_detector.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

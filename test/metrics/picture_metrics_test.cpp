@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/picture_metrics.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/tensor_files.h"
 #include "core/torch.h"
 #include "metrics/toy_detector.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tensor_checks.h"
 #include "util/error.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/pictures.h"
 
-#include <catch2/catch.hpp>
 #include <numeric>
 
 #include "core/torch.h"
 #include "metrics/detector.h"
 #include "metrics/picture_metrics.h"
 #include "metrics/toy_detector.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/toy_generator.h"
 #include "util/error.h"

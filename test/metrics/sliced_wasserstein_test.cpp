@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -10,6 +9,7 @@
 #include "core/torch.h"
 #include "metrics/picture_metrics.h"
 #include "metrics/toy_detector.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "util/error.h"
 

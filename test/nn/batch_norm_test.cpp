@@ -3,9 +3,8 @@
 
 #include <torch/nn/modules/batchnorm.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/tensors.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;

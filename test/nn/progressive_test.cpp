@@ -3,13 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/tensors.h"
 #include "ops/kernels.h"
 #include "ops/losses.h"
 #include "ops/norms/norms.h"
 #include "ops/resample.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "support/float32_checks.h"
 #include "support/official_names.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/adam/adam.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/autocast.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/forward_precision.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/tensor_checks.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/bias_act/bias_act.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "ops/cases.h"
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 
 using namespace gantrain;

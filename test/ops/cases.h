@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "ops/kernels.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain {

@@ -4,11 +4,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "ops/cases.h"
 #include "ops/kernels.h"
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 
 using namespace gantrain;

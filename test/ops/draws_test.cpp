@@ -2,7 +2,6 @@
 #include "ops/draws/draws.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <random>
 
@@ -10,6 +9,7 @@
 #include "core/random.h"
 #include "core/torch.h"
 #include "ops/device_kernels.h"
+#include "support/catch.h"
 #include "support/wait_counter.h"
 #include "util/hash.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 
-#include <catch2/catch.hpp>
-
 #include "ops/cases.h"
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 
 using namespace gantrain;
@@ -197,7 +196,7 @@ TEST_CASE("FilteredLreluNamesWhatDoesNotFit") {
     }
     return std::string();
   };
-  using Catch::Matchers::Contains;
+  using Catch::Contains;
   CHECK_THAT(message([&] { filtered_lrelu(x[0], {}, {}); }), Contains("[2, 4, 4]"));
   CHECK_THAT(message([&] { filtered_lrelu(x, torch::ones({3}), {}); }), Contains("bias [3]"));
   CHECK_THAT(message([&] { filtered_lrelu(x, torch::ones({2}, at::kDouble), {}); }),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/modulation/modulation.h"
 
-#include <catch2/catch.hpp>
-
 #include "ops/cases.h"
 #include "ops/kernels.h"
+#include "support/catch.h"
 #include "support/float32_checks.h"
 #include "support/gradient_checks.h"
 

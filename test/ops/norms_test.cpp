@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norms/norms.h"
 
-#include <catch2/catch.hpp>
-
 #include "ops/cases.h"
+#include "support/catch.h"
 #include "support/float32_checks.h"
 #include "support/gradient_checks.h"
 #include "support/tensor_checks.h"

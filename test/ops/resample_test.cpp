@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/resample.h"
 
-#include <catch2/catch.hpp>
 #include <functional>
 
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 #include "support/tensor_checks.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/upfirdn2d/upfirdn2d.h"
 
-#include <catch2/catch.hpp>
-
 #include "ops/cases.h"
+#include "support/catch.h"
 #include "support/gradient_checks.h"
 
 using namespace gantrain;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "page/run_page.h"
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
@@ -31,16 +30,50 @@ TEST_CASE("RunsAreComparedByWhatDiffers") {
   CHECK(contains(page, "<h1>2 runs compared</h1>"));
   CHECK(contains(page, "<tr><td>train.batch</td><td>64</td><td>1&lt;2</td></tr>"));
   CHECK(!contains(page, "<td>train.kimg</td>"));
-  CHECK(contains(page, "<td>good: at 200 kimg"));
+  CHECK(contains(page, "<td>no failure found: whether quality rises is not known"));
   CHECK(contains(page, "<td>collapsed: for 3 measurements"));
   // Both runs' curves in one chart.
-  const size_t chart = page.find("<h3>Loss/G/loss</h3>");
+  const size_t chart = page.find("<h3>G&#39;s loss</h3>");
   REQUIRE(chart != std::string::npos);
   const std::string figure = page.substr(chart, page.find("</figure>", chart) - chart);
   CHECK(contains(figure, "<title>a</title>"));
   CHECK(contains(figure, "<title>b</title>"));
   CHECK(contains(figure, "line line1"));
   CHECK(contains(page, "<img alt=\"b\" src=\"data:image/png"));
+}
+
+TEST_CASE("KeysOfAnotherRecipeAreFolded") {
+  const TemporaryFolder folder;
+  make_run(folder / "a");
+  make_run(folder / "b");
+  replace_in(folder / "b/config.json",
+             R"("recipe": {"value": "dcgan", "origin": "preset dcgan-tiny"},)",
+             R"("recipe": {"value": "stylegan2"}, "stylegan2.z_dim": {"value": 512},)");
+  replace_in(folder / "b/config.json", R"("dcgan.loss")", R"("G.only_here")");
+  const std::string page = render_comparison({folder / "a", folder / "b"});
+  const size_t folded = page.find(
+      "<summary>3 keys that not all of these runs have, such as those of another recipe</summary>");
+  REQUIRE(folded != std::string::npos);
+  CHECK(page.find("<td>recipe</td>") < folded);
+  for (const char* key : {"dcgan.loss", "stylegan2.z_dim", "G.only_here"})
+    CHECK(page.find(std::string("<td>") + key) > folded);
+}
+
+TEST_CASE("HowARunWasStoppedIsSaidOnce") {
+  const TemporaryFolder folder;
+  make_run(folder / "a", {.status = "stopped 200 kimg (STOP), resumable"});
+  const std::string page = render_comparison({folder / "a", folder / "a"});
+  CHECK(contains(page, "<td>no failure found: whether quality rises is not known"));
+  CHECK(contains(page, ">stopped</td><td class=\"short\">200</td>"));
+  CHECK(!contains(page, "(STOP)"));
+}
+
+TEST_CASE("ARunThatNobodyTrainsIsNotCalledRunning") {
+  const TemporaryFolder folder;
+  make_run(folder / "a", {.status = "running"});
+  CHECK(contains(render_comparison({folder / "a"}), ">running</td>"));
+  write_file(folder / "a/.lock", "");
+  CHECK(contains(render_comparison({folder / "a"}), ">dead</td>"));
 }
 
 TEST_CASE("RunsOfOneNameAreToldApartByTheirPaths") {

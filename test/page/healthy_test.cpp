@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "page/charts.h"
+#include "support/catch.h"
 #include "support/made_run.h"
 
 namespace gantrain {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "page/run_record.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
 
@@ -17,7 +16,7 @@ TEST_CASE("IncidentsAreResumesRestartsWarningsAndErrors") {
              "2026-01-12 09:00:02 warning 3 pictures left out (data.on_bad=skip):\n"
              "2026-01-12 09:00:02 warning   a.png: broken PNG\n"
              "2026-01-12 09:00:09 error   rank 1 (vm, pid 7) died of signal 9 (SIGKILL)\n"
-             "2026-01-12 09:00:10 starting the ranks again (1 of 2 restarts)\n"
+             "2026-01-12 09:00:10 starting the ranks again (restart 1 of 2)\n"
              "no time at all\n"
              "2026-01-12 09:00:11 next    gantrain --resume auto\n");
   write_file(folder / "log-rank1.txt", "2026-01-12 09:00:05 warning disk is slow\n");
@@ -35,7 +34,7 @@ TEST_CASE("IncidentsAreResumesRestartsWarningsAndErrors") {
             "warning   a.png: broken PNG",
             "[rank 1] warning disk is slow",
             "error   rank 1 (vm, pid 7) died of signal 9 (SIGKILL)",
-            "starting the ranks again (1 of 2 restarts)",
+            "starting the ranks again (restart 1 of 2)",
             "1 files of a history that the run has left behind: superseded-state-000020.pt",
             "failures of earlier sessions: errors/earlier-1/rank0.json"});
   CHECK(run.resumes == std::vector<double>{12.5});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page/pictures.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "page/run_record.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page/run_page.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "page/charts.h"
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
@@ -36,23 +36,51 @@ TEST_CASE("ReportShowsPicturesCurvesAndSettings") {
   CHECK(contains(page, "<dd>200 of 200 kimg</dd>"));
   CHECK(contains(page, "<dd>500 images/s</dd>"));
   CHECK(contains(page, "<dd>dcgan-tiny</dd>"));
-  CHECK(contains(page, "<dd>50 at 0 kimg</dd>"));
-  CHECK(contains(page, "alt=\"latest\" src=\"data:image/png;base64,iVBORw0KGgo"));
-  CHECK(contains(page, "alt=\"reals\""));
-  CHECK(contains(page, "alt=\"100 kimg\""));
+  CHECK(contains(page, "<dt>SWD, mean of all scales</dt><dd>50 at 0 kimg</dd>"));
+  CHECK(contains(page, "alt=\"Real pictures\" src=\"data:image/png;base64,iVBORw0KGgo"));
+  // The latest picture is the time-lapse's last one, and is seen without the script.
+  CHECK(contains(page, "<img hidden alt=\"100 kimg\""));
+  CHECK(contains(page, "<img alt=\"200 kimg\""));
+  CHECK(!contains(page, "alt=\"Generated pictures\""));
   CHECK(contains(page, "type=\"range\" aria-label=\"kimg\" min=\"0\" max=\"1\" value=\"1\""));
   CHECK(contains(page, "2 grids; 1 more are in the folder"));  // the broken one
   CHECK(contains(page, "<h3>Losses</h3>"));
   CHECK(contains(page, "Dashed at 0.69"));
-  CHECK(contains(page, "Mean of Loss/new_one over each tick."));
-  CHECK(contains(page, "<h3>Sliced Wasserstein distance (times 1000)</h3>"));
+  CHECK(contains(page, "<h3>Loss: new one</h3>"));
+  CHECK(
+      contains(page, "<b>Loss: new one</b> <code>Loss/new_one</code> Mean over each tick. Last: "));
+  // One value is no curve.
+  const size_t swd = page.find("<h3>Sliced Wasserstein distance (SWD, times 1000)</h3>");
+  REQUIRE(swd != std::string::npos);
+  CHECK(page.find("The only value so far: 50, at 0 kimg.", swd) < page.find("</figure>", swd));
+  CHECK(page.find("<svg", swd) > page.find("</figure>", swd));
   CHECK(contains(page, "<title>resumed at 100 kimg</title>"));
   CHECK(contains(page, "<pre>gantrain generate --model /runs/a</pre>"));
   CHECK(contains(page, "<td>flag --kimg</td>"));
   CHECK(contains(page, "<dt>device</dt><dd>cpu</dd>"));
   // Bookkeeping is folded, after everything else of the curves.
-  CHECK(page.find("<h3>Comm/D/bytes</h3>") > page.find("<summary>Bookkeeping"));
+  CHECK(page.find("<h3>Traffic between ranks (bytes)</h3>") > page.find("<summary>Bookkeeping"));
   CHECK(page.find("<h3>Losses</h3>") < page.find("<summary>Bookkeeping"));
+}
+
+// A narrow screen shows what has these classes behind the pictures, how a run failed before them.
+TEST_CASE("FactsAndWhatIsNextCanStandBehindThePictures") {
+  const TemporaryFolder folder;
+  make_run(folder.path());
+  std::string page = render_run_page(folder.path());
+  CHECK(contains(page, "<div class=\"facts\">\n<dl>"));
+  CHECK(contains(page, "<div class=\"next\">\n<h2>Next</h2>"));
+  write_file(folder.path() / "STATUS", "failed with exit code 6: x\n");
+  CHECK(!contains(render_run_page(folder.path()), "class=\"next\""));
+}
+
+TEST_CASE("WithoutATimeLapseTheLatestPictureIsShown") {
+  const TemporaryFolder folder;
+  make_run(folder.path());
+  fs::remove(folder.path() / "samples/fakes000100.png");
+  const std::string page = render_run_page(folder.path());
+  CHECK(contains(page, "alt=\"Generated pictures\" src=\"data:image/png"));
+  CHECK(!contains(page, "type=\"range\""));
 }
 
 TEST_CASE("TextOfARunIsEscaped") {
@@ -148,7 +176,7 @@ TEST_CASE("ReportBeginsWithTheVerdict") {
     make_run(folder.path(), made);
     return beginning(render_run_page(folder.path()));
   };
-  CHECK(contains(verdict_of({}), "<b>good</b>"));
+  CHECK(contains(verdict_of({}), "<b>no failure found</b>: whether quality rises is not known"));
   CHECK(contains(verdict_of({.distinctness = 0.02}), "<b>collapsed</b>: for 3 measurements"));
   const std::string infinite = R"({"Progress/kimg":{"mean":204},"Loss/G/loss":{"mean":null}})"
                                "\n";
@@ -241,10 +269,27 @@ TEST_CASE("CurvesOfOneScaleShareAChartAndEachHasAMeaning") {
   REQUIRE(charts.size() == 2);
   CHECK(charts[0].curves.size() == 2);
   CHECK(charts[0].curves[0].name == "Loss/G/loss");
-  CHECK(charts[1].title == "Loss/other");
+  CHECK(charts[0].curves[0].label == "G's loss");
+  CHECK(charts[1].title == "Loss: other");
   for (const Chart& chart : charts) {
     for (const ExplainedCurve& one : chart.curves) CHECK(one.meaning.back() == '.');
   }
+}
+
+TEST_CASE("NamesOfCurvesAreReadAsWords") {
+  CHECK(label_of("Loss/scores/real") == "Score of real pictures");
+  CHECK(label_of("swd/swd_32") == "SWD at 32 pixels");
+  CHECK(label_of("AMP/D/skipped") == "Steps of D");
+  CHECK(label_of("fid (50000 fakes)") == "fid (50000 fakes)");
+  CHECK(label_of("Toy/odd_one") == "Toy: odd one");
+  const Curve curve = {{0, 1}, {1, 2}};
+  const std::vector<Chart> charts = charts_of(
+      {{"Comm/D main/bytes", curve}, {"Comm/G main/bytes", curve}, {"Weights/G/moved", curve}});
+  REQUIRE(charts.size() == 2);
+  CHECK(charts[0].title == "Movement of weights");
+  CHECK(charts[0].bookkeeping);
+  REQUIRE(charts[1].curves.size() == 2);
+  CHECK(charts[1].curves[0].label == "Bytes of D main");
 }
 
 }  // namespace gantrain

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "page/run_page.h"
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

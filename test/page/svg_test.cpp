@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
 #include "page/charts.h"
 #include "page/html.h"
+#include "support/catch.h"
 
 namespace gantrain {
 namespace {

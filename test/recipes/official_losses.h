@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <map>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "nn/progressive.h"
 #include "ops/resample.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "support/official_names.h"
 #include "support/phase_checks.h"

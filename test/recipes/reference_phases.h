@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "support/catch.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"
 #include "util/text.h"

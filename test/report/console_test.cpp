@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
+#include "support/catch.h"
 #include "support/pseudo_terminal.h"
 #include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
@@ -115,6 +115,11 @@ TEST_CASE("WhatElseIsWatchedFollowsTheLosses") {
         "swd 12.83  mem 0.4 GB");
   CHECK(render_bar(p, 80) == render_bar(quarter(), 80));
   CHECK_THAT(render_tick(p), Catch::Contains("D 0.88  ada p 0.31  swd 12.83  mem 0.4 GB"));
+  p.watched.back().kimg = 8;  // measured earlier than the line
+  CHECK_THAT(render_tick(p), Catch::Contains("ada p 0.31  swd 12.83 (kimg 8)  mem 0.4 GB"));
+  CHECK_THAT(render_bar(p, 120), Catch::Contains("swd 12.83 (kimg 8)"));
+  p.watched.back().kimg = p.kimg;
+  CHECK_THAT(render_tick(p), Catch::Contains("swd 12.83  mem 0.4 GB"));
 }
 
 TEST_CASE("TheDonePartOfABarIsPaintedAndNothingElse") {

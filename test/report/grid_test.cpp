@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/grid.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "core/torch.h"
+#include "support/catch.h"
 
 namespace gantrain {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/records.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -44,7 +44,7 @@ wide() {
   narrow=$(awk -F '\t' -v p="$3" -v l="$1" -v s="$2" '$2 ~ p && ($3 < l || $4 < s)' "$tmp/kernels")
   expect "16-byte accesses ($1 loads, $2 stores) of $3, $found kernels" "" "$narrow"
 }
-for architecture in sm_80 sm_90 sm_100; do
+for architecture in sm_75 sm_80 sm_90 sm_100; do
   grep -q "^$architecture" "$tmp/kernels" || { echo "FAILED: nothing is compiled for $architecture" >&2; exit 1; }
 done
 wide 0 1 '^DrawBody'

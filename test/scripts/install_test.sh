@@ -28,7 +28,7 @@ expect "a library that is nowhere ends it" "1 libthree.so.3 is in none of" \
 if [ -e "$build/libgantrain_cuda.so" ]; then
   listed=$(sed -n 's/^ *set(libraries "\(.*\)")$/\1/p' "$build/app/cmake_install.cmake" | tr ';' '\n' | sort)
   expect "every library of wheels.txt is installed" "" \
-    "$(comm -23 <(grep -v '^#' "$root/scripts/wheels.txt" | cut -d' ' -s -f4- | tr ' ' '\n' | grep . | sort) <(echo "$listed"))"
+    "$(comm -23 <(grep -v '^#' "$root/scripts/wheels.txt" | cut -d' ' -s -f5- | tr ' ' '\n' | grep . | sort) <(echo "$listed"))"
 fi
 
 # --- the CPU side, for real

@@ -20,6 +20,21 @@ expect "one file, named by its version and platform" \
 expect "nothing else is left" "${wheel##*/}" "$(ls -A "$tmp/packages")"
 
 # --- its contents
+mkdir "$tmp/unpacked"
+python3 -m zipfile -e "$wheel" "$tmp/unpacked"
+newest() { # newest NAME: the newest version of that name that any file of the wheel asks for
+  find "$tmp/unpacked" -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec readelf -V --wide {} + 2>/dev/null |
+    grep -o "Name: $1_[0-9.]*" | sed "s/.*$1_//" | sort -uV | tail -n 1
+}
+expect "its platform is the newest C library that is asked for" "manylinux_2_$(newest GLIBC | cut -d. -f2)" \
+  "$(grep -o 'manylinux_2_[0-9]*' <<<"${wheel##*/}")"
+# What Debian 12 compiles runs on RHEL 9 and Ubuntu 22.04: glibc 2.34, libstdc++ of GCC 11.
+if [ "$(. /etc/os-release && echo "$ID $VERSION_ID")" = "debian 12" ]; then
+  expect "no newer C library is needed than that of RHEL 9" "2.34" "$(printf '%s\n' 2.34 "$(newest GLIBC)" | sort -V | tail -n 1)"
+  expect "no newer C++ library, either" "3.4.29" "$(printf '%s\n' 3.4.29 "$(newest GLIBCXX)" | sort -V | tail -n 1)"
+  expect "at most 14 MB" yes "$( (($(stat -c %s "$wheel") <= 14000000)) && echo yes)"
+fi
+rm -r "$tmp/unpacked"
 python3 - "$wheel" <<'PY'
 import base64, hashlib, re, sys, zipfile
 
@@ -37,6 +52,10 @@ assert re.search(r"^Requires-Dist: torch==2\.11\.0$", metadata, re.M)
 assert len({i.date_time for i in archive.infolist()}) == 1, "one time for all members"
 assert not any("torch" in n and n.endswith(".so") for n in names), "LibTorch is not inside"
 assert any("libpng16" in n for n in names) and f"{info}/licenses/LICENSE" in names
+for package in ("libarchive", "libpng16-16", "zlib1g", "libbz2-1.0", "liblzma5", "libcli11-dev", "libcpp-httplib-dev"):
+    assert f"{info}/licenses/{package}.txt" in names, package
+for library in ("icu", "xml2", "ssl", "brotli", "nettle"):
+    assert not any(f"/lib{library}" in n and ".so" in n for n in names), library
 PY
 
 # --- an environment that has it
@@ -49,6 +68,12 @@ expect "it tells its version without PyTorch" "$("$1" --version)" "$("$gantrain"
 code=0; said=$("$gantrain" --smoke 2>&1) || code=$?
 expect "without PyTorch it says what to install" "4 pip install torch==2.11.0" \
   "$code $(grep -o 'pip install torch==2.11.0' <<<"$said")"
+code=0
+said=$("$tmp/venv/bin/python" -c 'import os, sys, gantrain.__main__ as start
+os.confstr = lambda name: "glibc 2.31"
+sys.exit(start.main())' 2>&1) || code=$?
+expect "an older C library is named beside the one that is needed" "4 error: gantrain needs glibc 2. and this system has 2.31" \
+  "$code $(sed -E 's/(glibc 2\.)[0-9]+ or newer,/\1/; s/(2\.31).*/\1/' <<<"$said")"
 mkdir -p "$site/torch/lib"
 echo "__version__ = '2.10.0+cpu'" >"$site/torch/version.py"
 cp "$site/torch/version.py" "$site/torch/lib/libtorch_cpu.so" # found, but of another version

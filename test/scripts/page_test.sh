@@ -69,8 +69,8 @@ said() { grep -oE "data-$1=\"[^\"]*" "$tmp/moved.html" | tail -1 | cut -d'"' -f2
 expect "the first grid" "0 kimg" "$(said place)"
 expect "grids seen at a time" 1 "$(said shown)"
 expect "nothing is wider than a phone" false "$(said wide)"
-[[ $(said values) =~ ^0\.5[0-9]*\ kimg:\ Loss/G/loss\ [0-9.]+,\ Loss/D/loss\ [0-9.]+$ ]] ||
-  expect "values below the pointer" "0.5.. kimg: Loss/G/loss .., Loss/D/loss .." "$(said values)"
+[[ $(said values) =~ ^0\.5[0-9]*\ kimg:\ G\'s\ loss\ [0-9.]+,\ D\'s\ loss\ [0-9.]+$ ]] ||
+  expect "values below the pointer" "0.5.. kimg: G's loss .., D's loss .." "$(said values)"
 
 # The same pages, served: all that they ask for is the server's own.
 "$1" serve "$tmp" --port 0 >"$tmp/address" 2>"$tmp/serve.err" &

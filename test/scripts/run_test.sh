@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 unset GANTRAIN_CUDA
 mkdir -p "$tmp/project/scripts" "$tmp/torch/lib" && cd "$tmp/project"
-cp "$root"/scripts/{setup,setup_cuda,build,run}.sh "$root/scripts/wheels.txt" scripts/
+cp "$root"/scripts/{setup,setup_cuda,setup_sources,build,run}.sh "$root/scripts/wheels.txt" scripts/
 # A GPU, and a network to fetch its libraries by, are files here.
 cat >>scripts/setup_cuda.sh <<'END'
 has_gpu() { [ -e "${BASH_SOURCE[0]%/*}/../gpu" ]; }
@@ -29,7 +29,11 @@ END
 cat >app/main.cpp <<'END'
 #include <cstdio>
 #include <cstdlib>
-int main(int n, char** args) { std::printf("%s %d\n", "one", n); return n > 1 ? std::atoi(args[1]) : 0; }
+int main(int n, char** args) {
+  if (std::getenv("SPELLING")) std::printf("%s ", args[0]);
+  std::printf("%s %d\n", "one", n);
+  return n > 1 ? std::atoi(args[1]) : 0;
+}
 END
 run() { scripts/run.sh "$@" 2>"$tmp/said"; }
 
@@ -38,6 +42,8 @@ expect "what it says goes to standard error" yes "$(grep -q main.cpp "$tmp/said"
 expect "the second start is silent" "one 1" "$(run)$(cat "$tmp/said")"
 code=0; said=$(run 75 x) || code=$?
 expect "arguments and exit code" "one 3 75" "$said $code"
+expect "the program is told how it was started" "scripts/run.sh one 1" "$(SPELLING=1 run)"
+expect "started by bash from its folder" "./run.sh one 1" "$(cd scripts && SPELLING=1 bash run.sh)"
 cd /
 expect "from another folder" "one 1" "$("$tmp/project/scripts/run.sh")"
 cd "$tmp/project"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installation, with stand-ins for dpkg-query, apt-get, id, sudo and pip.
+# Installation, with stand-ins for dpkg-query, apt-get, apt-cache, id, sudo and pip.
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 export GANTRAIN_CACHE_DIR=$tmp/cache
 program "$tmp/bin/dpkg-query" <<<'for p in g++ cmake gone; do echo "installed $p"; done; exit 1'
 program "$tmp/bin/apt-get" <<<"echo \"\$@\" >>$tmp/apt"
+program "$tmp/bin/apt-cache" <<<'[ "$2" = compiler ] && echo "  Candidate: (none)"; [ "$2" != compiler-19 ] || echo "  Candidate: 19.1"'
 program "$tmp/bin/id" <<<'echo ${FAKE_UID:-0}'
 program "$tmp/bin/sudo" <<<'exit 1'
 PATH=$tmp/bin:$PATH
@@ -16,6 +17,13 @@ expect "nothing is missing: no apt-get" no "$([ -e "$tmp/apt" ] || echo no)"
 
 need g++ mold ccache 2>/dev/null
 expect "root installs what is missing" "update install -y --no-install-recommends mold ccache" \
+  "$(sed 's/-qq -o [^ ]* -o [^ ]* //' "$tmp/apt" | xargs)"
+
+rm "$tmp/apt"
+need 'cmake|none' 'none|g++' 'compiler|' && code=0 || code=$?
+expect "any of the names will do, and one that no apt knows may be missing" "0 no" "$code $([ -e "$tmp/apt" ] || echo no)"
+need 'compiler-14|compiler-19|compiler' 'compiler|' 'tool|toolbox' 2>/dev/null
+expect "the first name that apt knows; else the first of all" "update install -y --no-install-recommends compiler-19 tool" \
   "$(sed 's/-qq -o [^ ]* -o [^ ]* //' "$tmp/apt" | xargs)"
 
 said=$(FAKE_UID=1000 need g++ mold ccache 2>&1) && code=0 || code=$?
@@ -48,3 +56,35 @@ fetch "$sum" 2>/dev/null
 expect "the right wheel is kept" "some_thing-1.0-py3-none-any.whl" "$(ls "$GANTRAIN_CACHE_DIR/wheels")"
 program "$tmp/bin/python3" <<<'exit 1'
 fetch "$sum"
+
+# The whole header of cpp-httplib: from the distribution's sources, once; without them its own library has to do.
+program "$tmp/bin/dpkg-query" <<<'case $* in *source:Version*) echo 1.0-1 ;; *) shift 3; for p; do echo "installed $p"; done ;; esac'
+httplib() { bash -c '. "$1/scripts/setup.sh"; setup_httplib; echo "httplib=$httplib"' _ "$root"; }
+program "$tmp/bin/apt-get" <<<"echo asked >>$tmp/sources; exit 100"
+expect "no sources" "httplib=" "$(httplib 2>/dev/null)"
+expect "no sources: not asked again at the next build" "httplib= 1" "$(httplib 2>/dev/null) $(wc -l <"$tmp/sources")"
+rm "$GANTRAIN_CACHE_DIR/cpp-httplib-1.0-1.failed"
+program "$tmp/bin/apt-get" <<END
+case "\$*" in *"source cpp-httplib=1.0-1"*) mkdir cpp-httplib-1.0 && cd cpp-httplib-1.0 && echo header >httplib.h && echo terms >LICENSE ;; esac
+echo asked >>$tmp/sources
+END
+here=$GANTRAIN_CACHE_DIR/cpp-httplib-1.0-1
+expect "the header of that version" "httplib=$here header" "$(httplib 2>/dev/null) $(cat "$here/httplib.h")"
+httplib >/dev/null
+expect "fetched once" "3" "$(wc -l <"$tmp/sources")"
+expect "nothing else is left" "LICENSE httplib.h" "$(cd "$here" && echo *)"
+
+# The platform of the wheels is this machine's.
+program "$tmp/bin/python3" <<END
+[ "\$2" = pip ] && [ "\$3" = --version ] && exit
+echo "\$@" >"$tmp/pip"
+exit 1
+END
+program "$tmp/bin/uname" <<<'echo aarch64'
+asked=$(bash -c '. "$1/scripts/setup.sh"; setup_libtorch' _ "$root" 2>&1) && code=0 || code=$?
+expect "ARM: torch's wheel: $asked" "4 manylinux_2_28_aarch64 torch==2.11.0" \
+  "$code $(grep -o 'manylinux_2_28_[a-z0-9_]*' "$tmp/pip") $(grep -o 'torch==[0-9.]*' "$tmp/pip")"
+program "$tmp/bin/uname" <<<'echo riscv64'
+said=$(bash -c '. "$1/scripts/setup.sh"; setup_libtorch' _ "$root" 2>&1) && code=0 || code=$?
+expect "another machine: exit code and line" \
+  "4 gantrain: LibTorch 2.11.0 is made for x86_64 and aarch64; this machine is riscv64 (GANTRAIN_LIBTORCH names one of your own)" "$code $said"

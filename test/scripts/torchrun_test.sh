@@ -3,6 +3,7 @@
 # torchrun_test.sh GANTRAIN: torchrun's two workers are the two ranks that gantrain starts itself.
 . "$(dirname "${BASH_SOURCE[0]}")/launcher.sh"
 python=${GANTRAIN_PYTHON:-python3}
+expect "torchrun starts python PROGRAM: that is the program" "$("$1" --version)" "$("$python" "$1" --version)"
 [ -z "${GANTRAIN_NO_TORCH_REASON:-}" ] || skip "no torchrun: $GANTRAIN_NO_TORCH_REASON"
 "$python" -c 'import torch.distributed.run' 2>/dev/null || skip "$python has no torch, so no torchrun"
 torchrun() { timeout 250 "$python" -m torch.distributed.run --standalone --no-python --nproc-per-node 2 "$@"; }
@@ -10,6 +11,8 @@ torchrun() { timeout 250 "$python" -m torch.distributed.run --standalone --no-py
 tiny "$1" "$tmp/own" --nproc 2
 torchrun "$1" "${TINY[@]}" --run-dir "$tmp/torchrun"
 expect_same_run "$tmp/own" "$tmp/torchrun"
+timeout 250 "$python" -m torch.distributed.run --standalone --nproc-per-node 2 "$1" "${TINY[@]}" --run-dir "$tmp/plain"
+expect_same_run "$tmp/own" "$tmp/plain"
 
 code=0
 torchrun "$1" "${TINY[@]}" --run-dir "$tmp/bad" --set train.batch=15 2>"$tmp/bad.err" || code=$?

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "serve/server.h"
+#include "support/catch.h"
 #include "support/scoped_variable.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cerrno>
 #include <condition_variable>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "serve/server.h"
+#include "support/catch.h"
 #include "support/process.h"
 #include "util/text.h"
 

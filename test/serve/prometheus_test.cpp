@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "serve/server.h"
+#include "support/catch.h"
 
 namespace gantrain {
 
@@ -10,7 +10,7 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   RunView a;
   a.name = "a\"b\\c\nd\xFF";
   a.state = "running";
-  a.verdict.word = "good";
+  a.verdict.word = "learning";
   a.kimg = 1.5;
   a.last_tick = 90;
   a.losses = {{"G/loss", std::numeric_limits<double>::quiet_NaN()},
@@ -19,7 +19,7 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   RunView b;
   b.name = "b";
   b.state = "done";
-  b.verdict.word = "good";
+  b.verdict.word = "no failure found";
   b.kimg = 200;
   const std::string text = prometheus_text({a, b}, 100);
   const std::string run = "{run=\"a\\\"b\\\\c\\nd\uFFFD\"";
@@ -35,6 +35,7 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   CHECK(has("gantrain_seconds_since_tick" + run + "} 10\n"));
   CHECK(has("gantrain_status{run=\"b\",status=\"done\"} 1\n"));
   CHECK(has("gantrain_status{run=\"b\",status=\"running\"} 0\n"));
+  CHECK(has("gantrain_verdict{run=\"b\",verdict=\"no failure found\"} 1\n"));
   CHECK_FALSE(has("gantrain_seconds_to_go"));  // nobody has it
   CHECK(prometheus_text({}, 0).empty());
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
 #include "serve/server.h"
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
@@ -82,6 +81,20 @@ TEST_CASE("AStrangersFolderNeitherStopsTheListNorShowsOtherFiles") {
   }
 }
 
+TEST_CASE("LongTextsOfTheListAreFolded") {
+  RunView view;
+  view.name = "a";
+  view.status = "running";
+  view.state = "running";
+  view.verdict = {Judgement::kLearning, "learning", "SWD fell by 60 %", "x"};
+  std::string html = list_html({view}, "runs");
+  CHECK(contains(html, "<td data-head=\"Status\">running</td>"));
+  CHECK(contains(html, "<summary>learning</summary>SWD fell by 60 %</details>"));
+  view.state = "dead";
+  html = list_html({view}, "runs");
+  CHECK(contains(html, "<summary>dead</summary>STATUS says &quot;running&quot;; nobody"));
+}
+
 TEST_CASE("NamesOfRunsAreEscapedInUrlsAndText") {
   CHECK(url_path("a/b c\"<%") == "a/b%20c%22%3C%25");
   RunView view;
@@ -89,7 +102,7 @@ TEST_CASE("NamesOfRunsAreEscapedInUrlsAndText") {
   view.status = "failed with <i>";
   const std::string html = list_html({view}, "runs");
   CHECK(contains(html, "<a href=\"/run/%3Cb%3E\">&lt;b&gt;</a>"));
-  CHECK(contains(html, "failed with &lt;i&gt;"));
+  CHECK(contains(html, "<summary>failed</summary>failed with &lt;i&gt;</details>"));
   CHECK(contains(list_html({}, "my <runs>"), "no runs in <code>my &lt;runs&gt;</code>"));
 }
 

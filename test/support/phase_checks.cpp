@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/phase_checks.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/torch.h"
+#include "support/catch.h"
 
 namespace gantrain {
 

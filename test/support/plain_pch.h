@@ -4,5 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+
+#include "support/catch.h"

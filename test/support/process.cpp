@@ -9,13 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/paths.h"
 #include "util/text.h"
 
@@ -104,7 +104,8 @@ Command::Command(const std::vector<std::string>& arguments, const CommandOptions
   int err[2];
   REQUIRE(pipe2(out, O_CLOEXEC) == 0);
   REQUIRE(pipe2(err, O_CLOEXEC) == 0);
-  std::vector<std::string> words = {gantrain_program().string()};
+  const std::string program = gantrain_program().string();
+  std::vector<std::string> words = {options.typed};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::map<std::string, std::string> added = options.environment;
   added[kMark] = mark_;
@@ -118,7 +119,7 @@ Command::Command(const std::vector<std::string>& arguments, const CommandOptions
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
-    execve(argv[0], argv.data(), envp.data());
+    execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
   }
   close(out[1]);

@@ -20,6 +20,7 @@ struct CommandOptions {
   std::map<std::string, std::string> environment = {};  // added to the test's own
   std::filesystem::path folder = {};                    // working folder; empty: the test's
   double seconds = 240;                                 // after that the command is killed
+  std::string typed = "gantrain";                       // the program, as the user types it
 };
 
 // What a command left on the screen. `code` is the exit code, or 128 + signal.

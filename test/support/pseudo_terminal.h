@@ -7,8 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <string>
+
+#include "support/catch.h"
 
 namespace gantrain {
 

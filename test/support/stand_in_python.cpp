@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/stand_in_python.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "util/file.h"
 #include "util/text.h"
 

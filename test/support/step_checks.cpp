@@ -2,14 +2,13 @@
 #include "support/step_checks.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <optional>
 
 #include "core/device.h"
 #include "core/torch.h"
 #include "data/options.h"
-#include "support/composed_on_cpu.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/tape_graphs.h"
 #include "support/wait_counter.h"
@@ -197,7 +196,6 @@ int ranks_with_differences(const RecipeRow& row,
                            int64_t iterations) {
   const auto group = Group::join(rendezvous, BackendKind::kGloo, at::kCPU, 60);
   const AssumeReadsWait on_a_device;
-  const ComposedOnCpu composed;
   int code = 0;
   for (Changes extra : precisions) {
     extra["dist.ddp_mode"] = "flat";

@@ -8,18 +8,21 @@
 #include <map>
 
 #include "core/torch.h"
+#include "ops/device_kernels.h"
 
 namespace gantrain {
 
 namespace {
 
+using Tensors = std::vector<at::Tensor>;
+
 // A key between autograd and the kernels that nothing else uses.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 struct Call {
-  c10::OperatorHandle op;
-  std::vector<c10::IValue> arguments;
-  std::vector<c10::IValue> results;
+  std::function<Tensors()> again;  // calls it with the same arguments
+  Tensors arguments, results;
+  bool writes = false;  // into its arguments
 };
 
 struct Tape {
@@ -36,8 +39,8 @@ bool has_memory(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() && tensor.storage().data() != nullptr;
 }
 
-std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& values) {
-  std::vector<at::Tensor> all;
+Tensors tensors_in(const std::vector<c10::IValue>& values) {
+  Tensors all;
   for (const c10::IValue& value : values) {
     if (value.isTensor() && has_memory(value.toTensor())) all.push_back(value.toTensor());
     if (value.isTensorList()) {
@@ -91,14 +94,18 @@ void keep(const at::Tensor& tensor) {
   recording->before[storage] = {tensor, bytes_of(tensor).clone()};
 }
 
+void check_permitted() {
+  TORCH_CHECK(fails_at == 0 || static_cast<int64_t>(recording->calls.size()) + 1 < fails_at,
+              "operation failed due to a previous error during capture");
+}
+
 void note(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard below(kKey);
   const size_t taken = op.schema().arguments().size();
   const std::string name = op.schema().name();
   TORCH_CHECK(name != "aten::_local_scalar_dense" && name != "aten::is_nonzero",
               "operation not permitted when stream is capturing");
-  TORCH_CHECK(fails_at == 0 || static_cast<int64_t>(recording->calls.size()) + 1 < fails_at,
-              "operation failed due to a previous error during capture");
+  check_permitted();
   std::vector<c10::IValue> arguments(stack->end() - static_cast<int64_t>(taken), stack->end());
   if (writes(op)) {
     for (const at::Tensor& tensor : tensors_in(arguments)) keep(tensor);
@@ -107,8 +114,100 @@ void note(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::ji
   const size_t given = op.schema().returns().size();
   std::vector<c10::IValue> results(stack->end() - static_cast<int64_t>(given), stack->end());
   for (const at::Tensor& made : tensors_in(results)) keep(made);
-  recording->calls.push_back({op, aliases_of(arguments), aliases_of(results)});
+  const std::vector<c10::IValue> taken_again = aliases_of(arguments);
+  const auto again = [op, taken_again] {
+    torch::jit::Stack all(taken_again.begin(), taken_again.end());
+    op.callBoxed(&all);
+    return tensors_in(all);
+  };
+  recording->calls.push_back(
+      {again, tensors_in(taken_again), tensors_in(aliases_of(results)), writes(op)});
 }
+
+// --- kernels of the device's table, which are no operators of LibTorch's dispatcher
+
+void add(Tensors& all, const at::Tensor& t) {
+  if (has_memory(t)) all.push_back(t);
+}
+void add(Tensors& all, const BiasActGradients& g) {
+  for (const at::Tensor& t : {g.dx, g.db}) add(all, t);
+}
+void add(Tensors& all, const ActDerivatives& d) {
+  for (const at::Tensor& t : {d.y, d.d, d.strength, d.bias}) add(all, t);
+}
+void add(Tensors& all, const ActPoint& at) {
+  for (const at::Tensor& t : {at.grad, at.y, at.out}) add(all, t);
+}
+void add(Tensors& all, const ActTensors& a) {
+  for (const at::Tensor& t : {a.d, a.noise, a.strength, a.bias}) add(all, t);
+}
+void add(Tensors& all, const DrawNumbers& how) { add(all, how.key); }
+template <class... Parts>
+void add(Tensors& all, const std::tuple<Parts...>& parts) {
+  std::apply([&](const auto&... part) { (add(all, part), ...); }, parts);
+}
+template <class Number>
+void add(Tensors& /*all*/, const Number& /*a number, or filters that never change*/) {}
+
+template <class... Values>
+Tensors all_tensors(const Values&... values) {
+  Tensors all;
+  (add(all, values), ...);
+  return all;
+}
+
+// Calls a kernel and, while something is recorded, notes the call; what LibTorch does inside is a
+// part of it.
+template <class Result, class... Given>
+Result noted(Result (*kernel)(Given...), const std::decay_t<Given>&... given) {
+  const c10::impl::ExcludeDispatchKeyGuard below(kKey);
+  if (recording == nullptr) return kernel(given...);
+  check_permitted();
+  const Result result = kernel(given...);
+  const Tensors made = all_tensors(result);
+  for (const at::Tensor& tensor : made) keep(tensor);
+  Tensors aliases;
+  for (const at::Tensor& tensor : made) aliases.push_back(tensor.variable_data());
+  const auto again = [kernel, given...] { return all_tensors(kernel(given...)); };
+  recording->calls.push_back({again, all_tensors(given...), aliases});
+  return result;
+}
+
+const DeviceKernels* under = nullptr;  // the kernels that are noted
+
+template <auto kMember>
+struct Noted;
+template <class Result, class... Given, Result (*DeviceKernels::*kMember)(Given...)>
+struct Noted<kMember> {
+  static Result call(Given... given) { return noted(under->*kMember, given...); }
+};
+template <class Result, class... Given, Result (*FusedKernels::*kMember)(Given...)>
+struct Noted<kMember> {
+  static Result call(Given... given) { return noted(under->fused->*kMember, given...); }
+};
+
+constexpr FusedKernels kNotedFused{
+    .act = Noted<&FusedKernels::act>::call,
+    .act_gradient = Noted<&FusedKernels::act_gradient>::call,
+    .act_second = Noted<&FusedKernels::act_second>::call,
+    .plane_products = Noted<&FusedKernels::plane_products>::call,
+    .scaled_planes = Noted<&FusedKernels::scaled_planes>::call,
+    .minibatch_std = Noted<&FusedKernels::minibatch_std>::call,
+    .minibatch_std_gradient = Noted<&FusedKernels::minibatch_std_gradient>::call,
+    .pixel_norm = Noted<&FusedKernels::pixel_norm>::call,
+    .pixel_norm_gradient = Noted<&FusedKernels::pixel_norm_gradient>::call,
+    .adain = Noted<&FusedKernels::adain>::call,
+    .adain_gradient = Noted<&FusedKernels::adain_gradient>::call,
+    .filtered_lrelu = Noted<&FusedKernels::filtered_lrelu>::call,
+    .filtered_slopes = Noted<&FusedKernels::filtered_slopes>::call,
+};
+constexpr DeviceKernels kNotedKernels{
+    .upfirdn2d = Noted<&DeviceKernels::upfirdn2d>::call,
+    .bias_act = Noted<&DeviceKernels::bias_act>::call,
+    .bias_act_gradient = Noted<&DeviceKernels::bias_act_gradient>::call,
+    .draw = Noted<&DeviceKernels::draw>::call,
+    .fused = &kNotedFused,
+};
 
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   return a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage());
@@ -127,18 +226,15 @@ class TapeGraph final : public DeviceGraph {
  private:
   // Results that are views, or arguments themselves, are there already.
   static void run(const Call& call) {
-    const std::vector<at::Tensor> arguments = tensors_in(call.arguments);
-    const std::vector<at::Tensor> known = tensors_in(call.results);
     const auto is_argument = [&](const at::Tensor& result) {
-      return std::any_of(arguments.begin(), arguments.end(), [&](const at::Tensor& argument) {
-        return share_memory(result, argument);
+      return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const at::Tensor& one) {
+        return share_memory(result, one);
       });
     };
-    if (!writes(call.op) && !known.empty() && std::all_of(known.begin(), known.end(), is_argument))
+    const Tensors& known = call.results;
+    if (!call.writes && !known.empty() && std::all_of(known.begin(), known.end(), is_argument))
       return;
-    torch::jit::Stack stack(call.arguments.begin(), call.arguments.end());
-    call.op.callBoxed(&stack);
-    const std::vector<at::Tensor> made = tensors_in(stack);
+    const Tensors made = call.again();
     for (size_t i = 0; i < known.size(); ++i) {
       at::Tensor result = known[i];
       if (!share_memory(result, made.at(i)) && !is_argument(result)) result.copy_(made[i]);
@@ -171,12 +267,11 @@ class TapePool final : public GraphPool {
     recording = nullptr;
     std::map<c10::StorageImpl*, bool> own;
     for (const Call& call : tape.calls) {
-      if (writes(call.op)) continue;
-      for (const at::Tensor& made : tensors_in(call.results)) {
-        const std::vector<at::Tensor> arguments = tensors_in(call.arguments);
-        const bool fresh = std::none_of(arguments.begin(), arguments.end(), [&](const auto& one) {
-          return share_memory(one, made);
-        });
+      if (call.writes) continue;
+      for (const at::Tensor& made : call.results) {
+        const bool fresh = std::none_of(call.arguments.begin(),
+                                        call.arguments.end(),
+                                        [&](const auto& one) { return share_memory(one, made); });
         if (fresh) own[made.storage().unsafeGetStorageImpl()] = true;
       }
     }
@@ -198,8 +293,13 @@ GraphPool* make_tape_pool() { return new TapePool; }
 TapeGraphs::TapeGraphs() {
   works = replays = fails_at = 0;
   set_graph_pools(c10::DeviceType::CPU, make_tape_pool);
+  under = &device_kernels(at::kCPU);
+  if (under->fused != nullptr) set_device_kernels(at::kCPU, kNotedKernels);
 }
-TapeGraphs::~TapeGraphs() { set_graph_pools(c10::DeviceType::CPU, nullptr); }
+TapeGraphs::~TapeGraphs() {
+  set_device_kernels(at::kCPU, *under);
+  set_graph_pools(c10::DeviceType::CPU, nullptr);
+}
 int64_t TapeGraphs::recorded() { return works; }
 int64_t TapeGraphs::replayed() { return replays; }
 void TapeGraphs::fail_at(int64_t operators) { fails_at = operators; }

@@ -10,8 +10,9 @@ namespace gantrain {
 // operators with the same tensors and numbers, which writes the same memory. So a number of the
 // host, a branch on a value or a tensor at another address shows as it would on a GPU: the replay
 // goes on with what was true when it was recorded. As on a GPU, recording changes no tensor, and
-// reading one while recording throws c10::Error. Operators outside of LibTorch's dispatcher are not
-// noted, so networks must be composed of LibTorch's (ComposedOnCpu). One at a time.
+// reading one while recording throws c10::Error. The kernels of the device's table
+// (ops/device_kernels.h) are noted in the same way; the CPU's own arithmetic outside of both, as
+// for convolutions, is not, so networks must take a GPU's paths (AssumeReadsWait). One at a time.
 class TapeGraphs {
  public:
   TapeGraphs();

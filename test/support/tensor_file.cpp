@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "support/catch.h"
 #include "util/file.h"
 #include "util/text.h"
 

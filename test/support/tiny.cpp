@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <sstream>
 
+#include "support/catch.h"
 #include "support/paths.h"
 #include "util/file.h"
 #include "util/hash.h"

@@ -6,4 +6,4 @@
 #include "core/torch_pch.h"
 
 #undef CHECK
-#include <catch2/catch.hpp>
+#include "support/catch.h"

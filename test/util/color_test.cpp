@@ -2,8 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/pseudo_terminal.h"
 #include "support/scoped_variable.h"
 #include "support/temporary_folder.h"

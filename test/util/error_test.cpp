@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/error.h"
 
-#include <catch2/catch.hpp>
 #include <cerrno>
+
+#include "support/catch.h"
 
 using namespace gantrain;
 

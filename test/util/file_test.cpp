@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <functional>
 
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 
@@ -179,7 +179,7 @@ TEST_CASE("OfAStrangersFolderOnlyRegularFilesOfSomeSizeAreRead") {
     CAPTURE(name);
     CHECK_FALSE(content_of(folder / name, 1 << 20));
     CHECK_THROWS_WITH(read_regular_file(folder / name, 1 << 20),
-                      Catch::Matchers::Contains((folder / name).string() + ": "));
+                      Catch::Contains((folder / name).string() + ": "));
     CHECK(code_of([&] { read_regular_file(folder / name, 1 << 20); }) == Exit::kInput);
     if (std::string(name) != "large")
       each_line(folder / name, 1 << 20, [](const std::string& line) { FAIL(line); });

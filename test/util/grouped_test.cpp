@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
+#include "support/catch.h"
 #include "util/text.h"
 
 using namespace gantrain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/hash.h"
 
-#include <catch2/catch.hpp>
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/log.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
 #include "util/system.h"

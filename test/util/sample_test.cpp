@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/sample.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
+
+#include "support/catch.h"
 
 namespace gantrain {
 

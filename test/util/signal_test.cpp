@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 
+#include "support/catch.h"
 #include "util/system.h"
 
 namespace gantrain {

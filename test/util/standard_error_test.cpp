@@ -4,10 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 
+#include "support/catch.h"
 #include "util/log.h"
 #include "util/system.h"
 

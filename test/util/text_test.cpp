@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "util/text.h"
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
+
+#include "support/catch.h"
 
 using namespace gantrain;
 
@@ -46,6 +47,17 @@ TEST_CASE("SlipsOfTheFingersFindTheirWord") {
                      {"stylegan1", "stylegan3-t-ffhq", "stylegan3-t", "stylegan3-tiny"}) ==
         std::vector<std::string>{"stylegan3-t", "stylegan3-tiny", "stylegan3-t-ffhq"});
   CHECK(did_you_mean("batchsize", {"train.batch", "train.seed"}) == "; did you mean train.batch?");
+  CHECK(likely_meant("stylegan2-ada-paper256",
+                     {"stylegan2", "stylegan2-ada", "stylegan2-paper256", "stylegan2-paper512"}) ==
+        std::vector<std::string>{"stylegan2-paper256"});
+  CHECK(likely_meant("--sheeet", {"--sheet", "--seed"}) == std::vector<std::string>{"--sheet"});
+}
+
+TEST_CASE("WordsThatAreFarAreNotSuggested") {
+  CHECK(likely_meant("--source", {"--force", "--filter", "--output"}).empty());
+  CHECK(likely_meant("--dest", {"--seed", "--fit"}).empty());
+  CHECK(likely_meant("yes", {"all", "data", "dist.sync_bn", "save.keep_best"}).empty());
+  CHECK(likely_meant("-x", {"--z", "--w"}).empty());
 }
 
 TEST_CASE("ATemplateIsFilledOnce") {

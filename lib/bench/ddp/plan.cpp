@@ -11,6 +11,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -113,10 +114,9 @@ std::string bucket_text(double mb) {
 }
 
 void print_workload(const Workload& work) {
-  fmt::print("\n{}\n  {} picture{} a rank, {} of computing an iteration\n",
+  fmt::print("\n{}\n  {} a rank, {} of computing an iteration\n",
              work.about,
-             work.batch,
-             work.batch == 1 ? "" : "s",
+             counted(work.batch, "picture"),
              time_text(work.compute()));
   const std::string buckets = fmt::format("{} buckets", bucket_text(work.bucket_mb));
   fmt::print("  {:<8} {:>9} {:>10} {:>10} {:>10} {:>12} {:>16}\n",
@@ -390,9 +390,9 @@ Plan plan_of(const Workload& work, const PlanRequest& request) {
   for (const int64_t ranks : rank_counts(request.ranks)) {
     if (request.global_batch && *request.global_batch < ranks) {
       fail(Exit::kUsage,
-           "--global-batch {} is less than a picture for each of {} ranks; --simulate {} at most",
+           "--global-batch {} is less than a picture for each of {}; --simulate {} at most",
            *request.global_batch,
-           ranks,
+           counted(ranks, "rank"),
            *request.global_batch);
     }
     const PlanRow& row = plan.rows.emplace_back(row_of(work, request, ranks));
@@ -416,8 +416,9 @@ std::vector<Workload> read_workloads(const std::string& file) {
   }
   if (all.empty())
     fail(Exit::kInput,
-         "{}: no workload; gantrain bench ddp --simulate N --json > FILE writes one",
-         file);
+         "{}: no workload; {} bench ddp --simulate N --json > FILE writes one",
+         file,
+         program());
   return all;
 }
 
@@ -430,12 +431,11 @@ std::string time_text(double seconds) {
 Json report_cluster(const PlanRequest& request) {
   const Cluster& c = request.cluster;
   fmt::print(
-      "links of a rank, each way: {} between nodes of {} rank{}, {} within a node\n"
+      "links of a rank, each way: {} between nodes of {}, {} within a node\n"
       "exposed: share of a step in which ranks only communicate; graphs from: what they must save\n"
       "  in an iteration to be faster, since they send all gradients after the backward pass\n",
       link_text(c.between),
-      c.ranks_per_node,
-      c.ranks_per_node == 1 ? "" : "s",
+      counted(c.ranks_per_node, "rank"),
       link_text(c.within));
   return message_of(request);
 }

@@ -4,6 +4,7 @@
 #include "bench/worlds.h"
 #include "core/torch.h"
 #include "util/sample.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -82,7 +83,7 @@ Json measure_ways(const BenchWorld& world, const BenchDdpRequest& request, FindR
 }
 
 void print_ways(const Json& rows, int64_t ranks, int64_t batch) {
-  fmt::print("\n{} ranks, batch {}\n", ranks, batch);
+  fmt::print("\n{}, batch {}\n", counted(ranks, "rank"), batch);
   fmt::print(
       "  way                   step         quartiles       cpu   exposed    skew       MB  "
       "collectives  buckets\n");
@@ -136,9 +137,9 @@ Json compare_with_peer(const BenchNet& net,
 
 void print_comparison(const Json& c) {
   fmt::print(
-      "\n{} ranks, batch {}: {} against PyTorch {}'s DistributedDataParallel: {} of its time, "
+      "\n{}, batch {}: {} against PyTorch {}'s DistributedDataParallel: {} of its time, "
       "{} of its processor time (95 % intervals, {} pairs)\n",
-      c.at("ranks").get<int64_t>(),
+      counted(c.at("ranks").get<int64_t>(), "rank"),
       c.at("batch").get<int64_t>(),
       kDefault.name,
       c.at("torch").get<std::string>(),

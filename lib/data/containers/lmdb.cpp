@@ -14,6 +14,7 @@
 #include "data/containers/source.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -207,9 +208,9 @@ class Lmdb final : public Source {
     const auto [chosen, there] = found != pictures.end() ? *found : *pictures.rbegin();
     if (count && there < *count) {
       fail(Exit::kInput,
-           "{}: has {} pictures of size {}, and its \"length\" says {}; it was not finished",
+           "{}: has {} of size {}, and its \"length\" says {}; it was not finished",
            file_.name,
-           there,
+           counted(there, "picture"),
            chosen,
            *count);
     }

@@ -11,6 +11,7 @@
 #include "data/containers/formats.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -160,7 +161,11 @@ std::array<int64_t, kDimensions> read_header(const FilePart& file) {
 Labels read_labels(const FilePart& file, int64_t pictures) {
   const auto [count] = read_header<1>(file);
   if (count != pictures) {
-    fail(Exit::kInput, "{}: {} labels for {} pictures", file.name, count, pictures);
+    fail(Exit::kInput,
+         "{}: {} for {}",
+         file.name,
+         counted(count, "label"),
+         counted(pictures, "picture"));
   }
   Labels labels;
   for (const char c : file.bytes(8, static_cast<size_t>(count))) {
@@ -430,9 +435,9 @@ std::unique_ptr<Source> open_idx(const FilePart& images,
   const bool some = count >= 1 && count <= kMaxPictures && width >= 1 && height >= 1;
   if (!some || width > kMaxImageSide || height > kMaxImageSide) {
     fail(Exit::kInput,
-         "{}: {} pictures of {}x{} pixels; that is no data set",
+         "{}: {} of {}x{} pixels; that is no data set",
          images.name,
-         count,
+         counted(count, "picture"),
          width,
          height);
   }

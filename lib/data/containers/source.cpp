@@ -14,6 +14,7 @@
 
 #include "data/containers/formats.h"
 #include "util/error.h"
+#include "util/file_kind.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -357,7 +358,26 @@ void Source::decode(size_t file, const NeededSize& needed, std::string& bytes, I
   decode_image(bytes, name(file), needed, image);
 }
 
+namespace {
+
+// Most headers lie in the first bytes of a file, which are read alone; nothing where they do not.
+std::optional<ImageInfo> info_at_start(const std::optional<FilePart>& part) {
+  constexpr size_t kStart = size_t{64} << 10;
+  if (!part || part->size <= int64_t{kStart}) return std::nullopt;
+  check_file_bytes(part->name, static_cast<uint64_t>(part->size));
+  try {
+    return image_info(part->bytes(0, kStart), part->name);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 ImageInfo Source::look(size_t file, bool headers_only) const {
+  if (headers_only) {
+    if (const auto info = info_at_start(part(file))) return *info;
+  }
   std::string bytes;
   read(file, bytes);
   if (!headers_only) verify_image(bytes, name(file));
@@ -410,6 +430,7 @@ std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck&
     check_tars(path, paths);
     return with_records(open_tars(paths, stop), options, stop);
   }
+  refuse_address(path);
   if (!fs::exists(status)) {
     const bool denied = error == std::errc::permission_denied;
     fail(Exit::kInput,

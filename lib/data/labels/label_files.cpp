@@ -9,11 +9,14 @@
 #include <string_view>
 #include <utility>
 
+#include "data/containers/source.h"
 #include "data/labels/labels.h"
+#include "data/options.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -168,11 +171,11 @@ class LabelSearch {
     const int64_t most = kListBytes + kListBytesPerPicture * pictures;
     if (bytes <= most) return;
     fail(Exit::kInput,
-         "{}: {} bytes are too many for the labels of {} pictures (at most {}); --set "
+         "{}: {} bytes are too many for the labels of {} (at most {}); --set "
          "data.labels=FILE names another list, none does without",
          name,
          bytes,
-         pictures,
+         counted(pictures, "picture"),
          most);
   }
 
@@ -349,6 +352,18 @@ class LabelSearch {
   std::set<size_t> used_;           // files of the source that had labels
 };
 
+// How many of these files have each ending, in small letters.
+std::map<std::string, int64_t> by_ending(const Source& source, const std::set<size_t>& files) {
+  std::map<std::string, int64_t> counts;
+  constexpr size_t kLongest = 12;  // others are no endings, but parts of names with dots
+  for (const size_t file : files) {
+    const std::string ending =
+        valid_text(lower(fs::path(source.files()[file]).extension().string()));
+    counts[ending.size() <= kLongest ? ending : ""] += 1;
+  }
+  return counts;
+}
+
 // A container among the files, which may be what was meant.
 std::string container_inside(const Source& source) {
   for (size_t file = 0; file < source.files().size(); ++file) {
@@ -362,6 +377,32 @@ std::string container_inside(const Source& source) {
 
 }  // namespace
 
+std::string ignored_text(const std::map<std::string, int64_t>& others) {
+  static const std::set<std::string> kOtherPictures = {
+      ".gif", ".bmp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jfif",
+      ".jp2", ".jxl", ".ppm", ".pgm",  ".pnm",  ".tga",  ".dng",  ".cr2",
+      ".nef", ".arw", ".psd", ".exr",  ".jpe",  ".svg",  ".ico"};
+  constexpr size_t kShown = 4;
+  std::vector<std::pair<std::string, int64_t>> rows(others.begin(), others.end());
+  std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> parts;
+  int64_t rest = 0;
+  bool pictures = false;
+  for (const auto& [ending, count] : rows) {
+    pictures |= kOtherPictures.contains(ending);
+    if (parts.size() < kShown) {
+      parts.push_back(fmt::format("{} {}", count, ending.empty() ? "without an ending" : ending));
+    } else {
+      rest += count;
+    }
+  }
+  if (parts.empty()) return "";
+  if (rest > 0) parts.push_back(fmt::format("{} more files", rest));
+  return fmt::format("{} ignored{}",
+                     join(parts, ", "),
+                     pictures ? ": convert pictures of these kinds to PNG or JPEG" : "");
+}
+
 std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
@@ -370,22 +411,29 @@ std::vector<std::vector<std::string>> read_csv(std::string_view text, const std:
 
 FoundPictures find_pictures(const Source& source, const DataOptions& options) {
   FoundPictures found;
+  std::set<size_t> others;
   for (size_t file = 0; file < source.files().size(); ++file) {
-    if (source.is_picture(file)) found.files.push_back(file);
+    if (source.is_picture(file)) {
+      found.files.push_back(file);
+    } else {
+      others.insert(file);
+    }
   }
-  found.others = static_cast<int64_t>(source.files().size() - found.files.size());
   if (found.files.empty()) {
+    const std::string ignored = ignored_text(by_ending(source, others));
     fail(Exit::kInput,
          "{}: no pictures in it; --data takes .png, .jpg, .jpeg and .webp in a folder, zip or tar, "
-         "an LMDB, CIFAR's or MNIST's files{}{}",
+         "an LMDB, CIFAR's or MNIST's files{}{}{}",
          options.path,
-         found.others > 0 ? fmt::format("; {} other files", found.others) : "",
+         ignored.empty() ? "" : "; ",
+         ignored,
          container_inside(source));
   }
   LabelSearch search(source, options, found.files);
   found.labels = search.run(found.files);
   for (std::string& name : found.labels.names) name = valid_text(name);
-  found.others -= static_cast<int64_t>(search.used().size());
+  for (const size_t file : search.used()) others.erase(file);
+  found.others = by_ending(source, others);
   return found;
 }
 

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -34,6 +36,21 @@ std::string plain_path(std::string path) {
   return path;
 }
 
+// "3 files have two labels (a.png, b.png, ...)".
+std::string counted_with(const std::vector<std::string>& names,
+                         const std::string& what,
+                         const std::string& have) {
+  constexpr size_t kShown = 3;
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + static_cast<long>(std::min(names.size(), kShown)));
+  return fmt::format("{} {} {} ({}{})",
+                     names.size(),
+                     names.size() == 1 ? what + " has" : what + "s have",
+                     have,
+                     join(first, ", "),
+                     names.size() > kShown ? ", ..." : "");
+}
+
 // The class of each file that a list names, as a text.
 class LabelList {
  public:
@@ -41,7 +58,11 @@ class LabelList {
 
   // A later label of a file replaces an earlier one, as in the reference's loader.
   void add(const std::string& path, std::string label) {
-    label_of_[plain_path(path)] = std::move(label);
+    const auto [found, added] = label_of_.try_emplace(plain_path(path), label);
+    if (added) return;
+    if (found->second != label)
+      replaced_.push_back(fmt::format("{} ({} and {})", found->first, found->second, label));
+    found->second = std::move(label);
   }
 
   // Does the same where two labels of one file must be equal.
@@ -65,15 +86,26 @@ class LabelList {
 
   Labels of(const std::vector<std::string>& pictures) const {
     if (!wrong_.empty()) fail(Exit::kInput, "{}", wrong_);
+    if (!replaced_.empty())
+      warn("{}: {}: the last label counts", name_, counted_with(replaced_, "file", "two labels"));
     std::vector<std::string> texts;
     std::vector<std::string> missing;
+    std::unordered_map<const std::string*, const std::string*> user;  // the first picture of each
+    std::vector<std::string> shared;
     for (const std::string& picture : pictures) {
       const std::string* label = find(picture);
       if (label == nullptr) {
         missing.push_back(picture);
-      } else {
-        texts.push_back(*label);
+        continue;
       }
+      const auto [first, alone] = user.try_emplace(label, &picture);
+      if (!alone) shared.push_back(fmt::format("{} and {}", *first->second, picture));
+      texts.push_back(*label);
+    }
+    if (!shared.empty()) {
+      warn("{}: {}: give their paths with folders and endings",
+           name_,
+           counted_with(shared, "more picture", "the label of another one of the same name"));
     }
     if (!missing.empty()) {
       fail(Exit::kInput,
@@ -101,7 +133,8 @@ class LabelList {
   }
 
   std::string name_;
-  std::string wrong_;  // the first fault
+  std::string wrong_;                  // the first fault
+  std::vector<std::string> replaced_;  // "a.png (0 and 1)"
   std::unordered_map<std::string, std::string> label_of_;
 };
 
@@ -189,9 +222,9 @@ Labels labels_and_names(const LabelList& list,
   if (names.empty() || !labels.names.empty()) return labels;
   if (static_cast<int64_t>(names.size()) < labels.classes) {
     fail(Exit::kInput,
-         "{}: names {} classes, and the labels go up to {}",
+         "{}: names {}, and the labels go up to {}",
          name,
-         names.size(),
+         counted(static_cast<int64_t>(names.size()), "class"),
          labels.classes - 1);
   }
   names.resize(static_cast<size_t>(labels.classes));
@@ -216,6 +249,47 @@ LabelList read_rows(const std::vector<std::vector<std::string>>& rows,
 std::optional<Labels> not_about(const std::string& name) {
   info("{}: not used as labels: it names none of the pictures", name);
   return std::nullopt;
+}
+
+// Refuses numbers that leave most classes without a picture, as one mistyped number does. Lists
+// for a part of a large data set have such gaps, too, but not as many.
+void check_gaps(const Labels& labels,
+                const std::string& name,
+                const std::vector<std::string>& pictures) {
+  constexpr int64_t kMostEmpty = 1000;
+  const std::set<int64_t> used(labels.of.begin(), labels.of.end());
+  const auto empty = labels.classes - static_cast<int64_t>(used.size());
+  if (empty <= kMostEmpty || empty <= static_cast<int64_t>(used.size())) return;
+  const auto largest = std::ranges::max_element(labels.of) - labels.of.begin();
+  fail(Exit::kInput,
+       "{}: class {} of {} would make {} classes, {} of them without a picture; number the {} "
+       "classes that there are from 0, or --set data.labels=none does without",
+       name,
+       labels.classes - 1,
+       pictures[static_cast<size_t>(largest)],
+       labels.classes,
+       empty,
+       used.size());
+}
+
+// Refuses names among numbers that count classes: as names, 10 would stand before 2.
+void check_mixture(const std::vector<std::string>& texts,
+                   const std::string& name,
+                   const std::vector<std::string>& pictures) {
+  std::set<int64_t> numbers;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto number = whole_number(texts[i]);
+    if (number && *number >= 0) numbers.insert(*number);
+    if (!number) words.push_back(fmt::format("{} of {}", texts[i], pictures[i]));
+  }
+  const auto count = static_cast<int64_t>(numbers.size());
+  if (words.empty() || numbers.empty() || *numbers.rbegin() >= 2 * count) return;
+  fail(Exit::kInput,
+       "{}: {}, and the other {} have numbers; give all classes numbers, or all names",
+       name,
+       counted_with(words, "picture", "a class that is no number"),
+       texts.size() - words.size());
 }
 
 Labels labels_of_names(const std::vector<std::string>& texts) {
@@ -272,6 +346,7 @@ Labels labels_of_texts(const std::vector<std::string>& texts,
       labels.of.push_back(label);
       labels.classes = std::max(labels.classes, label + 1);
     }
+    check_gaps(labels, name, pictures);
     return labels;
   }
   const auto none = std::ranges::find(texts, "");
@@ -281,6 +356,7 @@ Labels labels_of_texts(const std::vector<std::string>& texts,
          name,
          pictures[static_cast<size_t>(none - texts.begin())]);
   }
+  check_mixture(texts, name, pictures);
   return labels_of_names(texts);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,7 +64,8 @@ std::optional<Labels> found_labels_of_rows(const std::vector<std::vector<std::st
                                            const std::vector<std::string>& pictures);
 
 // Makes labels of one text a picture: whole numbers, or names, numbered in bytewise order. Throws
-// UserError(kInput) that names `name` and the picture whose text is neither.
+// UserError(kInput) that names `name` and the picture whose text is neither, or the picture that
+// makes thousands of classes without pictures, or the names among numbers.
 Labels labels_of_texts(const std::vector<std::string>& texts,
                        const std::string& name,
                        const std::vector<std::string>& pictures);
@@ -81,8 +83,13 @@ std::vector<std::vector<std::string>> read_csv(std::string_view text, const std:
 struct FoundPictures {
   std::vector<size_t> files;  // position in the source of each picture
   Labels labels;
-  int64_t others = 0;  // files that are neither pictures nor have their labels
+  // Files that are neither pictures nor have their labels, by the ending of their names.
+  std::map<std::string, int64_t> others;
 };
+
+// Returns what is left out, for a line: "3 .txt ignored", "10 .gif, 2 .bmp ignored: convert them";
+// "" where nothing is.
+std::string ignored_text(const std::map<std::string, int64_t>& others);
 
 // Finds the pictures and their labels. These come from the first of: the file data.labels; what the
 // container itself holds; the outermost dataset.json or else labels.csv, dataset.csv or

@@ -153,9 +153,13 @@ ScanResult scan_pictures(const std::vector<int64_t>& pictures,
         }
       },
       [&](int64_t piece, Seen&& seen) {
-        result.color |= seen.bad.empty() && seen.info.channels >= 3;
-        if (!seen.bad.empty())
+        if (!seen.bad.empty()) {
           result.bad.push_back({pictures[static_cast<size_t>(piece)], std::move(seen.bad)});
+          return;
+        }
+        result.color |= seen.info.channels >= 3;
+        result.alpha += seen.info.channels % 2 == 0 ? 1 : 0;
+        result.sizes[{seen.info.width, seen.info.height}] += 1;
       },
       [&] {
         stopped = stop && stop();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,8 +58,10 @@ struct BadPicture {
 };
 
 struct ScanResult {
-  bool color = false;           // at least one good picture is not grey
-  std::vector<BadPicture> bad;  // in the order of the pictures
+  bool color = false;                                    // at least one good picture is not grey
+  int64_t alpha = 0;                                     // good pictures with alpha
+  std::map<std::pair<int64_t, int64_t>, int64_t> sizes;  // width, height -> good pictures
+  std::vector<BadPicture> bad;                           // in the order of the pictures
 };
 
 // Returns which of `count` pictures to look at: all, or `limit` evenly spaced ones.

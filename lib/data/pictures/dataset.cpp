@@ -18,6 +18,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -65,6 +66,7 @@ NeededSize needed_size(const DataOptions& options) {
 }
 
 constexpr int64_t kVerifiedByDefault = 2000;
+constexpr int64_t kLookedAtForSizes = 500;
 constexpr size_t kNamedAtMost = 100;
 
 class PictureSet final : public Dataset {
@@ -89,18 +91,31 @@ class PictureSet final : public Dataset {
 
   std::string description() const override {
     const std::string kind = source_->kind();
-    std::string text = fmt::format("{}, {}{}{} pictures, {}x{}x{}",
+    std::string text = fmt::format("{}, {}{}{}{} {}x{}x{}",
                                    options_.path,
                                    kind,
                                    kind.empty() ? "" : ", ",
-                                   size(),
+                                   counted(size(), "picture"),
+                                   own_sizes(),
                                    options_.resolution.width,
                                    options_.resolution.height,
                                    channels_);
-    if (classes() > 0) text += fmt::format(", {} classes", classes());
+    if (alpha_ > 0 && channels_ % 2 != 0)
+      text += fmt::format(", alpha of {} laid over white (data.channels=4 keeps it)", alpha_);
+    if (classes() > 0) text += ", " + counted(classes(), "class");
     if (skipped_ > 0) text += fmt::format(", {} bad left out", skipped_);
-    if (found_.others > 0) text += fmt::format(", {} other files ignored", found_.others);
+    if (!found_.others.empty()) text += ", " + ignored_text(found_.others);
     return text;
+  }
+
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all;
+    const std::string enlarged = enlargement_warning(sizes_, options_);
+    if (!enlarged.empty()) all.push_back(enlarged);
+    if (size() == 1)
+      all.push_back(
+          fmt::format("{}: one picture in all, which networks learn by heart", options_.path));
+    return all;
   }
 
   Image load(int64_t index) const override {
@@ -134,6 +149,8 @@ class PictureSet final : public Dataset {
     const int64_t found = size();
     if (!scan.bad.empty()) drop(scan.bad);
     channels_ = options_.channels.value_or(scan.color ? 3 : 1);
+    alpha_ = scan.alpha;
+    sizes_ = sorted_sizes(scan.sizes, size());
     const double seconds = monotonic_seconds() - start;
     if (seconds > 1)
       info("looked at {} of {} pictures in {:.1f} s", pictures.size(), found, seconds);
@@ -141,6 +158,14 @@ class PictureSet final : public Dataset {
 
  private:
   size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
+
+  // " of 100x80, trained at" where they have another size than that.
+  std::string own_sizes() const {
+    const bool as_they_are =
+        sizes_.counts.size() == 1 && sizes_.counts.front().size == options_.resolution;
+    if (as_they_are || sizes_.counts.empty()) return ",";
+    return fmt::format(" of {}, trained at", sizes_text(sizes_));
+  }
 
   ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
     return view_of(load_prepared(*source_, file_of(index), channels_, options_, buffers));
@@ -166,18 +191,19 @@ class PictureSet final : public Dataset {
     }
     if (bad.size() == found_.files.size()) {
       fail(Exit::kInput,
-           "{}: none of the {} pictures can be read; the first: {}",
+           "{}: {}, and none can be read; the first: {}",
            options_.path,
-           bad.size(),
+           counted(static_cast<int64_t>(bad.size()), "picture"),
            bad.front().reason);
     }
     leave_out(bad);
     skipped_ = static_cast<int64_t>(bad.size());
-    warn("{} pictures left out (data.on_bad=skip):", skipped_);
+    warn("{} left out (data.on_bad=skip):", counted(skipped_, "picture"));
     for (size_t i = 0; i < std::min(bad.size(), kNamedAtMost); ++i) warn("  {}", bad[i].reason);
     if (bad.size() > kNamedAtMost) {
-      warn("  and {} more: gantrain data inspect {} lists them all",
+      warn("  and {} more: {} data inspect {} lists them all",
            bad.size() - kNamedAtMost,
+           program(),
            shell_quote(options_.path));
     }
   }
@@ -202,6 +228,8 @@ class PictureSet final : public Dataset {
   DataOptions options_;
   int64_t channels_ = 0;
   int64_t skipped_ = 0;
+  int64_t alpha_ = 0;   // pictures that were looked at and have alpha
+  PictureSizes sizes_;  // of those that were looked at
   mutable std::mutex mutex_;
   mutable std::set<int64_t> turned_bad_;
 };
@@ -252,6 +280,7 @@ class Cache final : public Dataset {
   int64_t label(int64_t index) const override { return dataset_->label(index); }
   std::string class_name(int64_t label) const override { return dataset_->class_name(label); }
   std::string description() const override { return dataset_->description(); }
+  std::vector<std::string> warnings() const override { return dataset_->warnings(); }
   std::optional<PictureFile> picture_file(int64_t index) const override {
     return dataset_->picture_file(index);
   }
@@ -350,13 +379,37 @@ ImageView Dataset::view(int64_t index, LoadBuffers& buffers) const {
   return view_of(buffers.prepared);
 }
 
+namespace {
+
+// Whether the pictures are computed. Throws UserError(kInput) for those that are unknown.
+bool is_built_in(const std::string& path) {
+  if (path == "synth:shapes") return true;
+  if (starts_with(path, "synth:"))
+    fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", path);
+  return false;
+}
+
+}  // namespace
+
+PictureSizes look_at_sizes(const DataOptions& options) {
+  if (is_built_in(options.path)) return {};
+  DataOptions plain = options;
+  plain.labels = "none";
+  const auto source = open_source(plain);
+  const FoundPictures found = find_pictures(*source, plain);
+  const auto count = static_cast<int64_t>(found.files.size());
+  const auto look = [&](int64_t index) {
+    return source->look(found.files[static_cast<size_t>(index)], /*headers_only=*/true);
+  };
+  const ScanResult scan =
+      scan_pictures(evenly_spaced(count, kLookedAtForSizes), look, /*stop_at_bad=*/false, {});
+  return sorted_sizes(scan.sizes, count);
+}
+
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
                                             const StopCheck& stop,
                                             int64_t sharers) {
-  if (options.path == "synth:shapes") return make_shapes(options);
-  if (starts_with(options.path, "synth:")) {
-    fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", options.path);
-  }
+  if (is_built_in(options.path)) return make_shapes(options);
   auto source = open_source(options, stop);
   FoundPictures found = find_pictures(*source, options);
   auto pictures = std::make_shared<PictureSet>(std::move(source), std::move(found), options);

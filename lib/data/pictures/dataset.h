@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/options.h"
+#include "data/picture_sizes.h"
 #include "image/image.h"
 
 namespace gantrain {
@@ -52,6 +54,8 @@ class Dataset {
 
   // Returns one line for the start of a run: source, number of pictures, classes, channels.
   virtual std::string description() const = 0;
+  // Returns what else must be known of the data before it is trained on, one line each.
+  virtual std::vector<std::string> warnings() const { return {}; }
 };
 
 // Polled during long work: where it returns true, that ends with UserError(kStopped).
@@ -65,6 +69,10 @@ using StopCheck = std::function<bool()>;
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options,
                                             const StopCheck& stop = {},
                                             int64_t sharers = 1);
+
+// Looks at the headers of up to a few hundred pictures, evenly spread over what open_dataset()
+// would open; bad ones are passed over. Nothing is known of computed pictures. Throws as that does.
+PictureSizes look_at_sizes(const DataOptions& options);
 
 // Whether prepare() would keep the pixels of a picture as they are.
 bool is_prepared(const Image& image, int64_t channels, const DataOptions& options);

@@ -13,6 +13,7 @@
 #include "util/hash.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -58,10 +59,9 @@ struct Kind {
   std::string text(bool first) const {
     const size_t shown = std::min(names.size(), kNamesShown);
     const auto end = names.begin() + static_cast<std::ptrdiff_t>(shown);
-    const char* noun = names.size() == 1 ? " picture" : " pictures";
-    return fmt::format("{}{} {} ({}{})",
-                       names.size(),
-                       first ? noun : "",
+    const auto count = static_cast<int64_t>(names.size());
+    return fmt::format("{} {} ({}{})",
+                       first ? counted(count, "picture") : std::to_string(count),
                        what,
                        fmt::join(names.begin(), end, ", "),
                        shown < names.size() ? ", ..." : "");

@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -396,14 +397,14 @@ Restarts::Decision Restarts::after(const AttemptOutcome& end) {
   if (!end.restartable || number_ >= most_) return {};
   if (repeated) {
     return {.note = fmt::format("failed twice at iteration {} with the same cause: not restarted "
-                                "again ({} of {} restarts used)",
+                                "again ({} used of {})",
                                 end.iteration,
                                 number_,
-                                most_)};
+                                counted(most_, "restart"))};
   }
   Decision decision{.again = true, .pause = next_pause_};
   next_pause_ = std::min(2 * next_pause_, kLongestPause);
-  decision.note = fmt::format("starting the ranks again ({} of {} restarts){}",
+  decision.note = fmt::format("starting the ranks again (restart {} of {}){}",
                               ++number_,
                               most_,
                               decision.pause > 0 ? " in " + short_duration(decision.pause) : "");

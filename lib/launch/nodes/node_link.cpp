@@ -19,6 +19,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -353,10 +354,9 @@ void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
 void NodeLink::refuse(const NodeWire& stranger) {
   if (++strangers_ < next_said_) return;
   next_said_ *= 10;
-  warn("port {}: refused {} connection{}: {}",
+  warn("port {}: refused {}: {}",
        listener_.port,
-       strangers_,
-       strangers_ == 1 ? "" : "s",
+       counted(strangers_, "connection"),
        stranger.objection().empty() ? "it is no launcher of this job" : stranger.objection());
 }
 

@@ -18,6 +18,7 @@
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -123,10 +124,6 @@ void look_at_devices(GpuDriver& driver, const SystemRoots& roots) {
 
 constexpr const char* kMask = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kOneInstance = "CUDA shows a process one MIG instance";
-
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 bool is_mig_name(const std::string& id) { return starts_with(id, "MIG-"); }
 bool is_uuid(const std::string& id) { return starts_with(id, "GPU-"); }
@@ -246,13 +243,15 @@ std::string in_brackets(const std::string& note) { return note.empty() ? "" : " 
 [[noreturn]] void refuse_old_driver(const GpuOutlook& outlook) {
   fail(Exit::kEnvironment,
        "{} here, but the NVIDIA driver {} supports CUDA up to {}, and this program is made for "
-       "CUDA {}, which needs driver {} or newer: install that, or run where it is, or use --device "
-       "cpu",
+       "CUDA {}: install driver {} or newer or, on data-centre GPUs with driver {} or newer, "
+       "NVIDIA's package {} (gantrain help gpus), or use --device cpu",
        counted(outlook.visible.count, "GPU"),
        outlook.driver,
        newest_cuda(outlook.driver).text(),
        kNeededCuda.text(),
-       kNeededDriver);
+       kNeededDriver,
+       kCompatibleDriver,
+       kCompatibilityPackage);
 }
 
 }  // namespace
@@ -289,13 +288,13 @@ bool is_too_old(const std::string& driver_version) {
   return have.size() >= 2 && have < version_numbers(kNeededDriver);
 }
 
-CudaVersion cuda_of_driver_library() {
+CudaVersion cuda_of_driver_library(const std::string& name) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
   const pid_t child = fork();
   if (child == 0) {
     int version = 0;
-    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
     using GetVersion = int (*)(int*);
     auto* get = library == nullptr
                     ? nullptr
@@ -309,6 +308,22 @@ CudaVersion cuda_of_driver_library() {
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
   return {version / 1000, version % 1000 / 10};  // 13000 is 13.0
+}
+
+fs::path compatibility_folder(const Env& env, const fs::path& local) {
+  std::vector<fs::path> places;
+  const std::string conda = variable(env, "CONDA_PREFIX");
+  if (!conda.empty()) places.push_back(fs::path(conda) / "cuda-compat");
+  // The second is that of NVIDIA's own container images.
+  for (const char* place : {"cuda/compat", "cuda/compat/lib"}) places.push_back(local / place);
+  const std::string toolkit = fmt::format("cuda-{}.", kNeededCuda.major);
+  for (const fs::path& folder : numbered(local, toolkit)) places.push_back(folder / "compat");
+  std::error_code none;
+  for (const fs::path& place : places) {
+    const fs::path library = place / "libcuda.so.1";
+    if (fs::exists(library, none) && cuda_of_driver_library(library) >= kNeededCuda) return place;
+  }
+  return {};
 }
 
 VisibleGpus visible_gpus(const Env& env, const GpuDriver& driver) {
@@ -339,10 +354,12 @@ DeviceKind decide_device(DeviceKind wanted, const GpuOutlook& outlook) {
   }
   if (is_too_old(outlook.driver) && outlook.compatibility < kNeededCuda) refuse_old_driver(outlook);
   if (!outlook.cuda_library) {
-    fail(Exit::kEnvironment,
-         "{} visible, but this build has no CUDA library (libgantrain_cuda.so): build it with "
-         "GANTRAIN_CUDA=ON ./scripts/build.sh release, or use --device cpu",
-         visible.count == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.count));
+    fail(
+        Exit::kEnvironment,
+        "{} visible, but this build has no CUDA library (libgantrain_cuda.so): {}, or use --device "
+        "cpu",
+        counted(visible.count, "GPU") + (visible.count == 1 ? " is" : " are"),
+        outlook.way_out);
   }
   return DeviceKind::kCuda;
 }
@@ -378,6 +395,19 @@ int64_t threads_per_rank(const LaunchOptions& options, const Env& env, int64_t l
   const int64_t user = parse_int(trim(said)).value_or(0);
   if (user >= 1) return user;
   return std::max<int64_t>(usable_cores() / std::max<int64_t>(local_world_size, 1), 1);
+}
+
+bool has_fast_vectors() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
+std::string slow_cpu_text(bool fast_vectors) {
+  if (fast_vectors) return "";
+  return "cpu     this processor has no AVX2: gantrain runs, but slower";
 }
 
 IdleThreads idle_threads(const Env& env) {

@@ -57,11 +57,20 @@ constexpr const char* kNeededDriver = "580.65";
 // empty, no version or older than the table.
 CudaVersion newest_cuda(const std::string& driver_version);
 
-// The newest CUDA that the user-mode driver library (libcuda.so.1) of this process's library path
-// supports; {0, 0} where there is none. It is newer than the kernel module's where NVIDIA's
+// The newest CUDA that a user-mode driver library supports, by default the one of this process's
+// library path; {0, 0} where there is none. It is newer than the kernel module's where NVIDIA's
 // forward-compatibility package is installed. Loads the library in a process of its own, so this
 // one stays without it.
-CudaVersion cuda_of_driver_library();
+CudaVersion cuda_of_driver_library(const std::string& library = "libcuda.so.1");
+
+// NVIDIA's forward-compatibility package of kNeededCuda, and the first driver that it is made for.
+constexpr const char* kCompatibilityPackage = "cuda-compat-13-0";
+constexpr const char* kCompatibleDriver = "535";
+
+// The folder of that package's libraries: the first of its usual places, below $CONDA_PREFIX and
+// `local`, whose library supports kNeededCuda; empty where there is none.
+std::filesystem::path compatibility_folder(const Env& env,
+                                           const std::filesystem::path& local = "/usr/local");
 
 // Whether GPUs cannot be used because the driver is older than kNeededDriver. An unknown version is
 // not too old: CUDA itself will say it.
@@ -87,6 +96,8 @@ struct GpuOutlook {
   std::string driver;         // its version; "" where it is not known
   CudaVersion compatibility;  // cuda_of_driver_library(), asked for where the driver is too old
   bool cuda_library = true;   // whether libgantrain_cuda.so was built
+  // How this installation gets one.
+  std::string way_out = "build it with GANTRAIN_CUDA=ON ./scripts/build.sh release";
 };
 
 // Decides between kCpu and kCuda; a pure function. Throws UserError(kEnvironment), with the reason
@@ -106,6 +117,13 @@ int64_t choose_device(int64_t visible, const RankInfo& ranks);
 // The number of threads of a rank: --threads; without it the user's OMP_NUM_THREADS; without that
 // the cores of the affinity mask divided by the ranks of this node, at least 1.
 int64_t threads_per_rank(const LaunchOptions& options, const Env& env, int64_t local_world_size);
+
+// Whether this CPU has the vector instructions (AVX2, FMA) that kernels and LibTorch are fast with;
+// true on processors of another family.
+bool has_fast_vectors();
+
+// What a CPU without them means for a run, in one line; "" for one that has them.
+std::string slow_cpu_text(bool fast_vectors);
 
 // How the threads that LibTorch computes with (GNU OpenMP's) wait for work. As they come they spin
 // for some 10 ms before they sleep; beside other busy programs they then take the very cores that

@@ -8,6 +8,7 @@
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -87,11 +88,10 @@ World with_master(World world, const LaunchOptions& o, const Env& env) {
   if (world.master.host != told) world.master_fallback.clear();
   if (world.master.host.empty() || world.master.port == 0) {
     fail(Exit::kUsage,
-         "{} started {} ranks on {} nodes without saying where rank 0 is: give --master-addr HOST "
+         "{} started {} without saying where rank 0 is: give --master-addr HOST "
          "(the machine of rank 0) and --master-port PORT, or set MASTER_ADDR and MASTER_PORT",
          starter(world),
-         world.ranks.world,
-         world.ranks.nodes);
+         sizes_text(world.ranks.world, world.ranks.nodes));
   }
   return world;
 }
@@ -116,20 +116,20 @@ World among_tasks(const World& t,
   }
   if (o.nnodes > 1 && flags_given && o.nnodes != t.ranks.nodes) {
     fail(Exit::kUsage,
-         "--nnodes {}, but {} started tasks on {} nodes: leave --nnodes out",
+         "--nnodes {}, but {} started tasks on {}: leave --nnodes out",
          o.nnodes,
          starter(t),
-         t.ranks.nodes);
+         counted(t.ranks.nodes, "node"));
   }
   const int64_t nproc = ranks_per_node(o, visible_gpus);
   if (t.ranks.world == t.ranks.nodes && nproc > 1) return launcher_of_node(t, nproc, o, env);
   if (o.nproc && flags_given && *o.nproc != t.ranks.local_world) {
     fail(Exit::kUsage,
-         "--nproc {}, but {} started {} tasks on this node, each of which is a rank: leave --nproc "
+         "--nproc {}, but {} started {} on this node, and each task is a rank: leave --nproc "
          "out, or start one task per node",
          *o.nproc,
          starter(t),
-         t.ranks.local_world);
+         counted(t.ranks.local_world, "task"));
   }
   return with_master(t, o, env);
 }
@@ -196,9 +196,10 @@ void refuse_half_a_world(const Env& env) {
       env, variable(env, "SLURM_JOB_NUM_NODES").empty() ? "SLURM_NNODES" : "SLURM_JOB_NUM_NODES");
   if (!variable(env, "SLURM_JOB_ID").empty() && nodes.value_or(1) > 1) {
     fail(Exit::kUsage,
-         "this Slurm job has {} nodes, but srun did not start this process: use \"srun gantrain "
+         "this Slurm job has {} nodes, but srun did not start this process: use \"srun {} "
          "...\", or give --nproc to train on this node alone",
-         *nodes);
+         *nodes,
+         program());
   }
 }
 
@@ -211,11 +212,10 @@ void refuse_tasks_without_srun(const LaunchOptions& o, const Env& env, int64_t v
   fail(
       Exit::kEnvironment,
       "this Slurm job has {} tasks, but srun did not start this process, which would train with {} "
-      "rank{} alone: use \"srun gantrain ...\", or give --nproc to say how many ranks to start "
-      "here",
+      "alone: use \"srun {} ...\", or give --nproc to say how many ranks to start here",
       tasks,
-      ranks,
-      ranks == 1 ? "" : "s");
+      counted(ranks, "rank"),
+      program());
 }
 
 constexpr double kUsualMargin = 300;

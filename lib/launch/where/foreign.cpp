@@ -6,6 +6,7 @@
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -173,11 +174,11 @@ void check_nodes(const World& t) {
                     place.node_rank < place.nodes;
   if (!fits) {
     fail(Exit::kEnvironment,
-         "the {} variables contradict each other: node {} of {}, with {} ranks in all",
+         "the {} variables contradict each other: node {} of {}, with {} in all",
          t.source,
          place.node_rank,
          place.nodes,
-         place.world);
+         counted(place.world, "rank"));
   }
 }
 

@@ -116,6 +116,20 @@ StyleDiscriminator::StyleDiscriminator(const StyleDiscriminatorShape& s) : shape
   b4 = register_module("b4", std::make_shared<StyleDiscriminatorEpilogue>(s));
 }
 
+std::vector<std::string> StyleDiscriminator::layer_names() const {
+  std::vector<std::string> names;
+  for (const auto& block : blocks) {
+    const std::pair<const char*, bool> all[] = {{"fromrgb", block->fromrgb != nullptr},
+                                                {"conv0", true},
+                                                {"conv1", true},
+                                                {"skip", block->skip != nullptr}};
+    for (const auto& [name, is_there] : all) {
+      if (is_there) names.push_back(block->name + "." + name);
+    }
+  }
+  return names;
+}
+
 Tensor StyleDiscriminator::forward(const Tensor& img, const Tensor& labels) {
   Canvas canvas{{}, img.to(b4->conv->weight.scalar_type())};
   for (const auto& block : blocks) canvas = block->forward(canvas);

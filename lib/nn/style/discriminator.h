@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/style/layers.h"
@@ -49,6 +50,8 @@ struct StyleDiscriminatorEpilogue final : torch::nn::Module {
 struct StyleDiscriminator final : torch::nn::Module {
   explicit StyleDiscriminator(const StyleDiscriminatorShape& shape);
   at::Tensor forward(const at::Tensor& img, const at::Tensor& labels = {});
+  // The convolutions that shape.freeze_layers counts, from the image on: "b16.fromrgb", ...
+  std::vector<std::string> layer_names() const;
 
   StyleDiscriminatorShape shape;
   std::vector<std::shared_ptr<StyleDiscriminatorBlock>> blocks;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/convolution/convolution.h"
 
+#include "core/device.h"
 #include "core/torch.h"
 #include "ops/kernels.h"
 #include "ops/operator.h"
@@ -69,7 +70,7 @@ Tensor computed_by_libtorch(const Tensor& given_a,
 }
 
 bool may_filter(const Tensor& x, const Tensor& weight, int64_t groups) {
-  return x.device().is_cpu() && groups == 1 && x.scalar_type() == at::kFloat &&
+  return reads_are_free(x.device()) && groups == 1 && x.scalar_type() == at::kFloat &&
          weight.scalar_type() == at::kFloat;
 }
 

@@ -118,7 +118,8 @@ struct Divider {
   uint32_t shift = 0;
 
   Divider() = default;
-  explicit Divider(int64_t by) : divisor(static_cast<uint32_t>(by)) {
+  // A task without numbers may have a size of 0, by which nothing is divided then.
+  explicit Divider(int64_t by) : divisor(static_cast<uint32_t>(std::max<int64_t>(by, 1))) {
     while ((uint64_t{1} << shift) < divisor) ++shift;
     magic = static_cast<uint32_t>(
         (uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor) / divisor + 1);

@@ -30,6 +30,12 @@ cuda_kernels::Stream current_stream(const at::Tensor& tensor) {
 
 void check_launch() { C10_CUDA_KERNEL_LAUNCH_CHECK(); }
 
+int enter_device(c10::Device device) { return c10::cuda::ExchangeDevice(device.index()); }
+
+void leave_device(int before) {
+  c10::cuda::MaybeExchangeDevice(static_cast<c10::DeviceIndex>(before));
+}
+
 namespace {
 
 class CudaGraph final : public DeviceGraph {
@@ -236,10 +242,13 @@ std::string objection_to(int index) {
   cudaDeviceProp device{};
   if (const cudaError_t status = cudaGetDeviceProperties(&device, index); status != cudaSuccess)
     return fmt::format(
-        "GPU {} cannot be used: {}. Is the driver's libcuda.so.1 here, in a container too "
-        "(gantrain doctor)? Else use --device cpu",
+        "GPU {} cannot be used: {}. {}? Else use --device cpu",
         index,
-        cudaGetErrorString(status));
+        cudaGetErrorString(status),
+        status == cudaErrorSystemNotReady
+            ? "Does the fabric manager run, in the driver's own version (systemctl status "
+              "nvidia-fabricmanager)"
+            : "Is the driver's libcuda.so.1 here, in a container too (gantrain doctor)");
   const int oldest = oldest_architecture();
   if (10 * device.major + device.minor >= oldest) return "";
   return fmt::format(

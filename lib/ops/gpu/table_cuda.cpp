@@ -104,26 +104,31 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
   using namespace gantrain;
   static const FusedKernels fused{
       .half_types = true,
-      .act = cuda_act,
-      .act_gradient = cuda_act_gradient,
-      .act_second = cuda_act_second,
-      .plane_products = cuda_plane_products,
-      .scaled_planes = cuda_scaled_planes,
-      .minibatch_std = cuda_minibatch_std,
-      .minibatch_std_gradient = cuda_minibatch_std_gradient,
-      .pixel_norm = cuda_pixel_norm,
-      .pixel_norm_gradient = cuda_pixel_norm_gradient,
-      .adain = cuda_adain,
-      .adain_gradient = cuda_adain_gradient,
-      .filtered_lrelu = cuda_filtered_lrelu,
-      .filtered_slopes = cuda_filtered_slopes,
+      .act = OnItsDevice<cuda_act>::call,
+      .act_gradient = OnItsDevice<cuda_act_gradient>::call,
+      .act_second = OnItsDevice<cuda_act_second>::call,
+      .plane_products = OnItsDevice<cuda_plane_products>::call,
+      .scaled_planes = OnItsDevice<cuda_scaled_planes>::call,
+      .minibatch_std = OnItsDevice<cuda_minibatch_std>::call,
+      .minibatch_std_gradient = OnItsDevice<cuda_minibatch_std_gradient>::call,
+      .pixel_norm = OnItsDevice<cuda_pixel_norm>::call,
+      .pixel_norm_gradient = OnItsDevice<cuda_pixel_norm_gradient>::call,
+      .adain = OnItsDevice<cuda_adain>::call,
+      .adain_gradient = OnItsDevice<cuda_adain_gradient>::call,
+      .filtered_lrelu = OnItsDevice<cuda_filtered_lrelu>::call,
+      .filtered_slopes = OnItsDevice<cuda_filtered_slopes>::call,
   };
   static const DeviceKernels kernels{
-      .upfirdn2d = cuda_upfirdn2d,
-      .bias_act = cuda_bias_act,
-      .bias_act_gradient = cuda_bias_act_gradient,
-      .draw = cuda_draw,
+      .upfirdn2d = OnItsDevice<cuda_upfirdn2d>::call,
+      .bias_act = OnItsDevice<cuda_bias_act>::call,
+      .bias_act_gradient = OnItsDevice<cuda_bias_act_gradient>::call,
+      .draw = OnItsDevice<cuda_draw>::call,
       .fused = &fused,
   };
   return &kernels;
+}
+
+extern "C" const char* gantrain_cuda_interface() {
+  static const std::string text = gantrain::device_interface(GANTRAIN_DEVICE_HEADERS);
+  return text.c_str();
 }

@@ -18,6 +18,38 @@ cuda_kernels::Stream current_stream(const at::Tensor& tensor);
 // Throws c10::Error if the last launch failed.
 void check_launch();
 
+// Makes that device this thread's own, and returns the one that was.
+int enter_device(c10::Device device);
+void leave_device(int before);
+
+// A launch goes to the calling thread's device, whatever its stream and tensors belong to.
+class OnDevice {
+ public:
+  explicit OnDevice(c10::Device device) : before_(enter_device(device)) {}
+  ~OnDevice() { leave_device(before_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_;
+};
+
+inline const at::Tensor& tensor_in(const at::Tensor& t) { return t; }
+inline const at::Tensor& tensor_in(const ActPoint& at) { return at.grad; }
+inline const at::Tensor& tensor_in(const DrawNumbers& how) { return how.key; }
+
+// OnItsDevice<kernel>::call is a table's entry: the kernel, called on the device of its first
+// argument.
+template <auto kKernel>
+struct OnItsDevice;
+template <class Result, class First, class... Rest, Result (*kKernel)(const First&, Rest...)>
+struct OnItsDevice<kKernel> {
+  static Result call(const First& first, Rest... rest) {
+    const OnDevice guard(tensor_in(first).device());
+    return kKernel(first, rest...);
+  }
+};
+
 inline cuda_kernels::Type kernel_type(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kDouble:
@@ -42,3 +74,4 @@ inline void* mutable_data(const at::Tensor& t) {
 
 // What the library exports, for begin_on_gpu() (device_kernels.h).
 extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels();
+extern "C" const char* gantrain_cuda_interface();  // device_interface() of this library

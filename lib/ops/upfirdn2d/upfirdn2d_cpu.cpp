@@ -79,9 +79,9 @@ namespace {
 template <int64_t Shift, size_t... Lane>
 inline Vec shifted_lanes(Vec before, Vec at, Vec after, std::index_sequence<Lane...> /*lanes*/) {
   if constexpr (Shift < 0) {
-    return __builtin_shufflevector(before, at, (kLanes + Shift + static_cast<int64_t>(Lane))...);
+    return lanes_at<(kLanes + Shift + static_cast<int64_t>(Lane))...>(before, at);
   } else {
-    return __builtin_shufflevector(at, after, (Shift + static_cast<int64_t>(Lane))...);
+    return lanes_at<(Shift + static_cast<int64_t>(Lane))...>(at, after);
   }
 }
 

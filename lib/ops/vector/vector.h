@@ -156,17 +156,28 @@ inline void each_vector(int64_t count, const Step& step) {
 
 inline constexpr auto kAllLanes = std::make_index_sequence<kLanes>();
 
+// The lanes Place of two vectors put one after another. g++ has clang's name for it from 12 on;
+// before, its own takes no pack as the mask's lanes.
+template <int64_t... Place>
+inline Vec lanes_at(Vec a, Vec b) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(a, b, Place...);
+#else
+  return __builtin_shuffle(a, b, IntVec{static_cast<int32_t>(Place)...});
+#endif
+}
+
 // Every second lane of two vectors put one after another, from lane First on.
 template <int64_t First, size_t... Lane>
 inline Vec every_second(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(a, b, (First + 2 * static_cast<int64_t>(Lane))...);
+  return lanes_at<(First + 2 * static_cast<int64_t>(Lane))...>(a, b);
 }
 
 // Lanes from the one and from the other by turns, from lane First of each on.
 template <int64_t First, size_t... Lane>
 inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
-  return __builtin_shufflevector(
-      a, b, (First + static_cast<int64_t>(Lane) / 2 + static_cast<int64_t>(Lane) % 2 * kLanes)...);
+  return lanes_at<(First + static_cast<int64_t>(Lane) / 2 +
+                   static_cast<int64_t>(Lane) % 2 * kLanes)...>(a, b);
 }
 
 // Exchanges, in the square of vectors, the blocks of Step lanes off the diagonal.
@@ -175,10 +186,8 @@ inline void exchange_blocks(Vec* r, std::index_sequence<Lane...> /*lanes*/) {
   for (int64_t i = 0; i < kLanes; ++i) {
     if ((i & Step) != 0) continue;
     const Vec low = r[i], high = r[i + Step];
-    r[i] =
-        __builtin_shufflevector(low, high, ((Lane & Step) == 0 ? Lane : kLanes + Lane - Step)...);
-    r[i + Step] =
-        __builtin_shufflevector(low, high, ((Lane & Step) == 0 ? Lane + Step : kLanes + Lane)...);
+    r[i] = lanes_at<((Lane & Step) == 0 ? Lane : kLanes + Lane - Step)...>(low, high);
+    r[i + Step] = lanes_at<((Lane & Step) == 0 ? Lane + Step : kLanes + Lane)...>(low, high);
   }
 }
 

@@ -26,6 +26,15 @@ std::vector<LossAtEquilibrium> equilibrium(const SettingOf& setting) {
   return nonsaturating_equilibrium();
 }
 
+// Batch norm's means are those of a rank's share, unless dist.sync_bn shares them.
+int64_t together(const Config& config) {
+  const auto o = config.read<Options>();
+  const bool has_batch_norm =
+      o.g_norm.value_or(o.norm) == Norm::kBatch || o.d_norm.value_or(o.norm) == Norm::kBatch;
+  const bool shared = config.get("dist.sync_bn") == true;
+  return has_batch_norm && !shared ? config.get("train.batch").get<int64_t>() : 1;
+}
+
 }  // namespace
 
 const RecipeFacts& facts() {
@@ -37,6 +46,7 @@ const RecipeFacts& facts() {
           "Convolutional Generative Adversarial Networks. ICLR 2016, arXiv:1511.06434",
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
+      .together = together,
       .equilibrium = equilibrium,
       .python = {.parts = {"base", "dcgan", "command"}, .normalises_z = false},
       .bench = {.place = 3,

@@ -39,7 +39,9 @@ template <class Field>
 void fields(LossOptions& o, Field&& field) {
   field("gp_weight", o.gp_weight, between(0, 1e6), "gradient penalty's weight");
   field("gp_target", o.gp_target, between(1e-3, 1e6), "norm that it pulls the gradient to");
-  field("gp_size", o.gp_size, "pictures that the gradient is taken by: the level's or full size");
+  field("gp_size",
+        o.gp_size,
+        "the gradient penalty is of pictures at the size of the present level, or at full size");
   field("drift", o.drift, between(0, 1e6), "weight of the squared scores of real pictures");
 }
 

@@ -58,7 +58,7 @@ void fields(LossOptions& o, Field&& field) {
   field("drift", o.drift, between(0, 1e6), "wgan-gp: weight of real pictures' squared scores");
   field("penalty_size",
         o.penalty_size,
-        "pictures that penalties' gradients are taken by: the level's or full size");
+        "penalties are of pictures at the size of the present level, or at full size");
 }
 
 struct Options {

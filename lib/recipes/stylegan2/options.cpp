@@ -6,6 +6,7 @@
 
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain::stylegan2 {
 
@@ -25,7 +26,8 @@ int64_t integer(const Config& config, const char* key) { return config.get(key).
 // The `auto` configuration: batch and its parts by resolution and number of ranks. The batch of a
 // rank is a multiple of the minibatch-std group, which for powers of two changes nothing.
 std::string choose_sizes(Config& config, const Size& size, int64_t ranks) {
-  Chooser auto_values(config, fmt::format("auto ({} pixels, {} ranks)", to_text(size), ranks));
+  Chooser auto_values(config,
+                      fmt::format("auto ({} pixels, {})", to_text(size), counted(ranks, "rank")));
   const int64_t resolution = square_side(size);
   const int64_t wanted =
       std::max(std::min(ranks * std::min(4096 / resolution, int64_t{32}), int64_t{64}), ranks);
@@ -47,8 +49,10 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   if (config.get("stylegan2.automatic").get<bool>()) {
     const std::string said = choose_sizes(config, resolution, site.ranks);
     if (!said.empty())
-      lines.push_back(fmt::format(
-          "auto    for {} pixels and {} ranks: {}", to_text(resolution), site.ranks, said));
+      lines.push_back(fmt::format("auto    for {} pixels and {}: {}",
+                                  to_text(resolution),
+                                  counted(site.ranks, "rank"),
+                                  said));
   }
   const int64_t batch = integer(config, "train.batch");
   if (config.get("stylegan2.gamma") == "auto") {
@@ -81,6 +85,7 @@ const RecipeFacts& facts() {
       .check_resolution = check_resolution,
       .wants_labels = [](const Config& c) { return c.get("stylegan2.conditional").get<bool>(); },
       .complete = complete,
+      .together = [](const Config& c) { return c.get("stylegan2.mbstd_group").get<int64_t>(); },
       .has_blocks = true,
       .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
       .python = {.parts = {"base", "style", "stylegan2", "command"}},

@@ -32,7 +32,10 @@ void fields(Options& o, Field&& field) {
         o.channel_base,
         between(1, 1e7),
         "feature maps at R pixels: channel_base / R, ... (R: the nominal resolution)");
-  field("stylegan2.channel_max", o.channel_max, between(1, 65536), "... at most these");
+  field("stylegan2.channel_max",
+        o.channel_max,
+        between(1, 65536),
+        "largest number of feature maps of a layer");
   field("stylegan2.g_architecture", o.g_architecture, "generator's blocks");
   field("stylegan2.d_architecture", o.d_architecture, "discriminator's blocks");
   statistics_fields(o, own, field);

@@ -14,15 +14,13 @@ void check_resolution(const Size& size) {
   const int64_t side = size.width;
   const bool power = side > 0 && (side & (side - 1)) == 0;
   if (size.is_square() && power && side >= kFewestPixels && side <= kMostPixels) return;
-  int64_t nearest = kFewestPixels;
-  while (nearest * 2 <= std::min(size.shorter(), kMostPixels)) nearest *= 2;
   fail(Exit::kUsage,
        "data.resolution = {}: StyleGAN3's networks make squares of {} to {} pixels, powers of two; "
-       "the nearest below is {}",
+       "nearest: {}",
        to_text(size),
        kFewestPixels,
        kMostPixels,
-       nearest);
+       powers_of_two_near(size.shorter(), kFewestPixels, kMostPixels));
 }
 
 // Gamma is four times as large at twice the resolution, 32 at 1024 pixels and a batch of 32 for
@@ -119,6 +117,7 @@ const RecipeFacts& facts() {
       .check_resolution = check_resolution,
       .wants_labels = [](const Config& c) { return c.get("stylegan3.conditional").get<bool>(); },
       .complete = complete,
+      .together = [](const Config& c) { return c.get("stylegan3.mbstd_group").get<int64_t>(); },
       .has_blocks = true,
       .equilibrium = [](const SettingOf&) { return nonsaturating_equilibrium(); },
       .python = {.parts = {"base", "style", "stylegan3", "command"}},

@@ -36,12 +36,16 @@ void network_fields(Options& o, Field&& field) {
   const std::string own = "stylegan3";
   field("stylegan3.config", o.config, "t: pictures move with translations; r: and with rotations");
   latent_fields(o, own, field);
-  field(
-      "stylegan3.channel_base",
-      o.channel_base,
-      between(1, 1e7),
-      "feature maps: half of this over the cutoff in G, this over the pixels in D; G of r: twice");
-  field("stylegan3.channel_max", o.channel_max, between(1, 65536), "... at most these");
+  field("stylegan3.channel_base",
+        o.channel_base,
+        between(1, 1e7),
+        "feature maps of a layer: in G half of this / its cutoff frequency (config r: twice as "
+        "many), in "
+        "D this / its pixels a side");
+  field("stylegan3.channel_max",
+        o.channel_max,
+        between(1, 65536),
+        "largest number of feature maps of a layer");
   field("stylegan3.d_channel_base",
         o.d_channel_base,
         between(1, 1e7),
@@ -57,7 +61,7 @@ void network_fields(Options& o, Field&& field) {
   field("stylegan3.num_critical",
         o.num_critical,
         between(1, 63),
-        "so many of them, the last ones, sample critically");
+        "how many of the last of them are critically sampled: cutoff at half the sampling rate");
   field("stylegan3.margin", o.margin, between(0, 64), "pixels around the pictures inside G");
   statistics_fields(o, own, field);
   field("stylegan3.magnitude_half_life",

@@ -174,6 +174,20 @@ std::unique_ptr<DeviceMemory> memory_of(c10::Device device) {
   return std::make_unique<AllocatorMemory>(device);
 }
 
+void await_freed_memory(const DeviceMemory& memory,
+                        double most_seconds,
+                        const std::function<void(double)>& sleep) {
+  constexpr double kStep = 0.1, kSteady = 0.5;  // seconds
+  int64_t known = memory.usable();
+  double steady = 0;
+  for (double waited = 0; waited < most_seconds && steady < kSteady - kStep / 2; waited += kStep) {
+    sleep(kStep);
+    const int64_t now = memory.usable();
+    steady = now > known ? 0 : steady + kStep;
+    known = std::max(known, now);
+  }
+}
+
 std::string fit_micro_batch(TrainingStep& step,
                             Group& group,
                             DeviceMemory& memory,

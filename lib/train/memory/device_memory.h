@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,13 @@ class DeviceMemory {
 
 // Returns the memory of a device with an allocator of LibTorch's own; null for a CPU.
 std::unique_ptr<DeviceMemory> memory_of(c10::Device device);
+
+// The driver takes back the memory of processes that were killed some time after their end. Returns
+// when usable() has not grown for half a second, or after `most_seconds`. `sleep` sleeps for so
+// many seconds.
+void await_freed_memory(const DeviceMemory& memory,
+                        double most_seconds,
+                        const std::function<void(double)>& sleep);
 
 // How much of the memory that tensors could have a micro-batch may need. The rest is for samples,
 // metrics and gaps between blocks of memory.

@@ -12,6 +12,7 @@
 #include "train/plan/plan.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -100,7 +101,8 @@ std::string other_ways(const MemoryShortage& shortage, const MemoryUser& user) {
   std::vector<std::string> ways;
   if (shortage.on_device && !user.amp) ways.emplace_back("--amp");
   ways.emplace_back("a smaller --resolution");
-  ways.emplace_back("smaller networks (gantrain presets show NAME lists their keys)");
+  ways.push_back(
+      fmt::format("smaller networks ({} presets show NAME lists their keys)", program()));
   if (shortage.on_device) {
     ways.emplace_back("more GPUs (--nproc)");
   } else if (user.ranks_here > 1) {

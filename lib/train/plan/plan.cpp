@@ -2,14 +2,16 @@
 #include "train/plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "util/error.h"
+#include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
 std::string BatchPlan::text() const {
-  const std::string ranks =
-      fmt::format("batch {} = {} rank{}", batch, world, world == 1 ? "" : "s");
+  const std::string ranks = fmt::format("batch {} = {}", batch, counted(world, "rank"));
   if (accumulate == 1) return fmt::format("{} x {}", ranks, micro_batch);
   return fmt::format("{} x {} accumulated x {}", ranks, accumulate, micro_batch);
 }
@@ -20,9 +22,9 @@ BatchPlan plan_batch(const TrainOptions& o, int64_t world) {
     const std::string nearest = below > 0 ? fmt::format("--batch {} or {}", below, below + world)
                                           : fmt::format("--batch {}", world);
     fail(Exit::kUsage,
-         "train.batch = {} cannot be divided among {} ranks; use {}",
+         "train.batch = {} cannot be divided among {}; use {}",
          o.batch,
-         world,
+         counted(world, "rank"),
          nearest);
   }
   const int64_t of_rank = o.batch / world;
@@ -30,19 +32,18 @@ BatchPlan plan_batch(const TrainOptions& o, int64_t world) {
   if (accumulate < 1 || of_rank % accumulate != 0) {
     const char* key = o.accumulate ? "train.accumulate" : "train.micro_batch";
     fail(Exit::kUsage,
-         "{} = {} does not divide the {} images of a rank (train.batch = {}, {} ranks)",
+         "{} = {} does not divide what a rank has of the batch: {} (train.batch = {}, {})",
          key,
          o.accumulate ? *o.accumulate : *o.micro_batch,
-         of_rank,
+         counted(of_rank, "image"),
          o.batch,
-         world);
+         counted(world, "rank"));
   }
   const BatchPlan plan{o.batch, world, of_rank / accumulate, accumulate};
   if (o.micro_batch && plan.micro_batch != *o.micro_batch) {
     fail(Exit::kUsage,
          "train.micro_batch = {} is not train.batch / ranks / train.accumulate = {} / {} / {} = "
-         "{}; give two "
-         "of the three",
+         "{}; give two of the three",
          *o.micro_batch,
          o.batch,
          world,
@@ -74,12 +75,13 @@ BatchPlan plan_player(const BatchPlan& plan,
   const int64_t of_rank = plan.batch / plan.world;
   if (of_rank % *accumulate != 0) {
     fail(Exit::kUsage,
-         "{}.accumulate = {} does not divide the {} images of a rank (train.batch = {}, {} ranks)",
+         "{}.accumulate = {} does not divide what a rank has of the batch: {} (train.batch = {}, "
+         "{})",
          player,
          *accumulate,
-         of_rank,
+         counted(of_rank, "image"),
          plan.batch,
-         plan.world);
+         counted(plan.world, "rank"));
   }
   return {plan.batch, plan.world, of_rank / *accumulate, *accumulate};
 }
@@ -124,6 +126,14 @@ std::string batch_text(const BatchPlan& plan, const Config& config) {
     text += fmt::format("; {}: {} accumulated x {}", player, own.accumulate, own.micro_batch);
   }
   return text;
+}
+
+std::string obeyed_text(double seconds_an_iteration) {
+  // What appears as an iteration has begun waits for its end, and for that of the next one. One of
+  // the two may have penalties that others do not have, and take twice as long.
+  const double within = kLookEvery + 3 * seconds_an_iteration;
+  if (within <= 1) return "";
+  return "; SAVE and STOP are obeyed within " + short_duration(std::ceil(within));
 }
 
 MemoryLine line_through(const MeasuredPeak& few, const MeasuredPeak& many) {

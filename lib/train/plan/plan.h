@@ -63,6 +63,14 @@ std::vector<StagePlan> plan_stages(const TrainOptions& options,
 // 16 = 2 ranks x 8; D: 4 accumulated x 2". Throws UserError(kUsage) as plan_player does.
 std::string batch_text(const BatchPlan& plan, const Config& config);
 
+// A run looks for the files SAVE and STOP so often, in seconds, at the beginning of an iteration,
+// and obeys them at the end of the same one.
+constexpr double kLookEvery = 0.2;
+
+// Returns "" where that is within a second at so many seconds an iteration, else "; SAVE and STOP
+// are obeyed within 24s".
+std::string obeyed_text(double seconds_an_iteration);
+
 // The memory that an iteration needs at its peak, by the images that a rank computes with at a
 // time: `fixed` + images * `each`, in bytes.
 struct MemoryLine {

@@ -138,8 +138,8 @@ Progress Reporter::progress(const Counters& c) const {
       p.losses.emplace_back(player, *loss);
   }
   const double augment = last_.mean("Progress/augment").value_or(0);
-  if (augment > 0) p.watched.emplace_back("ada p", augment);
-  if (swd_) p.watched.emplace_back("swd", *swd_);
+  if (augment > 0) p.watched.push_back({"ada p", augment});
+  if (swd_) p.watched.push_back(*swd_);
   p.cpu_mem_gb = memory_gb("VmRSS");
   p.gpu_mem_gb = last_.mean(kPeakMemory).value_or(0);
   return p;
@@ -233,7 +233,8 @@ void Reporter::metric(Json line, const std::string& snapshot, int64_t images_see
   const std::string name = line["metric"];
   append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
   for (const auto& [key, value] : line["results"].items()) {
-    if (key == "swd" && value.is_number()) swd_ = value.get<double>();
+    if (key == "swd" && value.is_number())
+      swd_ = Watched{"swd", value.get<double>(), kimg_of(images_seen)};
     if (value.is_number())
       events_->scalar("Metrics/" + key, images_seen / 1000, value.get<double>());
   }
@@ -247,6 +248,19 @@ std::vector<int64_t> grid_labels(const SampleOptions& samples, int64_t classes) 
     labels.push_back(class_of_cell(cell, {samples.rows, samples.columns}, classes));
   }
   return labels;
+}
+
+int64_t grid_rows(const Config& config, int64_t classes, const std::filesystem::path& folder) {
+  constexpr int64_t kMostClasses = 16;  // with a row each
+  const int64_t rows = config.read<SampleOptions>().rows;
+  if (config.given("samples.rows")) return rows;
+  if (!folder.empty()) {
+    const Json before = parse_foreign(content_of(folder / "config.json", kMostOfJson).value_or(""));
+    const Json::json_pointer place("/values/samples.rows/value");
+    if (before.is_object() && before.contains(place) && before[place].is_number_integer())
+      return std::clamp<int64_t>(before[place].get<int64_t>(), 1, 64);
+  }
+  return classes > rows && classes <= kMostClasses ? classes : rows;
 }
 
 SampleGrids::SampleGrids(Generator& generator,

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "config/value.h"
 #include "data/pictures/dataset.h"
 #include "distributed/group.h"
@@ -88,15 +89,20 @@ class Reporter {
   Stats last_;  // the last tick's, over all ranks
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Console> console_;
-  std::optional<double> swd_;  // the last one measured
-  bool live_ = false;          // whether a bar is drawn
-  double drawn_ = 0;           // when the bar was last drawn
+  std::optional<Watched> swd_;  // the last one measured
+  bool live_ = false;           // whether a bar is drawn
+  double drawn_ = 0;            // when the bar was last drawn
 };
 
 // Returns the label of each cell of a grid, row after row, sorted by class: where there are at most
 // as many classes as rows, each row holds one class; where there are more, the cells go through the
 // classes in their order. Empty without classes.
 std::vector<int64_t> grid_labels(const SampleOptions& samples, int64_t classes);
+
+// Returns samples.rows as a run uses it: where nobody has set it, and there are more classes than
+// rows but at most 16, each class has a row of its own. A run that resumes in `folder` keeps the
+// rows of its config.json; "": it begins.
+int64_t grid_rows(const Config& config, int64_t classes, const std::filesystem::path& folder);
 
 // Makes the pictures that show how far a run is: real ones, and those of the generator's average
 // from latents that stay the same all through the run. It has random streams of its own and uses

@@ -187,8 +187,12 @@ bool load_state(const TrainSetup& setup,
       load_newest(where, state, start.counters, setup.config, options.force, classes);
   if (start.resumed_from.empty() && !automatic) {
     fail(Exit::kInput,
-         "{}: holds no state to resume from; --resume none starts afresh",
-         where.string());
+         "{}: holds no state to resume from; --resume none starts afresh{}",
+         where.string(),
+         find_models(where).empty()
+             ? ""
+             : fmt::format("; --init-from {} begins a new run at the weights of its newest model",
+                           shell_quote(where.string())));
   }
   return !start.resumed_from.empty();
 }
@@ -261,11 +265,14 @@ Manifest compare_data(const fs::path& folder,
   const std::string changed = changes(*before, now);
   if (changed.empty()) return now;
   if (!is_forced(options.force, "data")) {
-    fail(Exit::kUsage,
-         "{}: the data is not what this run was trained on: {}; bring the old data back, or "
-         "--force data to go on with what is there now",
-         path,
-         changed);
+    fail(
+        Exit::kUsage,
+        "{}: the data is not what this run was trained on: {}; bring the old data back, or "
+        "--force data to go on with what is there now; --init-from {} in another run folder begins "
+        "a new run at its weights",
+        path,
+        changed,
+        shell_quote(folder.string()));
   }
   warn("{}: the data has changed, and is taken as it is now (--force): {}", path, changed);
   return now;
@@ -315,6 +322,7 @@ RunStart load_or_begin(const TrainSetup& setup,
         loaded = load_state(setup, options, state, classes, start);
         if (!loaded && !options.init_from.empty())
           start.init = init_from(options.init_from, step.recipe(), *step.average().network());
+        if (!loaded) check_freezing(step.recipe().freezing(), start.init ? &*start.init : nullptr);
       },
       [&] { setup.callbacks.phase("waiting for rank 0"); });
   start.resumed = share_state(group, loaded, state, start.counters);
@@ -419,7 +427,9 @@ void write_start(const TrainSetup& setup,
   if (data.labels_used()) {
     info("classes {}; sample grids are sorted by class", data.classes().size());
     for (const std::string& line : class_lines(data.classes())) info("        {}", line);
+    for (const std::string& line : class_warnings(data.classes())) warn("{}", line);
   }
+  for (const std::string& line : data.dataset()->warnings()) warn("{}", line);
   warn_of_split_groups(step);
   info("model   {}{} parameters", setup.recipe.facts.name, sizes_of(step));
   const std::string precision = describe_precision(config.read<PrecisionOptions>(), setup.device);
@@ -442,6 +452,13 @@ void write_start(const TrainSetup& setup,
     info("resume  at {} kimg ({})",
          kimg_text(start.counters.images_seen),
          start.resumed_from.string());
+    const std::string other = setup.config.read<RunOptions>().init_from;
+    if (!other.empty()) {
+      info(
+          "init    {} is not used: the run goes on from its own state; another --run-dir begins "
+          "at it",
+          other);
+    }
   }
 }
 

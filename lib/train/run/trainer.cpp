@@ -22,6 +22,7 @@
 #include "train/save/checkpoint.h"
 #include "train/save/run_folder.h"
 #include "train/step/mixed_precision.h"
+#include "train/step/motion.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -97,10 +98,9 @@ class Trainer {
     memory_ = memory_of(setup.device);
     reporter_ =
         std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
-    grids_ = std::make_unique<SampleGrids>(
-        step_->average(), data_.dataset(), options_.samples, static_cast<uint64_t>(train.seed));
     setup_.callbacks.phase("choosing types");
     config_ = decide_precision(setup, train, *step_, *group_, start);
+    make_grids(start);
     begin_stage(counters_.stage);
     start.counters = counters_;
     if (metrics_->detector() != nullptr) start.more["detector"] = metrics_->describe_detector();
@@ -140,6 +140,7 @@ class Trainer {
       if (options_.metrics.at_start) measure();
     }
     check_ranks();
+    motion_.emplace(step_->players());
     reporter_->start();
     while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
       iterate();
@@ -150,6 +151,17 @@ class Trainer {
 
  private:
   bool writes() const { return group_->rank() == 0; }
+
+  void make_grids(const RunStart& start) {
+    SampleOptions samples = options_.samples;
+    const fs::path before = start.resumed ? folder_ : fs::path();
+    samples.rows = grid_rows(setup_.config, step_->average().classes(), before);
+    if (samples.rows != options_.samples.rows)
+      config_.set("samples.rows", samples.rows, "auto: one row for each class");
+    const auto seed = static_cast<uint64_t>(options_.train.seed);
+    grids_ = std::make_unique<SampleGrids>(step_->average(), data_.dataset(), samples, seed);
+  }
+
   const Schedule& schedule() const { return step_->recipe().schedule(); }
 
   // Called on all ranks when a run begins or resumes, and before the first iteration of a stage.
@@ -246,13 +258,32 @@ class Trainer {
     const double left =
         static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
     if (left <= 0) return;
-    info("speed   {} images/s{}: about {} to go",
+    info("speed   {} images/s{}: about {} to go{}",
          grouped(batch / each),
          schedule().empty() ? "" : ", if all stages were as fast as this one",
-         short_duration(left * each));
+         short_duration(left * each),
+         obeyed_text(each));
+  }
+
+  // Looks for the files by which the user asks rank 0 for something.
+  void look_for_request_files() {
+    const double now = monotonic_seconds();
+    if (!writes() || folder_.empty() || now < look_at_) return;
+    look_at_ = now + kLookEvery;
+    if (take_request(folder_, "STOP")) {
+      info("STOP    seen: the run saves and ends");
+      stop_reason_ = "STOP";
+      asked_.stop = true;
+    }
+    if (take_request(folder_, "SAVE")) {
+      info("SAVE    seen: a state and a model are written{}",
+           measuring_ ? " once the metrics are measured" : "");
+      asked_.save = true;
+    }
   }
 
   RankRequests poll_requests() {
+    look_for_request_files();
     const double limit = options_.run.stop_after.seconds;
     const bool late =
         limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
@@ -297,20 +328,13 @@ class Trainer {
     counters_.tick += 1;
     step_->settle();
     metrics_->watch_collapse(*reporter_, drawn_now(), counters_);
+    for (const auto& [name, value] : motion_->since_last(step_->players()))
+      reporter_->record(name, value);
     reporter_->tick(counters_);
     if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
       check_ranks();
     if (!writes()) return;
     for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
-    if (take_request(folder_, "STOP")) {
-      info("STOP    seen: the run saves and ends");
-      stop_reason_ = "STOP";
-      asked_.stop = true;
-    }
-    if (take_request(folder_, "SAVE")) {
-      info("SAVE    seen: a state and a model are written");
-      asked_.save = true;
-    }
   }
 
   void check_ranks() {
@@ -399,7 +423,9 @@ class Trainer {
                                             std::function<void()> afterwards) {
       save_model_now(path, std::move(afterwards));
     };
+    measuring_ = true;
     metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
+    measuring_ = false;
     measured_at_ = counters_.images_seen;
     if (writes()) page_.write(folder_);
   }
@@ -483,6 +509,7 @@ class Trainer {
   std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
+  std::optional<Motion> motion_;  // since run() began
   std::unique_ptr<SampleGrids> grids_;
   std::unique_ptr<RunMetrics> metrics_;
   fs::path folder_;
@@ -490,10 +517,12 @@ class Trainer {
   std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
   int64_t iterations_ = 0;                   // of the session
   double warm_at_ = 0;                       // monotonic seconds after the first one
+  double look_at_ = 0;                       // monotonic seconds: for SAVE and STOP, not before
   RankRequests asked_;                       // this rank's, until all ranks know of them
   RankRequests granted_;                     // of any rank, known to all since the last iteration
   std::string stop_reason_ = "another rank asked";
   bool is_first_iteration_ = true;  // of the session or stage
+  bool measuring_ = false;          // metrics, which a stop ends and SAVE waits for
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
   PageWriter page_;                                                                  // of rank 0
   int64_t sampled_at_ = -1;  // images seen at the last sample grid

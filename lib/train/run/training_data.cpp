@@ -14,6 +14,8 @@
 #include "train/options.h"
 #include "util/error.h"
 #include "util/system.h"
+#include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -59,10 +61,10 @@ std::string summary(const ClassTable& table, size_t first) {
   const auto fewer = [](const ClassRow& a, const ClassRow& b) { return a.pictures < b.pictures; };
   const auto [least, most] =
       std::minmax_element(table.begin() + static_cast<long>(first), table.end(), fewer);
-  return fmt::format("... and {} more classes, {} to {} pictures each",
-                     table.size() - first,
+  return fmt::format("... and {}, with {} to {} each",
+                     counted(static_cast<int64_t>(table.size() - first), "more class"),
                      least->pictures,
-                     most->pictures);
+                     counted(most->pictures, "picture"));
 }
 
 // In LibTorch's own terms for any accelerator: the CUDA side need not be linked.
@@ -112,10 +114,35 @@ std::vector<std::string> class_lines(const ClassTable& table) {
   width = std::min(width, kWidest);
   std::vector<std::string> lines;
   for (size_t i = 0; i < shown; ++i) {
-    lines.push_back(
-        fmt::format("{:>4}  {:<{}}  {} pictures", i, table[i].name, width, table[i].pictures));
+    lines.push_back(fmt::format(
+        "{:>4}  {:<{}}  {}", i, table[i].name, width, counted(table[i].pictures, "picture")));
   }
   if (shown < table.size()) lines.push_back(summary(table, shown));
+  return lines;
+}
+
+std::vector<std::string> class_warnings(const ClassTable& table) {
+  constexpr size_t kNamed = 5;
+  const auto line = [&](int64_t pictures, const char* have) -> std::string {
+    std::vector<std::string> names;
+    size_t count = 0;
+    for (const ClassRow& row : table) {
+      if (row.pictures != pictures) continue;
+      if (++count <= kNamed) names.push_back(row.name);
+    }
+    if (count == 0) return "";
+    return fmt::format("{} of {} classes {} {} ({}{}); is that what the labels should say?",
+                       count,
+                       table.size(),
+                       count == 1 ? "has" : "have",
+                       have,
+                       join(names, ", "),
+                       count > kNamed ? ", ..." : "");
+  };
+  std::vector<std::string> lines;
+  for (const std::string& text : {line(0, "no picture"), line(1, "one picture in all")}) {
+    if (!text.empty()) lines.push_back(text);
+  }
   return lines;
 }
 
@@ -128,8 +155,8 @@ std::string class_difference(const ClassTable& saved, const ClassTable& now) {
   }
   if (saved.size() == now.size()) return "";
   const bool more = now.size() > saved.size();
-  return fmt::format("there are {} classes and were {}: \"{}\" {}",
-                     now.size(),
+  return fmt::format("now {}, before {}: \"{}\" {}",
+                     counted(static_cast<int64_t>(now.size()), "class"),
                      saved.size(),
                      more ? now[common].name : saved[common].name,
                      more ? "is new" : "is missing");

@@ -39,6 +39,10 @@ std::vector<int64_t> pictures_of_classes(const ClassTable& table);
 // of more than 20 classes the first 19 and what the others have in common.
 std::vector<std::string> class_lines(const ClassTable& table);
 
+// Returns what is odd about classes that are trained on, one line each: those without a picture,
+// and those with a single one.
+std::vector<std::string> class_warnings(const ClassTable& table);
+
 // Returns how the classes of a run differ from those of a state that it is to go on from, in words
 // that name the first class in question; "" where names and order are the same. The numbers of
 // pictures may differ. A state that is older than the table has an empty one, which fits all.

@@ -21,6 +21,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -37,11 +38,11 @@ constexpr const char* kCpuChoice = "precision.cpu_choice";
 
 // Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
-  return is_among(key, {"launch.",          "run.",        "save.",        "samples.",
-                        "metrics.",         "dist.",       "train.kimg",   "train.micro_batch",
-                        "train.accumulate", "train.tick",  "train.graphs", "train.perturb_ranks",
-                        "train.sync_debug", "data.path",   "data.workers", "data.cache_mb",
-                        "data.verify",      "data.labels",
+  return is_among(key, {"launch.",          "run.",        "save.",          "samples.",
+                        "metrics.",         "dist.",       "train.kimg",     "train.micro_batch",
+                        "train.accumulate", "train.tick",  "train.graphs",   "train.perturb_ranks",
+                        "train.sync_debug", "data.path",   "data.workers",   "data.cache_mb",
+                        "data.verify",      "data.labels", "data.size_from",
                         "data.on_bad",  // a change of the pictures themselves is noticed apart
                         "G.accumulate",     "D.accumulate"});
 }
@@ -64,7 +65,8 @@ void check_classes(const std::string& what,
   const bool fits = before.size() == classes.size();
   if (fits && is_forced(force, "data")) return warn("{}: other classes: {}", what, difference);
   fail(Exit::kUsage,
-       "{}: the data has other classes: {}; give the data that it was trained on, or {}",
+       "{}: the data has other classes: {}; give the data that it was trained on, or {}; a new run "
+       "on other data begins at its weights with --init-from",
        what,
        difference,
        fits ? "--force data" : "--resume none to start afresh");
@@ -75,6 +77,19 @@ void check_config(const std::string& what,
                   const Config& config,
                   const std::string& force,
                   const std::string& misfit) {
+  const auto recipe_of = [](const Json& values) {
+    return values.is_object() && values.contains("recipe") ? text_of(values["recipe"]) : "";
+  };
+  const std::string theirs = recipe_of(saved), own = recipe_of(plain_values(config));
+  if (!theirs.empty() && theirs != own) {
+    fail(Exit::kUsage,
+         "{}: it was trained with recipe {}, and this run is of recipe {}; give a preset of {}, or "
+         "--resume none to start afresh",
+         what,
+         theirs,
+         own,
+         theirs);
+  }
   std::vector<std::string> differing;
   std::vector<std::string> keys;
   for (const Key& key : config.schema()) {
@@ -197,7 +212,15 @@ void load_one(const fs::path& path,
   const std::string what = stage.empty() ? path.string() : path.string() + " (" + stage + ")";
   check_classes(what, meta, classes, force);
   check_config(what, meta.at("config"), config, force, misfit);
-  if (!misfit.empty()) fail(Exit::kUsage, "{}: {}", what, misfit);
+  if (!misfit.empty()) {
+    fail(
+        Exit::kUsage,
+        "{}: {}; give the data and the flags that it was trained with; in a new run --init-from {} "
+        "begins at the weights that fit",
+        what,
+        misfit,
+        shell_quote(path.string()));
+  }
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : state) tensor.detach().copy_(archive.tensors.at(name));
   counters = saved;
@@ -227,15 +250,10 @@ Archive state_archive(const NamedTensors& state,
 }
 
 void write_state(const fs::path& path, const Archive& archive) {
-  const int64_t bytes = bytes_of_all(archive.tensors);
+  const int64_t tensors = bytes_of_all(archive.tensors);
+  const int64_t bytes = tensors + tensors / 20;  // with what the archive adds
   const int64_t room = free_bytes(path.parent_path());
-  if (room >= 0 && room < bytes + bytes / 20) {
-    fail(Exit::kDisk,
-         "{}: needs {} MB, the disk has {} MB free",
-         path.string(),
-         bytes >> 20,
-         room >> 20);
-  }
+  if (room >= 0 && room < bytes) fail(Exit::kDisk, "{}: {}", path.string(), lack_text(bytes, room));
   save_archive(path, archive);
 }
 
@@ -285,15 +303,12 @@ fs::path load_newest(const fs::path& where,
                      const Config& config,
                      const std::string& force,
                      const ClassTable& classes) {
+  check_resumable(where);
   std::error_code error;
   if (fs::is_regular_file(where, error)) {
     load_one(where, state, counters, config, force, classes);
     return where;
   }
-  if (!fs::is_directory(where, error))
-    fail(Exit::kInput,
-         "{}: no such state or run folder; --resume takes a state-*.pt, a run folder, auto or none",
-         where.string());
   const std::vector<NumberedFile> states = find_states(where);
   for (const NumberedFile& file : states) {
     if (!fs::is_regular_file(file.path, error)) {  // opening a pipe would wait for its writer

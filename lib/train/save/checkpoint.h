@@ -168,11 +168,17 @@ struct InitTable {
 // stays and is not counted. Where a run's model holds the
 // average alone, its newest state that can be read serves instead, which has all networks. The
 // file's average goes into `ema`. The first player, the generator, gets the file's raw "G.*", or
-// else the same tensors as `ema`; another player gets its own, "D.*". Throws UserError(kInput) that
-// names the file where it cannot be read or no parameter fits.
+// else the same tensors as `ema`; another player gets its own, "D.*". A file of another recipe is
+// warned of, as far as its tensors fit. Throws UserError(kInput) that names the file, and its
+// recipe where that is known, where it cannot be read or no parameter fits.
 InitTable init_from(const std::filesystem::path& file_or_run,
                     Recipe& recipe,
                     const torch::nn::Module& ema);
+
+// Throws UserError(kUsage) unless all layers of a fresh run that stay as they are came with
+// weights, with the number that could stay. `table` is null where the run begins with drawn weights
+// alone.
+void check_freezing(const Freezing& freezing, const InitTable* table);
 
 // Logs the counts, the first rows of what was not loaded, and the values that fit; the log file
 // gets all rows.

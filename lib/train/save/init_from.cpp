@@ -9,6 +9,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -24,7 +25,17 @@ std::string shape_of(const at::Tensor& tensor) {
 struct Weights {
   fs::path path;
   TensorFile file;
+  std::string recipe = "";  // that they were trained with; "": the file does not say
 };
+
+// What a file says as JSON of its recipe; "" where it is none, or says nothing.
+std::string recipe_in(const std::string& json) {
+  const Json about = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json* at = &about;
+  if (about.is_object() && about.contains("config")) at = &about["config"];
+  const bool said = at->is_object() && at->contains("recipe") && (*at)["recipe"].is_string();
+  return said ? printable((*at)["recipe"].get<std::string>()) : "";
+}
 
 bool has(const TensorFile& file, const std::string& prefix) {
   const auto at = file.tensors.lower_bound(prefix);
@@ -33,8 +44,9 @@ bool has(const TensorFile& file, const std::string& prefix) {
 
 // The networks in a state: "G_ema/NAME" is a model file's NAME, "D/NAME" its D.NAME.
 Weights weights_of_state(const fs::path& path, const std::vector<Player*>& players) {
-  Weights weights{path, {}};
-  for (const auto& [name, tensor] : load_archive(path).tensors) {
+  const Archive archive = load_archive(path);
+  Weights weights{path, {}, recipe_in(archive.meta)};
+  for (const auto& [name, tensor] : archive.tensors) {
     const size_t slash = name.find('/');
     const std::string owner = name.substr(0, slash);
     if (slash == std::string::npos) continue;
@@ -53,6 +65,9 @@ Weights find_weights(const fs::path& file_or_run, const std::vector<Player*>& pl
     return weights_of_state(file_or_run, players);
   const fs::path model = find_model(file_or_run);
   Weights weights{model, load_safetensors(model)};
+  if (const auto about = weights.file.metadata.find("gantrain.model");
+      about != weights.file.metadata.end())
+    weights.recipe = recipe_in(about->second);
   if (!fs::is_directory(file_or_run, error) || has(weights.file, players.back()->name + "."))
     return weights;
   for (const NumberedFile& state : find_states(file_or_run)) {
@@ -70,7 +85,7 @@ Weights find_weights(const fs::path& file_or_run, const std::vector<Player*>& pl
 class WeightMatcher {
  public:
   WeightMatcher(Weights weights, const Recipe& recipe)
-      : model_(std::move(weights.file)), recipe_(recipe) {
+      : model_(std::move(weights.file)), recipe_(recipe), theirs_(weights.recipe) {
     refuse_nonfinite(model_.tensors, weights.path.string());
     table_.file = weights.path;
     table_.values_that_fit = recipe.values_that_fit(model_.tensors);
@@ -108,17 +123,25 @@ class WeightMatcher {
   void leave(const std::string& network) { table_.afresh.push_back(network); }
 
   InitTable finish() {
+    const std::string own = text_of(recipe_.model().value("recipe", Json("")));
+    const bool other = !theirs_.empty() && theirs_ != own;
+    const std::string recipes =
+        fmt::format("it was trained with recipe {}, and this run is of recipe {}", theirs_, own);
     if (parameters_ == 0) {
       const auto about = model_.metadata.find("gantrain.model");
       fail(Exit::kInput,
-           "{}: none of its {} tensors has the name and shape of a parameter here{}{}",
+           "{}: of {}, none has the name and shape of a parameter here{}{}",
            table_.file.string(),
-           model_.tensors.size(),
-           about == model_.metadata.end() ? "" : "; it is of " + about->second,
+           counted(static_cast<int64_t>(model_.tensors.size()), "tensor"),
+           other                            ? "; " + recipes
+           : about == model_.metadata.end() ? ""
+                                            : "; it is of " + about->second,
            table_.values_that_fit.empty()
                ? ""
                : "; they fit with --set " + join(table_.values_that_fit, " --set "));
     }
+    if (other)
+      warn("{}: {}: only tensors of the same names are taken over", table_.file.string(), recipes);
     for (const auto& [name, tensor] : model_.tensors) {
       if (used_.count(name) == 0) table_.skipped.push_back({name, shape_of(tensor)});
     }
@@ -139,6 +162,7 @@ class WeightMatcher {
 
   TensorFile model_;
   const Recipe& recipe_;
+  std::string theirs_;  // the recipe that the file was trained with, or ""
   InitTable table_;
   std::set<std::string> used_;
   int64_t parameters_ = 0;
@@ -179,10 +203,40 @@ InitTable init_from(const fs::path& file_or_run, Recipe& recipe, const torch::nn
   return loader.finish();
 }
 
+void check_freezing(const Freezing& freezing, const InitTable* table) {
+  if (freezing.frozen == 0) return;
+  const auto has_layer = [](const std::string& name, const std::string& layer) {
+    return starts_with(name, "D." + layer + ".");
+  };
+  const auto came = [&](const std::string& layer) {
+    if (table == nullptr) return false;
+    const auto of_layer = [&](const std::string& name) { return has_layer(name, layer); };
+    const auto row_of_layer = [&](const InitTable::Row& row) { return has_layer(row.name, layer); };
+    return std::ranges::any_of(table->loaded, of_layer) &&
+           std::ranges::none_of(table->reinitialised, row_of_layer);
+  };
+  const auto first_new = std::ranges::find_if_not(freezing.layers, came);
+  const auto possible = first_new - freezing.layers.begin();
+  if (freezing.frozen <= possible) return;
+  const std::string why =
+      table == nullptr ? "without --init-from all of D's layers are drawn at random"
+      : first_new == freezing.layers.end()
+          ? fmt::format("D has {} layers that can be counted", possible)
+          : fmt::format("D's {} came without weights from {}", *first_new, table->file.string());
+  fail(Exit::kUsage,
+       "freeze_d = {}: {}; at most {} can stay as they are here{}",
+       freezing.frozen,
+       why,
+       possible,
+       table == nullptr
+           ? ": --init-from RUN begins at the weights of a run, or of a model of --save-raw"
+           : "");
+}
+
 void log_table(const InitTable& table) {
-  info("init    {}: {} tensors loaded, {} re-initialised, {} skipped",
+  info("init    {}: {} loaded, {} re-initialised, {} skipped",
        table.file.string(),
-       table.loaded.size(),
+       counted(static_cast<int64_t>(table.loaded.size()), "tensor"),
        table.reinitialised.size(),
        table.skipped.size());
   for (const std::string& network : table.afresh) {

@@ -18,9 +18,11 @@
 #include "config/config.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/file_kind.h"
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -165,15 +167,45 @@ std::vector<NumberedFile> find_models(const fs::path& folder) {
 
 fs::path find_model(const fs::path& file_or_run) {
   std::error_code error;
+  refuse_address(file_or_run.string());
   if (!fs::exists(file_or_run, error)) {
     fail(Exit::kInput,
          "{}: no such model or run folder; model-*.safetensors or a run folder is needed",
          file_or_run.string());
   }
-  if (!fs::is_directory(file_or_run)) return file_or_run;
+  if (fs::is_regular_file(file_or_run, error)) return file_or_run;
+  if (!fs::is_directory(file_or_run, error)) {
+    // Its end may never come: nobody need be writing to a named pipe.
+    fail(Exit::kInput,
+         "{}: a pipe or a device; model-*.safetensors or a run folder is needed",
+         file_or_run.string());
+  }
   const std::vector<NumberedFile> models = find_models(file_or_run);
   if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
   return models.front().path;
+}
+
+void check_resumable(const fs::path& where) {
+  std::error_code error;
+  if (fs::is_directory(where, error)) return;
+  if (!fs::is_regular_file(where, error)) {
+    fail(Exit::kInput,
+         "{}: no such state or run folder; --resume takes a state-*.pt, a run folder, auto or "
+         "none; --init-from MODEL begins a new run at the weights of a model file or a run, and "
+         "nothing is downloaded",
+         where.empty() ? "--resume \"\"" : where.string());
+  }
+  const std::string ending = lower(where.extension().string());
+  const std::vector<std::string> models = {
+      ".safetensors", ".pkl", ".ckpt", ".pth", ".bin", ".onnx"};
+  if (std::ranges::find(models, ending) == models.end()) return;
+  const bool foreign = ending != ".safetensors";
+  fail(Exit::kInput,
+       "{}: a model file holds weights, not the state of a run; {}--init-from {} begins a new run "
+       "at them",
+       where.string(),
+       foreign ? "after gantrain import, " : "",
+       foreign ? "MODEL" : shell_quote(where.string()));
 }
 
 void prune_states(const fs::path& folder, int64_t keep_last, int64_t keep_every) {
@@ -204,7 +236,7 @@ bool take_request(const fs::path& folder, const std::string& name) {
 
 std::string generate_command(const std::string& model, const std::string& more) {
   return fmt::format(
-      "gantrain generate --model {} --seeds 0-63{} -o grid.png", shell_quote(model), more);
+      "{} generate --model {} --seeds 0-63{} -o grid.png", program(), shell_quote(model), more);
 }
 
 std::string resume_command(const std::string& command, const std::string& folder) {
@@ -258,8 +290,7 @@ DiskNeed disk_need(const SaveBytes& each,
 
 std::string to_text(const DiskNeed& need) {
   const auto files = [](int64_t count, const char* kind, int64_t bytes) {
-    return fmt::format(
-        "{} {}{} of {} MB", grouped(count), kind, count == 1 ? "" : "s", grouped(megabytes(bytes)));
+    return fmt::format("{} of {} MB", counted(count, kind), grouped(megabytes(bytes)));
   };
   return fmt::format("{} MB on disk at the end ({}, {}), at most {} MB until then",
                      grouped(megabytes(need.bytes_left())),
@@ -274,11 +305,9 @@ void check_disk(const std::filesystem::path& folder, const DiskNeed& need) {
   const int64_t one = need.each.state + need.each.model;
   if (room < one) {
     fail(Exit::kDisk,
-         "{}: a state and a model need {} MB, the disk has {} MB free; free some, or give a folder "
-         "on another disk",
+         "{}: a state and a model: {}; free some, or give a folder on another disk",
          folder.string(),
-         megabytes(one),
-         room / 1'000'000);
+         lack_text(one, room));
   }
   if (room < need.bytes()) {
     warn(

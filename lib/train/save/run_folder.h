@@ -35,6 +35,10 @@ std::vector<NumberedFile> find_models(const std::filesystem::path& folder);
 // UserError(kInput) if there is none.
 std::filesystem::path find_model(const std::filesystem::path& file_or_run);
 
+// Throws UserError(kInput) unless `where` is a file that may be a state, or a folder: what --resume
+// takes. What holds weights alone, and names that are no path here, are told of --init-from.
+void check_resumable(const std::filesystem::path& where);
+
 // Removes state files that neither keep_last (files) nor keep_every (images; 0: none) protects.
 void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
 // Likewise removes models; model-best.safetensors stays.

@@ -11,7 +11,7 @@
 namespace gantrain {
 
 namespace {
-constexpr double kSecondsBetweenLooks = 1;
+constexpr double kSecondsBetweenLooks = 0.35;  // heard two looks later: within a second
 constexpr int64_t kMostIterations = 1000;
 }  // namespace
 

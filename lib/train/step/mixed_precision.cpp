@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -224,10 +225,10 @@ void GradientGuard::warn_or_stop(const std::string& what, int64_t in_a_row) {
   }
   if (in_a_row < settings_.nonfinite.limit) return;
   fail(Exit::kDiverged,
-       "{} steps of {} in a row had a gradient that is not finite (train.nonfinite_limit), the "
+       "{} of {} in a row had a gradient that is not finite (train.nonfinite_limit), the "
        "first that of {}: training has diverged; lower the learning rate, or resume from an "
        "earlier state",
-       in_a_row,
+       counted(in_a_row, "step"),
        player_,
        first_);
 }

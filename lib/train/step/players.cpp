@@ -105,6 +105,11 @@ class LeftOut {
   Tensor bad_;  // bool []
 };
 
+// The sum of each tensor's elements, none of which is negative: float64 [n].
+Tensor sums_of(const std::vector<Tensor>& squares) {
+  return torch::stack(at::_foreach_norm(squares, 1)).to(at::kDouble);
+}
+
 class Adam final : public Optimizer {
  public:
   Adam(const AdamOptions& o, double step_share, NamedTensors parameters)
@@ -138,6 +143,15 @@ class Adam final : public Optimizer {
   void advance_to(int64_t images_seen) override {
     Optimizer::advance_to(images_seen);
     if (lr_.defined()) lr_.fill_(rate(o_.lr) * step_share_);
+  }
+  // Moments begin at zero: they hold 1 - beta2^t of a mean over t steps (Kingma and Ba 2015, sec.
+  // 3).
+  Tensor gradient_size() const override {
+    const torch::NoGradGuard no_grad;
+    if (second_.empty()) return {};
+    const double beta2 = std::pow(o_.beta2.at(images_seen_), step_share_);
+    const Tensor held = 1 - at::pow(beta2, torch::stack(steps_).to(at::kDouble));
+    return (sums_of(second_) / held.clamp_min(1 - beta2)).sum().sqrt();
   }
   bool replayable() const override {
     return lr_.defined() && o_.beta1.is_constant() && o_.beta2.is_constant();
@@ -185,6 +199,11 @@ class Rmsprop final : public Optimizer {
   Rmsprop(const RmspropOptions& o, NamedTensors parameters)
       : Optimizer(std::move(parameters)), o_(o) {
     square_ = keep_zeros("square_avg");
+  }
+
+  Tensor gradient_size() const override {
+    const torch::NoGradGuard no_grad;
+    return square_.empty() ? Tensor() : sums_of(square_).sum().sqrt();
   }
 
  protected:
@@ -350,7 +369,7 @@ void update_ema(torch::nn::Module& average,
   lerp_(averages, source.parameters(), weight);
   const std::vector<Tensor> from = source.buffers();
   std::vector<Tensor> to = average.buffers();
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+  if (!to.empty()) at::_foreach_copy_(to, from);
 }
 
 void thaw(std::vector<PlayerState>& players) {

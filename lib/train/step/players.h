@@ -49,6 +49,10 @@ class Optimizer {
   // Sets every gradient to undefined (Optimizer::zero_grad of LibTorch throws on bucket views).
   void clear_gradients();
 
+  // The size of all gradients together, a root mean square over the last steps, as moments tell it:
+  // float64 [] on the device. Undefined for an optimizer that keeps no squares.
+  virtual at::Tensor gradient_size() const { return {}; }
+
   // What a state file must hold, as "exp_avg/main.0.weight": the tensors themselves.
   const NamedTensors& state() const { return state_; }
 

@@ -24,7 +24,7 @@ struct RankRequests {
 
 // Brings requests from every rank to all ranks, as part of the all-reduce that ends an iteration.
 // Where reads cost nothing, all ranks learn of them in the same iteration. On other devices the sum
-// is copied to the host while the device works on, and read about a second later. All ranks look
+// is copied to the host while the device works on, and read at the next look. All ranks look
 // next at the same iteration: it follows from the seconds that rank 0 takes for an iteration, which
 // are part of the sum.
 class RequestExchange {

@@ -6,6 +6,7 @@ import re
 import sys
 
 TORCH = "2.11.0"
+GLIBC = "0"  # of the wheel's platform; package.sh writes it here
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -41,6 +42,21 @@ def torch_problem(folder):
     return f"gantrain needs PyTorch {TORCH}, and there is {found}: pip install torch=={TORCH}"
 
 
+def glibc_problem():
+    """Returns why the loader would refuse the program on this system; "" if it would not."""
+    try:
+        name, version = os.confstr("CS_GNU_LIBC_VERSION").split()
+        numbers = [[int(part) for part in text.split(".")] for text in (version, GLIBC)]
+    except (AttributeError, OSError, ValueError):
+        return ""  # not GNU's, or it does not tell: the loader will say it
+    if name != "glibc" or numbers[0] >= numbers[1]:
+        return ""
+    return (
+        f"gantrain needs glibc {GLIBC} or newer, and this system has {version}: "
+        "run it in a container (scripts/package.sh image) or on a newer system"
+    )
+
+
 def only_tells(arguments):
     """Whether the command computes nothing, so that it needs no PyTorch."""
     first = arguments[0] if arguments else "--help"
@@ -60,8 +76,12 @@ def own_name(program):
 
 
 def main():
-    """Becomes the program; returns only an exit code, if PyTorch is missing."""
+    """Becomes the program; returns only an exit code, if it cannot run here."""
     program = os.path.join(HERE, "bin", "gantrain")
+    problem = glibc_problem()
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 4
     environment = dict(os.environ)
     if not environment.get("GANTRAIN_TORCH_LIB"):
         folder = torch_folder()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where benchmarks compute, on a machine that shows no GPU.
-#include <catch2/catch.hpp>
-
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench ops, launch, data and save.
-#include <catch2/catch.hpp>
-
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/stand_in_python.h"
 #include "support/tiny.h"
 #include "util/file.h"

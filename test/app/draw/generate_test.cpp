@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures from model files, our own and those that somebody else wrote.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"

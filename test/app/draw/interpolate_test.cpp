@@ -3,11 +3,11 @@
 #include <webp/demux.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <numeric>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 
@@ -190,7 +190,7 @@ TEST_CASE("InterpolateNamesWhatItCannotUse") {
       {"--seeds 0,1" + out, 2, "--model"},
       {"none.safetensors" + out, 3, "none.safetensors"},
       {"run --seeds 4" + out, 2, "at least 2"},
-      {"run --seeds 0-4 --grid 2x1" + out, 2, "5 seeds on 2 tracks"},
+      {"run --seeds 0-4 --grid 2x1" + out, 2, "5 seeds cannot be shared out among 2 tracks"},
       {"run --seeds 0-3 --grid 4x1" + out, 2, "at least 2"},
       {"run --grid 2" + out, 2, "--grid 2"},
       {"run --frames 0" + out, 2, "--frames 0"},

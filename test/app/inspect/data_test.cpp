@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <catch2/catch.hpp>
-
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -54,6 +53,21 @@ TEST_CASE("InspectPrintsTheReportAndWhatToRunNext") {
   const Outcome run = gantrain(planned, {.folder = folder.path()});
   INFO(run.err);
   CHECK(run.code == 0);
+}
+
+TEST_CASE("PackedAlphaIsKeptByTheCommandThatFollows") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "in");
+  write_file(folder / "in/a.png", encode_png(test_picture(16, 16, 4)));
+  for (const auto& [channels, more] :
+       std::vector<std::pair<std::string, std::string>>{{" --channels 4", " --set data.channels=4"},
+                                                        {" --channels 2", " --set data.channels=2"},
+                                                        {" --channels 3", ""},
+                                                        {"", ""}}) {
+    const Outcome packed =
+        succeed(folder, "data pack in -o out.zip --force --resolution 16" + channels);
+    CHECK(holds(packed.err, "--data out.zip --resolution 16" + more + "\n"));
+  }
 }
 
 TEST_CASE("InspectAnswersInJson") {

@@ -2,11 +2,11 @@
 // `gantrain export`: a real Python draws what gantrain draws.
 #include <sys/wait.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "config/value.h"
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"

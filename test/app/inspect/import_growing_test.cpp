@@ -2,9 +2,9 @@
 // Official weights of networks that grow, from outside: `import --recipe`, and the pictures of
 // every stage by `generate`.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"

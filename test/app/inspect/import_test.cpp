@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gantrain import` from outside: the file it writes is the reference's weights.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/official_writer.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"

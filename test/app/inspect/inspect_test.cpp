@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gantrain inspect`: what every file of a run is, and what broken ones lack.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/official_writer.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
+#include "support/zip_writer.h"
 #include "util/file.h"
 #include "util/text.h"
 
@@ -138,6 +139,27 @@ TEST_CASE("InspectReadsForeignFiles") {
   const Json pickle = look(folder, "net.pkl");
   CHECK(pickle.at("kind") == "network pickle");
   CHECK(pickle.at("config").at("c_dim") == 10);
+}
+
+TEST_CASE("InspectTellsWhatInterpolateWrites") {
+  const TemporaryFolder folder;
+  trained(folder, "run", "--kimg 0");
+  succeed(folder, "interpolate run --device cpu --seeds 0-1 --frames 4 --fps 20 -o walk.webp");
+  const Json film = look(folder, "walk.webp");
+  CHECK(film.at("kind") == "animation (WebP)");
+  CHECK(film.at("facts").at("size") == "16x16");
+  CHECK(film.at("facts").at("frames") >= 2);  // equal ones are stored once
+  CHECK(film.at("facts").at("seconds") == 0.25);
+  const std::string whole = read_file(folder / "walk.webp");
+  write_file(folder / "half.webp", whole.substr(0, whole.size() - 10));
+  CHECK(look(folder, "half.webp").at("facts").at("end") == "cut off");
+}
+
+TEST_CASE("AZipWithoutPicturesIsNoDataSetToLookAt") {
+  const TemporaryFolder folder;
+  write_file(folder / "texts.zip", write_zip({{"a.txt", "a"}, {"b.txt", "b"}}, false));
+  CHECK(look(folder, "texts.zip").at("facts").at("pictures") == 0);
+  CHECK(inspect(folder, "texts.zip").err.empty());
 }
 
 TEST_CASE("ADifferenceNamesKeysAndTensors") {

@@ -2,8 +2,7 @@
 // The run's page from outside: while it trains, after it was killed, and gantrain report.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -48,6 +47,25 @@ TEST_CASE("ThePageOfAFailedRunNamesTheRankThatDied") {
   CHECK(holds(after, "<h2>How it ended</h2>"));
   CHECK(holds(after, "<td>1 (first cause)</td>"));
   CHECK(holds(after, "<td>signal 9</td>"));
+}
+
+// What stood on the page of such runs was "good".
+TEST_CASE("APlayerThatDoesNotMoveIsTheVerdict") {
+  const TemporaryFolder folder;
+  for (const std::string player : {"G", "D"}) {
+    const Outcome outcome =
+        gantrain(tiny("--run-dir " + player + " --kimg 0.096 --set " + player +
+                      ".lr=0 --set train.tick=0.016 --metrics swd --set metrics.images=16 --set "
+                      "metrics.at_end=off"),
+                 {.folder = folder.path()});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const std::string page = read_file(folder / player / "report.html");
+    CHECK(holds(page, "<b>" + player + " does not move</b>: the weights of " + player + " have"));
+    CHECK(holds(page, "Rule: weights that do not move: in each of the last 3 ticks"));
+    // The SWD of a tick's line was measured before training.
+    CHECK(holds(outcome.err, "(kimg 0)  mem"));
+  }
 }
 
 TEST_CASE("ReportOfOneRunIsWrittenIntoItsFolder") {

@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <sstream>
 
+#include "support/catch.h"
 #include "support/made_run.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -88,7 +88,9 @@ TEST_CASE("ServeShowsAllRunsAndEndsWithZeroAtCtrlC") {
   CHECK(code(list) == 200);
   CHECK(contains(list, "Content-Security-Policy: default-src 'none'"));
   CHECK(contains(list, "<a href=\"/run/a%20b\">a b</a>"));
-  CHECK(contains(list, "<a href=\"/run/group/c\">group/c</a></td><td>running</td><td>100 of 200<"));
+  CHECK(contains(list,
+                 "<a href=\"/run/group/c\">group/c</a></td><td data-head=\"Status\">running</td>"
+                 "<td data-head=\"kimg\">100 of 200<"));
   const std::string page = ask(served.port, "GET /run/group/c");
   CHECK(code(page) == 200);
   CHECK(contains(page, "<h3>Losses</h3>"));
@@ -231,11 +233,11 @@ TEST_CASE("ARunStopsWhenServeIsAskedTo") {
   CHECK(contains(ask(served.port, "GET /", kBearer), "There are no runs in"));
   Command run(tiny("--run-dir runs/a --kimg 500 --set train.tick=0.1"), {.folder = folder.path()});
   const auto list = [&] { return ask(served.port, "GET /", kBearer); };
-  REQUIRE(eventually([&] { return contains(list(), "<td>running</td>"); }, 100));
+  REQUIRE(eventually([&] { return contains(list(), "\"Status\">running</td>"); }, 100));
   REQUIRE(
       eventually([&] { return code(ask(served.port, "POST /run/a/stop", kBearer)) == 200; }, 100));
   CHECK(run.wait().code == 75);
-  CHECK(eventually([&] { return contains(list(), "<td>stopped"); }, 60));
+  CHECK(eventually([&] { return contains(list(), "<summary>stopped</summary>"); }, 60));
   CHECK(served.end().code == 0);
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people's fingers know from other trainers, and configuration files that extend others.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "command/flags.h"
 #include "config/config.h"
 #include "config/value.h"
+#include "image/image.h"
+#include "support/catch.h"
+#include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -69,6 +71,8 @@ constexpr Works kWorks[] = {
     {"--batch-gpu 4", "train.micro_batch", "4"},
     {"--cbase 1024", "stylegan2.channel_base", "1024"},
     {"--tick 2", "train.tick", "2"},
+    {"--snap 10", "save.every", "40"},
+    {"--snap=10 --tick=2", "save.every", "20"},
     {"--mirror yes", "data.mirror", "true"},
     {"--mirror 0", "data.mirror", "false"},
     {"--cond 0", "data.cond", "off"},
@@ -108,7 +112,11 @@ struct Hinted {
 };
 
 constexpr Hinted kHinted[] = {
-    {"--snap 10", "--save-every 40"},
+    {"--snap often", "a number of ticks"},
+    {"--network net.pkl --seeds 0-3", "gantrain generate --model net.pkl --seeds 0-63 -o grid.png"},
+    {"--source photos", "gantrain data pack photos -o NAME.zip"},
+    {"--batch-size=abc", "given as --batch-size=abc"},
+    {"--aug strange", "given as --aug strange"},
     {"--lr 0.001", "--set G.lr=0.001 --set D.lr=0.001"},
     {"--learning_rate 0.001", "--set G.lr=0.001 --set D.lr=0.001"},
     {"--fp32 1", "--amp=off"},
@@ -212,6 +220,51 @@ TEST_CASE("WhatAFlagWasTakenForIsSaid") {
   CHECK_THAT(outcome.out, Catch::Contains("taken   --gpus 2 for --nproc 2\n"));
 }
 
+TEST_CASE("FlagsOfOtherScriptsWorkInTheVerbThatDoesTheirWork") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  write_file(folder / "in/a.png", encode_png(test_picture(20, 20, 3)));
+  const Outcome packed =
+      gantrain(words_of("data pack --source in --dest=out.zip --resolution=16x16 "
+                        "--transform center-crop --max_images 1"),
+               {.folder = folder.path()});
+  INFO(packed.err);
+  CHECK(packed.code == 0);
+  CHECK(std::filesystem::exists(folder / "out.zip"));
+  CHECK_THAT(packed.err,
+             Catch::Contains("taken   --source in for in\n") &&
+                 Catch::Contains("taken   --dest=out.zip for --output out.zip\n") &&
+                 Catch::Contains("taken   --transform center-crop for --fit crop\n"));
+  for (const auto& [typed, hint] : std::vector<std::pair<std::string, std::string>>{
+           {"generate run --rows 85,100 -o a.png", "--mix 85,100:COLUMNS:LAYERS"},
+           {"interpolate run --num-keyframes 4 -o a.webp", "--seeds"},
+           {"project a.png --model run --threads 2 --outdir out", "OMP_NUM_THREADS=2"},
+           {"generate run --kimg 3 -o a.png", "--kimg is a flag of the training"},
+           {"generate run --nothing-like-it -o a.png", "gantrain generate --help lists all"},
+           {"dataset_tool.py --source in --dest out.zip",
+            "here: gantrain data pack --source in --dest out.zip"},
+           {"./gen_images.py --seeds 0-3", "here: gantrain generate --seeds 0-3"}}) {
+    CAPTURE(typed);
+    const Outcome outcome = gantrain(words_of(typed), {.folder = folder.path()});
+    CHECK(outcome.code == 2);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK_THAT(outcome.err, Catch::Contains(hint));
+  }
+}
+
+TEST_CASE("WhatAVerbTakesForAnotherScriptsFlagItHas") {
+  for (const std::string verb :
+       {"data pack", "generate", "interpolate", "project", "metrics", "import"}) {
+    const std::string help = gantrain(words_of(verb + " --help")).out;
+    for (const Habit& habit : habits_of_verb(verb)) {
+      CAPTURE(verb, habit.names);
+      for (const std::string& name : split(habit.names, ',')) CHECK(!holds(help, name + " "));
+      if (habit.meaning == Meaning::kSame && starts_with(habit.text, "-"))
+        CHECK(holds(help, habit.text.substr(0, habit.text.find(' '))));
+    }
+  }
+}
+
 TEST_CASE("NoHabitHidesAFlagOfTheProgram") {
   const Words own = training_flag_names();
   Words seen;
@@ -255,6 +308,10 @@ TEST_CASE("AKeyOfAnotherRecipeNamesThatRecipe") {
              Catch::Contains("belongs to recipe stylegan2") && Catch::Contains("stylegan2-tiny") &&
                  Catch::Contains("this run's recipe is dcgan"));
   CHECK_THAT(told("--set stylegan2.nothing=3"), Catch::Contains("keys of recipe stylegan2"));
+  CHECK_THAT(refusal("--aug ada", folder.path()),
+             Catch::Contains("presets stylegan2-ada") &&
+                 Catch::Contains("this run's recipe is dcgan, because no --preset was given") &&
+                 Catch::Contains("given as --aug ada"));
   CHECK_THAT(told("--gamma 3"), Catch::Contains("stylegan1.r1_gamma, stylegan2.gamma"));
   CHECK_THAT(told("--set laten=3"), Catch::Contains("did you mean dcgan.latent?"));
   CHECK_THAT(told("--cbase 1024"),

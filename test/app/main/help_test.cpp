@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantrain help TOPIC: what it says is there, and what it names exists.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <regex>
 #include <set>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/text.h"
 
@@ -69,8 +69,18 @@ const std::string& text_of_topic(const std::string& name) {
 }
 
 TEST_CASE("HelpListsEveryTopicWithOneLine") {
-  Words expected = {
-      "start", "data", "ddp", "slurm", "amp", "resume", "metrics", "exit", "flags", "keys"};
+  Words expected = {"start",
+                    "data",
+                    "ddp",
+                    "gpus",
+                    "containers",
+                    "slurm",
+                    "amp",
+                    "resume",
+                    "metrics",
+                    "exit",
+                    "flags",
+                    "keys"};
   std::sort(expected.begin(), expected.end());
   CHECK(topics() == expected);
 }
@@ -81,6 +91,8 @@ TEST_CASE("ATopicSaysWhatItIsAbout") {
       {"start", {"--preset", "--dry-run", "--run-dir", "stylegan2-tiny", "GANTRAIN_PRESET"}},
       {"data", {"--data", "--fit", "data.on_bad", "dataset.json", "--png-level", "--force data"}},
       {"ddp", {"--nproc", "--nnodes", "--ddp-mode", "--max-restarts", "--graphs", "torchrun"}},
+      {"gpus", {"580", "535", "cuda-compat-13-0", "/usr/local/cuda/compat", "7.5"}},
+      {"containers", {"podman", "apptainer", "enroot", "Kubernetes", "--read-only", "/dev/shm"}},
       {"slurm", {"--partition", "--time-margin", "--requeues", "75", "Kubernetes"}},
       {"amp", {"--amp", "--loss-scale", "precision.keep_float32", "GradScaler"}},
       {"resume", {"--run-dir", "--keep-last", "--save-raw", "STOP", "--init-from", "130"}},
@@ -111,8 +123,20 @@ TEST_CASE("EveryFlagInATopicIsAFlagOfTheProgram") {
   }
   const std::set<std::string>& part = flags_of("bench ddp");  // not in gantrain --help
   all.insert(part.begin(), part.end());
-  // Of torchrun and StyleGAN's train.py, where their use is shown.
-  const std::set<std::string> foreign = {"--no-python", "--gpus"};
+  // Of torchrun, StyleGAN's train.py and container programs, where their use is shown.
+  const std::set<std::string> foreign = {"--no-python",
+                                         "--gpus",
+                                         "--rm",
+                                         "--read-only",
+                                         "--user",
+                                         "--shm-size",
+                                         "--bind",
+                                         "--pwd",
+                                         "--nv",
+                                         "--mount",
+                                         "--container-image",
+                                         "--container-mounts",
+                                         "--container-workdir"};
   for (const std::string& topic : topics()) {
     for (const std::string& flag : flags_in(text_of_topic(topic))) {
       CAPTURE(topic, flag);

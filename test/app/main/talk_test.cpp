@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the thin program says without training: help, presets, the resolved configuration.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 

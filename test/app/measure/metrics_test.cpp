@@ -2,7 +2,6 @@
 // gantrain metrics, from outside.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "config/value.h"
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tiny.h"
 #include "util/file.h"

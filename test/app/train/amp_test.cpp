@@ -2,10 +2,10 @@
 // Mixed precision from outside.
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

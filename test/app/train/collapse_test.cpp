@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings of a minute that the collapse alarm must tell apart.
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 

@@ -2,10 +2,10 @@
 // Data that changes between the stop of a run and its resume.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
 #include <map>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"

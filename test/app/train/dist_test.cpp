@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

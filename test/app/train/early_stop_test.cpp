@@ -2,9 +2,9 @@
 // Stops that come before the training has begun.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <fstream>
 
+#include "support/catch.h"
 #include "support/tiny.h"
 
 namespace gantrain {

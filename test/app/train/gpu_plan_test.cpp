@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What presets mean on GPUs, as `--dry-run --device cuda` plans it where there are none.
-#include <catch2/catch.hpp>
-
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 

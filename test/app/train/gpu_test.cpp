@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "config/value.h"
+#include "support/catch.h"
+#include "support/paths.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -23,6 +24,7 @@ mount -t tmpfs tmpfs /dev
 mknod -m 666 /dev/null c 1 3
 mknod -m 666 /dev/urandom c 1 9
 for file in nvidiactl nvidia0 nvidia1; do : > /dev/$file; done
+[ -z "$COMPATIBILITY" ] || mount --bind "$COMPATIBILITY" /usr/local
 [ ! -d /proc/driver/nvidia ] || mount -t tmpfs tmpfs /proc/driver/nvidia
 mount -t tmpfs tmpfs /sys/module
 mkdir /sys/module/nvidia
@@ -123,6 +125,79 @@ TEST_CASE("ADriverThatIsTooOldIsNamedBesideTheOneThatIsNeeded") {
   }
 }
 
+TEST_CASE("AnOldDriverIsMadeUpForByTheCompatibilityPackageInItsUsualPlace") {
+  const TwoGpus machine;
+  if (!machine.can_be_played()) return;
+  write_file(machine.folder / "libgantrain_cuda.so", "built, but nobody loads it\n");
+  const fs::path place = machine.folder / "local/cuda/compat";
+  fs::create_directories(place);
+  fs::copy_file(fs::path(build_folder()) / "test/driver/libcuda.so.1", place / "libcuda.so.1");
+  const std::string dry = "env -u CUDA_VISIBLE_DEVICES -u LD_LIBRARY_PATH ./gantrain ";
+  setenv("COMPATIBILITY", (machine.folder / "local").c_str(), /*overwrite=*/1);
+  const Outcome outcome = machine.run(dry + "--dry-run --preset dcgan-tiny", "550.54.15");
+  const Outcome doctor = machine.run(dry + "doctor --json", "550.54.15");
+  unsetenv("COMPATIBILITY");
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("device cuda"));
+  REQUIRE(doctor.code == 0);
+  CHECK(Json::parse(doctor.out).at("driver library") == "/usr/local/cuda/compat/libcuda.so.1");
+  CHECK_THAT(Json::parse(doctor.out).at("driver cuda").get<std::string>(),
+             Catch::Contains("up to 13.0"));
+}
+
+TEST_CASE("TheWayToCudaIsThatOfTheInstallation") {
+  const TwoGpus machine;
+  if (!machine.can_be_played()) return;
+  // As wheel and package have it: the libraries in ../lib.
+  for (const char* folder : {"there/bin", "there/lib"})
+    fs::create_directories(machine.folder / folder);
+  fs::rename(machine.folder / "gantrain", machine.folder / "there/bin/gantrain");
+  fs::rename(machine.folder / "libgantrain_trainer.so",
+             machine.folder / "there/lib/libgantrain_trainer.so");
+  const std::string train = "env -u CUDA_VISIBLE_DEVICES there/bin/gantrain --preset dcgan-tiny";
+  const auto refusal = [&](const std::string& library) {
+    if (!library.empty()) write_file(machine.folder / "there/lib/libgantrain_cuda.so", library);
+    const Outcome outcome = machine.run(train);
+    CHECK(outcome.code == 4);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK_THAT(outcome.err, !Catch::Contains("scripts"));
+    return outcome.err;
+  };
+  CHECK_THAT(refusal(""), Catch::Contains("made with --cuda"));
+  write_file(machine.folder / "there/__main__.py", "");
+  CHECK_THAT(refusal(""), Catch::Contains("install a wheel that"));
+  CHECK_THAT(refusal("no library\n"),
+             Catch::Contains("pip install") && Catch::Contains("torch==2.11.0"));
+}
+
+TEST_CASE("AProcessorWithoutAvx2IsNamedBeforeARunStarts") {
+  if (find_program("qemu-x86_64").empty()) {
+    WARN("skipped: no qemu-x86_64 that plays an older processor");
+    return;
+  }
+  const TwoGpus machine;
+  const Outcome outcome = machine.run_without_gpus(
+      "qemu-x86_64 -cpu Nehalem ./gantrain --dry-run --device cpu --preset dcgan-tiny");
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("this processor has no AVX2"));
+}
+
+TEST_CASE("AnotherPyTorchIsRefusedWithBothVersions") {
+  const TemporaryFolder torch;
+  fs::create_directories(torch / "lib");
+  write_file(torch / "version.py", "__all__ = ['__version__']\n__version__ = '2.10.0+cpu'\n");
+  const TwoGpus machine;
+  const Outcome outcome = machine.run_without_gpus(
+      fmt::format("env GANTRAIN_TORCH_LIB={} ./gantrain --smoke", (torch / "lib").string()));
+  CHECK(outcome.code == 4);
+  CHECK(is_one_error_line(outcome.err));
+  CHECK_THAT(outcome.err,
+             Catch::Contains("needs PyTorch 2.11.0") &&
+                 Catch::Contains("there is PyTorch 2.10.0") &&
+                 Catch::Contains("pip install torch==2.11.0"));
+}
+
 TEST_CASE("ACudaLibraryThatCannotBeLoadedEndsTheRunWithTheReason") {
   const TwoGpus machine;
   if (!machine.can_be_played()) return;
@@ -182,6 +257,7 @@ TEST_CASE("DoctorSaysWhatIsWrongWithTheGpusAndEndsWell") {
   const Json old = doctor("550.54.15");
   CHECK_THAT(old.at("driver cuda").get<std::string>(),
              Catch::Contains("12.4") && Catch::Contains("13.0"));
+  CHECK_THAT(old.at("driver library").get<std::string>(), Catch::Contains("no cuda-compat-13-0"));
   CHECK_THAT(doctor("580.65.06").at("device").get<std::string>(),
              Catch::Contains("exit 4") && Catch::Contains("cannot be loaded"));
   CHECK_THAT(old.at("cuda library").get<std::string>(), Catch::Contains("cannot be loaded"));
@@ -192,23 +268,11 @@ TEST_CASE("DoctorNamesLibrariesNetworkAndDevices") {
   const Outcome outcome = gantrain({"doctor", "--json"});
   REQUIRE(outcome.code == 0);
   const Json facts = Json::parse(outcome.out);
-  for (const char* key : {"gpus",
-                          "gpu list",
-                          "driver",
-                          "driver cuda",
-                          "device",
-                          "cuda library",
-                          "cuda missing",
-                          "architectures",
-                          "cuda runtime",
-                          "nccl",
-                          "cudnn",
-                          "cuda devices",
-                          "peer access",
-                          "interfaces",
-                          "nccl network",
-                          "gloo network",
-                          "infiniband"}) {
+  for (const char* key :
+       {"gpus",          "gpu list",   "driver",       "driver cuda",  "driver library",
+        "cpu vectors",   "device",     "cuda library", "cuda missing", "architectures",
+        "cuda runtime",  "nccl",       "cudnn",        "cuda devices", "peer access",
+        "shared memory", "interfaces", "nccl network", "gloo network", "infiniband"}) {
     CAPTURE(key);
     CHECK(facts.contains(key));
   }

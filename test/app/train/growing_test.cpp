@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -2,8 +2,7 @@
 // --init-from: a fresh run that starts at another's weights.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -41,6 +40,22 @@ TEST_CASE("AFreshRunStartsAtTheModelsWeights") {
                                expected.size())) != std::string::npos);
     CHECK(log.find("init    loaded G_ema.main.0.weight") != std::string::npos);
   }
+}
+
+TEST_CASE("ARunThatGoesOnSaysThatItDoesNotBeginAtTheModel") {
+  const TemporaryFolder folder;
+  trained(folder, "source", "--seed 3 --kimg 0.064");
+  trained(folder, "run", "--kimg 0.032");
+  const Outcome more =
+      gantrain(tiny("--run-dir run --kimg 0.064 --init-from source"), {.folder = folder.path()});
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK(holds(more.err, "init    source is not used: the run goes on from its own state"));
+  const Outcome other =
+      gantrain(tiny("--run-dir run --preset stylegan2-tiny"), {.folder = folder.path()});
+  INFO(other.err);
+  CHECK(other.code == 2);
+  CHECK(holds(other.err, "trained with recipe dcgan, and this run is of recipe stylegan2"));
 }
 
 TEST_CASE("AModelOfTheAverageAloneIsSharedAndTheStateHasAllNetworks") {
@@ -216,7 +231,7 @@ TEST_CASE("AModelToStartFromThatCannotBeReadIsNamed") {
            {"empty", "empty"},
            {"text.safetensors", "text.safetensors"},
            {"net.pkl", "gantrain import"},
-           {"other.safetensors", "other.safetensors: none of its 1 tensors"}}) {
+           {"other.safetensors", "other.safetensors: of 1 tensor, none"}}) {
     CAPTURE(from);
     const Outcome outcome =
         gantrain(tiny("--out runs --init-from " + from), {.folder = folder.path()});
@@ -224,7 +239,7 @@ TEST_CASE("AModelToStartFromThatCannotBeReadIsNamed") {
     CHECK(outcome.code == 3);
     CHECK(outcome.err.find(named) != std::string::npos);
   }
-  CHECK(files_like(folder / "runs", "0000").empty());
+  CHECK_FALSE(fs::exists(folder / "runs"));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run says while it works, in which colours, and which of its files it keeps.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "command/flags.h"
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 #include "util/text.h"

@@ -2,8 +2,7 @@
 // What a command says and how it ends where the host has too little memory for it.
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tiny.h"
 
 namespace gantrain {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -174,7 +174,7 @@ TEST_CASE("NodesThatRestartedHaveTheWeightsOfAnUndisturbedRun") {
   for (const Outcome* one : {&a, &b}) {
     CHECK_THAT(one->err,
                Catch::Contains("node 1: rank 1 (") && Catch::Contains("died of signal 9") &&
-                   Catch::Contains("starting the ranks again (1 of 1 restarts) in 1s"));
+                   Catch::Contains("starting the ranks again (restart 1 of 1) in 1s"));
   }
   CHECK(model_sha(run) == undisturbed);
 }

@@ -3,9 +3,8 @@
 // that day ended, up to the rounding of other kernels. fixtures/old_states.json has the commands
 // that made them, and how far apart two ways of rounding may end. StyleGAN v1's Adam has beta1 = 0,
 // so that a parameter whose gradient is rounding noise moves by its whole learning rate either way.
-#include <catch2/catch.hpp>
-
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/paths.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"

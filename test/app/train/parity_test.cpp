@@ -2,8 +2,8 @@
 // The same global batch gives the same model, however many ranks share it: bits in
 // float32 where the sums have the same order, a distance in float64 where they have not.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 

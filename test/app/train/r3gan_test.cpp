@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // R3GAN from outside: the same on any ranks, resumes in the middle of its schedules, weights in.
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -6,11 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "launch/where/network.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/error.h"
@@ -121,15 +122,41 @@ TEST_CASE("TheReasonIsOnDiskWhereStandardErrorIsGone") {
   }
 }
 
-TEST_CASE("AStartThatIsRefusedIsOnDiskInTheFolderThatWasNamed") {
+TEST_CASE("AStartThatIsRefusedLeavesNothingBehind") {
   const TemporaryFolder folder;
-  const Outcome outcome =
-      gantrain(tiny("--run-dir run --data missing.zip"), {.folder = folder.path()});
-  INFO(outcome.err);
-  CHECK(outcome.code == 3);
-  CHECK(starts_with(read_file(folder / "run/STATUS"), "failed with exit code 3: "));
-  CHECK(holds(read_file(folder / "run/STATUS"), "missing.zip"));
-  CHECK(holds(read_file(folder / "run/log.txt"), "missing.zip"));
+  fs::create_directory(folder / "broken");
+  write_file(folder / "broken/a.png", "no picture");
+  for (const std::string refused : {"--run-dir deep/run --data missing.zip",
+                                    "--out deep/runs --data broken",
+                                    "--run-dir deep/run --resume nowhere",
+                                    "--run-dir deep/run --init-from nowhere"}) {
+    CAPTURE(refused);
+    const Outcome outcome = gantrain(tiny(refused), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 3);
+    CHECK_FALSE(fs::exists(folder / "deep"));
+  }
+}
+
+TEST_CASE("AStartThatIsRefusedLeavesAnOlderRunAsItWas") {
+  const TemporaryFolder folder;
+  const fs::path run = trained(folder, "run", "--kimg 0.032");
+  fs::remove(run / ".lock");
+  const auto all = [&] {
+    std::map<std::string, std::string> files;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(run))
+      files[entry.path().string()] = entry.is_regular_file() ? read_file(entry.path()) : "";
+    return files;
+  };
+  const auto before = all();
+  for (const std::string refused : {"--data missing.zip", "--set dcgan.channels=64"}) {
+    CAPTURE(refused);
+    const Outcome outcome =
+        gantrain(tiny("--run-dir run --kimg 0.064 " + refused), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK((outcome.code == 2 || outcome.code == 3));
+    CHECK(all() == before);
+  }
 }
 
 TEST_CASE("ARefusedStartLeavesTheFilesOfTheRunAtWorkAlone") {

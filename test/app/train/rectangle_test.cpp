@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rectangular pictures, from outside: 32 pixels wide, 16 high.
-#include <catch2/catch.hpp>
-
 #include "image/image.h"
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

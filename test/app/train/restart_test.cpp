@@ -2,9 +2,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 

@@ -2,11 +2,11 @@
 // Runs of a second: what they leave, how they die, and who starts them.
 #include <signal.h>
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <sstream>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/reserved_port.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -3,8 +3,7 @@
 // line that are devices.
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tiny.h"
 #include "util/file.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // StyleGAN2 from outside: all phases on, augmentation at work from the first picture.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -104,11 +104,23 @@ TEST_CASE("PicturesOfOneTwoAndFourChannelsAreLearned") {
 
 TEST_CASE("FrozenLayersOfDStayAsTheyAre") {
   const TemporaryFolder folder;
-  const fs::path run = train(folder, "run", kShortStyleGan2 + "--set stylegan2.freeze_d=3");
+  train(folder, "from", kShortStyleGan2 + "--kimg 0.016");
+  const std::string begun = kShortStyleGan2 + "--init-from from ";
+  const fs::path run = train(folder, "run", begun + "--set stylegan2.freeze_d=3");
   const FileTensors start = read_safetensors(files_like(run, "model-").front());
   const FileTensors end = read_safetensors(last_model(run));
   CHECK(max_distance(end.at("D.b16.conv1.weight"), start.at("D.b16.conv1.weight")) == 0);
   CHECK(max_distance(end.at("D.b16.skip.weight"), start.at("D.b16.skip.weight")) > 0);
+  for (const auto& [flags, said] : std::vector<std::pair<std::string, std::string>>{
+           {kShortStyleGan2 + "--set freeze_d=3", "freeze_d = 3: without --init-from"},
+           {begun + "--set freeze_d=8", "freeze_d = 8: D has 7 layers"},
+           {begun + "--resolution 32 --set freeze_d=1", "D's b32.fromrgb came without weights"}}) {
+    const Outcome refused = gantrain(tiny("--run-dir refused " + flags), {.folder = folder.path()});
+    INFO(refused.err);
+    CHECK(refused.code == 2);
+    CHECK(holds(refused.err, said));
+    CHECK_FALSE(fs::exists(folder / "refused"));
+  }
 }
 
 TEST_CASE("WhatIsChosenForTheRanksIsSaidAndKeptWhenTheyChange") {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // StyleGAN3 from outside: all phases, the fade of configuration R's blur, moved pictures.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/tensor_file.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -3,10 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"

@@ -3,11 +3,10 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <catch2/catch.hpp>
-
 #include "nn/style/layers.h"
 #include "nn/style/network_checks.h"
 #include "ops/kernels.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;
@@ -231,6 +230,8 @@ TEST_CASE("FrozenLayersAreBuffersOfTheSameNames") {
       if (D.named_buffers().contains(name)) moved.insert(name.substr(0, name.rfind('.')));
     }
     CHECK(moved == row.frozen);
+    const std::vector<std::string> layers = D.layer_names();
+    CHECK(std::set<std::string>(layers.begin(), layers.begin() + row.freeze) == row.frozen);
     CHECK(names_of(D.named_parameters()).size() + names_of(D.named_buffers()).size() ==
           tensors_of(free).size());
     check_same_layout(D, tensors_of(free));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/style/layers.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/device.h"
@@ -9,6 +8,7 @@
 #include "core/tensors.h"
 #include "nn/style/shape.h"
 #include "ops/kernels.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 using namespace gantrain;

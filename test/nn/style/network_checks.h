@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include "config/value.h"
 #include "core/tensors.h"
 #include "nn/style/shape.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/options.h"
 
-#include <catch2/catch.hpp>
-
 #include "config/config.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What DCGAN computes in when it is asked for less than float32.
-#include <catch2/catch.hpp>
-
 #include "recipes/dcgan/options.h"
 #include "recipes/dcgan/recipe.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/dcgan/recipe.h"
 
-#include <catch2/catch.hpp>
-
 #include "recipes/dcgan/options.h"
+#include "support/catch.h"
 #include "support/given_draws.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"

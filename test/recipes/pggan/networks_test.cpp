@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "ops/resample.h"
 #include "recipes/pggan/official.h"
 #include "recipes/pggan/recipe.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "util/error.h"
 #include "util/text.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/options.h"
 
-#include <catch2/catch.hpp>
-
 #include "recipes/completed_config.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What PGGAN's networks compute in when they are asked for less than float32.
-#include <catch2/catch.hpp>
-
 #include "core/forward_precision.h"
 #include "recipes/pggan/official.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"

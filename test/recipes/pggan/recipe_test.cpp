@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/pggan/recipe.h"
 
-#include <catch2/catch.hpp>
-
 #include "recipes/official_losses.h"
 #include "recipes/pggan/official.h"
 #include "recipes/pggan/options.h"
+#include "support/catch.h"
 #include "support/given_draws.h"
 
 using namespace gantrain;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "recipes/pggan/official.h"
 #include "recipes/pggan/recipe.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "util/error.h"
 

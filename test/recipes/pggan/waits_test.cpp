@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps that never wait for the device, and train as those do that may.
-#include <catch2/catch.hpp>
-
 #include "recipes/pggan/official.h"
 #include "recipes/pggan/recipe.h"
+#include "support/catch.h"
 #include "support/step_checks.h"
 
 using namespace gantrain;

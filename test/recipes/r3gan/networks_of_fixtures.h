@@ -2,11 +2,11 @@
 #pragma once
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "nn/style/network_checks.h"
 #include "recipes/r3gan/recipe.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::r3gan {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/r3gan/options.h"
 
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "recipes/completed_config.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "util/error.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "recipes/r3gan/networks_of_fixtures.h"
 #include "recipes/r3gan/options.h"
 #include "recipes/r3gan/recipe.h"
+#include "support/catch.h"
 #include "support/given_draws.h"
 #include "support/phase_checks.h"
 #include "util/text.h"

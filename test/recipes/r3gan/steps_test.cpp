@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of small networks: functions, ranks, resumes in the middle of schedules, graphs,
 // and what is computed in which type.
-#include <catch2/catch.hpp>
 #include <optional>
 
 #include "core/device.h"
 #include "recipes/r3gan/networks_of_fixtures.h"
 #include "recipes/r3gan/options.h"
 #include "recipes/r3gan/recipe.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/phase_checks.h"
 #include "support/step_checks.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/forward_precision.h"
 #include "nn/style/layers.h"
 #include "ops/resample.h"
 #include "recipes/stylegan1/official.h"
 #include "recipes/stylegan1/recipe.h"
+#include "support/catch.h"
 #include "support/computed_text.h"
 #include "support/covered_fixture.h"
 #include "support/tensor_checks.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "nn/style/layers.h"
 #include "recipes/stylegan1/official.h"
 #include "recipes/stylegan1/recipe.h"
+#include "support/catch.h"
 #include "support/pictures.h"
 #include "util/error.h"
 

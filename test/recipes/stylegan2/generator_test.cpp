@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "nn/style/layers.h"
 #include "ops/kernels.h"
 #include "ops/losses.h"
 #include "recipes/stylegan2/networks_of_fixtures.h"
 #include "recipes/stylegan2/recipe.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using namespace gantrain::stylegan2;

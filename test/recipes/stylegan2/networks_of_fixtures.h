@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/tensors.h"
 #include "nn/style/discriminator.h"
 #include "nn/style/network_checks.h"
 #include "recipes/stylegan2/recipe.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::stylegan2 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/device.h"
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
+#include "support/catch.h"
 #include "support/given_draws.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"

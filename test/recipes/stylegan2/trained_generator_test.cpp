@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "recipes/stylegan2/networks_of_fixtures.h"
 #include "recipes/stylegan2/recipe.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps that never wait for the device, and train as those do that may.
-#include <catch2/catch.hpp>
-
 #include "recipes/stylegan2/networks_of_fixtures.h"
 #include "recipes/stylegan2/options.h"
 #include "recipes/stylegan2/recipe.h"
+#include "support/catch.h"
 #include "support/step_checks.h"
 
 using namespace gantrain;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bandlimits, sizes and filters of the layers, and the filters' design: Karras et al. 2021, app. C.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/covered_fixture.h"
 #include "support/tensor_checks.h"
 #include "util/text.h"

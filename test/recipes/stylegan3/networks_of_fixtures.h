@@ -2,13 +2,13 @@
 #pragma once
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/tensors.h"
 #include "nn/style/discriminator.h"
 #include "nn/style/network_checks.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 
 namespace gantrain::stylegan3 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/stylegan3/options.h"
 
-#include <catch2/catch.hpp>
-
 #include "recipes/completed_config.h"
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -83,8 +82,9 @@ TEST_CASE("OnAGpuTheHighestRatesAreHalf") {
 TEST_CASE("OnlySquaresThatArePowersOfTwoAreTaken") {
   for (const int64_t good : {8, 16, 256, 1024})
     CHECK_NOTHROW(stylegan3::facts().check_resolution(square_of(good)));
-  CHECK_THROWS_WITH(stylegan3::facts().check_resolution(square_of(48)),
-                    Catch::Contains("data.resolution = 48") && Catch::Contains("below is 32"));
+  CHECK_THROWS_WITH(
+      stylegan3::facts().check_resolution(square_of(48)),
+      Catch::Contains("data.resolution = 48") && Catch::Contains("nearest: 32 and 64"));
   for (const Size& bad : {square_of(4), square_of(2048), Size{256, 128}})
     CHECK_THROWS_AS(stylegan3::facts().check_resolution(bad), UserError);
   CHECK_THROWS_WITH(completed({{"stylegan3.num_layers", 5}, {"stylegan3.num_critical", 5}}),

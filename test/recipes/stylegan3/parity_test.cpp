@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks train as accumulated parts do, and a resume goes on with the same bits: input magnitudes,
 // means of w, the augmentation's strength and the blur's fade included.
-#include <catch2/catch.hpp>
 #include <cstdio>
 
 #include "core/tensors.h"
@@ -9,6 +8,7 @@
 #include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/step_setup.h"
 

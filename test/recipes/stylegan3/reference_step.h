@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "core/device.h"
 #include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/given_draws.h"
 #include "support/phase_checks.h"
 #include "support/tensor_checks.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps that never wait for the device and can be replayed, and what they compute in.
-#include <catch2/catch.hpp>
-
 #include "recipes/stylegan3/networks_of_fixtures.h"
 #include "recipes/stylegan3/options.h"
 #include "recipes/stylegan3/recipe.h"
+#include "support/catch.h"
 #include "support/phase_checks.h"
 #include "support/step_checks.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/CPUGeneratorImpl.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "train/cpu_precision/cpu_precision.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Micro-batches that are fitted into memory, on a CPU whose tensors are counted.
-#include <catch2/catch.hpp>
 #include <cstdio>
 
+#include "support/catch.h"
 #include "support/tape_graphs.h"
 #include "support/tensor_checks.h"
 #include "train/memory/counted_memory.h"
@@ -239,4 +239,21 @@ TEST_CASE("CuttingAStepsBatchTrainsAsAMicroBatchThatWasGiven") {
     });
   };
   check_same_bits(trained(false), trained(true));
+}
+
+TEST_CASE("AfterARestartTheMemoryOfDeadRanksIsAwaited") {
+  CountedMemory memory(10);
+  double slept = 0;
+  const auto given_back_until = [&](double end) {
+    slept = 0;
+    memory.usable_bytes = 10;
+    await_freed_memory(memory, 10, [&](double seconds) {
+      slept += seconds;
+      if (slept < end) memory.usable_bytes += 5;
+    });
+    return slept;
+  };
+  CHECK(given_back_until(0) == Approx(0.5));  // nothing is coming
+  CHECK(given_back_until(3) == Approx(3.4).margin(0.11));
+  CHECK(given_back_until(100) == Approx(10).margin(0.11));
 }

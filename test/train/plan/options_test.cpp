@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/options.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;

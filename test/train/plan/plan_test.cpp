@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/plan/plan.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "util/error.h"
 
 using namespace gantrain;
@@ -29,6 +28,13 @@ TEST_CASE("TheGlobalBatchIsRanksTimesMicroBatchTimesAccumulation") {
   }
   CHECK(plan_batch(options(24, 3), 2).accumulate == 4);
   CHECK(plan_batch(options(24, 3), 2).text() == "batch 24 = 2 ranks x 4 accumulated x 3");
+}
+
+TEST_CASE("ASlowIterationSaysWhenSaveAndStopAreObeyed") {
+  CHECK(obeyed_text(0.01).empty());
+  CHECK(obeyed_text(0.25).empty());
+  CHECK(obeyed_text(0.6) == "; SAVE and STOP are obeyed within 2s");
+  CHECK(obeyed_text(60) == "; SAVE and STOP are obeyed within 3m01s");
 }
 
 TEST_CASE("WhatDoesNotDivideIsRefusedWithWhatWould") {

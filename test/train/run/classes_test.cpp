@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "train/run/training_data.h"
 
 using namespace gantrain;
@@ -35,8 +34,21 @@ TEST_CASE("UpToTwentyClassesAreListedAndMoreAreSummedUp") {
   const std::vector<std::string> many = class_lines(numbered(100));
   REQUIRE(many.size() == 20);
   CHECK_THAT(many[18], Catch::Contains("name18"));
-  CHECK(many[19] == "... and 81 more classes, 29 to 109 pictures each");
+  CHECK(many[19] == "... and 81 more classes, with 29 to 109 pictures each");
   CHECK(class_lines({}).empty());
+}
+
+TEST_CASE("ClassesWithoutPicturesAndWithOneAreWarnedOf") {
+  CHECK(class_warnings(numbered(5)).empty());
+  CHECK(class_warnings({}).empty());
+  const ClassTable odd = {{"a", 9}, {"b", 0}, {"c", 1}, {"d", 0}};
+  const std::vector<std::string> lines = class_warnings(odd);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], Catch::StartsWith("2 of 4 classes have no picture (b, d)"));
+  CHECK_THAT(lines[1], Catch::StartsWith("1 of 4 classes has one picture in all (c)"));
+  ClassTable many(900);
+  for (size_t i = 0; i < many.size(); ++i) many[i].name = std::to_string(i);
+  CHECK_THAT(class_warnings(many)[0], Catch::Contains("900 of 900") && Catch::Contains("4, ...)"));
 }
 
 TEST_CASE("OtherClassesAreNamed") {
@@ -46,8 +58,7 @@ TEST_CASE("OtherClassesAreNamed") {
   CHECK(class_difference({}, saved).empty());
   CHECK(class_difference(saved, {{"circle", 5}, {"star", 6}}) ==
         "class 1 is \"star\" and was \"square\"");
-  CHECK(class_difference(saved, {{"circle", 5}}) ==
-        "there are 1 classes and were 2: \"square\" is missing");
+  CHECK(class_difference(saved, {{"circle", 5}}) == "now 1 class, before 2: \"square\" is missing");
   CHECK(class_difference(saved, {{"circle", 5}, {"square", 6}, {"star", 1}}) ==
-        "there are 3 classes and were 2: \"star\" is new");
+        "now 3 classes, before 2: \"star\" is new");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/tensors.h"
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"
 #include "train/run/run_metrics.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/script.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

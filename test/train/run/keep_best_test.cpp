@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "core/tensor_files.h"
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "train/run/run_metrics.h"
 #include "util/error.h"

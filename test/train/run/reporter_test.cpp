@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/reporter.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/device.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
+#include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "train/run/reporter.h"
 #include "train/step/toy_recipe.h"
+#include "util/file.h"
 
 using namespace gantrain;
 
@@ -80,6 +81,26 @@ TEST_CASE("MoreClassesThanRowsFollowEachOtherInOrder") {
   CHECK(std::is_sorted(some.begin(), some.end()));
   CHECK(some.front() == 0);
   CHECK(some.back() == 984);
+}
+
+TEST_CASE("EachOfAFewClassesHasARowUnlessSomebodyHasSaidHowMany") {
+  const auto config = [](const char* origin) {
+    Config all = toy_config();
+    all.set("samples.rows", 8, origin);
+    return all;
+  };
+  CHECK(grid_rows(config("default"), 10, "") == 10);
+  CHECK(grid_rows(config("default"), 3, "") == 8);
+  CHECK(grid_rows(config("default"), 0, "") == 8);
+  CHECK(grid_rows(config("default"), 1000, "") == 8);
+  CHECK(grid_rows(config("flag --set"), 10, "") == 8);
+  // A run that goes on keeps its own.
+  const TemporaryFolder folder;
+  CHECK(grid_rows(config("default"), 10, folder.path()) == 10);
+  write_file(folder / "config.json", R"({"values": {"samples.rows": {"value": 9}}})");
+  CHECK(grid_rows(config("default"), 10, folder.path()) == 9);
+  write_file(folder / "config.json", R"({"values": {"samples.rows": "9"}})");
+  CHECK(grid_rows(config("default"), 10, folder.path()) == 10);
 }
 
 TEST_CASE("ConditionalGridsAreSortedByClass") {

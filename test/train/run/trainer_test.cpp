@@ -3,7 +3,6 @@
 
 #include <torch/script.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <csignal>
 #include <map>
@@ -12,6 +11,7 @@
 #include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "gan/class_table.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

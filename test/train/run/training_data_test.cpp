@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/training_data.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "train/step/toy_recipe.h"

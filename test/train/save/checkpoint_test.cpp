@@ -3,9 +3,8 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
 #include "core/archive.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "train/step/toy_recipe.h"

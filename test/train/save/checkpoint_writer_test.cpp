@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "core/archive.h"
 #include "core/tensor_files.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "train/save/checkpoint.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"

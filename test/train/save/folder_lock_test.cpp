@@ -3,8 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "train/save/run_folder.h"
 #include "util/system.h"

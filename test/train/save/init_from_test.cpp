@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/tensors.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"
 #include "train/save/checkpoint.h"
@@ -185,9 +184,9 @@ TEST_CASE("AFileThatGivesNothingIsRefusedByName") {
     }
     return "";
   };
-  CHECK_THAT(
-      message_of("m.safetensors"),
-      Catch::Contains("m.safetensors: none of its 2 tensors") && Catch::Contains("stylegan2"));
+  CHECK_THAT(message_of("m.safetensors"),
+             Catch::Contains("m.safetensors: of 2 tensors, none has the name and shape") &&
+                 Catch::Contains("stylegan2"));
   save_safetensors(folder / "nan.safetensors", {{"weight", torch::full({8}, std::nan(""))}}, {});
   CHECK_THAT(message_of("nan.safetensors"),
              Catch::Contains("nan.safetensors: tensor weight: 8 of 8 values are not finite"));
@@ -216,4 +215,61 @@ TEST_CASE("TheWholeTableIsInTheLogsFile") {
     CHECK_THAT(log, Catch::Contains(fmt::format("loaded G.loaded{}\n", i)));
     CHECK_THAT(log, Catch::Contains(fmt::format("re-initialised G.fresh{}: missing", i)));
   }
+}
+
+TEST_CASE("AFileOfAnotherRecipeIsNamedWithBothRecipes") {
+  const TemporaryFolder folder;
+  const Toy toy(8);
+  const std::string own = text_of(toy.recipe->model().at("recipe"));
+  const std::string both = "it was trained with recipe otherone, and this run is of recipe " + own;
+  const std::map<std::string, std::string> about = {
+      {"gantrain.model", R"({"recipe": "otherone", "z_dim": 4})"}};
+  save_safetensors(folder / "none.safetensors", {{"x", torch::zeros({3})}}, about);
+  try {
+    init_from(folder / "none.safetensors", *toy.recipe, *toy.ema->network());
+    FAIL("nothing of it fits");
+  } catch (const UserError& e) {
+    CHECK_THAT(e.what(), Catch::Contains(both));
+  }
+  save_safetensors(folder / "some.safetensors", other_weights(toy), about);
+  keep_log_lines();
+  take_kept_lines();
+  init_from(folder / "some.safetensors", *toy.recipe, *toy.ema->network());
+  const std::vector<std::string> lines = take_kept_lines();
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains(both));
+}
+
+TEST_CASE("OnlyLayersThatCameWithWeightsStayAsTheyAre") {
+  const std::vector<std::string> layers = {"b16.fromrgb", "b16.conv0", "b8.conv0"};
+  const auto refusal = [&](int64_t frozen, const InitTable* table) -> std::string {
+    try {
+      check_freezing({frozen, layers}, table);
+      return "";
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kUsage);
+      return e.what();
+    }
+  };
+  InitTable table;
+  table.file = "m.safetensors";
+  table.loaded = {"G.b16.conv0.weight",
+                  "D.b16.fromrgb.weight",
+                  "D.b16.fromrgb.bias from D.b8.fromrgb.bias",
+                  "D.b16.conv0.weight",
+                  "D.b8.conv0.weight"};
+  CHECK(refusal(0, nullptr).empty());
+  CHECK(refusal(3, &table).empty());
+  CHECK_THAT(refusal(2, nullptr),
+             Catch::Contains("freeze_d = 2: without --init-from") &&
+                 Catch::Contains("at most 0 can stay"));
+  CHECK_THAT(refusal(4, &table),
+             Catch::Contains("D has 3 layers") && Catch::Contains("at most 3 can stay"));
+  table.reinitialised = {{"D.b16.conv0.bias", "missing in the file"}};
+  CHECK(refusal(1, &table).empty());
+  CHECK_THAT(refusal(2, &table),
+             Catch::Contains("D's b16.conv0 came without weights from m.safetensors") &&
+                 Catch::Contains("at most 1 can stay"));
+  table.loaded = {"G.b16.conv0.weight"};
+  CHECK_THAT(refusal(1, &table), Catch::Contains("at most 0 can stay"));
 }

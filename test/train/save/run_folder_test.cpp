@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -20,6 +19,32 @@ TEST_CASE("RunsGetTheNextNumberAndLatestPointsAtThem") {
   fs::create_directory(out / "runs/00007-old");
   CHECK(make_numbered_folder(out / "runs", "c").filename() == "00008-c");
   CHECK(fs::read_symlink(out / "runs/latest") == "00008-c");
+}
+
+TEST_CASE("WhatHoldsNoStateIsNotResumedButBegunFrom") {
+  const TemporaryFolder run;
+  write_file(run / "state-000200.pt", "");
+  write_file(run / "m.safetensors", "");
+  write_file(run / "m.PKL", "");
+  const auto refusal = [](const fs::path& where) -> std::string {
+    try {
+      check_resumable(where);
+      return "";
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kInput);
+      return e.what();
+    }
+  };
+  CHECK(refusal(run.path()).empty());
+  CHECK(refusal(run / "state-000200.pt").empty());
+  const fs::path model = run / "m.safetensors";
+  CHECK_THAT(refusal(model),
+             Catch::StartsWith(model.string() + ": a model file holds weights") &&
+                 Catch::Contains("--init-from " + model.string()));
+  CHECK_THAT(refusal(run / "m.PKL"), Catch::Contains("gantrain import"));
+  for (const std::string& name :
+       {std::string("ffhq256"), std::string("owner/model"), std::string(5000, 'x')})
+    CHECK_THAT(refusal(name), Catch::Contains("no such state") && Catch::Contains("--init-from"));
 }
 
 TEST_CASE("StatesAreFoundNewestFirst") {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Context.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 
+#include "support/catch.h"
 #include "train/step/mixed_precision.h"
 
 namespace gantrain {

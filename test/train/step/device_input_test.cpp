@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <deque>
 #include <map>
 #include <random>
 
 #include "core/torch.h"
+#include "support/catch.h"
 #include "train/run/training_data.h"
 
 using namespace gantrain;

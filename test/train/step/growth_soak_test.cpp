@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real networks that grow and shrink for a long time on two ranks.
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
 #include "recipes/pggan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
+#include "support/catch.h"
 #include "support/resident_bytes.h"
 #include "support/spawn_ranks.h"
 #include "support/step_setup.h"

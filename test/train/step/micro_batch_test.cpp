@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "train/plan/plan.h"
 
 using namespace gantrain;

@@ -3,9 +3,9 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"
 #include "train/step/run_ranks.h"

@@ -3,8 +3,7 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "train/step/players.h"
 
@@ -231,4 +230,28 @@ TEST_CASE("AStagesFactorAppliesToTheRampsRate") {
   x.sum().backward();
   optimizer->step();
   CHECK(x.item<float>() == -1);  // 0.5 * 2
+}
+
+TEST_CASE("MomentsTellTheSizeOfGradients") {
+  at::Tensor x = torch::zeros({3}, torch::requires_grad()),
+             y = torch::zeros({4, 4}, torch::requires_grad());
+  PlayerOptions o;
+  o.adam.beta2 = 0.99;
+  o.rmsprop.alpha = 0.5;
+  for (const OptimizerKind kind :
+       {OptimizerKind::kAdam, OptimizerKind::kRmsprop, OptimizerKind::kSgd}) {
+    o.optimizer = kind;
+    const auto optimizer = Optimizer::create(o, {{"x", x}, {"y", y}});
+    for (int i = 0; i < 30; ++i) {
+      optimizer->clear_gradients();
+      (2 * x.sum() + 0.5 * y.sum()).backward();  // a norm of 4
+      optimizer->step();
+      // Also after a single step.
+      if (kind == OptimizerKind::kAdam)
+        CHECK(optimizer->gradient_size().item<double>() == Approx(4).epsilon(1e-4));
+    }
+    if (kind == OptimizerKind::kRmsprop)
+      CHECK(optimizer->gradient_size().item<double>() == Approx(4).epsilon(1e-4));
+    if (kind == OptimizerKind::kSgd) CHECK_FALSE(optimizer->gradient_size().defined());
+  }
 }

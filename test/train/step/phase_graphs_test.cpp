@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/device.h"
 #include "core/torch.h"
-#include "support/composed_on_cpu.h"
+#include "ops/bias_act/bias_act.h"
+#include "support/catch.h"
 #include "support/tape_graphs.h"
 #include "train/step/toys.h"
 #include "train/step/training_step.h"
@@ -121,6 +120,26 @@ TEST_CASE("ANumberOfTheHostStaysAsItWasRecorded") {
   }
 }
 
+// The same where the host's number is an argument of a kernel that LibTorch does not know.
+TEST_CASE("AKernelsNumberStaysAsItWasRecordedAndItsTensorsDoNot") {
+  const TapeGraphs tapes;
+  PhaseGraphs graphs(at::kCPU, Graphs::kOn);
+  Weighted weighted;
+  double gain = 0;
+  for (int i = 0; i < 6; ++i) {
+    gain = i + 1;
+    const PhaseComputed got =
+        graphs.compute({"D", "", weighted.parameters}, input(1, i), [&](const auto& in) {
+          PhaseComputed all = weighted(in);
+          const BiasAct how{Activation::kLrelu, 1, 0.2, gain};
+          all.losses.front() = bias_act(in.real, torch::ones({2}), how).sum();
+          return all;
+        });
+    CHECK(got.losses.front().item<double>() == (std::min(i, 3) + 1) * 2 * (i + 1));
+  }
+  CHECK(TapeGraphs::replayed() == 3);
+}
+
 TEST_CASE("GraphsAreUsedWhereNothingForbidsThem") {
   struct Row {
     Graphs wanted;
@@ -164,7 +183,6 @@ namespace {
 // The state after training, where recording fails at the n-th operator of a work.
 NamedTensors trained(const ToyCase& toy, const char* graphs, int64_t fails_at) {
   const AssumeReadsWait on_a_device;
-  const ComposedOnCpu composed;
   const TapeGraphs tapes;
   TapeGraphs::fail_at(fails_at);
   StepOnCpu step(join_on_cpu({}), toy.row, toy.config_with({{"train.graphs", graphs}}));

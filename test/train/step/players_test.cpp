@@ -4,11 +4,11 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"
 #include "train/memory/counted_memory.h"

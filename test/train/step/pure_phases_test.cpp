@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // That a phase is a function of its input's values, and what becomes of what it hands over.
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "train/step/run_ranks.h"
 #include "train/step/toys.h"

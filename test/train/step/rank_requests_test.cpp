@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include "core/device.h"
 #include "distributed/group.h"
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step/run_ranks.h"
 
-#include <catch2/catch.hpp>
-
 #include "core/torch.h"
+#include "support/catch.h"
 #include "support/temporary_folder.h"
 
 namespace gantrain {

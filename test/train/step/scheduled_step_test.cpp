@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hyperparameters of optimizers and of the average that move with the images seen.
-#include <catch2/catch.hpp>
-
 #include "config/value.h"
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

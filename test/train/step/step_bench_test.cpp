@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step/step_bench.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
+#include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
 #include "train/step/toy_recipe.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // That nothing waits for the device inside an iteration, and that what is put off until a tick
 // comes to the same.
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
 
 #include "core/device.h"
+#include "support/catch.h"
 #include "support/tensor_checks.h"
 #include "support/wait_counter.h"
 #include "train/step/run_ranks.h"

@@ -2,8 +2,7 @@
 // That a recipe of another shape needs nothing but itself.
 #include "train/step/three_networks.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
 #include "support/tensor_checks.h"

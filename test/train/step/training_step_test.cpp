@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/step/training_step.h"
 
-#include <catch2/catch.hpp>
-
+#include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/tensor_checks.h"
 #include "train/step/run_ranks.h"

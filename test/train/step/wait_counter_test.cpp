@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/wait_counter.h"
 
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "core/torch.h"
+#include "support/catch.h"
 
 using namespace gantrain;
 using at::Tensor;
