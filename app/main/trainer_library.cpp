@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "config/schema.h"
+#include "launch/local/processes.h"
 #include "launch/where/network.h"
 #include "train/train_request.h"
 #include "util/error.h"
@@ -162,9 +163,10 @@ void* trainer_handle(bool cuda) {
 std::string answer_of_child(const std::function<void(int descriptor)>& work) {
   std::fflush(nullptr);  // else what is buffered would be printed twice
   Pipe pipe = make_pipe();
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) return "";
   if (child == 0) {
+    die_with(parent);
     try {
       work(pipe.write.get());
     } catch (const std::exception&) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
 #include "command/flags.h"
@@ -477,10 +475,10 @@ std::vector<double> time_uses_in_child(const TimeUsesRequest& request) {
   constexpr size_t kLongestAnswer = 1 << 16;  // bytes
   Pipe pipe = make_pipe();
   std::fflush(nullptr);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) return {};
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with(parent);
     ::dup2(pipe.write.get(), STDOUT_FILENO);
     int code = code_of(Exit::kInternal);
     try {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -57,4 +59,36 @@ TEST_CASE("ALocalRankThatHangsIsEnded") {
                                       for (;;) pause();
                                     }),
                     "rank 0: signal 14");
+}
+
+namespace {
+
+pid_t starter = 0;  // who starts the rank
+
+}  // namespace
+
+// As at a Ctrl-C that comes while ranks are being started: the rank would wait for the others for
+// minutes.
+TEST_CASE("ALocalRankWhoseParentIsGoneAtOnceDoesNotBegin") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    starter = ::getpid();
+    ::pthread_atfork(
+        nullptr,
+        [] { ::_exit(0); },
+        [] {
+          while (::getppid() == starter) ::usleep(1000);
+        });
+    run_local_ranks(1, 20, [&](const Rendezvous&) -> std::string {
+      return ::write(ends[1], "begun", 5) == 5 ? "" : "not told";
+    });
+  }
+  ::close(ends[1]);
+  ::waitpid(child, nullptr, 0);
+  char text[8] = {};
+  CHECK(::read(ends[0], text, sizeof text) == 0);
+  CHECK(std::string(text).empty());
+  ::close(ends[0]);
 }

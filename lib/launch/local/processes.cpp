@@ -170,6 +170,11 @@ void end_on(int signal) {
 
 }  // namespace
 
+void die_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(code_of(Exit::kRankDied));
+}
+
 std::string signal_text(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal)

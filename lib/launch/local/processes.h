@@ -16,6 +16,10 @@
 
 namespace gantrain {
 
+// In a new child of `parent`: from now on this process is killed when its parent ends, also where
+// that has ended already.
+void die_with(pid_t parent);
+
 // Names a signal: "signal 9 (SIGKILL)".
 std::string signal_text(int signal);
 

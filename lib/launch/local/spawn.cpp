@@ -13,6 +13,7 @@
 #include <map>
 #include <string_view>
 
+#include "launch/local/processes.h"
 #include "launch/nodes/node_council.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -118,8 +119,7 @@ void fork_ranks(Plan& plan, RankMain main) {
 }
 
 [[noreturn]] void fork_server_process(Plan& plan) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.launcher) _exit(code_of(Exit::kRankDied));
+  die_with(plan.launcher);
   ::close(plan.attempt.gate.descriptor());
   if (plan.attempt.nodes != nullptr) {
     for (const int fd : plan.attempt.nodes->descriptors()) ::close(fd);

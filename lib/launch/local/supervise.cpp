@@ -31,10 +31,11 @@ struct Child {
 };
 
 [[noreturn]] void run_child(const Rendezvous& meeting,
+                            pid_t parent,
                             int64_t seconds,
                             int answer,
                             const std::function<std::string(const Rendezvous&)>& body) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  die_with(parent);
   alarm(static_cast<unsigned>(seconds));
   std::string text;
   int code = 0;
@@ -186,7 +187,7 @@ std::vector<std::string> run_local_ranks(
   std::vector<Child> children;
   for (int64_t rank = 0; rank < world; ++rank) {
     Pipe pipe = make_pipe();
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
     if (pid == 0) {
       Rendezvous meeting;
@@ -197,7 +198,7 @@ std::vector<std::string> run_local_ranks(
       } else {
         listener.socket.close();  // a copy would keep the port after rank 0's death
       }
-      run_child(meeting, seconds, pipe.write.get(), body);
+      run_child(meeting, parent, seconds, pipe.write.get(), body);
     }
     children.push_back({pid, std::move(pipe.read)});
   }
