@@ -16,6 +16,7 @@
 #include "train/train_request.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -169,7 +170,8 @@ std::string answer_of_child(const std::function<void(int descriptor)>& work) {
     die_with(parent);
     try {
       work(pipe.write.get());
-    } catch (const std::exception&) {
+    } catch (const std::exception& e) {
+      debug("{}", e.what());
     }
     _exit(0);
   }
@@ -214,6 +216,16 @@ PictureSizes look_at_data(const Json& config) {
   const auto found = message_from<DataLook>(json);
   if (found.code != 0) fail(static_cast<Exit>(found.code), "{}", found.error);
   return found.sizes;
+}
+
+std::vector<double> time_uses_in_child(const TimeUsesRequest& request) {
+  const std::string answer = answer_of_child([&request](int descriptor) {
+    ::dup2(descriptor, STDOUT_FILENO);
+    call_trainer("time uses", request, /*cuda=*/false);
+    std::fflush(stdout);
+  });
+  const Json times = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
+  return times.is_array() ? times.get<std::vector<double>>() : std::vector<double>();
 }
 
 int call_trainer(const char* verb, const std::any& request, bool cuda) {

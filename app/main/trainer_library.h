@@ -4,7 +4,9 @@
 #include <any>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "bench/requests.h"
 #include "config/value.h"
 #include "data/picture_sizes.h"
 #include "launch/where/devices.h"
@@ -42,6 +44,10 @@ int call_trainer(const char* verb, const std::any& request, bool cuda);
 // Loads the serve library, which lies there, too, and knows no LibTorch, and calls its function
 // with the message of ServeOptions. Throws UserError(kEnvironment) where it cannot be loaded.
 void call_serve(const std::string& json);
+
+// Asks the trainer library for the seconds of an iteration in each way of using the cores, in a
+// child of this process, which stays small. Where that fails, which -v tells, the list is empty.
+std::vector<double> time_uses_in_child(const TimeUsesRequest& request);
 
 // What this machine and this build have for a verb that computes: the one source of
 // decide_device(). For `wanted` kCpu nothing is looked at.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +20,6 @@
 #include "launch/options.h"
 #include "launch/where/devices.h"
 #include "launch/where/environment.h"
-#include "launch/where/network.h"
 #include "main/requests.h"
 #include "main/trainer_library.h"
 #include "main/verbs.h"
@@ -467,36 +465,6 @@ bool any_given(const Config& config) {
     if (config.given(std::string("launch.") + key)) return true;
   }
   return false;
-}
-
-// A TimeUses that asks the trainer library, in a child of this process, which stays small. Failures
-// are told with -v and count as not known.
-std::vector<double> time_uses_in_child(const TimeUsesRequest& request) {
-  constexpr size_t kLongestAnswer = 1 << 16;  // bytes
-  Pipe pipe = make_pipe();
-  std::fflush(nullptr);
-  const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) return {};
-  if (child == 0) {
-    die_with(parent);
-    ::dup2(pipe.write.get(), STDOUT_FILENO);
-    int code = code_of(Exit::kInternal);
-    try {
-      code = call_trainer("time uses", request, /*cuda=*/false);
-    } catch (const std::exception& e) {
-      debug("cores   not measured: {}", e.what());
-    }
-    std::fflush(nullptr);
-    ::_exit(code);
-  }
-  pipe.write.close();
-  std::string answer;
-  read_from(pipe.read.get(), answer, kLongestAnswer);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  const Json parsed = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (status != 0 || !parsed.is_array()) return {};
-  return parsed.get<std::vector<double>>();
 }
 
 // With --nproc and --threads left open, a run of this machine's CPU alone uses its cores as is
