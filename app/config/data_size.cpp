@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "config/resolve.h"
 #include "gan/recipe_facts.h"
 #include "train/options.h"
+#include "train/save/model_header.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -60,22 +60,6 @@ std::string pictures_text(const PictureSizes& sizes) {
   return sizes.pictures == 1 ? "the picture is" : "the pictures are";
 }
 
-// What the header of a safetensors file says of its model, "gantrain.model"; null where nothing.
-Json model_in(const fs::path& file) {
-  constexpr uint64_t kMost = 16 << 20;  // bytes
-  std::ifstream stream(file, std::ios::binary);
-  uint64_t length = 0;
-  if (!stream.read(reinterpret_cast<char*>(&length), sizeof(length)) || length > kMost) return {};
-  std::string header(length, '\0');
-  if (!stream.read(header.data(), static_cast<std::streamsize>(length))) return {};
-  const Json json = Json::parse(header, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("__metadata__")) return {};
-  const Json& metadata = json["__metadata__"];
-  if (!metadata.is_object() || !metadata.contains("gantrain.model")) return {};
-  const Json& model = metadata["gantrain.model"];
-  return model.is_string() ? Json::parse(model.get<std::string>(), nullptr, false) : Json();
-}
-
 // The size of the networks whose weights a run begins at; nothing where the file does not say.
 std::optional<Size> size_of_model(const fs::path& file_or_run) {
   std::error_code error;
@@ -84,7 +68,7 @@ std::optional<Size> size_of_model(const fs::path& file_or_run) {
   const auto models = run ? find_models(file_or_run) : std::vector<NumberedFile>();
   const fs::path file = models.empty() ? file_or_run : models.front().path;
   if (!fs::is_regular_file(file, error) || file.extension() != ".safetensors") return std::nullopt;
-  const Json model = model_in(file);
+  const Json model = model_in_header(header_of_model(file));
   for (const char* key : {"img_resolution", "resolution"}) {
     if (model.is_object() && model.contains(key)) return parse_size(text_of(model[key]));
   }

@@ -3,6 +3,7 @@
 
 #include "recipes/dcgan/recipe.h"
 #include "recipes/pggan/recipe.h"
+#include "recipes/projected/recipe.h"
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
@@ -18,6 +19,7 @@ const RecipeTable& recipe_rows() {
       stylegan2::row(),
       stylegan3::row(),
       r3gan::row(),
+      projected::row(),
   };
   return table;
 }

@@ -320,7 +320,8 @@ int data_inspect(const InspectRequest& request) {
       "looking at", " before the end; nothing was written", [&](const WorkCallbacks& callbacks) {
         return inspect_data(request, callbacks);
       });
-  const Advice advice = advise(inspection, request.gpu);
+  Advice advice = advise(inspection, request.gpu);
+  if (request.labels != "auto") advice.more = " --set data.labels=" + shell_quote(request.labels);
   if (request.json) {
     print_line(inspection_json(inspection, advice));
   } else {
@@ -334,11 +335,7 @@ int data_inspect(const InspectRequest& request) {
          inspection.path,
          counted(static_cast<int64_t>(inspection.bad.size()), "picture"));
   }
-  const bool own_labels = request.labels != "auto";
-  info("next    {}{}{}",
-       train_command(inspection, advice),
-       own_labels ? " --set data.labels=" + shell_quote(request.labels) : "",
-       inspection.bad.empty() ? "" : " --set data.on_bad=skip");
+  info("next    {}", train_command(inspection, advice));
   return 0;
 }
 

@@ -45,6 +45,11 @@ const VerbDescription* find(const std::vector<VerbDescription>& verbs, const std
   return nullptr;
 }
 
+// Whether behind "--" the words of a verb are those of a training.
+bool takes_training(const VerbDescription& verb) {
+  return verb.name == "slurm" || verb.name == "tune" || verb.name == "finetune";
+}
+
 const FlagDescription* find_flag(const VerbDescription& verb, const std::string& name) {
   for (const FlagDescription& flag : verb.flags) {
     if (std::ranges::find(flag.names, name) != flag.names.end()) return &flag;
@@ -119,7 +124,7 @@ void add_flag_values(Completion& out,
     for (const RecipeFacts& recipe : recipe_facts()) add(out, prefix, recipe.name, "");
     return;
   }
-  if (line.verb->name == "train" || line.verb->name == "slurm") {
+  if (line.verb->name == "train" || takes_training(*line.verb)) {
     const std::string path = key_of_flag(name);
     for (const Key& key : full_schema(recipe_facts().front().name)) {
       if (key.path == path) return add_values(out, prefix, key, "");
@@ -177,7 +182,7 @@ Completion complete_arguments(Line line, const std::vector<VerbDescription>& ver
   Completion out;
   const VerbDescription* train = find(verbs, "train");
   const auto dashes = std::ranges::find(line.before, "--");
-  if (line.verb->name == "slurm" && dashes != line.before.end()) {
+  if (takes_training(*line.verb) && dashes != line.before.end()) {
     line.verb = train;
     line.before.erase(line.before.begin(), dashes + 1);
   }

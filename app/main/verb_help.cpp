@@ -73,8 +73,9 @@ std::string flag_row(const VerbDescription& verb, const std::string& word) {
 std::string metric_rows() {
   std::string out;
   for (const MetricRow& metric : metric_table())
-    out += row(metric.name, metric.help + std::string(metric.needs_detector ? " *" : ""));
-  return out + row("*", "needs --detector FILE");
+    out += row(metric.name, metric.help + std::string(metric.network_mark()));
+  return out + row("*", "needs --detector FILE") +
+         row("+", "needs --lite0 FILE, in training also called --features: gantrain features");
 }
 
 // The table that a line "@NAME WORD..." stands for. The parts of "data-pack" are words here.
@@ -439,7 +440,7 @@ std::vector<Explained> explained(const std::string& table) {
 Verb help_verb() {
   Verb verb = verb_of("help",
                       "by topic: start, data, ddp, gpus, containers, slurm, amp, resume, metrics, "
-                      "exit, flags, keys",
+                      "small, exit, flags, keys",
                       "Explains a topic; without one it lists the topics.",
                       run_help);
   verb.run = [run = verb.run](const std::vector<std::string>& arguments) {

@@ -19,6 +19,7 @@
 #include "main/requests.h"
 #include "metrics/detector.h"
 #include "metrics/measure.h"
+#include "nn/lite0_file.h"
 #include "report/console.h"
 #include "train/run/training_data.h"
 #include "train/save/run_folder.h"
@@ -64,6 +65,7 @@ void apply_flags(const MetricsRequest& request, DataOptions& options) {
 std::vector<std::string> names_of(const MetricsRequest& request, bool reals) {
   if (!request.names.empty()) return request.names;
   if (!request.detector.empty()) return {reals ? "fid" : "is"};
+  if (!request.lite0.empty() && reals) return {"fd_lite0"};
   if (!reals) return {"msssim"};
   return {"swd", "msssim", "diversity"};
 }
@@ -76,10 +78,12 @@ std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
   std::optional<Detector> detector;
   if (!request.detector.empty())
     input.detector = &detector.emplace(request.detector, input.device, request.detector_sha256);
+  std::optional<Lite0Features> lite0;
+  if (!request.lite0.empty()) input.lite0 = &lite0.emplace(request.lite0, input.device);
   const auto choose = [&](bool features) {
     std::vector<std::string> some;
     std::copy_if(names.begin(), names.end(), std::back_inserter(some), [&](const auto& name) {
-      return find_metric(name).needs_detector == features;
+      return find_metric(name).needs_features() == features;
     });
     const int64_t all = input.made == nullptr ? input.fakes->size()
                         : features            ? kFakes
@@ -256,6 +260,7 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   check_metrics(names,
                 {.reals = data.has_value(),
                  .detector = !request.detector.empty(),
+                 .lite0 = !request.lite0.empty(),
                  .generator = true,
                  .shapes = shapes});
   const std::vector<int64_t> chosen = classes_of(how, generator, drawing.classes);
@@ -300,6 +305,7 @@ std::vector<MetricResult> measure_images(const MetricsRequest& request,
   check_metrics(names,
                 {.reals = true,
                  .detector = !request.detector.empty(),
+                 .lite0 = !request.lite0.empty(),
                  .generator = false,
                  .shapes = real.options.path == kShapes});
   // In the order of their names, so that other programs can tell which pictures make pairs.
@@ -392,7 +398,9 @@ Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
   return all;
 }
 
-Json measure_all(const MetricsRequest& request) {
+}  // namespace
+
+Json metric_lines(const MetricsRequest& request) {
   if (!request.features.empty()) {
     at::set_num_threads(static_cast<int>(request.threads));
     const FeatureFiles files = {request.features[0],
@@ -408,6 +416,8 @@ Json measure_all(const MetricsRequest& request) {
   };
   return Json::parse(run_local_world(request.ranks, kLongest, body).front());
 }
+
+namespace {
 
 // "fid 12.34  (50000 fakes, 70000 reals, inception.pt 6f64..., lanczos, seed 0, model-000200...)"
 std::string text_of_line(const Json& line) {
@@ -436,7 +446,7 @@ std::string text_of_line(const Json& line) {
 }  // namespace
 
 int metrics(const MetricsRequest& request) {
-  const Json lines = measure_all(request);
+  const Json lines = metric_lines(request);
   for (const Json& line : lines)
     fmt::print("{}\n", request.json ? line.dump() : one_line(text_of_line(line)));
   if (request.how.model.empty()) {
@@ -444,6 +454,14 @@ int metrics(const MetricsRequest& request) {
   } else {
     info("next    {}", generate_command(request.how.model));
   }
+  return 0;
+}
+
+int check_features(const FeaturesRequest& request) {
+  const Lite0Weights weights = read_lite0(request.file);
+  int64_t numbers = 0;
+  for (const auto& item : weights.tensors) numbers += item.second.numel();
+  fmt::print("{}: {} tensors, {} numbers\n", describe(weights), weights.tensors.size(), numbers);
   return 0;
 }
 

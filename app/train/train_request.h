@@ -69,12 +69,25 @@ struct TrainingSite {
 
 // Returns the configuration that `words`, the arguments of `gantrain train`, make; nothing if they
 // ask for --help, which is printed then. Throws UserError(kUsage) for words that `train` would
-// refuse, and for those that make no run of their own, such as --dry-run.
-std::optional<Config> planned_config(const std::vector<std::string>& words);
+// refuse, and for those that make no run of their own, such as --dry-run; `planner` is what the
+// run is planned for: "a batch script".
+std::optional<Config> planned_config(const std::vector<std::string>& words,
+                                     const std::string& planner);
 
 // Checks all that can be checked without data and devices. Throws UserError as `gantrain train`
 // would there.
 void check_training(Config config, const TrainingSite& site);
+
+// A training as it would begin on this machine now.
+struct PlannedTraining {
+  Config config;  // with what is chosen by the data, ranks and device
+  DeviceKind device = DeviceKind::kCpu;
+  int64_t gpus = 0;  // that are visible
+};
+
+// Chooses all that is chosen before a process is started. Throws UserError as `gantrain train`
+// would there.
+PlannedTraining plan_training(Config config);
 
 // Returns true if run.run_dir holds a run that has reached train.kimg, and then says so first.
 bool already_done(const Config& config);

@@ -9,6 +9,7 @@
 #include "launch/options.h"
 #include "main/verbs.h"
 #include "train/train_request.h"
+#include "train/training_words.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -79,17 +80,6 @@ constexpr const char* kFooter =
     "All other flags, and those after --, are those of gantrain train:\n"
     "  gantrain slurm --partition gpu --nodes 2 --gpus-per-node 8 --time 24h -o job.sh -- \\\n"
     "    --preset stylegan2 --data /data/photos --run-dir /scratch/photos";
-
-// Refuses flags that neither this verb nor `gantrain train` has.
-void check_names(const Options& options, const std::vector<std::string>& words) {
-  std::vector<std::string> known = training_flag_names();
-  for (const std::string& name : options.flag_names()) known.push_back(name);
-  for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
-    if (!starts_with(name, "--") || std::ranges::find(known, name) != known.end()) continue;
-    fail(Exit::kUsage, "unknown flag {}{}", name, did_you_mean(name, known));
-  }
-}
 
 // What the batch script decides cannot be said by a flag of the training.
 void refuse_flags_of_the_script(const Config& config) {
@@ -188,14 +178,10 @@ int run_slurm(const std::vector<std::string>& arguments) {
   Options options(kSlurmAbout, "gantrain slurm");
   options.add(flags);
   options.app().footer(kFooter);
-  const auto dashes = std::ranges::find(arguments, "--");
-  std::vector<std::string> words;
-  if (!options.parse({arguments.begin(), dashes}, &words)) return 0;
-  check_names(options, translate_habits(words, training_flag_names()).arguments);
-  if (dashes != arguments.end()) words.insert(words.end(), dashes + 1, arguments.end());
-  words = translate_habits(words, training_flag_names()).arguments;
-  if (!words.empty() && words.front() == "train") words.erase(words.begin());
-  const std::optional<Config> config = planned_config(words);
+  const auto given = training_words(options, arguments);
+  if (!given) return 0;
+  const std::vector<std::string>& words = *given;
+  const std::optional<Config> config = planned_config(words, "a batch script");
   if (!config) return 0;
   refuse_flags_of_the_script(*config);
   for (const char* key : {"preset", "recipe"}) {

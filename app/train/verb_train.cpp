@@ -587,14 +587,15 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-std::optional<Config> planned_config(const std::vector<std::string>& words) {
+std::optional<Config> planned_config(const std::vector<std::string>& words,
+                                     const std::string& planner) {
   TrainArguments args;
   if (!parse_arguments(words, args)) return std::nullopt;
   if (!args.dry_run.empty() || args.json || args.sources.smoke)
-    fail(Exit::kUsage, "a batch script is for a training: leave out --dry-run, --json and --smoke");
+    fail(Exit::kUsage, "{} is for a training: leave out --dry-run, --json and --smoke", planner);
   if (args.stopped_code != static_cast<int>(Exit::kStopped))
-    fail(Exit::kUsage,
-         "--stopped-code: leave it out; the batch script knows by 75 that a run can go on");
+    fail(
+        Exit::kUsage, "--stopped-code: leave it out; {} knows by 75 that a run can go on", planner);
   return resolve_arguments(args);
 }
 
@@ -608,6 +609,12 @@ void check_training(Config config, const TrainingSite& site) {
     config.set("launch.master_port", Json(29500), origin);
   }
   prepare(config, /*flags_given=*/true, /*planned=*/true);
+}
+
+PlannedTraining plan_training(Config config) {
+  look_at_what_is_there(config, /*planned=*/false);
+  const Launch launch = prepare(config, any_given(config), /*planned=*/false);
+  return {launch.config, launch.device, launch.gpus};
 }
 
 Verb train_verb() {

@@ -321,22 +321,30 @@ std::optional<double> AdaptiveStrength::crossed_warning() {
   return p;
 }
 
-Ada::Ada(const AdaOptions& options, const AugmentOptions& transforms, const Pictures& pictures)
+Ada::Ada(const AdaOptions& options,
+         const AugmentOptions& transforms,
+         const AugmentChoice<AugmentMode>& choice,
+         const Pictures& pictures)
     : options_(options),
       transforms_(transforms),
+      choice_(choice),
       strength_(options.adaptive, pictures.batch, pictures.device) {
-  if (options.mode != Augmentation::kNone)
+  if (choice.mode != AugmentMode::kAda) options_.mode = Augmentation::kNone;
+  if (options_.mode != Augmentation::kNone)
     check_augment(transforms, pictures.resolution, pictures.channels);
-  strength_.set(options.mode == Augmentation::kNone ? 0 : options.p.at(0));
-  if (options.mode == Augmentation::kFixed && !options.p.is_constant()) {
+  strength_.set(options_.mode == Augmentation::kNone ? 0 : options.p.at(0));
+  if (options_.mode == Augmentation::kFixed && !options.p.is_constant()) {
     fixed_p_ = {[p = options.p](int64_t images_seen) { return p.at(images_seen); },
                 at::TensorOptions().device(pictures.device).dtype(at::kDouble)};
-  } else if (options.mode == Augmentation::kFixed) {
+  } else if (options_.mode == Augmentation::kFixed) {
     fixed_p_ = options.p.at(0);
   }
 }
 
 Tensor Ada::operator()(const Tensor& x, const DrawKey& key, const Samples& samples) const {
+  if (choice_.mode == AugmentMode::kDiff)
+    return diff_augment(x,
+                        diff_augment_draws(choice_.policy, key, samples, {x.size(3), x.size(2)}));
   if (options_.mode == Augmentation::kNone) return x;
   StreamDraws draws(key, samples);
   return augment(x, p(), transforms_, draws);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "augment/augment_options.h"
+#include "augment/diff_augment.h"
 #include "augment/sample_values.h"
 #include "core/device.h"
 #include "core/tensor_files.h"
@@ -85,8 +86,8 @@ class AdaptiveStrength {
 inline int64_t fakes_of(int64_t phase) { return 2 * phase; }
 inline int64_t reals_of(int64_t phase) { return 2 * phase + 1; }
 
-// The augmentation of all pictures that a discriminator sees, with its strength (Karras et al.
-// 2020b): none, adaptive or fixed, as AdaOptions say.
+// The augmentation of all pictures that a discriminator sees: none; with its strength, adaptive or
+// fixed, as AdaOptions say (Karras et al. 2020b); or DiffAugment, as AugmentChoice says.
 class Ada {
  public:
   // The pictures that it is made for, and the run.
@@ -97,13 +98,16 @@ class Ada {
     at::Device device = at::kCPU;
   };
   // Throws UserError(kUsage) for transforms that do not work on these pictures (check_augment).
-  Ada(const AdaOptions& options, const AugmentOptions& transforms, const Pictures& pictures);
+  Ada(const AdaOptions& options,
+      const AugmentOptions& transforms,
+      const AugmentChoice<AugmentMode>& choice,
+      const Pictures& pictures);
 
   // Returns the pictures x [N, C, H, W] as D sees them. Calls of one iteration that must differ
   // take keys of different phases.
   at::Tensor operator()(const at::Tensor& x, const DrawKey& key, const Samples& samples) const;
 
-  // The present strength, [] float64 on the device.
+  // The present strength, [] float64 on the device; 0 with DiffAugment, which has none.
   const at::Tensor& p() const { return fixed_p_.moves() ? fixed_p_.value() : strength_.p(); }
   // The strength that follows a schedule; a constant where none does.
   DeviceNumber& number() { return fixed_p_; }
@@ -119,6 +123,7 @@ class Ada {
  private:
   AdaOptions options_;
   AugmentOptions transforms_;
+  AugmentChoice<AugmentMode> choice_;
   AdaptiveStrength strength_;
   DeviceNumber fixed_p_;  // of a strength that follows a schedule
 };

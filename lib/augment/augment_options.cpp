@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "util/error.h"
 #include "util/log.h"
@@ -68,6 +70,79 @@ void check_augment(const AugmentOptions& options, const Size& resolution, int64_
          to_text(resolution),
          kFilterPixels);
   }
+}
+
+namespace {
+
+// DiffAugment's parts by their names, in the order in which they are applied.
+constexpr std::array<std::pair<std::string_view, bool DiffPolicy::*>, 3> kDiffParts = {
+    {{"color", &DiffPolicy::color},
+     {"translation", &DiffPolicy::translation},
+     {"cutout", &DiffPolicy::cutout}}};
+
+}  // namespace
+
+std::optional<DiffPolicy> Value<DiffPolicy>::from_text(std::string_view text) {
+  DiffPolicy policy{false, false, false};
+  for (const std::string& name : split(std::string(text), ',')) {
+    const auto part = std::ranges::find(
+        kDiffParts, trim(name), [](const auto& p) { return std::string(p.first); });
+    if (part == kDiffParts.end()) return std::nullopt;
+    policy.*part->second = true;
+  }
+  return policy;
+}
+
+Json Value<DiffPolicy>::to_json(const DiffPolicy& value) {
+  std::vector<std::string> on;
+  for (const auto& [name, part] : kDiffParts) {
+    if (value.*part) on.emplace_back(name);
+  }
+  return join(on, ",");
+}
+
+namespace {
+
+// Whether a user has said it, and not what follows from another key.
+bool said_by_user(const Config& config, const char* key) {
+  return config.given(key) && !starts_with(config.origin(key), "auto ");
+}
+
+// The mode of ADA that a user has given decides where augment.mode comes from a preset.
+void follow_ada(Config& config) {
+  const std::string wanted = config.get("ada.mode") == "none" ? "off" : "ada";
+  const Json& mode = config.get("augment.mode");
+  if (mode == wanted || (wanted == "off" && mode == "ada")) return;  // ADA of mode none is off
+  config.set("augment.mode", wanted, "auto (ada.mode)");
+}
+
+}  // namespace
+
+void choose_augmentation(Config& config) {
+  const Json mode = config.get("augment.mode"), policy = config.get("augment.policy");
+  if (mode != "diff" && policy != Value<DiffPolicy>::to_json({}))
+    warn("augment.policy = {} does nothing with augment.mode={}: augment.mode=diff augments",
+         text_of(policy),
+         text_of(mode));
+  if (!config.has("ada.mode")) return;
+  const bool ada_given = said_by_user(config, "ada.mode");
+  const bool ada_on = config.get("ada.mode") != "none";
+  if (!said_by_user(config, "augment.mode")) {
+    if (ada_given) follow_ada(config);
+  } else if (mode == "ada") {
+    if (!ada_on && !ada_given) config.set("ada.mode", "ada", "auto (augment.mode)");
+    return;
+  }
+  const Json& chosen = config.get("augment.mode");
+  if (chosen == "ada" || !ada_on) return;
+  if (ada_given)
+    fail(Exit::kUsage,
+         "augment.mode = {} ({}) with ada.mode = {} ({}): leave one of them out",
+         text_of(chosen),
+         config.origin("augment.mode"),
+         text_of(config.get("ada.mode")),
+         config.origin("ada.mode"));
+  config.set("ada.mode", "none", "auto (augment.mode)");
 }
 
 namespace {

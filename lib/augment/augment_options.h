@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "config/config.h"
 #include "config/value.h"
@@ -89,6 +91,51 @@ void fields(AdaptiveOptions& o, Field&& field) {
   field("interval", o.interval, at_least(1), "iterations between two moves of p");
   field("kimg", o.kimg, at_least(.001), "kimg that p takes from 0 to 1, at the fastest");
 }
+
+// Which augmentation D's pictures get, of recipes that know adaptive augmentation and of those that
+// do not.
+enum class AugmentMode { kAda, kDiff, kOff };
+enum class DiffAugmentMode { kOff, kDiff };
+constexpr std::array<std::string_view, 3> names(AugmentMode) { return {"ada", "diff", "off"}; }
+constexpr std::array<std::string_view, 2> names(DiffAugmentMode) { return {"off", "diff"}; }
+
+// What DiffAugment consists of (Zhao et al. 2020, sec. 3.2).
+struct DiffPolicy {
+  bool color = true, translation = true, cutout = true;
+};
+
+// In text the names of what is on, with commas between: "color,translation,cutout".
+template <>
+struct Value<DiffPolicy> {
+  static std::string type() { return "some of color,translation,cutout"; }
+  static std::optional<DiffPolicy> from_text(std::string_view text);
+  static Json to_json(const DiffPolicy& value);
+};
+
+// The choice of an augmentation. `Mode` is AugmentMode or DiffAugmentMode.
+template <class Mode>
+struct AugmentChoice {
+  static constexpr const char* kSection = "augment.";
+  Mode mode{};
+  DiffPolicy policy;
+};
+
+template <class Mode, class Field>
+void fields(AugmentChoice<Mode>& o, Field&& field) {
+  constexpr bool has_ada = std::is_same_v<Mode, AugmentMode>;
+  field("mode",
+        o.mode,
+        has_ada ? "augmentation of what D sees: as ada.mode says; DiffAugment, which suits few "
+                  "pictures and has no strength to find; or none"
+                : "augmentation of what D sees: none, or DiffAugment, which suits few pictures");
+  field("policy", o.policy, "DiffAugment's parts, comma between, each applied to every picture");
+}
+
+// Makes augment.mode and ada.mode agree, where the user has given one of them: DiffAugment and no
+// augmentation switch ADA off, a mode of ADA that is given wins over a preset's augment.mode, and
+// augment.mode=ada switches ADA on. Warns of augment.policy that does nothing. Throws
+// UserError(kUsage) where both are given and contradict each other.
+void choose_augmentation(Config& config);
 
 // The options of a named pipe: "blit", "geom", "color", "filter", "noise", "cutout", and the unions
 // "bg", "bgc", "bgcf", "bgcfn", "bgcfnc"; strengths are the defaults. Throws UserError(kUsage) that

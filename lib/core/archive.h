@@ -57,6 +57,12 @@ class TorchTensors {
 // UserError(kInput) if the stream is not well-formed.
 at::Tensor read_legacy_storage(std::string_view stream, const std::string& source);
 
+// Returns the tensors of a file that torch.save wrote of a dict before zip files: a network's
+// weights. Nothing is executed. Throws UserError(kInput) that names `source`, and the tensor or
+// storage at fault, where the file is another one, damaged or truncated.
+std::map<std::string, at::Tensor> read_legacy_dict(std::string_view content,
+                                                   const std::string& source);
+
 // A state file: named tensors and one JSON text, in the zip format that Python's torch.load(path)
 // opens with its defaults, as {"meta": str, "tensors": {name: tensor}}. The zip's comment holds
 // "gantrain-xxh3-128:" and 32 hex digits, the hash of every byte before the comment, so that a

@@ -65,13 +65,14 @@ struct Advice {
   Size resolution_here;
   bool labels = false;                    // the data has classes
   std::vector<std::string> reasons = {};  // whole lines
+  std::string more = "";                  // what else the command takes: " --set data.labels=..."
 };
 
 // Advises a resolution that nine of ten pictures have without being enlarged; gamma follows the
 // rule of StyleGAN2-ADA's code.
 Advice advise(const Inspection& inspection, bool gpu);
 
-// Returns the command that trains so.
+// Returns the command that trains so; it leaves out bad files where there are any.
 std::string train_command(const Inspection& inspection, const Advice& advice);
 
 // Returns what `data inspect` prints. Of groups of copies only the first ones, unless `all`.

@@ -13,12 +13,13 @@ namespace gantrain {
 
 namespace {
 
-constexpr int64_t kLeast = 32, kMost = 1024;  // pixels of a network's shorter side
-constexpr int64_t kSmallData = 10000;         // fewer pictures need augmentation
-constexpr int64_t kCpuPixels = 32;            // of stylegan2-tiny
-constexpr double kMostEnlarged = 0.1;         // share of pictures
-constexpr double kSameShape = 0.9;            // share of pictures
-constexpr double kShapeDiffers = 0.12;        // difference of two logarithms of width / height
+constexpr int64_t kLeast = 8, kMost = 1024;  // pixels of a network's shorter side
+constexpr int64_t kSmallData = 10000;        // fewer pictures need augmentation
+constexpr int64_t kVerySmallData = 2000;     // fewer gain most by another model's weights
+constexpr int64_t kCpuPixels = 32;           // of stylegan2-tiny
+constexpr double kMostEnlarged = 0.1;        // share of pictures
+constexpr double kSameShape = 0.9;           // share of pictures
+constexpr double kShapeDiffers = 0.12;       // difference of two logarithms of width / height
 
 // The value below which a share of the pictures lies.
 template <class Value>
@@ -47,7 +48,14 @@ double share_of_shape(const Inspection& inspection, double shape) {
   return static_cast<double>(same) / static_cast<double>(std::max<int64_t>(inspection.pictures, 1));
 }
 
-int64_t power_of_two_below(double pixels) {
+// The side of a square network: a power of two, or below 32 pixels, where halves lose much, the
+// largest that networks can have: 28 of MNIST's pictures.
+int64_t side_below(double pixels) {
+  constexpr int64_t kSmall = 32;
+  for (auto side = static_cast<int64_t>(pixels); side >= kLeast && side < kSmall; --side) {
+    const auto found = find_doubled_size(square_of(side));
+    if (found && found->doublings >= 1) return side;
+  }
   int64_t side = kLeast;
   while (side * 2 <= kMost && static_cast<double>(side * 2) <= pixels) side *= 2;
   return side;
@@ -68,7 +76,7 @@ void choose_size(const Inspection& inspection, Advice& advice) {
     return static_cast<double>(std::min(size.first, size.second));
   });
   const double shape = quantile(inspection, 0.5, shape_of);
-  advice.resolution = square_of(power_of_two_below(shorter));
+  advice.resolution = square_of(side_below(shorter));
   const bool oblong = std::abs(shape) > kShapeDiffers;
   if (oblong && share_of_shape(inspection, shape) >= kSameShape) {
     advice.resolution = rectangle(shape, advice.resolution.width);
@@ -255,6 +263,12 @@ Advice advise(const Inspection& inspection, bool gpu) {
         counted(inspection.pictures, "picture"),
         inspection.pictures == 1 ? "is" : "are"));
   }
+  if (inspection.pictures < kVerySmallData)
+    advice.reasons.push_back(fmt::format(
+        "{0} help small says what so few can give, and how; a model of pictures of that "
+        "kind to begin with gives most: {0} finetune {1} --from MODEL",
+        program(),
+        shell_quote(inspection.path)));
   if (advice.labels)
     advice.reasons.emplace_back("--cond on learns the classes; without it one model learns all");
   if (!gpu) {
@@ -267,12 +281,14 @@ Advice advise(const Inspection& inspection, bool gpu) {
 }
 
 std::string train_command(const Inspection& inspection, const Advice& advice) {
-  return fmt::format("{} --preset {} --data {} --resolution {}{}",
+  return fmt::format("{} --preset {} --data {} --resolution {}{}{}{}",
                      program(),
                      advice.here,
                      shell_quote(inspection.path),
                      to_text(advice.resolution_here),
-                     advice.labels ? " --cond on" : "");
+                     advice.labels ? " --cond on" : "",
+                     advice.more,
+                     inspection.bad.empty() ? "" : " --set data.on_bad=skip");
 }
 
 std::string inspection_text(const Inspection& o, const Advice& advice, bool all) {
@@ -300,7 +316,7 @@ std::string inspection_text(const Inspection& o, const Advice& advice, bool all)
   text += groups_text(o.look_alikes, all);
   text += row("bad", counted(static_cast<int64_t>(o.bad.size()), "file"));
   for (const BadFile& bad : o.bad) text += row("", bad.reason);
-  if (o.pictures > 0) text += advice_text(advice);
+  if (o.pictures > 0) text += advice_text(advice) + row("start", train_command(o, advice));
   return text;
 }
 
@@ -321,7 +337,8 @@ Json inspection_json(const Inspection& o, const Advice& advice) {
           {"exact_duplicates", o.copies},
           {"near_duplicates", o.look_alikes},
           {"bad", bad},
-          {"advice", o.pictures > 0 ? advice_json(advice) : Json()}};
+          {"advice", o.pictures > 0 ? advice_json(advice) : Json()},
+          {"start", o.pictures > 0 ? Json(train_command(o, advice)) : Json()}};
 }
 
 }  // namespace gantrain

@@ -237,7 +237,7 @@ void Painter::read_noise(const ModelRequest& request) {
   if (!request.noise_mode) return;
   if (!generator_.has_noise()) {
     fail(Exit::kUsage,
-         "--noise-mode {}: {} has no noise inputs; style-based models have them (StyleGAN 1 and 2)",
+         "--noise-mode {}: {} has no noise inputs; StyleGAN 1 and 2 and FastGAN have them",
          names(NoiseMode{})[static_cast<size_t>(*request.noise_mode)],
          model_);
   }

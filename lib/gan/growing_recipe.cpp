@@ -19,7 +19,8 @@ GrowingRecipe::GrowingRecipe(const RecipeContext& context,
       D_net_(std::make_shared<ProgressiveDiscriminator>(discriminator)),
       G_player_(std::move(G)),
       D_player_{"D", D_net_, D},
-      D_(D_player_, D_net_) {
+      D_(D_player_, D_net_),
+      augmentation_(context.config.read<AugmentChoice<DiffAugmentMode>>()) {
   initialise_equalised(*D_net_, "D", context.seed);
   begin_training({&G_player_, &D_player_}, context);
   follow_stage(D_player_, *D_net_, stage_);
@@ -32,14 +33,25 @@ GrowingRecipe::GrowingRecipe(const RecipeContext& context,
             context.tensors()};
 }
 
+// D's scores of pictures of the level, augmented.
+Tensor GrowingRecipe::scores(const PhaseInput& in,
+                             Shown kind,
+                             const Tensor& x,
+                             const Tensor& labels) {
+  return D_(seen_by_D(augmentation_, x, kind, in.key, in.samples), level(), labels);
+}
+
 // Generated pictures have the labels of the real ones, so that mixtures of both have one.
 PhaseOutput GrowingRecipe::d_loss(const PhaseInput& in) {
   PhaseOutput out;
   const Tensor fake = without_graph([&] { return pictures(in, in.labels, out.sums); });
-  const DiscriminatorLoss d = loss_of_D([&](const Tensor& x) { return D_(x, level(), in.labels); },
-                                        fade_reals(in.real, alpha_),
-                                        fake,
-                                        in);
+  std::vector<Shown> kinds = {Shown::kBetween, Shown::kFake, Shown::kReal};  // the first one last
+  const auto D = [&](const Tensor& x) {
+    const Shown kind = kinds.back();
+    kinds.pop_back();
+    return scores(in, kind, x, in.labels);
+  };
+  const DiscriminatorLoss d = loss_of_D(D, fade_reals(in.real, alpha_), fake, in);
   out.loss = d.loss;
   out.statistics = {{"Loss/scores/real", d.real_scores},
                     {"Loss/signs/real", d.real_scores.sign()},
@@ -54,7 +66,8 @@ PhaseOutput GrowingRecipe::d_loss(const PhaseInput& in) {
 PhaseOutput GrowingRecipe::g_loss(const PhaseInput& in) {
   Statistics sums;
   const Tensor labels = latents_.labels(in);
-  PhaseOutput out = loss_of_G(D_(pictures(in, labels, sums), level(), labels));
+  const Tensor fake = pictures(in, labels, sums);
+  PhaseOutput out = loss_of_G(scores(in, Shown::kFake, fake, labels));
   out.sums = std::move(sums);
   return out;
 }

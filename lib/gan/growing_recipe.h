@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "augment/diff_augment.h"
 #include "gan/model_json.h"
 #include "gan/recipe.h"
 #include "nn/progressive.h"
@@ -41,7 +42,8 @@ class GrowingRecipe : public Recipe {
                 const Latents& latents);
   // Pictures of the present level. What they add to the global sums goes to `sums`.
   virtual at::Tensor pictures(const PhaseInput& in, const at::Tensor& labels, Statistics& sums) = 0;
-  // D's loss of real and generated pictures of the level, with its penalties.
+  // D's loss of real and generated pictures of the level, with its penalties. D is called with the
+  // real pictures, with the generated ones and, for some penalties, with what lies between.
   virtual DiscriminatorLoss loss_of_D(const Discriminate& D,
                                       const at::Tensor& real,
                                       const at::Tensor& fake,
@@ -63,9 +65,14 @@ class GrowingRecipe : public Recipe {
   DeviceNumber alpha_;
 
  private:
+  at::Tensor scores(const PhaseInput& in,
+                    Shown kind,
+                    const at::Tensor& x,
+                    const at::Tensor& labels);
   PhaseOutput d_loss(const PhaseInput& in);
   PhaseOutput g_loss(const PhaseInput& in);
 
+  AugmentChoice<DiffAugmentMode> augmentation_;
   std::vector<Phase> phases_;
 };
 

@@ -188,6 +188,7 @@ struct StyleOptions {
   std::optional<Scheduled> gamma;  // R1: Mescheder et al. 2018
   int64_t d_interval = 16;         // Karras et al. 2020a, sec. 3.1
   std::optional<int64_t> max_micro_batch;
+  AugmentChoice<AugmentMode> augmentation;
   AdaOptions ada;
   AugmentOptions augment;
   PlayerOptions G = style_player(0.002);
@@ -243,6 +244,7 @@ void training_fields(StyleOptions& o, const std::string& recipe, Field&& field) 
         at_least(1),
         "on a CPU more images of a rank than these are accumulated, unless train.micro_batch is "
         "given");
+  field("augment", o.augmentation, "augmentation of what D sees");
   field("ada", o.ada, "adaptive discriminator augmentation");
   field("augment", o.augment, "its transforms");
   field("G", o.G, "generator");

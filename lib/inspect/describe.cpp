@@ -9,6 +9,7 @@
 #include "data/options.h"
 #include "inspect/inspect.h"
 #include "launch/options.h"
+#include "train/average/snapshots.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
@@ -338,15 +339,20 @@ Json describe_disk(const Config& config, const TrainingStep& step) {
                                     {},
                                     state_archive(named(step.state()), Counters{}, config),
                                     model_file(step, Counters{}, models.raw)};
-  const DiskNeed need = disk_need(bytes_of(save),
+  const SnapshotWriter snapshots(step, config);
+  SaveBytes each = bytes_of(save);
+  each.snapshot = snapshots.bytes();
+  const DiskNeed need = disk_need(each,
                                   options,
                                   config.read<TrainOptions>().kimg.images,
                                   0,
-                                  models_kept(models, options));
+                                  models_kept(models, options),
+                                  snapshots.cadence());
   return {{"bytes", need.bytes()},
           {"bytes_at_end", need.bytes_left()},
           {"state_bytes", need.each.state},
           {"model_bytes", need.each.model},
+          {"snapshot_bytes", need.each.snapshot},
           {"text", to_text(need)}};
 }
 

@@ -70,6 +70,11 @@ Tensor FeatureSums::covariance() const {
   return products_ / count_ - m.outer(m);
 }
 
+Tensor FeatureSums::sample_covariance() const {
+  TORCH_CHECK(count_ > 1, "sample_covariance: two rows are needed");
+  return covariance() * (static_cast<double>(count_) / static_cast<double>(count_ - 1));
+}
+
 Tensor FeatureSums::to_tensor() const {
   const int64_t f = features();
   Tensor packed = at::zeros({f + 1, f + 1}, at::kDouble);
@@ -269,10 +274,12 @@ Json results_of_rows(const std::string& metric,
                      const FeatureSets& sets,
                      uint64_t seed,
                      const SharedWork& work) {
-  if (metric == "kid") return {{"kid", kernel_inception_distance(sets, {.seed = seed}, work)}};
-  if (metric == "pr") {
+  if (metric == "kid" || metric == "kd_lite0")
+    return {{metric, kernel_inception_distance(sets, {.seed = seed}, work)}};
+  if (metric == "pr" || metric == "pr_lite0") {
     const PrecisionRecall pr = precision_recall(sets, kPrNeighbours, work);
-    return {{"precision", pr.precision}, {"recall", pr.recall}};
+    const std::string end = metric.substr(2);
+    return {{"precision" + end, pr.precision}, {"recall" + end, pr.recall}};
   }
   const DensityCoverage dc = density_coverage(sets, kDcNeighbours, work);
   return {{"density", dc.density}, {"coverage", dc.coverage}};
@@ -284,10 +291,9 @@ constexpr int64_t kShownTogether = 32;
 constexpr const char* kFormat = "1";  // of the files in the folder
 
 // Pictures [N, C, H, W] -> rows, in batches that fit memory.
-using DetectorCall = Tensor (Detector::*)(const Tensor&);
-Tensor look(Detector& detector, DetectorCall what, const Tensor& pictures) {
+Tensor look(const Tensor& pictures, const std::function<Tensor(const Tensor&)>& see) {
   std::vector<Tensor> rows;
-  for (const Tensor& some : pictures.split(kShownTogether)) rows.push_back((detector.*what)(some));
+  for (const Tensor& some : pictures.split(kShownTogether)) rows.push_back(see(some));
   return at::cat(rows);
 }
 
@@ -309,12 +315,12 @@ void put(Tensor& rows, int64_t count, const Piece& piece, const Tensor& values) 
 }
 
 // What a kept file holds, in words that are compared letter by letter when it is read.
-std::string key_of(Pictures& pictures, const Detector& detector, const FeaturePlan& plan) {
+std::string key_of(Pictures& pictures, const FeatureNetwork& network, const FeaturePlan& plan) {
   return fmt::format("format={} pictures={} count={} detector={} rows={}",
                      kFormat,
                      pictures.identity(),
                      plan.pictures,
-                     detector.sha256(),
+                     network.sha256(),
                      plan.rows ? "yes" : "no");
 }
 
@@ -373,12 +379,13 @@ Features shared(Features features, const FeaturePlan& plan, const SharedWork& wo
 }  // namespace
 
 Features compute_features(Pictures& pictures,
-                          Detector& detector,
+                          FeatureNetwork& network,
                           const FeaturePlan& plan,
                           const SharedWork& work) {
   Features features;
   share(work, {plan.what, plan.pictures, kPicturesAtOnce}, [&](const Piece& piece) {
-    const Tensor rows = look(detector, &Detector::features, pictures.get(piece.numbers()));
+    const Tensor rows = look(pictures.get(piece.numbers()),
+                             [&](const Tensor& some) { return network.features(some); });
     features.sums.add(rows);
     if (plan.rows) put(features.rows, plan.pictures, piece, rows);
   });
@@ -391,13 +398,15 @@ Tensor compute_probabilities(Pictures& pictures,
                              const SharedWork& work) {
   Tensor all;
   share(work, {"generated pictures", count, kPicturesAtOnce}, [&](const Piece& piece) {
-    put(all, count, piece, look(detector, &Detector::probabilities, pictures.get(piece.numbers())));
+    const Tensor rows = look(pictures.get(piece.numbers()),
+                             [&](const Tensor& some) { return detector.probabilities(some); });
+    put(all, count, piece, rows);
   });
   return gathered(all, count, work);
 }
 
 Features cached_features(Pictures& pictures,
-                         Detector& detector,
+                         FeatureNetwork& network,
                          const FeaturePlan& plan,
                          const fs::path& folder,
                          const SharedWork& work) {
@@ -407,7 +416,7 @@ Features cached_features(Pictures& pictures,
   std::optional<Features> kept;
   if (first && !folder.empty() && shared_with_others(folder).empty() &&
       !pictures.identity().empty()) {
-    key = key_of(pictures, detector, plan);
+    key = key_of(pictures, network, plan);
     Digest digest;
     digest.update(key.data(), key.size());
     file = folder / fmt::format("reals-{}.safetensors", digest.hex());
@@ -415,7 +424,7 @@ Features cached_features(Pictures& pictures,
   }
   if (text_of_rank_0(work, kept ? "kept" : "none") == "kept")
     return shared(kept.value_or(Features{}), plan, work);
-  Features features = compute_features(pictures, detector, plan, work);
+  Features features = compute_features(pictures, network, plan, work);
   if (first && !file.empty()) keep(file, key, features);
   return features;
 }

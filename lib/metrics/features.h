@@ -36,6 +36,7 @@ class FeatureSums {
   int64_t features() const { return total_.defined() ? total_.size(0) : 0; }
   at::Tensor mean() const;        // [F]
   at::Tensor covariance() const;  // [F, F]: E[x x^T] - mean mean^T, so divided by N, not N - 1
+  at::Tensor sample_covariance() const;  // [F, F]: divided by N - 1
   // Returns all sums as one float64 tensor [F + 1, F + 1], on the CPU.
   at::Tensor to_tensor() const;
 
@@ -128,15 +129,17 @@ struct DensityCoverage {
 };
 DensityCoverage density_coverage(const FeatureSets& sets, int64_t k, const SharedWork& work);
 
-// Returns the numbers of "kid", "pr" or "dc" as a line of metric-NAME.jsonl has them. Collective.
+// Returns the numbers of "kid", "pr" or "dc", or of the same with "_lite0", as a line of
+// metric-NAME.jsonl has them. Collective.
 Json results_of_rows(const std::string& metric,
                      const FeatureSets& sets,
                      uint64_t seed,
                      const SharedWork& work);
 
 class Detector;
+class FeatureNetwork;
 
-// What a detector sees in a set of pictures.
+// What a network sees in a set of pictures.
 struct Features {
   FeatureSums sums;
   at::Tensor rows;  // float32 [N, F], one a picture; undefined where they were not asked for
@@ -149,10 +152,10 @@ struct FeaturePlan {
   bool rows = false;
 };
 
-// Shows the pictures to the detector, in batches whose borders do not depend on the number of
+// Shows the pictures to the network, in batches whose borders do not depend on the number of
 // ranks. Collective.
 Features compute_features(Pictures& pictures,
-                          Detector& detector,
+                          FeatureNetwork& network,
                           const FeaturePlan& plan,
                           const SharedWork& work);
 
@@ -163,12 +166,12 @@ at::Tensor compute_probabilities(Pictures& pictures,
                                  const SharedWork& work);
 
 // Does what compute_features() does, once: the result is kept in the folder under the identity of
-// the pictures, the detector's content and the number of pictures, and read from there the next
+// the pictures, the network's content and the number of pictures, and read from there the next
 // time. Rank 0 alone reads and writes; a file that is broken or of other pictures is replaced, with
 // a warning; a folder that cannot be written to costs a warning. Several programs may use a folder
 // at once. Collective.
 Features cached_features(Pictures& pictures,
-                         Detector& detector,
+                         FeatureNetwork& network,
                          const FeaturePlan& plan,
                          const std::filesystem::path& folder,
                          const SharedWork& work);

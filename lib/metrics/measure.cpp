@@ -2,6 +2,7 @@
 #include "metrics/measure.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/tensor_files.h"
@@ -33,12 +34,19 @@ double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
 }
 
 // Whether the metric needs features one by one.
-bool needs_rows(const std::string& name) { return name == "kid" || name == "pr" || name == "dc"; }
+bool needs_rows(const std::string& name) {
+  return name == "kid" || name == "pr" || name == "dc" || name == "kd_lite0" || name == "pr_lite0";
+}
+
+// Whether the metric is a Frechet distance.
+bool is_frechet(const std::string& name) {
+  return name == "fid" || name == "fd" || name == "fd_lite0";
+}
 
 // Pictures of each kind that a metric cannot do without.
 int64_t least_pictures(const std::string& name) {
   if (name == "swd" || name == "modes" || moved_by(name)) return 1;
-  if (name == "pr") return kPrNeighbours + 1;
+  if (name == "pr" || name == "pr_lite0") return kPrNeighbours + 1;
   if (name == "dc") return kDcNeighbours + 1;
   return name == "is" ? kInceptionSplits : 2;
 }
@@ -76,16 +84,28 @@ void check_enough(const std::string& name, const Counts& counts) {
        compares ? " and " + counted(counts.reals, "real") : "");
 }
 
-// Shows the detector a picture. Throws UserError(kInput) that names its file where it cannot do
+// The network whose features the metric compares.
+FeatureNetwork& network_of(const std::string& name, const MetricInput& input) {
+  return find_metric(name).needs_lite0 ? *input.lite0 : *input.detector;
+}
+
+// Shows the network a picture. Throws UserError(kInput) that names its file where it cannot do
 // what the metric needs.
-void check_detector(const std::string& name, Detector& detector, const at::Tensor& picture) {
+void check_network(const std::string& name, const MetricInput& input, const at::Tensor& picture) {
   if (name == "is") {
-    detector.probabilities(picture);
+    input.detector->probabilities(picture);
   } else if (name == "ppl") {
-    detector.lpips(picture);
+    input.detector->lpips(picture);
   } else {
-    detector.features(picture);
+    network_of(name, input).features(picture);
   }
+}
+
+// The Gaussian with these moments. FID's published evaluations divide covariances by N; distances
+// in Lite0's features have no such past, and divide by N - 1.
+Gaussian gaussian_of(const std::string& name, const FeatureSums& sums) {
+  const bool by_one_less = find_metric(name).needs_lite0;
+  return {sums.mean(), by_one_less ? sums.sample_covariance() : sums.covariance()};
 }
 
 Json results_of_is(const at::Tensor& probabilities) {
@@ -106,8 +126,10 @@ class Comparison {
         work_{&input.group, input.device, input.between},
         reals_(reals),
         fakes_(fakes),
-        counts_(counts),
-        rows_(std::any_of(names.begin(), names.end(), needs_rows)) {
+        counts_(counts) {
+    for (const std::string& name : names) {
+      if (needs_rows(name)) seen_[&network_of(name, input)].needs_rows = true;
+    }
     equal_ = reals == nullptr ? counts.fakes : std::min(counts.fakes, counts.reals);
   }
 
@@ -117,7 +139,7 @@ class Comparison {
     if (name == "msssim") return {{"msssim", ms_ssim(fakes_, enough(name), work_)}};
     if (name == "diversity") return compute_diversity();
     if (name == "modes") return compute_modes();
-    if (name == "fid" || name == "fd") return {{name, compute_frechet(name)}};
+    if (is_frechet(name)) return {{name, compute_frechet(name)}};
     if (needs_rows(name)) return compute_of_rows(name);
     if (name == "is") return compute_is();
     if (name == "ppl") return compute_ppl();
@@ -131,8 +153,8 @@ class Comparison {
   Json counts(const std::string& name) const {
     const MetricRow& row = find_metric(name);
     Json json = {{"fakes", counts_.fakes}};
-    if (row.needs_reals && row.needs_detector) json["reals"] = counts_.reals;
-    if (row.needs_reals && !row.needs_detector) json = {{"fakes", equal_}, {"reals", equal_}};
+    if (row.needs_reals && row.needs_features()) json["reals"] = counts_.reals;
+    if (row.needs_reals && !row.needs_features()) json = {{"fakes", equal_}, {"reals", equal_}};
     return json;
   }
 
@@ -168,17 +190,19 @@ class Comparison {
 
   double compute_frechet(const std::string& name) {
     enough(name);
-    const FeatureSums& reals = features_of_reals(/*rows=*/false).sums;
-    const FeatureSums& fakes = features_of_fakes().sums;
+    FeatureNetwork& network = network_of(name, input_);
+    const FeatureSums& reals = features_of_reals(network, /*rows=*/false).sums;
+    const FeatureSums& fakes = features_of_fakes(network).sums;
     return on_rank_0(work_, [&] {
-      return frechet_distance({fakes.mean(), fakes.covariance()},
-                              {reals.mean(), reals.covariance()});
+      return frechet_distance(gaussian_of(name, fakes), gaussian_of(name, reals));
     });
   }
 
   Json compute_of_rows(const std::string& name) {
     enough(name);
-    const FeatureSets rows = {features_of_reals(/*rows=*/true).rows, features_of_fakes().rows};
+    FeatureNetwork& network = network_of(name, input_);
+    const FeatureSets rows = {features_of_reals(network, /*rows=*/true).rows,
+                              features_of_fakes(network).rows};
     return results_of_rows(name, rows, input_.seed, work_);
   }
 
@@ -198,24 +222,32 @@ class Comparison {
     return {{name, equivariance(*input_.made, {by, count, input_.seed}, work_)}};
   }
 
+  // What a network sees, as far as it was computed.
+  struct Seen {
+    bool needs_rows = false;  // some metric needs features one by one
+    std::optional<Features> real_sums, real_rows, fakes;
+  };
+
   // Features one by one are kept of so many reals only; more of them share one pass where they can.
-  const Features& features_of_reals(bool rows) {
+  const Features& features_of_reals(FeatureNetwork& network, bool rows) {
+    Seen& seen = seen_[&network];
     const int64_t count = rows ? std::min(counts_.reals, kMostRows) : counts_.reals;
-    const bool one_pass = rows_ && counts_.reals <= kMostRows;
-    std::optional<Features>& features = rows || one_pass ? real_rows_ : real_sums_;
+    const bool one_pass = seen.needs_rows && counts_.reals <= kMostRows;
+    std::optional<Features>& features = rows || one_pass ? seen.real_rows : seen.real_sums;
     if (!features) {
       const FeaturePlan plan = {"real pictures", count, rows || one_pass};
-      features = cached_features(*reals_, *input_.detector, plan, input_.cache, work_);
+      features = cached_features(*reals_, network, plan, input_.cache, work_);
     }
     return *features;
   }
 
-  const Features& features_of_fakes() {
-    if (!fakes_seen_) {
-      const FeaturePlan plan = {"generated pictures", counts_.fakes, rows_};
-      fakes_seen_ = compute_features(fakes_, *input_.detector, plan, work_);
+  const Features& features_of_fakes(FeatureNetwork& network) {
+    Seen& seen = seen_[&network];
+    if (!seen.fakes) {
+      const FeaturePlan plan = {"generated pictures", counts_.fakes, seen.needs_rows};
+      seen.fakes = compute_features(fakes_, network, plan, work_);
     }
-    return *fakes_seen_;
+    return *seen.fakes;
   }
 
   const MetricInput& input_;
@@ -224,8 +256,7 @@ class Comparison {
   Pictures& fakes_;
   Counts counts_;
   int64_t equal_ = 0;  // pictures of each kind for metrics that take as many of both
-  bool rows_;          // some metric needs features one by one
-  std::optional<Features> real_sums_, real_rows_, fakes_seen_;
+  std::map<FeatureNetwork*, Seen> seen_;
 };
 
 void check_shapes(Pictures& reals, Pictures& fakes) {
@@ -263,9 +294,11 @@ Json recipe_of(const MetricInput& input, const MetricRow& row, const Json& count
   if (moved_by(row.name) && recipe.contains("noise"))
     recipe["noise"] = Value<NoiseMode>::to_json(NoiseMode::kNone);  // noise does not move
   if (row.needs_reals) recipe.update(input.reals->recipe());
-  if (row.needs_detector) {
-    recipe["detector"] = input.detector->name();
-    recipe["detector_sha256"] = input.detector->sha256();
+  if (row.needs_features()) {
+    const FeatureNetwork& network = network_of(row.name, input);
+    // The weights alone decide what Lite0 sees, whatever their file is called.
+    recipe["detector"] = row.needs_lite0 ? "EfficientNet-Lite0" : network.name();
+    recipe["detector_sha256"] = network.sha256();
   }
   return recipe;
 }
@@ -363,16 +396,19 @@ at::Tensor load_probabilities(const std::string& file) {
   return p;
 }
 
-Gaussian gaussian_of(const at::Tensor& rows) {
+FeatureSums sums_of(const at::Tensor& rows) {
   FeatureSums sums;
   sums.add(rows);
-  return {sums.mean(), sums.covariance()};
+  return sums;
 }
 
 Json results_of(const std::string& name, const FeatureFiles& files, const FeatureSets& sets) {
   const SharedWork alone;
-  if (name == "fid" || name == "fd")
-    return {{name, frechet_distance(gaussian_of(sets.fakes), gaussian_of(sets.reals))}};
+  if (is_frechet(name)) {
+    return {{name,
+             frechet_distance(gaussian_of(name, sums_of(sets.fakes)),
+                              gaussian_of(name, sums_of(sets.reals)))}};
+  }
   if (needs_rows(name))
     return results_of_rows(name, sets, static_cast<uint64_t>(files.seed), alone);
   return results_of_is(load_probabilities(files.probabilities));
@@ -384,6 +420,7 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
   check_metrics(names,
                 {.reals = input.reals != nullptr,
                  .detector = input.detector != nullptr,
+                 .lite0 = input.lite0 != nullptr,
                  .generator = input.made != nullptr,
                  .shapes = input.shapes});
   for (const std::string& name : names) {
@@ -392,10 +429,10 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
   }
   at::Tensor picture;
   for (const std::string& name : names) {
-    if (!find_metric(name).needs_detector) continue;
+    if (!find_metric(name).needs_features()) continue;
     // One of the data, where there is some: a generator may not be ready yet.
     if (!picture.defined()) picture = (input.reals ? input.reals : input.fakes)->get({0});
-    check_detector(name, *input.detector, picture);
+    check_network(name, input, picture);
   }
 }
 

@@ -16,6 +16,7 @@
 namespace gantrain {
 
 class Detector;
+class FeatureNetwork;
 class Group;
 
 // What metrics are computed from. All members are borrowed for the time of the call.
@@ -25,7 +26,8 @@ struct MetricInput {
   Pictures* reals = nullptr;          // null: metrics that need them are refused
   Pictures* fakes = nullptr;          // never null
   GeneratedPictures* made = nullptr;  // the fakes, if a generator makes them: for path lengths
-  Detector* detector = nullptr;       // null: metrics that need features are refused
+  Detector* detector = nullptr;       // null: metrics that need its features are refused
+  FeatureNetwork* lite0 = nullptr;    // EfficientNet-Lite0; null: likewise
   bool shapes = false;                // the reals are synth:shapes
   int64_t images = 1024;              // fakes, at most as many as there are
   int64_t real_images = 0;      // reals of metrics of features: 0 for as many as `images`, -1: all

@@ -39,6 +39,7 @@ const std::vector<MetricRow>& metric_table() {
                       .lower_is_better = is("lower"),
                       .needs_reals = is("reals"),
                       .needs_detector = is("detector"),
+                      .needs_lite0 = is("lite0"),
                       .needs_generator = is("generator"),
                       .needs_shapes = is("shapes")});
     }
@@ -86,6 +87,14 @@ void check_metrics(const std::vector<std::string>& names, const MetricGround& gr
           "{} needs a network that looks at pictures: --detector FILE, TorchScript; the public one "
           "is inception-2015-12-05.pt of StyleGAN2-ADA ({} help metrics); without a "
           "file there are swd, msssim and diversity",
+          name,
+          program());
+    }
+    if (row.needs_lite0 && !ground.lite0) {
+      fail(
+          Exit::kUsage,
+          "{} needs the weights of EfficientNet-Lite0: --lite0 FILE ({} features says where to get "
+          "it)",
           name,
           program());
     }

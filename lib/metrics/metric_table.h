@@ -19,7 +19,12 @@ struct MetricRow {
   std::string name;
   std::string help;
   std::string key;  // the number in MetricResult::results by which models are compared
-  bool lower_is_better, needs_reals, needs_detector, needs_generator, needs_shapes;
+  bool lower_is_better, needs_reals, needs_detector, needs_lite0, needs_generator, needs_shapes;
+
+  // Whether it compares features of pictures, whatever network they come from.
+  bool needs_features() const { return needs_detector || needs_lite0; }
+  // What its row in a list ends with: " *" and " +" for the one network and the other.
+  const char* network_mark() const { return needs_detector ? " *" : needs_lite0 ? " +" : ""; }
 };
 
 const std::vector<MetricRow>& metric_table();
@@ -36,6 +41,7 @@ std::vector<std::string> parse_metrics(const std::string& where, const std::stri
 struct MetricGround {
   bool reals = true;
   bool detector = false;
+  bool lite0 = false;  // the weights of EfficientNet-Lite0
   bool generator = true;
   bool shapes = false;  // the reals are synth:shapes
 };

@@ -20,58 +20,63 @@ std::vector<std::string> BatchNorm2d::running_statistics() const {
 }
 
 namespace {
+
 constexpr double kMomentum = 0.1;
 constexpr double kEps = 1e-5;
-}  // namespace
+
+// The tensor that a forward pass in training mode changes in place of a buffer.
+Tensor moving(const Tensor& buffer) {
+  RunningStatistics* noted = noted_running_statistics();
+  return noted == nullptr ? buffer : noted->next(buffer);
+}
 
 // Makes two sums over ranks, the second of squared deviations. One sum of x and x^2 would lose
 // digits by cancellation where the mean is large.
-Tensor BatchNorm2d::normalise_over_ranks(const Tensor& narrow) {
+Tensor normalise_over_ranks(const Tensor& narrow,
+                            const BatchNormTensors& t,
+                            const SharesBatchStatistics& layer) {
   const Tensor x = narrow.to(statistics_type(narrow.scalar_type()));
-  const auto by_channel = [](const Tensor& t) { return t.reshape({1, -1, 1, 1}); };
-  const auto count = static_cast<double>(x.numel() / x.size(1) * ranks);
-  const Tensor mean = sum_over_ranks(x.sum({0, 2, 3})) / count;
+  const auto by_channel = [](const Tensor& c) { return c.reshape({1, -1, 1, 1}); };
+  const auto count = static_cast<double>(x.numel() / x.size(1) * layer.ranks);
+  const Tensor mean = layer.sum_over_ranks(x.sum({0, 2, 3})) / count;
   const Tensor centred = x - by_channel(mean);
-  const Tensor variance = sum_over_ranks(centred.square().sum({0, 2, 3})) / count;
+  const Tensor variance = layer.sum_over_ranks(centred.square().sum({0, 2, 3})) / count;
   {
     const torch::NoGradGuard no_grad;
-    const Statistics now = moving();
-    now.mean.lerp_(mean, kMomentum);
-    now.var.lerp_(variance * (count / (count - 1)), kMomentum);
+    moving(t.mean).lerp_(mean, kMomentum);
+    moving(t.var).lerp_(variance * (count / (count - 1)), kMomentum);
   }
-  return (centred * by_channel(torch::rsqrt(variance + kEps) * weight) + by_channel(bias))
-      .to(narrow.scalar_type());
+  const Tensor scale = torch::rsqrt(variance + kEps);
+  const Tensor y = centred * by_channel(t.weight.defined() ? scale * t.weight : scale);
+  return (t.bias.defined() ? y + by_channel(t.bias) : y).to(narrow.scalar_type());
 }
 
-BatchNorm2d::Statistics BatchNorm2d::moving() {
-  RunningStatistics* noted = noted_running_statistics();
-  const auto moved = [noted](const Tensor& buffer) {
-    return noted == nullptr ? buffer : noted->next(buffer);
-  };
-  moved(num_batches_tracked).add_(1);
-  return {moved(running_mean), moved(running_var)};
-}
+}  // namespace
 
-void BatchNorm2d::note_statistics(at::ScalarType of_input) const {
-  const BlockScope named(block);
-  note_computed(statistics_type(of_input), "statistics");
-}
-
-Tensor BatchNorm2d::forward(const Tensor& x) {
-  note_statistics(x.scalar_type());
-  const bool by_batch = is_training();
-  if (by_batch && sum_over_ranks) return normalise_over_ranks(x);
-  const Statistics statistics = by_batch ? moving() : Statistics{running_mean, running_var};
+Tensor batch_normalised(const Tensor& x,
+                        const BatchNormTensors& t,
+                        bool by_batch,
+                        const SharesBatchStatistics& layer) {
+  if (by_batch && layer.sum_over_ranks) return normalise_over_ranks(x, t, layer);
   // Statistics of half types are taken in float32 by LibTorch itself.
   return at::batch_norm(x,
-                        weight,
-                        bias,
-                        statistics.mean,
-                        statistics.var,
+                        t.weight,
+                        t.bias,
+                        by_batch ? moving(t.mean) : t.mean,
+                        by_batch ? moving(t.var) : t.var,
                         by_batch,
                         kMomentum,
                         kEps,
                         at::globalContext().userEnabledCuDNN());
+}
+
+Tensor BatchNorm2d::forward(const Tensor& x) {
+  {
+    const BlockScope named(block);
+    note_computed(statistics_type(x.scalar_type()), "statistics");
+  }
+  if (is_training()) moving(num_batches_tracked).add_(1);
+  return batch_normalised(x, {running_mean, running_var, weight, bias}, is_training(), *this);
 }
 
 }  // namespace gantrain

@@ -153,6 +153,41 @@ variable_list Sample::backward(AutogradContext* context, variable_list dy) {
 
 }  // namespace
 
+namespace {
+
+// The shares [out, in] that the pixels of a row of `in` have in those of a row of `out`, with the
+// places in float32, as torch has them there: in other types, too, so that all compute one
+// function. A place is one fused multiply-add, so that it is rounded once.
+Tensor bilinear_shares(int64_t in, int64_t out, Corners corners, const Tensor& like) {
+  const at::TensorOptions wide = like.options().dtype(at::kDouble);
+  const Tensor pixel = at::arange(out, wide);
+  const auto n = static_cast<float>(in), m = static_cast<float>(out);
+  const double scale = corners == Corners::kOfPixels ? n / m : out > 1 ? (n - 1) / (m - 1) : 0.F;
+  const Tensor place = corners == Corners::kOfPixels ? (pixel + 0.5) * scale - 0.5 : pixel * scale;
+  const Tensor at = place.to(at::kFloat).to(at::kDouble).clamp(0, n - 1);
+  const Tensor apart = at.unsqueeze(1) - at::arange(in, wide);
+  return (1 - apart.abs()).clamp_min(0).to(like.scalar_type());
+}
+
+}  // namespace
+
+Tensor resized_by_products(const Tensor& x, int64_t height, int64_t width, Corners corners) {
+  const WithoutAutocast exact;
+  const Tensor wide = in_statistics_type(x);
+  const Tensor rows = bilinear_shares(x.size(2), height, corners, wide);
+  const Tensor columns = bilinear_shares(x.size(3), width, corners, wide);
+  return at::matmul(at::matmul(rows, wide), columns.t()).to(x.scalar_type());
+}
+
+// LibTorch's own derivative adds in any order on a GPU, and refuses to where algorithms have to be
+// deterministic; products with matrices do not. In float64 its places would be others.
+Tensor resized_bilinear(const Tensor& x, int64_t height, int64_t width, Corners corners) {
+  if (!x.is_cpu() || keeps_order() || x.scalar_type() == at::kDouble)
+    return resized_by_products(x, height, width, corners);
+  const WithoutAutocast exact;
+  return at::upsample_bilinear2d(x, {height, width}, corners == Corners::kMiddles);
+}
+
 Tensor mirrored(const Tensor& x, const Padding2d& p) {
   if (!keeps_order()) return at::reflection_pad2d(x, {p.x0, p.x1, p.y0, p.y1});
   const auto along = [](const Tensor& t, int64_t axis, int64_t before, int64_t after) {

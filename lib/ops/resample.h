@@ -36,6 +36,17 @@ at::Tensor fade_reals(const at::Tensor& x, const DeviceNumber& alpha);
 // sums of its derivative have an order that is the same at every call.
 at::Tensor grid_sample(const at::Tensor& x, const at::Tensor& grid);
 
+// What the corners of a picture that is resized are: corners of pixels, or the pixels' middles.
+enum class Corners { kOfPixels, kMiddles };
+// Resizes x [N, C, H, W] to height x width, bilinearly and without antialiasing, as torch does with
+// align_corners false (kOfPixels) or true, at the places that torch computes in float32: float64
+// computes the same function. Once differentiable. Sums have the same order at every call, on every
+// device; autocast changes no type.
+at::Tensor resized_bilinear(const at::Tensor& x, int64_t height, int64_t width, Corners corners);
+// The same as products with matrices: what it computes on other devices than a CPU, and where
+// algorithms have to be deterministic.
+at::Tensor resized_by_products(const at::Tensor& x, int64_t height, int64_t width, Corners corners);
+
 // Returns x [N, C, H, W] with so many pixels more on each side, mirrored at its border pixels; at
 // most W - 1 and H - 1.
 at::Tensor mirrored(const at::Tensor& x, const Padding2d& more);

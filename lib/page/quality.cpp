@@ -12,7 +12,7 @@ namespace {
 
 // Distances from the real pictures, lower is better, the best-known one first.
 constexpr std::pair<const char*, const char*> kDistances[] = {
-    {"fid", "FID"}, {"fd", "FD"}, {"kid", "KID"}, {"swd", "SWD"}};
+    {"fid", "FID"}, {"fd", "FD"}, {"kid", "KID"}, {"fd_lite0", "FD in Lite0"}, {"swd", "SWD"}};
 
 // What is known of how different the pictures are.
 std::string variety(const RunRecord& run) {

@@ -3,6 +3,7 @@
 
 #include "recipes/dcgan/options.h"
 #include "recipes/pggan/options.h"
+#include "recipes/projected/options.h"
 #include "recipes/r3gan/options.h"
 #include "recipes/stylegan1/options.h"
 #include "recipes/stylegan2/options.h"
@@ -20,6 +21,7 @@ const std::vector<RecipeFacts>& recipe_facts() {
       stylegan2::facts(),
       stylegan3::facts(),
       r3gan::facts(),
+      projected::facts(),
   };
   return table;
 }

@@ -36,6 +36,18 @@ void check_graphs(const TrainOptions& options, bool on_gpu) {
        "--device cuda");
 }
 
+namespace {
+
+// Throws UserError(kInput) for a file that cannot be read, unless it is "".
+void check_readable(const char* flag, const std::string& file, const char* needed) {
+  std::error_code error;
+  if (file.empty()) return;
+  if (std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), R_OK) == 0) return;
+  fail(Exit::kInput, "{} {}: no such file, or not readable; {}", flag, file, needed);
+}
+
+}  // namespace
+
 std::vector<std::string> metric_names(const MetricsOptions& metrics, const SaveOptions& save) {
   std::vector<std::string> wanted = parse_metrics("metrics.names", metrics.names);
   const std::string& best = save.keep_best;
@@ -56,16 +68,14 @@ void check_metric_options(const MetricsOptions& metrics,
   }
   const bool shapes = data_path == "synth:shapes";
   check_metrics(metric_names(metrics, save),
-                {.detector = !metrics.detector.empty(), .shapes = shapes});
-  if (!metrics.detector.empty()) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(metrics.detector, error) ||
-        ::access(metrics.detector.c_str(), R_OK) != 0) {
-      fail(Exit::kInput,
-           "--detector {}: no such file, or not readable; a TorchScript file is needed",
-           metrics.detector);
-    }
-  }
+                {.detector = !metrics.detector.empty(),
+                 .lite0 = !metrics.features.empty(),
+                 .shapes = shapes});
+  check_readable("--detector", metrics.detector, "a TorchScript file is needed");
+  check_readable(
+      "--features",
+      metrics.features,
+      "weights of EfficientNet-Lite0 are needed (gantrain features says where to get them)");
 }
 
 std::optional<int64_t> models_kept(const ModelOptions& models, const SaveOptions& save) {

@@ -121,10 +121,17 @@ void fields(OptimOptions& o, Field&& field) {
         "after that, larger numbers in a gradient are cut to this one; 0: none are");
 }
 
+// In which type snapshots of averages are kept: that of the weights, or bfloat16.
+enum class SnapshotType { kFull, kBf16 };
+constexpr std::array<std::string_view, 2> names(SnapshotType) { return {"full", "bf16"}; }
+
 struct EmaOptions {
   static constexpr const char* kSection = "ema.";
   ScheduledKimg half_life = Kimg{10'000};  // Karras et al. 2018a, app. A, as a half-life
   double rampup = 0.05;
+  bool posthoc = false;  // Karras et al. 2024, sec. 3
+  std::optional<Kimg> snapshot_every;
+  SnapshotType snapshot_type = SnapshotType::kFull;
 };
 
 template <class Field>
@@ -137,6 +144,17 @@ void fields(EmaOptions& o, Field&& field) {
         o.rampup,
         between(0, 1e6),
         "early in a run the half-life is at most this share of the images seen; 0: no such limit");
+  field("posthoc",
+        o.posthoc,
+        "keep two more averages of the generator, and snapshots of them in RUN/averages, of which "
+        "gantrain average makes an average of any length after training");
+  field("snapshot_every",
+        o.snapshot_every,
+        "with ema.posthoc: kimg between two snapshots; auto: a 64th of the run");
+  field("snapshot_type",
+        o.snapshot_type,
+        "with ema.posthoc: type of the snapshots; bf16 halves their size and rounds the weights to "
+        "8 bits");
 }
 
 struct SaveOptions {
@@ -219,6 +237,7 @@ struct MetricsOptions {
   int64_t images = 1024;
   std::string detector;
   std::string detector_sha256;
+  std::string features;
   CollapseOptions collapse;
 };
 
@@ -239,6 +258,10 @@ void fields(MetricsOptions& o, Field&& field) {
         "TorchScript file of a feature network, for fid, kid and other metrics of features; a "
         "program, so trust where it comes from");
   field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
+  field("features",
+        o.features,
+        "weights of EfficientNet-Lite0, for fd_lite0 and its kind; gantrain features says where to "
+        "get them");
   fields(o.collapse, field);
 }
 

@@ -3,7 +3,7 @@
 # The parts lives and right of gpu_check.sh. Sourced; uses report.sh. Settings: gantrain, tests, out, runs,
 # official, python, gpus.
 
-tiny="dcgan-tiny pggan-tiny stylegan1-tiny stylegan2-tiny stylegan3-tiny r3gan-tiny"
+tiny="dcgan-tiny pggan-tiny stylegan1-tiny stylegan2-tiny stylegan3-tiny r3gan-tiny projected-tiny"
 
 # A short run: train FOLDER PRESET FLAGS...; 20 iterations of 8 pictures, nothing else, from scratch.
 train() {

@@ -24,7 +24,8 @@ const std::vector<std::string> kPresets = {"dcgan-tiny",
                                            "stylegan1-tiny",
                                            "stylegan2-tiny",
                                            "stylegan3-tiny",
-                                           "r3gan-tiny"};
+                                           "r3gan-tiny",
+                                           "projected-tiny"};
 
 // Records an iteration that has all phases, in the preset's last stage, with augmentation where the
 // recipe knows it.

@@ -222,3 +222,85 @@ TEST_CASE("DamagedTensorsEndInATensorOrInAnError") {
   CHECK(errors > 1000);
   CHECK(errors < 4000);
 }
+
+namespace {
+
+// A dict of two tensors as torch.save wrote it before zip files: a float32 one of 2 x 3 numbers,
+// stored column by column, and a counter.
+struct DictStream {
+  std::string float_key = "7", long_key = "8";
+  std::string listed = text("7") + "a" + text("8") + "a";
+  int64_t floats = 6, longs = 1;
+  std::string global = "ctorch\nFloatStorage\n";
+  std::string behind;
+
+  std::string bytes() const {
+    const PickleStream head;
+    const auto tensor = [&](const std::string& type,
+                            const std::string& key,
+                            int64_t count,
+                            const std::vector<int64_t>& sizes,
+                            const std::vector<int64_t>& strides) {
+      return "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + type + text(key) +
+             text("cpu") + integer(count) + "NtQ" + integer(0) + integers(sizes) +
+             integers(strides) + "\x89}tR";
+    };
+    const std::string dict = "ccollections\nOrderedDict\n)R(" + text("w") +
+                             tensor(global, float_key, 6, {2, 3}, {1, 2}) + text("n") +
+                             tensor("ctorch\nLongStorage\n", long_key, 1, {}, {}) + "u.";
+    return head.magic + head.protocol + head.system + dict + "]" + listed + "." +
+           little_endian(floats) + raw(torch::arange(6.)) + little_endian(longs) +
+           raw(torch::tensor({int64_t{5}})) + behind;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ADictOfTensorsFromBeforeZipFilesIsRead") {
+  const auto tensors = read_legacy_dict(DictStream().bytes(), "net.pth");
+  REQUIRE(tensors.size() == 2);
+  CHECK(torch::equal(tensors.at("w"), torch::arange(6.).reshape({3, 2}).t()));
+  CHECK(tensors.at("n").item<int64_t>() == 5);
+  CHECK(tensors.at("n").dim() == 0);
+}
+
+TEST_CASE("DictsThatLieAreRefusedByFile") {
+  std::vector<DictStream> lies(8);
+  lies[0].listed = text("7") + "a";
+  lies[1].listed = text("7") + "a" + text("9") + "a";
+  lies[2].listed = text("7") + "a" + text("7") + "a";
+  lies[3].floats = 5;
+  lies[4].floats = INT64_MAX;
+  lies[5].longs = -1;
+  lies[6].behind = "x";
+  lies[7].long_key = "7";  // one storage of two types
+  for (size_t i = 0; i < lies.size(); ++i) {
+    CAPTURE(i);
+    const std::string said = message_of([&] { read_legacy_dict(lies[i].bytes(), "net.pth"); });
+    CHECK(said.find("net.pth: ") == 0);
+  }
+  DictStream evil;
+  evil.global = "cos\nsystem\n";
+  CHECK(message_of([&] { read_legacy_dict(evil.bytes(), "net.pth"); }).find("os.system") !=
+        std::string::npos);
+  CHECK(message_of([&] {
+          read_legacy_dict(stream_of(torch::arange(4.)).bytes(), "net.pth");
+        }).find("no dict of tensors") != std::string::npos);
+}
+
+TEST_CASE("EveryTruncationAndManyDamagesOfADictAreRefusedOrRead") {
+  const std::string whole = DictStream().bytes();
+  for (size_t length = 0; length < whole.size(); ++length) {
+    CAPTURE(length);
+    CHECK_FALSE(message_of([&] { read_legacy_dict(whole.substr(0, length), "a"); }).empty());
+  }
+  std::mt19937 random(12);  // NOLINT: the same damage every time
+  int errors = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string content = whole;
+    for (int i = 0; i <= round % 3; ++i) content[random() % content.size()] = char(random());
+    errors += message_of([&] { read_legacy_dict(content, "a"); }).empty() ? 0 : 1;
+  }
+  CHECK(errors > 1000);
+  CHECK(errors < 4000);
+}

@@ -24,8 +24,13 @@ namespace {
 constexpr int64_t kBatch = 8, kResolution = 32;
 // R1 is due every 16 iterations and recorded after three runs, at iteration 48.
 constexpr int64_t kIterations = 66;
-const std::vector<std::string> kPresets = {
-    "dcgan-tiny", "pggan-tiny", "stylegan1-tiny", "stylegan2-tiny", "stylegan3-tiny", "r3gan-tiny"};
+const std::vector<std::string> kPresets = {"dcgan-tiny",
+                                           "pggan-tiny",
+                                           "stylegan1-tiny",
+                                           "stylegan2-tiny",
+                                           "stylegan3-tiny",
+                                           "r3gan-tiny",
+                                           "projected-tiny"};
 
 // A training step of a preset on the GPU, in its last stage, with a picture source of its own.
 class Training {

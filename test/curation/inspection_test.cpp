@@ -143,7 +143,10 @@ TEST_CASE("TheResolutionEnlargesFewPictures") {
   CHECK(advise(pictures({{{64, 64}, 5}, {{512, 512}, 95}}), true).resolution == square_of(512));
   CHECK(advise(pictures({{{64, 64}, 50}, {{512, 512}, 50}}), true).resolution == square_of(64));
   CHECK(advise(pictures({{{9000, 9000}, 1}}), true).resolution == square_of(1024));
-  CHECK(advise(pictures({{{8, 8}, 1}}), true).resolution == square_of(32));
+  CHECK(advise(pictures({{{16, 16}, 1}}), true).resolution == square_of(16));
+  CHECK(advise(pictures({{{28, 28}, 1}}), true).resolution == square_of(28));
+  CHECK(advise(pictures({{{8, 8}, 1}}), true).resolution == square_of(8));
+  CHECK(advise(pictures({{{5, 5}, 1}}), true).resolution == square_of(8));
 }
 
 TEST_CASE("PicturesOfOneOblongShapeGetARectangularNetwork") {
@@ -167,6 +170,28 @@ TEST_CASE("FewPicturesAreAugmentedAndACpuGetsASmallNetwork") {
   CHECK(here.preset == "stylegan2-ada");
   CHECK(train_command(few, here) ==
         "gantrain --preset stylegan2-tiny --data 'my photos' --resolution 64x32");
+}
+
+TEST_CASE("SmallPicturesAreTrainedAtTheirOwnSizeOnACpuToo") {
+  const Inspection small = pictures({{{16, 16}, 500}});
+  const Advice here = advise(small, false);
+  CHECK(here.resolution_here == square_of(16));
+  for (const std::string& reason : here.reasons) CHECK(!contains(reason, "enlarged"));
+}
+
+TEST_CASE("TheReportEndsWithTheCommandToStartWith") {
+  Inspection small = pictures({{{64, 64}, 500}});
+  small.bad = {{"a.png", "a.png: broken"}};
+  Advice advice = advise(small, true);
+  advice.more = " --set data.labels=none";
+  const std::string command =
+      "gantrain --preset stylegan2-ada --data 'my photos' --resolution 64 --set data.labels=none "
+      "--set data.on_bad=skip";
+  CHECK(contains(inspection_text(small, advice, false), "\nstart      " + command + "\n"));
+  CHECK(inspection_json(small, advice)["start"] == command);
+  CHECK(contains(inspection_text(small, advice, false), "help small"));
+  for (const std::string& reason : advise(pictures({{{64, 64}, 50000}}), true).reasons)
+    CHECK(!contains(reason, "help small"));
 }
 
 TEST_CASE("ClassesAreUsed") {

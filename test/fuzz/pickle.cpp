@@ -25,5 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (is_torch_tensor(value)) accepts(name, [&] { (void)tensors.read(value, "a tensor"); });
   }
   accepts(name, [&] { (void)read_legacy_storage(content, name); });
+  accepts(name, [&] { (void)read_legacy_dict(content, name); });
   return 0;
 }

@@ -37,10 +37,34 @@ DatasetPictures shape_pictures(int64_t side, int64_t size, uint64_t seed) {
 }
 
 const std::vector<std::string>& all_of_pictures() {
-  static const std::vector<std::string> names = {
-      "swd", "msssim", "diversity", "modes", "fid", "kid", "pr", "dc", "is", "fd"};
+  static const std::vector<std::string> names = {"swd",
+                                                 "msssim",
+                                                 "diversity",
+                                                 "modes",
+                                                 "fid",
+                                                 "kid",
+                                                 "pr",
+                                                 "dc",
+                                                 "is",
+                                                 "fd",
+                                                 "fd_lite0",
+                                                 "kd_lite0",
+                                                 "pr_lite0"};
   return names;
 }
+
+// Stands for EfficientNet-Lite0, whose weights need not be there.
+class ToyLite0 final : public FeatureNetwork {
+ public:
+  const std::string& name() const override { return name_; }
+  const std::string& sha256() const override { return sha256_; }
+  at::Tensor features(const at::Tensor& pictures) override {
+    return at::adaptive_avg_pool2d(to_rgb(pictures) / 127.5 - 1, {3, 3}).flatten(1).square();
+  }
+
+ private:
+  std::string name_ = "toy.pth", sha256_ = "0123";
+};
 
 // A detector and two sets of shapes that are not quite alike.
 struct Bench {
@@ -49,6 +73,7 @@ struct Bench {
   DatasetPictures fakes = shape_pictures(32, 300, 2);
   std::shared_ptr<Group> alone = Group::join({}, BackendKind::kGloo, at::kCPU, 20);
   std::unique_ptr<Detector> detector;
+  ToyLite0 lite0;
 
   Bench() {
     save_detector(folder / "toy.pt");
@@ -59,6 +84,7 @@ struct Bench {
     all.reals = &reals;
     all.fakes = &fakes;
     all.detector = detector.get();
+    all.lite0 = &lite0;
     all.shapes = true;
     all.images = 130;
     all.real_images = 290;
@@ -83,6 +109,7 @@ TEST_CASE("AnyNumberOfRanksMeasuresTheSame") {
           shared.reals = input.reals;
           shared.fakes = input.fakes;
           shared.detector = input.detector;
+          shared.lite0 = input.lite0;
           shared.shapes = true;
           shared.images = input.images;
           shared.real_images = input.real_images;
@@ -118,8 +145,9 @@ TEST_CASE("EveryMetricSaysWhatItDependsOn") {
     CHECK(result.recipe["fakes"] == 130);
     CHECK(result.recipe["resolution"].dump() != "null");
     if (row.needs_reals) CHECK(result.recipe["filter"] == "lanczos");
-    CHECK(result.recipe.contains("detector_sha256") == row.needs_detector);
-    if (row.needs_detector && row.needs_reals) CHECK(result.recipe["reals"] == 290);
+    CHECK(result.recipe.contains("detector_sha256") == row.needs_features());
+    if (row.needs_lite0) CHECK(result.recipe["detector_sha256"] == "0123");
+    if (row.needs_features() && row.needs_reals) CHECK(result.recipe["reals"] == 290);
     CHECK(same_recipe(result.recipe, result.recipe));
   }
   MetricInput fewer = bench.input();
@@ -135,13 +163,31 @@ TEST_CASE("ASetMeasuredAgainstItselfIsPerfect") {
   input.images = 400;
   input.real_images = -1;
   const std::vector<MetricResult> results =
-      measure({"fid", "pr", "dc", "diversity", "modes"}, input);
+      measure({"fid", "pr", "dc", "diversity", "modes", "fd_lite0", "pr_lite0"}, input);
   CHECK(results[0].results["fid"].get<double>() < 1e-9);
   CHECK(results[1].results["precision"] == 1);
   CHECK(results[1].results["recall"] == 1);
   CHECK(results[2].results["coverage"] == 1);
   CHECK(results[3].results["diversity"].get<double>() == Approx(1));
   CHECK(results[4].results["modes"] == 10);
+  CHECK(results[5].results["fd_lite0"].get<double>() < 1e-9);
+  CHECK(results[6].results["precision_lite0"] == 1);
+  CHECK(results[6].results["recall_lite0"] == 1);
+}
+
+TEST_CASE("TwoNetworksSideBySideGiveEachTheNumbersThatItGivesAlone") {
+  Bench bench;
+  const auto of = [&](const std::vector<std::string>& names) {
+    std::map<std::string, Json> results;
+    for (const MetricResult& result : measure(names, bench.input()))
+      results[result.metric] = result.results;
+    return results;
+  };
+  const auto both = of({"fd", "fd_lite0", "kid", "kd_lite0"});
+  CHECK(both.at("fd") == of({"fd"}).at("fd"));
+  CHECK(both.at("fd_lite0") == of({"fd_lite0"}).at("fd_lite0"));
+  CHECK(both.at("kid") == of({"kid"}).at("kid"));
+  CHECK(both.at("kd_lite0") == of({"kd_lite0"}).at("kd_lite0"));
 }
 
 TEST_CASE("ClassesAreMeasuredByThemselves") {
@@ -222,6 +268,8 @@ TEST_CASE("TooFewOrOtherPicturesAreRefused") {
   CHECK_THROWS_WITH(measure({"swd"}, input), Catch::Contains("16x16") && Catch::Contains("32x32"));
   input.detector = nullptr;
   CHECK_THROWS_WITH(measure({"fid"}, input), Catch::Contains("--detector"));
+  input.lite0 = nullptr;
+  CHECK_THROWS_WITH(measure({"fd_lite0"}, input), Catch::Contains("--lite0"));
   CHECK_THROWS_WITH(measure({"ppl"}, bench.input()), Catch::Contains("generator"));
   CHECK_THROWS_WITH(parse_metrics("--metrics", "fid,kdi"), Catch::Contains("did you mean kid"));
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/resample.h"
 
+#include <ATen/Version.h>
+
 #include <functional>
 
 #include "support/catch.h"
 #include "support/gradient_checks.h"
 #include "support/tensor_checks.h"
+#include "util/size.h"
 
 using namespace gantrain;
 
@@ -24,6 +27,32 @@ std::vector<at::Tensor> second_gradients(
 }
 
 }  // namespace
+
+// On other devices it is a product of matrices, and in float64, which has the places of float32.
+TEST_CASE("ResizingIsTorchsBilinearInFloat32") {
+  // Without AVX2 torch rounds a place twice.
+  const double tolerance = at::get_cpu_capability() == "DEFAULT" ? 5e-6 : 3e-7;
+  for (const auto& [from, to] : {std::pair<Size, Size>{{7, 5}, {14, 10}},
+                                 {{7, 5}, {16, 16}},
+                                 {{7, 5}, {7, 5}},
+                                 {{7, 5}, {9, 3}},
+                                 {{64, 64}, {224, 224}},
+                                 {{56, 28}, {112, 56}}}) {
+    const at::Tensor x = torch::randn({2, 3, from.height, from.width});
+    for (const Corners corners : {Corners::kOfPixels, Corners::kMiddles}) {
+      CAPTURE(to_text(from), to_text(to));
+      const auto resized = [&](const at::Tensor& t) {
+        return resized_bilinear(t, to.height, to.width, corners);
+      };
+      const at::Tensor expected =
+          at::upsample_bilinear2d(x, {to.height, to.width}, corners == Corners::kMiddles);
+      CHECK(torch::equal(resized(x), expected));
+      CHECK(scaled_error(resized(x.to(at::kDouble)), expected) < tolerance);
+      CHECK(scaled_error(resized_by_products(x, to.height, to.width, corners), expected) <
+            tolerance);
+    }
+  }
+}
 
 TEST_CASE("UpRepeatsPixelsAndDownIsItsInverse") {
   const at::Tensor x = noise({2, 3, 4, 6});

@@ -8,8 +8,10 @@ debian_root() {
   local cache=${GANTRAIN_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gantrain} mirror
   debian=$cache/roots/$1 no_debian=''
   if [ -e "$debian/.made" ]; then return; fi
+  # awk reads to the end: a pipe that is closed early counts as a failure here.
   mirror=$(sed -n 's/^URIs: *//p; s/^deb \(\[.*\] \)\?\([^ ]*\) .*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-    grep -m 1 '/debian/\?$' || echo http://deb.debian.org/debian)
+    awk '/\/debian\/?$/ && !seen++') || true
+  mirror=${mirror:-http://deb.debian.org/debian}
   command -v debootstrap >/dev/null || no_debian="no debootstrap"
   if [ -z "$no_debian" ]; then
     mkdir -p "$cache/roots"

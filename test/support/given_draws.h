@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/torch.h"
 #include "ops/device_kernels.h"
@@ -33,7 +34,11 @@ class GivenDraws {
   // values[n] is what global sample n draws; the size behind N must be that of the draw. With N = 1
   // every sample draws values[0].
   void give(const std::string& purpose, const at::Tensor& values) {
-    given_[hash64(purpose)] = values.flatten(1);
+    give(purpose, values, kAnyPhase);
+  }
+  // The same in draws whose key has that phase alone, which go before those of any phase.
+  void give(const std::string& purpose, const at::Tensor& values, int64_t phase) {
+    given_[{hash64(purpose), phase}] = values.flatten(1);
   }
   // drawn_classes() of as many pictures in each of `classes` classes gives these labels, int64 [N].
   // That holds where draws go through the kernels, which is under AssumeReadsWait.
@@ -58,7 +63,8 @@ class GivenDraws {
   }
 
   at::Tensor draw(const DrawNumbers& how) const {
-    const auto at = given_.find(how.purpose);
+    auto at = given_.find({how.purpose, how.phase});
+    if (at == given_.end()) at = given_.find({how.purpose, kAnyPhase});
     if (at == given_.end()) return before_.draw(how);
     const at::Tensor& values = at->second;
     TORCH_CHECK(values.size(1) == how.each,
@@ -76,7 +82,10 @@ class GivenDraws {
 
   const DeviceKernels& before_;
   DeviceKernels kernels_;
-  std::map<uint64_t, at::Tensor> given_;  // by hash64 of the purpose, [N, numbers a sample]
+  static constexpr int64_t kAnyPhase = -1;
+
+  // By hash64 of the purpose and the phase, [N, numbers a sample].
+  std::map<std::pair<uint64_t, int64_t>, at::Tensor> given_;
 };
 
 }  // namespace gantrain

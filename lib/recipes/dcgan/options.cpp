@@ -35,6 +35,11 @@ int64_t together(const Config& config) {
   return has_batch_norm && !shared ? config.get("train.batch").get<int64_t>() : 1;
 }
 
+std::vector<std::string> complete(Config& config, const Site&) {
+  choose_augmentation(config);
+  return {};
+}
+
 }  // namespace
 
 const RecipeFacts& facts() {
@@ -46,6 +51,7 @@ const RecipeFacts& facts() {
           "Convolutional Generative Adversarial Networks. ICLR 2016, arXiv:1511.06434",
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
+      .complete = complete,
       .together = together,
       .equilibrium = equilibrium,
       .python = {.parts = {"base", "dcgan", "command"}, .normalises_z = false},

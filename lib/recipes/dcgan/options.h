@@ -22,7 +22,8 @@ struct Options {
   std::optional<Norm> d_norm;
   Loss loss = Loss::kLogistic;
   Scheduled gp_weight = 10;  // Gulrajani et al. 2017, sec. 4
-  PlayerOptions G;           // sec. 4: Adam, 2e-4, beta1 .5
+  AugmentChoice<DiffAugmentMode> augmentation;
+  PlayerOptions G;  // sec. 4: Adam, 2e-4, beta1 .5
   PlayerOptions D;
 };
 
@@ -42,6 +43,7 @@ void fields(Options& o, Field&& field) {
   field("dcgan.d_norm", o.d_norm, "discriminator's normalisation; auto: dcgan.norm");
   field("dcgan.loss", o.loss, "Goodfellow 2014, Mao 2017 or Gulrajani 2017");
   field("dcgan.gp_weight", o.gp_weight, between(0, 1e6), "gradient penalty's weight (wgan-gp)");
+  field("augment", o.augmentation, "augmentation of what D sees");
   field("G", o.G, "generator");
   field("D", o.D, "discriminator");
 }

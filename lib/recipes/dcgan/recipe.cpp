@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "augment/diff_augment.h"
 #include "core/torch.h"
 #include "gan/model_json.h"
 #include "nn/modules.h"
@@ -225,6 +226,10 @@ class Dcgan final : public Recipe {
     return normal(key, "z", in.samples, {options_.latent}).to(in.real.options());
   }
 
+  Tensor scores(const PhaseInput& in, Shown kind, const Tensor& x) {
+    return D_(seen_by_D(options_.augmentation, x, kind, in.key, in.samples));
+  }
+
   PhaseOutput d_loss(const PhaseInput& in) {
     const Tensor& x = in.real;
     PhaseOutput out;
@@ -234,8 +239,8 @@ class Dcgan final : public Recipe {
     }();
     if (in.continued) out.carried.tensors["pictures"] = made;
     const Tensor fake = made.detach();
-    const Tensor real_scores = D_(x);
-    const Tensor fake_scores = D_(fake);
+    const Tensor real_scores = scores(in, Shown::kReal, x);
+    const Tensor fake_scores = scores(in, Shown::kFake, fake);
     out.statistics = {{"Loss/scores/real", real_scores},
                       {"Loss/signs/real", real_scores.sign()},
                       {"Loss/scores/fake", fake_scores}};
@@ -245,8 +250,8 @@ class Dcgan final : public Recipe {
       return out;
     }
     const Tensor t = uniform(in.key.of_phase(0), "gp", in.samples, {1, 1, 1}).to(x.options());
-    const Tensor penalty =
-        gradient_penalty([this](const Tensor& between) { return D_(between); }, x, fake, t);
+    const Discriminate D = [&](const Tensor& b) { return scores(in, Shown::kBetween, b); };
+    const Tensor penalty = gradient_penalty(D, x, fake, t);
     out.statistics.emplace_back("Loss/gradient_penalty", penalty);
     out.loss = wasserstein_d(real_scores, fake_scores) + gp_weight_.times(penalty);
     return out;
@@ -257,10 +262,11 @@ class Dcgan final : public Recipe {
     const auto judged = in.carried.tensors.find("pictures");  // those that D's phase has scored
     const bool handed_over = judged != in.carried.tensors.end();
     if (handed_over) out.running = in.carried.running;
-    const Tensor scores = D_(handed_over ? judged->second : G_(z(in)));
-    out.loss = options_.loss == Loss::kLogistic       ? logistic_g(scores)
-               : options_.loss == Loss::kLeastSquares ? least_squares_g(scores)
-                                                      : wasserstein_g(scores);
+    const Tensor fake = handed_over ? judged->second : G_(z(in));
+    const Tensor fake_scores = scores(in, Shown::kFake, fake);
+    out.loss = options_.loss == Loss::kLogistic       ? logistic_g(fake_scores)
+               : options_.loss == Loss::kLeastSquares ? least_squares_g(fake_scores)
+                                                      : wasserstein_g(fake_scores);
     return out;
   }
 

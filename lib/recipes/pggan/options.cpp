@@ -7,6 +7,7 @@ namespace {
 
 // The learning rates of Karras et al. 2018a's code are 1e-3 times these factors.
 std::vector<std::string> complete(Config& config, const Site& site) {
+  choose_augmentation(config);
   return choose_schedule(config,
                          site.ranks,
                          karras_schedules({"1024:1.5,1",

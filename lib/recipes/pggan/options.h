@@ -49,6 +49,7 @@ struct Options {
   NetworkOptions net;
   LossOptions loss;
   ScheduleOptions schedule;
+  AugmentChoice<DiffAugmentMode> augmentation;
   PlayerOptions G = style_player(0.001);  // sec. 6
   PlayerOptions D = style_player(0.001);
 };
@@ -58,6 +59,7 @@ void fields(Options& o, Field&& field) {
   field("pggan", o.net, "networks");
   field("pggan", o.loss, "losses");
   field("schedule", o.schedule, "progressive growing");
+  field("augment", o.augmentation, "augmentation of what D sees");
   field("G", o.G, "generator");
   field("D", o.D, "discriminator");
 }

@@ -79,6 +79,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
     Chooser(config, "auto (r3gan)")
         .choose_default("ema.half_life", Value<ScheduledKimg>::to_json(growing));
   }
+  choose_augmentation(config);
   if (config.origin("ada.pipe") != "default") choose_transforms(config);
   choose_for_gpu(config, site, "r3gan", lines, "bf16");
   choose_block_type(config, lines);

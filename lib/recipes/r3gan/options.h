@@ -38,6 +38,7 @@ struct Options {
   int64_t num_fp16_res = 4;        // app. E
   std::optional<Scheduled> gamma;  // eq. 3
   int64_t penalty_interval = 1;    // sec. 2: at every step
+  AugmentChoice<AugmentMode> augmentation;
   // Karras et al. 2020b, with a strength that grows with the images seen instead of following D.
   AdaOptions ada = {.mode = Augmentation::kFixed, .p = burn_in(0, 0.3), .adaptive = {}};
   AugmentOptions augment = transforms();
@@ -75,7 +76,8 @@ void fields(Options& o, Field&& field) {
         o.penalty_interval,
         at_least(1),
         "iterations between two penalties; 1: they are part of D's loss in every iteration");
-  field("ada", o.ada, "augmentation of what D sees");
+  field("augment", o.augmentation, "augmentation of what D sees");
+  field("ada", o.ada, "adaptive discriminator augmentation, and of fixed strength");
   field("augment", o.augment, "its transforms");
   field("G", o.G, "generator");
   field("D", o.D, "discriminator");

@@ -120,6 +120,7 @@ R3Gan::R3Gan(const RecipeContext& context)
       D_(D_player_, D_net_),
       T_(options_.ada,
          options_.augment,
+         options_.augmentation,
          {context.resolution,
           context.channels,
           context.config.get("train.batch"),

@@ -9,6 +9,7 @@ namespace {
 // devices (app. C).
 std::vector<std::string> complete(Config& config, const Site& site) {
   const std::string rates = "128:1.5,256:2,512:3,1024:3,1";
+  choose_augmentation(config);
   return choose_schedule(config, site.ranks, karras_schedules({rates, rates, rates, rates}));
 }
 

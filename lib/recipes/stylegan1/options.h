@@ -68,7 +68,8 @@ struct Options {
   double mixing = 0.9;  // sec. 3.1
   double w_avg_beta = 0.995;
   ScheduleOptions schedule = {.start = 8};  // app. C
-  PlayerOptions G = style_player(0.001);    // app. C
+  AugmentChoice<DiffAugmentMode> augmentation;
+  PlayerOptions G = style_player(0.001);  // app. C
   PlayerOptions D = style_player(0.001);
 };
 
@@ -82,6 +83,7 @@ void fields(Options& o, Field&& field) {
   field("stylegan1.mixing", o.mixing, between(0, 1), "probability of mixing two styles");
   field("stylegan1.w_avg_beta", o.w_avg_beta, between(0, 1), "decay of the mean of w");
   field("schedule", o.schedule, "progressive growing");
+  field("augment", o.augmentation, "augmentation of what D sees");
   field("G", o.G, "generator");
   field("D", o.D, "discriminator");
 }

@@ -66,6 +66,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
     lines.push_back(fmt::format(
         "auto    stylegan2.gamma {} = {}: try twice and half of it too", shortest(gamma), rule));
   }
+  choose_augmentation(config);
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan2");
   choose_for_gpu(config, site, "stylegan2", lines);

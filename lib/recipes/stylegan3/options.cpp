@@ -98,6 +98,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   choose_gamma(config, lines);
   choose_blur(config, transfers);
   if (transfers) choose_for_transfer(config, lines);
+  choose_augmentation(config);
   choose_transforms(config);
   choose_micro_batch(config, site, "stylegan3");
   choose_for_gpu(config, site, "stylegan3", lines);

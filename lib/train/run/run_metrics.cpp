@@ -109,6 +109,16 @@ Evaluation::Evaluation(Group& group,
     detector_ = std::make_unique<Detector>(options_.detector, device_, options_.detector_sha256);
 }
 
+// Where a metric needs it: training may have the file for another reason.
+FeatureNetwork* Evaluation::lite0(const std::vector<std::string>& names) {
+  if (lite0_ || options_.features.empty()) return lite0_.get();
+  for (const std::string& name : names) {
+    if (find_metric(name).needs_lite0 && !lite0_)
+      lite0_ = std::make_unique<Lite0Features>(options_.features, device_);
+  }
+  return lite0_.get();
+}
+
 bool Evaluation::any_rank_wants_to_stop(bool this_one_does) const {
   const bool wish = wants_stop_() || this_one_does;
   const std::vector<double> wishes = numbers_of_ranks(wish ? 1 : 0, group_);
@@ -118,7 +128,8 @@ bool Evaluation::any_rank_wants_to_stop(bool this_one_does) const {
 std::optional<std::vector<MetricResult>> Evaluation::measure(const std::vector<std::string>& names,
                                                              const SynthesisOptions& drawn) {
   if (names.empty()) return std::vector<MetricResult>{};
-  if (detector_ && !subject_.cache.empty() && !find_identity()) return std::nullopt;
+  lite0(names);
+  if ((detector_ || lite0_) && !subject_.cache.empty() && !find_identity()) return std::nullopt;
   GeneratedPictures fakes(subject_.generator, options_of_fakes(subject_, options_, drawn));
   MetricInput input = input_of(fakes);
   input.between = [this](const MetricProgress&) {
@@ -132,6 +143,7 @@ std::optional<std::vector<MetricResult>> Evaluation::measure(const std::vector<s
 }
 
 void Evaluation::check(const std::vector<std::string>& names) {
+  lite0(names);
   GeneratedPictures fakes(subject_.generator, options_of_fakes(subject_, options_, {}));
   check_input(names, input_of(fakes));
 }
@@ -158,6 +170,7 @@ MetricInput Evaluation::input_of(GeneratedPictures& fakes) {
           .fakes = &fakes,
           .made = &fakes,
           .detector = detector_.get(),
+          .lite0 = lite0_.get(),
           .shapes = subject_.data.path == "synth:shapes",
           .images = options_.images,
           .seed = subject_.seed,
@@ -175,8 +188,13 @@ double nearest_distance(const at::Tensor& pictures) {
 Distinctness::Distinctness(Group& group,
                            Generator& generator,
                            std::shared_ptr<const Dataset> reals,
-                           uint64_t seed)
-    : group_(group), generator_(generator), reals_(std::move(reals)), seed_(seed) {}
+                           uint64_t seed,
+                           FeatureNetwork* network)
+    : group_(group),
+      generator_(generator),
+      reals_(std::move(reals)),
+      seed_(seed),
+      network_(network) {}
 
 // This rank's share, each picture in its place; zeros in the others' places.
 at::Tensor Distinctness::made(const SynthesisOptions& options) {
@@ -201,13 +219,19 @@ at::Tensor Distinctness::made(const SynthesisOptions& options) {
   return all;
 }
 
-double Distinctness::of_reals() const {
+Distinctness::Spread Distinctness::spread_of(const at::Tensor& pictures) const {
+  Spread spread{.pixels = nearest_distance(pictures)};
+  if (network_ != nullptr) spread.features = nearest_distance(network_->features(pictures));
+  return spread;
+}
+
+Distinctness::Spread Distinctness::spread_of_reals() const {
   const int64_t count = std::min(kPictures, reals_->size());
-  if (count < 2) return 0;
+  if (count < 2) return {};
   const std::vector<int64_t> order = Stream(seed_, "reals").permutation(reals_->size());
   std::vector<WantedPicture> wanted;
   for (int64_t i = 0; i < count; ++i) wanted.push_back({order[static_cast<size_t>(i)]});
-  return nearest_distance(reduced(load_planes(*reals_, wanted)));
+  return spread_of(reduced(load_planes(*reals_, wanted)));
 }
 
 bool Distinctness::is_measurable() const {
@@ -217,15 +241,18 @@ bool Distinctness::is_measurable() const {
 double Distinctness::measure(const SynthesisOptions& options) {
   if (!is_measurable()) return std::nan("");
   const torch::NoGradGuard no_grad;
-  if (of_reals_ < 0) {  // outside of a collective, whose timeout a slow disk could exceed
-    of_reals_ = 0;
-    group_.on_rank_0([this] { of_reals_ = of_reals(); }, [] {});
+  if (!of_reals_) {  // outside of a collective, whose timeout a slow disk could exceed
+    of_reals_.emplace();
+    group_.on_rank_0([this] { of_reals_ = spread_of_reals(); }, [] {});
   }
   at::Tensor fakes = made(options).to(device_of(group_));
   group_.sum_(fakes);
-  double ratio = 0;
-  if (group_.rank() == 0)
-    ratio = of_reals_ > 0 ? nearest_distance(fakes.cpu()) / of_reals_ : std::nan("");
+  double ratio = std::nan("");
+  if (group_.rank() == 0) {
+    const Spread spread = spread_of(fakes.cpu());
+    if (of_reals_->pixels > 0) ratio = spread.pixels / of_reals_->pixels;
+    if (of_reals_->features > 0) ratio = std::fmin(ratio, spread.features / of_reals_->features);
+  }
   return numbers_of_ranks(ratio, group_).front();
 }
 
@@ -303,7 +330,8 @@ RunMetrics::RunMetrics(Site site,
       keep_best_(save.keep_best),
       cadence_(metrics.every, run, site_.adapts),
       evaluation_(site_.group, site_.device, subject, metrics, site_.wants_stop),
-      distinctness_(site_.group, subject.generator, subject.dataset, subject.seed),
+      distinctness_(
+          site_.group, subject.generator, subject.dataset, subject.seed, evaluation_.lite0(names_)),
       alarm_(metrics.collapse) {
   if (!names_.empty()) evaluation_.check(names_);
 }

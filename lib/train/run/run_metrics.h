@@ -61,6 +61,8 @@ class Evaluation {
                                                    const SynthesisOptions& drawn = {});
 
   const Detector* detector() const { return detector_.get(); }  // null without one
+  // EfficientNet-Lite0, which is loaded for the first metric that needs it; null without one.
+  FeatureNetwork* lite0(const std::vector<std::string>& names);
 
  private:
   bool any_rank_wants_to_stop(bool this_one_does = false) const;
@@ -74,6 +76,7 @@ class Evaluation {
   WantsStop wants_stop_;
   DatasetPictures reals_;  // its identity is found out once, by reading the data
   std::unique_ptr<Detector> detector_;
+  std::unique_ptr<Lite0Features> lite0_;  // loaded for the first metric that needs it
 };
 
 // Returns the mean distance of each picture to the one that is nearest to it, as the root of the
@@ -83,9 +86,11 @@ double nearest_distance(const at::Tensor& pictures);
 // Measures how distinct generated pictures are: the mean distance of each of 64 pictures to the one
 // nearest to it, divided by that of 64 real pictures; both are first reduced to at most 32 pixels a
 // side by averages. A generator that ignores z, or knows a handful of pictures, is near 0, however
-// different those few are. Healthy training was above 0.25 from 2 kimg on (dcgan-tiny,
-// stylegan2-tiny); networks that have just begun may be near 0. Pictures of a conditional generator
-// come in pairs of a class, so that labels alone do not make them distinct.
+// different those few are. With a network, its features of these pictures are compared, too, and
+// the smaller share counts: shifted or recoloured copies of one picture differ in their pixels
+// alone. Healthy training was above 0.25 from 2 kimg on (dcgan-tiny, stylegan2-tiny); networks that
+// have just begun may be near 0. Pictures of a conditional generator come in pairs of a class, so
+// that labels alone do not make them distinct.
 class Distinctness {
  public:
   static constexpr int64_t kPictures = 64;
@@ -94,11 +99,13 @@ class Distinctness {
   static constexpr int64_t kLeastReals = 4 * kPictures;
   static constexpr int64_t kLeastOfClass = 16;
 
-  // `reals` are looked at once, at the first measurement.
+  // `reals` are looked at once, at the first measurement. `network` is borrowed; null: pixels
+  // alone are compared.
   Distinctness(Group& group,
                Generator& generator,
                std::shared_ptr<const Dataset> reals,
-               uint64_t seed);
+               uint64_t seed,
+               FeatureNetwork* network = nullptr);
 
   // Whether the data has kLeastReals pictures, and kLeastOfClass for each class of the generator in
   // the mean. The same on all ranks.
@@ -110,14 +117,21 @@ class Distinctness {
   double measure(const SynthesisOptions& options);
 
  private:
+  // Mean distances to the nearest picture.
+  struct Spread {
+    double pixels = 0;
+    double features = 0;  // 0 without a network
+  };
   at::Tensor made(const SynthesisOptions& options);
-  double of_reals() const;
+  Spread spread_of(const at::Tensor& pictures) const;
+  Spread spread_of_reals() const;
 
   Group& group_;
   Generator& generator_;
   std::shared_ptr<const Dataset> reals_;
   uint64_t seed_;
-  double of_reals_ = -1;  // on rank 0; -1 before the first measurement
+  FeatureNetwork* network_;
+  std::optional<Spread> of_reals_;  // on rank 0; none before the first measurement
 };
 
 // Decides when pictures have collapsed: where they were less distinct than CollapseOptions::below

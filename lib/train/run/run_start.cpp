@@ -355,7 +355,9 @@ void open_run_folder(const TrainSetup& setup,
     make_writable_folder(start.folder / "samples");
     const int64_t aside = set_aside(start.folder, start.counters.images_seen);
     if (aside > 0) {
-      warn("{}: {} later states and models renamed superseded-*", start.folder.string(), aside);
+      warn("{}: {} later states, models and snapshots renamed superseded-*",
+           start.folder.string(),
+           aside);
     }
   }
   start.folder = shared_text(start.folder.string(), group, setup.device);

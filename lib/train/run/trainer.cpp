@@ -13,6 +13,7 @@
 #include "core/torch.h"
 #include "ops/device_kernels.h"
 #include "page/run_page.h"
+#include "train/average/snapshots.h"
 #include "train/memory/device_memory.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
@@ -79,6 +80,7 @@ class Trainer {
                                                      data_.dataset()->channels(),
                                                      data_.class_counts(),
                                                      setup.callbacks.phase});
+    snapshots_ = std::make_unique<SnapshotWriter>(*step_, setup.config);
     plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
     metrics_ = make_metrics();                        // likewise a file that is no detector
     if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
@@ -113,6 +115,7 @@ class Trainer {
   }
   ~Trainer() {
     writer_.reset();  // the folder is locked until the last file is written
+    snapshots_.reset();
     if (lock_ >= 0) ::close(lock_);
   }
 
@@ -120,12 +123,7 @@ class Trainer {
     session_start_ = monotonic_seconds();
     on_rank_0([this] {
       const CheckpointWriter::Save save = save_of_now();
-      check_disk(folder_,
-                 disk_need(bytes_of(save),
-                           options_.save,
-                           options_.train.kimg.images,
-                           counters_.images_seen,
-                           options_.models_kept));
+      foretell_disk(save);
       writer_->reserve(save);
       // A session that was killed between the two files of a save.
       if (fs::exists(save.state_path) && !fs::exists(save.model_path))
@@ -160,6 +158,19 @@ class Trainer {
       config_.set("samples.rows", samples.rows, "auto: one row for each class");
     const auto seed = static_cast<uint64_t>(options_.train.seed);
     grids_ = std::make_unique<SampleGrids>(step_->average(), data_.dataset(), samples, seed);
+  }
+
+  void foretell_disk(const CheckpointWriter::Save& save) const {
+    SaveBytes each = bytes_of(save);
+    each.snapshot = snapshots_->bytes();
+    const DiskNeed need = disk_need(each,
+                                    options_.save,
+                                    options_.train.kimg.images,
+                                    counters_.images_seen,
+                                    options_.models_kept,
+                                    snapshots_->cadence());
+    if (need.snapshots > 0) info("disk    {}", to_text(need));
+    check_disk(folder_, need);
   }
 
   const Schedule& schedule() const { return step_->recipe().schedule(); }
@@ -310,8 +321,13 @@ class Trainer {
         if (saves) save();
       });
     }
+    if (snapshots_->is_due(before, now))
+      on_rank_0([this] { snapshots_->write(folder_, counters_, data_.used_classes()); });
     if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
-    if (writes()) writer_->check();
+    if (writes()) {
+      writer_->check();
+      snapshots_->check();
+    }
     // Late, because it may take long: what was trained is safe by then. A stop does not wait for
     // it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
@@ -445,6 +461,7 @@ class Trainer {
   void finish_saving() {
     setup_.callbacks.phase("saving");
     writer_->wait();
+    snapshots_->wait();
   }
 
   Exit finish() {
@@ -524,7 +541,8 @@ class Trainer {
   bool is_first_iteration_ = true;  // of the session or stage
   bool measuring_ = false;          // metrics, which a stop ends and SAVE waits for
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
-  PageWriter page_;                                                                  // of rank 0
+  std::unique_ptr<SnapshotWriter> snapshots_;
+  PageWriter page_;          // of rank 0
   int64_t sampled_at_ = -1;  // images seen at the last sample grid
   int64_t measured_at_ = -1;
   double session_start_ = 0;    // monotonic seconds

@@ -38,13 +38,14 @@ constexpr const char* kCpuChoice = "precision.cpu_choice";
 
 // Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
-  return is_among(key, {"launch.",          "run.",        "save.",          "samples.",
-                        "metrics.",         "dist.",       "train.kimg",     "train.micro_batch",
-                        "train.accumulate", "train.tick",  "train.graphs",   "train.perturb_ranks",
-                        "train.sync_debug", "data.path",   "data.workers",   "data.cache_mb",
-                        "data.verify",      "data.labels", "data.size_from",
+  return is_among(key, {"launch.",           "run.",        "save.",          "samples.",
+                        "metrics.",          "dist.",       "train.kimg",     "train.micro_batch",
+                        "train.accumulate",  "train.tick",  "train.graphs",   "train.perturb_ranks",
+                        "train.sync_debug",  "data.path",   "data.workers",   "data.cache_mb",
+                        "data.verify",       "data.labels", "data.size_from", "ema.snapshot_every",
+                        "ema.snapshot_type",
                         "data.on_bad",  // a change of the pictures themselves is noticed apart
-                        "G.accumulate",     "D.accumulate"});
+                        "G.accumulate",      "D.accumulate"});
 }
 
 Json plain_values(const Config& config) {

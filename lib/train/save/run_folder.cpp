@@ -165,6 +165,10 @@ std::vector<NumberedFile> find_models(const fs::path& folder) {
   return regular_ones(find_numbered(folder, "model-", ".safetensors"));
 }
 
+std::vector<NumberedFile> find_averages(const fs::path& folder) {
+  return regular_ones(find_numbered(folder / "averages", "average-", ".safetensors"));
+}
+
 fs::path find_model(const fs::path& file_or_run) {
   std::error_code error;
   refuse_address(file_or_run.string());
@@ -218,11 +222,13 @@ void prune_models(const fs::path& folder, int64_t keep_last, int64_t keep_every)
 
 int64_t set_aside(const fs::path& folder, int64_t images) {
   int64_t count = 0;
-  for (const auto& files : {find_states(folder), find_models(folder)}) {
+  for (const auto& files : {find_states(folder), find_models(folder), find_averages(folder)}) {
     for (const NumberedFile& file : files) {
       if (file.images <= images) break;
       std::error_code error;
-      fs::rename(file.path, folder / ("superseded-" + file.path.filename().string()), error);
+      fs::path aside = file.path;
+      aside.replace_filename("superseded-" + file.path.filename().string());
+      fs::rename(file.path, aside, error);
       if (!error) ++count;
     }
   }
@@ -271,7 +277,8 @@ DiskNeed disk_need(const SaveBytes& each,
                    const SaveOptions& save,
                    int64_t images,
                    int64_t images_seen,
-                   std::optional<int64_t> models_kept) {
+                   std::optional<int64_t> models_kept,
+                   int64_t snapshot_every) {
   const auto times = [&](int64_t interval) {
     return interval > 0 ? images / interval - images_seen / interval : 0;
   };
@@ -285,17 +292,25 @@ DiskNeed disk_need(const SaveBytes& each,
           .states = states + 1,
           .models = std::min(models + 1, written) + best,
           .states_left = states,
-          .models_left = models + best};
+          .models_left = models + best,
+          .snapshots = each.snapshot == 0
+                           ? 0
+                           : times(snapshot_every) + (images % snapshot_every == 0 ? 0 : 1)};
 }
 
 std::string to_text(const DiskNeed& need) {
   const auto files = [](int64_t count, const char* kind, int64_t bytes) {
     return fmt::format("{} of {} MB", counted(count, kind), grouped(megabytes(bytes)));
   };
-  return fmt::format("{} MB on disk at the end ({}, {}), at most {} MB until then",
+  const std::string snapshots =
+      need.snapshots == 0
+          ? ""
+          : ", " + files(need.snapshots, "snapshot", need.each.snapshot) + " of averages";
+  return fmt::format("{} MB on disk at the end ({}, {}{}), at most {} MB until then",
                      grouped(megabytes(need.bytes_left())),
                      files(need.states_left, "state", need.each.state),
                      files(need.models_left, "model", need.each.model),
+                     snapshots,
                      grouped(megabytes(need.bytes())));
 }
 
@@ -312,10 +327,11 @@ void check_disk(const std::filesystem::path& folder, const DiskNeed& need) {
   if (room < need.bytes()) {
     warn(
         "{}: the disk has {} MB free, the run needs {}; see --keep-last, --keep-models, "
-        "--save-every",
+        "--save-every{}",
         folder.string(),
         room / 1'000'000,
-        to_text(need));
+        to_text(need),
+        need.snapshots > 0 ? ", ema.snapshot_every, ema.snapshot_type" : "");
   }
 }
 

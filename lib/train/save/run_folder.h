@@ -31,6 +31,9 @@ struct NumberedFile {
 std::vector<NumberedFile> find_states(const std::filesystem::path& folder);
 std::vector<NumberedFile> find_models(const std::filesystem::path& folder);
 
+// Likewise the snapshots of averages in its folder averages (train/average/snapshots.h).
+std::vector<NumberedFile> find_averages(const std::filesystem::path& folder);
+
 // Returns a model file: `file_or_run` itself, or the newest model of that run folder. Throws
 // UserError(kInput) if there is none.
 std::filesystem::path find_model(const std::filesystem::path& file_or_run);
@@ -44,9 +47,9 @@ void prune_states(const std::filesystem::path& folder, int64_t keep_last, int64_
 // Likewise removes models; model-best.safetensors stays.
 void prune_models(const std::filesystem::path& folder, int64_t keep_last, int64_t keep_every);
 
-// Renames states and models with more than `images` images seen, which belong to a history that the
-// run leaves behind, so that neither resume nor generate takes them: superseded-state-000200.pt.
-// Returns how many.
+// Renames states, models and snapshots with more than `images` images seen, which belong to a
+// history that the run leaves behind, so that neither resume nor generate takes them:
+// superseded-state-000200.pt. Returns how many.
 int64_t set_aside(const std::filesystem::path& folder, int64_t images);
 
 // Whether the user has made the file `name` ("SAVE", "STOP") in the folder. The file is removed, so
@@ -67,6 +70,7 @@ Json describe_environment(const std::string& device, int64_t world);
 struct SaveBytes {
   int64_t state = 0;
   int64_t model = 0;
+  int64_t snapshot = 0;  // of averages, which has a cadence of its own; 0: there are none
 };
 
 // What a run will write until its end, in bytes; sample grids and logs are small beside it.
@@ -77,17 +81,22 @@ struct DiskNeed {
   // That are left at the end.
   int64_t states_left = 0;
   int64_t models_left = 0;
-  int64_t bytes() const { return states * each.state + models * each.model; }
-  int64_t bytes_left() const { return states_left * each.state + models_left * each.model; }
+  int64_t snapshots = 0;  // of averages, all of which stay
+  int64_t bytes() const { return states * each.state + models * each.model + of_snapshots(); }
+  int64_t bytes_left() const {
+    return states_left * each.state + models_left * each.model + of_snapshots();
+  }
+  int64_t of_snapshots() const { return snapshots * each.snapshot; }
 };
 
 // Foretells what a run of that length writes from `images_seen` on. `models_kept` is as in
-// train/options.h.
+// train/options.h; `snapshot_every`: images between two snapshots of averages.
 DiskNeed disk_need(const SaveBytes& each,
                    const SaveOptions& save,
                    int64_t images,
                    int64_t images_seen,
-                   std::optional<int64_t> models_kept = {});
+                   std::optional<int64_t> models_kept = {},
+                   int64_t snapshot_every = 0);
 
 // Says in one line what the need is made of, and what is left at the end.
 std::string to_text(const DiskNeed& need);

@@ -332,7 +332,7 @@ bool all_phases_promise(const Recipe& recipe, const Player& player, bool static_
 
 void share_batch_statistics(const Player& player, const std::shared_ptr<Group>& group) {
   for (const auto& module : player.network->modules()) {
-    auto* norm = dynamic_cast<BatchNorm2d*>(module.get());
+    auto* norm = dynamic_cast<SharesBatchStatistics*>(module.get());
     if (norm == nullptr) continue;
     norm->sum_over_ranks = rank_sum(group);
     norm->ranks = group->world();

@@ -7,6 +7,7 @@
 #include "core/torch.h"
 #include "train/step/mixed_precision.h"
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -49,6 +50,12 @@ std::vector<at::Tensor> running_statistics(const std::vector<PlayerState>& playe
       if (item.kind == StateKind::kRunningStatistic) all.push_back(item.tensor);
     }
   }
+  return all;
+}
+
+NamedTensors parameters_of(const torch::nn::Module& network) {
+  NamedTensors all;
+  for (const auto& item : network.named_parameters()) all.emplace_back(item.key(), item.value());
   return all;
 }
 
@@ -113,6 +120,9 @@ TrainingStep::TrainingStep(const StepSetup& setup)
   average_weight_ = {
       [this](int64_t images_seen) { return 1 - ema_beta(ema_, images_seen, plan_.batch); },
       like.requires_grad(false)};
+  if (ema_.posthoc)
+    power_averages_ = std::make_unique<PowerAverages>(
+        parameters_of(*recipe_->players().front()->network), kKeptLengths);
 }
 
 TrainingStep::~TrainingStep() = default;
@@ -157,6 +167,13 @@ StateTensors TrainingStep::state() const {
   }
   for (const StateTensor& item : state_with_kinds(*average_->network()))
     all.push_back({"G_ema/" + item.name, item.tensor, item.kind});
+  if (power_averages_ != nullptr) {
+    for (size_t i = 0; i < kKeptLengths.size(); ++i)
+      append(all,
+             "G_power" + shortest(kKeptLengths[i]) + "/",
+             power_averages_->of(i),
+             StateKind::kParameter);
+  }
   append(all, "recipe/", recipe_->state(), StateKind::kRecipe);
   return all;
 }
@@ -358,6 +375,7 @@ StepReport TrainingStep::run(const Batch& batch, const Position& now, const Rank
   // It copies the running statistics that were averaged just now.
   average_weight_.advance_to(now.images_seen);
   update_ema(*average_->network(), *recipe_->players().front()->network, average_weight_);
+  if (power_averages_ != nullptr) power_averages_->update(now.images_seen, plan_.batch);
   return report;
 }
 

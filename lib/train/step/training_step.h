@@ -12,6 +12,7 @@
 
 #include "distributed/group.h"
 #include "gan/phase.h"
+#include "train/average/power_average.h"
 #include "train/step/players.h"
 
 namespace gantrain {
@@ -241,12 +242,15 @@ class TrainingStep {
   void settle();
 
   // Returns everything that an exact resume needs, the tensors themselves: networks, their buffers,
-  // optimizers, loss scales, the generator's average, what the recipe keeps. Names are
-  // "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight", "recipe/pl_mean".
+  // optimizers, loss scales, the generator's averages, what the recipe keeps. Names are
+  // "G/main.0.weight", "G.opt/exp_avg/main.0.weight", "G_ema/main.0.weight",
+  // "G_power0.05/main.0.weight", "recipe/pl_mean".
   StateTensors state() const;
 
   Recipe& recipe() const { return *recipe_; }
   Generator& average() const { return *average_; }  // of the generator's weights (EMA)
+  // The averages that ema.posthoc=on keeps beside it, of kKeptLengths; null without.
+  const PowerAverages* power_averages() const { return power_averages_.get(); }
   const std::vector<PlayerState>& players() const { return players_; }
   const BatchPlan& plan() const { return plan_; }
   int64_t channels() const { return setup_.channels; }  // of pictures
@@ -313,6 +317,7 @@ class TrainingStep {
   BatchPlan plan_;
   std::unique_ptr<Recipe> recipe_;
   std::unique_ptr<Generator> average_;
+  std::unique_ptr<PowerAverages> power_averages_;
   std::vector<PlayerState> players_;
   ForwardPrecision precision_;
   std::unique_ptr<IterationReduction> reduction_;

@@ -109,6 +109,21 @@ TEST_CASE("PythonDrawsWhatR3GanDraws") {
   check_same_picture(folder, "classes", "--class 1");
 }
 
+TEST_CASE("PythonDrawsWhatProjectedGansDraw") {
+  const TemporaryFolder folder;
+  const std::string small =
+      "--preset projected-tiny --kimg 0.1 --set samples.rows=1 --set data.synth_size=64 "
+      "--set projected.ngf=2 --set projected.z_dim=16 --set projected.cout=4 --set projected.ndf=8 "
+      "--set projected.feature_widths=4,4,4,4,8,8,8,8 ";
+  trained(folder, "lite", small);
+  check_same_picture(folder, "lite");
+  trained(folder, "classes", small + "--cond on --set projected.lite=off");
+  check_same_picture(folder, "classes", "--class 1");
+  check_same_picture(folder, "classes", "--class 0 --noise-mode none");
+  trained(folder, "big", small + "--resolution 64 --set projected.lite=off");
+  check_same_picture(folder, "big");
+}
+
 TEST_CASE("PythonDrawsTheStageThatAModelWasSavedIn") {
   const TemporaryFolder folder;
   for (const std::string recipe : {"pggan"}) {

@@ -78,6 +78,7 @@ TEST_CASE("HelpListsEveryTopicWithOneLine") {
                     "amp",
                     "resume",
                     "metrics",
+                    "small",
                     "exit",
                     "flags",
                     "keys"};
@@ -97,6 +98,7 @@ TEST_CASE("ATopicSaysWhatItIsAbout") {
       {"amp", {"--amp", "--loss-scale", "precision.keep_float32", "GradScaler"}},
       {"resume", {"--run-dir", "--keep-last", "--save-raw", "STOP", "--init-from", "130"}},
       {"metrics", {"swd", "precision and recall", "--detector", "--stop-on", "--keep-best"}},
+      {"small", {"gamma=auto*", "--keep-best", "arXiv:2002.10964", "0.0002", "data inspect"}},
       {"exit", {"128+n", "75", "STATUS", "errors/rank<k>.json", "--stopped-code"}}};
   for (const auto& [topic, parts] : facts) {
     const std::string& text = text_of_topic(topic);

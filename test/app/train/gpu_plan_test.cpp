@@ -119,7 +119,9 @@ TEST_CASE("OtherRecipesMeanTheSameOnEveryDevice") {
                              "stylegan1-tiny",
                              "stylegan2-tiny",
                              "stylegan3-tiny",
-                             "r3gan-tiny"}) {
+                             "r3gan-tiny",
+                             "projected",
+                             "projected-tiny"}) {
     CAPTURE(preset);
     const std::string flags = std::string("--preset ") + preset + " --nproc 2 --device ";
     const Json cpu = plan(flags + "cpu");

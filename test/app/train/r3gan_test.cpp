@@ -42,6 +42,10 @@ TEST_CASE("R3GanTrainsTheSameOnTwoRanksWithLabelsAndLazyPenalties") {
   check_same_on_two_ranks(kSmallR3Gan + "--kimg 0.08 --cond on --set r3gan.penalty_interval=4 ");
 }
 
+TEST_CASE("R3GanWithDiffAugmentTrainsTheSameOnTwoRanks") {
+  check_same_on_two_ranks(kSmallR3Gan + "--kimg 0.08 --set augment.mode=diff ");
+}
+
 TEST_CASE("R3GanResumesBitForBitInTheMiddleOfItsSchedules") {
   const TemporaryFolder folder;
   const std::string whole = model_sha(train(folder, "whole", kSmallR3Gan + "--nproc 2"));

@@ -7,6 +7,7 @@
 
 #include "config/value.h"
 #include "support/catch.h"
+#include "support/lite0_weights.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -91,7 +92,10 @@ TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
                                    {"--metrics-every 0", 2, {"metrics.every"}},
                                    {"--metrics fid --detector none.pt", 3, {"none.pt"}},
                                    {"--metrics fid --detector text.pt", 3, {"text.pt"}},
-                                   {"--nproc 2 --metrics fid --detector text.pt", 3, {"text.pt"}}};
+                                   {"--nproc 2 --metrics fid --detector text.pt", 3, {"text.pt"}},
+                                   {"--keep-best fd_lite0", 2, {"fd_lite0", "--lite0"}},
+                                   {"--metrics fd_lite0 --features none.pth", 3, {"none.pth"}},
+                                   {"--metrics fd_lite0 --features text.pt", 3, {"text.pt"}}};
   for (const Case& one : cases) {
     CAPTURE(one.flags);
     const Outcome outcome = gantrain(tiny("--run-dir r " + one.flags), {.folder = folder.path()});
@@ -103,6 +107,23 @@ TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
     }
     CHECK_FALSE(fs::exists(folder / "r/config.json"));
   }
+}
+
+TEST_CASE("TheBestModelIsKeptByEfficientNetLite0") {
+  const std::string file = published_lite0();
+  if (file.empty()) return;
+  const TemporaryFolder folder;
+  const Outcome run =
+      gantrain(tiny("--run-dir run --metrics pr_lite0 --keep-best fd_lite0 --features " + file +
+                    " --metrics-every 0.064 --set metrics.images=16 --kimg 0.064"),
+               {.folder = folder.path()});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(holds(run.err, "the published weights"));
+  const Json best = Json::parse(read_file(folder / "run/best.json"));
+  CHECK(best.at("metric") == "fd_lite0");
+  CHECK(best.at("recipe").at("detector") == "EfficientNet-Lite0");
+  CHECK(fs::exists(folder / "run/metric-pr_lite0.jsonl"));
 }
 
 TEST_CASE("TheBestModelIsKeptAndTheSearchGoesOnWhenTheRunDoes") {

@@ -22,7 +22,8 @@ StepCase one(const std::string& name, Changes changes) {
 
 std::vector<StepCase> cases() {
   return {one("dcgan", {}),
-          one("wgan-gp", {{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}}),
+          one("wgan-gp, DiffAugment",
+              {{"dcgan.loss", "wgan-gp"}, {"dcgan.d_norm", "none"}, {"augment.mode", "diff"}}),
           one("clipped", {{"optim.clip_norm", 0.1}, {"optim.clip_value", 0.01}})};
 }
 

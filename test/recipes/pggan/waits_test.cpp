@@ -18,7 +18,8 @@ StepCase one(const std::string& name, int64_t stage, Changes changes) {
 }
 
 std::vector<StepCase> cases() {
-  return {one("fading", 1, {}), one("stable", 2, {{"pggan.gp_size", "fullres"}})};
+  return {one("fading", 1, {}),
+          one("stable, DiffAugment", 2, {{"pggan.gp_size", "fullres"}, {"augment.mode", "diff"}})};
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ StepCase one(const std::string& name,
 std::vector<StepCase> cases() {
   return {one("unconditional"),
           one("lazy, labels", {{"r3gan.penalty_interval", 2}}, {3, 5}),
-          one("no augmentation", {{"ada.mode", "none"}})};
+          one("no augmentation", {{"ada.mode", "none"}}),
+          one("DiffAugment", {{"augment.mode", "diff"}})};
 }
 
 std::vector<Changes> precisions() {

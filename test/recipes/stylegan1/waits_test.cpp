@@ -22,7 +22,10 @@ StepCase one(const std::string& name,
 
 std::vector<StepCase> cases() {
   return {one("fading", 1, {}),
-          one("stable, labels", 2, {{"stylegan1.r2_gamma", 1}}, {3, 5}),
+          one("stable, labels, DiffAugment",
+              2,
+              {{"stylegan1.r2_gamma", 1}, {"augment.mode", "diff"}},
+              {3, 5}),
           one("wgan-gp", 2, {{"stylegan1.loss", "wgan-gp"}})};
 }
 

@@ -23,7 +23,9 @@ StepCase one(const std::string& name,
 const Changes kAda = {{"ada.mode", "ada"}, {"ada.p", 0.5}, {"ada.interval", 1}, {"ada.kimg", 1}};
 
 std::vector<StepCase> cases() {
-  return {one("no augmentation", {}), one("ada, labels", kAda, {3, 5})};
+  return {one("no augmentation", {}),
+          one("DiffAugment", {{"augment.mode", "diff"}}),
+          one("ada, labels", kAda, {3, 5})};
 }
 
 std::vector<Changes> precisions() {

@@ -52,6 +52,15 @@ TEST_CASE("MetricsThatLackSomethingAreRefusedBeforeTraining") {
   CHECK_THAT(refusal(o).second, Catch::Contains("synth:shapes"));
   o.names = "swd";
   CHECK_THAT(refusal(o, {.keep_best = "kid"}).second, Catch::Contains("--detector"));
+  o.names = "fd_lite0";
+  CHECK(refusal(o).first == Exit::kUsage);
+  CHECK_THAT(refusal(o).second, Catch::Contains("--lite0") && Catch::Contains("features"));
+  o.features = "no such file.pth";
+  CHECK(refusal(o).first == Exit::kInput);
+  CHECK_THAT(refusal(o).second, Catch::Contains("no such file.pth"));
+  o.names = "swd";  // the file may be there for training
+  o.features.clear();
+  CHECK(refusal(o).first == Exit::kDone);
   o.detector = "no such file.pt";
   CHECK(refusal(o).first == Exit::kInput);
   CHECK_THAT(refusal(o).second, Catch::Contains("no such file.pt"));

@@ -48,10 +48,13 @@ at::Tensor pattern() {
   return torch::sin(torch::arange(3 * 16 * 16, at::kFloat)).view({1, 3, 16, 16});
 }
 
-double measured(Painter::Paint paint, int64_t classes = 0, int64_t reals = 256) {
+double measured(Painter::Paint paint,
+                int64_t classes = 0,
+                int64_t reals = 256,
+                FeatureNetwork* network = nullptr) {
   Painter generator(std::move(paint), classes);
   const auto group = join_on_cpu();
-  return Distinctness(*group, generator, shapes(reals), 1).measure({});
+  return Distinctness(*group, generator, shapes(reals), 1, network).measure({});
 }
 
 }  // namespace
@@ -85,6 +88,32 @@ TEST_CASE("LabelsAloneMakeNothingDistinct") {
   };
   CHECK(measured(of_label, 10) < 0.01);
   CHECK(measured(of_label, 1000, /*reals=*/16'000) < 0.01);
+}
+
+// Sees the mean of a picture, whatever else is in it.
+class SeesShade final : public FeatureNetwork {
+ public:
+  const std::string& name() const override { return name_; }
+  const std::string& sha256() const override { return name_; }
+  at::Tensor features(const at::Tensor& pictures) override {
+    return pictures.mean({1, 2, 3}).view({-1, 1});
+  }
+
+ private:
+  std::string name_ = "shade";
+};
+
+TEST_CASE("PicturesThatANetworkCannotTellApartAreNotDistinct") {
+  SeesShade network;
+  // Noise of its own in each picture, whose mean is 0.
+  const auto noise = [](const at::Tensor& z, const at::Tensor&) {
+    const at::Tensor directions = 20 * torch::sin(torch::arange(3 * 768.0)).to(at::kFloat);
+    const at::Tensor x = torch::sin(z.narrow(1, 0, 3).mm(directions.view({3, 768})));
+    return (0.6 * (x - x.mean(1, true))).view({-1, 3, 16, 16});
+  };
+  CHECK(measured(noise) > 0.3);
+  CHECK(measured(noise, 0, 256, &network) < 0.05);
+  CHECK(measured(colours, 0, 256, &network) > 0.3);
 }
 
 TEST_CASE("NothingIsSaidOfDataThatHasFewPictures") {

@@ -98,7 +98,12 @@ TEST_CASE("AHistoryThatIsLeftBehindIsSetAside") {
                            "model-000000.safetensors"}) {
     write_file(run / name, "");
   }
-  CHECK(set_aside(run.path(), 100'000) == 2);
+  fs::create_directory(run / "averages");
+  for (const char* name : {"average-000100.000.safetensors", "average-000100.500.safetensors"})
+    write_file(run / "averages" / name, "");
+  CHECK(set_aside(run.path(), 100'000) == 3);
+  CHECK(find_averages(run.path()).front().images == 100'000);
+  CHECK(fs::exists(run / "averages/superseded-average-000100.500.safetensors"));
   CHECK(find_states(run.path()).front().images == 100'000);
   CHECK(fs::exists(run / "superseded-state-000200.pt"));
   CHECK(fs::exists(run / "superseded-model-000200.safetensors"));

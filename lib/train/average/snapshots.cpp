@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/average/snapshots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/torch.h"
+#include "train/plan/plan.h"
+#include "train/step/training_step.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr const char* kAverages = "gantrain.averages";  // in the metadata
+constexpr int64_t kSnapshots = 64;                      // of a run, where nobody says how often
+// The root mean square of bfloat16's relative rounding error, the mantissa being spread as usual:
+// 2^-7 (integral of m^-3 / (12 log 2) from 1 to 2)^(1/2).
+constexpr double kBfloat16Error = 1.66e-3;
+
+std::string group_of(double length) { return shortest(length) + "/"; }
+
+// What metadata says of the averages in a file.
+Json averages_json(const Counters& counters) {
+  return {{"images", counters.images_seen}, {"lengths", kKeptLengths}};
+}
+
+}  // namespace
+
+ModelFile average_snapshot(const TrainingStep& step,
+                           const Counters& counters,
+                           SnapshotType type,
+                           const ClassTable& classes) {
+  const PowerAverages& kept = *step.power_averages();
+  const ModelFile now = model_file(step, counters, /*raw=*/false, classes);
+  ModelFile snapshot{{}, now.metadata};
+  snapshot.metadata[kAverages] = averages_json(counters).dump();
+  TensorMap parameters;
+  for (size_t i = 0; i < kept.lengths().size(); ++i) {
+    for (const auto& [name, tensor] : kept.of(i)) {
+      const at::Tensor stored = type == SnapshotType::kBf16 ? tensor.to(at::kBFloat16) : tensor;
+      snapshot.tensors.emplace_back(group_of(kept.lengths()[i]) + name, stored);
+      parameters[name] = tensor;
+    }
+  }
+  for (const auto& [name, tensor] : now.tensors) {
+    if (parameters.count(name) == 0) snapshot.tensors.emplace_back(name, tensor);
+  }
+  return snapshot;
+}
+
+SnapshotWriter::SnapshotWriter(const TrainingStep& step, const Config& config)
+    : step_(step),
+      options_(config.read<EmaOptions>()),
+      images_(config.read<TrainOptions>().kimg.images),
+      cadence_(std::max<int64_t>(
+          options_.snapshot_every ? options_.snapshot_every->images : images_ / kSnapshots, 1)) {}
+
+int64_t SnapshotWriter::bytes() const {
+  if (step_.power_averages() == nullptr) return 0;
+  const bool half = options_.snapshot_type == SnapshotType::kBf16;
+  int64_t bytes = 0, parameters = 0;
+  for (const auto& [name, tensor] : state_of(*step_.average().network()))
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  for (const auto& [name, tensor] : step_.power_averages()->of(0)) {
+    bytes -= static_cast<int64_t>(tensor.nbytes());
+    parameters += half ? 2 * tensor.numel() : static_cast<int64_t>(tensor.nbytes());
+  }
+  return bytes + parameters * static_cast<int64_t>(kKeptLengths.size());
+}
+
+bool SnapshotWriter::is_due(int64_t before, int64_t now) const {
+  if (step_.power_averages() == nullptr) return false;
+  return now >= images_ || now / cadence_ > before / cadence_;
+}
+
+void SnapshotWriter::write(const fs::path& run,
+                           const Counters& counters,
+                           const ClassTable& classes) {
+  const fs::path folder = run / "averages";
+  make_writable_folder(folder);
+  const std::string name = kimg_name(counters.images_seen, /*fractions=*/true);
+  CheckpointWriter::Save save;
+  save.model_path = folder / ("average-" + name + ".safetensors");
+  save.model = average_snapshot(step_, counters, options_.snapshot_type, classes);
+  writer_.save(std::move(save), {});
+}
+
+namespace {
+
+// A snapshot that was read.
+struct Snapshot {
+  fs::path path;
+  TensorFile file;
+};
+
+Snapshot read_snapshot(const NumberedFile& numbered) {
+  Snapshot snapshot{numbered.path, load_safetensors(numbered.path)};
+  const auto at = snapshot.file.metadata.find(kAverages);
+  Counters expected;
+  expected.images_seen = numbered.images;
+  const Json said = at == snapshot.file.metadata.end() ? Json() : parse_foreign<Json>(at->second);
+  if (said != averages_json(expected))
+    fail(Exit::kInput,
+         "{}: no snapshot of averages at {} kimg: its metadata {} is {}",
+         numbered.path.string(),
+         kimg_text(numbered.images),
+         kAverages,
+         said.is_null() ? "missing" : said.dump());
+  return snapshot;
+}
+
+// The models that come of snapshots which are read one after the other.
+class Mixture {
+ public:
+  // `profiles`: those of the snapshots, oldest first, all kept lengths of each.
+  Mixture(const std::vector<PowerProfile>& profiles, const std::vector<double>& lengths) {
+    for (const double length : lengths) {
+      const PowerProfile wanted{profiles.back().images, gamma_of_length(length)};
+      parts_.push_back({length, combine_profiles(profiles, wanted), {}, 0});
+    }
+  }
+
+  // Adds the next snapshot.
+  void add(const Snapshot& snapshot) {
+    const torch::NoGradGuard no_grad;
+    for (const double kept : kKeptLengths) {
+      TensorMap parameters = parameters_of(snapshot, group_of(kept));
+      check_names(snapshot, parameters);
+      for (Part& part : parts_) add(part, parameters);
+      if (next_ == 0) first_ = parameters;
+      last_ = std::move(parameters);
+      ++next_;
+    }
+  }
+
+  // `newest` is the snapshot that was added last.
+  std::vector<AveragedModel> models(const Snapshot& newest) const {
+    std::vector<AveragedModel> all;
+    for (const Part& part : parts_)
+      all.push_back({part.length, model_of(part, newest), part.combination.misfit, rounding(part)});
+    return all;
+  }
+
+ private:
+  struct Part {
+    double length;
+    Combination combination;
+    TensorMap sums;       // float64
+    double noise_square;  // of the rounding of snapshots in bfloat16
+  };
+
+  static TensorMap parameters_of(const Snapshot& snapshot, const std::string& group) {
+    TensorMap found;
+    for (const auto& [name, tensor] : snapshot.file.tensors) {
+      if (name.starts_with(group)) found[name.substr(group.size())] = tensor;
+    }
+    return found;
+  }
+
+  void check_names(const Snapshot& snapshot, const TensorMap& parameters) const {
+    const TensorMap& before = next_ == 0 ? parameters : last_;
+    const bool same = !parameters.empty() &&
+                      std::ranges::equal(parameters, before, [](const auto& a, const auto& b) {
+                        return a.first == b.first && a.second.sizes() == b.second.sizes();
+                      });
+    if (!same)
+      fail(Exit::kInput,
+           "{}: its tensors are not those of the snapshots before it",
+           snapshot.path.string());
+  }
+
+  void add(Part& part, const TensorMap& parameters) const {
+    const double factor = part.combination.factors.at(next_);
+    for (const auto& [name, tensor] : parameters) {
+      const at::Tensor exact = tensor.to(at::kDouble);
+      at::Tensor& sum = part.sums[name];
+      if (!sum.defined()) sum = at::zeros_like(exact);
+      sum.add_(exact, factor);
+      if (tensor.scalar_type() == at::kBFloat16)
+        part.noise_square +=
+            std::pow(kBfloat16Error * factor, 2) * exact.square().sum().item<double>();
+    }
+  }
+
+  double rounding(const Part& part) const {
+    if (part.noise_square == 0) return 0;
+    double moved = 0;
+    for (const auto& [name, tensor] : last_)
+      moved +=
+          (tensor.to(at::kDouble) - first_.at(name).to(at::kDouble)).square().sum().item<double>();
+    return moved > 0 ? std::sqrt(part.noise_square / moved) : 0;
+  }
+
+  ModelFile model_of(const Part& part, const Snapshot& newest) const {
+    ModelFile model{{}, newest.file.metadata};
+    model.metadata.erase(kAverages);
+    model.metadata["gantrain.average"] = shortest(part.length);
+    for (const auto& [name, sum] : part.sums) {
+      const at::ScalarType stored = last_.at(name).scalar_type();
+      model.tensors.emplace_back(name, sum.to(stored == at::kBFloat16 ? at::kFloat : stored));
+    }
+    for (const auto& [name, tensor] : newest.file.tensors) {
+      const bool averaged = std::ranges::any_of(
+          kKeptLengths, [&name = name](double kept) { return name.starts_with(group_of(kept)); });
+      if (!averaged) model.tensors.emplace_back(name, tensor);
+    }
+    return model;
+  }
+
+  std::vector<Part> parts_;
+  size_t next_ = 0;  // number of the profile
+  TensorMap first_, last_;
+};
+
+}  // namespace
+
+std::vector<AveragedModel> average_models(const fs::path& run, const std::vector<double>& lengths) {
+  std::vector<NumberedFile> files = find_averages(run);
+  std::erase_if(files, [](const NumberedFile& file) { return file.images == 0; });
+  std::ranges::reverse(files);  // oldest first
+  if (files.size() < 2)
+    fail(Exit::kInput,
+         "{}: holds {} of averages, and two at least are needed; a run keeps them with --set "
+         "ema.posthoc=on, one each ema.snapshot_every kimg",
+         (run / "averages").string(),
+         files.empty() ? "no snapshot" : "one snapshot alone");
+  std::vector<PowerProfile> profiles;
+  for (const NumberedFile& file : files) {
+    for (const double kept : kKeptLengths)
+      profiles.push_back({static_cast<double>(file.images), gamma_of_length(kept)});
+  }
+  Mixture mixture(profiles, lengths);
+  Snapshot newest;
+  for (const NumberedFile& file : files) {
+    Snapshot snapshot = read_snapshot(file);
+    const std::string model = snapshot.file.metadata["gantrain.model"];
+    if (newest.path != fs::path() && model != newest.file.metadata["gantrain.model"])
+      fail(Exit::kInput, "{}: of another model than {}", file.path.string(), newest.path.string());
+    mixture.add(snapshot);
+    newest = std::move(snapshot);
+  }
+  return mixture.models(newest);
+}
+
+}  // namespace gantrain

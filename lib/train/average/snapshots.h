@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "gan/class_table.h"
+#include "train/average/power_average.h"
+#include "train/options.h"
+#include "train/save/checkpoint.h"
+
+namespace gantrain {
+
+// Returns what a snapshot's file averages/average-000200.000.safetensors holds: the kept averages
+// of the generator's parameters, "0.05/NAME" and "0.1/NAME", in bfloat16 if `type` says so, and
+// what is no parameter (batch norm's statistics, mean of w) as it is now, "NAME". The tensors of
+// type kFull are the averages themselves. The metadata is a model file's, with "gantrain.averages".
+// The step must keep averages.
+ModelFile average_snapshot(const TrainingStep& step,
+                           const Counters& counters,
+                           SnapshotType type,
+                           const ClassTable& classes = {});
+
+// The snapshots of a run, as ema.* of its configuration has them. Where the step keeps no averages,
+// none is due.
+class SnapshotWriter {
+ public:
+  SnapshotWriter(const TrainingStep& step, const Config& config);
+
+  // Images between two snapshots: ema.snapshot_every, or a 64th of the run.
+  int64_t cadence() const { return cadence_; }
+  // Of a snapshot's tensors; 0 where there are none.
+  int64_t bytes() const;
+  // Whether one is due between two counts of images seen; the last one at the end of the run.
+  bool is_due(int64_t before, int64_t now) const;
+  // Writes the one of now in the background (CheckpointWriter::save), on rank 0.
+  void write(const std::filesystem::path& run, const Counters& counters, const ClassTable& classes);
+  // As CheckpointWriter's.
+  void check() { writer_.check(); }
+  void wait() { writer_.wait(); }
+
+ private:
+  const TrainingStep& step_;
+  EmaOptions options_;
+  int64_t images_;  // of the run
+  int64_t cadence_;
+  CheckpointWriter writer_;
+};
+
+// A model whose weights are the average of a length up to a run's newest snapshot.
+struct AveragedModel {
+  double length = 0;
+  ModelFile model;    // of the weights' type in the run; float32 where they were kept in bfloat16
+  double misfit = 0;  // Combination::misfit
+  // What the rounding of snapshots in bfloat16 adds, as a share of how far the weights have moved
+  // between the first and the last snapshot; an estimate by the size of the weights. 0 for
+  // snapshots of full precision.
+  double rounding = 0;
+};
+
+// Makes models of these lengths (above 0, at most kLongestAverage) of the snapshots in a run
+// folder. What is no parameter comes from the newest one. Throws UserError(kInput) where there are
+// fewer than two, or that names the file which does not belong to the others.
+std::vector<AveragedModel> average_models(const std::filesystem::path& run,
+                                          const std::vector<double>& lengths);
+
+}  // namespace gantrain

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/race.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "page/run_page.h"
+#include "page/run_record.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+#include "util/wording.h"
+
+namespace gantrain {
+
+namespace {
+
+double kimg_of(int64_t images) { return static_cast<double>(images) / 1e3; }
+
+// How many are in the race at each rung: half of those before, rounded up, at last one.
+std::vector<int64_t> field_sizes(int64_t candidates) {
+  std::vector<int64_t> sizes;
+  for (int64_t left = candidates; left > 1; left = (left + 1) / 2) sizes.push_back(left);
+  return sizes;
+}
+
+// Whole kimg where that changes little.
+int64_t rounded_down(double images) {
+  constexpr int64_t kWhole = 10'000;
+  const auto whole = static_cast<int64_t>(images);
+  return whole >= kWhole ? whole / 1000 * 1000 : whole;
+}
+
+// "swd 12.3", or why there is no number.
+std::string value_text(const Race& race, const RungValue& value) {
+  if (!value.value) return "no finite " + race.metric;
+  return fmt::format("{} {:.4g}", race.metric, *value.value);
+}
+
+struct Ranked {
+  size_t racer;
+  const RungValue* value;
+};
+
+// Better ones first; what has no value comes last.
+std::vector<Ranked> ranking(const Race& race, size_t rung) {
+  std::vector<Ranked> ranked;
+  for (size_t i = 0; i < race.racers.size(); ++i) {
+    if (race.racers[i].is_racing()) ranked.push_back({i, &race.racers[i].values.at(rung)});
+  }
+  const bool lower = find_metric(race.metric).lower_is_better;
+  const bool all_in_trouble =
+      std::ranges::all_of(ranked, [](const Ranked& one) { return !one.value->trouble.empty(); });
+  const auto badness = [&](const Ranked& one) {
+    const bool trouble = !all_in_trouble && !one.value->trouble.empty();
+    const double value = one.value->value.value_or(0) * (lower ? 1 : -1);
+    return std::tuple(!one.value->value.has_value(), trouble, value);
+  };
+  std::ranges::stable_sort(
+      ranked, [&](const Ranked& a, const Ranked& b) { return badness(a) < badness(b); });
+  return ranked;
+}
+
+std::string all_failed_text(const Race& race) {
+  std::vector<std::string> parts;
+  for (const Racer& racer : race.racers) {
+    if (racer.place == Place::kFailed)
+      parts.push_back(fmt::format("{}: {}", racer.candidate.text(), racer.why));
+  }
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+std::vector<Rung> plan_rungs(int64_t candidates, int64_t length, double extra, int64_t batch) {
+  const std::vector<int64_t> sizes = field_sizes(candidates);
+  double shares = 0;  // of the first rung's length, which those who lose train together
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t kept = (sizes[i] + 1) / 2;
+    shares += static_cast<double>(sizes[i] - kept) * std::ldexp(1, static_cast<int>(i));
+  }
+  std::vector<Rung> rungs;
+  const double first = extra * static_cast<double>(length) / shares;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t images = rounded_down(std::ldexp(first, static_cast<int>(i)));
+    // A large share of many candidates may reach the end.
+    rungs.push_back({std::min(images, length), sizes[i], (sizes[i] + 1) / 2});
+  }
+  if (rungs.front().images < batch) {
+    fail(Exit::kUsage,
+         "{} candidates would have {} pictures each at first, fewer than a batch of {}: take fewer "
+         "candidates, a longer --kimg or a larger --extra",
+         candidates,
+         rungs.front().images,
+         batch);
+  }
+  rungs.push_back({length, 1, 1});
+  return rungs;
+}
+
+int64_t images_of(const std::vector<Rung>& rungs) {
+  int64_t images = rungs.back().images;
+  for (const Rung& rung : rungs) images += (rung.candidates - rung.kept) * rung.images;
+  return images;
+}
+
+std::string Race::curve() const {
+  const MetricRow& row = find_metric(metric);
+  return row.key == metric ? metric : metric + "/" + row.key;
+}
+
+int64_t Race::racing() const { return std::ranges::count_if(racers, &Racer::is_racing); }
+
+std::optional<Race> read_race(const fs::path& folder) {
+  const fs::path path = folder / kRaceFile;
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  const Json json = parse_json(read_regular_file(path, kMostOfJson), path.string(), Exit::kInput);
+  try {
+    return message_from<Race>(json);
+  } catch (const std::logic_error& e) {
+    fail(
+        Exit::kInput,
+        "{}: {}; without this file the race is looked at anew, and its runs go on where they stand",
+        path.string(),
+        e.what());
+  }
+}
+
+void write_race(const fs::path& folder, const Race& race) {
+  write_file(folder / kRaceFile, message_of(race).dump(2) + "\n");
+}
+
+std::string difference(const Race& a, const Race& b) {
+  if (a.flags != b.flags) return "the flags of the training";
+  if (a.metric != b.metric) return "--by";
+  if (message_of(Race{.rungs = a.rungs}) != message_of(Race{.rungs = b.rungs}))
+    return "the rungs (--kimg, --extra)";
+  const auto sets = [](const Race& race) {
+    std::vector<std::string> all;
+    for (const Racer& racer : race.racers) all.push_back(racer.candidate.text());
+    return all;
+  };
+  return sets(a) == sets(b) ? "" : "the candidates (--try)";
+}
+
+RungValue value_at_rung(const fs::path& run, const Race& race) {
+  const RunRecord record = read_run_record(run);
+  RungValue found;
+  if (const Curve* curve = find_curve(record.metrics, race.curve())) {
+    found.kimg = curve->back().first;
+    if (std::isfinite(curve->back().second)) found.value = curve->back().second;
+  }
+  for (const Verdict& verdict : judge(record)) {
+    const bool bad =
+        verdict.judgement == Judgement::kCollapsed || verdict.judgement == Judgement::kDiverged;
+    if (bad && found.trouble.empty()) found.trouble = verdict.word + ": " + verdict.reason;
+  }
+  return found;
+}
+
+bool loses_by(int exit_code) {
+  for (const Exit own : {Exit::kDiverged, Exit::kOutOfMemory, Exit::kUsage, Exit::kInput}) {
+    if (exit_code == code_of(own)) return true;
+  }
+  return false;
+}
+
+void fail_racer(Racer& racer, int exit_code, const std::string& reason) {
+  racer.place = Place::kFailed;
+  racer.why = reason.empty() ? fmt::format("ended with exit code {}", exit_code) : reason;
+}
+
+void decide(Race& race, size_t rung, int first_failure) {
+  const std::vector<Ranked> ranked = ranking(race, rung);
+  if (ranked.empty())
+    fail(static_cast<Exit>(first_failure), "no candidate is left: {}", all_failed_text(race));
+  const Rung& plan = race.rungs[rung];
+  const Ranked& best = ranked.front();
+  for (size_t i = static_cast<size_t>(plan.kept); i < ranked.size(); ++i) {
+    Racer& racer = race.racers[ranked[i].racer];
+    racer.place = Place::kLost;
+    racer.why = fmt::format("{} at {} kimg, place {} of {}; best: {} of {}",
+                            value_text(race, *ranked[i].value),
+                            shortest(ranked[i].value->kimg),
+                            i + 1,
+                            ranked.size(),
+                            value_text(race, *best.value),
+                            race.racers[best.racer].candidate.text());
+    if (!ranked[i].value->trouble.empty()) racer.why += "; " + ranked[i].value->trouble;
+  }
+  if (rung + 1 < race.rungs.size()) return;
+  Racer& winner = race.racers[best.racer];
+  winner.place = Place::kWon;
+  winner.why =
+      fmt::format("{} at {} kimg", value_text(race, *best.value), shortest(best.value->kimg));
+  race.winner = winner.candidate.name;
+}
+
+std::vector<std::string> standings(const Race& race) {
+  std::vector<std::string> lines;
+  for (const Racer& racer : race.racers) {
+    std::string line = fmt::format(
+        "{:<7} {}", names(racer.place)[static_cast<size_t>(racer.place)], racer.candidate.text());
+    if (!racer.why.empty()) {
+      line += ": " + racer.why;
+    } else if (!racer.values.empty()) {
+      const RungValue& last = racer.values.back();
+      line += fmt::format(": {} at {} kimg", value_text(race, last), shortest(last.kimg));
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string plan_text(const Race& race, int64_t places) {
+  const MetricRow& metric = find_metric(race.metric);
+  const double length = kimg_of(race.rungs.back().images), all = kimg_of(images_of(race.rungs));
+  std::string text = fmt::format("rung  candidates   to kimg  go on\n");
+  for (size_t i = 0; i < race.rungs.size(); ++i) {
+    const Rung& rung = race.rungs[i];
+    text += fmt::format("{:>4}  {:>10}  {:>8}  {}\n",
+                        i + 1,
+                        rung.candidates,
+                        shortest(kimg_of(rung.images)),
+                        i + 1 < race.rungs.size() ? std::to_string(rung.kept) : "the winner");
+  }
+  for (const Racer& racer : race.racers)
+    text += fmt::format("\n{:<28} {}", racer.candidate.name, racer.candidate.text());
+  text += fmt::format(
+      "\n\n{} by {}, {} is better: {} kimg together, {:.0f} % more than one run's {}; {} at a "
+      "time\n",
+      counted(static_cast<int64_t>(race.racers.size()), "candidate"),
+      race.metric,
+      metric.lower_is_better ? "lower" : "higher",
+      shortest(all),
+      100 * (all / length - 1),
+      shortest(length),
+      places);
+  return text;
+}
+
+}  // namespace gantrain

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/starting_model.h"
+
+#include <algorithm>
+
+#include "config/config.h"
+#include "train/save/model_header.h"
+#include "train/save/run_folder.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+bool has(const std::vector<std::string>& keys, const std::string& key) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+// Whether a run's value of a key belongs to its networks and how they learn, and not to where and
+// for how long.
+bool is_of_the_model(const std::string& key, const std::string& recipe) {
+  for (const std::string& section : {recipe + ".",
+                                     std::string("G."),
+                                     std::string("D."),
+                                     std::string("augment."),
+                                     std::string("optim."),
+                                     std::string("ema."),
+                                     std::string("ada.")}) {
+    if (starts_with(key, section)) return true;
+  }
+  return key == "train.batch";
+}
+
+// What the model's run was told, or chose: no default and no preset's value.
+void take_settings(const Json& values, StartingModel& model) {
+  for (const auto& [key, entry] : values.items()) {
+    const bool whole = entry.is_object() && entry.contains("value") && entry.contains("origin");
+    if (!whole || !is_of_the_model(key, model.recipe)) continue;
+    const std::string origin = text_of(entry["origin"]);
+    if (origin == "default" || starts_with(origin, "preset ")) continue;
+    model.sets.push_back(key + "=" + text_of(entry["value"]));
+  }
+}
+
+std::string value_in(const Json& values, const std::string& key) {
+  if (!values.is_object() || !values.contains(key)) return "";
+  const Json& entry = values[key];
+  return entry.is_object() && entry.contains("value") ? text_of(entry["value"]) : "";
+}
+
+bool read_run(const fs::path& run, StartingModel& model) {
+  const auto text = content_of(run / "config.json", kMostOfJson);
+  if (!text) return false;
+  const Json json = parse_foreign(*text);
+  if (!json.is_object() || !json.contains("values")) return false;
+  const Json& values = json["values"];
+  model.recipe = value_in(values, "recipe");
+  model.preset = value_in(values, "preset");
+  const auto size = parse_size(value_in(values, "data.resolution"));
+  if (model.recipe.empty() || !size) return false;
+  model.resolution = *size;
+  take_settings(values, model);
+  return true;
+}
+
+// The names of the official constructors that are keys under another name.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"mapping_kwargs.num_layers", "map_depth"},
+    {"synthesis_kwargs.architecture", "g_architecture"},
+    {"margin_size", "margin"}};
+
+// The key of a member of "gantrain.model", `path` with its groups; "" where there is none.
+std::string key_of_member(const std::string& path,
+                          const std::string& recipe,
+                          const std::vector<std::string>& keys) {
+  std::string name = path.substr(path.rfind('.') + 1);
+  for (const auto& [there, here] : kOtherNames) {
+    if (path == there) name = here;
+  }
+  const std::string key = recipe + "." + name;
+  return has(keys, key) ? key : "";
+}
+
+void take_members(const Json& object,
+                  const std::string& group,
+                  const std::vector<std::string>& keys,
+                  StartingModel& model) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      take_members(value, group + name + ".", keys, model);
+    } else if (const std::string key = key_of_member(group + name, model.recipe, keys);
+               !key.empty() && !value.is_null()) {
+      model.sets.push_back(key + "=" + text_of(value));
+    }
+  }
+}
+
+int64_t integer_in(const Json& model, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (model.contains(name) && model[name].is_number_integer()) return model[name].get<int64_t>();
+  }
+  return 0;
+}
+
+// What the file itself says, where no run lies around it.
+void read_header(const fs::path& file,
+                 const Json& header,
+                 KeysOfRecipe keys,
+                 StartingModel& model) {
+  const Json about = model_in_header(header);
+  if (!about.is_object() || !about.contains("recipe")) {
+    fail(Exit::kInput,
+         "{}: does not say what model it holds (gantrain.model); give a run folder, a model file "
+         "that gantrain wrote, or an official pickle",
+         file.string());
+  }
+  model.recipe = text_of(about["recipe"]);
+  for (const char* name : {"img_resolution", "resolution"}) {
+    if (about.contains(name)) model.resolution = parse_size(text_of(about[name])).value_or(Size{});
+  }
+  const std::vector<std::string> known = keys(model.recipe);
+  // Official networks of that family choose batch and rates by their size.
+  if (has(known, model.recipe + ".automatic")) model.sets.push_back(model.recipe + ".automatic=on");
+  take_members(about, "", known, model);
+  const bool rotates = integer_in(about, {"conv_kernel"}) == 1;
+  if (rotates && has(known, model.recipe + ".config"))
+    model.sets.push_back(model.recipe + ".config=r");
+}
+
+}  // namespace
+
+bool is_pickle(const fs::path& file) {
+  const std::string extension = lower(file.extension().string());
+  return extension == ".pkl" || extension == ".pickle";
+}
+
+StartingModel read_starting_model(const fs::path& file_or_run, KeysOfRecipe keys) {
+  std::error_code error;
+  const bool is_run = fs::is_directory(file_or_run, error);
+  const fs::path file = find_model(file_or_run);  // says what is wrong where there is none
+  StartingModel model{.path = file_or_run};
+  const Json header = header_of_model(file);
+  if (header.is_object()) {
+    for (const auto& [name, tensor] : header.items())
+      model.has_discriminator = model.has_discriminator || starts_with(name, "D.");
+  }
+  if (header.is_object() && header.contains("__metadata__")) {
+    const Json& metadata = header["__metadata__"];
+    if (metadata.is_object() && metadata.contains("gantrain.kimg"))
+      model.kimg = parse_double(text_of(metadata["gantrain.kimg"])).value_or(0);
+  }
+  // A run's states have all networks.
+  if (is_run && !find_states(file_or_run).empty()) model.has_discriminator = true;
+  if (const Json about = model_in_header(header); about.is_object()) {
+    model.classes = integer_in(about, {"c_dim", "label_size"});
+    model.channels = integer_in(about, {"img_channels", "num_channels"});
+  }
+  if (!read_run(is_run ? file_or_run : file.parent_path(), model))
+    read_header(file, header, keys, model);
+  if (model.resolution.width == 0)
+    fail(Exit::kInput, "{}: does not say the size of its pictures", file.string());
+  return model;
+}
+
+}  // namespace gantrain

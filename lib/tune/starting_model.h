@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+#include "util/size.h"
+
+namespace gantrain {
+
+// What the files say of the model that finetuning begins at.
+struct StartingModel {
+  std::filesystem::path path;  // for --init-from: the run folder, or the model file
+  std::string recipe;
+  std::string preset;  // of the run that trained it; "" where it is not known
+  Size resolution = {0, 0};
+  int64_t channels = 0;  // of its pictures; 0: it is not said
+  int64_t classes = 0;   // that it is conditioned on
+  double kimg = 0;       // that it was trained for; 0: it is not said
+  bool has_discriminator = false;
+  std::vector<std::string> sets;  // values of the configuration that make such networks, for --set
+};
+
+// Whether that file is a network pickle, which is imported first.
+bool is_pickle(const std::filesystem::path& file);
+
+// Reads a run folder or a model file (.safetensors), whose run's config.json is used where it lies
+// beside it; else the names of "gantrain.model" are those of keys. `keys` are the keys of a
+// recipe's configuration. Throws UserError(kInput) that names the file where it does not say what
+// it is.
+using KeysOfRecipe = std::vector<std::string> (*)(const std::string& recipe);
+StartingModel read_starting_model(const std::filesystem::path& file_or_run, KeysOfRecipe keys);
+
+}  // namespace gantrain

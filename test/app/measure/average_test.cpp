@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantrain average, from outside.
+#include <filesystem>
+#include <string>
+
+#include "config/value.h"
+#include "support/catch.h"
+#include "support/tiny.h"
+#include "util/file.h"
+#include "util/text.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kKeeping = "--set ema.posthoc=on --set ema.snapshot_every=0.032 ";
+
+Outcome average(const TemporaryFolder& folder, const std::string& more) {
+  return gantrain(words_of("average " + more),
+                  {.environment = {{"GANTRAIN_CACHE_DIR", (folder / "cache").string()}},
+                   .folder = folder.path()});
+}
+
+TEST_CASE("AverageMakesModelsThatDrawAndSaysWhichIsBest") {
+  const TemporaryFolder folder;
+  const fs::path run = trained(folder, "run", kKeeping);
+  CHECK(files_like(run / "averages", "average-").size() > 4);
+  const Outcome made = average(folder, "run --length 0.05,0.1 -o models");
+  INFO(made.err);
+  REQUIRE(made.code == 0);
+  const std::vector<std::string> paths = split(trim(made.out), '\n');
+  REQUIRE(paths.size() == 2);
+  for (const std::string& path : paths)
+    CHECK(succeed(folder, "generate --model " + path + " --seeds 0-3 -o grid.png").code == 0);
+  const Outcome compared = average(folder, "run --length 0.1,0.15 --by swd --num-images 64");
+  INFO(compared.err);
+  REQUIRE(compared.code == 0);
+  CHECK(holds(compared.out, "length 0.1  swd "));
+  CHECK(holds(compared.out, "best    length 0.1"));
+  CHECK(files_like(run, "average-").size() == 2);
+}
+
+TEST_CASE("TheDiskThatSnapshotsNeedIsForetold") {
+  const TemporaryFolder folder;
+  const Outcome told = gantrain(tiny(kKeeping + "--dry-run=full"), {.folder = folder.path()});
+  INFO(told.err);
+  REQUIRE(told.code == 0);
+  CHECK(holds(told.out + told.err, "snapshots of"));
+}
+
+TEST_CASE("ARunThatKeepsAveragesResumesBitForBit") {
+  const TemporaryFolder folder;
+  const std::string flags = kKeeping + "--set save.every=0.064 ";
+  const fs::path whole = train(folder, "whole", flags);
+  REQUIRE(gantrain(tiny(flags + "--run-dir parts --kimg 0.128"), {.folder = folder.path()}).code ==
+          0);
+  const fs::path parts = train(folder, "parts", flags);
+  CHECK(model_sha(parts) == model_sha(whole));
+  const auto newest = [](const fs::path& run) {
+    return read_file(files_like(run / "averages", "average-").back());
+  };
+  CHECK(newest(parts) == newest(whole));
+}
+
+TEST_CASE("WhatCannotBeAveragedIsRefusedInOneLine") {
+  const TemporaryFolder folder;
+  const fs::path run = trained(folder, "run", "");
+  const auto refused = [&](const std::string& more, int code, const std::string& text) {
+    CAPTURE(more);
+    const Outcome outcome = average(folder, more);
+    CHECK(outcome.code == code);
+    CHECK(is_one_error_line(outcome.err));
+    CHECK_THAT(outcome.err, Catch::Contains(text));
+    CHECK(outcome.out.empty());
+  };
+  refused("", 2, "of which run?");
+  refused("none", 3, "no such run folder");
+  refused("run", 3, "no snapshot");
+  refused("run --length 0", 2, "--length 0");
+  refused("run --length 0.05,0.5", 2, "0.2886");
+  refused("run --length=-0.1", 2, "-0.1");
+  refused("run --length some", 2, "some");
+  refused("run --data run", 2, "--by");
+  refused("run --by fid", 2, "--detector");
+  refused("run --by swd,msssim", 2, "one metric");
+  refused("run --by strange", 2, "strange");
+}
+
+}  // namespace
+}  // namespace gantrain

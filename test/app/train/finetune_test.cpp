@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finetuning of tiny models: what is chosen, that it goes back and ends, and that it goes on where
+// it was killed.
+#include <signal.h>
+
+#include <filesystem>
+
+#include "config/value.h"
+#include "support/catch.h"
+#include "support/pictures.h"
+#include "support/tiny.h"
+#include "util/file.h"
+
+namespace gantrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kHere = " --device cpu --nproc 1 --threads 1 --set metrics.images=16 ";
+
+void write_photos(const TemporaryFolder& folder, int count) {
+  fs::create_directory(folder / "photos");
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "photos/" + std::to_string(i) + ".png";
+    write_file(folder / name, encode_png(test_picture(16 + i % 3, 20, 3)));
+  }
+}
+
+void train_style_model(const TemporaryFolder& folder) {
+  succeed(folder,
+          "--preset stylegan2-tiny --run-dir base --resolution 16 --batch 8 --kimg 0.032 --metrics "
+          "none --set channel_base=128 --set channel_max=16" +
+              kHere);
+}
+
+Json finetune_json(const TemporaryFolder& folder) {
+  return Json::parse(read_file(folder / "tuned/finetune.json"));
+}
+
+std::string setting(const fs::path& run, const std::string& key) {
+  const Json json = Json::parse(read_file(run / "config.json"));
+  return text_of(json.at("values").at(key).at("value"));
+}
+
+TEST_CASE("FinetuningTakesTheModelsShapeAndChoosesByTheNumberOfPictures") {
+  const TemporaryFolder folder;
+  train_style_model(folder);
+  write_photos(folder, 24);
+  const std::string command = "finetune photos --from base -o tuned -- --kimg 0.064" + kHere;
+  const Outcome plan =
+      succeed(folder, "finetune photos --from base --dry-run -- --kimg 0.064" + kHere);
+  CHECK_THAT(plan.out,
+             Catch::Contains("24 pictures") && Catch::Contains("chosen  stylegan2.freeze_d 4: ") &&
+                 Catch::Contains("arXiv:2002.10964") && Catch::Contains("chosen  ada.p 0.3: ") &&
+                 Catch::Contains("given   train.kimg 0.064, not "));
+  CHECK(!fs::exists(folder / "runs"));
+  const Outcome outcome = succeed(folder, command);
+  const fs::path run = folder / "tuned/run";
+  CHECK(outcome.out == "tuned/run\n");
+  CHECK(setting(run, "stylegan2.channel_max") == "16");
+  CHECK(setting(run, "stylegan2.freeze_d") == "4");
+  CHECK(setting(run, "data.resolution") == "16");
+  CHECK(setting(run, "save.keep_best") == "swd");
+  CHECK(fs::exists(run / "model-best.safetensors"));
+  CHECK(holds(text_in(run / "STATUS"), "done 0.064 kimg"));
+  CHECK(holds(text_in(run / "log.txt"), " 0 re-initialised"));
+  CHECK(holds(outcome.err, "model-best.safetensors"));
+  CHECK(finetune_json(folder).at("returns").empty());
+  // The same command again has nothing to do.
+  const std::string sha = model_sha(run);
+  CHECK(succeed(folder, command).out == outcome.out);
+  CHECK(model_sha(run) == sha);
+}
+
+TEST_CASE("FinetuningGoesBackWithHalfTheRatesTwiceAndThenEnds") {
+  const TemporaryFolder folder;
+  train(folder, "base", "--kimg 4");
+  write_photos(folder, 24);
+  // Rates at which networks are destroyed, however often they are halved.
+  const Outcome outcome =
+      succeed(folder,
+              "finetune photos --from base -o tuned -- --kimg 400 --set metrics.every=0.064 --set "
+              "save.every=0.064 --set train.tick=0.064 --set G.lr=1 --set D.lr=1 --set "
+              "metrics.stop_on=off" +
+                  kHere);
+  INFO(outcome.err);
+  const Json json = finetune_json(folder);
+  const Json& returns = json.at("returns");
+  CHECK(returns.size() <= 2);
+  REQUIRE(!returns.empty());
+  CHECK(returns[0].at("rates")[0] == "G.adam.lr=0.5");
+  if (returns.size() == 2) CHECK(returns[1].at("rates")[0] == "G.adam.lr=0.25");
+  CHECK(!json.at("ended").get<std::string>().empty());
+  const fs::path run = folder / "tuned/run";
+  CHECK(holds(text_in(run / "STATUS"), "done "));
+  CHECK(holds(text_in(run / "log.txt"), "finetune: back to "));
+  CHECK(holds(text_in(run / "report.html"), "finetune: back to "));
+}
+
+TEST_CASE("FinetuningThatWasKilledGoesOnAsItWasDecided") {
+  const TemporaryFolder folder;
+  train(folder, "base", "--kimg 0.064");
+  write_photos(folder, 24);
+  const std::string command = "finetune photos --from base -o tuned -- --kimg 1 --set " +
+                              ("save.every=0.064 --set train.tick=0.016" + kHere);
+  {
+    Command killed(words_of(command), {.folder = folder.path()});
+    REQUIRE(killed.wait_for("speed  "));
+    killed.signal(SIGKILL);
+    const Outcome outcome = killed.wait();
+    CHECK(outcome.code == 128 + SIGKILL);
+    CHECK(outcome.left.empty());
+  }
+  const Json before = finetune_json(folder);
+  write_photos(folder, 24);
+  succeed(folder, command);
+  CHECK(finetune_json(folder).at("words") == before.at("words"));
+  CHECK(holds(text_in(folder / "tuned/run/STATUS"), "done "));
+  const Outcome other = run_in(folder, "finetune photos --from base -o tuned -- --kimg 2" + kHere);
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err, Catch::Contains("holds another finetuning"));
+}
+
+TEST_CASE("GammaAutoIsARaceWhoseWinnerIsFinetunedOn") {
+  const TemporaryFolder folder;
+  train_style_model(folder);
+  write_photos(folder, 24);
+  const Outcome outcome =
+      succeed(folder, "finetune photos --from base --gamma auto -o tuned -- --kimg 0.24" + kHere);
+  const Json race = Json::parse(read_file(folder / "tuned/tune.json"));
+  CHECK(race.at("candidates").size() == 3);
+  int racing = 0;
+  for (const Json& one : race.at("candidates")) racing += one.at("place") == "racing" ? 1 : 0;
+  CHECK(racing == 1);
+  const fs::path run = folder / finetune_json(folder).at("run").get<std::string>();
+  CHECK(holds(text_in(run / "STATUS"), "done "));
+  CHECK(fs::exists(folder / "tuned/compare.html"));
+  CHECK(holds(outcome.out, run.filename().string()));
+}
+
+TEST_CASE("WhatCannotBeFinetunedIsRefused") {
+  const TemporaryFolder folder;
+  write_photos(folder, 3);
+  fs::create_directory(folder / "none");
+  train(folder, "base", "--kimg 0.016");
+  write_file(folder / "odd.safetensors", "no header");
+  write_file(folder / "odd.pkl", "no pickle");
+  const std::vector<std::tuple<std::string, int, std::string>> wrong = {
+      {"finetune --from base", 2, "on which pictures?"},
+      {"finetune photos", 2, "from which model?"},
+      {"finetune photos --from missing", 3, "missing"},
+      {"finetune photos --from odd.safetensors", 3, "odd.safetensors"},
+      {"finetune photos --from odd.pkl -o here", 3, "odd.pkl"},
+      {"finetune none --from base", 3, "none"},
+      {"finetune photos --from base --by swdd", 2, "did you mean swd"},
+      {"finetune photos --from base -- --run-dir here", 2, "--run-dir"},
+      {"finetune photos --from base -- --kimgs 3", 2, "--kimg"}};
+  for (const auto& [command, code, part] : wrong) {
+    const Outcome outcome = run_in(folder, command);
+    CAPTURE(command, outcome.err);
+    CHECK(outcome.code == code);
+    CHECK_THAT(outcome.err, Catch::Contains(part));
+    CHECK(!fs::exists(folder / "runs"));
+  }
+}
+
+}  // namespace
+}  // namespace gantrain

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/finetune_rules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "support/catch.h"
+
+namespace gantrain {
+namespace {
+
+struct NetOptions {
+  int64_t freeze_d = 0;
+  std::string mode = "none";
+  double p = 0;
+  Kimg kimg{1'000'000}, ada_kimg{500'000};
+};
+
+template <class Field>
+void fields(NetOptions& o, Field&& field) {
+  field("net.freeze_d", o.freeze_d, at_least(0), "layers");
+  field("ada.mode", o.mode, "mode");
+  field("ada.p", o.p, between(0, 1), "strength");
+  field("ada.kimg", o.ada_kimg, "speed");
+  field("train.kimg", o.kimg, "length");
+}
+
+struct NameOptions {
+  std::string recipe = "net";
+};
+
+template <class Field>
+void fields(NameOptions& o, Field&& field) {
+  field("recipe", o.recipe, "recipe");
+}
+
+Config net_config() {
+  Schema schema;
+  add_keys<NameOptions>(schema);
+  add_keys<NetOptions>(schema);
+  return Config(schema);
+}
+
+std::map<std::string, std::string> chosen(int64_t pictures, const StartingModel& model) {
+  std::map<std::string, std::string> values;
+  for (const FinetuneChoice& choice : finetune_choices(net_config(), model, pictures, "swd")) {
+    const size_t equals = choice.pair.find('=');
+    CHECK(!choice.why.empty());
+    values[choice.pair.substr(0, equals)] = choice.pair.substr(equals + 1);
+  }
+  return values;
+}
+
+StartingModel model_of(int64_t pixels, bool discriminator = true) {
+  return {.path = "m",
+          .recipe = "net",
+          .resolution = square_of(pixels),
+          .has_discriminator = discriminator};
+}
+
+TEST_CASE("TheTableCoversEveryNumberOfPictures") {
+  const auto& table = finetune_rules();
+  for (size_t i = 1; i < table.size(); ++i) {
+    CHECK(table[i].most_pictures > table[i - 1].most_pictures);
+    CHECK(table[i].kimg >= table[i - 1].kimg);
+    CHECK(table[i].frozen <= table[i - 1].frozen);
+    CHECK(table[i].ada_start <= table[i - 1].ada_start);
+  }
+  CHECK(&rule_for(2) == &table.front());
+  CHECK(&rule_for(200) == &table.front());
+  CHECK(&rule_for(201) == &table[1]);
+  CHECK(&rule_for(70'000'000) == &table.back());
+}
+
+// What StyleGAN3's advice calls good values, 10 and 13, are half of D at 256 and 1024 pixels.
+TEST_CASE("HalfOfDIsWhatOthersFoundGood") {
+  CHECK(layers_in(0.5, 1024) == 13);
+  CHECK(layers_in(0.5, 256) == 10);
+  CHECK(layers_in(0.5, 32) == 4);
+  CHECK(layers_in(0.25, 256) == 4);
+  CHECK(layers_in(0, 256) == 0);
+}
+
+TEST_CASE("WhatIsChosenFollowsTheNumberOfPictures") {
+  const auto few = chosen(150, model_of(256));
+  CHECK(few.at("train.kimg") == "500");
+  CHECK(few.at("net.freeze_d") == "10");
+  CHECK(few.at("ada.p") == "0.3");
+  CHECK(few.at("ada.mode") == "ada");
+  CHECK(few.at("ada.kimg") == "100");
+  const auto many = chosen(50'000, model_of(256));
+  CHECK(many.at("net.freeze_d") == "0");
+  CHECK(many.at("ada.p") == "0");
+  CHECK(few.count("metrics.every") == 0);  // no such key here
+}
+
+TEST_CASE("ADiscriminatorDrawnAnewIsNotFixed") {
+  CHECK(chosen(150, model_of(256, false)).at("net.freeze_d") == "0");
+}
+
+TEST_CASE("FinetuningIsNoLongerThanTheModelsOwnTraining") {
+  StartingModel tiny = model_of(32);
+  tiny.kimg = 120;
+  CHECK(chosen(1'500, tiny).at("train.kimg") == "120");
+}
+
+}  // namespace
+}  // namespace gantrain
