@@ -105,10 +105,17 @@ std::optional<int64_t> content_offset(const RandomAccessFile& file, const ZipEnt
 constexpr zip_uint64_t kMostZipGrowth = 1100;
 constexpr zip_uint64_t kZipBlock = zip_uint64_t{1} << 20;
 
+#ifdef ZIP_ER_TRUNCATED_ZIP  // from libzip 1.11 on
+constexpr int kTruncated = ZIP_ER_TRUNCATED_ZIP;
+#else
+constexpr int kTruncated = ZIP_ER_NOZIP;
+#endif
+
 ZipArchive open_archive(const std::string& path) {
   OpenedZip opened = open_zip_archive(path);
   if (opened.archive) return std::move(opened.archive);
-  const bool no_directory = opened.code == ZIP_ER_NOZIP || opened.code == ZIP_ER_INCONS;
+  const bool no_directory =
+      opened.code == ZIP_ER_NOZIP || opened.code == ZIP_ER_INCONS || opened.code == kTruncated;
   fail(Exit::kInput,
        "{}: broken zip archive: {}",
        path,
