@@ -6,6 +6,7 @@
 #include <map>
 
 #include "page/run_page.h"
+#include "train/plan/plan.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -16,10 +17,6 @@
 namespace gantrain {
 
 namespace {
-
-double kimg_of_rung(const Race& race, size_t rung) {
-  return static_cast<double>(race.rungs[rung].images) / 1e3;
-}
 
 // What STATUS says of a run that failed, behind its first words.
 std::string reason_of_end(const fs::path& run) {
@@ -63,7 +60,7 @@ class RungRunner {
            rung_ + 1,
            race_.rungs.size(),
            counted(race_.racing(), "candidate"),
-           shortest(kimg_of_rung(race_, rung_)));
+           kimg_text(race_.rungs[rung_].images));
     }
     while ((stop_ == 0 && !waiting_.empty()) || children_.count() > 0) {
       start_what_fits();
@@ -162,7 +159,7 @@ std::vector<std::string> arguments_of(const Race& race,
   if (rung + 1 < race.rungs.size()) add(site.while_racing);
   for (const std::string& pair : candidate.sets) add({"--set", pair});
   add({"--run-dir", (site.folder / candidate.name).string()});
-  add({"--set", "train.kimg=" + shortest(kimg_of_rung(race, rung))});
+  add({"--set", "train.kimg=" + kimg_text(race.rungs[rung].images)});
   return words;
 }
 

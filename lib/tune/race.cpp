@@ -7,6 +7,7 @@
 
 #include "page/run_page.h"
 #include "page/run_record.h"
+#include "train/plan/plan.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"
@@ -15,8 +16,6 @@
 namespace gantrain {
 
 namespace {
-
-double kimg_of(int64_t images) { return static_cast<double>(images) / 1e3; }
 
 // How many are in the race at each rung: half of those before, rounded up, at last one.
 std::vector<int64_t> field_sizes(int64_t candidates) {
@@ -223,7 +222,7 @@ std::string plan_text(const Race& race, int64_t places) {
     text += fmt::format("{:>4}  {:>10}  {:>8}  {}\n",
                         i + 1,
                         rung.candidates,
-                        shortest(kimg_of(rung.images)),
+                        kimg_text(rung.images),
                         i + 1 < race.rungs.size() ? std::to_string(rung.kept) : "the winner");
   }
   for (const Racer& racer : race.racers)

@@ -44,18 +44,8 @@ void take_settings(const Json& values, StartingModel& model) {
   }
 }
 
-std::string value_in(const Json& values, const std::string& key) {
-  if (!values.is_object() || !values.contains(key)) return "";
-  const Json& entry = values[key];
-  return entry.is_object() && entry.contains("value") ? text_of(entry["value"]) : "";
-}
-
 bool read_run(const fs::path& run, StartingModel& model) {
-  const auto text = content_of(run / "config.json", kMostOfJson);
-  if (!text) return false;
-  const Json json = parse_foreign(*text);
-  if (!json.is_object() || !json.contains("values")) return false;
-  const Json& values = json["values"];
+  const Json values = values_of_run(run);
   model.recipe = value_in(values, "recipe");
   model.preset = value_in(values, "preset");
   const auto size = parse_size(value_in(values, "data.resolution"));
@@ -130,6 +120,18 @@ void read_header(const fs::path& file,
 }
 
 }  // namespace
+
+Json values_of_run(const fs::path& run) {
+  const auto text = content_of(run / "config.json", kMostOfJson);
+  const Json json = text ? parse_foreign(*text) : Json();
+  return json.is_object() && json.contains("values") ? json["values"] : Json();
+}
+
+std::string value_in(const Json& values, const std::string& key) {
+  if (!values.is_object() || !values.contains(key)) return "";
+  const Json& entry = values[key];
+  return entry.is_object() && entry.contains("value") ? text_of(entry["value"]) : "";
+}
 
 bool is_pickle(const fs::path& file) {
   const std::string extension = lower(file.extension().string());

@@ -9,8 +9,10 @@
 #include "config/config.h"
 #include "metrics/metric_table.h"
 #include "page/run_page.h"
+#include "train/plan/plan.h"
 #include "train/save/run_folder.h"
 #include "tune/course.h"
+#include "tune/starting_model.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -23,31 +25,20 @@ namespace {
 
 constexpr double kBetweenLooks = 1;  // seconds
 
-double kimg_of_images(int64_t images) { return static_cast<double>(images) / 1e3; }
-
 double newest_kimg(const fs::path& run) {
   const auto states = find_states(run);
-  return states.empty() ? 0 : kimg_of_images(states.front().images);
-}
-
-// A value of a run's config.json as text; "" where it has none.
-std::string value_of_run(const fs::path& run, const std::string& key) {
-  const auto text = content_of(run / "config.json", kMostOfJson);
-  const Json json = text ? parse_foreign(*text) : Json();
-  if (!json.is_object() || !json.contains("values") || !json["values"].is_object()) return "";
-  const Json& values = json["values"];
-  if (!values.contains(key) || !values[key].is_object()) return "";
-  return values[key].contains("value") ? text_of(values[key]["value"]) : "";
+  return states.empty() ? 0 : kimg_of(states.front().images);
 }
 
 // "G.adam.lr=0.001", half of the run's rate for each player; those of a run without config.json are
 // not known.
 std::vector<std::string> halved_rates(const fs::path& run) {
+  const Json values = values_of_run(run);
   std::vector<std::string> pairs;
   for (const char* player : {"G", "D"}) {
-    const std::string kind = value_of_run(run, std::string(player) + ".optimizer");
+    const std::string kind = value_in(values, std::string(player) + ".optimizer");
     const std::string key = fmt::format("{}.{}.lr", player, kind);
-    const auto rate = Value<Scheduled>::from_text(value_of_run(run, key));
+    const auto rate = Value<Scheduled>::from_text(value_in(values, key));
     if (rate) pairs.push_back(key + "=" + text_of(Value<Scheduled>::to_json(scaled(*rate, 0.5))));
   }
   return pairs;
@@ -211,7 +202,7 @@ double go_back_to(const fs::path& run, double kimg) {
       std::ranges::find_if(states, [&](const NumberedFile& file) { return file.images <= limit; });
   const int64_t images = state == states.end() ? 0 : state->images;
   set_aside(run, images);
-  return kimg_of_images(images);
+  return kimg_of(images);
 }
 
 int supervise_finetuning(const fs::path& folder, Finetuning& state, Children& children) {
