@@ -166,8 +166,8 @@ bool is_kernel(const fs::path& path) {
   if (first_folder(path.string()) != "ops") return false;
   const std::string stem = path.stem(), folder = path.parent_path().filename();
   return path.extension() == ".cu" || stem.ends_with("_cpu") || stem.ends_with("_gpu") ||
-         stem.ends_with("_plan") || stem == "activation" || folder == "vector" ||
-         (folder == "gpu" && !stem.ends_with("_cuda") && stem != "library");
+         stem.ends_with("_plan") || stem == "activation" || stem == "matrix_step" ||
+         folder == "vector" || (folder == "gpu" && !stem.ends_with("_cuda") && stem != "library");
 }
 
 TEST_CASE("KernelsKnowNoTorch") {

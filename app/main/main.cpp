@@ -128,9 +128,9 @@ const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
       train_verb(),       generate_verb(), export_verb(),   import_verb(),  inspect_verb(),
       interpolate_verb(), metrics_verb(),  features_verb(), average_verb(), nn_verb(),
-      project_verb(),     report_verb(),   serve_verb(),    slurm_verb(),   tune_verb(),
-      finetune_verb(),    presets_verb(),  data_verb(),     doctor_verb(),  bench_verb(),
-      help_verb(),
+      project_verb(),     report_verb(),   serve_verb(),    slurm_verb(),   launch_verb(),
+      tune_verb(),        finetune_verb(), presets_verb(),  data_verb(),    doctor_verb(),
+      bench_verb(),       help_verb(),
   };
   return table;
 }

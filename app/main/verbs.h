@@ -19,6 +19,7 @@ Verb project_verb();
 Verb report_verb();
 Verb serve_verb();
 Verb slurm_verb();
+Verb launch_verb();
 Verb tune_verb();
 Verb finetune_verb();
 Verb presets_verb();

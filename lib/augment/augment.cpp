@@ -14,68 +14,36 @@ namespace gantrain {
 
 namespace {
 
-template <class Number>
-using Color = SampleMatrix<Number, 4>;
-
-// l on the luma axis v = (1, 1, 1) / sqrt 3, c across it, s across both (v x .): every linear
-// transform of colour in app. B is one of these.
-template <class Number>
-Color<Number> about_luma(const Number& l, const Number& c, const Number& s) {
-  const Number cross = s / std::sqrt(3.0);
-  const Number all = (l - c) / 3;
-  return {all + c,
-          all - cross,
-          all + cross,
-          0,
-          all + cross,
-          all + c,
-          all - cross,
-          0,
-          all - cross,
-          all + cross,
-          all + c,
-          0,
-          0,
-          0,
-          0,
-          1};
-}
-
-template <class Number>
-Color<Number> brighter(const Number& by) {
-  return {1, 0, 0, by, 0, 1, 0, by, 0, 0, 1, by, 0, 0, 0, 1};
+// The transforms of colour, in their order.
+std::vector<NamedStep> colour_steps(const AugmentOptions& o, bool rgb) {
+  using K = MatrixKind;
+  std::vector<NamedStep> steps = {{"brightness", {K::kBrightness, o.brightness, o.brightness_std}},
+                                  {"contrast", {K::kContrast, o.contrast, o.contrast_std}},
+                                  {"lumaflip", {K::kLumaFlip, o.lumaflip}}};
+  if (rgb) {
+    steps.push_back({"hue", {K::kHue, o.hue, o.hue_max}});
+    steps.push_back({"saturation", {K::kSaturation, o.saturation, o.saturation_std}});
+  }
+  return possible(steps);
 }
 
 // The matrix that each sample's RGB is multiplied by from the left.
 template <class Number>
-SampleValues<Number, 16> transforms(const AugmentOptions& o,
+SampleValues<Number, 16> transforms(const std::vector<NamedStep>& steps,
                                     const Number& p,
-                                    bool rgb,
                                     AugmentDraws& draws) {
-  using std::cos, std::exp2, std::floor, std::sin;
-  using D = AugmentDistribution;
+  if constexpr (std::is_same_v<Number, SampleNumber>) {
+    if (const auto made = drawn_by_kernel(steps, p, draws, {.colour = true}))
+      return SampleValues<Number, 16>(made->each);
+  }
   SampleValues<Number, 16> C(identity_matrix<4>());
-  const auto apply = [&](const AugmentTransform<Number>& transform, auto&& matrix) {
-    if (is_never(transform.probability)) return;
-    C.apply(transform, draws, matrix, [](const auto& before, const auto& made) {
-      return matrix_product<4>(made, before);
-    });
-  };
-  apply({"brightness", D::kNormal, 1, o.brightness * p},
-        [&](const Number* n) { return brighter<Number>(*n * o.brightness_std); });
-  apply({"contrast", D::kNormal, 1, o.contrast * p}, [&](const Number* n) {
-    const Number scale = exp2(*n * o.contrast_std);
-    return about_luma<Number>(scale, scale, 0);
-  });
-  apply({"lumaflip", D::kUniform, 1, o.lumaflip * p},
-        [](const Number* u) { return about_luma<Number>(1 - 2 * floor(2 * *u), 1, 0); });
-  if (!rgb) return C;
-  apply({"hue", D::kUniform, 1, o.hue * p}, [&](const Number* u) {
-    const Number angle = (2 * *u - 1) * M_PI * o.hue_max;
-    return about_luma<Number>(1, cos(angle), sin(angle));
-  });
-  apply({"saturation", D::kNormal, 1, o.saturation * p},
-        [&](const Number* n) { return about_luma<Number>(1, exp2(*n * o.saturation_std), 0); });
+  for (const NamedStep& named : steps) {
+    C.apply(
+        transform_of(named, p),
+        draws,
+        [&](const Number* drawn) { return colour_matrix(named.step, drawn); },
+        [](const auto& before, const auto& made) { return matrix_product<4>(made, before); });
+  }
   return C;
 }
 
@@ -85,9 +53,10 @@ Tensor color_matrices(const Tensor& p,
                       const AugmentOptions& options,
                       bool rgb,
                       AugmentDraws& draws) {
+  const std::vector<NamedStep> steps = colour_steps(options, rgb);
+  if (steps.empty()) return {};
   return with_strength(p, [&](const auto& strength) -> Tensor {
-    const auto C = transforms(options, strength, rgb, draws);
-    if (C.empty()) return {};
+    const auto C = transforms(steps, strength, draws);
     const Tensor all = C.tensor().view({-1, 4, 4}).narrow(1, 0, 3).contiguous();
     if (rgb) return all;
     const Tensor grey = all.mean(1, true);

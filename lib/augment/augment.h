@@ -28,9 +28,10 @@ namespace gantrain {
 //
 // Nothing waits for the device. On a CPU the host computes matrices and strengths and mirrors the
 // pictures only as far as they are seen; p = 0 draws nothing and returns `images` themselves. On
-// other devices everything is computed there, p = 0 or not, and the pictures are mirrored as far as
-// can be: a float32 picture of 256 x 256 RGB needs 28 MB while it is resampled. The numbers are the
-// same up to rounding.
+// other devices everything is computed there, p = 0 or not: by kernels that draw all matrices and
+// that sample from the picture itself (ops/drawn_matrices, ops/affine_warp), where a float32
+// picture of 256 x 256 RGB needs 3 MB while it is resampled; by operators elsewhere, which mirror
+// the pictures as far as can be, 28 MB. The numbers are the same up to rounding.
 using Augmenting = at::Tensor(const at::Tensor& images,
                               const at::Tensor& p,
                               const AugmentOptions& options,

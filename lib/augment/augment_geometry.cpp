@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "augment/augment.h"
 #include "augment/sample_values.h"
 #include "augment/wavelets.h"
 #include "core/torch.h"
+#include "ops/affine_warp/affine_warp.h"
 #include "ops/resample.h"
 #include "util/size.h"
 
@@ -14,93 +16,50 @@ namespace gantrain {
 namespace {
 
 template <class Number>
-using Plane = SampleMatrix<Number, 3>;
+using Plane = PlaneMatrix<Number>;
 
-template <class Number>
-Plane<Number> translation(const Number& x, const Number& y) {
-  return {1, 0, x, 0, 1, y, 0, 0, 1};
-}
-template <class Number>
-Plane<Number> scaling(const Number& x, const Number& y) {
-  return {x, 0, 0, 0, y, 0, 0, 0, 1};
-}
-template <class Number>
-Plane<Number> rotation(const Number& cosine, const Number& sine) {
-  return {cosine, -sine, 0, sine, cosine, 0, 0, 0, 1};
-}
-template <class Number>
-Plane<Number> turn(const Number& angle) {
-  using std::cos, std::sin;
-  return rotation<Number>(cos(angle), sin(angle));
-}
-template <class Number>
-Plane<Number> quarter_turns(const Number& count) {  // 0 to 3; exact
-  using std::abs;
-  return rotation<Number>(abs(count - 2) - 1, 1 - abs(count - 1));
+// The transforms of the plane, in their order.
+std::vector<NamedStep> plane_steps(const AugmentOptions& o, const Size& size) {
+  using K = MatrixKind;
+  const auto W = static_cast<double>(size.width), H = static_cast<double>(size.height);
+  // Either of two rotations has probability p * multiplier.
+  const MatrixStep turn{K::kTurn, o.rotate, o.rotate_max, 1, 1, /*one_of_two=*/true};
+  return possible({{"xflip", {K::kFlip, o.xflip}},
+                   {"rotate90", {K::kQuarterTurns, o.rotate90}},
+                   {"xint", {K::kWholeShift, o.xint, o.xint_max, W, H}},
+                   {"scale", {K::kZoom, o.scale, o.scale_std}},
+                   {"rotate/before", turn},
+                   {"aniso", {K::kStretch, o.aniso, o.aniso_std}},
+                   {"rotate/after", turn},
+                   {"xfrac", {K::kShift, o.xfrac, o.xfrac_std, W, H}}});
 }
 
 // For each sample the matrix from output to input pixels, origin at the centre, y down: the product
 // of the transforms' inverses (app. B).
 template <class Number>
-SampleValues<Number, 9> inverse_transforms(const AugmentOptions& o,
+SampleValues<Number, 9> inverse_transforms(const std::vector<NamedStep>& steps,
                                            const Number& p,
-                                           const Size& size,
                                            AugmentDraws& draws) {
-  using std::exp2, std::floor, std::nearbyint, std::sqrt;
-  using D = AugmentDistribution;
   SampleValues<Number, 9> G(identity_matrix<3>());
-  const auto apply = [&](const AugmentTransform<Number>& transform, auto&& inverse) {
-    if (is_never(transform.probability)) return;
-    G.apply(transform, draws, inverse, [](const auto& before, const auto& made) {
-      return matrix_product<3>(before, made);
-    });
-  };
-  const double W = static_cast<double>(size.width), H = static_cast<double>(size.height);
-  const auto pixels = [&](const Number& u, double length) -> Number {  // half-way cases to even
-    return nearbyint((2 * u - 1) * o.xint_max * length);
-  };
-  const auto rotate = [&](const Number* u) {
-    return turn<Number>((2 * *u - 1) * M_PI * o.rotate_max);
-  };
-  // Either of two rotations has probability p * multiplier.
-  const Number p_rotate = 1 - sqrt(1 - clamped_to_unit(o.rotate * p));
-
-  apply({"xflip", D::kUniform, 1, o.xflip * p},
-        [](const Number* u) { return scaling<Number>(1 - 2 * floor(2 * *u), 1); });
-  apply({"rotate90", D::kUniform, 1, o.rotate90 * p},
-        [](const Number* u) { return quarter_turns<Number>(floor(4 * *u)); });
-  apply({"xint", D::kUniform, 2, o.xint * p},
-        [&](const Number* u) { return translation<Number>(-pixels(u[0], W), -pixels(u[1], H)); });
-  apply({"scale", D::kNormal, 1, o.scale * p}, [&](const Number* n) {
-    const Number factor = exp2(-*n * o.scale_std);
-    return scaling<Number>(factor, factor);
-  });
-  apply({"rotate/before", D::kUniform, 1, p_rotate}, rotate);
-  apply({"aniso", D::kNormal, 1, o.aniso * p}, [&](const Number* n) {
-    return scaling<Number>(exp2(-*n * o.aniso_std), exp2(*n * o.aniso_std));
-  });
-  apply({"rotate/after", D::kUniform, 1, p_rotate}, rotate);
-  apply({"xfrac", D::kNormal, 2, o.xfrac * p}, [&](const Number* n) {
-    return translation<Number>(-n[0] * o.xfrac_std * W, -n[1] * o.xfrac_std * H);
-  });
+  for (const NamedStep& named : steps) {
+    G.apply(
+        transform_of(named, p),
+        draws,
+        [&](const Number* drawn) { return plane_matrix(named.step, drawn); },
+        [](const auto& before, const auto& made) { return matrix_product<3>(before, made); });
+  }
   return G;
 }
 
-// For each sample the pixels to mirror at each border, x0, x1, y0, y1, so that the output's corners
-// see pictures and not what lies outside.
+// Pixels beyond the output that the filter which halves it sees.
+constexpr double kBeyond = 2 * kSym6Cropped;
+
+// For each sample the pixels to mirror at each border.
 template <class Number>
 SampleValues<Number, 4> margins_of(const SampleValues<Number, 9>& G, const Size& size) {
-  const double cx = static_cast<double>(size.width - 1) / 2;
-  const double cy = static_cast<double>(size.height - 1) / 2;
-  return G.template map<4>([&](const Plane<Number>& g) -> std::array<Number, 4> {
-    using std::abs;
-    // How far the corners lie from where the centre comes to.
-    const Number x = abs(g[0]) * cx + abs(g[1]) * cy;
-    const Number y = abs(g[3]) * cx + abs(g[4]) * cy;
-    return {x - g[2] - cx + 2 * kSym6Cropped,
-            x + g[2] - cx + 2 * kSym6Cropped,
-            y - g[5] - cy + 2 * kSym6Cropped,
-            y + g[5] - cy + 2 * kSym6Cropped};
+  return G.template map<4>([&](const Plane<Number>& g) {
+    return margins_for(
+        g, static_cast<double>(size.width), static_cast<double>(size.height), kBeyond);
   });
 }
 
@@ -138,13 +97,23 @@ struct FinePicture {
   double moved_x = 0, moved_y = 0;  // half the difference of its margins, in pixels of `images`
 };
 
-// The batch shares its margins, and at the very border they are seen; the global batch's, as no
-// picture may depend on how many ranks share the work.
-FinePicture fine_picture(const Tensor& images,
-                         const SampleValues<double, 4>& margins,
+// The margins that the batch shares, whose end is seen at the very border; the global batch's, as
+// no picture may depend on how many ranks share the work.
+Padding2d shared_margins(const SampleValues<double, 4>& margins,
                          const SampleValues<double, 4>& whole_batch,
                          const Size& size) {
-  const Padding2d m = larger(largest(margins, size), largest(whole_batch, size));
+  return larger(largest(margins, size), largest(whole_batch, size));
+}
+
+// The same on the device: [4] float64.
+Tensor shared_margins(const SampleValues<SampleNumber, 4>& margins,
+                      const SampleValues<SampleNumber, 4>& whole_batch,
+                      const Size& size) {
+  const Tensor m = largest(margins, size);
+  return whole_batch.empty() ? m : at::maximum(m, largest(whole_batch, size));
+}
+
+FinePicture fine_picture(const Tensor& images, const Padding2d& m) {
   const FilterRoute route = usual_route(images);
   return {sym6_doubled(images, m, route),
           route,
@@ -155,13 +124,8 @@ FinePicture fine_picture(const Tensor& images,
 // On the device the result's size cannot depend on the margins: it is that of the largest margins
 // there can be, equal on all sides, and what lies beyond the drawn transforms' own is cleared. So
 // the pictures are those of a CPU to the very border.
-FinePicture fine_picture(const Tensor& images,
-                         const SampleValues<SampleNumber, 4>& margins,
-                         const SampleValues<SampleNumber, 4>& whole_batch,
-                         const Size& size) {
-  Tensor m = largest(margins, size);
-  if (!whole_batch.empty()) m = at::maximum(m, largest(whole_batch, size));
-  return {sym6_doubled_within(images, m), FilterRoute::kFilter};
+FinePicture fine_picture(const Tensor& images, const Tensor& margins) {
+  return {sym6_doubled_within(images, margins), FilterRoute::kFilter};
 }
 
 // The transforms between [-1, 1] of the output and [-1, 1] of `fine`, [N, 2, 3] float64.
@@ -201,26 +165,60 @@ Tensor grid_of(const Tensor& matrices, const Size& out) {
   return x * column(0) + (y * column(1) + column(2));
 }
 
-// Mirror, double the resolution, sample bilinearly, halve it again (app. B): sym6 keeps both
-// aliasing and blur away.
-template <class Number>
-Tensor transformed(const Tensor& images,
-                   const AugmentOptions& options,
-                   const Number& p,
-                   AugmentDraws& draws) {
-  const Size size{images.size(3), images.size(2)};
-  const auto G = inverse_transforms(options, p, size, draws);
-  if (G.empty()) return images;
-  TORCH_CHECK(G.samples() == images.size(0), "draws for ", G.samples(), " samples");
-  auto whole_batch = SampleValues<Number, 9>(identity_matrix<3>());
-  if (const std::unique_ptr<AugmentDraws> all = draws.whole_batch()) {
-    whole_batch = inverse_transforms(options, p, size, *all);
-  }
-  const FinePicture fine =
-      fine_picture(images, margins_of(G, size), margins_of(whole_batch, size), size);
-  const Size out{2 * (size.width + 2 * kSym6Cropped), 2 * (size.height + 2 * kSym6Cropped)};
+// Mirrors, doubles the resolution and samples bilinearly, in steps.
+template <class Number, class Margins>
+Tensor sampled(const Tensor& images, const SampleValues<Number, 9>& G, const Margins& margins) {
+  const Size out{2 * (images.size(3) + 2 * kSym6Cropped), 2 * (images.size(2) + 2 * kSym6Cropped)};
+  const FinePicture fine = fine_picture(images, margins);
   const Tensor matrices = sampling_matrices(G, fine, out).to(images.scalar_type());
   return sym6_halved(grid_sample(fine.pixels, grid_of(matrices, out)), fine.route);
+}
+
+// What is drawn for a batch: the matrices, and the margins that its pictures share.
+template <class Number>
+using SharedMargins = std::conditional_t<std::is_same_v<Number, double>, Padding2d, Tensor>;
+template <class Number>
+struct DrawnGeometry {
+  SampleValues<Number, 9> G;
+  SharedMargins<Number> margins;
+};
+
+template <class Number>
+DrawnGeometry<Number> drawn_geometry(const std::vector<NamedStep>& steps,
+                                     const Number& p,
+                                     const Size& size,
+                                     AugmentDraws& draws) {
+  if constexpr (std::is_same_v<Number, SampleNumber>) {
+    const DrawnMatrices how{.width = static_cast<double>(size.width),
+                            .height = static_cast<double>(size.height),
+                            .beyond = kBeyond};
+    if (const auto made = drawn_by_kernel(steps, p, draws, how))
+      return {SampleValues<Number, 9>(made->each), made->margins};
+  }
+  const auto G = inverse_transforms(steps, p, draws);
+  auto whole_batch = SampleValues<Number, 9>(identity_matrix<3>());
+  if (const std::unique_ptr<AugmentDraws> all = draws.whole_batch()) {
+    whole_batch = inverse_transforms(steps, p, *all);
+  }
+  return {G, shared_margins(margins_of(G, size), margins_of(whole_batch, size), size)};
+}
+
+// Mirror, double the resolution, sample bilinearly, halve it again (app. B): sym6 keeps both
+// aliasing and blur away. Where there is a kernel, it does all but the halving at once.
+template <class Number>
+Tensor transformed(const Tensor& images,
+                   const std::vector<NamedStep>& steps,
+                   const Number& p,
+                   AugmentDraws& draws) {
+  const auto [G, margins] = drawn_geometry(steps, p, Size{images.size(3), images.size(2)}, draws);
+  TORCH_CHECK(G.samples() == images.size(0), "draws for ", G.samples(), " samples");
+  if constexpr (std::is_same_v<Number, SampleNumber>) {
+    if (has_affine_warp(images)) {
+      const Tensor fine = affine_warp(images, {sym6_lowpass(), G.tensor(), margins});
+      return sym6_halved(fine, FilterRoute::kFilter);
+    }
+  }
+  return sampled(images, G, margins);
 }
 
 }  // namespace
@@ -229,8 +227,10 @@ Tensor augment_geometry(const Tensor& images,
                         const Tensor& p,
                         const AugmentOptions& options,
                         AugmentDraws& draws) {
+  const std::vector<NamedStep> steps = plane_steps(options, {images.size(3), images.size(2)});
+  if (steps.empty()) return images;
   return with_strength(
-      p, [&](const auto& strength) { return transformed(images, options, strength, draws); });
+      p, [&](const auto& strength) { return transformed(images, steps, strength, draws); });
 }
 
 }  // namespace gantrain

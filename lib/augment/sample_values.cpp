@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/torch.h"
+#include "util/hash.h"
 
 namespace gantrain {
 
@@ -16,6 +17,8 @@ Tensor StreamDraws::uniform(const std::string& name, at::IntArrayRef shape) {
 Tensor StreamDraws::normal(const std::string& name, at::IntArrayRef shape) {
   return gantrain::normal(key_, "augment/" + name, samples_, shape);
 }
+
+uint64_t StreamDraws::purpose(const std::string& name) { return hash64("augment/" + name); }
 
 std::unique_ptr<AugmentDraws> StreamDraws::whole_batch() const {
   if (samples_.stride == 1) return nullptr;
@@ -86,15 +89,9 @@ SampleNumber nearbyint(const SampleNumber& a) { return mapped(a, std::nearbyint,
 SampleNumber sin(const SampleNumber& a) { return mapped(a, std::sin, &Tensor::sin); }
 SampleNumber sqrt(const SampleNumber& a) { return mapped(a, std::sqrt, &Tensor::sqrt); }
 
-double clamped_to_unit(double a) { return std::clamp(a, 0.0, 1.0); }
 SampleNumber clamped_to_unit(const SampleNumber& a) {
   return a.is_known() ? SampleNumber(clamped_to_unit(a.known()))
                       : SampleNumber(a.each().clamp(0, 1));
-}
-
-bool is_never(double probability) { return probability <= 0; }
-bool is_never(const SampleNumber& probability) {
-  return probability.is_known() && is_never(probability.known());
 }
 
 Tensor as_columns(at::ArrayRef<SampleNumber> values, int64_t samples, const Tensor& like) {
@@ -141,6 +138,27 @@ DrawnTensors tensors_for(const AugmentTransform<Number>& transform, AugmentDraws
 }
 
 }  // namespace
+
+std::vector<NamedStep> possible(std::vector<NamedStep> steps) {
+  steps.erase(
+      std::remove_if(steps.begin(), steps.end(), [](const auto& s) { return s.is_never(); }),
+      steps.end());
+  return steps;
+}
+
+std::optional<Matrices> drawn_by_kernel(const std::vector<NamedStep>& steps,
+                                        const SampleNumber& p,
+                                        const AugmentDraws& draws,
+                                        DrawnMatrices how) {
+  const auto* stream = dynamic_cast<const StreamDraws*>(&draws);
+  if (stream == nullptr || p.is_known() || !has_drawn_matrices(p.each())) return {};
+  for (const auto& [name, step] : steps) {
+    how.steps.push_back({step, StreamDraws::purpose(name), StreamDraws::purpose(name + "/on")});
+  }
+  how.key = stream->key();
+  how.samples = stream->samples();
+  return drawn_matrices(p.each(), how);
+}
 
 HostDrawn drawn_for(const AugmentTransform<double>& transform, AugmentDraws& draws) {
   const DrawnTensors tensors = tensors_for(transform, draws);

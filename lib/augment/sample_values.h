@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/device.h"
+#include "ops/drawn_matrices/drawn_matrices.h"
 #include "ops/draws/draws.h"
 
 namespace gantrain {
@@ -43,6 +45,11 @@ class StreamDraws final : public AugmentDraws {
   at::Tensor normal(const std::string& name, at::IntArrayRef shape) override;
   // Assumes equal strided shares: sample n of the global batch belongs to share n mod W.
   std::unique_ptr<AugmentDraws> whole_batch() const override;
+
+  const DrawKey& key() const { return key_; }
+  const Samples& samples() const { return samples_; }
+  // The hash of the purpose of these draws.
+  static uint64_t purpose(const std::string& name);
 
  private:
   DrawKey key_;
@@ -80,12 +87,7 @@ class SampleNumber {
   double known_ = 0;
 };
 
-double clamped_to_unit(double a);  // to [0, 1]
-SampleNumber clamped_to_unit(const SampleNumber& a);
-
-// Whether an event of that probability is known never to happen.
-bool is_never(double probability);
-bool is_never(const SampleNumber& probability);
+SampleNumber clamped_to_unit(const SampleNumber& a);  // to [0, 1]
 
 // [samples, values.size()] float64 with one column for each of `values`, on the device of `like`.
 at::Tensor as_columns(at::ArrayRef<SampleNumber> values, int64_t samples, const at::Tensor& like);
@@ -135,6 +137,15 @@ at::Tensor with_strength(const at::Tensor& p, F&& f) {
 
 enum class AugmentDistribution { kUniform, kNormal };
 
+// A transform whose parameters make a matrix (ops/drawn_matrices/matrix_step.h).
+struct NamedStep {
+  std::string name;
+  MatrixStep step;
+
+  // Whether it is known never to happen.
+  bool is_never() const { return step.multiplier <= 0; }
+};
+
 // One transform in one call of augment().
 template <class Number>
 struct AugmentTransform {
@@ -143,6 +154,26 @@ struct AugmentTransform {
   size_t numbers = 1;      // drawn for each sample
   Number probability = 0;  // with which it is applied to a sample
 };
+
+template <class Number>
+AugmentTransform<Number> transform_of(const NamedStep& named, const Number& p) {
+  const auto numbers = static_cast<size_t>(drawn_numbers(named.step.kind));
+  return {
+      named.name,
+      draws_normal(named.step.kind) ? AugmentDistribution::kNormal : AugmentDistribution::kUniform,
+      numbers,
+      probability_of(named.step, p)};
+}
+
+// Those steps that may happen.
+std::vector<NamedStep> possible(std::vector<NamedStep> steps);
+
+// What drawn_matrices() makes of these steps; nothing where `draws` are of another kind, or p's
+// device has no kernel for them. Sets `how`'s steps, key and samples.
+std::optional<Matrices> drawn_by_kernel(const std::vector<NamedStep>& steps,
+                                        const SampleNumber& p,
+                                        const AugmentDraws& draws,
+                                        DrawnMatrices how);
 
 // What was drawn for it on the host: whether it is applied to sample n, whose numbers begin at
 // number[n * transform.numbers].

@@ -82,7 +82,7 @@ double load_average() {
 
 ScratchFolder::ScratchFolder(const fs::path& parent) {
   const fs::path folder = parent.empty() ? fs::temp_directory_path() : parent;
-  std::string name = (folder / "gantrain-bench-XXXXXX").string();
+  std::string name = (folder / "gantrain-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) fail(Exit::kDisk, "cannot make {}: {}", name, errno_text());
   path_ = name;
 }

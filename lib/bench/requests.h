@@ -85,6 +85,7 @@ struct BenchStepNet {
 struct BenchStepRequest {
   std::vector<BenchStepNet> nets;
   bool profile = false;   // print what the time goes to, by operator, and measure nothing else
+  bool count = false;     // count what a GPU would be given, and measure nothing
   bool ref = false;       // time train.kernels=ref too
   bool no_floor = false;  // do not time the convolutions and products alone
   int64_t pairs = 3;      // measurements of each, in turns
@@ -101,6 +102,10 @@ struct BenchStepRequest {
 template <class Field>
 void fields(BenchStepRequest& o, Field&& field) {
   field("profile", o.profile, "only what the time goes to, by operator");
+  field("count",
+        o.count,
+        "only what an iteration gives to a GPU: kernels, in CUDA graphs and outside of them, and "
+        "the bytes that they read and write; nothing is computed, no GPU is needed");
   field("ref", o.ref, "time train.kernels=ref too");
   field("no_floor", o.no_floor, "do not time convolutions and products alone");
   field("pairs", o.pairs, kBenchCounts, kBenchTurns);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bench/common.h"
+#include "bench/count.h"
 #include "bench/record.h"
 #include "bench/requests.h"
 #include "bench/worlds.h"
@@ -438,12 +439,13 @@ int bench_step(const BenchStepRequest& request, FindRecipe find_recipe) {
                  {"threads", request.threads},
                  {"load", {load_average()}},
                  {"nets", Json::array()}};
-  const std::string reason = request.profile ? "" : why_no_peers(request);
+  const bool alone = request.profile || request.count;
+  const std::string reason = alone ? "" : why_no_peers(request);
   if (request.cuda) {
     fmt::print(
         "iteration: the mean of rows of iterations as in training, in which nothing waits; phases: "
         "each to its end on the GPU,\nin iterations that have all of them; memory: of tensors\n");
-  } else if (!request.profile) {
+  } else if (!alone) {
     fmt::print(
         "iteration: phases divided by their intervals, and what is outside phases; floor: the "
         "convolutions and matrix\nproducts of the step, each alone in the best layout found. {} "
@@ -459,6 +461,11 @@ int bench_step(const BenchStepRequest& request, FindRecipe find_recipe) {
     if (request.profile) {
       row["profile"] = profile(timed);
       print_profile(row["profile"]);
+    } else if (request.count) {
+      row["count"] = in_child(request.threads, [&](const Rendezvous& rendezvous) {
+        return count_step(net.config, timed.recipe, rendezvous);
+      });
+      print_count(row["count"]);
     } else {
       row.update(compare_contenders(timed, reason.empty()));
     }

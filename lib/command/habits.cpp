@@ -291,9 +291,31 @@ std::string own_metrics(const std::string& value) {
   return join(all, ",");
 }
 
+namespace {
+
+// Messages name a flag by its first name: what was typed is another name of it, or its key.
+std::vector<Taken> other_spellings(const std::vector<std::string>& arguments) {
+  std::vector<Taken> found;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool key = i > 0 && arguments[i - 1] == "--set";
+    const std::string said = arguments[i].substr(0, arguments[i].find('='));
+    for (const Flag& flag : flag_table()) {
+      const std::vector<std::string> names = split(flag.names, ',');
+      if (key && said == flag.key) found.push_back({names[0], "--set " + arguments[i]});
+      if (!key && std::find(names.begin() + 1, names.end(), said) != names.end())
+        found.push_back({names[0], arguments[i]});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 Translation translate_habits(const std::vector<std::string>& arguments,
                              const std::vector<std::string>& known) {
-  return Translator(arguments, known, habits(), /*of_training=*/true).run();
+  Translation translated = Translator(arguments, known, habits(), /*of_training=*/true).run();
+  for (const Taken& one : other_spellings(arguments)) translated.taken.push_back(one);
+  return translated;
 }
 
 std::string as_typed(const std::string& message, const std::vector<Taken>& taken) {

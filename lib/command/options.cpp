@@ -77,8 +77,9 @@ void add_one(CLI::App& app, const OptionLine& line, T& member) {
 }  // namespace
 
 void take_color(std::vector<std::string>& arguments) {
-  // The words after --complete are another command's.
+  // The words after --complete are another command's, and most of launch another program's.
   if (arguments.size() > 1 && arguments[1] == "--complete") return;
+  if (!arguments.empty() && arguments[0] == "launch") return;
   for (size_t i = 0; i < arguments.size();) {
     const std::string word = arguments[i];
     const auto here = arguments.begin() + static_cast<std::ptrdiff_t>(i);

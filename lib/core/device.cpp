@@ -14,6 +14,7 @@ namespace gantrain {
 namespace {
 
 std::atomic<int> assumptions{0};
+std::atomic<bool> counts_on_meta{false};
 
 // The function of this type for a device. They are set while libraries are loaded and only read
 // from then on.
@@ -24,6 +25,12 @@ Function& function_of(c10::DeviceType device) {
 }
 
 }  // namespace
+
+bool is_gpu(at::Device device) {
+  return device.is_cuda() || (device.is_meta() && counts_on_meta.load());
+}
+
+void set_counts_on_meta(bool counts) { counts_on_meta = counts; }
 
 bool reads_are_free(at::Device device) { return device.is_cpu() && assumptions.load() == 0; }
 

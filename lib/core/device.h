@@ -10,6 +10,11 @@
 
 namespace gantrain {
 
+// Whether a device computes as a GPU does, in its types and layouts: a GPU, and LibTorch's meta
+// device while it stands for one (ops/counting/gpu_count.h).
+bool is_gpu(at::Device device);
+void set_counts_on_meta(bool counts);
+
 // Whether the host can read a tensor of that device without waiting; true on a CPU. On other
 // devices a read waits until all work given to the device is done, so code that runs in every
 // iteration keeps its numbers on the device instead of reading them.

@@ -80,11 +80,27 @@ NamedTensors named(const StateTensors& state) {
   return all;
 }
 
+namespace {
+
+// set_data() takes no tensor of the meta device in a CPU's place.
+struct OpenImpl : c10::TensorImpl {
+  using c10::TensorImpl::copy_tensor_metadata;
+};
+
+void set_to(Tensor& tensor, const Tensor& moved) {
+  if (!moved.is_meta()) return tensor.set_data(moved);
+  OpenImpl::copy_tensor_metadata(moved.unsafeGetTensorImpl(),
+                                 tensor.unsafeGetTensorImpl(),
+                                 c10::VariableVersion(/*version=*/0),
+                                 /*allow_tensor_metadata_change=*/true);
+}
+
+}  // namespace
+
 void to_device(torch::nn::Module& network, at::Device device, at::ScalarType dtype) {
   const torch::NoGradGuard no_grad;
-  for (auto& [name, tensor] : state_of(network)) {
-    tensor.set_data(tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device));
-  }
+  for (auto& [name, tensor] : state_of(network))
+    set_to(tensor, tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device));
 }
 
 std::string sha256_of(const NamedTensors& tensors) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gan/style_recipe.h"
 
+#include "core/device.h"
 #include "core/torch.h"
 #include "nn/style/layers.h"
 #include "ops/losses.h"
@@ -16,7 +17,7 @@ int64_t classes_of(const RecipeContext& c) { return static_cast<int64_t>(c.class
 
 bool uses_float16(const RecipeContext& c) {
   const auto precision = c.config.read<PrecisionOptions>();
-  return compute_type(precision, c.device.is_cuda()) == ComputeType::kFloat16;
+  return compute_type(precision, is_gpu(c.device)) == ComputeType::kFloat16;
 }
 
 // Overfitting shows in the signs of D's scores of real pictures: Karras et al. 2020b, eq. 1.

@@ -342,6 +342,7 @@ Json describe_disk(const Config& config, const TrainingStep& step) {
   const SnapshotWriter snapshots(step, config);
   SaveBytes each = bytes_of(save);
   each.snapshot = snapshots.bytes();
+  each.first_snapshot = snapshots.bytes_of_first();
   const DiskNeed need = disk_need(each,
                                   options,
                                   config.read<TrainOptions>().kimg.images,

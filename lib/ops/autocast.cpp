@@ -12,8 +12,9 @@ namespace gantrain {
 at::ScalarType convolution_type(const Tensor& x) {
   if (in_float32()) return statistics_type(x.scalar_type());
   const c10::DeviceType device = x.device().type();
-  // As in LibTorch, autocast leaves float64 as it is.
-  const bool lowered = at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;
+  // As in LibTorch, autocast leaves float64 as it is. It knows no meta device.
+  const bool lowered =
+      !x.is_meta() && at::autocast::is_autocast_enabled(device) && x.scalar_type() != at::kDouble;
   return lowered ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
 }
 

@@ -10,7 +10,9 @@
 #include <tuple>
 
 #include "core/tensors.h"
+#include "ops/affine_warp/affine_warp.h"
 #include "ops/bias_act/bias_act.h"
+#include "ops/drawn_matrices/drawn_matrices.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
@@ -119,6 +121,17 @@ struct ActPoint {
   at::Tensor grad, y, out;
 };
 
+// What the first derivative is computed from where the result is also multiplied by the next
+// layer's styles: the gradients by the result and by that product, of which one may be undefined,
+// and y.
+struct ScaledActPoint {
+  at::Tensor grad, grad_scaled, y;
+};
+struct ScaledActDerivatives {
+  ActDerivatives terms;
+  at::Tensor then;
+};
+
 // A step of filtered_lrelu() (filtered_lrelu/filtered_lrelu.h) or of one of its derivatives, which
 // is the same step with the factors and the filters exchanged and slopes that are read.
 struct FilteredLreluStep {
@@ -157,6 +170,19 @@ struct FusedKernels {
                                                                const ActDerivatives& along,
                                                                const SecondWanted& wanted) =
       nullptr;
+
+  // act(), undefined unless `both`, and act() * then, `then` being [N, C].
+  std::tuple<at::Tensor, at::Tensor> (*act_scaled)(const at::Tensor& y,
+                                                   const ActTensors& t,
+                                                   const ActNumbers& how,
+                                                   const at::Tensor& then,
+                                                   bool both) = nullptr;
+  ScaledActDerivatives (*act_scaled_gradient)(const ScaledActPoint& at,
+                                              const ActTensors& t,
+                                              const ActNumbers& how,
+                                              const at::Tensor& then,
+                                              const ActWanted& wanted,
+                                              bool wants_then) = nullptr;
 
   // Over the last two axes of a and b [O, I, h, w]: the sums of a * b, [O, I], of a's type.
   at::Tensor (*plane_products)(const at::Tensor& a, const at::Tensor& b) = nullptr;
@@ -201,6 +227,15 @@ struct FusedKernels {
   at::Tensor (*filtered_slopes)(const at::Tensor& x,
                                 const at::Tensor& slopes,
                                 const FilteredLreluStep& step) = nullptr;
+
+  // affine_warp() of x, float32 or float64, and its adjoint, whose argument has the size of its
+  // result. Sums are in one order, without atomic additions.
+  at::Tensor (*affine_warp)(const at::Tensor& x, const AffineWarp& how) = nullptr;
+  at::Tensor (*affine_warp_adjoint)(const at::Tensor& dy, const AffineWarp& how) = nullptr;
+
+  // The members of Matrices (drawn_matrices/drawn_matrices.h).
+  std::tuple<at::Tensor, at::Tensor> (*drawn_matrices)(const at::Tensor& p,
+                                                       const DrawnMatrices& how) = nullptr;
 };
 
 // Returns the fused kernels that compute with x in `type`: those of x's device where they take that
@@ -238,6 +273,8 @@ KernelLike<decltype(DeviceKernels::draw)> composed_draw, cpu_draw, cuda_draw;
 KernelLike<decltype(FusedKernels::act)> cpu_act, cuda_act;
 KernelLike<decltype(FusedKernels::act_gradient)> cpu_act_gradient, cuda_act_gradient;
 KernelLike<decltype(FusedKernels::act_second)> cpu_act_second, cuda_act_second;
+KernelLike<decltype(FusedKernels::act_scaled)> cuda_act_scaled;
+KernelLike<decltype(FusedKernels::act_scaled_gradient)> cuda_act_scaled_gradient;
 KernelLike<decltype(FusedKernels::plane_products)> cpu_plane_products, cuda_plane_products;
 KernelLike<decltype(FusedKernels::scaled_planes)> cpu_scaled_planes, cuda_scaled_planes;
 KernelLike<decltype(FusedKernels::minibatch_std)> cpu_minibatch_std, cuda_minibatch_std;
@@ -250,6 +287,10 @@ KernelLike<decltype(FusedKernels::adain)> cpu_adain, cuda_adain;
 KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient, cuda_adain_gradient;
 KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu, cuda_filtered_lrelu;
 KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes, cuda_filtered_slopes;
+// None of a CPU: there the host knows p and the margins, and products with matrices are faster.
+KernelLike<decltype(FusedKernels::affine_warp)> cuda_affine_warp;
+KernelLike<decltype(FusedKernels::affine_warp_adjoint)> cuda_affine_warp_adjoint;
+KernelLike<decltype(FusedKernels::drawn_matrices)> cuda_drawn_matrices;
 
 // What two libraries that share these tables must agree on: the hash of the headers that they are
 // compiled from (scripts/cmake/DeviceHeaders.cmake), and the sizes of both tables.

@@ -153,8 +153,8 @@ void fields(EmaOptions& o, Field&& field) {
         "with ema.posthoc: kimg between two snapshots; auto: a 64th of the run");
   field("snapshot_type",
         o.snapshot_type,
-        "with ema.posthoc: type of the snapshots; bf16 halves their size and rounds the weights to "
-        "8 bits");
+        "with ema.posthoc: type of the snapshots; bf16 halves the size of all but the first and "
+        "rounds to 8 bits what their weights differ by from it");
 }
 
 struct SaveOptions {

@@ -20,6 +20,17 @@ constexpr const char* kOwn = "gantrain's own rule";
 
 constexpr int64_t kMeasurements = 25;  // of a run: each may be the best
 constexpr int64_t kStatesKept = 8;     // the best state is among them when a fall is seen
+// Of a run's length, the longest half-life of the average: one of 5 kimg would after 20 kimg still
+// hold 6 % of the model that was begun at. Ours.
+constexpr double kLongestAverage = 0.1;
+
+// "5", or "" where the run's own half-life of the average is no longer than its length asks for.
+std::string shorter_half_life(const Config& config, double length) {
+  if (!config.has("ema.half_life")) return "";
+  const Json own = config.get("ema.half_life");
+  const double longest = kLongestAverage * length;
+  return own.is_number() && own.get<double>() > longest ? shortest(longest) : "";
+}
 
 }  // namespace
 
@@ -104,6 +115,10 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
   // A length that was given decides how often it is measured.
   const bool given = config.given("train.kimg");
   const double length = given ? config.get("train.kimg").get<double>() : kimg;
+  const std::string half_life = shorter_half_life(config, length);
+  if (!half_life.empty()) {
+    choose("ema.half_life", half_life, fmt::format("a tenth of the length, at most ({})", kOwn));
+  }
   const double every = std::max(length / kMeasurements, 0.001);
   choose(
       "metrics.every", shortest(every), fmt::format("{} measurements ({})", kMeasurements, kOwn));

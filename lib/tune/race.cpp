@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "page/run_page.h"
 #include "page/run_record.h"
 #include "train/plan/plan.h"
+#include "tune/state_file.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -112,23 +111,13 @@ std::string Race::curve() const {
 int64_t Race::racing() const { return std::ranges::count_if(racers, &Racer::is_racing); }
 
 std::optional<Race> read_race(const fs::path& folder) {
-  const fs::path path = folder / kRaceFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) return std::nullopt;
-  const Json json = parse_json(read_regular_file(path, kMostOfJson), path.string(), Exit::kInput);
-  try {
-    return message_from<Race>(json);
-  } catch (const std::logic_error& e) {
-    fail(
-        Exit::kInput,
-        "{}: {}; without this file the race is looked at anew, and its runs go on where they stand",
-        path.string(),
-        e.what());
-  }
+  return read_state_file<Race>(
+      folder / kRaceFile,
+      "; without this file the race is looked at anew, and its runs go on where they stand");
 }
 
 void write_race(const fs::path& folder, const Race& race) {
-  write_file(folder / kRaceFile, message_of(race).dump(2) + "\n");
+  write_state_file(folder / kRaceFile, race);
 }
 
 std::string difference(const Race& a, const Race& b) {

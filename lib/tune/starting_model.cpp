@@ -8,6 +8,7 @@
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/resolutions.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -59,7 +60,13 @@ bool read_run(const fs::path& run, StartingModel& model) {
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"mapping_kwargs.num_layers", "map_depth"},
     {"synthesis_kwargs.architecture", "g_architecture"},
-    {"margin_size", "margin"}};
+    {"margin_size", "margin"},
+    {"NoiseDimension", "z_dim"},
+    {"ConditionEmbeddingDimension", "embedding"},
+    {"ExpansionFactor", "expansion"},
+    {"WidthPerStage", "width"},
+    {"CardinalityPerStage", "cardinality"},
+    {"BlocksPerStage", "blocks"}};
 
 // The key of a member of "gantrain.model", `path` with its groups; "" where there is none.
 std::string key_of_member(const std::string& path,
@@ -73,6 +80,14 @@ std::string key_of_member(const std::string& path,
   return has(keys, key) ? key : "";
 }
 
+// A member's value as a key takes it; numbers of each stage are those of the resolutions from 4 on.
+std::string text_of_member(const Json& value) {
+  const bool by_stage =
+      value.is_array() && !value.empty() &&
+      std::ranges::all_of(value, [](const Json& one) { return one.is_number_integer(); });
+  return by_stage ? by_resolution(value.get<std::vector<int64_t>>()) : text_of(value);
+}
+
 void take_members(const Json& object,
                   const std::string& group,
                   const std::vector<std::string>& keys,
@@ -82,7 +97,7 @@ void take_members(const Json& object,
       take_members(value, group + name + ".", keys, model);
     } else if (const std::string key = key_of_member(group + name, model.recipe, keys);
                !key.empty() && !value.is_null()) {
-      model.sets.push_back(key + "=" + text_of(value));
+      model.sets.push_back(key + "=" + text_of_member(value));
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <stdexcept>
 
 #include "config/config.h"
 #include "metrics/metric_table.h"
@@ -13,8 +12,8 @@
 #include "train/save/run_folder.h"
 #include "tune/course.h"
 #include "tune/starting_model.h"
+#include "tune/state_file.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -164,19 +163,11 @@ class Supervisor {
 }  // namespace
 
 std::optional<Finetuning> read_finetuning(const fs::path& folder) {
-  const fs::path path = folder / kFinetuneFile;
-  std::error_code error;
-  if (!fs::exists(path, error)) return std::nullopt;
-  const Json json = parse_json(read_regular_file(path, kMostOfJson), path.string(), Exit::kInput);
-  try {
-    return message_from<Finetuning>(json);
-  } catch (const std::logic_error& e) {
-    fail(Exit::kInput, "{}: {}", path.string(), e.what());
-  }
+  return read_state_file<Finetuning>(folder / kFinetuneFile);
 }
 
 void write_finetuning(const fs::path& folder, const Finetuning& state) {
-  write_file(folder / kFinetuneFile, message_of(state).dump(2) + "\n");
+  write_state_file(folder / kFinetuneFile, state);
 }
 
 std::vector<std::string> arguments_of(const Finetuning& state) {

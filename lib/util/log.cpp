@@ -27,7 +27,7 @@ constexpr std::array<std::pair<std::string_view, Color>, 4> kWords = {{
     {"done", Color::kGreen},
 }};
 
-// How bytes reach standard error without waiting.
+// How bytes reach a standard stream without waiting.
 enum class Way {
   kFile,    // a regular file takes everything
   kOwn,     // through an open file description of our own, which does not block: O_NONBLOCK on the
@@ -36,8 +36,16 @@ enum class Way {
   kPolled,  // a terminal that may not be opened again: a few bytes whenever it is ready
 };
 
-class StandardError {
+bool takes_text(int fd) {
+  pollfd polled{fd, POLLOUT, 0};
+  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
+}
+
+// Standard output or standard error.
+class StandardStream {
  public:
+  explicit StandardStream(int fd) : fd_(fd) {}
+
   void write(std::string_view text, Unread unread) {
     const std::lock_guard lock(mutex_);
     look();
@@ -46,24 +54,31 @@ class StandardError {
     if (done < text.size()) keep(text.substr(done), unread);
   }
 
+  bool has_unread() {
+    const std::lock_guard lock(mutex_);
+    if (!kept_.empty()) write_kept();
+    return !kept_.empty();
+  }
+
   void flush(double seconds) {
     const double end = monotonic_seconds() + seconds;
     const std::lock_guard lock(mutex_);
+    if (kept_.empty()) return;
     look();
     while (true) {
       write_kept();
       const double left = end - monotonic_seconds();
       if (kept_.empty() || left <= 0) return;
-      pollfd polled{STDERR_FILENO, POLLOUT, 0};
+      pollfd polled{fd_, POLLOUT, 0};
       ::poll(&polled, 1, static_cast<int>(std::min(left, 0.05) * 1e3) + 1);
     }
   }
 
  private:
-  // Standard error may be another one than before, and this may be a child that was forked.
+  // The stream may be another one than before, and this may be a child that was forked.
   void look() {
     struct stat now {};
-    if (::fstat(STDERR_FILENO, &now) != 0) now = {};
+    if (::fstat(fd_, &now) != 0) now = {};
     const pid_t process = ::getpid();
     if (process != process_) {
       kept_.clear();
@@ -78,7 +93,8 @@ class StandardError {
     if (S_ISSOCK(now.st_mode)) {
       way_ = Way::kSocket;
     } else if (S_ISFIFO(now.st_mode) || S_ISCHR(now.st_mode)) {
-      own_ = ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+      const std::string path = fmt::format("/proc/self/fd/{}", fd_);
+      own_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
       way_ = own_ >= 0 ? Way::kOwn : Way::kPolled;
     } else {
       way_ = Way::kFile;
@@ -91,16 +107,15 @@ class StandardError {
       case Way::kOwn:
         return ::write(own_, text.data(), text.size());
       case Way::kSocket:
-        return ::send(STDERR_FILENO, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       case Way::kPolled:
-        if (standard_error_takes_text())
-          return ::write(STDERR_FILENO, text.data(), std::min(text.size(), kFew));
+        if (takes_text(fd_)) return ::write(fd_, text.data(), std::min(text.size(), kFew));
         errno = EAGAIN;
         return -1;
       case Way::kFile:
         break;
     }
-    return ::write(STDERR_FILENO, text.data(), text.size());
+    return ::write(fd_, text.data(), text.size());
   }
 
   // Writes as much as is taken now, and returns how much. After an error there is no reader at all:
@@ -131,13 +146,15 @@ class StandardError {
 
   void keep(std::string_view text, Unread unread) {
     if (unread == Unread::kDrop) return;
-    if (dropped_lines_ == 0 && kept_.size() + text.size() <= kMostUnread) {
+    const bool fits = dropped_lines_ == 0 && kept_.size() + text.size() <= kMostUnread;
+    if (fits || unread == Unread::kWait) {
       kept_ += text;
     } else {
       dropped_lines_ += std::ranges::count(text, '\n');
     }
   }
 
+  const int fd_;
   std::mutex mutex_;
   pid_t process_ = -1;
   dev_t device_ = 0;
@@ -148,9 +165,11 @@ class StandardError {
   int64_t dropped_lines_ = 0;
 };
 
-StandardError& standard_error() {
-  static StandardError* one = new StandardError;  // outlives every thread that may write at exit
-  return *one;
+StandardStream& standard_stream(int fd) {
+  // They outlive every thread that may write at exit.
+  static auto* output = new StandardStream(STDOUT_FILENO);
+  static auto* error = new StandardStream(STDERR_FILENO);
+  return fd == STDOUT_FILENO ? *output : *error;
 }
 
 struct State {
@@ -200,15 +219,20 @@ std::string paint_first_word(const std::string& line) {
 }
 
 void write_standard_error(std::string_view text, Unread unread) {
-  standard_error().write(text, unread);
+  standard_stream(STDERR_FILENO).write(text, unread);
 }
 
-bool standard_error_takes_text() {
-  pollfd polled{STDERR_FILENO, POLLOUT, 0};
-  return ::poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT) != 0;
+void write_for_slow_reader(int fd, std::string_view text) {
+  standard_stream(fd).write(text, Unread::kWait);
 }
 
-void flush_standard_error(double seconds) { standard_error().flush(seconds); }
+bool has_unread(int fd) { return standard_stream(fd).has_unread(); }
+
+bool standard_error_takes_text() { return takes_text(STDERR_FILENO); }
+
+void flush_standard_error(double seconds) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) standard_stream(fd).flush(seconds);
+}
 
 void set_log(const LogSettings& settings) {
   const std::lock_guard lock(state().mutex);

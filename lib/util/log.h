@@ -52,11 +52,17 @@ constexpr size_t kMostUnread = 256 * 1024;
 enum class Unread {
   kKeep,  // it goes out before later text; when text was dropped, a line says how many lines
   kDrop,  // what a terminal shows for a moment
+  kWait,  // all of it is kept: who writes looks at has_unread() first
 };
 
 // Writes to standard error in one write where that is possible. It never waits for the reader of a
 // terminal, pipe or socket. Errors are ignored, because there is no place left to report them.
 void write_standard_error(std::string_view text, Unread unread = Unread::kKeep);
+
+// The same to either standard stream, but nothing is dropped: who writes waits while has_unread(),
+// which tries to write what is kept. Lines of both streams stay whole where each is another file.
+void write_for_slow_reader(int fd, std::string_view text);
+bool has_unread(int fd);
 
 // Whether standard error would take some text now. Signal handlers may call it.
 bool standard_error_takes_text();
@@ -64,7 +70,8 @@ bool standard_error_takes_text();
 // How long the end of a process waits for a slow reader, in seconds.
 constexpr double kLastWords = 2;
 
-// Waits until kept text has been taken, at most so many seconds. For the end of a process.
+// Waits until kept text has been taken, on standard output too, for at most so many seconds each.
+// For the end of a process.
 void flush_standard_error(double seconds);
 
 enum class Level { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };

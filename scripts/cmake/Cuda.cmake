@@ -48,7 +48,8 @@ endif()
 # language would hand nvcc the flags of the C++ sources, link a second, static runtime, and (3.25) not
 # know that nvcc has C++20.
 function(gantrain_compile_kernels objects)
-  set(flags -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -warn-spills
+  # Code of five architectures is most of a package; the driver unpacks what it loads, as it does LibTorch's.
+  set(flags -std=c++20 -O3 --expt-relaxed-constexpr --compress-mode=size -Xptxas -warn-spills
             -Xcompiler -fPIC,-Wall,-Wno-unknown-pragmas -ccbin ${CMAKE_CXX_COMPILER} -I${CMAKE_SOURCE_DIR}/lib)
   if(GANTRAIN_CUDA_WERROR)
     list(APPEND flags -Werror all-warnings)

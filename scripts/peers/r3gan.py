@@ -73,8 +73,7 @@ class Training:
         return {"D": self.phase("D", self.D), "G": self.phase("G", self.G), "rest": self.move_average}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_network_arguments(parser):
     parser.add_argument("--official", required=True, help="checkout of the official repository")
     parser.add_argument("--resolution", type=int, default=64)
     parser.add_argument("--batch", type=int, default=16)
@@ -85,6 +84,11 @@ def main():
     parser.add_argument("--gamma", type=float, default=2)
     parser.add_argument("--fp16-res", type=int, default=0, help="of the highest resolutions, in bfloat16")
     add_arguments(parser, warm=1, steps=2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_network_arguments(parser)
     time_official(parser.parse_args(), ("networks.py",), Training, {})
 
 

@@ -15,6 +15,7 @@ import copy
 import importlib
 import inspect
 import os
+import re
 import sys
 import types
 import warnings
@@ -26,13 +27,21 @@ from measuring import add_arguments, answer, begin, measure, memory
 INTERVALS = {"Greg": 4, "Dreg": 16}
 
 
+def numbers_of(version):
+    """"2.11.0+cpu" -> (2, 11, 0), which compare as versions do."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.split("+")[0]))
+
+
 def stand_in_for_missing_modules():
-    """The code imports modules that only its downloads and its CUDA kernels use."""
-    for name in ("requests", "torch.utils.cpp_extension"):
+    """The code imports modules that only its downloads and its CUDA kernels use, and one that new Pythons
+    do not bring along, for its comparison of versions."""
+    for name, content in (("requests", {}), ("torch.utils.cpp_extension", {}),
+                          ("pkg_resources", {"parse_version": numbers_of})):
         try:
             importlib.import_module(name)
         except ImportError:
             sys.modules[name] = types.ModuleType(name)
+            vars(sys.modules[name]).update(content)
 
 
 def is_newer(args):

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public operators on the device, with their derivatives, against what they mean in float64;
 // convolutions and draws.
+#include "augment/augment.h"
 #include "core/random.h"
 #include "core/torch.h"
 #include "device_checks.h"
 #include "ops/bias_act/bias_act.h"
 #include "ops/convolution/convolution.h"
 #include "ops/draws/draws.h"
+#include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
@@ -88,6 +90,32 @@ TEST_CASE("KernelUpFirDnIsWhatItMeansInFloat64") {
       return upfirdn2d(in[0], beside(f, in[0]), how);
     };
     return OperatorCall{{maps(size)}, 1, run};
+  });
+}
+
+TEST_CASE("KernelFilteredLreluIsWhatItMeansInFloat64") {
+  check(6, [](Shapes& shapes, const Form&, int number) {
+    const std::vector<int64_t> size = {
+        1, shapes.between(1, 9), shapes.between(12, 18), shapes.between(12, 18)};
+    // StyleGAN3's layers, which strips compute, then filters and pads that tiles do.
+    constexpr int64_t kLayers[][3] = {
+        {2, 2, 9}, {4, 2, -2}, {2, 4, 40}, {2, 2, 8}, {1, 2, 3}, {3, 1, 5}};
+    const auto& [up, down, before] = kLayers[number];
+    FilteredLrelu how;
+    how.up = up;
+    how.down = down;
+    how.padding = {before, before + 3, before, before + 2};
+    const int64_t up_taps = 6 * up, down_taps = 6 * down;
+    const Tensor u = torch::rand({up_taps}) + 0.1;
+    const Tensor d =
+        number == 3 ? torch::rand({down_taps, down_taps}) : torch::rand({down_taps}) + 0.1;
+    const auto run = [=](const Tensors& in) {
+      FilteredLrelu step = how;
+      step.up_filter = beside(u / u.sum(), in[0]);
+      step.down_filter = beside(d / d.sum(), in[0]);
+      return filtered_lrelu(in[0], in[1], step);
+    };
+    return OperatorCall{{maps(size), maps({size[1]})}, 2, run};
   });
 }
 
@@ -227,5 +255,27 @@ TEST_CASE("KernelDrawsAreTheStreamsOfTheHost") {
             samples,
             shares,
             16)));
+  }
+}
+
+// Matrices drawn in one kernel, pictures resampled in one, and its adjoint.
+TEST_CASE("KernelAugmentationIsWhatItMeansInFloat64") {
+  const auto device = device_or_skip();
+  if (!device) return;
+  torch::manual_seed(7);
+  for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided}) {
+    for (const auto& [p, size] : {std::pair{1e-9, std::vector<int64_t>{3, 3, 24, 24}},
+                                  {.5, {8, 3, 32, 20}},
+                                  {1., {300, 1, 5, 9}},
+                                  {1., {4, 4, 17, 70}}}) {
+      const auto run = [p = p, count = size[0]](const Tensors& in) {
+        StreamDraws draws(make_draw_key(3, 5, 0, in[0].device()), {0, 1, count});
+        const Tensor strength = torch::full({}, p, in[0].options().dtype(at::kDouble));
+        return augment(in[0], strength, augment_pipe("bgc"), draws);
+      };
+      const Form form{at::kFloat, layout};
+      CAPTURE(text_of(form), p, size);
+      CHECK(largest_error({{maps(size)}, 1, run}, form, *device) < 2e-4);
+    }
   }
 }

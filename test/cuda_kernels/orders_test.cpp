@@ -2,7 +2,10 @@
 // Threads of a GPU run in any order between two barriers. Here the host runs them in several, over
 // shared memory that holds nothing of use before: a kernel whose bits depend on the order has a
 // race.
+#include "augment/wavelets.h"
 #include "host_launching.h"
+#include "ops/affine_warp/affine_warp.h"
+#include "ops/drawn_matrices/drawn_matrices.h"
 #include "ops/draws/draws.h"
 #include "ops/filtered_lrelu/filtered_lrelu.h"
 #include "ops/modulation/modulation.h"
@@ -45,6 +48,13 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
     add("draw",
         Tensors{device_kernels(at::kCPU).draw(
             {key.numbers, 0, hash64("order"), {3, 2, 5}, 1000, kind})});
+  const DrawnMatrices zooms{.steps = {{{MatrixKind::kZoom, 1, .4}, 1, 2}},
+                            .key = key,
+                            .samples = {0, 2, 300},
+                            .width = 20,
+                            .height = 24};
+  const Matrices zoomed = drawn_matrices(at::scalar_tensor(.5, at::kDouble), zooms);
+  add("drawn_matrices", Tensors{zoomed.each, zoomed.margins});
   for (const int64_t channels : {3, 40}) {
     const Tensor x = maps({4, channels, 20, 24}), bias = at::randn({channels}).to(type);
     BiasAct lrelu{Activation::kLrelu, 1, 0.2, {}, 1.1};
@@ -58,6 +68,18 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
              terms.strength = in[2];
              terms.bias = in[3];
              return modulated_act(in[0], terms, lrelu);
+           });
+    derive("modulated_act_for",
+           {x, at::rand({4, channels}), at::randn({4, channels}), at::randn({}), bias},
+           [&](const Tensors& in) {
+             ModulatedAct terms;
+             terms.d = in[1];
+             terms.noise = at::ones({4, 1, 20, 24});
+             terms.strength = in[3];
+             terms.bias = in[4];
+             const StyledMaps maps =
+                 modulated_act_for(in[0], terms, lrelu, NextConv{in[2], at::kFloat, true});
+             return at::cat({maps.x, maps.scaled}, 1);
            });
     const Tensor four = at::tensor({1., 3., 3., 1.}) / 8, twelve = at::rand({12});
     for (const Tensor& row : {four, twelve}) {
@@ -74,14 +96,29 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
     filtered.up = filtered.down = 2;
     filtered.padding = {10, 11, 10, 11};
     filtered.clamp = 0.9;
-    derive("filtered_lrelu", {x, bias}, [&](const Tensors& in) {
+    const auto filtered_lrelu_of = [&](const Tensors& in) {
       return filtered_lrelu(in[0], in[1], filtered);
-    });
+    };
+    derive("filtered_lrelu", {x, bias}, filtered_lrelu_of);
+    const Tensor sample = x.narrow(0, 0, 1).narrow(2, 0, 12);
+    filtered.padding = {11, 10, 11, 10};
+    derive("filtered_lrelu in strips", {sample, bias}, filtered_lrelu_of);
+    filtered.up_filter = at::rand({24}) / 6;
+    filtered.up = 4;
+    filtered.padding = {6, 9, 6, 9};
+    derive("filtered_lrelu in strips, up by 4", {sample, bias}, filtered_lrelu_of);
     derive("pixel_norm", {x}, [](const Tensors& in) { return pixel_norm(in[0]); });
     derive("adain", {x, at::randn({4, 2 * channels}).to(type)}, [](const Tensors& in) {
       return adain(in[0], in[1]);
     });
     derive("minibatch_std", {x}, [](const Tensors& in) { return minibatch_std(in[0], 2); });
+    const AffineWarp warp{
+        sym6_lowpass(),
+        at::tensor({.9, -.4, 2., .3, 1.1, -3., 0., 0., 1.}, at::kDouble).expand({4, 9}),
+        at::tensor({9., 3., 0., 12.}, at::kDouble)};
+    derive("affine_warp", {x.to(at::kFloat)}, [&](const Tensors& in) {
+      return affine_warp(in[0], warp);
+    });
     derive("square_sums", {at::randn({16, channels, 3, 3})}, [](const Tensors& in) {
       return square_sums(in[0]);
     });

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walks over feature maps (ops/gpu/planes_walk.h) where numbers have more than 32 bits: only
-// offsets are noted, so that no memory is needed.
+// The walks over feature maps (ops/gpu/planes_walk.h) and along summed axes (ops/gpu/summed_axis.h)
+// where numbers have more than 32 bits: only offsets are noted, so that no memory is needed.
 #include <random>
 
 #include "ops/gpu/planes_walk.h"
+#include "ops/gpu/summed_axis.h"
 #include "support/catch.h"
 
 using namespace gantrain::cuda_kernels;
@@ -82,6 +83,52 @@ TEST_CASE("SingleNumbersOfLargeMapsLieWhereTheyShould") {
     CHECK(some.wrong == 0);
     CHECK(some.calls > 0);
   }
+}
+
+namespace {
+
+// Visits some blocks of a walk along an axis; returns how many packs it visited, or -1 where one
+// does not lie where its item and unit are.
+template <int kSize, bool kAcross>
+int64_t visited(const SummedAxis& axis, int64_t most_chunks) {
+  const NormWalk<kSize, kAcross> walk(axis, most_chunks);
+  const int64_t packs = kAcross ? axis.inner / kSize : 1;  // of a row
+  std::mt19937_64 random(5);
+  std::vector<int64_t> blocks = {0, walk.blocks() - 1};
+  for (int i = 0; i < 20; ++i)
+    blocks.push_back(static_cast<int64_t>(random() >> 2) % walk.blocks());
+  int64_t calls = 0;
+  bool right = true;
+  for (const int64_t block : blocks) {
+    for (int thread = 0; thread < NormWalk<kSize, kAcross>::kThreads; ++thread) {
+      const auto part = walk.part({block, thread});
+      int64_t unit = part.begin;
+      walk.each(part, [&](int64_t at) {
+        const int64_t row = part.item / packs, column = part.item % packs;
+        const int64_t expected = kAcross ? (row * axis.length + unit) * axis.inner + column * kSize
+                                         : part.item * axis.length + unit * kSize;
+        right = right && at == expected && at >= 0 && at + kSize <= kLarge;
+        unit += part.step;
+        ++calls;
+      });
+    }
+  }
+  return right ? calls : -1;
+}
+
+}  // namespace
+
+TEST_CASE("SumsAlongLargeAxesReadWhatIsTheirs") {
+  const SummedAxis rows{kLarge / 1024, 1024, 1}, long_rows{kLarge >> 20, 1 << 20, 1};
+  CHECK(visited<8, false>(rows, 1) > 0);
+  CHECK(visited<1, false>(rows, 1) > 0);
+  CHECK(visited<8, false>(long_rows, 64) > 0);
+  CHECK(visited<1, false>(long_rows, 64) > 0);
+  const SummedAxis columns{kLarge >> 20, 512, 2048}, long_columns{96, 1 << 20, 64};
+  CHECK(visited<8, true>(columns, 1) > 0);
+  CHECK(visited<1, true>(columns, 1) > 0);
+  CHECK(visited<8, true>(long_columns, 64) > 0);
+  CHECK(visited<1, true>(long_columns, 64) > 0);
 }
 
 TEST_CASE("DividersOfLargeNumbersAreExact") {

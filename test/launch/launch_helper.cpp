@@ -21,12 +21,6 @@ namespace {
 int64_t* const numbers = static_cast<int64_t*>(
     mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 
-World local_world(int64_t nproc) {
-  World world;
-  world.ranks.world = world.ranks.local_world = nproc;
-  return world;
-}
-
 void append(int& fd, std::string& text) {
   char buffer[65536];
   const ssize_t size = ::read(fd, buffer, sizeof buffer);
@@ -66,10 +60,15 @@ Launcher::Launcher(LoadTrainer load,
   start(load, world, options, run_dir);
 }
 
+Launcher::Launcher(const Program& program, const World& world, const LaunchOptions& options) {
+  start(nullptr, world, options, "", &program);
+}
+
 void Launcher::start(const LoadTrainer& load,
                      const World& world,
                      const LaunchOptions& options,
-                     const std::string& run_dir) {
+                     const std::string& run_dir,
+                     const Program* program) {
   int out[2];
   int err[2];
   if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("pipe");
@@ -83,7 +82,8 @@ void Launcher::start(const LoadTrainer& load,
     try {
       const ResumeHint hint = [](const std::string& folder) { return "next: resume " + folder; };
       const bool worker = world.role == World::Role::kWorker;
-      code = (worker ? run_worker : launch)({world, options, "{}", load, hint, {}, run_dir, "runs"})
+      code = (worker ? run_worker
+                     : launch)({world, options, "{}", load, hint, {}, run_dir, "runs", program})
                  .code;
     } catch (const UserError& e) {
       error("{}", e.what());
@@ -140,6 +140,12 @@ Launcher::Result Launcher::wait() {
   result_.after_signal = result_.ended - signalled_;
   result_.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result_;
+}
+
+World local_world(int64_t nproc) {
+  World world;
+  world.ranks.world = world.ranks.local_world = nproc;
+  return world;
 }
 
 void sleep_for_ever() {

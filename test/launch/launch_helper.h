@@ -28,6 +28,8 @@ class Launcher {
            const World& world,
            const LaunchOptions& options,
            const std::string& run_dir = "");
+  // Its ranks are a program of the user's.
+  Launcher(const Program& program, const World& world, const LaunchOptions& options = {});
   ~Launcher();  // kills what is left
 
   pid_t pid() const { return pid_; }
@@ -42,7 +44,8 @@ class Launcher {
   void start(const LoadTrainer& load,
              const World& world,
              const LaunchOptions& options,
-             const std::string& run_dir = "");
+             const std::string& run_dir = "",
+             const Program* program = nullptr);
   bool read_some(int milliseconds);
 
   pid_t pid_ = -1;
@@ -66,6 +69,8 @@ double marked();
 
 // False for zombies too.
 bool is_alive(pid_t pid);
+
+World local_world(int64_t nproc);
 
 bool eventually(const std::function<bool()>& holds, double seconds);
 

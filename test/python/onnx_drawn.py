@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnx_drawn.py FOLDER: a folder that gantrain export made is written as ONNX, by both of torch's
+"""onnx_drawn.py FOLDER...: folders that gantrain export made are written as ONNX, by both of torch's
 exporters, and drawn by onnxruntime: the same pictures as by the exported program itself. Exit
 status 77 where there is no onnxruntime."""
+import importlib.util
 import os
 import sys
 
@@ -13,9 +14,14 @@ except ImportError as error:
     print(f"SKIP: {error}")
     sys.exit(77)
 
-FOLDER = sys.argv[1]
-sys.path.insert(0, FOLDER)
-import model  # noqa: E402
+
+def program_of(folder):
+    """The exported program, as a module."""
+    spec = importlib.util.spec_from_file_location("model", os.path.join(folder, "model.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["model"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def draw(path, given):
@@ -25,21 +31,29 @@ def draw(path, given):
     return torch.from_numpy(pictures)
 
 
-def main():
-    generator = model.load_generator(FOLDER)
+def differences(folder):
+    """The largest differences of a picture by the two exporters."""
+    model = program_of(folder)
+    generator = model.load_generator(folder)
     given = (model.latents([3], generator.z_dim),)
     if generator.classes:
         given += (torch.tensor([generator.classes - 1]),)
     expected = generator(*given)
-    path = os.path.join(FOLDER, "model.onnx")
+    path = os.path.join(folder, "model.onnx")
     model.export_onnx(generator, path)
-    apart = (draw(path, given) - expected).abs().max().item()
     names = ["z", "label"][: len(given)]
-    older = os.path.join(FOLDER, "older.onnx")
+    older = os.path.join(folder, "older.onnx")
     torch.onnx.export(generator, given, older, input_names=names, dynamo=False)
-    older_apart = (draw(older, given) - expected).abs().max().item()
-    print(f"max abs difference: {apart:.3g}, by the older exporter {older_apart:.3g}")
-    sys.exit(0 if apart <= 1e-4 and older_apart <= 1e-4 else 1)
+    return [(draw(file, given) - expected).abs().max().item() for file in (path, older)]
+
+
+def main():
+    right = True
+    for folder in sys.argv[1:]:
+        apart, older_apart = differences(folder)
+        print(f"{folder}: max abs difference {apart:.3g}, by the older exporter {older_apart:.3g}")
+        right = right and apart <= 1e-4 and older_apart <= 1e-4
+    sys.exit(0 if right else 1)
 
 
 main()

@@ -54,6 +54,8 @@ wide 1 1 "[^d]GradientWork$full"
 wide 1 1 "ModulatedWork$full"
 wide 1 1 "ModulatedGradientWork$full"
 wide 1 1 "ModulatedSecondWork$full"
+wide 1 2 "ScaledActWork$full"
+wide 2 1 "ScaledGradientWork$full"
 wide 1 1 '^PlanesBody<(float|Half|BFloat16),'
 wide 1 1 '^PixelsBody<(float|Half|BFloat16),'
 wide 1 1 "^PixelNormBody$full"

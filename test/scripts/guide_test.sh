@@ -62,7 +62,8 @@ wrong() {
   fi
   flags=$(flags_of "${verb[@]}")
   for word; do
-    if [ "$word" = -- ]; then # the training in a batch script
+    if [ "$word" = -- ]; then # the training in a batch script, or a program of the user's own
+      [ "${verb[0]}" != launch ] || return 0
       rest=("${@:$((${#rest[@]} + 2))}")
       wrong "${rest[@]}"
       return
@@ -97,7 +98,7 @@ look_up() {
 }
 
 # Flags of other programs that pages name.
-foreign='--component --shm-size --only --pack --no-python --self-test --onnx --freezed --gradient_accumulation_steps --resume=network.pkl --official'
+foreign='--standalone --local_rank --local-rank --component --shm-size --only --pack --no-python --self-test --onnx --freezed --gradient_accumulation_steps --resume=network.pkl --official'
 
 # faults PAGE: everything that is wrong in what cannot be run, one a line.
 faults() {

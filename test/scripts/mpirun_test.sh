@@ -9,6 +9,9 @@ tiny "$1" "$tmp/own" --nproc 2
 mpi "$1" "${TINY[@]}" --run-dir "$tmp/mpirun"
 expect_same_run "$tmp/own" "$tmp/mpirun"
 
+# A program of the user's, whose ranks the tasks become.
+expect "gantrain launch" "0 of 2 1 of 2" "$(mpi "$1" launch -- sh -c 'echo $RANK of $WORLD_SIZE' | sort | xargs)"
+
 # Two at a time on one machine do not meet each other.
 mpi "$1" "${TINY[@]}" --run-dir "$tmp/first" >"$tmp/first.out" 2>&1 &
 first=$!

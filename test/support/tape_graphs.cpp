@@ -142,6 +142,10 @@ void add(Tensors& all, const ActTensors& a) {
   for (const at::Tensor& t : {a.d, a.noise, a.strength, a.bias}) add(all, t);
 }
 void add(Tensors& all, const DrawNumbers& how) { add(all, how.key); }
+void add(Tensors& all, const AffineWarp& how) {
+  for (const at::Tensor& t : {how.transforms, how.margins}) add(all, t);
+}
+void add(Tensors& all, const DrawnMatrices& how) { add(all, how.key.numbers); }
 template <class... Parts>
 void add(Tensors& all, const std::tuple<Parts...>& parts) {
   std::apply([&](const auto&... part) { (add(all, part), ...); }, parts);
@@ -186,7 +190,7 @@ struct Noted<kMember> {
   static Result call(Given... given) { return noted(under->fused->*kMember, given...); }
 };
 
-constexpr FusedKernels kNotedFused{
+FusedKernels noted_fused{
     .act = Noted<&FusedKernels::act>::call,
     .act_gradient = Noted<&FusedKernels::act_gradient>::call,
     .act_second = Noted<&FusedKernels::act_second>::call,
@@ -206,7 +210,7 @@ constexpr DeviceKernels kNotedKernels{
     .bias_act = Noted<&DeviceKernels::bias_act>::call,
     .bias_act_gradient = Noted<&DeviceKernels::bias_act_gradient>::call,
     .draw = Noted<&DeviceKernels::draw>::call,
-    .fused = &kNotedFused,
+    .fused = &noted_fused,
 };
 
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
@@ -294,6 +298,14 @@ TapeGraphs::TapeGraphs() {
   works = replays = fails_at = 0;
   set_graph_pools(c10::DeviceType::CPU, make_tape_pool);
   under = &device_kernels(at::kCPU);
+  // What a table lacks is composed.
+  const bool warps = under->fused != nullptr && under->fused->affine_warp != nullptr;
+  noted_fused.affine_warp = warps ? Noted<&FusedKernels::affine_warp>::call : nullptr;
+  noted_fused.affine_warp_adjoint =
+      warps ? Noted<&FusedKernels::affine_warp_adjoint>::call : nullptr;
+  noted_fused.drawn_matrices = under->fused != nullptr && under->fused->drawn_matrices != nullptr
+                                   ? Noted<&FusedKernels::drawn_matrices>::call
+                                   : nullptr;
   if (under->fused != nullptr) set_device_kernels(at::kCPU, kNotedKernels);
 }
 TapeGraphs::~TapeGraphs() {

@@ -14,6 +14,7 @@ struct NetOptions {
   std::string mode = "none";
   double p = 0;
   Kimg kimg{1'000'000}, ada_kimg{500'000};
+  ScheduledKimg half_life = Kimg{10'000};
 };
 
 template <class Field>
@@ -23,6 +24,7 @@ void fields(NetOptions& o, Field&& field) {
   field("ada.p", o.p, between(0, 1), "strength");
   field("ada.kimg", o.ada_kimg, "speed");
   field("train.kimg", o.kimg, "length");
+  field("ema.half_life", o.half_life, "half-life");
 }
 
 struct NameOptions {
@@ -102,6 +104,13 @@ TEST_CASE("FinetuningIsNoLongerThanTheModelsOwnTraining") {
   StartingModel tiny = model_of(32);
   tiny.kimg = 120;
   CHECK(chosen(1'500, tiny).at("train.kimg") == "120");
+}
+
+TEST_CASE("TheAverageOfAShortRunForgetsTheModelThatWasBegunAt") {
+  StartingModel tiny = model_of(32);
+  tiny.kimg = 20;
+  CHECK(chosen(150, tiny).at("ema.half_life") == "2");
+  CHECK(chosen(150, model_of(32)).count("ema.half_life") == 0);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ std::string shortened(const std::string& message) {
 }
 
 std::string progress(const Death& f) {
+  if (f.program) return "";
   const std::string phase = f.phase.empty() ? "" : fmt::format(" in phase \"{}\"", f.phase);
   if (f.iteration == 0 && f.images_seen == 0) return phase + " before the first iteration";
   return fmt::format("{} at {:.1f} kimg", phase, static_cast<double>(f.images_seen) / 1e3);
@@ -45,9 +46,9 @@ std::string kill_text(const Death& f) {
   if (f.host_was_short) {
     return fmt::format(
         "\n        the kernel's out-of-memory killer was at work meanwhile: host memory, "
-        "not the GPU's{}; give a smaller --micro-batch or --resolution, or fewer ranks here "
-        "(--nproc)",
-        peak);
+        "not the GPU's{}; give {}fewer ranks here (--nproc)",
+        peak,
+        f.program ? "" : "a smaller --micro-batch or --resolution, or ");
   }
   return fmt::format(
       "\n        gantrain did not send it: a person, the batch system or the "
@@ -102,7 +103,7 @@ bool is_victim(const Death& death) {
   // What is wrong with the user's input, a disk or the training is no peer's doing, whatever words
   // the message has.
   const auto own = {Exit::kUsage, Exit::kInput, Exit::kDiverged, Exit::kOutOfMemory, Exit::kDisk};
-  if (is_one_of(death.code, own)) return false;
+  if (!death.program && is_one_of(death.code, own)) return false;
   return tells_of_lost_peer(death.message) || tells_of_vain_wait(death.message);
 }
 
@@ -111,16 +112,17 @@ bool waited_in_vain(const Death& death) {
 }
 
 int exit_code(const Death& death) {
+  if (death.program) return death.signal != 0 ? 128 + death.signal : death.code;
   if (death.host_was_short) return code_of(Exit::kOutOfMemory);
   return is_restartable(death) ? code_of(Exit::kRankDied) : death.code;
 }
 
 bool is_restartable(const Death& death) {
-  return death.code < code_of(Exit::kUsage) || death.code > code_of(Exit::kDisk);
+  return death.program || death.code < code_of(Exit::kUsage) || death.code > code_of(Exit::kDisk);
 }
 
 std::string cause_of(const Death& d) {
-  if (d.signal == SIGKILL && !d.host_was_short && d.iteration == 0) return "";
+  if (d.program || (d.signal == SIGKILL && !d.host_was_short && d.iteration == 0)) return "";
   const std::string how =
       d.signal != 0 ? signal_text(d.signal) : fmt::format("exit code {}", d.code);
   std::string message = cause_line(d.message);
@@ -131,13 +133,13 @@ std::string cause_of(const Death& d) {
 std::string death_text(const Death& d, int64_t nodes) {
   const bool fixable =
       is_one_of(d.code, {Exit::kUsage, Exit::kInput, Exit::kEnvironment, Exit::kDisk});
-  if (fixable && d.signal == 0 && d.iteration == 0 && !d.message.empty())
+  if (fixable && !d.program && d.signal == 0 && d.iteration == 0 && !d.message.empty())
     return shortened(d.message);
   const std::string who = fmt::format("rank {} ({}, pid {})", d.rank, d.host, d.pid);
   std::string text;
   if (d.signal != 0) {
     text = fmt::format("{} died of {}{}", who, signal_text(d.signal), progress(d));
-  } else if (d.message.empty()) {
+  } else if (d.message.empty() || d.program) {
     text = fmt::format("{} ended with exit code {}{}", who, d.code, progress(d));
   } else {
     text = fmt::format("{} failed{}", who, progress(d));
@@ -151,6 +153,8 @@ std::string death_text(const Death& d, int64_t nodes) {
 }
 
 std::string behind_text(const Death& behind) {
+  if (behind.program)
+    return fmt::format("rank {} ({}, pid {}) is stopped", behind.rank, behind.host, behind.pid);
   return fmt::format("rank {} ({}, pid {}) is behind, in phase \"{}\" at iteration {}",
                      behind.rank,
                      behind.host,

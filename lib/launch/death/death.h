@@ -70,6 +70,7 @@ struct Death {
   bool sent_by_gantrain = false;  // the signal followed from the launcher's death
   bool host_was_short = false;    // the kernel's out-of-memory killer was at work during the run
   double hang_timeout = 0;        // of a hang, in seconds
+  bool program = false;           // no rank of a training: a program of the user's (Program)
   RankProgress progress = {};
 };
 
@@ -95,6 +96,7 @@ void fields(Death& d, Field&& field) {
   field("sent_by_gantrain", d.sent_by_gantrain);
   field("host_was_short", d.host_was_short);
   field("hang_timeout", d.hang_timeout);
+  field("program", d.program);
   field("progress", d.progress);
 }
 
@@ -111,7 +113,8 @@ bool is_victim(const Death& death);
 bool waited_in_vain(const Death& death);
 
 // The exit code of a run that ends because of the rank: its code if that is 2 to 8; 7 if the kernel
-// killed it for want of host memory; otherwise 6.
+// killed it for want of host memory; otherwise 6. Of a program it is the program's own, or 128 and
+// the signal's number.
 int exit_code(const Death& death);
 
 // True if starting the ranks again may help. It does not help where the user has to change
@@ -119,8 +122,8 @@ int exit_code(const Death& death);
 bool is_restartable(const Death& death);
 
 // What makes a rank's death the same one as another: the signal or the message, without numbers
-// such as ranks and pids. "" for a rank that somebody killed before its first iteration, which says
-// nothing about where it was.
+// such as ranks and pids. "" for a rank that somebody killed before its first iteration, and for a
+// program: they say nothing about where it was.
 std::string cause_of(const Death& death);
 
 // Describes a rank's death in one to five lines, without a newline at the end: the rank, its host

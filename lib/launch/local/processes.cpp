@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -364,10 +365,12 @@ void hide_environment() {
 }
 
 void close_all_files() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 4096));
-  for (int fd = 0; fd < most; ++fd) ::close(fd);
+  if (::syscall(SYS_close_range, 0, ~0U, 0) != 0) {  // Linux before 5.9
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 4096));
+    for (int fd = 0; fd < most; ++fd) ::close(fd);
+  }
   // What is opened later must not become a standard stream, into which messages go.
   for (int fd = ::open("/dev/null", O_RDWR); fd >= 0 && fd < STDERR_FILENO;) fd = ::dup(fd);
 }

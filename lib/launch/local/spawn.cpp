@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -26,6 +29,9 @@ namespace {
 
 // Bytes, so that a rank that prints without end does not keep the launcher busy.
 constexpr size_t kMostAtOnce = 1 << 20;
+constexpr size_t kMostBeforeReader = 64 << 10;  // for a reader that may be slow
+constexpr size_t kLastBytes = 8 << 10;
+constexpr double kRedrawSeconds = 10;
 
 std::string_view last_drawn(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -73,7 +79,9 @@ void belong_to(pid_t launcher, pid_t fork_server) {
 }
 
 void redirect(Plan& plan, int64_t rank) {
-  const int null = ::open("/dev/null", O_RDONLY);
+  // A program's rank 0 reads what is piped into the launcher; no rank reads from the terminal.
+  const bool reads = plan.attempt.spec.program != nullptr && rank == 0 && ::isatty(0) == 0;
+  const int null = reads ? -1 : ::open("/dev/null", O_RDONLY);
   if (null >= 0 && null != STDIN_FILENO) {
     dup2(null, STDIN_FILENO);
     ::close(null);
@@ -90,6 +98,10 @@ void redirect(Plan& plan, int64_t rank) {
   redirect(plan, first_rank(plan.attempt.spec.world) + local_rank);
   belong_to(plan.launcher, fork_server);
   const RankContext context = context_of(plan, local_rank);
+  if (const Program* program = plan.attempt.spec.program) {
+    sigprocmask(SIG_SETMASK, &plan.attempt.gate.original_mask(), nullptr);
+    run_program(*program, context, plan.attempt.spec.options.threads.has_value());
+  }
   context.slot().set_phase("start-up");
   install_rank_signals(*context.board, context.board_index, false);
   export_environment(context, plan.attempt.spec.options.threads.has_value());
@@ -130,7 +142,8 @@ void fork_ranks(Plan& plan, RankMain main) {
   }
   std::string answer;
   try {
-    fork_ranks(plan, plan.attempt.spec.load());
+    const bool foreign = plan.attempt.spec.program != nullptr;
+    fork_ranks(plan, foreign ? nullptr : plan.attempt.spec.load());
   } catch (const UserError& e) {
     answer = fmt::format("{} {}", code_of(e.code()), e.what());
   } catch (const std::exception& e) {
@@ -148,63 +161,156 @@ void clear_live_bar() {
   if (terminal) write_standard_error("\r\033[K", Unread::kDrop);
 }
 
-void Output::add(int64_t rank, UniqueFd pipe) {
+void Output::add(int64_t rank, UniqueFd pipe, OutputWay way) {
   set_nonblocking(pipe.get());
-  streams_.push_back({rank, std::move(pipe), ""});
+  streams_.push_back({rank, std::move(pipe), std::move(way)});
+  streams_.back().shown = monotonic_seconds();
 }
+
+namespace {
+
+bool is_held_up(const OutputWay& way) { return way.waits && way.to >= 0 && has_unread(way.to); }
+
+}  // namespace
 
 void Output::watch(std::vector<pollfd>& polled) const {
   for (const Stream& stream : streams_) {
-    if (stream.pipe) polled.push_back({stream.pipe.get(), POLLIN, 0});
+    if (is_held_up(stream.way)) {
+      polled.push_back({stream.way.to, POLLOUT, 0});
+    } else if (stream.pipe) {
+      polled.push_back({stream.pipe.get(), POLLIN, 0});
+    }
   }
+}
+
+void Output::take(Stream& stream, size_t most) {
+  const size_t before = stream.pending.size();
+  if (!read_from(stream.pipe.get(), stream.pending, most)) stream.pipe.close();
+  const std::string_view come = std::string_view(stream.pending).substr(before);
+  if (stream.way.file && !write_whole(stream.way.file.get(), come)) {
+    warn(
+        "the output of rank {} is not written to its file any more: {}", stream.rank, errno_text());
+    stream.way.file.close();
+  }
+  if (!stream.way.waits) return;
+  stream.last += come.substr(come.size() - std::min(come.size(), kLastBytes));
+  stream.last.erase(0, stream.last.size() - std::min(stream.last.size(), kLastBytes));
 }
 
 void Output::relay() {
   for (Stream& stream : streams_) {
-    if (!stream.pipe) continue;
-    if (!read_from(stream.pipe.get(), stream.pending, kMostAtOnce)) stream.pipe.close();
+    if (!stream.pipe || is_held_up(stream.way)) continue;
+    take(stream, stream.way.waits ? kMostBeforeReader : kMostAtOnce);
     print_lines(stream, !stream.pipe);
   }
 }
 
 void Output::finish() {
-  relay();
-  for (Stream& stream : streams_) print_lines(stream, true);
-  streams_.clear();
+  for (Stream& stream : streams_) {
+    if (stream.pipe) take(stream, kMostAtOnce);
+    print_lines(stream, true);
+  }
+}
+
+std::string Output::last_words(int64_t rank) {
+  std::string words;
+  for (Stream& stream : streams_) {
+    if (stream.rank != rank) continue;
+    if (stream.pipe) take(stream, kMostAtOnce);
+    print_lines(stream, !stream.pipe);
+    words = stream.last;
+  }
+  return words;
+}
+
+void Output::wait_for_reader(SignalGate& gate) const {
+  while (std::ranges::any_of(streams_, is_held_up, &Stream::way)) {
+    flush_standard_error(0.05);
+    while (const auto signal = gate.next()) {
+      if (*signal != SIGCHLD) return;
+    }
+  }
 }
 
 void Output::print_lines(Stream& stream, bool unfinished_too) {
   std::string text;
   std::string_view rest = stream.pending;
+  if (!stream.way.prefixed || stream.way.to < 0) {
+    if (stream.way.to >= 0) text = rest;
+    rest = {};
+  }
+  const auto add_line = [&](std::string_view line) {
+    fmt::format_to(std::back_inserter(text), "[rank {}] {}\n", stream.rank, last_drawn(line));
+  };
   while (!rest.empty()) {
     const size_t newline = rest.find('\n');
     const bool whole = newline < kLongestLine;  // npos is not
     if (!whole && rest.size() < kLongestLine && !unfinished_too) break;
     const std::string_view line = rest.substr(0, whole ? newline : kLongestLine);
-    fmt::format_to(std::back_inserter(text), "[rank {}] {}\n", stream.rank, last_drawn(line));
+    add_line(line);
     rest.remove_prefix(line.size() + (whole ? 1 : 0));
+  }
+  const size_t redrawn = rest.rfind('\r');
+  if (redrawn != std::string_view::npos && monotonic_seconds() - stream.shown > kRedrawSeconds) {
+    add_line(rest.substr(0, redrawn));
+    rest.remove_prefix(redrawn + 1);
   }
   stream.pending.erase(0, stream.pending.size() - rest.size());
   if (text.empty()) return;
+  stream.shown = monotonic_seconds();
+  if (stream.way.waits) return write_for_slow_reader(stream.way.to, text);
   clear_live_bar();
   write_standard_error(text);
 }
+
+namespace {
+
+bool is_one_file(int one, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+// Where a program's rank writes to by that stream, which is 1 or 2.
+OutputWay way_of(const Attempt& attempt, int64_t rank, int stream) {
+  const Program& program = *attempt.spec.program;
+  OutputWay way{.to = stream, .waits = true, .prefixed = attempt.spec.world.ranks.world > 1};
+  if (is_one_file(STDOUT_FILENO, STDERR_FILENO)) way.to = STDERR_FILENO;  // lines stay whole
+  if (program.log_dir.empty()) return way;
+  const auto path = attempt.file_of(rank, stream == STDOUT_FILENO ? "out" : "err");
+  way.file = UniqueFd(open_regular(path, O_WRONLY | O_CREAT | O_APPEND));
+  if (!program.tee) way.to = -1;
+  return way;
+}
+
+}  // namespace
 
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
   for (int64_t i = 0; i < attempt.spec.world.ranks.local_world; ++i) {
     const int64_t rank = first_rank(attempt.spec.world) + i;
-    if (rank != 0) plan.pipes[rank] = {make_pipe(), make_pipe()};
+    if (rank != 0 || attempt.spec.program != nullptr) plan.pipes[rank] = {make_pipe(), make_pipe()};
+  }
+  const bool foreign = attempt.spec.program != nullptr;
+  if (foreign) make_writable_folder(attempt.file_of(0, "json").parent_path());
+  for (int64_t i = 0; foreign && i < attempt.spec.world.ranks.local_world; ++i) {
+    std::error_code none;  // an error file of an earlier run with the same name
+    fs::remove(attempt.file_of(first_rank(attempt.spec.world) + i, "json"), none);
   }
   std::fflush(nullptr);  // else what is buffered would be printed by every process
   const pid_t pid = fork();
   if (pid == 0) fork_server_process(plan);
   if (pid < 0) fail(Exit::kEnvironment, "cannot start a process: {}", errno_text());
   for (auto& [rank, pipes] : plan.pipes) {
-    for (Pipe& pipe : pipes) output.add(rank, std::move(pipe.read));
+    for (const size_t i : {0, 1}) {
+      OutputWay way;
+      if (foreign) way = way_of(attempt, rank, static_cast<int>(i) + 1);
+      output.add(rank, std::move(pipes[i].read), std::move(way));
+    }
   }
   set_nonblocking(plan.answer.read.get());
-  return {pid, std::move(plan.answer.read)};
+  return {pid, std::move(plan.answer.read), foreign ? std::move(listener.socket) : UniqueFd()};
 }
 
 ForkServerAnswer parse_answer(const std::string& text) {

@@ -3,8 +3,10 @@
 
 #include <poll.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,17 +22,25 @@ namespace gantrain {
 // writes a message.
 void clear_live_bar();
 
-// Prints what the ranks other than 0 write, on the launcher's standard error. Only whole lines are
-// printed, each with its rank in front; a line of more than 64 KiB is cut into pieces of that
-// length. If a line was redrawn with \r, only what was drawn last is printed.
+// Where that goes which comes through a rank's pipe.
+struct OutputWay {
+  int to = STDERR_FILENO;  // STDOUT_FILENO, too; -1: to the file alone
+  bool waits = false;      // the rank waits for a slow reader; else what nobody reads is dropped
+  bool prefixed = true;    // whole lines with the rank in front; else bytes as they come
+  UniqueFd file = {};      // gets a copy as it is, if there is one
+};
+
+// Prints what the ranks write, other than the training's rank 0. Only whole lines are printed, each
+// with its rank in front; a line of more than 64 KiB is cut into pieces of that length. If a line
+// was redrawn with \r, only what was drawn last is printed: when it is whole, and each 10 s before.
 class Output {
  public:
   static constexpr size_t kLongestLine = 64 * 1024;
 
-  // Takes over the read end of a pipe that the rank writes to.
-  void add(int64_t rank, UniqueFd pipe);
+  // Takes over the read end of a pipe that the rank writes to. Its standard error comes last.
+  void add(int64_t rank, UniqueFd pipe, OutputWay way = {});
 
-  // Appends the descriptors that poll() has to watch for reading.
+  // Appends the descriptors that poll() has to watch.
   void watch(std::vector<pollfd>& polled) const;
 
   // Prints the whole lines that have arrived. It never waits.
@@ -40,12 +50,23 @@ class Output {
   // could still write.
   void finish();
 
+  // What the rank has last written to standard error, also what nobody has printed yet: at most
+  // 8 KiB.
+  std::string last_words(int64_t rank);
+
+  // Waits until what programs have printed is taken, or a signal other than SIGCHLD comes.
+  void wait_for_reader(SignalGate& gate) const;
+
  private:
   struct Stream {
     int64_t rank;
     UniqueFd pipe;
-    std::string pending;
+    OutputWay way;
+    std::string pending = {};
+    std::string last = {};
+    double shown = 0;  // monotonic seconds at which a line was printed
   };
+  static void take(Stream& stream, size_t most);
   static void print_lines(Stream& stream, bool unfinished_too);
 
   std::vector<Stream> streams_;
@@ -65,11 +86,17 @@ struct Attempt {
   // 0: a shell started it, which may go.
   pid_t starter = 0;
   NodeCouncil* nodes = nullptr;  // the launchers of the other nodes; null with one node
+
+  // Program::file() of a rank in this attempt.
+  std::filesystem::path file_of(int64_t rank, const char* kind) const {
+    return spec.program->file(board.run_folder(), number, rank, kind);
+  }
 };
 
 struct ForkServer {
   pid_t pid = -1;
   UniqueFd answer;  // the read end of the pipe to which it writes the text for parse_answer()
+  UniqueFd port;    // kept for a program's rank 0, which listens on it itself
 };
 
 // Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks

@@ -90,6 +90,12 @@ struct Beginning {
   NodeCouncil* nodes;
   const StopWatch& stop;
   std::vector<std::string> addresses;  // on node 0: where ranks can reach it
+
+  // Where rank 0 listens; what is no trainer opens the port itself, on all addresses.
+  Listener listener(int64_t port) const {
+    const bool trains = spec.program == nullptr;
+    return listen_on(port, trains ? addresses : kAllAddresses, /*listens=*/trains);
+  }
 };
 
 // Waits until the attempt may begin: for `pause` seconds, and until all nodes are there. Makes the
@@ -105,17 +111,19 @@ std::optional<AttemptOutcome> await_start(const Beginning& here,
     while (monotonic_seconds() < not_before) {
       if (const auto signal = here.stop.wait({}, not_before)) return stopped_outcome(*signal);
     }
-    listener = listen_on(world.master.port, here.addresses);
+    listener = here.listener(world.master.port);
     return std::nullopt;
   }
   // The launchers meet at the master's port, so the store has another one in each attempt.
-  if (world.ranks.node_rank == 0) listener = listen_on(0, here.addresses);
+  if (world.ranks.node_rank == 0) listener = here.listener(0);
   NodeCouncil::Start start{listener.port, run_folder};
   if (auto end = here.nodes->begin(here.stop, restart.number, not_before, start)) return end;
   listener.port = start.port;
   if (!run_folder.empty() || start.run_folder.empty()) return std::nullopt;
   const std::string& own = here.spec.run_dir.empty() ? here.spec.out : here.spec.run_dir;
-  if (!lies_in(start.run_folder, own)) {
+  const bool fits =
+      here.spec.program != nullptr ? is_run_id(start.run_folder) : lies_in(start.run_folder, own);
+  if (!fits) {
     return here.nodes->refuse_all(
         Exit::kEnvironment,
         fmt::format("node {}: node 0's run folder {} is not in {}, which the command names here: "
@@ -247,7 +255,8 @@ WorldEnd launch(const LaunchSpec& spec) {
   }
   NodeCouncil* nodes = council ? &*council : nullptr;
   Restarts restarts(spec.options);
-  std::string run_folder;
+  std::string run_folder;  // of a program it is the run's id
+  if (spec.program != nullptr && world.ranks.node_rank == 0) run_folder = spec.program->run_id;
   for (Restart next;; ++next.number) {
     Listener listener;
     if (const auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {

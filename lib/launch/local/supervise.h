@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/death/death.h"
+#include "launch/local/program.h"
 #include "launch/local/rank.h"
 #include "launch/options.h"
 #include "launch/where/environment.h"
@@ -58,6 +59,8 @@ struct LaunchSpec {
   RecordEnd record = {};
   std::string run_dir = {};  // --run-dir, "" if it was not given
   std::string out = {};      // --out. Run folders that other nodes name must lie in one of these.
+  // What the ranks are instead of the trainer; null for a training. `load` is not called then.
+  const Program* program = nullptr;
 };
 
 // What a launcher does: it starts the ranks of this node, waits until all of them have ended and

@@ -55,7 +55,8 @@ class Supervisor {
     }
     const std::vector<pid_t> left = kill_process_tree(kSweepSeconds);
     output_.finish();
-    clear_live_bar();
+    output_.wait_for_reader(attempt_.gate);
+    if (program() == nullptr) clear_live_bar();
     for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
     return outcome();
   }
@@ -77,7 +78,16 @@ class Supervisor {
   };
 
   bool finished() const {
-    return fork_server_.pid < 0 && !awaits_verdict() && std::ranges::none_of(ranks_, &Rank::alive);
+    return fork_server_.pid < 0 && !awaits_verdict() &&
+           std::ranges::none_of(ranks_, &Rank::alive) && !lingers();
+  }
+
+  const Program* program() const { return attempt_.spec.program; }
+
+  // At a stop a program may end before what it has started, which then has the grace time, too.
+  bool lingers() const {
+    return program() != nullptr && stop_signal_ != 0 && kill_at_ > 0 &&
+           std::ranges::any_of(ranks_, [](const Rank& rank) { return killpg(rank.pid, 0) == 0; });
   }
 
   void wait_for_events() {
@@ -106,6 +116,7 @@ class Supervisor {
 
   void on_stop_signal(int signal) {
     const double now = monotonic_seconds();
+    if (program() != nullptr && signal == SIGUSR1) return signal_all(signal);  // a notice, no stop
     if (signal == SIGINT) ++interrupts_;
     if (stop_signal_ == 0) {
       // Read the answer before the stop is noted: ranks that the fork server has answered for by
@@ -117,15 +128,16 @@ class Supervisor {
       if (attempt_.nodes != nullptr) attempt_.nodes->tell_stop(signal);
       if (aborting_) return;
       if (ranks_.empty()) return kill_all();  // still loading: there is nothing to save
-      signal_all(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
+      signal_all(signal == SIGUSR1 || program() != nullptr ? signal : SIGTERM);
       // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
       // anything to save.
       const double most = attempt_.spec.options.grace.seconds;
       const double grace = all_are_meeting() ? std::min(most, kMeetingGrace) : most;
       kill_at_ = now + grace;
       clear_live_bar();
-      info("{}: asked the ranks to save and stop; at most {}{}",
+      info("{}: {}; at most {}{}",
            signal_text(signal),
+           program() != nullptr ? "passed on to the ranks" : "asked the ranks to save and stop",
            short_duration(grace),
            signal == SIGINT ? ", Ctrl-C again: 2s" : "");
     } else if (signal == SIGINT && interrupts_ >= 3) {
@@ -198,6 +210,7 @@ class Supervisor {
   void on_rank_end(size_t index, int status, const rusage& usage) {
     Rank& rank = ranks_[index];
     rank.alive = false;
+    if (program() != nullptr) return on_program_end(index, status, usage);
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       const bool ours = (signal == SIGKILL && rank.kill_sent) ||
@@ -220,6 +233,15 @@ class Supervisor {
     on_death(describe(index, status, usage));
   }
 
+  // At a stop, or when all are ended, whatever a program ends with is no failure of its own.
+  void on_program_end(size_t index, int status, const rusage& usage) {
+    Rank& rank = ranks_[index];
+    rank.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (first_code_ == 0) first_code_ = rank.code;
+    if (rank.code == 0 || stop_signal_ != 0 || (aborting_ && rank.stop_sent)) return;
+    on_death(describe(index, status, usage));
+  }
+
   void on_loader_end(Exit code, const std::string& error) {
     deaths_.push_back({.kind = Death::Kind::kLoader,
                        .node = node_,
@@ -228,15 +250,19 @@ class Supervisor {
                        .message = error});
   }
 
-  Death describe(size_t index, int status, const rusage& usage) const {
+  Death describe(size_t index, int status, const rusage& usage) {
     const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
     Death death = death_in(slot, first_rank(attempt_.spec.world) + static_cast<int64_t>(index));
     death.node = node_;
+    death.program = program() != nullptr;
     death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (death.ns == 0) {  // it reported nothing
       death.ns = monotonic_ns();
       death.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     }
+    if (death.program && status != 0 && death.message.empty())
+      death.message =
+          cause_in(attempt_.file_of(death.rank, "json"), output_.last_words(death.rank));
     death.peak_kib = usage.ru_maxrss;
     death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before_;
     death.progress = progress_of(index);
@@ -271,7 +297,7 @@ class Supervisor {
   }
 
   // Of those ranks of this node, the one that has come least far.
-  Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) const {
+  Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) {
     std::vector<RankProgress> progress;
     for (const size_t i : ranks) progress.push_back(progress_of(i));
     Death last = describe(ranks[furthest_behind(progress)], 0, rusage{});
@@ -279,7 +305,7 @@ class Supervisor {
     return last;
   }
 
-  Death last_of_all() const {
+  Death last_of_all() {
     std::vector<size_t> all(ranks_.size());
     std::iota(all.begin(), all.end(), size_t{0});
     return last_of(all, Death::Kind::kAlive);
@@ -361,7 +387,7 @@ class Supervisor {
     for (Rank& rank : ranks_) {
       if (!rank.alive) continue;
       rank.stop_sent = true;
-      signal_process(rank.pid, signal);
+      program() != nullptr ? pass_on(rank.pid, signal) : signal_process(rank.pid, signal);
     }
   }
 
@@ -396,16 +422,14 @@ class Supervisor {
     if (ranks_.empty()) kill_all();  // still loading
   }
 
-  // How much the worst that has happened here explains.
-  Blame blame() const {
-    const Death* word = word_of(deaths_, attempt_.spec.world.ranks.nodes);
-    return word == nullptr ? Blame::kNone : blame_of(*word);
-  }
+  // The worst that has happened here, and how much it explains.
+  const Death* word() const { return word_of(deaths_, attempt_.spec.world.ranks.nodes); }
+  Blame blame() const { return word() == nullptr ? Blame::kNone : blame_of(*word()); }
 
   // What the other launchers are told: this node's word, and which of its ranks has come least far.
-  std::vector<Death> testimony() const {
+  std::vector<Death> testimony() {
     std::vector<Death> all;
-    if (const Death* word = word_of(deaths_, attempt_.spec.world.ranks.nodes)) all.push_back(*word);
+    if (const Death* known = word()) all.push_back(*known);
     if (!ranks_.empty()) all.push_back(last_of_all());
     return all;
   }
@@ -425,6 +449,7 @@ class Supervisor {
   }
 
   int stop_code() const {
+    if (program() != nullptr) return ranks_.empty() ? 128 + stop_signal_ : first_code_;
     const bool all_done =
         std::ranges::all_of(ranks_, [](const Rank& r) { return r.code == 0 && !r.kill_sent; });
     if (stop_signal_ == SIGINT) return code_of(Exit::kInterrupted);
@@ -455,6 +480,7 @@ class Supervisor {
   Blame reported_ = Blame::kNone;  // the most that the other launchers know of
   bool killed_at_stop_ = false;
   bool aborting_ = false;
+  int first_code_ = 0;  // of a program, that was not 0
   // Deadlines in monotonic seconds; 0: there is no such deadline.
   double abort_at_ = 0;
   double kill_at_ = 0;

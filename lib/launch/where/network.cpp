@@ -106,13 +106,13 @@ std::string command_of(const std::string& pid) {
   return command.size() > 80 ? command.substr(0, 77) + "..." : command;
 }
 
-// Binds and listens; false with errno if not.
-bool bind_to(int socket, const addrinfo& to) {
+// Binds, and listens too if so; false with errno if not.
+bool bind_to(int socket, const addrinfo& to, bool listens) {
   const int yes = 1;
   const int no = 0;
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (to.ai_family == AF_INET6) setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  return bind(socket, to.ai_addr, to.ai_addrlen) == 0 && listen(socket, 1024) == 0;
+  return bind(socket, to.ai_addr, to.ai_addrlen) == 0 && (!listens || listen(socket, 1024) == 0);
 }
 
 int64_t port_of_socket(int socket) {
@@ -225,14 +225,14 @@ std::vector<std::string> addresses_to_bind(const std::string& host) {
   return kAllAddresses;
 }
 
-Listener listen_on(int64_t port, const std::vector<std::string>& addresses) {
+Listener listen_on(int64_t port, const std::vector<std::string>& addresses, bool listens) {
   int problem = 0;
   for (const std::string& address : addresses) {
     std::string unknown;
     const Addresses to = addresses_of(address, std::to_string(port).c_str(), unknown);
     if (!to) continue;
     UniqueFd socket(::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket && bind_to(socket.get(), *to)) {
+    if (socket && bind_to(socket.get(), *to, listens)) {
       const int64_t actual = port_of_socket(socket.get());
       return {std::move(socket), actual};
     }

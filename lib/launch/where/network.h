@@ -70,8 +70,10 @@ std::vector<std::string> addresses_to_bind(const std::string& host);
 
 // Opens a socket that listens on the first of the addresses that this machine has. Port 0 lets the
 // kernel choose. Throws UserError(kEnvironment) if the port is in use, with the pid and the command
-// of the process that holds it if /proc shows them.
-Listener listen_on(int64_t port, const std::vector<std::string>& addresses);
+// of the process that holds it if /proc shows them. With `listens` false the port is only kept: the
+// kernel gives it to nobody else, and another process may listen on it that sets SO_REUSEADDR, as
+// libuv and c10d do.
+Listener listen_on(int64_t port, const std::vector<std::string>& addresses, bool listens = true);
 
 // A connection that has come; an empty one if there is none. It never waits.
 UniqueFd accept_from(const Listener& listener);

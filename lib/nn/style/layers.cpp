@@ -11,7 +11,6 @@
 #include "nn/progressive.h"
 #include "ops/autocast.h"
 #include "ops/convolution/convolution.h"
-#include "ops/modulation/modulation.h"
 #include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
@@ -49,10 +48,14 @@ BiasAct activation(Activation act, const std::optional<double>& clamp, double ga
 
 }  // namespace
 
-Tensor in_block_type(const Tensor& x, bool half, const Tensor& parameter) {
+at::ScalarType block_type(at::ScalarType type, bool half, const Tensor& parameter) {
   const at::ScalarType own = parameter.scalar_type();
-  if (half && own == at::kFloat && !in_float32()) return x.to(at::kHalf);
-  return autocast_is_on() ? x : x.to(own);
+  if (half && own == at::kFloat && !in_float32()) return at::kHalf;
+  return autocast_is_on() ? type : own;
+}
+
+Tensor in_block_type(const Tensor& x, bool half, const Tensor& parameter) {
+  return x.to(block_type(x.scalar_type(), half, parameter));
 }
 
 FullyConnected::FullyConnected(const Config& c) : config(c) {
@@ -111,19 +114,24 @@ ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
 
 Tensor ModulatedLayer::forward(
     const Tensor& x, const Tensor& w, const NoiseInputs& noise, bool fused, double gain) {
+  return forward({x, {}, affine->forward(w)}, noise, fused, gain, NextConv{}).x;
+}
+
+StyledMaps ModulatedLayer::forward(
+    const StyledMaps& in, const NoiseInputs& noise, bool fused, double gain, const NextConv& next) {
   ModulatedConv how;
   how.up = config.up;
   how.padding = 1;
   how.flip_weight = config.up == 1;
   how.fused = fused;
   const Tensor added = noise ? noise(config.layer, config.resolution) : noise_const;
-  return modulated_layer(x,
+  return modulated_layer(in,
                          weight,
-                         affine->forward(w),
                          resample_filter,
                          how,
                          {.noise = added, .strength = noise_strength, .bias = bias},
-                         activation(Activation::kLrelu, config.clamp, gain));
+                         activation(Activation::kLrelu, config.clamp, gain),
+                         next);
 }
 
 ModulatedToRgb::ModulatedToRgb(const Config& c) : config(c) {

@@ -14,6 +14,7 @@
 #include "nn/style/shape.h"
 #include "ops/bias_act/bias_act.h"
 #include "ops/draws/draws.h"
+#include "ops/modulation/modulation.h"
 #include "util/size.h"
 
 namespace gantrain {
@@ -44,6 +45,8 @@ struct Canvas {
 // that it is one of the half-precision blocks of a float32 network, else the type of its
 // parameters. Where autocast chooses, x is returned as it is.
 at::Tensor in_block_type(const at::Tensor& x, bool half, const at::Tensor& parameter);
+// The type of its result for an x of `type`.
+at::ScalarType block_type(at::ScalarType type, bool half, const at::Tensor& parameter);
 
 // act(x W^T lr_multiplier / sqrt(in) + b lr_multiplier): a dense layer with equalised learning
 // rate (Karras et al. 2018a, sec. 4.1), in the parameters' type even under autocast.
@@ -96,6 +99,12 @@ struct ModulatedLayer final : torch::nn::Module {
                      const NoiseInputs& noise,
                      bool fused,
                      double gain = 1);
+  // The same between other layers (ops/modulation/modulation.h). in.styles are affine(w).
+  StyledMaps forward(const StyledMaps& in,
+                     const NoiseInputs& noise,
+                     bool fused,
+                     double gain,
+                     const NextConv& next);
 
   Config config;
   at::Tensor weight, noise_strength, bias, resample_filter, noise_const;

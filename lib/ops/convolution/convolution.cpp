@@ -25,7 +25,7 @@ struct Convolution {
 // call. The result is channels-last again, so that only the first layer's input is copied.
 Tensor for_tensor_cores(const Tensor& t, int64_t groups) {
   const bool half = t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16;
-  if (!half || !t.is_cuda() || groups != 1 || kernels_in_use() == KernelSet::kRef) return t;
+  if (!half || !is_gpu(t.device()) || groups != 1 || kernels_in_use() == KernelSet::kRef) return t;
   return t.contiguous(at::MemoryFormat::ChannelsLast);
 }
 

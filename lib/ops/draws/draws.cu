@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/philox.h"
 #include "ops/draws/draws_gpu.h"
+#include "ops/draws/normals_gpu.h"
 
 namespace gantrain::cuda_kernels {
 
 namespace {
-
-// The radius and the angle are computed in double precision, as on the host: single precision
-// would differ from it in the fourth digit of rare draws.
-GANTRAIN_BOTH void normals(const PhiloxBlock& block, float* out) {
-  for (int j = 0; j < 4; j += 2) {
-    const double radius = sqrt(-2 * log(1 - unit(block[static_cast<size_t>(j)])));
-    double sine, cosine;
-#ifdef __CUDA_ARCH__
-    sincospi(2 * unit(block[static_cast<size_t>(j) + 1]), &sine, &cosine);
-#else
-    const double angle = 2 * 3.14159265358979323846 * unit(block[static_cast<size_t>(j) + 1]);
-    sine = sin(angle);
-    cosine = cos(angle);
-#endif
-    out[j] = static_cast<float>(radius * cosine);
-    out[j + 1] = static_cast<float>(radius * sine);
-  }
-}
 
 // Each thread draws the four numbers of one Philox block.
 template <Drawn kKind>

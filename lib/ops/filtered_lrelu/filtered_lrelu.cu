@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the strips of filtered_lrelu_strips.cu do not know: any factors and filters.
+//
 // A block computes a tile of one plane's outputs: all that lies between the input and the output,
 // the higher rate above all, stays in shared memory. Its steps are the tile's inputs, the filter up
 // along x, the filter up along y with the activation, the filter down along x, and the filter down
@@ -27,11 +29,9 @@ struct Phase {
   }
 };
 
-// kUp and kDown: the factors, with separable filters of 6 taps for each; 0: what the arguments say.
-template <class T, int kUp, int kDown>
+template <class T>
 struct FilteredLreluBody {
   static constexpr int kThreads = 256;
-  static constexpr bool kKnown = kUp != 0;
   struct Shared {
     alignas(16) float numbers[kShared];
   };
@@ -95,14 +95,14 @@ struct FilteredLreluBody {
   }
 
  private:
-  GANTRAIN_BOTH int up() const { return kKnown ? kUp : how.up; }
-  GANTRAIN_BOTH int down() const { return kKnown ? kDown : how.down; }
-  GANTRAIN_BOTH int up_taps_y() const { return kKnown ? 6 * kUp : how.up_filter.taps_y; }
-  GANTRAIN_BOTH int up_taps_x() const { return kKnown ? 6 * kUp : how.up_filter.taps_x; }
-  GANTRAIN_BOTH int down_taps_y() const { return kKnown ? 6 * kDown : how.down_filter.taps_y; }
-  GANTRAIN_BOTH int down_taps_x() const { return kKnown ? 6 * kDown : how.down_filter.taps_x; }
-  GANTRAIN_BOTH bool up_separable() const { return kKnown || how.up_filter.separable; }
-  GANTRAIN_BOTH bool down_separable() const { return kKnown || how.down_filter.separable; }
+  GANTRAIN_BOTH int up() const { return how.up; }
+  GANTRAIN_BOTH int down() const { return how.down; }
+  GANTRAIN_BOTH int up_taps_y() const { return how.up_filter.taps_y; }
+  GANTRAIN_BOTH int up_taps_x() const { return how.up_filter.taps_x; }
+  GANTRAIN_BOTH int down_taps_y() const { return how.down_filter.taps_y; }
+  GANTRAIN_BOTH int down_taps_x() const { return how.down_filter.taps_x; }
+  GANTRAIN_BOTH bool up_separable() const { return how.up_filter.separable; }
+  GANTRAIN_BOTH bool down_separable() const { return how.down_filter.separable; }
 
   struct Tile {
     int64_t plane, channel;
@@ -306,40 +306,17 @@ Body tiled(const FilteredLreluArguments& how) {
   return Body(how, 1, 4);
 }
 
-template <class T, int kUp, int kDown>
-bool try_shape(const FilteredLreluArguments& how, Stream stream, bool try_only) {
-  const auto is_known = [](const PlaneFilter& f, int factor) {
-    return f.separable && f.taps_x == 6 * factor && f.taps_y == 6 * factor;
-  };
-  if (kUp != 0 && !(how.up == kUp && how.down == kDown && is_known(how.up_filter, kUp) &&
-                    is_known(how.down_filter, kDown)))
-    return false;
-  if (try_only) return true;
-  const auto body = tiled<FilteredLreluBody<T, kUp, kDown>>(how);
-  launch(body, body.blocks(), stream);
-  return true;
-}
-
-// The layers of StyleGAN3 and their derivatives.
-template <class T>
-bool try_known_shapes(const FilteredLreluArguments& how, Stream stream, bool try_only) {
-  return try_shape<T, 2, 2>(how, stream, try_only) || try_shape<T, 4, 2>(how, stream, try_only) ||
-         try_shape<T, 2, 4>(how, stream, try_only);
-}
-
 }  // namespace
 
 void filtered_lrelu(const FilteredLreluArguments& how, Stream stream) {
+  if (how.strips) return filtered_lrelu_strips(how, stream);
   with_type(how.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (!std::is_same_v<T, double>) {
-      if (!try_known_shapes<T>(how, stream, false)) try_shape<T, 0, 0>(how, stream, false);
+      const auto body = tiled<FilteredLreluBody<T>>(how);
+      launch(body, body.blocks(), stream);
     }
   });
-}
-
-bool has_known_shape(const FilteredLreluArguments& how) {
-  return try_known_shapes<float>(how, nullptr, true);
 }
 
 }  // namespace gantrain::cuda_kernels

@@ -16,11 +16,13 @@ struct FilteredLreluCall {
   at::Tensor x, b, up_filter, down_filter, slopes, out;
   cuda_kernels::FilteredLreluArguments arguments{};
 
-  FilteredLreluCall(const at::Tensor& maps, const at::Tensor& bias, const FilteredLreluStep& step) {
+  // `saved`: slopes that are read, whose form says what computes this.
+  FilteredLreluCall(const at::Tensor& maps,
+                    const at::Tensor& bias,
+                    const FilteredLreluStep& step,
+                    const at::Tensor& saved = {})
+      : x(maps), slopes(saved) {
     const FilteredLrelu& how = step.how;
-    // A block computes a tile of one plane: of channels-last maps it would use 2 bytes of every 32
-    // that it reads, which costs several times as much as this copy.
-    x = maps.contiguous();
     b = bias.defined() ? bias.contiguous() : bias;
     up_filter = how.up_filter.defined() ? how.up_filter.contiguous() : how.up_filter;
     down_filter = how.down_filter.defined() ? how.down_filter.contiguous() : how.down_filter;
@@ -49,7 +51,16 @@ struct FilteredLreluCall {
     a.gain = static_cast<float>(how.gain * static_cast<double>(how.up * how.up));
     a.slope = static_cast<float>(how.slope);
     a.clamp = static_cast<float>(how.clamp);
-    out = at::empty({a.samples, a.channels, a.out_h, a.out_w}, x.options());
+    a.strips = saved.defined() ? saved.dim() == 4 : has_strips(a);
+    TORCH_CHECK(!a.strips || has_strips(a), "filtered_lrelu: slopes of another step");
+    // A tile is one of a plane: of channels-last maps it would use 2 bytes of every 32 that it
+    // reads, which costs several times as much as this copy.
+    if (!a.strips) x = x.contiguous();
+    out = at::empty({a.samples, a.channels, a.out_h, a.out_w},
+                    x.options().memory_format(a.strips ? x.suggest_memory_format()
+                                                       : at::MemoryFormat::Contiguous));
+    a.x_strides = strides_of(x);
+    a.out_strides = strides_of(out);
     a.x = x.const_data_ptr();
     a.bias = b.defined() ? b.const_data_ptr() : nullptr;
     a.out = out.mutable_data_ptr();
@@ -62,24 +73,32 @@ struct FilteredLreluCall {
 
   void write_slopes() {
     auto& a = arguments;
-    slopes = at::empty({a.samples * a.channels, a.mid_h(), a.slope_columns() / 4},
-                       x.options().dtype(at::kByte).memory_format(at::MemoryFormat::Contiguous));
+    const auto options = x.options().dtype(at::kByte).memory_format(at::MemoryFormat::Contiguous);
+    slopes = a.strips
+                 ? at::empty({a.samples * a.slope_groups(),
+                              a.slope_quads(),
+                              a.mid_w(),
+                              cuda_kernels::kSlopeLanes},
+                             options)
+                 : at::empty({a.samples * a.channels, a.mid_h(), a.slope_columns() / 4}, options);
     a.slopes = slopes.mutable_data_ptr<uint8_t>();
   }
 
-  void read_slopes(const at::Tensor& saved, const FilteredLreluStep& step) {
+  void read_slopes(const FilteredLreluStep& step) {
     auto& a = arguments;
     a.reads_slopes = true;
-    if (!saved.defined()) return;
-    slopes = saved;
+    if (!slopes.defined()) return;
     a.slopes = slopes.mutable_data_ptr<uint8_t>();
-    a.slope_rows = pixels(slopes.size(1));
-    a.read_columns = pixels(slopes.size(2) * 4);
+    a.slope_rows = pixels(slopes.size(1) * (a.strips ? 4 : 1));
+    a.read_columns = pixels(slopes.size(2) * (a.strips ? 1 : 4));
     a.slope_y = pixels(step.slope_y);
     a.slope_x = pixels(step.slope_x);
   }
 
  private:
+  static cuda_kernels::MapStrides strides_of(const at::Tensor& t) {
+    return {t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
+  }
   static int pixels(int64_t n) {
     constexpr int64_t kMost = int64_t{1} << 29;
     TORCH_CHECK(n < kMost && n > -kMost, "filtered_lrelu: no picture has ", n, " pixels a row");

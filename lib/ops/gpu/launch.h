@@ -10,6 +10,13 @@
 
 #include "ops/gpu/number_types.h"
 
+#ifndef __CUDACC__
+#include <list>
+#include <map>
+#include <string>
+#include <typeinfo>
+#endif
+
 struct CUstream_st;
 
 // How the kernels of this folder run. A kernel is a body: a plain struct that holds its arguments
@@ -32,6 +39,7 @@ struct Place {
 
 // Two kinds of bodies. One without barriers has
 //   static constexpr int kThreads;              // of a block
+//   static constexpr int kBlocks;               // of a multiprocessor, at least; may be left out
 //   void operator()(const Place& place) const;
 // One whose threads share memory works in steps, with a barrier after each:
 //   static constexpr int kThreads;
@@ -47,7 +55,17 @@ concept WorksInSteps = requires {
 #ifdef __CUDACC__
 
 template <class Body>
-__global__ void __launch_bounds__(Body::kThreads) run_body(const __grid_constant__ Body body) {
+constexpr int least_blocks() {
+  if constexpr (requires { Body::kBlocks; }) {
+    return Body::kBlocks;
+  } else {
+    return 0;
+  }
+}
+
+template <class Body>
+__global__ void __launch_bounds__(Body::kThreads, least_blocks<Body>())
+    run_body(const __grid_constant__ Body body) {
   const Place place{static_cast<int64_t>(blockIdx.x), static_cast<int>(threadIdx.x)};
   if constexpr (WorksInSteps<Body>) {
     __shared__ typename Body::Shared shared;
@@ -75,6 +93,19 @@ void launch(const Body& body, int64_t blocks, Stream stream) {
 // 0 ascending, 1 descending, others the seed of a shuffle. No result may depend on it.
 inline unsigned host_order = 0;
 
+// Runs each thread's steps in launch()'s place, so that a thread sanitizer can take each thread for
+// one of its own (test/cuda_kernels/races.cpp).
+struct HostWatch {
+  virtual ~HostWatch() = default;
+  using Step = void (*)(void* block, int number, const Place& place);
+  virtual void run(Step step, void* block, int number, const Place& place) = 0;
+  virtual void end() = 0;  // of the launch
+};
+inline HostWatch* host_watch = nullptr;
+
+// How often bodies were launched, by the names of their types.
+inline std::map<std::string, int64_t> host_launched;
+
 template <class Use>
 void visit(int64_t count, const Use& use) {
   std::vector<int64_t> all(static_cast<size_t>(count));
@@ -84,25 +115,66 @@ void visit(int64_t count, const Use& use) {
   for (const int64_t i : all) use(i);
 }
 
+// A block with its memory. What an earlier block left there is of no use, as on a GPU: bytes that
+// are a NaN.
 template <class Body>
-void launch(const Body& body, int64_t blocks, Stream /*stream*/) {
+struct SteppingBlock {
+  Body body;
+  std::vector<typename Body::Local> locals{Body::kThreads};
+  typename Body::Shared shared;
+
+  explicit SteppingBlock(const Body& its_body) : body(its_body) {
+    std::memset(static_cast<void*>(locals.data()), 0xff, sizeof(locals[0]) * locals.size());
+    std::memset(static_cast<void*>(&shared), 0xff, sizeof shared);
+  }
+  int steps() const { return body.steps(); }
+  void step(int number, const Place& place) {
+    body.step(number, place, shared, locals[static_cast<size_t>(place.thread)]);
+  }
+};
+
+template <class Body>
+struct PlainBlock {
+  Body body;
+
+  explicit PlainBlock(const Body& its_body) : body(its_body) {}
+  int steps() const { return 1; }
+  void step(int /*number*/, const Place& place) { body(place); }
+};
+
+template <class Block>
+void run_step(void* block, int number, const Place& place) {
+  static_cast<Block*>(block)->step(number, place);
+}
+
+template <class Block, class Body>
+void run_blocks(const Body& body, int64_t blocks) {
+  std::list<Block> all;  // for who watches, blocks have memory at different places
   visit(blocks, [&](int64_t block) {
-    if constexpr (WorksInSteps<Body>) {
-      // What an earlier block left there is of no use, as on a GPU: bytes that are a NaN.
-      std::vector<typename Body::Local> locals(Body::kThreads);
-      typename Body::Shared shared;
-      std::memset(static_cast<void*>(locals.data()), 0xff, sizeof(locals[0]) * locals.size());
-      std::memset(static_cast<void*>(&shared), 0xff, sizeof shared);
-      for (int number = 0; number < body.steps(); ++number) {
-        visit(Body::kThreads, [&](int64_t thread) {
-          const Place place{block, static_cast<int>(thread)};
-          body.step(number, place, shared, locals[static_cast<size_t>(thread)]);
-        });
-      }
-    } else {
-      visit(Body::kThreads, [&](int64_t thread) { body({block, static_cast<int>(thread)}); });
+    if (host_watch == nullptr) all.clear();
+    Block& own = all.emplace_back(body);
+    for (int number = 0; number < own.steps(); ++number) {
+      visit(Body::kThreads, [&](int64_t thread) {
+        const Place place{block, static_cast<int>(thread)};
+        if (host_watch != nullptr) {
+          host_watch->run(run_step<Block>, &own, number, place);
+        } else {
+          own.step(number, place);
+        }
+      });
     }
   });
+  if (host_watch != nullptr) host_watch->end();
+}
+
+template <class Body>
+void launch(const Body& body, int64_t blocks, Stream /*stream*/) {
+  if (blocks > 0) ++host_launched[typeid(Body).name()];
+  if constexpr (WorksInSteps<Body>) {
+    run_blocks<SteppingBlock<Body>>(body, blocks);
+  } else {
+    run_blocks<PlainBlock<Body>>(body, blocks);
+  }
 }
 
 #endif

@@ -30,8 +30,11 @@ class PartsSumBody {
         to_(static_cast<T*>(how.out)) {
     // One part a channel lies in memory as if in rows.
     rows_ = how.shape.order == Order::kRows || how.shape.parts == 1;
-    constexpr int64_t kEach = 4, kMostInRows = 32;  // 8 floats side by side fill a memory sector
-    while (sharing_ < (rows_ ? kMostInRows : kThreads) && sharing_ * kEach < count_) sharing_ *= 2;
+    // In rows, 32 threads leave 8 floats side by side, which fill a memory sector. Where there are
+    // few channels, waiting costs more than reading sectors several times.
+    constexpr int64_t kEach = 4, kMostInRows = 32, kFew = 1 << 15;
+    const auto most = [&] { return rows_ && results_ * sharing_ >= kFew ? kMostInRows : kThreads; };
+    while (sharing_ < most() && sharing_ * kEach < count_) sharing_ *= 2;
   }
   int64_t blocks() const { return blocks_for(results_, kThreads / sharing_); }
 

@@ -61,8 +61,8 @@ std::tuple<Tensor, Tensor> cuda_filtered_lrelu(const Tensor& x,
 }
 
 Tensor cuda_filtered_slopes(const Tensor& x, const Tensor& slopes, const FilteredLreluStep& step) {
-  FilteredLreluCall call(x, {}, step);
-  call.read_slopes(slopes, step);
+  FilteredLreluCall call(x, {}, step, slopes);
+  call.read_slopes(step);
   return run(cuda_kernels::filtered_lrelu, call.arguments, call.out);
 }
 
@@ -107,6 +107,8 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
       .act = OnItsDevice<cuda_act>::call,
       .act_gradient = OnItsDevice<cuda_act_gradient>::call,
       .act_second = OnItsDevice<cuda_act_second>::call,
+      .act_scaled = OnItsDevice<cuda_act_scaled>::call,
+      .act_scaled_gradient = OnItsDevice<cuda_act_scaled_gradient>::call,
       .plane_products = OnItsDevice<cuda_plane_products>::call,
       .scaled_planes = OnItsDevice<cuda_scaled_planes>::call,
       .minibatch_std = OnItsDevice<cuda_minibatch_std>::call,
@@ -117,6 +119,9 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
       .adain_gradient = OnItsDevice<cuda_adain_gradient>::call,
       .filtered_lrelu = OnItsDevice<cuda_filtered_lrelu>::call,
       .filtered_slopes = OnItsDevice<cuda_filtered_slopes>::call,
+      .affine_warp = OnItsDevice<cuda_affine_warp>::call,
+      .affine_warp_adjoint = OnItsDevice<cuda_affine_warp_adjoint>::call,
+      .drawn_matrices = OnItsDevice<cuda_drawn_matrices>::call,
   };
   static const DeviceKernels kernels{
       .upfirdn2d = OnItsDevice<cuda_upfirdn2d>::call,

@@ -36,6 +36,7 @@ class OnDevice {
 
 inline const at::Tensor& tensor_in(const at::Tensor& t) { return t; }
 inline const at::Tensor& tensor_in(const ActPoint& at) { return at.grad; }
+inline const at::Tensor& tensor_in(const ScaledActPoint& at) { return at.y; }
 inline const at::Tensor& tensor_in(const DrawNumbers& how) { return how.key; }
 
 // OnItsDevice<kernel>::call is a table's entry: the kernel, called on the device of its first

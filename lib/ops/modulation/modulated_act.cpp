@@ -1,186 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <limits>
 
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/device_kernels.h"
-#include "ops/modulation/map_layout.h"
 #include "ops/modulation/modulation.h"
 #include "ops/operator.h"
-#include "ops/vector/cpu_kernels.h"
 
 namespace gantrain {
 
 namespace {
 
-Tensor contiguous(const Tensor& t) { return t.defined() ? t.contiguous() : t; }
-
-ActTensors contiguous(const ActTensors& t) {
-  return {contiguous(t.d), contiguous(t.noise), contiguous(t.strength), contiguous(t.bias)};
-}
-
-// Maps as the CPU kernels take them.
-class Layout : public MapLayout {
- public:
-  explicit Layout(const Tensor& maps)
-      : MapLayout(maps), n_(maps.size(0)), c_(maps.size(1)), pixels_(maps.size(2) * maps.size(3)) {}
-
-  const ActKernels& kernels() const {
-    return channels_last() ? cpu_kernels().modulation.channels_last
-                           : cpu_kernels().modulation.planes;
-  }
-
-  // What the kernels count in: planes, or parts of samples.
-  int64_t units() const { return channels_last() ? n_ * parts() : n_ * c_; }
-  template <class Kernel>
-  void run(const Kernel& kernel) const {
-    const int64_t each = channels_last() ? c_ * std::min(kPixelPart, pixels_) : pixels_;
-    shared_out(units(), each, kernel);
-  }
-  // The units' sums, in float64.
-  Tensor sums(bool wanted) const {
-    if (!wanted) return {};
-    return at::empty({channels_last() ? units() * c_ : units()}, at::kDouble);
-  }
-  // The sums of each sample's channel, [N, C], out of the units'.
-  Tensor of_planes(const Tensor& sums) const {
-    if (!channels_last()) return sums.reshape({n_, c_});
-    Tensor planes = at::zeros({n_, c_}, at::kDouble);
-    auto* to = planes.mutable_data_ptr<double>();
-    const auto* from = sums.const_data_ptr<double>();
-    for (int64_t i = 0; i < units(); ++i) {
-      for (int64_t c = 0; c < c_; ++c) to[i / parts() * c_ + c] += from[i * c_ + c];
-    }
-    return planes;
-  }
-
- private:
-  int64_t parts() const { return (pixels_ + kPixelPart - 1) / kPixelPart; }
-
-  int64_t n_, c_, pixels_;
-};
-
-// The arguments of the kernels for maps like `maps` [N, C, H, W].
-ActPlanes planes_of(const Tensor& maps, const ActTensors& t, const ActNumbers& how) {
-  static constexpr float kOne = 1;
-  ActPlanes planes{};
-  planes.channels = maps.size(1);
-  planes.pixels = maps.size(2) * maps.size(3);
-  planes.scale = static_cast<float>(how.scale);
-  planes.alpha = static_cast<float>(how.alpha);
-  planes.gain = static_cast<float>(how.gain);
-  planes.clamp = static_cast<float>(how.clamp);
-  planes.d = floats(t.d);
-  planes.bias = floats(t.bias);
-  planes.noise = floats(t.noise);
-  planes.noise_stride = t.noise.defined() && t.noise.size(0) > 1 ? planes.pixels : 0;
-  planes.strength = t.strength.defined() ? floats(t.strength) : &kOne;
-  planes.strength_stride = t.strength.defined() && t.strength.dim() > 0 ? 1 : 0;
-  return planes;
-}
-
-// Sums over pixels: each unit's, and what they add up to, in a fixed order.
-struct PixelSums {
-  PixelSums(const Layout& layout_of_maps, bool wanted)
-      : layout(layout_of_maps), units(layout_of_maps.sums(wanted)) {}
-
-  double* pointer() const { return units.defined() ? units.mutable_data_ptr<double>() : nullptr; }
-
-  // [N, C].
-  Tensor each(double factor) const {
-    if (!units.defined()) return {};
-    const Tensor planes = layout.of_planes(units);
-    return (factor == 1 ? planes : planes * factor).to(at::kFloat);
-  }
-  // Over the samples: [C].
-  Tensor by_channel() const {
-    if (!units.defined()) return {};
-    const Tensor planes = layout.of_planes(units);
-    Tensor total = at::zeros({planes.size(1)}, at::kDouble);
-    auto* to = total.mutable_data_ptr<double>();
-    const auto* from = planes.const_data_ptr<double>();
-    for (int64_t i = 0; i < planes.numel(); ++i) to[i % planes.size(1)] += from[i];
-    return total.to(at::kFloat);
-  }
-  Tensor all() const {
-    if (!units.defined()) return {};
-    const auto* from = units.const_data_ptr<double>();
-    double total = 0;
-    for (int64_t i = 0; i < units.numel(); ++i) total += from[i];
-    return at::scalar_tensor(total, at::kFloat);
-  }
-
-  const Layout& layout;
-  Tensor units;
-};
-
-}  // namespace
-
-Tensor cpu_act(const Tensor& y_in, const ActTensors& t_in, const ActNumbers& how) {
-  const Layout layout(y_in);
-  const Tensor y = layout(y_in);
-  const ActTensors t = contiguous(t_in);
-  Tensor out = layout.empty(y);
-  const ActPlanes planes = planes_of(y, t, how);
-  auto* to = out.mutable_data_ptr<float>();
-  layout.run(
-      [&](int64_t begin, int64_t end) { layout.kernels().act(planes, floats(y), to, begin, end); });
-  return out;
-}
-
-ActDerivatives cpu_act_gradient(const ActPoint& at_in,
-                                const ActTensors& t_in,
-                                const ActNumbers& how,
-                                const ActWanted& wanted) {
-  const Layout layout(at_in.out.defined() ? at_in.out : at_in.grad);
-  const ActPoint at = layout(at_in);
-  const ActTensors t = contiguous(t_in);
-  Tensor dy = layout.empty(at.grad);
-  const PixelSums y(layout, wanted.d), noise(layout, wanted.strength), plain(layout, wanted.bias);
-  const ActPlanes planes = planes_of(dy, t, how);
-  const ActSaved saved{floats(at.grad), floats(at.out), floats(at.y)};
-  const ActGradient result{
-      dy.mutable_data_ptr<float>(), y.pointer(), noise.pointer(), plain.pointer()};
-  layout.run([&](int64_t begin, int64_t end) {
-    layout.kernels().gradient(planes, saved, result, begin, end);
-  });
-  return {dy,
-          y.each(how.scale),
-          planes.strength_stride == 0 ? noise.all() : noise.by_channel(),
-          plain.by_channel()};
-}
-
-std::tuple<Tensor, Tensor, Tensor> cpu_act_second(const ActPoint& at_in,
-                                                  const ActTensors& t_in,
-                                                  const ActNumbers& how,
-                                                  const ActDerivatives& along_in,
-                                                  const FusedKernels::SecondWanted& wanted) {
-  const Layout layout(at_in.out.defined() ? at_in.out : at_in.grad);
-  const ActPoint at = layout(at_in);
-  const ActTensors t = contiguous(t_in);
-  const ActDerivatives along{layout(along_in.y),
-                             contiguous(along_in.d),
-                             contiguous(along_in.strength),
-                             contiguous(along_in.bias)};
-  Tensor grad = layout.empty(at.grad);
-  // Both are linear in their directions.
-  Tensor y = wanted.y && along.d.defined() ? layout.empty(grad) : Tensor();
-  const PixelSums d(layout, wanted.d && along.y.defined());
-  const ActPlanes planes = planes_of(grad, t, how);
-  const ActSaved saved{floats(at.grad), floats(at.out), floats(at.y)};
-  const ActDirections directions{
-      floats(along.y), floats(along.d), floats(along.strength), floats(along.bias)};
-  const ActSecond result{grad.mutable_data_ptr<float>(),
-                         y.defined() ? y.mutable_data_ptr<float>() : nullptr,
-                         d.pointer()};
-  layout.run([&](int64_t begin, int64_t end) {
-    layout.kernels().second(planes, saved, directions, result, begin, end);
-  });
-  return {grad, y, d.each(how.scale)};
-}
-
-namespace {
+constexpr double kNoClamp = std::numeric_limits<double>::infinity();
 
 Tensor for_pixels(const Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); }
 
@@ -282,6 +113,24 @@ struct ActGradientFunction : torch::autograd::Function<ActGradientFunction> {
   }
 };
 
+// The derivatives that are wanted, themselves differentiable.
+ActDerivatives derivatives(const ActPoint& at, const ActTensors& t, const ActGradientHow& how) {
+  const variable_list found = ActGradientFunction::apply(at.grad,
+                                                         present(how.wanted.d ? at.y : Tensor()),
+                                                         present(t.d),
+                                                         present(t.noise),
+                                                         present(t.strength),
+                                                         present(at.out),
+                                                         how);
+  size_t next = 1;
+  const auto one = [&](bool wanted) { return wanted ? found[next++] : Tensor(); };
+  ActDerivatives all{found[0]};
+  all.d = one(how.wanted.d);
+  all.strength = one(how.wanted.strength);
+  all.bias = one(how.wanted.bias);
+  return all;
+}
+
 struct ActFunction : torch::autograd::Function<ActFunction> {
   static Tensor forward(AutogradContext* context,
                         const Tensor& y,
@@ -322,20 +171,91 @@ struct ActFunction : torch::autograd::Function<ActFunction> {
     how.wanted.d = needed(d.defined());
     how.wanted.strength = needed(strength.defined());
     how.wanted.bias = needed(held<bool>(context, "biased"));
-    const variable_list found =
-        ActGradientFunction::apply(grad[0],
-                                   present(how.wanted.d ? saved[0] : Tensor()),
-                                   present(d),
-                                   present(noise),
-                                   present(strength),
-                                   present(out),
-                                   how);
-    result[0] = found[0];
-    size_t i = 1;
-    if (how.wanted.d) result[1] = found[i++];
-    if (how.wanted.strength) result[2] = found[i++];
-    if (how.wanted.bias) result[3] = found[i++];
+    const ActDerivatives found =
+        derivatives({grad[0], saved[0], out}, {d, noise, strength, {}}, how);
+    result[0] = found.y;
+    result[1] = found.d;
+    result[2] = found.strength;
+    result[3] = found.bias;
     return result;
+  }
+};
+
+struct ScaledActHow {
+  ActNumbers numbers;
+  bool both;
+};
+
+// (y, then, d, ...) -> out, if `both`, and out * then. The derivatives are one pass. Where they are
+// to be differentiated again, they are those of ActFunction and of the product after it.
+struct ScaledActFunction : torch::autograd::Function<ScaledActFunction> {
+  static variable_list forward(AutogradContext* context,
+                               const Tensor& y,
+                               const Tensor& then,
+                               const std::optional<Tensor>& d,
+                               const std::optional<Tensor>& strength,
+                               const std::optional<Tensor>& bias,
+                               const std::optional<Tensor>& noise,
+                               const ScaledActHow& how) {
+    const ActTensors t{d.value_or(Tensor()),
+                       noise.value_or(Tensor()),
+                       strength.value_or(Tensor()),
+                       bias.value_or(Tensor())};
+    const auto [out, scaled] = fused_kernels_of(y).act_scaled(y, t, how.numbers, then, how.both);
+    save(context, {y, then, t.d, t.strength, t.bias, t.noise});
+    hold(context, "how", how);
+    return how.both ? variable_list{out, scaled} : variable_list{scaled};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad) {
+    variable_list result(7);
+    const auto& how = held<ScaledActHow>(context, "how");
+    const Tensor by_out = how.both ? grad[0] : Tensor(), &by_scaled = grad.back();
+    if (!by_out.defined() && !by_scaled.defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &y = saved[0], &then = saved[1];
+    const ActTensors t{saved[2], saved[5], saved[3], saved[4]};
+    const bool wants_then = by_scaled.defined() && context->needs_input_grad(1);
+    // Undefined inputs have no edge.
+    size_t next = 2;
+    const auto needed = [&](const Tensor& input) {
+      return input.defined() && context->needs_input_grad(next++);
+    };
+    ActWanted wanted{};
+    wanted.d = needed(t.d);
+    wanted.strength = needed(t.strength);
+    wanted.bias = needed(t.bias);
+    const ScaledActDerivatives found =
+        at::GradMode::is_enabled()
+            ? in_two_steps({by_out, by_scaled, y}, t, then, {how.numbers, wanted}, wants_then)
+            : fused_kernels_of(y).act_scaled_gradient(
+                  {by_out, by_scaled, y}, t, how.numbers, then, wanted, wants_then);
+    result[0] = found.terms.y;
+    result[1] = found.then;
+    result[2] = found.terms.d;
+    result[3] = found.terms.strength;
+    result[4] = found.terms.bias;
+    return result;
+  }
+
+ private:
+  static ScaledActDerivatives in_two_steps(const ScaledActPoint& at,
+                                           const ActTensors& t,
+                                           const Tensor& then,
+                                           const ActGradientHow& how,
+                                           bool wants_then) {
+    const Tensor out = ActFunction::apply(
+        at.y, present(t.d), present(t.strength), present(t.bias), present(t.noise), how.numbers);
+    Tensor grad = at.grad, by_then;
+    if (at.grad_scaled.defined()) {
+      const ActGradientHow product{{1, 1, 1, kNoClamp}, {.d = wants_then}};
+      const ActDerivatives found = derivatives({at.grad_scaled, out, {}}, {then}, product);
+      by_then = found.d;
+      grad = grad.defined() ? grad + found.y : found.y;
+    }
+    const Tensor slopes = how.numbers.constant_slope() ? Tensor() : out.detach();
+    return {derivatives({grad, at.y, slopes}, t, how), by_then};
   }
 };
 
@@ -385,29 +305,53 @@ Tensor composed(const Tensor& x, const ModulatedAct& terms, const BiasAct& how) 
 
 bool no_derivative(const Tensor& t) { return !(at::GradMode::is_enabled() && t.requires_grad()); }
 
-}  // namespace
-
-Tensor modulated_act(const Tensor& x, const ModulatedAct& terms, const BiasAct& how) {
+// The arguments of the kernels, where they take these.
+struct OnePass {
+  std::optional<Tensor> d, strength, bias, noise;
+  ActNumbers numbers;
+};
+std::optional<OnePass> one_pass(const Tensor& x, const ModulatedAct& terms, const BiasAct& how) {
   TORCH_CHECK(x.dim() == 4, "modulated_act takes [N, C, H, W], not ", x.sizes());
-  const WithoutAutocast exact;
   const std::optional<double> alpha = lower_slope(how);
   const double gain = how.gain.value_or(default_gain(how.act));
   const Tensor noise = terms.noise.defined() ? noise_maps(terms.noise, x) : terms.noise;
-  const bool one_pass = has_fused_kernel(&FusedKernels::act, x) && alpha.has_value() &&
-                        *alpha >= 0 && gain > 0 && noise.defined() == terms.noise.defined() &&
-                        (!noise.defined() || no_derivative(noise));
-  if (!one_pass) return composed(x, terms, how);
+  const bool fits = has_fused_kernel(&FusedKernels::act, x) && alpha.has_value() && *alpha >= 0 &&
+                    gain > 0 && noise.defined() == terms.noise.defined() &&
+                    (!noise.defined() || no_derivative(noise));
+  if (!fits) return std::nullopt;
   const auto in_type = [&](const Tensor& t) {
     return t.defined() ? std::optional<Tensor>(t.to(at::kFloat)) : std::nullopt;
   };
-  const ActNumbers numbers{
-      terms.scale, *alpha, gain, how.clamp.value_or(std::numeric_limits<double>::infinity())};
-  return ActFunction::apply(x,
-                            in_type(terms.d),
-                            noise.defined() ? in_type(terms.strength) : std::nullopt,
-                            in_type(terms.bias),
-                            in_type(noise),
-                            numbers);
+  return OnePass{in_type(terms.d),
+                 noise.defined() ? in_type(terms.strength) : std::nullopt,
+                 in_type(terms.bias),
+                 in_type(noise),
+                 {terms.scale, *alpha, gain, how.clamp.value_or(kNoClamp)}};
+}
+
+}  // namespace
+
+Tensor modulated_act(const Tensor& x, const ModulatedAct& terms, const BiasAct& how) {
+  const WithoutAutocast exact;
+  const std::optional<OnePass> one = one_pass(x, terms, how);
+  if (!one) return composed(x, terms, how);
+  return ActFunction::apply(x, one->d, one->strength, one->bias, one->noise, one->numbers);
+}
+
+StyledMaps modulated_act_for(const Tensor& x,
+                             const ModulatedAct& terms,
+                             const BiasAct& how,
+                             const NextConv& next) {
+  const WithoutAutocast exact;
+  std::optional<OnePass> one;
+  if (next.styles.defined() && has_fused_kernel(&FusedKernels::act_scaled, x))
+    one = one_pass(x, terms, how);
+  if (!one) return {modulated_act(x, terms, how), {}, next.styles};
+  const Tensor styles = styles_for(next.type, in_statistics_type(next.styles));
+  const ScaledActHow scaled{one->numbers, next.keep_x};
+  const variable_list found = ScaledActFunction::apply(
+      x, styles.to(at::kFloat), one->d, one->strength, one->bias, one->noise, scaled);
+  return {next.keep_x ? found[0] : Tensor(), found.back(), styles};
 }
 
 bool scale_is_free(const Tensor& x) {

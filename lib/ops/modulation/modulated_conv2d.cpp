@@ -132,41 +132,76 @@ Tensor fused(const Tensor& x,
 
 // The same convolution, but x is scaled and not the weight; the result is yet to be scaled by the
 // demodulation.
-Tensor scaled(const Tensor& x,
-              const Tensor& weight,
-              const Tensor& styles,
-              const Tensor& f,
-              const ModulatedConv& how) {
-  const at::ScalarType type = x.scalar_type();
-  return conv2d_resample(channels_scaled(x, styles), weight.to(type), f, resampling(how, 1));
+Tensor convolved(const Tensor& scaled,
+                 const Tensor& weight,
+                 const Tensor& f,
+                 const ModulatedConv& how) {
+  return conv2d_resample(scaled, weight.to(scaled.scalar_type()), f, resampling(how, 1));
+}
+
+// In float16 this factor of each output channel, which cancels in the demodulation, keeps the sums
+// of products inside the type's range. So nothing is differentiated by it.
+Tensor in_range(const Tensor& weight, at::ScalarType type) {
+  if (type != at::kHalf) return weight;
+  const auto fan_in = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
+  return weight / (std::sqrt(fan_in) * weight.detach().abs().amax({1, 2, 3}, /*keepdim=*/true));
+}
+
+// A convolution with a kernel of one pixel for each sample is a product of matrices, which takes x
+// as it is instead of a scaled copy: where the device's kernels spare the other layers theirs. On a
+// CPU the two cost the same, and a convolution's type can be chosen by measurement.
+bool is_product(const Tensor& x, const Tensor& weight, const ModulatedConv& how) {
+  return has_fused_kernel(&FusedKernels::act_scaled, x) && weight.size(2) == 1 &&
+         weight.size(3) == 1 && how.up == 1 && how.down == 1 && how.padding == 0 && !how.demodulate;
+}
+
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& styles) {
+  note_computed(x.scalar_type());
+  return sample_products(
+      x, (weight.squeeze(-1).squeeze(-1) * styles.unsqueeze(1)).to(x.scalar_type()));
 }
 
 }  // namespace
 
-Tensor modulated_layer(const Tensor& x_in,
-                       const Tensor& weight_in,
-                       const Tensor& styles_in,
+Tensor styles_for(at::ScalarType type, const Tensor& styles) {
+  return type == at::kHalf ? styles / styles.detach().abs().amax(1, /*keepdim=*/true) : styles;
+}
+
+StyledMaps modulated_layer(const StyledMaps& in,
+                           const Tensor& weight_in,
+                           const Tensor& f,
+                           const ModulatedConv& how,
+                           const ModulatedAct& after_in,
+                           const BiasAct& act,
+                           const NextConv& next) {
+  const bool is_scaled = in.scaled.defined();
+  const at::ScalarType type = convolution_type(is_scaled ? in.scaled : in.x);
+  const WithoutAutocast exact;
+  Tensor weight = in_statistics_type(weight_in), styles = in_statistics_type(in.styles);
+  if (how.demodulate) {
+    weight = in_range(weight, type);
+    if (!is_scaled) styles = styles_for(type, styles);
+  }
+  ModulatedAct after = after_in;
+  const Tensor d = how.demodulate ? demodulation(weight, styles) : Tensor();
+  const Tensor x = (is_scaled ? in.scaled : in.x).to(type);
+  if (!is_scaled && is_product(x, weight, how))
+    return modulated_act_for(product(x, weight, styles), after, act, next);
+  if (!is_scaled && how.fused)
+    return modulated_act_for(fused(x, weight, styles, d, f, how), after, act, next);
+  after.d = d;
+  const Tensor scaled = is_scaled ? x : channels_scaled(x, styles);
+  return modulated_act_for(convolved(scaled, weight, f, how), after, act, next);
+}
+
+Tensor modulated_layer(const Tensor& x,
+                       const Tensor& weight,
+                       const Tensor& styles,
                        const Tensor& f,
                        const ModulatedConv& how,
-                       const ModulatedAct& after_in,
+                       const ModulatedAct& after,
                        const BiasAct& act) {
-  const at::ScalarType type = convolution_type(x_in);
-  const WithoutAutocast exact;
-  const Tensor x = x_in.to(type);
-  Tensor weight = in_statistics_type(weight_in);
-  Tensor styles = in_statistics_type(styles_in);
-  if (how.demodulate && type == at::kHalf) {
-    // This factor cancels in the demodulation. It keeps the sums of products inside float16's
-    // range.
-    const auto fan_in = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
-    weight = weight / (std::sqrt(fan_in) * weight.abs().amax({1, 2, 3}, /*keepdim=*/true));
-    styles = styles / styles.abs().amax(1, /*keepdim=*/true);
-  }
-  const Tensor d = how.demodulate ? demodulation(weight, styles) : Tensor();
-  if (how.fused) return modulated_act(fused(x, weight, styles, d, f, how), after_in, act);
-  ModulatedAct after = after_in;
-  after.d = d;
-  return modulated_act(scaled(x, weight, styles, f, how), after, act);
+  return modulated_layer({x, {}, styles}, weight, f, how, after, act, NextConv{}).x;
 }
 
 }  // namespace gantrain

@@ -23,6 +23,33 @@ struct ModulatedAct {
 // second derivative. Otherwise it is composed.
 at::Tensor modulated_act(const at::Tensor& x, const ModulatedAct& terms, const BiasAct& how);
 
+// Feature maps on their way into a modulated convolution.
+struct StyledMaps {
+  at::Tensor x;       // [N, C, H, W]; may be undefined where `scaled` is not
+  at::Tensor scaled;  // x times `styles`; undefined: that is left to the convolution
+  at::Tensor
+      styles;  // [N, C]: the convolution's styles. With `scaled`, as styles_for() returned them
+};
+
+// Which convolution comes next. Without styles: none that is modulated.
+struct NextConv {
+  at::Tensor styles;    // [N, C], C being the result's channels
+  at::ScalarType type;  // that it computes in
+  bool keep_x;          // whether the result is needed without the styles, too
+};
+
+// The styles of a convolution with demodulation that computes in `type`. In float16 each sample's
+// are divided by the largest of them, which cancels in the demodulation.
+at::Tensor styles_for(at::ScalarType type, const at::Tensor& styles);
+
+// modulated_act() for the convolution that comes next. Where the device has a kernel for it, the
+// result is multiplied by that one's styles in the same pass, backward too; elsewhere that is left
+// to the convolution. Derivatives of higher orders are those of the two steps.
+StyledMaps modulated_act_for(const at::Tensor& x,
+                             const ModulatedAct& terms,
+                             const BiasAct& how,
+                             const NextConv& next);
+
 // Whether modulated_act() of a convolution of x is one pass, so that `scale` costs nothing, and the
 // convolution's sums without the scale stay in the type's range.
 bool scale_is_free(const at::Tensor& x);
@@ -52,6 +79,21 @@ at::Tensor modulated_layer(const at::Tensor& x,
                            const ModulatedConv& how,
                            const ModulatedAct& after,
                            const BiasAct& act);
+
+// The same between two modulated convolutions: in.styles are this one's, and the result's are those
+// of the next.
+StyledMaps modulated_layer(const StyledMaps& in,
+                           const at::Tensor& weight,
+                           const at::Tensor& f,
+                           const ModulatedConv& how,
+                           const ModulatedAct& after,
+                           const BiasAct& act,
+                           const NextConv& next);
+
+// y[n] = w[n] x[n] for the maps x [N, I, H, W], each pixel a column, and w [N, O, I] of x's type: a
+// convolution with a kernel of one pixel for each sample. y [N, O, H, W] lies in planes, also where
+// x is channels-last. Differentiable any number of times; the derivative by x lies as x does.
+at::Tensor sample_products(const at::Tensor& x, const at::Tensor& w);
 
 // The sums of squares over the last two axes of w [O, I, h, w]: [O, I]. Differentiable any number
 // of times; w is read once forward and once backward where the device has a kernel for it.

@@ -179,6 +179,66 @@ std::tuple<Tensor, Tensor, Tensor> cuda_act_second(const ActPoint& at_in,
   return {by_grad, by_y, d.of_planes(how.scale)};
 }
 
+std::tuple<Tensor, Tensor> cuda_act_scaled(const Tensor& y_in,
+                                           const ActTensors& t_in,
+                                           const ActNumbers& how,
+                                           const Tensor& then_in,
+                                           bool both) {
+  const MapLayout layout(y_in);
+  Tensor out = both ? layout.empty(y_in) : Tensor(), scaled = layout.empty(y_in);
+  if (scaled.numel() == 0) return {out, scaled};
+  const Tensor y = layout(y_in), then = contiguous(then_in);
+  const ActTensors t = contiguous(t_in);
+  cuda_kernels::scaled_act(task_of(layout, y, t, how),
+                           {data(y), floats(then), mutable_data(out), mutable_data(scaled)},
+                           current_stream(y));
+  check_launch();
+  return {out, scaled};
+}
+
+ScaledActDerivatives cuda_act_scaled_gradient(const ScaledActPoint& at,
+                                              const ActTensors& t_in,
+                                              const ActNumbers& how,
+                                              const Tensor& then_in,
+                                              const ActWanted& wanted,
+                                              bool wants_then) {
+  const MapLayout layout(at.y);
+  const Tensor y = layout(at.y), grad = layout(at.grad), grad_scaled = layout(at.grad_scaled),
+               then = contiguous(then_in);
+  Tensor dy = layout.empty(y);
+  const int64_t samples = y.size(0), channels = y.size(1);
+  const bool by_channel = t_in.strength.defined() && t_in.strength.dim() > 0;
+  if (dy.numel() == 0) {
+    const auto of_channels = [&](bool is) { return zeros(y, {channels}, is); };
+    return {{dy,
+             zeros(y, {samples, channels}, wanted.d),
+             by_channel ? of_channels(wanted.strength) : zeros(y, {}, wanted.strength),
+             of_channels(wanted.bias)},
+            zeros(y, {samples, channels}, wants_then)};
+  }
+  const ActTensors t = contiguous(t_in);
+  const ModulatedActTask task = task_of(layout, y, t, how);
+  cuda_kernels::ScaledGradientArrays arrays{.grad = data(grad),
+                                            .grad_scaled = data(grad_scaled),
+                                            .y = data(y),
+                                            .then = floats(then),
+                                            .dy = mutable_data(dy)};
+  const Parts shape = cuda_kernels::scaled_parts(task, arrays);
+  const PixelSums by_d(dy, shape, wanted.d), noise(dy, shape, wanted.strength),
+      plain(dy, shape, wanted.bias), by_then(dy, shape, wants_then);
+  arrays.sum_y = by_d.pointer();
+  arrays.sum_noise = noise.pointer();
+  arrays.sum = plain.pointer();
+  arrays.sum_then = by_then.pointer();
+  cuda_kernels::scaled_act_gradient(task, arrays, current_stream(dy));
+  check_launch();
+  return {{dy,
+           by_d.of_planes(how.scale),
+           by_channel ? noise.of_channels() : noise.all(),
+           plain.of_channels()},
+          by_then.of_planes(1)};
+}
+
 namespace {
 
 cuda_kernels::WeightRows rows_of(const Tensor& w) {

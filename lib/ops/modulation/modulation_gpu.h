@@ -58,8 +58,34 @@ void modulated_act_second(const ModulatedActTask& task,
                           Stream stream);
 Parts second_parts(const ModulatedActTask& task, const ModulatedSecondArrays& arrays);
 
+// out as above, and scaled = out * then [samples, channels], the input of the next convolution. A
+// null out is not wanted.
+struct ScaledActArrays {
+  const void* y;
+  const float* then;
+  void *out, *scaled;
+};
+void scaled_act(const ModulatedActTask& task, const ScaledActArrays& arrays, Stream stream);
+
+// From the derivatives by out and by scaled, of which one may be null: dy = du * scale * d with du
+// = (grad + grad_scaled * then) * c, and for sum_parts() the sums over pixels of du * y, du *
+// noise, du and grad_scaled * out, float [scaled_parts().count()] each. out is computed anew from
+// y. Null sums are not wanted.
+struct ScaledGradientArrays {
+  const void *grad, *grad_scaled, *y;
+  const float* then;
+  void* dy;
+  float *sum_y, *sum_noise, *sum, *sum_then;
+};
+void scaled_act_gradient(const ModulatedActTask& task,
+                         const ScaledGradientArrays& arrays,
+                         Stream stream);
+Parts scaled_parts(const ModulatedActTask& task, const ScaledGradientArrays& arrays);
+
 // Whether these calls move 16 bytes at a time.
 bool packed(const ModulatedActTask& task, const void* y, const void* out);
+bool packed(const ModulatedActTask& task, const ScaledActArrays& arrays);
+bool packed(const ModulatedActTask& task, const ScaledGradientArrays& arrays);
 bool packed(const ModulatedActTask& task, const ModulatedGradientArrays& arrays);
 bool packed(const ModulatedActTask& task, const ModulatedSecondArrays& arrays);
 

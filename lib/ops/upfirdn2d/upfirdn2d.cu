@@ -20,8 +20,10 @@ struct PixelsBody {
   using Y = typename Shape::Y;
   using X = typename Shape::X;
   static constexpr int kThreads = 128;
+  static constexpr int kBlocks = sizeof(T) == 4 ? 6 : 4;
   static constexpr int kPack = kPackSize<T>;
-  static constexpr int kMostPacks = 4;  // of a pixel, in a tile
+  static constexpr int kMostPacks = 4;                   // of a pixel, in a tile
+  static constexpr int kLoads = sizeof(T) == 4 ? 4 : 6;  // that a thread asks for at once
 
   // The tile of outputs, in pixels, where it has kMostPacks packs of each; with fewer it is wider.
   static constexpr int kColumnsEach = X::kUp;
@@ -91,19 +93,35 @@ struct PixelsBody {
             static_cast<int>(i - pixels * groups.divisor) * (kPack << packs_log2)};
   }
 
+  // A pack that is only moved: its numbers would be taken apart, for which each load is waited for.
+  struct alignas(16) Words {
+    uint32_t words[4];
+  };
   GANTRAIN_BOTH void load(const Tile& tile, int thread, Shared& shared) const {
     const int first_y = start_y.first + Y::step(tile.y), first_x = start_x.first + X::step(tile.x);
     const T* x = static_cast<const T*>(how.x) + tile.channel;
-    for (int i = thread; i < kInRows * in_packs; i += kThreads) {
-      const auto row = static_cast<int>(row_packs.quotient(static_cast<uint32_t>(i)));
-      const int at = i - row * in_packs;
-      const int y = first_y + row, column = first_x + (at >> packs_log2);
-      Pack<T> pack{};
-      if (is_below(y, how.along_y.in) && is_below(column, how.along_x.in)) {
-        const int64_t pixel = (tile.sample * how.along_y.in + y) * how.along_x.in + column;
-        pack = load_pack<T, kPack>(x + pixel * how.channels + pack_of(at) * kPack);
+    const int count = kInRows * in_packs;
+    // Several loads are on their way before the first is waited for.
+    for (int begin = thread; begin < count; begin += kLoads * kThreads) {
+      Words packs[kLoads];
+      int places[kLoads];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) {
+        const int i = begin + k * kThreads;
+        const auto row = static_cast<int>(row_packs.quotient(static_cast<uint32_t>(i)));
+        const int at = i - row * in_packs;
+        const int y = first_y + row, column = first_x + (at >> packs_log2);
+        places[k] = row * kRowStride + at;
+        packs[k] = {};
+        if (i < count && is_below(y, how.along_y.in) && is_below(column, how.along_x.in)) {
+          const int64_t pixel = (tile.sample * how.along_y.in + y) * how.along_x.in + column;
+          const T* from = x + pixel * how.channels + pack_of(at) * kPack;
+          memcpy(&packs[k], __builtin_assume_aligned(from, sizeof(Words)), sizeof(Words));
+        }
       }
-      shared.in[row * kRowStride + at] = pack;
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k)
+        if (begin + k * kThreads < count) memcpy(&shared.in[places[k]], &packs[k], sizeof(Words));
     }
   }
   GANTRAIN_BOTH int pack_of(int i) const { return i & ((1 << packs_log2) - 1); }

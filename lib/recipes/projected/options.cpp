@@ -93,6 +93,14 @@ const RecipeFacts& facts() {
       .complete = complete,
       .together = together,
       .python = {.parts = {"base", "projected", "command"}, .normalises_z = true},
+      .bench =
+          {.place = 6,
+           .about =
+               "Projected GAN, FastGAN lite at 64 pixels and a quarter of its widths, pictures "
+               "enlarged to 128, batch 8",
+           .preset = "projected-lite",
+           .set = words("data.resolution=64 train.batch=8 train.micro_batch=8 projected.ngf=32 "
+                        "projected.input=128")},
       .tiny_run = {"--preset=projected-tiny"},
   };
   return record;

@@ -4,6 +4,7 @@
 #include "augment/augment.h"
 #include "core/torch.h"
 #include "util/error.h"
+#include "util/resolutions.h"
 
 namespace gantrain::r3gan {
 
@@ -193,15 +194,6 @@ Statistics R3Gan::end_iteration(int64_t iteration) {
   Statistics now = {{"Progress/augment", T_.p().clone()}};
   T_.end_iteration(iteration);
   return now;
-}
-
-// "4:96,8:96,48": the entries of r3gan.width and its like.
-std::string by_resolution(const std::vector<int64_t>& stages) {
-  std::string text;
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    if (stages[i] != stages.back()) text += fmt::format("{}:{},", 4 << i, stages[i]);
-  }
-  return fmt::format("{}{}", text, stages.back());
 }
 
 // G counts its stages from the start on, D from the pictures on: its last ones correspond.

@@ -67,7 +67,18 @@ GeneratorShape generator_shape(const Json& model,
 // One nominal resolution of the synthesis network (Karras et al. 2020a, fig. 7).
 struct SynthesisBlock final : torch::nn::Module {
   SynthesisBlock(const StyleBlocks& blocks, int64_t w_dim, int64_t resolution);
-  Canvas forward(const Canvas& in, const at::Tensor& ws, const NoiseInputs& noise, bool fused);
+  // What goes from block to block: feature maps with the styles of the block that they go to, and
+  // the picture [N, img_channels, h, w] in the parameters' type; undefined before the first.
+  struct State {
+    StyledMaps maps;
+    at::Tensor img;
+  };
+  // `next` is the block after this one, or null.
+  State forward(const State& in,
+                const at::Tensor& ws,
+                const NoiseInputs& noise,
+                bool fused,
+                const SynthesisBlock* next);
 
   std::string name;  // "b16"
   int64_t resolution, first_w;

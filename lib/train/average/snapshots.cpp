@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "core/torch.h"
@@ -24,31 +25,45 @@ constexpr double kBfloat16Error = 1.66e-3;
 
 std::string group_of(double length) { return shortest(length) + "/"; }
 
-// What metadata says of the averages in a file.
-Json averages_json(const Counters& counters) {
-  return {{"images", counters.images_seen}, {"lengths", kKeptLengths}};
+// What metadata says of the averages in a file; `base` is where the snapshot was made by which they
+// are told.
+Json averages_json(int64_t images, std::optional<int64_t> base) {
+  Json json = {{"images", images}, {"lengths", kKeptLengths}};
+  if (base) json["base"] = *base;
+  return json;
+}
+
+// The kept averages, "0.05/NAME": the tensors themselves.
+NamedTensors kept_averages(const TrainingStep& step) {
+  const PowerAverages& kept = *step.power_averages();
+  NamedTensors all;
+  for (size_t i = 0; i < kept.lengths().size(); ++i) {
+    for (const auto& [name, tensor] : kept.of(i))
+      all.emplace_back(group_of(kept.lengths()[i]) + name, tensor);
+  }
+  return all;
 }
 
 }  // namespace
 
 ModelFile average_snapshot(const TrainingStep& step,
                            const Counters& counters,
-                           SnapshotType type,
+                           const SnapshotBase* base,
                            const ClassTable& classes) {
-  const PowerAverages& kept = *step.power_averages();
+  const torch::NoGradGuard no_grad;
   const ModelFile now = model_file(step, counters, /*raw=*/false, classes);
   ModelFile snapshot{{}, now.metadata};
-  snapshot.metadata[kAverages] = averages_json(counters).dump();
-  TensorMap parameters;
-  for (size_t i = 0; i < kept.lengths().size(); ++i) {
-    for (const auto& [name, tensor] : kept.of(i)) {
-      const at::Tensor stored = type == SnapshotType::kBf16 ? tensor.to(at::kBFloat16) : tensor;
-      snapshot.tensors.emplace_back(group_of(kept.lengths()[i]) + name, stored);
-      parameters[name] = tensor;
-    }
+  const auto told_by = base == nullptr ? std::nullopt : std::optional(base->images);
+  snapshot.metadata[kAverages] = averages_json(counters.images_seen, told_by).dump();
+  for (const auto& [name, tensor] : kept_averages(step)) {
+    const bool whole = base == nullptr;
+    snapshot.tensors.emplace_back(
+        name, whole ? tensor : (tensor - base->averages.at(name)).to(at::kBFloat16));
   }
+  std::set<std::string> parameters;
+  for (const auto& [name, tensor] : step.power_averages()->of(0)) parameters.insert(name);
   for (const auto& [name, tensor] : now.tensors) {
-    if (parameters.count(name) == 0) snapshot.tensors.emplace_back(name, tensor);
+    if (!parameters.contains(name)) snapshot.tensors.emplace_back(name, tensor);
   }
   return snapshot;
 }
@@ -61,8 +76,13 @@ SnapshotWriter::SnapshotWriter(const TrainingStep& step, const Config& config)
           options_.snapshot_every ? options_.snapshot_every->images : images_ / kSnapshots, 1)) {}
 
 int64_t SnapshotWriter::bytes() const {
+  return bytes_in(options_.snapshot_type == SnapshotType::kBf16);
+}
+
+int64_t SnapshotWriter::bytes_of_first() const { return bytes_in(/*half=*/false); }
+
+int64_t SnapshotWriter::bytes_in(bool half) const {
   if (step_.power_averages() == nullptr) return 0;
-  const bool half = options_.snapshot_type == SnapshotType::kBf16;
   int64_t bytes = 0, parameters = 0;
   for (const auto& [name, tensor] : state_of(*step_.average().network()))
     bytes += static_cast<int64_t>(tensor.nbytes());
@@ -75,7 +95,7 @@ int64_t SnapshotWriter::bytes() const {
 
 bool SnapshotWriter::is_due(int64_t before, int64_t now) const {
   if (step_.power_averages() == nullptr) return false;
-  return now >= images_ || now / cadence_ > before / cadence_;
+  return now >= images_ || crossed(before, now, cadence_);
 }
 
 void SnapshotWriter::write(const fs::path& run,
@@ -83,11 +103,17 @@ void SnapshotWriter::write(const fs::path& run,
                            const ClassTable& classes) {
   const fs::path folder = run / "averages";
   make_writable_folder(folder);
+  const bool half = options_.snapshot_type == SnapshotType::kBf16;
+  if (half && !base_) find_base(run);
   const std::string name = kimg_name(counters.images_seen, /*fractions=*/true);
   CheckpointWriter::Save save;
   save.model_path = folder / ("average-" + name + ".safetensors");
-  save.model = average_snapshot(step_, counters, options_.snapshot_type, classes);
+  save.model = average_snapshot(step_, counters, half && base_ ? &*base_ : nullptr, classes);
   writer_.save(std::move(save), {});
+  if (!half || base_) return;
+  base_ = SnapshotBase{counters.images_seen, {}};
+  for (const auto& [averaged, tensor] : kept_averages(step_))
+    base_->averages[averaged] = tensor.detach().clone();
 }
 
 namespace {
@@ -96,15 +122,16 @@ namespace {
 struct Snapshot {
   fs::path path;
   TensorFile file;
+  std::optional<int64_t> base;  // where the snapshot was made by which its averages are told
 };
 
 Snapshot read_snapshot(const NumberedFile& numbered) {
-  Snapshot snapshot{numbered.path, load_safetensors(numbered.path)};
+  Snapshot snapshot{numbered.path, load_safetensors(numbered.path), {}};
   const auto at = snapshot.file.metadata.find(kAverages);
-  Counters expected;
-  expected.images_seen = numbered.images;
   const Json said = at == snapshot.file.metadata.end() ? Json() : parse_foreign<Json>(at->second);
-  if (said != averages_json(expected))
+  if (said.is_object() && said.contains("base") && said["base"].is_number_integer())
+    snapshot.base = said["base"].get<int64_t>();
+  if (said != averages_json(numbered.images, snapshot.base))
     fail(Exit::kInput,
          "{}: no snapshot of averages at {} kimg: its metadata {} is {}",
          numbered.path.string(),
@@ -113,6 +140,35 @@ Snapshot read_snapshot(const NumberedFile& numbered) {
          said.is_null() ? "missing" : said.dump());
   return snapshot;
 }
+
+// Throws UserError(kInput) unless the snapshot has a tensor of that name and shape.
+const at::Tensor& average_in(const TensorMap& averages,
+                             const std::string& name,
+                             const at::Tensor& like,
+                             const fs::path& path) {
+  const auto at = averages.find(name);
+  if (at == averages.end() || at->second.sizes() != like.sizes())
+    fail(Exit::kInput, "{}: its tensors are not those of the other snapshots", path.string());
+  return at->second;
+}
+
+}  // namespace
+
+void SnapshotWriter::find_base(const fs::path& run) {
+  std::vector<NumberedFile> files = find_averages(run);
+  std::ranges::reverse(files);  // oldest first
+  for (const NumberedFile& file : files) {
+    const Snapshot snapshot = read_snapshot(file);
+    if (snapshot.base) continue;
+    base_ = SnapshotBase{file.images, {}};
+    for (const auto& [name, tensor] : kept_averages(step_))
+      base_->averages[name] =
+          average_in(snapshot.file.tensors, name, tensor, file.path).to(tensor.options());
+    return;
+  }
+}
+
+namespace {
 
 // The models that come of snapshots which are read one after the other.
 class Mixture {
@@ -125,13 +181,14 @@ class Mixture {
     }
   }
 
-  // Adds the next snapshot.
-  void add(const Snapshot& snapshot) {
+  // Adds the next snapshot; `base` are the averages by which its own are told, empty without.
+  void add(const Snapshot& snapshot, const TensorMap& base) {
     const torch::NoGradGuard no_grad;
     for (const double kept : kKeptLengths) {
-      TensorMap parameters = parameters_of(snapshot, group_of(kept));
+      TensorMap parameters = parameters_of(snapshot, group_of(kept), base);
       check_names(snapshot, parameters);
       for (Part& part : parts_) add(part, parameters);
+      add_noise(snapshot, group_of(kept));
       if (next_ == 0) first_ = parameters;
       last_ = std::move(parameters);
       ++next_;
@@ -154,12 +211,30 @@ class Mixture {
     double noise_square;  // of the rounding of snapshots in bfloat16
   };
 
-  static TensorMap parameters_of(const Snapshot& snapshot, const std::string& group) {
+  static TensorMap parameters_of(const Snapshot& snapshot,
+                                 const std::string& group,
+                                 const TensorMap& base) {
     TensorMap found;
     for (const auto& [name, tensor] : snapshot.file.tensors) {
-      if (name.starts_with(group)) found[name.substr(group.size())] = tensor;
+      if (!name.starts_with(group)) continue;
+      at::Tensor& whole = found[name.substr(group.size())] = tensor;
+      if (!snapshot.base) continue;
+      const at::Tensor& under = average_in(base, name, tensor, snapshot.path);
+      whole = (tensor.to(at::kDouble) + under.to(at::kDouble)).to(under.scalar_type());
     }
     return found;
+  }
+
+  // What was rounded to bfloat16 is what the file itself holds.
+  void add_noise(const Snapshot& snapshot, const std::string& group) {
+    double square = 0;
+    for (const auto& [name, tensor] : snapshot.file.tensors) {
+      if (name.starts_with(group) && tensor.scalar_type() == at::kBFloat16)
+        square += tensor.to(at::kDouble).square().sum().item<double>();
+    }
+    for (Part& part : parts_)
+      part.noise_square +=
+          std::pow(kBfloat16Error * part.combination.factors.at(next_), 2) * square;
   }
 
   void check_names(const Snapshot& snapshot, const TensorMap& parameters) const {
@@ -181,9 +256,6 @@ class Mixture {
       at::Tensor& sum = part.sums[name];
       if (!sum.defined()) sum = at::zeros_like(exact);
       sum.add_(exact, factor);
-      if (tensor.scalar_type() == at::kBFloat16)
-        part.noise_square +=
-            std::pow(kBfloat16Error * factor, 2) * exact.square().sum().item<double>();
     }
   }
 
@@ -236,12 +308,20 @@ std::vector<AveragedModel> average_models(const fs::path& run, const std::vector
   }
   Mixture mixture(profiles, lengths);
   Snapshot newest;
+  std::optional<SnapshotBase> base;
   for (const NumberedFile& file : files) {
     Snapshot snapshot = read_snapshot(file);
     const std::string model = snapshot.file.metadata["gantrain.model"];
     if (newest.path != fs::path() && model != newest.file.metadata["gantrain.model"])
       fail(Exit::kInput, "{}: of another model than {}", file.path.string(), newest.path.string());
-    mixture.add(snapshot);
+    if (!snapshot.base && !base) base = SnapshotBase{file.images, snapshot.file.tensors};
+    if (snapshot.base && (!base || base->images != *snapshot.base))
+      fail(Exit::kInput,
+           "{}: holds differences to the snapshot at {} kimg, which is not the oldest one of full "
+           "precision here",
+           file.path.string(),
+           kimg_text(*snapshot.base));
+    mixture.add(snapshot, snapshot.base ? base->averages : TensorMap());
     newest = std::move(snapshot);
   }
   return mixture.models(newest);

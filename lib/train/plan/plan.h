@@ -41,6 +41,11 @@ BatchPlan plan_player(const BatchPlan& plan,
                       const std::string& player,
                       std::optional<int64_t> accumulate);
 
+// Whether a cadence of `every` images falls between two counts.
+constexpr bool crossed(int64_t before, int64_t after, int64_t every) {
+  return after / every > before / every;
+}
+
 // Names a point of the run: "000200" for 200 kimg, or "000200.160" with fractions.
 std::string kimg_name(int64_t images, bool fractions);
 // Whether the cadences of this run need names with fractions of a kimg.

@@ -68,6 +68,22 @@ void Reporter::start() {
   if (memory_) memory_->restart();
 }
 
+void Reporter::foretell(const Counters& counters, int64_t batch, bool grows) {
+  constexpr int64_t kWarmUp = 1, kMeasured = 3;
+  iterations_ += 1;
+  if (iterations_ == kWarmUp) warm_at_ = monotonic_seconds();
+  if (iterations_ != kWarmUp + kMeasured || group_->rank() > 0) return;
+  const double each = (monotonic_seconds() - warm_at_) / kMeasured;
+  const auto images = static_cast<double>(batch);
+  const double left = static_cast<double>(total_images_ - counters.images_seen) / images;
+  if (left <= 0) return;
+  info("speed   {} images/s{}: about {} to go{}",
+       grouped(images / each),
+       grows ? ", if all stages were as fast as this one" : "",
+       short_duration(left * each),
+       obeyed_text(each));
+}
+
 void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
   const auto [at, fresh] = values_.try_emplace(name, moments);
   if (!fresh) at->second.add_(moments);

@@ -52,6 +52,9 @@ class Reporter {
   // "Progress/alpha": its mean.
   void count(const std::string& name, double value) { numbers_.add(name, value); }
 
+  // Says once, after a few iterations of the session, how long the run will take. `batch` counts
+  // images; `grows`: later stages may be slower.
+  void foretell(const Counters& counters, int64_t batch, bool grows);
   // Updates the display; called after every iteration, it costs little.
   void iteration(const Counters& counters);
 
@@ -81,6 +84,8 @@ class Reporter {
   int64_t tick_images_;  // images seen at the last tick
   double started_;       // monotonic
   double tick_started_;
+  int64_t iterations_ = 0;  // of the session
+  double warm_at_ = 0;      // monotonic seconds after the first one
   std::filesystem::path folder_;
   std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
   std::map<std::string, at::Tensor> totals_;  // [], float64, on the device: summed over the tick

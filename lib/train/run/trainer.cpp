@@ -19,6 +19,7 @@
 #include "train/plan/plan.h"
 #include "train/run/reporter.h"
 #include "train/run/run_metrics.h"
+#include "train/run/run_requests.h"
 #include "train/run/run_start.h"
 #include "train/save/checkpoint.h"
 #include "train/save/run_folder.h"
@@ -33,11 +34,6 @@
 namespace gantrain {
 
 namespace {
-
-// Whether a cadence of `every` images falls between two counts.
-bool crossed(int64_t before, int64_t after, int64_t every) {
-  return after / every > before / every;
-}
 
 // The sections of a configuration that control a run.
 struct RunConfig {
@@ -66,6 +62,7 @@ class Trainer {
     setup_.callbacks.phase("rendezvous");
     group_ =
         Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+    requests_.emplace(setup_.callbacks, options_.run.stop_after.seconds, writes());
     if (setup.callbacks.collectives != nullptr)
       publish_collectives(*group_, *setup.callbacks.collectives);
     debug("first all-reduce {:.3f} s after the start",
@@ -89,13 +86,13 @@ class Trainer {
     earlier_seconds_ = counters_.seconds;
     Manifest manifest;
     on_rank_0([&] {
-      const Dataset& pictures = *data_.dataset();
       const fs::path before =
           start.resumed ? fs::absolute(start.resumed_from).parent_path() : fs::path();
-      manifest = compare_data(before, pictures, setup, options_.run);
+      manifest = compare_data(before, *data_.dataset(), setup, options_.run);
     });
     open_run_folder(setup, options_.run, *group_, start);
     folder_ = start.folder;
+    if (writes()) requests_->look_in(folder_);
     if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
     memory_ = memory_of(setup.device);
     reporter_ =
@@ -163,6 +160,7 @@ class Trainer {
   void foretell_disk(const CheckpointWriter::Save& save) const {
     SaveBytes each = bytes_of(save);
     each.snapshot = snapshots_->bytes();
+    each.first_snapshot = snapshots_->bytes_of_first();
     const DiskNeed need = disk_need(each,
                                     options_.save,
                                     options_.train.kimg.images,
@@ -240,7 +238,7 @@ class Trainer {
     const Batch batch = data_.next();
     reporter_->time("Timing/data_wait", data_.waited());
     const StepReport report =
-        step_->run(batch, {counters_.iteration, counters_.images_seen}, poll_requests());
+        step_->run(batch, {counters_.iteration, counters_.images_seen}, requests_->poll());
     reporter_->record(report);
     granted_ = report.asked;
   }
@@ -254,56 +252,8 @@ class Trainer {
     counters_.iteration += 1;
     counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
     setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
-    predict_time();
+    reporter_->foretell(counters_, step_->plan().batch, !schedule().empty());
     end_of_iteration(before);
-  }
-
-  // Says once, after a few iterations of the session, how long the run will take.
-  void predict_time() {
-    constexpr int64_t kWarmUp = 1, kMeasured = 3;
-    iterations_ += 1;
-    if (iterations_ == kWarmUp) warm_at_ = monotonic_seconds();
-    if (iterations_ != kWarmUp + kMeasured || !writes()) return;
-    const double each = (monotonic_seconds() - warm_at_) / kMeasured;
-    const auto batch = static_cast<double>(step_->plan().batch);
-    const double left =
-        static_cast<double>(options_.train.kimg.images - counters_.images_seen) / batch;
-    if (left <= 0) return;
-    info("speed   {} images/s{}: about {} to go{}",
-         grouped(batch / each),
-         schedule().empty() ? "" : ", if all stages were as fast as this one",
-         short_duration(left * each),
-         obeyed_text(each));
-  }
-
-  // Looks for the files by which the user asks rank 0 for something.
-  void look_for_request_files() {
-    const double now = monotonic_seconds();
-    if (!writes() || folder_.empty() || now < look_at_) return;
-    look_at_ = now + kLookEvery;
-    if (take_request(folder_, "STOP")) {
-      info("STOP    seen: the run saves and ends");
-      stop_reason_ = "STOP";
-      asked_.stop = true;
-    }
-    if (take_request(folder_, "SAVE")) {
-      info("SAVE    seen: a state and a model are written{}",
-           measuring_ ? " once the metrics are measured" : "");
-      asked_.save = true;
-    }
-  }
-
-  RankRequests poll_requests() {
-    look_for_request_files();
-    const double limit = options_.run.stop_after.seconds;
-    const bool late =
-        limit > 0 && writes() && monotonic_seconds() - setup_.callbacks.started >= limit;
-    if (late) stop_reason_ = "--stop-after";
-    const double stop_at = setup_.callbacks.stop_at;
-    const bool ends_soon = stop_at > 0 && writes() && monotonic_seconds() >= stop_at;
-    if (ends_soon) stop_reason_ = "--time-margin";
-    if (late || ends_soon || setup_.callbacks.stop_signal() != 0) asked_.stop = true;
-    return asked_;
   }
 
   void end_of_iteration(int64_t before) {
@@ -331,7 +281,7 @@ class Trainer {
     // Late, because it may take long: what was trained is safe by then. A stop does not wait for
     // it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
-    if (granted_.save) asked_.save = false;
+    if (granted_.save) requests_->saved();
   }
 
   // Runs what only rank 0 does while the others give signs of life.
@@ -420,7 +370,7 @@ class Trainer {
     // Between pieces of work: a sign of life, and an ear for a stop.
     const auto wants_stop = [this] {
       setup_.callbacks.phase("metrics");
-      return poll_requests().stop;
+      return requests_->poll().stop;
     };
     return std::make_unique<RunMetrics>(RunMetrics::Site{*group_,
                                                          setup_.device,
@@ -439,9 +389,9 @@ class Trainer {
                                             std::function<void()> afterwards) {
       save_model_now(path, std::move(afterwards));
     };
-    measuring_ = true;
+    requests_->measuring(true);
     metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
-    measuring_ = false;
+    requests_->measuring(false);
     measured_at_ = counters_.images_seen;
     if (writes()) page_.write(folder_);
   }
@@ -489,7 +439,8 @@ class Trainer {
   Exit stop() {
     const int signal = setup_.callbacks.stop_signal();
     on_rank_0([&] {
-      const std::string why = signal != 0 ? fmt::format("signal {}", signal) : stop_reason_;
+      const std::string why =
+          signal != 0 ? fmt::format("signal {}", signal) : requests_->stop_reason();
       const std::string at = kimg_text(counters_.images_seen);
       end_early(fmt::format("stopped {} kimg ({}), resumable", at, why));
       info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
@@ -532,21 +483,15 @@ class Trainer {
   fs::path folder_;
   Counters counters_;
   std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
-  int64_t iterations_ = 0;                   // of the session
-  double warm_at_ = 0;                       // monotonic seconds after the first one
-  double look_at_ = 0;                       // monotonic seconds: for SAVE and STOP, not before
-  RankRequests asked_;                       // this rank's, until all ranks know of them
-  RankRequests granted_;                     // of any rank, known to all since the last iteration
-  std::string stop_reason_ = "another rank asked";
+  std::optional<RunRequests> requests_;
+  RankRequests granted_;            // of any rank, known to all since the last iteration
   bool is_first_iteration_ = true;  // of the session or stage
-  bool measuring_ = false;          // metrics, which a stop ends and SAVE waits for
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
   std::unique_ptr<SnapshotWriter> snapshots_;
-  PageWriter page_;          // of rank 0
-  int64_t sampled_at_ = -1;  // images seen at the last sample grid
-  int64_t measured_at_ = -1;
-  double session_start_ = 0;    // monotonic seconds
-  double earlier_seconds_ = 0;  // trained in sessions before this one
+  PageWriter page_;                             // of rank 0
+  int64_t sampled_at_ = -1, measured_at_ = -1;  // images seen at the last grid, and metrics
+  double session_start_ = 0;                    // monotonic seconds
+  double earlier_seconds_ = 0;                  // trained in sessions before this one
 };
 
 }  // namespace

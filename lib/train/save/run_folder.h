@@ -71,6 +71,7 @@ struct SaveBytes {
   int64_t state = 0;
   int64_t model = 0;
   int64_t snapshot = 0;  // of averages, which has a cadence of its own; 0: there are none
+  int64_t first_snapshot = 0;
 };
 
 // What a run will write until its end, in bytes; sample grids and logs are small beside it.
@@ -86,7 +87,9 @@ struct DiskNeed {
   int64_t bytes_left() const {
     return states_left * each.state + models_left * each.model + of_snapshots();
   }
-  int64_t of_snapshots() const { return snapshots * each.snapshot; }
+  int64_t of_snapshots() const {
+    return snapshots == 0 ? 0 : (snapshots - 1) * each.snapshot + each.first_snapshot;
+  }
 };
 
 // Foretells what a run of that length writes from `images_seen` on. `models_kept` is as in

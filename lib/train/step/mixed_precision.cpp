@@ -275,8 +275,8 @@ ForwardPrecision forward_precision(const PrecisionOptions& options,
                                    at::Device device,
                                    const std::vector<PlayerState>& players) {
   ForwardPrecision precision;
-  const ComputeType type = compute_type(options, device.is_cuda());
-  if (chooses_by_product(options, device.is_cuda())) {
+  const ComputeType type = compute_type(options, is_gpu(device));
+  if (chooses_by_product(options, is_gpu(device))) {
     precision.choice = choice_of(options);
   } else if (type != ComputeType::kFloat32 && options.mode == PrecisionMode::kAutocast) {
     precision.autocast_type = type == ComputeType::kFloat16 ? at::kHalf : at::kBFloat16;
@@ -304,7 +304,7 @@ GuardSettings guard_settings(const PrecisionOptions& options,
   GuardSettings settings;
   const bool dynamic = scales_dynamically(options);
   const bool fixed = options.loss_scale.kind == LossScale::Kind::kFixed;
-  if (compute_type(options, device.is_cuda()) == ComputeType::kFloat16 && (dynamic || fixed)) {
+  if (compute_type(options, is_gpu(device)) == ComputeType::kFloat16 && (dynamic || fixed)) {
     settings.scaler = {dynamic ? options.initial_scale : options.loss_scale.fixed,
                        options.growth_factor,
                        options.backoff_factor,
@@ -318,10 +318,10 @@ GuardSettings guard_settings(const PrecisionOptions& options,
 }
 
 std::string describe_precision(const PrecisionOptions& options, at::Device device) {
-  const ComputeType type = compute_type(options, device.is_cuda());
+  const ComputeType type = compute_type(options, is_gpu(device));
   if (type == ComputeType::kFloat32) return "";
   const bool half = type == ComputeType::kFloat16;
-  if (chooses_by_product(options, device.is_cuda())) return describe_choice(options.cpu_choice);
+  if (chooses_by_product(options, is_gpu(device))) return describe_choice(options.cpu_choice);
   std::string text =
       fmt::format("{} {}",
                   half ? "float16" : "bfloat16",

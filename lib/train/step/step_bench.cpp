@@ -65,18 +65,24 @@ void time_unwatched(StepTimes& times,
   times.reserved_bytes = static_cast<double>(peaks.reserved);
 }
 
-namespace {
-
-constexpr double kTimeout = 300;  // seconds
-
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-// After so many iterations the same phases are due again.
 int64_t round_of(const std::vector<Phase>& phases) {
   int64_t round = 1;
   for (const Phase& phase : phases) round = std::lcm(round, phase.cadence.interval);
   return round;
 }
+
+int64_t enter_last_stage(TrainingStep& step) {
+  const std::vector<Stage>& stages = step.recipe().schedule().stages();
+  if (stages.empty()) return 0;
+  step.enter(static_cast<int64_t>(stages.size()) - 1);
+  return stages.back().first;
+}
+
+namespace {
+
+constexpr double kTimeout = 300;  // seconds
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // The iteration below the least common multiple of the intervals in which most phases are due.
 int64_t fullest_iteration(const std::vector<Phase>& phases) {
@@ -91,14 +97,6 @@ int64_t fullest_iteration(const std::vector<Phase>& phases) {
     }
   }
   return fullest;
-}
-
-// Enters the last stage of networks that grow; returns images seen at its begin.
-int64_t enter_last_stage(TrainingStep& step) {
-  const std::vector<Stage>& stages = step.recipe().schedule().stages();
-  if (stages.empty()) return 0;
-  step.enter(static_cast<int64_t>(stages.size()) - 1);
-  return stages.back().first;
 }
 
 // Splits the seconds of an iteration among its phases, by what the step says that it does next.

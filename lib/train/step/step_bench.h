@@ -78,6 +78,13 @@ Communication communication_of(const std::vector<StepTimes>& ranks);
 Json to_json(const StepTimes& times);
 StepTimes step_times_from(const Json& json);
 
+// What each bench of a step does before its first iteration and between iterations.
+
+// After so many iterations the same phases are due again.
+int64_t round_of(const std::vector<Phase>& phases);
+// Enters the last stage of networks that grow; returns images seen at its begin.
+int64_t enter_last_stage(TrainingStep& step);
+
 // What time_steps() does on a GPU alone.
 
 // A phase is run three times as it is, then recorded as a graph and replayed (PhaseGraphs): so many

@@ -60,6 +60,52 @@ TEST_CASE("TheFloorHasEveryConvolutionOfTheStep") {
   CHECK(floor.at("seconds").get<double>() == Approx(seconds));
 }
 
+// The same network, and nothing is computed.
+TEST_CASE("TheCountHasEveryConvolutionOfTheStep") {
+  const auto counted = [](const std::string& more) {
+    return bench_step(kDcgan + "--count " + more).at("nets").at(0).at("count");
+  };
+  const Json count = counted("");
+  std::map<std::string, Json> operators;
+  double bytes = 0;
+  for (const Json& one : count.at("operators")) {
+    operators[one.at("name")] = one;
+    bytes += one.at("read").get<double>() + one.at("written").get<double>();
+  }
+  const double forward = 2 * 5 + 5, input = 2 * 4 + 5, weight = 2 * 5;
+  CHECK(operators.at("convolution").at("kernels") == forward + 4);
+  CHECK(operators.at("convolution's gradient by its input").at("kernels") == input + 5);
+  CHECK(operators.at("convolution's gradient by its weight").at("kernels") == weight + 5);
+  const Json& all = count.at("iteration");
+  CHECK(all.at("read").get<double>() + all.at("written").get<double>() == Approx(bytes));
+  CHECK(all.at("floor").get<double>() < bytes);
+  CHECK(all.at("replays") == 4);  // passes and step of each phase
+  CHECK(all.at("eager").get<double>() < all.at("kernels").get<double>());
+  const Json without = counted("--graphs off").at("iteration");
+  CHECK(without.at("replays") == 0);
+  CHECK(without.at("eager") == without.at("kernels"));
+  CHECK(without.at("floor") == all.at("floor"));
+}
+
+// What each kernel moves grows with the pictures, or not at all.
+TEST_CASE("TheCountIsTheSameAtAnyBatch") {
+  const auto iteration = [](int batch) {
+    const std::string more = " --count --batch " + std::to_string(batch);
+    return bench_step("--preset stylegan2-tiny" + more)
+        .at("nets")
+        .at(0)
+        .at("count")
+        .at("iteration");
+  };
+  const Json some = iteration(8), twice = iteration(16), more = iteration(24);
+  CHECK(some.at("kernels") == more.at("kernels"));
+  for (const char* part : {"read", "written", "floor"}) {
+    const double step = twice.at(part).get<double>() - some.at(part).get<double>();
+    CHECK(step > 0);
+    CHECK(more.at(part).get<double>() == Approx(some.at(part).get<double>() + 2 * step));
+  }
+}
+
 TEST_CASE("OursIsDividedByEachPeersTime") {
   const TemporaryFolder folder;
   const fs::path peer = stand_in_python(
@@ -130,6 +176,8 @@ TEST_CASE("WhatNoStepCanBeIsRefused") {
            {"--preset dcgan --nets dcgan", "--nets"},
            {"--nets dcgan --set dcgan.channels=many", "dcgan.channels"},
            {"--pairs 0", "pairs"},
+           {"--count --profile", "--count"},
+           {"--count --nets dcgan --amp --set precision.mode=autocast", "autocast"},
            {"--nproc 2", "--nproc"}}) {
     CAPTURE(arguments);
     const Outcome outcome = gantrain(words_of("bench step " + arguments));

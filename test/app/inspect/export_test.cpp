@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gantrain export`: a real Python draws what gantrain draws.
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "config/value.h"
@@ -18,27 +21,85 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string python() {
-  const char* chosen = std::getenv("GANTRAIN_PYTHON");
-  return shell_quote(chosen != nullptr ? chosen : "python3");
-}
-
 int status_of(const std::string& command) {
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+std::string python() {
+  const char* chosen = std::getenv("GANTRAIN_PYTHON");
+  return shell_quote(chosen != nullptr ? chosen : "python3");
+}
+
+// A Python that has imported torch, once for all cases; programs run in forks of it
+// (test/python/forks.py).
+class Python {
+ public:
+  static Python& started() {
+    static Python python;
+    return python;
+  }
+
+  bool has(const std::string& module) const {
+    return std::find(modules_.begin(), modules_.end(), module) != modules_.end();
+  }
+
+  // The exit status of a program with these arguments; what it said stands in FOLDER/said.txt.
+  int run(const fs::path& folder, const std::string& program, const Words& arguments) {
+    Words words = {folder.string(), "said.txt", program};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const std::string line = Json(words).dump() + "\n";
+    REQUIRE(::write(ours_, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
+    return std::stoi(answer());
+  }
+
+ private:
+  Python() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    ours_ = ends[0];
+    const std::string command = "OMP_NUM_THREADS=1 exec " + python() + " " +
+                                shell_quote(source_folder() + "/test/python/forks.py");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(ends[1], 0);
+      ::dup2(ends[1], 1);
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    modules_ = words_of(answer());
+  }
+  ~Python() {
+    ::close(ours_);  // the end of its input
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  // The next line; what there is of it when Python has ended.
+  std::string answer() {
+    std::string line;
+    for (char letter; ::read(ours_, &letter, 1) == 1 && letter != '\n';) line += letter;
+    return line;
+  }
+
+  pid_t pid_ = -1;
+  int ours_ = -1;
+  Words modules_;
+};
+
 // Whether there is a Python that imports these.
-bool python_has(const std::string& modules) {
-  if (status_of(python() + " -c 'import " + modules + "' > /dev/null 2>&1") == 0) return true;
-  WARN("skipped: no Python with " + modules + " (GANTRAIN_PYTHON)");
-  return false;
+bool python_has(const Words& modules) {
+  for (const std::string& module : modules) {
+    if (Python::started().has(module)) continue;
+    WARN("skipped: no Python with " + module + " (GANTRAIN_PYTHON)");
+    return false;
+  }
+  return true;
 }
 
 // The exit status of the exported program.
 int run_model(const TemporaryFolder& folder, const std::string& arguments) {
-  return status_of("cd " + shell_quote(folder.path().string()) + " && OMP_NUM_THREADS=1 " +
-                   python() + " out/model.py " + arguments + " > said.txt 2>&1");
+  return Python::started().run(folder.path(), "out/model.py", words_of(arguments));
 }
 
 // Exports a model and compares a picture that no self-test has, drawn with `more` by both.
@@ -52,7 +113,7 @@ void check_same_picture(const TemporaryFolder& folder,
   for (const std::string name :
        {"model.safetensors", "config.json", "model.py", "self_test.json", "README.md", "grid.png"})
     CHECK(fs::exists(folder / "out" / name));
-  if (!python_has("torch")) return;
+  if (!python_has({"torch"})) return;
   const int tested = run_model(folder, "--self-test");
   INFO(read_file(folder / "said.txt"));
   CHECK(tested == 0);
@@ -187,31 +248,29 @@ TEST_CASE("PythonDrawsWhatStyleGan3DrawsMovedOfAClassTruncated") {
 
 TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
   const TemporaryFolder folder;
-  if (!python_has("torch, onnxruntime, onnxscript")) return;
+  if (!python_has({"torch", "onnxruntime", "onnxscript"})) return;
   const std::vector<std::string> references = {"sg2_cond32", "sg3_t16_c3", "sg3_r32"};
   std::vector<std::string> names = {"dcgan", "pggan", "stylegan1"};
   for (const std::string& name : references) write_reference(folder, name);
   for (const std::string& recipe : names)
     fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
   names.insert(names.end(), references.begin(), references.end());
-  for (const std::string& name : names) {
-    CAPTURE(name);
+  for (const std::string& name : names)
     succeed(folder, "export " + name + ".safetensors --to python -o " + name);
-    const fs::path said = folder / "said.txt";
-    const int status = status_of(
-        "OMP_NUM_THREADS=1 " + python() + " " + source_folder() + "/test/python/onnx_drawn.py " +
-        shell_quote((folder / name).string()) + " > " + shell_quote(said.string()) + " 2>&1");
-    INFO(read_file(said));
-    CHECK(status == 0);
-  }
+  const int status =
+      Python::started().run(folder.path(), source_folder() + "/test/python/onnx_drawn.py", names);
+  INFO(read_file(folder / "said.txt"));
+  CHECK(status == 0);
 }
 
 TEST_CASE("TheSelfTestFailsOfOtherWeights") {
   const TemporaryFolder folder;
   trained(folder, "run", "--kimg 0");
   succeed(folder, "export run --to python -o out");
-  if (!python_has("torch")) return;
-  REQUIRE(run_model(folder, "--self-test") == 0);
+  if (!python_has({"torch"})) return;
+  const std::string alone = "cd " + shell_quote(folder.path().string()) + " && OMP_NUM_THREADS=1 " +
+                            python() + " out/model.py --self-test > alone.txt 2>&1";
+  REQUIRE(status_of(alone) == 0);
   FileTensors tensors = read_safetensors(folder / "out/model.safetensors");
   FileTensor& weight = tensors.at("main.0.weight");
   weight.bytes[3] = static_cast<char>(weight.bytes[3] ^ 0x80);  // the sign of its first value
@@ -226,7 +285,7 @@ TEST_CASE("PythonWritesThePngThatGantrainWrites") {
   const TemporaryFolder folder;
   trained(folder, "run", "--kimg 0");
   succeed(folder, "export run --to python -o out");
-  if (!python_has("torch")) return;
+  if (!python_has({"torch"})) return;
   succeed(folder, "generate --device cpu --model run --seeds 3 --outdir drawn");
   REQUIRE(run_model(folder, "--seed 3 -o three.png") == 0);
   const Image ours = decode_image(read_file(folder / "drawn/seed0003.png"), "ours");

@@ -125,9 +125,8 @@ TEST_CASE("EveryFlagInATopicIsAFlagOfTheProgram") {
   }
   const std::set<std::string>& part = flags_of("bench ddp");  // not in gantrain --help
   all.insert(part.begin(), part.end());
-  // Of torchrun, StyleGAN's train.py and container programs, where their use is shown.
-  const std::set<std::string> foreign = {"--no-python",
-                                         "--gpus",
+  // Of StyleGAN's train.py and container programs, where their use is shown.
+  const std::set<std::string> foreign = {"--gpus",
                                          "--rm",
                                          "--read-only",
                                          "--user",

@@ -292,8 +292,8 @@ TEST_CASE("EveryParameterStandsInTheTableOfTypes") {
   const TemporaryFolder folder;
   for (const Trained& recipe : recipes()) {
     CAPTURE(recipe.name);
-    const Outcome outcome =
-        gantrain(tiny(recipe.flags + " --amp --dry-run=full --json"), {.folder = folder.path()});
+    const Outcome outcome = gantrain(tiny(recipe.flags + " --amp=bf16 --dry-run=full --json"),
+                                     {.folder = folder.path()});
     REQUIRE(outcome.code == 0);
     const Json all = Json::parse(outcome.out);
     for (const Json& player : all["players"]) {

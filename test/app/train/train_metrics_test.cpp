@@ -95,6 +95,7 @@ TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
                                    {"--nproc 2 --metrics fid --detector text.pt", 3, {"text.pt"}},
                                    {"--keep-best fd_lite0", 2, {"fd_lite0", "--lite0"}},
                                    {"--metrics fd_lite0 --features none.pth", 3, {"none.pth"}},
+                                   {"--metrics fd_lite0 --lite0 no.pth", 3, {"given as --lite0"}},
                                    {"--metrics fd_lite0 --features text.pt", 3, {"text.pt"}}};
   for (const Case& one : cases) {
     CAPTURE(one.flags);

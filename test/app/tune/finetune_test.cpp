@@ -72,6 +72,29 @@ TEST_CASE("FinetuningTakesTheModelsShapeAndChoosesByTheNumberOfPictures") {
   CHECK(model_sha(run) == sha);
 }
 
+// Of a model file alone, its header says what the networks are, with numbers by stage.
+TEST_CASE("FinetuningTakesTheWidthsOfABareModelFile") {
+  const TemporaryFolder folder;
+  succeed(
+      folder,
+      "--preset r3gan-tiny --run-dir base --resolution 16 --batch 8 --kimg 0.016 --metrics none "
+      "--save-raw --set r3gan.width=8:16,24 --set r3gan.cardinality=8:2,3" +
+          kHere);
+  fs::path newest;
+  for (const auto& entry : fs::directory_iterator(folder / "base")) {
+    const fs::path path = entry.path();
+    if (path.extension() == ".safetensors") newest = std::max(newest, path);
+  }
+  fs::copy_file(newest, folder / "bare.safetensors");
+  write_photos(folder, 24);
+  const std::string command = "finetune photos --from bare.safetensors -o tuned";
+  CHECK_THAT(succeed(folder, command + " --dry-run -- --kimg 0.016" + kHere).out,
+             Catch::Contains("r3gan.width=8:16,24") && Catch::Contains("r3gan.cardinality=8:2,3") &&
+                 Catch::Contains("r3gan.blocks=1") && Catch::Contains("r3gan.z_dim=32"));
+  succeed(folder, command + " -- --kimg 0.016" + kHere);
+  CHECK(holds(text_in(folder / "tuned/run/log.txt"), " 0 re-initialised"));
+}
+
 TEST_CASE("FinetuningGoesBackWithHalfTheRatesTwiceAndThenEnds") {
   const TemporaryFolder folder;
   train(folder, "base", "--kimg 4");

@@ -100,6 +100,7 @@ TEST_CASE("SnapshotsInBfloat16SayTheirError") {
   const AveragedModel model = average_models(run.folder.path(), {.07}).front();
   const double error = (parameters_in(model) - run.truth[0]).norm().item<double>() / run.moved(0);
   CHECK(error > 1e-6);
+  CHECK(error < 5e-3);
   CHECK(model.rounding < 3 * error);
   CHECK(model.rounding > error / 3);
   CHECK(model.model.tensors.front().second.scalar_type() == at::kFloat);
@@ -107,6 +108,32 @@ TEST_CASE("SnapshotsInBfloat16SayTheirError") {
     return fs::file_size(find_averages(of.folder.path()).front().path);
   };
   CHECK(bytes(run) < bytes(full));
+}
+
+// A run that goes on is told by the snapshot that it finds.
+TEST_CASE("SnapshotsOfARunThatWasResumedAreToldByItsFirst") {
+  const TemporaryFolder folder;
+  const Config config = keeping_config({{"ema.snapshot_type", "bf16"}});
+  StepOnCpu step(toy_row(), config);
+  for (int64_t i = 1; i <= 3; ++i) {
+    step.run(toy_pictures(kBatchOfToy, i), i - 1);
+    SnapshotWriter another(*step, config);
+    Counters counters;
+    counters.images_seen = i * kBatchOfToy;
+    another.write(folder.path(), counters, {});
+    another.wait();
+  }
+  const auto type_in = [](const NumberedFile& file) {
+    return load_safetensors(file.path).tensors.begin()->second.scalar_type();
+  };
+  std::vector<NumberedFile> files = find_averages(folder.path());
+  REQUIRE(files.size() == 3);
+  CHECK(type_in(files[2]) == at::kFloat);
+  CHECK(type_in(files[1]) == at::kBFloat16);
+  CHECK(type_in(files[0]) == at::kBFloat16);
+  CHECK(average_models(folder.path(), {.1}).size() == 1);
+  fs::remove(files[2].path);
+  CHECK_THROWS_WITH(average_models(folder.path(), {.1}), Catch::Contains("differences"));
 }
 
 namespace {

@@ -44,10 +44,10 @@ TEST_CASE("ModelsThatArePrunedNeedLess") {
 TEST_CASE("SnapshotsOfAveragesAllStay") {
   SaveOptions save;
   save.every.images = 10'000;
-  const SaveBytes each{.state = 100, .model = 10, .snapshot = 7};
+  const SaveBytes each{.state = 100, .model = 10, .snapshot = 7, .first_snapshot = 12};
   const DiskNeed need = disk_need(each, save, 10'000, 0, {}, 500);
   CHECK(need.snapshots == 20);
-  CHECK(need.bytes_left() == disk_need({100, 10}, save, 10'000, 0).bytes_left() + 20 * 7);
+  CHECK(need.bytes_left() == disk_need({100, 10}, save, 10'000, 0).bytes_left() + 19 * 7 + 12);
   CHECK(disk_need(each, save, 10'100, 5'000, {}, 500).snapshots == 11);  // the last one at the end
   CHECK(disk_need({100, 10}, save, 10'000, 0, {}, 500).snapshots == 0);
   CHECK_THAT(to_text(need), Catch::Contains("20 snapshots of 1 MB of averages"));

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "bench/common.h"
+#include "command/flags.h"
+#include "command/options.h"
+#include "launch/local/supervise.h"
+#include "launch/where/devices.h"
+#include "launch/where/network.h"
+#include "main/verbs.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+#include "util/wording.h"
+
+namespace gantrain {
+
+namespace {
+
+constexpr const char* kLaunchAbout =
+    "Starts a program of your own, a training script in Python or any other, as the ranks of this "
+    "node: with torchrun's environment, and under the supervision that a training has.";
+
+struct LaunchFlags {
+  std::vector<std::string> words;  // the program and its arguments
+  bool module = false;
+  bool no_python = false;
+  bool pass_local_rank = false;
+  std::string nproc;
+  std::string nnodes = "1";
+  std::string rdzv_endpoint;
+  std::string timeout = "10m";
+  std::string grace = "30s";
+  LaunchOptions launch;
+  Program program;
+  std::string log_dir;
+};
+
+template <class Field>
+void fields(LaunchFlags& o, Field&& field) {
+  LaunchOptions& launch = o.launch;
+  field("words", o.words, said("PROGRAM"), "FILE.py, which python3 runs, or a program; arguments");
+  field("module", o.module, said("-m,--module"), "PROGRAM is a Python module");
+  field("no_python", o.no_python, "run FILE.py as a program, not by python3");
+  field("pass_local_rank",
+        o.pass_local_rank,
+        "give the script --local_rank=N too, or --local-rank=N if it asks for that alone");
+  field("nproc",
+        o.nproc,
+        said("--nproc,--nproc-per-node"),
+        "ranks of this node: a number, gpu, cpu, or auto, which is gpu where GPUs are, else cpu "
+        "(the visible GPUs, else 1)");
+  field("nnodes", o.nnodes, "machines that take part (1)");
+  field("node_rank", launch.node_rank, between(0, 1e6, "0 or more"), "this machine's number (0)");
+  field("master_addr", launch.master_addr, "machine of node 0, with several nodes");
+  field("master_port", launch.master_port, between(0, 65535, "0 to 65535"), "a port of it (29500)");
+  field("rdzv_endpoint", o.rdzv_endpoint, "HOST:PORT: --master-addr and --master-port in one");
+  field("run_id", o.program.run_id, said("--run-id,--rdzv-id"), "the run's name (time and chance)");
+  field("role", o.program.role, "ROLE_NAME (default)");
+  field("max_restarts",
+        launch.max_restarts,
+        between(0, 1e6, "0 or more"),
+        "how often all ranks start again after one has failed (0)");
+  field("grace", o.grace, "time to end after a stop signal was passed on (30s)");
+  field("timeout", o.timeout, "time in which the other nodes have to come (10m)");
+  field("threads",
+        launch.threads,
+        said("--threads"),
+        between(1, 1e6, "1 or more"),
+        "OMP_NUM_THREADS (with several ranks and without the variable: cores / ranks)");
+  field("log_dir",
+        o.log_dir,
+        "each rank's output to DIR/RUN/ATTEMPT/rank<k>.out and .err, and not to the screen");
+  field("tee", o.program.tee, "with --log-dir: to the screen as well");
+}
+
+constexpr const char* kLaunchFooter =
+    "  gantrain launch --nproc 8 train.py --lr 1e-4\n"
+    "  gantrain launch --nproc 2 --log-dir logs --tee -- -m package.train\n"
+    "What stands behind the program or -- is the program's own. torchrun's other flags are known.";
+
+bool is_python(const LaunchFlags& flags) {
+  return flags.module || (!flags.no_python && ends_with(flags.words.front(), ".py"));
+}
+
+// What torchrun says of --tee in numbers (3: both streams) is the switch here.
+bool is_stream_choice(const std::string& word) {
+  return !word.empty() && word.find_first_not_of("0123456789:,") == std::string::npos;
+}
+
+// Whether the flag's value is the word behind it.
+bool takes_next(const std::string& flag, const std::vector<FlagDescription>& own) {
+  std::string name = flag;
+  std::replace(name.begin() + 2, name.end(), '_', '-');
+  for (const FlagDescription& one : own) {
+    if (std::ranges::count(one.names, name) > 0) return !one.value.empty();
+  }
+  for (const Habit& habit : habits_of_verb("launch")) {
+    const std::vector<std::string> names = split(habit.names, ',');
+    if (std::ranges::count(names, name) > 0) return habit.has_value;
+  }
+  return false;
+}
+
+// Takes this verb's own words from the front of `arguments`: up to "--", or to the first word that
+// is neither a flag nor a flag's value.
+std::vector<std::string> take_own(std::vector<std::string>& arguments,
+                                  const std::vector<FlagDescription>& flags) {
+  std::vector<std::string> own;
+  size_t at = 0;
+  for (; at < arguments.size(); ++at) {
+    const std::string& word = arguments[at];
+    if (word == "--" || !starts_with(word, "-") || word.size() < 2) break;
+    const bool more = at + 1 < arguments.size();
+    if (word == "--tee" || word == "-t") {
+      own.emplace_back("--tee");
+      if (more && is_stream_choice(arguments[at + 1])) ++at;
+      continue;
+    }
+    own.push_back(word);
+    if (more && word.find('=') == std::string::npos && takes_next(word, flags))
+      own.push_back(arguments[++at]);
+  }
+  const size_t dashes = at < arguments.size() && arguments[at] == "--" ? 1 : 0;
+  arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(at + dashes));
+  return own;
+}
+
+double seconds_of(const std::string& flag, const std::string& text) {
+  const auto seconds = parse_duration(text);
+  if (!seconds) fail(Exit::kUsage, "{} {}: a duration is expected: 90s, 5m", flag, text);
+  return *seconds;
+}
+
+std::optional<int64_t> ranks_of(const std::string& text, int64_t gpus) {
+  if (text.empty()) return std::nullopt;
+  if (text == "gpu" && gpus == 0)
+    fail(Exit::kEnvironment, "--nproc gpu: no GPU is visible; gantrain doctor says why");
+  if (text == "gpu" || (text == "auto" && gpus > 0)) return gpus;
+  if (text == "cpu" || text == "auto") return usable_cores();
+  const auto ranks = parse_int(text);
+  if (!ranks || *ranks < 1 || *ranks > 1'000'000)
+    fail(Exit::kUsage, "--nproc {}: allowed: 1 or more, auto, gpu, cpu", text);
+  return ranks;
+}
+
+int64_t nodes_of(const std::string& text) {
+  const std::vector<std::string> ends = split(text, ':');
+  const auto least = parse_int(ends.front()), most = parse_int(ends.back());
+  if (!least || !most || ends.size() > 2 || *least < 1)
+    fail(Exit::kUsage, "--nnodes {}: allowed: 1 or more", text);
+  if (*least != *most) {
+    fail(Exit::kUsage,
+         "--nnodes {}: a program cannot be told that nodes come and go, so as many take part from "
+         "start to end: give one number",
+         text);
+  }
+  return *least;
+}
+
+// Where the nodes meet, with torchrun's defaults.
+void decide_meeting(LaunchFlags& flags, bool numbered) {
+  LaunchOptions& launch = flags.launch;
+  if (launch.nnodes == 1) return;
+  if (!flags.rdzv_endpoint.empty()) {
+    if (!numbered) {
+      fail(Exit::kUsage,
+           "--rdzv-endpoint {}: nodes are numbered here: give each its --node-rank, 0 on that host",
+           flags.rdzv_endpoint);
+    }
+    const size_t colon = flags.rdzv_endpoint.rfind(':');
+    launch.master_addr = flags.rdzv_endpoint.substr(0, colon);
+    if (colon != std::string::npos)
+      launch.master_port =
+          parse_integer("--rdzv-endpoint",
+                        flags.rdzv_endpoint.substr(colon + 1),
+                        between(1, 65535, "HOST:PORT with a port from 1 to 65535"));
+  }
+  if (!launch.master_addr.empty() && launch.master_port == 0) launch.master_port = 29500;
+}
+
+// --local_rank= as old scripts and torch.distributed.launch before PyTorch 2 have it, unless the
+// script has the spelling of PyTorch 2 alone.
+std::string local_rank_flag(const std::string& script) {
+  const std::string text = content_of(script, kMostOfJson).value_or("");
+  const bool hyphen = text.find("--local-rank") != std::string::npos;
+  return hyphen && text.find("--local_rank") == std::string::npos ? "--local-rank="
+                                                                  : "--local_rank=";
+}
+
+// The words that each rank executes.
+void decide_words(LaunchFlags& flags) {
+  std::vector<std::string>& words = flags.words;
+  if (!words.empty() && words.front() == "-m") {
+    words.erase(words.begin());
+    flags.module = true;
+  }
+  if (words.empty())
+    fail(Exit::kUsage, "what is to be started? {} launch --nproc 2 train.py", program());
+  const std::string first = words.front();
+  std::error_code error;
+  const bool python = is_python(flags);
+  if (python && !flags.module && !std::filesystem::is_regular_file(first, error))
+    fail(Exit::kInput, "{}: there is no such file", first);
+  if (python) {
+    const std::string own = environment_variable("PYTHON_EXEC");
+    std::vector<std::string> before = {own.empty() ? "python3" : own, "-u"};
+    if (flags.module) before.emplace_back("-m");
+    words.insert(words.begin(), before.begin(), before.end());
+  }
+  const std::string& run = words.front();
+  const bool is_path = run.find('/') != std::string::npos;
+  if (is_path ? ::access(run.c_str(), X_OK) != 0 : find_program(run).empty()) {
+    fail(python ? Exit::kEnvironment : Exit::kInput,
+         "{}: {}",
+         run,
+         is_path ? "cannot be executed; a script for Python ends in .py" : "not found on PATH");
+  }
+  Program& program = flags.program;
+  if (flags.pass_local_rank) {
+    const auto here = std::ranges::find(words, first) + 1;
+    program.local_rank_at = static_cast<size_t>(here - words.begin());
+    words.insert(here, local_rank_flag(python && !flags.module ? first : ""));
+  }
+  program.words = words;
+}
+
+std::string new_run_id() {
+  const std::string time = timestamp();  // "2026-01-12 09:14:31"
+  std::string id;
+  for (const char c : time) {
+    if (c != ':' && c != '-') id += c == ' ' ? '-' : c;
+  }
+  return id + "-" + random_hex(2);
+}
+
+void say_start(const LaunchFlags& flags, const World& world) {
+  const RankInfo& ranks = world.ranks;
+  if (ranks.local_world > 1 && !flags.launch.threads &&
+      environment_variable("OMP_NUM_THREADS").empty()) {
+    info("threads OMP_NUM_THREADS={} for each of {} here; --threads or the variable sets it",
+         threads_per_rank(flags.launch, current_environment(), ranks.local_world),
+         counted(ranks.local_world, "rank"));
+  }
+  if (!flags.log_dir.empty())
+    info("logs    {}/{}/0/rank<k>.out and .err", flags.log_dir, flags.program.run_id);
+}
+
+int supervise(LaunchFlags& flags, const World& world) {
+  const ScratchFolder scratch;  // for error files
+  flags.program.scratch = scratch.path();
+  say_start(flags, world);
+  const RecordEnd record = [&](const AttemptEnd& end) {
+    std::error_code none;
+    if (end.died) std::filesystem::remove_all(scratch.path(), none);
+  };
+  const ResumeHint nothing = [](const std::string&) { return std::string(); };
+  return launch({.world = world,
+                 .options = flags.launch,
+                 .request_json = "",
+                 .load = nullptr,
+                 .resume_hint = nothing,
+                 .record = record,
+                 .program = &flags.program})
+      .code;
+}
+
+// A task of srun, mpirun or torchrun is a rank itself, under that launcher's supervision.
+[[noreturn]] void become_rank(const LaunchFlags& flags, const World& world) {
+  if (!flags.log_dir.empty())
+    fail(Exit::kUsage, "--log-dir: each task is a rank here; its launcher says where output goes");
+  RankContext context;
+  context.rendezvous = {world.ranks, {reachable_master(world), world.master.port}};
+  context.threads = threads_per_rank(flags.launch, current_environment(), world.ranks.local_world);
+  run_program(flags.program, context, flags.launch.threads.has_value());
+}
+
+int run_launch(std::vector<std::string> arguments) {
+  LaunchFlags flags;
+  Options options(kLaunchAbout, "gantrain launch");
+  options.add(flags);
+  options.app().footer(kLaunchFooter);
+  std::vector<std::string> own = take_own(arguments, options.describe());
+  take_color(own);
+  if (!options.parse(in_own_words("launch", own, options))) return 0;
+  flags.words = arguments;
+  decide_words(flags);
+  LaunchOptions& launch = flags.launch;
+  const int64_t gpus = visible_gpus(current_environment(), look_at_driver()).count;
+  launch.nproc = ranks_of(flags.nproc, gpus);
+  launch.nnodes = nodes_of(flags.nnodes);
+  decide_meeting(flags, options.given("--node-rank"));
+  launch.grace.seconds = seconds_of("--grace", flags.grace);
+  launch.patience.meeting = seconds_of("--timeout", flags.timeout);
+  launch.hang_timeout.seconds = 0;  // programs give no signs of life
+  Program& program = flags.program;
+  program.log_dir = flags.log_dir;
+  program.max_restarts = launch.max_restarts;
+  if (program.run_id.empty()) program.run_id = new_run_id();
+  if (!is_run_id(program.run_id))
+    fail(Exit::kUsage, "--run-id {}: a name without / is expected", program.run_id);
+  const bool placed = launch.nproc || options.given("--nnodes") || options.given("--node-rank") ||
+                      !launch.master_addr.empty() || launch.master_port != 0;
+  const World world = detect_world(launch, placed, current_environment(), gpus);
+  if (world.role == World::Role::kWorker) become_rank(flags, world);
+  if (gpus > 0 && world.ranks.local_world > gpus)
+    warn("{} here, but {} to see", counted(world.ranks.local_world, "rank"), counted(gpus, "GPU"));
+  return supervise(flags, world);
+}
+
+}  // namespace
+
+Verb launch_verb() {
+  const auto describe = [] { return description_of<LaunchFlags>("launch", kLaunchAbout); };
+  return {"launch", "a program of your own as ranks, as torchrun does", describe, run_launch};
+}
+
+}  // namespace gantrain

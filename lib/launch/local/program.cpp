@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/local/program.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "config/value.h"
+#include "launch/where/environment.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/system.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// torch puts "[rank3]: " before each line of a traceback once ranks have met.
+std::string without_rank(std::string_view line) {
+  const size_t end = line.find("]: ");
+  if (!starts_with(line, "[rank") || end == std::string_view::npos) return std::string(line);
+  return std::string(line.substr(end + 3));
+}
+
+// The line that ends the last traceback, and those after it.
+std::optional<size_t> exception_in(const std::vector<std::string>& lines) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (starts_with(lines[i], "Traceback (most recent call last)")) {
+      while (++i < lines.size() && (lines[i].empty() || lines[i][0] == ' ')) continue;
+      if (i < lines.size()) found = i;
+    } else if (starts_with(lines[i], "terminate called after throwing")) {
+      found = i + 1 < lines.size() ? i + 1 : i;
+    }
+  }
+  return found;
+}
+
+std::string message_in(const Json& content) {
+  const auto at = content.find("message");
+  if (at == content.end()) return "";
+  if (at->is_string()) return at->get<std::string>();
+  return at->is_object() ? message_in(*at) : "";
+}
+
+}  // namespace
+
+std::filesystem::path Program::file(const std::string& run,
+                                    int64_t attempt,
+                                    int64_t rank,
+                                    const char* kind) const {
+  const std::filesystem::path folder = log_dir.empty() ? scratch : log_dir / run;
+  return folder / std::to_string(attempt) / fmt::format("rank{}.{}", rank, kind);
+}
+
+bool is_run_id(std::string_view text) {
+  return !text.empty() && text.front() != '.' && text.size() < 200 &&
+         text == printable(text, 200) && text.find('/') == std::string_view::npos;
+}
+
+void export_program_environment(const Program& program,
+                                const RankContext& context,
+                                bool threads_given) {
+  const RankInfo& ranks = context.ranks();
+  const bool alone = ranks.local_world == 1 && !threads_given;
+  const bool no_threads = alone && environment_variable("OMP_NUM_THREADS").empty();
+  export_environment(context, threads_given);
+  if (no_threads) ::unsetenv("OMP_NUM_THREADS");
+  const bool worker = context.board == nullptr;
+  const std::string run = worker ? program.run_id : context.board->run_folder();
+  Env variables = {{"GROUP_WORLD_SIZE", std::to_string(ranks.nodes)},
+                   {"ROLE_NAME", program.role},
+                   {"ROLE_RANK", std::to_string(ranks.rank)},
+                   {"ROLE_WORLD_SIZE", std::to_string(ranks.world)},
+                   {"TORCHELASTIC_RUN_ID", run},
+                   {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                   {"TORCHELASTIC_RESTART_COUNT", std::to_string(context.attempt)},
+                   {"TORCHELASTIC_MAX_RESTARTS", std::to_string(program.max_restarts)}};
+  if (!worker) {
+    variables["TORCHELASTIC_ERROR_FILE"] =
+        std::filesystem::absolute(program.file(run, context.attempt, ranks.rank, "json")).string();
+  }
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), worker ? 0 : 1);
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 0);
+}
+
+void run_program(const Program& program, const RankContext& context, bool threads_given) {
+  if (context.board != nullptr) ::setsid();  // another launcher has groups of its own
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);  // ignored in this program
+  export_program_environment(program, context, threads_given);
+  std::vector<std::string> words = program.words;
+  if (program.local_rank_at > 0)
+    words[program.local_rank_at] += std::to_string(context.ranks().local_rank);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (context.board != nullptr) context.slot().returned = true;  // the rest is the program's
+  ::execvp(arguments[0], arguments.data());
+  const std::string problem = fmt::format("{} cannot be started: {}", words[0], errno_text());
+  if (context.board == nullptr) fail(Exit::kInput, "{}", problem);
+  context.slot().report_failure(Exit::kInput, problem);
+  ::_exit(127);
+}
+
+std::string cause_in(const std::filesystem::path& error_file, std::string_view last_words) {
+  const Json content = parse_foreign(content_of(error_file, kMostOfJson).value_or(""));
+  if (content.is_object()) {
+    if (std::string message = message_in(content); !message.empty()) return message;
+  }
+  std::vector<std::string> lines;
+  for (const std::string& line : split(last_words, '\n')) {
+    std::string plain = without_rank(line.substr(line.rfind('\r') + 1));
+    if (!trim(plain).empty()) lines.push_back(std::move(plain));
+  }
+  constexpr size_t kLines = 3;
+  const size_t last = lines.size() - std::min(lines.size(), kLines);
+  lines.erase(lines.begin(),
+              lines.begin() + static_cast<std::ptrdiff_t>(exception_in(lines).value_or(last)));
+  return join(lines, "\n");
+}
+
+void pass_on(pid_t rank, int signal) {
+  const std::string caught = proc_value(fmt::format("/proc/{}/status", rank), "SigCgt");
+  const bool handled = (std::strtoull(caught.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
+  if (handled) {
+    signal_process(rank, signal);
+  } else if (::killpg(rank, signal) != 0) {
+    signal_process(rank, signal);  // it has no group of its own yet
+  }
+}
+
+}  // namespace gantrain

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/peers/curves.py with stand-ins for gantrain and the official code: what it trains and measures, its law, that it goes on
+# where it was ended, and what it says of a training that fails.
+. "$(dirname "${BASH_SOURCE[0]}")/check.sh"
+command -v python3 >/dev/null || skip "there is no python3"
+
+# Training writes models and ticks; a metric is 100 less the kimg of what was drawn, plus what $DRIFT says for gantrain's side.
+program "$tmp/gantrain" <<'END'
+case $1 in
+  generate)
+    while [ $# -gt 0 ]; do [ "$1" = --model ] && model=$2; [ "$1" = --outdir ] && out=$2; shift; done
+    mkdir -p "$out"; basename "$model" .safetensors | sed 's/model-0*//' >"$out/kimg" ;;
+  metrics)
+    echo measured >>"$MEASURED"
+    if [ -d "$4" ]; then kimg=$(cat "$4/kimg"); else kimg=$(basename "$4" .zip); kimg=$(awk "BEGIN{print $kimg / 1000}"); DRIFT=0; fi
+    awk "BEGIN{printf \"{\\\"results\\\": {\\\"swd\\\": %g}}\n\", 100 - $kimg + ${DRIFT:-0}}" ;;
+  *)
+    echo trained >>"$TRAINED"
+    while [ $# -gt 0 ]; do [ "$1" = --run-dir ] && run=$2; shift; done
+    mkdir -p "$run"
+    for kimg in 5 10; do
+      : >"$run/model-$(printf '%06d.000' $kimg).safetensors"
+      echo "{\"Progress/kimg\": {\"mean\": $kimg}, \"Timing/total_sec\": {\"mean\": $((kimg * 3))}}" >>"$run/stats.jsonl"
+    done ;;
+esac
+END
+program "$tmp/python" <<'END'
+echo official >>"$TRAINED"
+[ -z "${BROKEN:-}" ] || { echo "no such checkout"; exit 5; }
+while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
+: >"$out/5000.zip"; : >"$out/10000.zip"
+echo '{"5": 30, "10": 60}' >"$out/times.json"
+END
+export MEASURED=$tmp/measured TRAINED=$tmp/trained
+: >"$tmp/data.zip"
+curves() { # curves FOLDER: prints what it says; its exit code is in $code
+  code=0
+  python3 "$root/scripts/peers/curves.py" --data "$tmp/data.zip" --out "$1" --gantrain "$tmp/gantrain" --python "$tmp/python" \
+    --stylegan2 checkout --kimg 10 --every 5 --seeds 2 --jobs 2 >"$tmp/said" 2>&1 || code=$?
+}
+count() { wc -l <"$1" | tr -d ' '; }
+
+curves "$tmp/equal"
+expect "exit where the curves are equal" 0 "$code"
+expect "trainings: two seeds of each side" 4 "$(count "$TRAINED")"
+expect "measurements" 8 "$(count "$MEASURED")"
+grep -q 'kimg     10  gantrain       90 (90, 90) .*official       90 (90, 90)' "$tmp/said" || expect "the table" "90 at kimg 10" "$(cat "$tmp/said")"
+grep -q '10 kimg take 30 s, official 60 s' "$tmp/said" || expect "the times" "30 s and 60 s" "$(cat "$tmp/said")"
+expect "what is kept" "holds 4" "$(python3 -c 'import json, sys
+kept = json.load(open(sys.argv[1]))
+print(kept["law"], sum(len(side) for side in kept["curves"]["stylegan2"].values()))' "$tmp/equal/curves.json")"
+grep -q '<svg' "$tmp/equal/stylegan2-swd.svg" || expect "the drawing" "<svg" "none"
+
+curves "$tmp/equal"
+expect "trainings of a second call" 4 "$(count "$TRAINED")"
+expect "its measurements" 8 "$(count "$MEASURED")"
+
+DRIFT=15 curves "$tmp/worse"
+expect "exit where gantrain is worse by more than a tenth" 1 "$code"
+grep -q "outside: stylegan2: swd at kimg 10: gantrain's median 105 is outside 90 to 90" "$tmp/said" || expect "what is outside" "105" "$(cat "$tmp/said")"
+
+BROKEN=yes curves "$tmp/broken"
+expect "exit where a training fails" 1 "$code"
+grep -q "ended with 5: see $tmp/broken/stylegan2-official-1/log.txt" "$tmp/said" || expect "where it is said" "the log" "$(cat "$tmp/said")"
