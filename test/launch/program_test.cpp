@@ -172,6 +172,25 @@ TEST_CASE("ANoticeIsPassedOnAndEndsNothing") {
   CHECK(result.out == "noticed\n");
 }
 
+TEST_CASE("ANoticeThatComesBeforeTheLauncherKnowsItsRanksIsKeptForThem") {
+  // The launcher, its parent, stands still from its first moment on, often before it has read who
+  // its ranks are.
+  const Script script(
+      "kill -STOP $PPID 2>/dev/null; trap 'echo noticed; exit 0' USR1; echo $$ >$D/ready\n"
+      "while [ ! -e $D/sent ]; do sleep 0.01; done; kill -CONT $PPID 2>/dev/null\n"
+      "while :; do sleep 0.05; done");
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    Launcher launcher(script.program, local_world(1));
+    REQUIRE(!script.line("ready").empty());
+    ::kill(launcher.pid(), SIGUSR1);
+    write_file(script.folder / "sent", "");
+    const auto result = launcher.wait();
+    CHECK(result.code == 0);
+    CHECK(result.out == "noticed\n");
+    for (const char* name : {"ready", "sent"}) std::filesystem::remove(script.folder / name);
+  }
+}
+
 TEST_CASE("NothingThatAProgramStartedOutlivesTheLauncher") {
   // A daemon in a session of its own; the program goes on, or has ended.
   const std::string ends = GENERATE("sleep 600", "exit 0");

@@ -116,7 +116,10 @@ class Supervisor {
 
   void on_stop_signal(int signal) {
     const double now = monotonic_seconds();
-    if (program() != nullptr && signal == SIGUSR1) return signal_all(signal);  // a notice, no stop
+    if (program() != nullptr && signal == SIGUSR1) {  // a notice, no stop
+      read_answer();                                  // its ranks may run already
+      return signal_all(signal);
+    }
     if (signal == SIGINT) ++interrupts_;
     if (stop_signal_ == 0) {
       // Read the answer before the stop is noted: ranks that the fork server has answered for by
