@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The Python of the tests: a venv in the cache, made anew when test/python/requirements.txt changes.
-# Sourced by test.sh for setup_python; by itself it makes the venv and prints its interpreter.
+# Sourced by test.sh for setup_python; by itself it makes the venv and prints its interpreter; with the word trackers, that of
+# the servers for test/scripts/trackers_test.sh.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 LITE0_SHA256=f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be
@@ -85,7 +86,31 @@ setup_python() {
   with_lock make_venv "$python" "${GANTRAIN_PYTHON%/bin/python}" "$torch"
 }
 
-if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+# Prints the interpreter of a venv with the servers of test/python/trackers.txt, 80 MB of wheels. Fails where there are
+# none for this Python or machine, or pip cannot fetch them; then it is tried again after a day.
+setup_trackers() {
+  local requirements=$GANTRAIN_ROOT/test/python/trackers.txt python=python3 version venv
+  python3.11 -c '' 2>/dev/null && python=python3.11
+  version=$("$python" -c 'import sys; print(*sys.version_info[:2], sep=".")')
+  if [ "$MACHINE" != x86_64 ] || ! [[ $version =~ ^3\.1[1-4]$ ]]; then die 4 "no wheels for Python $version on $MACHINE"; fi
+  venv=$GANTRAIN_CACHE_DIR/venv-trackers-$(cat "$requirements" - <<<"$("$python" -VV)" | sha256sum | head -c 12)
+  [ -z "$(find "$venv.failed" -mtime -1 2>/dev/null)" ] || die 4 "pip could not fetch them within the last day"
+  with_lock make_trackers "$python" "$venv" || { touch "$venv.failed"; die 4 "pip cannot fetch them"; }
+  echo "$venv/bin/python"
+}
+
+make_trackers() { # make_trackers PYTHON VENV
+  [ ! -e "$2/.complete" ] || return 0
+  rm -rf "$2"
+  need_pip
+  "$1" -m venv --without-pip "$2" &&
+    python3 -m pip --python "$2/bin/python" install -q --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+      -r "$GANTRAIN_ROOT/test/python/trackers.txt" </dev/null >&2 && touch "$2/.complete"
+}
+
+if [ "${1:-}" = trackers ] && [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  setup_trackers
+elif [ "${BASH_SOURCE[0]}" = "$0" ]; then
   setup_libtorch
   setup_python
   echo "${GANTRAIN_PYTHON:-python3}"

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/resolve.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 
 #include "command/flags.h"
 #include "config/value.h"
+#include "launch/where/network.h"
 #include "train/options.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -78,10 +84,35 @@ void refuse_other_languages(const std::string& text, const std::string& path) {
   }
 }
 
+// What is written to a FIFO, until all who write have closed it. One to which nobody writes within
+// a second is refused; opening it would wait for ever.
+std::string read_fifo(const std::string& path) {
+  constexpr double kSeconds = 1;
+  const UniqueFd fifo(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fifo) fail(Exit::kInput, "{}: {}", path, errno_text());
+  const double give_up = monotonic_seconds() + kSeconds;
+  std::string text;
+  bool written = false;
+  while (true) {
+    std::array<char, 65536> buffer{};
+    const ssize_t size = ::read(fifo.get(), buffer.data(), buffer.size());
+    if (size > 0) text.append(buffer.data(), static_cast<size_t>(size));
+    const bool waits = size < 0 && (errno == EAGAIN || errno == EINTR);  // somebody has it open
+    if (size < 0 && !waits) fail(Exit::kInput, "{}: {}", path, errno_text());
+    written = written || size > 0 || waits;
+    if (size == 0 && written) return text;
+    if (size == 0 && monotonic_seconds() > give_up)
+      fail(Exit::kInput, "{}: a FIFO to which nobody writes", path);
+    if (size <= 0) ::usleep(10'000);
+  }
+}
+
 Json read_json(const std::string& path, const std::string& named_by) {
   std::string text;
   try {
-    text = read_file(path == "-" ? "/dev/stdin" : path);
+    std::error_code error;
+    text = std::filesystem::is_fifo(path, error) ? read_fifo(path)
+                                                 : read_file(path == "-" ? "/dev/stdin" : path);
   } catch (const UserError& e) {
     fail(Exit::kUsage, "{} {}", named_by, e.what());
   }

@@ -12,6 +12,7 @@
 #include "main/requests.h"
 #include "metrics/detector.h"
 #include "ops/device_kernels.h"
+#include "report/grid.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -28,14 +29,30 @@ DrawingModel load_drawing_model(ModelRequest& request) {
     request.level = model.level;
     request.alpha = model.alpha;
   }
+  request.depth = model.depth;
   return {std::move(model.generator), std::move(model.classes)};
 }
 
 namespace {
 
-// Returns what the next command must say to draw the same classes.
+// Returns what the next command must say to draw the same labels.
 std::string class_flag(const ModelRequest& request) {
+  if (!request.label.empty()) return " --label " + shell_quote(request.label);
   return request.classes.empty() ? "" : " --class " + shell_quote(request.classes);
+}
+
+std::string direction_flags(const DirectionRequest& edits) {
+  std::string flags;
+  if (!edits.uses.empty()) flags = " --directions " + shell_quote(edits.file);
+  for (const DirectionUse& use : edits.uses) flags += " --direction " + shell_quote(use.text);
+  return flags;
+}
+
+std::string truncation_flags(const ModelRequest& how) {
+  if (!how.trunc) return "";
+  return fmt::format(" --trunc {}{}",
+                     *how.trunc,
+                     how.trunc_cutoff ? fmt::format(" --trunc-cutoff {}", *how.trunc_cutoff) : "");
 }
 
 // The flags without which `generate` would make another picture of the same latents.
@@ -108,11 +125,12 @@ void say(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
 int generate(GenerateRequest request) {
   const DrawingModel model = load_drawing_model(request.how);
   (request.mix ? draw_mix : draw_pictures)(*model.generator, request, model.classes);
-  info("next    {} interpolate --model {} --seeds 0-3 --loop{}{} -o walk.webp",
+  info("next    {} interpolate --model {} --seeds 0-3 --loop{}{}{} -o walk.webp",
        program(),
        shell_quote(request.how.model),
        request.mix ? " --space w" : "",
-       class_flag(request.how));
+       class_flag(request.how),
+       direction_flags(request.how.edits));
   return 0;
 }
 
@@ -144,8 +162,29 @@ int project(ProjectRequest request) {
        shell_quote(request.how.model),
        z ? "z" : "w",
        shell_quote(text_of(first["npz"])),
-       first.contains("class") ? " --class " + text_of(first["class"]) : "",
+       first.contains("class")   ? " --class " + text_of(first["class"])
+       : first.contains("label") ? " --label " + shell_quote(text_of(first["label"]))
+                                 : "",
        flags);
+  if (request.json) fmt::print("{}\n", result.dump());
+  return 0;
+}
+
+int edit(EditRequest request) {
+  const std::string flags = given_flags(request.how);  // loading fills in the model's own
+  const DrawingModel model = load_drawing_model(request.how);
+  const Json result = draw_directions(*model.generator, request, model.classes);
+  info(
+      "next    {} generate --model {} --seeds {} --directions {} --direction 0:{}{}{}{} -o "
+      "edited.png",
+      program(),
+      shell_quote(request.how.model),
+      request.seeds.text(),
+      shell_quote(text_of(result["npz"])),
+      request.strength,
+      class_flag(request.how),
+      truncation_flags(request.how),
+      flags);
   if (request.json) fmt::print("{}\n", result.dump());
   return 0;
 }
@@ -171,7 +210,8 @@ int nearest(NearestRequest request) {
   const Memorisation found = find_nearest(fakes, *reals, options);
   say(found, fakes, *reals);
   if (!request.sheet.empty()) {
-    write_file(request.sheet, encode_png(pair_sheet(found, fakes, *reals)));
+    const auto shown = read_channels("--channels", request.how.channels, fakes.pictures.size(1));
+    write_file(request.sheet, encode_png(pair_sheet(found, fakes, *reals, shown)));
     info("fakes, their {} nearest reals by pixels and by {} in {}",
          request.count,
          detector ? detector->name() + "'s features" : "features of a random network",

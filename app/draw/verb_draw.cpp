@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that draw with a trained generator: generate, interpolate, project.
+// The verbs that draw with a trained generator: generate, interpolate, project, edit.
 #include <filesystem>
 
 #include "command/options.h"
@@ -23,6 +23,8 @@ void decide_model(const std::string& verb, ModelRequest& request) {
          request.model);
   }
   if (request.model.empty()) request.model = request.argument;
+  if (!request.label.empty() && !request.classes.empty())
+    fail(Exit::kUsage, "--class and --label exclude each other");
   if (request.trunc_cutoff && !request.trunc) {
     fail(Exit::kUsage,
          "--trunc-cutoff {}: says for how many layers --trunc PSI holds; give both",
@@ -66,6 +68,22 @@ PictureMove move_of(const std::string& rotate, const std::string& translate, boo
   return move;
 }
 
+// --directions and --direction.
+void decide_edits(ModelRequest& how, const std::vector<std::string>& said, bool walk) {
+  const std::string& file = how.edits.file;
+  if (said.empty() && !file.empty()) {
+    fail(Exit::kUsage,
+         "--directions {}: which of them? --direction 0:3 goes along the first one",
+         file);
+  }
+  if (!said.empty() && file.empty())
+    fail(Exit::kUsage, "--direction {}: of which file? --directions FILE.npz", said.front());
+  for (const std::string& text : said) how.edits.uses.push_back(parse_direction(text, walk));
+  std::error_code error;
+  if (!said.empty() && !std::filesystem::is_regular_file(file, error))
+    fail(Exit::kInput, "--directions {}: no such file", file);
+}
+
 // What is drawn: seeds, z, w or mix.
 void decide_latents(GenerateRequest& request) {
   std::vector<std::string> given;
@@ -86,6 +104,7 @@ int run_generate(GenerateRequest& request, Options&) {
     fail(Exit::kUsage, "-o {}: the grid is a PNG; give a name ending in .png", request.grid);
   decide_model("generate", request.how);
   request.how.move = move_of(request.rotate, request.translate, /*walk=*/false);
+  decide_edits(request.how, request.direction, /*walk=*/false);
   decide_latents(request);
   if (!request.grid.empty()) check_folder_of("-o", request.grid);
   return call_trainer("generate", request, request.how.cuda);
@@ -120,6 +139,7 @@ int run_interpolate(InterpolateRequest& request, Options& options) {
   check_output(request, options.given("--quality"));
   decide_model("interpolate", request.how);
   request.how.move = move_of(request.rotate, request.translate, /*walk=*/true);
+  decide_edits(request.how, request.direction, /*walk=*/true);
   decide_path(request);
   return call_trainer("interpolate", request, request.how.cuda);
 }
@@ -144,6 +164,18 @@ int run_project(ProjectRequest& request, Options&) {
     fail(Exit::kUsage, "--trunc: project looks for latents as they are; leave it out");
   check_files(request);
   return call_trainer("project", request, request.how.cuda);
+}
+
+int run_edit(EditRequest& request, Options& options) {
+  decide_model("edit", request.how);
+  if (request.outdir.empty()) fail(Exit::kUsage, "edit: where to? -o FOLDER");
+  if (request.method == DirectionMethod::kSefa && options.given("--samples")) {
+    fail(Exit::kUsage,
+         "--samples {}: sefa takes the weights alone; --method ganspace has samples",
+         request.samples);
+  }
+  if (request.seeds.empty()) request.seeds = parse_seeds("--seeds", "0-3");
+  return call_trainer("edit", request, request.how.cuda);
 }
 
 }  // namespace
@@ -171,6 +203,16 @@ Verb project_verb() {
       "Finds the latents whose pictures are nearest to given pictures. A stopped projection "
       "goes on when the same command is given again.",
       run_project);
+}
+
+Verb edit_verb() {
+  return verb_of(
+      "edit",
+      "directions in which a style-based model's pictures change, and sheets of them",
+      "Finds directions in w along which the pictures of a style-based generator change, by SeFa "
+      "(Shen and Zhou 2021) or GANSpace (Haerkoenen et al. 2020), and draws a sheet of each. "
+      "generate and interpolate go along them with --directions and --direction.",
+      run_edit);
 }
 
 }  // namespace gantrain

@@ -234,7 +234,9 @@ Json json_of(const PackRequest& request, const PackResult& result, double second
                {"pictures", result.pictures},
                {"size", to_text(request.resolution)},
                {"channels", result.channels},
+               {"depth", result.depth},
                {"classes", result.classes},
+               {"numbers", result.numbers},
                {"bytes", result.bytes},
                {"resumed", result.resumed},
                {"bad", result.bad},
@@ -245,18 +247,19 @@ Json json_of(const PackRequest& request, const PackResult& result, double second
 }
 
 // Returns a command that runs with this data: networks do not take every size.
-std::string next_command(const PackRequest& request) {
+std::string next_command(const PackRequest& request, int64_t depth) {
   const auto size = find_doubled_size(request.resolution);
   const bool trainable = size && size->doublings >= 1 && size->doublings <= 8;
   const std::string output = shell_quote(request.output);
   if (!trainable) return fmt::format("{} data inspect {}", program(), output);
   // Without a word a run takes grey pictures as grey, and all others as RGB.
   const bool alpha = request.channels && *request.channels % 2 == 0;
-  return fmt::format("{} --preset stylegan2-ada --data {} --resolution {}{}",
+  return fmt::format("{} --preset stylegan2-ada --data {} --resolution {}{}{}",
                      program(),
                      output,
                      to_text(request.resolution),
-                     alpha ? fmt::format(" --set data.channels={}", *request.channels) : "");
+                     alpha ? fmt::format(" --set data.channels={}", *request.channels) : "",
+                     depth == 16 ? " --set data.depth=16" : "");
 }
 
 // Before this process's first LibTorch call: it forks.
@@ -293,6 +296,7 @@ void draw_grid(ExportedModel& exported, const fs::path& folder) {
   request.how.model = exported.file.string();
   request.how.level = exported.model.level;
   request.how.alpha = exported.model.alpha;
+  request.how.depth = exported.model.depth;
   constexpr int64_t kPictures = 16;
   request.seeds.add(0, kPictures - 1);
   if (exported.model.generator->classes() > 0) request.how.classes = "0";
@@ -322,6 +326,8 @@ int data_inspect(const InspectRequest& request) {
       });
   Advice advice = advise(inspection, request.gpu);
   if (request.labels != "auto") advice.more = " --set data.labels=" + shell_quote(request.labels);
+  if (request.join != Join::kAuto)
+    advice.more += fmt::format(" --set data.join={}", text_of(Value<Join>::to_json(request.join)));
   if (request.json) {
     print_line(inspection_json(inspection, advice));
   } else {
@@ -347,16 +353,19 @@ int data_pack(const PackRequest& request) {
       });
   const double seconds = monotonic_seconds() - start;
   say_bad(request, result);
-  info("packed  {}: {} of {}x{}x{}, {:.1f} MB{}, in {:.1f} s",
+  info("packed  {}: {} of {}x{}x{}{}, {:.1f} MB{}, in {:.1f} s",
        request.output,
        counted(result.pictures, "picture"),
        request.resolution.width,
        request.resolution.height,
        result.channels,
+       result.depth == 16 ? " of 16 bits" : "",
        static_cast<double>(result.bytes) / 1e6,
-       result.classes > 0 ? ", " + counted(result.classes, "class") : "",
+       result.classes > 0   ? ", " + counted(result.classes, "class")
+       : result.numbers > 0 ? ", labels of " + counted(result.numbers, "number")
+                            : "",
        seconds);
-  info("next    {}", next_command(request));
+  info("next    {}", next_command(request, result.depth));
   if (request.json) print_line(json_of(request, result, seconds));
   return 0;
 }
@@ -370,13 +379,17 @@ int doctor(const DoctorRequest& request) {
   return 0;
 }
 
-int export_model(const ExportRequest& request) {
+namespace {
+
+// A folder for Python, or the same for the Hugging Face Hub.
+int export_folder(const ExportRequest& request) {
+  const bool hub = request.to == ExportKind::kHf;
   const fs::path folder = request.output;
   check_folder(folder);
   ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
   const Json config = config_of(exported);
   const Json self_test = self_test_of(exported);
-  const std::string card = card_of(exported, config);
+  const std::string card = card_of(exported, config, hub);
   make_writable_folder(folder);
   save_safetensors(folder / "model.safetensors", exported.tensors, exported.model.metadata);
   write_file(folder / "config.json", config.dump(2) + "\n");
@@ -388,16 +401,122 @@ int export_model(const ExportRequest& request) {
        folder.string(),
        exported.model.recipe->facts.name,
        counted(static_cast<int64_t>(exported.tensors.size()), "tensor"));
-  info("next    python {} --self-test", shell_quote((folder / "model.py").string()));
+  if (hub) {
+    info("next    hf upload ORG/{} {}",
+         shell_quote(
+             fs::absolute(folder / "x").lexically_normal().parent_path().filename().string()),
+         shell_quote(folder.string()));
+  } else {
+    info("next    python {} --self-test", shell_quote((folder / "model.py").string()));
+  }
   return 0;
 }
 
-int import_model(const ImportRequest& request) {
-  const ModelContent imported = import_weights(request.input, request.recipe, recipe_rows());
-  save_model(request.output, imported);
-  info("{}: {}", request.output, describe_model(imported));
-  info("next    {}", generate_command(request.output));
+std::string megabytes(const std::string& bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes.size()) / 1e6);
+}
+
+int export_to_onnx(const ExportRequest& request) {
+  ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
+  const std::string graph = onnx_of(exported, OnnxPart::kWhole, request.fp16);
+  const Json said = onnx_description(exported, request.fp16);
+  const fs::path beside = request.output + ".json";
+  write_file(request.output, graph);
+  write_file(beside, said.dump(2) + "\n");
+  std::vector<std::string> inputs;
+  for (const auto& [name, about] : said["inputs"].items()) inputs.push_back(name);
+  info("{}: {} in ONNX, opset {}, {}; inputs {}, which {} explains",
+       request.output,
+       exported.model.recipe->facts.name,
+       text_of(said["opset"]),
+       megabytes(graph),
+       join(inputs, ", "),
+       beside.string());
   return 0;
+}
+
+int export_to_web(const ExportRequest& request) {
+  std::string runtime = request.runtime.empty() ? kWebRuntime : request.runtime;
+  if (!ends_with(runtime, "/")) runtime += "/";
+  const ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
+  std::optional<Directions> directions;
+  if (!request.directions.empty()) directions = load_directions(request.directions);
+  const std::string page = web_page(exported, request.fp16, runtime, directions);
+  write_file(request.output, page);
+  info("{}: {} in a page, {}; open it in a browser, which loads onnxruntime-web from {}",
+       request.output,
+       exported.model.recipe->facts.name,
+       megabytes(page),
+       runtime);
+  return 0;
+}
+
+// The model file of an import: a copy of one that it is already, with all that it says of itself.
+void write_model(const ImportRequest& request, const fs::path& file) {
+  const bool foreign = !request.recipe.empty();
+  const auto own = foreign ? std::nullopt : read_model(request.input, recipe_rows());
+  const auto imported =
+      own ? std::nullopt
+          : std::optional(import_weights(request.input, request.recipe, recipe_rows()));
+  if (!file.parent_path().empty() && file.parent_path() == request.output)
+    make_writable_folder(file.parent_path());
+  if (own) {
+    save_safetensors(file, {own->tensors.begin(), own->tensors.end()}, own->metadata);
+    info("{}: {}", file.string(), counted(static_cast<int64_t>(own->tensors.size()), "tensor"));
+  } else {
+    save_model(file, *imported);
+    info("{}: {}", file.string(), describe_model(*imported));
+  }
+}
+
+// A small file of a folder that was downloaded. A link is followed into the cache's blobs alone:
+// what a stranger's link names elsewhere must not be shared with the model.
+std::optional<std::string> downloaded_text(const fs::path& file) {
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  const bool blob = real.parent_path().filename() == "blobs" &&
+                    lies_in(file.parent_path(), real.parent_path().parent_path());
+  return content_of(blob ? real : file, kMostOfJson);
+}
+
+// The card beside a model that gantrain has exported goes on with it.
+void keep_card(const fs::path& from, const fs::path& folder) {
+  std::error_code error;
+  const Json config = parse_foreign(downloaded_text(from / "config.json").value_or(""));
+  const auto card = downloaded_text(from / "README.md");
+  const bool own = config.is_object() && config.value("format", Json()) == "gantrain-generator";
+  if (own && card && !fs::exists(folder / "README.md", error))
+    write_file(folder / "README.md", *card);
+}
+
+}  // namespace
+
+int export_model(const ExportRequest& request) {
+  switch (request.to) {
+    case ExportKind::kPython:
+    case ExportKind::kHf:
+      return export_folder(request);
+    case ExportKind::kOnnx:
+      return export_to_onnx(request);
+    case ExportKind::kWeb:
+      return export_to_web(request);
+  }
+  throw std::logic_error("a kind of export");
+}
+
+int import_model(const ImportRequest& request) {
+  const fs::path output = request.output;
+  if (ends_with(lower(request.output), ".safetensors")) {
+    write_model(request, output);
+    info("next    {}", generate_command(request.output));
+    return 0;
+  }
+  check_folder(output);
+  write_model(request, output / "model.safetensors");
+  keep_card(fs::path(request.input).parent_path(), output);
+  return export_model({.model = (output / "model.safetensors").string(),
+                       .to = ExportKind::kHf,
+                       .output = request.output});
 }
 
 }  // namespace gantrain

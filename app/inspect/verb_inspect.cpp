@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that look at files, runs, data and the machine, and that bring weights in and out.
+// The verbs that look at files, runs, data and the machine, that send runs to trackers, and that
+// bring weights in and out.
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 
@@ -16,9 +18,12 @@
 #include "page/run_page.h"
 #include "page/run_record.h"
 #include "serve/server.h"
+#include "track/track.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
+#include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -40,20 +45,42 @@ int run_import(ImportRequest& request, Options&) {
   if (request.input.empty())
     fail(Exit::kUsage, "import: which file? {} import FILE -o MODEL.safetensors", program());
   if (request.output.empty()) fail(Exit::kUsage, "import: where to? -o MODEL.safetensors");
-  if (!ends_with(lower(request.output), ".safetensors"))
-    fail(Exit::kUsage, "-o {}: give a name ending in .safetensors", request.output);
-  refuse_address(request.input);
   std::error_code error;
+  const std::string ending = fs::path(request.output).extension().string();
+  const bool folder = ending.empty() || fs::is_directory(request.output, error);
+  if (!folder && lower(ending) != ".safetensors")
+    fail(Exit::kUsage,
+         "-o {}: give a name ending in .safetensors, or a folder for the Hugging Face Hub",
+         request.output);
+  refuse_address(request.input);
+  if (fs::is_directory(request.input, error))
+    request.input = weights_of_snapshot(request.input).string();
   if (!fs::is_regular_file(request.input, error))
     fail(Exit::kInput, "{}: no such file; a network pickle (.pkl) is needed", request.input);
   return call_trainer("import", request, /*cuda=*/false);
 }
 
 int run_export(ExportRequest& request, Options&) {
+  const bool onnx = request.to == ExportKind::kOnnx, web = request.to == ExportKind::kWeb;
+  const std::string place = onnx ? "NAME.onnx" : web ? "NAME.html" : "DIR";
+  const std::string_view kind = names(request.to)[static_cast<size_t>(request.to)];
   if (request.model.empty())
-    fail(Exit::kUsage, "export: which model? {} export RUN --to python -o DIR", program());
-  if (request.to != "python") fail(Exit::kUsage, "--to {}: allowed: python", request.to);
-  if (request.output.empty()) fail(Exit::kUsage, "export: where to? -o DIR");
+    fail(Exit::kUsage, "export: which model? {} export RUN --to {} -o {}", program(), kind, place);
+  if (request.output.empty()) fail(Exit::kUsage, "export: where to? -o {}", place);
+  if (onnx || web) {
+    if (!ends_with(lower(request.output), onnx ? ".onnx" : ".html"))
+      fail(Exit::kUsage, "-o {}: give a name ending in {}", request.output, place.substr(4));
+    check_folder_of("-o", request.output);
+  } else if (request.fp16) {
+    fail(Exit::kUsage, "--fp16: only with --to onnx and --to web");
+  }
+  if (!web && !request.runtime.empty()) fail(Exit::kUsage, "--runtime: only with --to web");
+  if (!web && !request.directions.empty()) fail(Exit::kUsage, "--directions: only with --to web");
+  // It stands in the page's policy, whose parts end at blanks, commas and semicolons.
+  if (request.runtime.find_first_of(" \t\r\n,;'\"<>") != std::string::npos)
+    fail(Exit::kUsage,
+         "--runtime {}: an address or a path without blanks and quotes is needed",
+         printable(request.runtime));
   return call_trainer("export", request, /*cuda=*/false);
 }
 
@@ -83,7 +110,40 @@ int run_data_pack(PackRequest& request, Options& options) {
   return call_trainer("data pack", request, /*cuda=*/false);
 }
 
-int run_doctor(DoctorRequest& request, Options&) {
+// Ranks are started and measured as those of a training, which ends before its first iteration.
+int measure_ranks(const DoctorRequest& request) {
+  const GpuOutlook gpus = gpu_outlook(DeviceKind::kAuto, current_environment());
+  const bool on_gpus = request.device != "cpu" && gpus.visible.count > 0;
+  const std::string nproc =
+      !request.nproc.empty() ? request.nproc : std::to_string(on_gpus ? gpus.visible.count : 1);
+  const int64_t here = parse_int(nproc).value_or(0), nodes = parse_int(request.nnodes).value_or(1);
+  const int64_t ranks = std::max<int64_t>(here * nodes, 1);
+  std::vector<std::string> words = {"--preset",
+                                    "dcgan-tiny",
+                                    "--preflight",
+                                    "only",
+                                    "--lr-scale",
+                                    "linear",
+                                    "--nproc",
+                                    nproc,
+                                    "--batch",
+                                    std::to_string(ranks)};
+  const std::pair<const char*, const std::string*> flags[] = {
+      {"--nnodes", &request.nnodes},
+      {"--node-rank", &request.node_rank},
+      {"--master-addr", &request.master_addr},
+      {"--master-port", &request.master_port},
+      {"--device", &request.device},
+      {"--backend", &request.backend}};
+  for (const auto& [flag, value] : flags) {
+    if (!value->empty()) words.insert(words.end(), {flag, *value});
+  }
+  return train_verb().run(words);
+}
+
+int run_doctor(DoctorRequest& request, Options& options) {
+  for (const char* flag : {"--nproc", "--nnodes", "--node-rank", "--master-addr", "--master-port"})
+    if (options.given(flag)) return measure_ranks(request);
   if (!request.ddp_table) {
     request.facts = machine_facts(gpu_outlook(DeviceKind::kAuto, current_environment()),
                                   cuda_library().string());
@@ -173,6 +233,68 @@ int run_serve(ServeOptions& options, Options&) {
   return 0;
 }
 
+struct TrackRequest {
+  std::string run;
+  std::vector<std::string> servers;
+  bool follow = false;
+  std::string wait = "30s";
+};
+
+template <class Field>
+void fields(TrackRequest& o, Field&& field) {
+  field("run", o.run, said("RUN"), "a run folder");
+  field("servers",
+        o.servers,
+        Said{.names = "--track,--to", .value = "KIND=URL"},
+        "mlflow=URL or trackio=URL, may be given again (those that the run was trained with)");
+  field("follow", o.follow, "go on until the run is over; a server that is away is waited for");
+  field("wait",
+        o.wait,
+        Said{.show_default = true},
+        "without --follow: how long a server may be silent before its rows are left");
+}
+
+// Those of the command line; else those that the run was sent to or trained with.
+std::vector<TrackTarget> servers_of(const TrackRequest& request) {
+  std::string names = join(request.servers, ",");
+  if (names.empty()) {
+    const auto config =
+        parse_foreign(content_of(fs::path(request.run) / "config.json", kMostOfJson).value_or(""));
+    const Json::json_pointer place("/values/run.track/value");
+    if (config.is_object() && config.contains(place) && config[place].is_string())
+      names = config[place].get<std::string>();
+  }
+  if (names.empty()) names = tracked_servers(request.run);
+  if (names.empty()) {
+    fail(Exit::kUsage,
+         "{}: was trained without --track: name where its rows go by --track mlflow=URL or "
+         "--track trackio=URL",
+         request.run);
+  }
+  return parse_targets(names);
+}
+
+int run_track(TrackRequest& request, Options&) {
+  if (request.run.empty()) fail(Exit::kUsage, "track: which run? {} track RUN", program());
+  const auto wait = parse_duration(request.wait);
+  if (!wait) fail(Exit::kUsage, "--wait {}: a time such as 30s or 5m", request.wait);
+  std::error_code error;
+  if (!fs::is_directory(request.run, error))
+    fail(Exit::kInput, "{}: there is no such run folder", request.run);
+  const std::vector<TrackTarget> servers = servers_of(request);
+  std::signal(SIGPIPE, SIG_IGN);  // of OpenSSL's sockets
+  set_log({log_console_level(), Level::kInfo, fs::path(request.run) / "log.txt", ""});
+  const std::vector<std::string> behind =
+      track(request.run, servers, {.follow = request.follow, .wait = *wait});
+  for (const std::string& server : behind) {
+    warn("track   {} lacks rows; the rest: {} track {}",
+         server,
+         program(),
+         shell_quote(request.run));
+  }
+  return behind.empty() ? 0 : code_of(Exit::kEnvironment);
+}
+
 }  // namespace
 
 Verb inspect_verb() {
@@ -187,17 +309,21 @@ Verb import_verb() {
   return verb_of("import",
                  "a model file of foreign weights (network pickles)",
                  "A model file of foreign weights: network pickles of StyleGAN2-ADA (PyTorch), "
-                 "StyleGAN3 and R3GAN (nothing in them is executed), and, with --recipe, "
-                 "safetensors with the official variables of PGGAN and StyleGAN v1.",
+                 "StyleGAN3 and R3GAN (nothing in them is executed), with --recipe safetensors "
+                 "with the official variables of PGGAN and StyleGAN v1, and folders from the "
+                 "Hugging Face Hub with such files or with gantrain's own. Nothing is downloaded.",
                  run_import);
 }
 
 Verb export_verb() {
   return verb_of("export",
-                 "a folder for Python: weights, one PyTorch file, model card",
-                 "A folder that others can use without gantrain: the generator's weights, one "
-                 "PyTorch file that draws the same pictures (and exports itself to ONNX), a test "
-                 "of itself, and a model card.",
+                 "a generator for Python, the Hugging Face Hub, ONNX or browsers",
+                 "A generator that others can use without gantrain. --to python: a folder with its "
+                 "weights, one PyTorch file that draws the same pictures, a test of itself, and a "
+                 "model card; --to hf: the same with the Hub's metadata. --to onnx: NAME.onnx, any "
+                 "batch, with latents, class, truncation and noise as inputs, and NAME.onnx.json, "
+                 "which says what they are. --to web: one HTML file that draws in a browser, with "
+                 "sliders for seed, truncation, class, style mixing and directions.",
                  run_export);
 }
 
@@ -243,6 +369,16 @@ Verb serve_verb() {
                  "network as plain text; from another machine ssh -L 8300:127.0.0.1:8300 HOST and "
                  "http://127.0.0.1:8300/ are safer than --host (SECURITY.md).",
                  run_serve);
+}
+
+Verb track_verb() {
+  return verb_of("track",
+                 "send a run's curves to MLflow or Trackio; what is there is not sent again",
+                 "Sends the rows of a run to trackers: by hand what train --track could not send, "
+                 "or with --follow while it trains, from a machine that has a network. What a "
+                 "server has got stands in RUN/track.json, so that nothing is sent twice. Secrets "
+                 "come from the environment: gantrain help track.",
+                 run_track);
 }
 
 }  // namespace gantrain

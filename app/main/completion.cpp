@@ -47,7 +47,8 @@ const VerbDescription* find(const std::vector<VerbDescription>& verbs, const std
 
 // Whether behind "--" the words of a verb are those of a training.
 bool takes_training(const VerbDescription& verb) {
-  return verb.name == "slurm" || verb.name == "tune" || verb.name == "finetune";
+  return verb.name == "slurm" || verb.name == "kube" || verb.name == "tune" ||
+         verb.name == "finetune";
 }
 
 const FlagDescription* find_flag(const VerbDescription& verb, const std::string& name) {

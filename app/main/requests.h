@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/resolve.h"
@@ -22,33 +24,62 @@ namespace gantrain {
 
 // `import`: make a model file of the weights in a foreign file.
 struct ImportRequest {
-  std::string input;
-  std::string output;  // NAME.safetensors
+  std::string input;   // a file
+  std::string output;  // NAME.safetensors, or a folder as that of `export --to hf`
   std::string recipe;  // the recipe of `input`, or "" where the file names it
 };
 
 template <class Field>
 void fields(ImportRequest& o, Field&& field) {
-  field("input", o.input, said("FILE"), "network pickle (.pkl), or safetensors with --recipe");
-  field("output", o.output, said("-o,--output"), "model file to write (.safetensors)");
+  field(
+      "input",
+      o.input,
+      said("FILE"),
+      "network pickle (.pkl), safetensors with --recipe, or a folder that was downloaded from the "
+      "Hugging Face Hub");
+  field("output",
+        o.output,
+        said("-o,--output"),
+        "model file to write (.safetensors), or a folder as that of export --to hf");
   field("recipe",
         o.recipe,
         "model family of safetensors, which do not say it: " + join(officially_named(), " or ") +
             "; of a pickle, what it has to be");
 }
 
-// `export`: make a folder that draws without gantrain.
+// What a generator becomes for those who draw without gantrain.
+enum class ExportKind { kPython, kHf, kOnnx, kWeb };
+constexpr std::array<std::string_view, 4> names(ExportKind) {
+  return {"python", "hf", "onnx", "web"};
+}
+
+// `export`: write it.
 struct ExportRequest {
-  std::string model;          // a model file or a run folder
-  std::string to = "python";  // the only one so far
-  std::string output;         // folder
+  std::string model;  // a model file or a run folder
+  ExportKind to = ExportKind::kPython;
+  std::string output;      // folder; NAME.onnx; NAME.html
+  bool fp16 = false;       // of the graphs in the last two
+  std::string runtime;     // of the page: where onnxruntime-web is; "": kWebRuntime
+  std::string directions;  // of the page: a .npz of directions that have sliders; "": none
 };
 
 template <class Field>
 void fields(ExportRequest& o, Field&& field) {
   field("model", o.model, said("MODEL,--model"), "model file, or a run: its newest model");
-  field("to", o.to, Said{.show_default = true}, "what for: python (the only one so far)");
-  field("output", o.output, said("-o,--output"), "folder to write");
+  field("to",
+        o.to,
+        Said{.show_default = true},
+        "python (a folder), hf (the same for the Hugging Face Hub), onnx (a file for ONNX Runtime, "
+        "TensorRT, ...) or web (a page)");
+  field("output",
+        o.output,
+        said("-o,--output"),
+        "what to write: a folder (python, hf), NAME.onnx or NAME.html");
+  field("fp16", o.fp16, "onnx and web: pictures computed in float16, half as large a file");
+  field("runtime",
+        o.runtime,
+        "web: where the page loads onnxruntime-web from, an address or a folder (jsDelivr)");
+  field("directions", o.directions, "web: .npz of gantrain edit, whose directions get sliders");
 }
 
 // `inspect`: print what is in a file or a run folder, or what differs between two of them.
@@ -71,6 +102,8 @@ void fields(InspectFileRequest& o, Field&& field) {
 // `doctor`: print facts of this machine, or the table of ways to use DistributedDataParallel, to
 // standard output.
 struct DoctorRequest {
+  // Flags of a training of which the ranks are measured; "": not given.
+  std::string nproc, nnodes, node_rank, master_addr, master_port, device, backend;
   Json facts;  // name -> text, number or array: what the thin program found out, in this order
   bool ddp_table = false;
   bool json = false;  // one JSON line
@@ -79,6 +112,16 @@ struct DoctorRequest {
 template <class Field>
 void fields(DoctorRequest& o, Field&& field) {
   field("json", o.json, "one JSON line");
+  field("nproc",
+        o.nproc,
+        "starts so many ranks here, measures how fast they compute, copy and reach each other, and "
+        "ends with 4 where one is far behind");
+  field("nnodes", o.nnodes, "the same on several nodes, with the same command on each");
+  field("node_rank", o.node_rank, "number of this node, from 0 on");
+  field("master_addr", o.master_addr, "node 0, where the others reach it");
+  field("master_port", o.master_port, "its port");
+  field("device", o.device, "auto, cpu or cuda");
+  field("backend", o.backend, "auto, nccl or gloo");
   field("ddp_table",
         o.ddp_table,
         "run small GANs on two CPU ranks in every way of using DistributedDataParallel, and "
@@ -208,6 +251,7 @@ int generate(GenerateRequest request);
 int interpolate(InterpolateRequest request);
 int nearest(NearestRequest request);
 int project(ProjectRequest request);
+int edit(EditRequest request);
 int metrics(const MetricsRequest& request);
 int check_features(const FeaturesRequest& request);
 // What `metrics` prints: a JSON array with one object for each metric of each model.

@@ -29,6 +29,7 @@
 #include "report/console.h"
 #include "train/memory/device_memory.h"
 #include "train/memory/memory_shortage.h"
+#include "train/run/preflight.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
@@ -127,7 +128,7 @@ TrainCallbacks callbacks_of(const RankContext& context,
     context.slot().beat(iteration, images);
     start_line.end();
   };
-  callbacks.collectives = &context.slot().collectives;
+  callbacks.trace = &context.slot().trace;
   callbacks.run_folder = [&context](const std::string& folder) {
     if (context.rank() == 0) set_errors_aside(folder);
     if (context.board_index != 0) return;
@@ -158,6 +159,13 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
   user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
   at::set_num_threads(static_cast<int>(context.threads));
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
+  if (const auto dist = config.read<DistOptions>(); dist.preflight == Preflight::kOnly) {
+    context.slot().set_phase("preflight");
+    const auto group =
+        Group::join(context.rendezvous, request.backend, device, dist.timeout.seconds);
+    preflight(dist, *group, device);
+    return code_of(Exit::kDone);
+  }
   StartLine start_line(request.started, request.level >= Level::kInfo && context.rank() == 0);
   TrainCallbacks callbacks = callbacks_of(context, request.started, user, start_line);
   const AllocationStop stop =
@@ -238,6 +246,7 @@ extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
     if (name == "average") return run(average);
     if (name == "nn") return run(nearest);
     if (name == "project") return run(project);
+    if (name == "edit") return run(edit);
     if (name == "describe")
       return describe(std::any_cast<const DescribeRequest&>(request), recipe_rows());
     if (name == "data inspect") return run(data_inspect);

@@ -131,10 +131,26 @@ std::vector<int64_t> weights_of(const std::vector<int64_t>& chosen,
   return weights;
 }
 
+// The labels of fakes of a model that takes vectors: those of the data's pictures, in an order
+// drawn by lot, or else the model's own examples, or what --label and --class say.
+at::Tensor label_rows_of(const ModelRequest& how,
+                         const DrawingModel& model,
+                         const Dataset* data,
+                         uint64_t seed) {
+  const bool fits = data != nullptr && data->vectors().length() == model.generator->classes();
+  if (how.label.empty() && how.classes.empty() && fits) {
+    const std::vector<int64_t> order = Stream(seed, "fakes/labels").permutation(data->size());
+    return label_rows_of(*data).index_select(0, at::tensor(order, at::kLong));
+  }
+  const at::Tensor labels = choose_classes(*model.generator, how, model.classes).tensor();
+  if (labels.dim() == 2) return labels;  // else classes: a 1 in their places
+  return at::eye(model.generator->classes()).index_select(0, labels);
+}
+
 std::vector<int64_t> classes_of(const ModelRequest& how,
                                 const Generator& generator,
                                 const ClassTable& table) {
-  if (how.classes.empty()) return {};
+  if (how.classes.empty() || table.vectors()) return {};
   if (generator.classes() == 0)
     fail(Exit::kUsage, "--class {}: {} has no classes", how.classes, how.model);
   return parse_classes(how.classes, generator.classes(), table);
@@ -190,7 +206,7 @@ OpenedImages open_images(const MetricsRequest& request,
 
 void check_same_classes(const MetricsRequest& request, const Dataset& reals, const Dataset& fakes) {
   if (!request.per_class) return;
-  if (reals.classes() > 0 &&
+  if (!class_table_of(reals).empty() &&
       class_names(class_table_of(reals)) == class_names(class_table_of(fakes)))
     return;
   fail(Exit::kInput,
@@ -206,10 +222,10 @@ void check_classes(const MetricsRequest& request,
                    const ClassTable& table,
                    const Dataset& data) {
   const char* flag = request.per_class ? "--per-class" : "--class";
-  if (request.per_class && data.classes() == 0)
+  if (request.per_class && data.classes() == 0 && data.vectors().length() == 0)
     fail(Exit::kInput, "--per-class: {} has no labels", data.description());
   const bool matched = request.per_class || !how.classes.empty();
-  if (!matched || table.empty() || data.classes() == 0) return;
+  if (!matched || table.empty() || class_table_of(data).empty()) return;
   const std::vector<std::string> of_model = class_names(table),
                                  of_data = class_names(class_table_of(data));
   for (size_t label = 0; label < std::max(of_model.size(), of_data.size()); ++label) {
@@ -262,7 +278,8 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
                  .detector = !request.detector.empty(),
                  .lite0 = !request.lite0.empty(),
                  .generator = true,
-                 .shapes = shapes});
+                 .shapes = shapes,
+                 .attributes = data && data->path == kAttributeShapes});
   const std::vector<int64_t> chosen = classes_of(how, generator, drawing.classes);
   std::shared_ptr<const Dataset> dataset;
   std::optional<DatasetPictures> reals;
@@ -284,13 +301,18 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
                                      .seed = seed,
                                      .synthesis = drawn,
                                      .class_names = class_names(drawing.classes)};
-  if (generator.classes() > 0) options.class_weights = weights_of(chosen, generator, dataset.get());
+  if (drawing.classes.vectors() || !how.label.empty()) {
+    options.label_rows = label_rows_of(how, drawing, dataset.get(), seed);
+  } else if (generator.classes() > 0) {
+    options.class_weights = weights_of(chosen, generator, dataset.get());
+  }
   GeneratedPictures fakes(generator, options);
 
   MetricInput input = input_of(request, group, between);
   input.reals = reals ? &*reals : nullptr;
   input.fakes = input.made = &fakes;
   input.shapes = shapes;
+  input.attributes = data && data->path == kAttributeShapes;
   return measure_in_order(request, names, input);
 }
 

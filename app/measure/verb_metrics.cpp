@@ -81,7 +81,7 @@ void check_names(MetricsRequest& request) {
   ground.generator = !request.how.model.empty();
   ground.detector = !request.detector.empty() || !request.features.empty();
   ground.lite0 = !request.lite0.empty() || !request.features.empty();
-  ground.shapes = true;  // known when the data is
+  ground.shapes = ground.attributes = true;  // known when the data is
   check_metrics(request.names, ground);
   for (const std::string& name : request.names) {
     if (!request.features.empty() && !find_metric(name).needs_features())
@@ -190,7 +190,8 @@ void check_average(const AverageRequest& request) {
                  .detector = !request.detector.empty(),
                  .lite0 = !request.lite0.empty(),
                  .generator = true,
-                 .shapes = true});
+                 .shapes = true,
+                 .attributes = true});
   check_exists("--data", request.data);
   check_exists("--detector", request.detector);
   check_exists("--lite0", request.lite0);

@@ -12,6 +12,7 @@
 #include "launch/where/devices.h"
 #include "main/requests.h"
 #include "main/trainer_library.h"
+#include "track/track.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
 #include "util/file.h"
@@ -126,6 +127,7 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
       config.read<MetricsOptions>(), config.read<SaveOptions>(), config.read<DataOptions>().path);
   models_kept(config.read<ModelOptions>(), config.read<SaveOptions>());
   check_beginning(config.read<RunOptions>());
+  parse_targets(config.read<RunOptions>().track);
   check_forced_keys(config);
   check_options(dist, launch.world.ranks.world);
   const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));

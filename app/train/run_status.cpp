@@ -205,6 +205,11 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
     for (size_t i = 0; i < files.size(); ++i) {
       work.emplace_back([&, i] { write_error_file(folder, end.deaths[i].rank, files[i]); });
     }
+    for (int64_t i = 0; failed && end.board != nullptr && i < end.board->ranks(); ++i) {
+      work.emplace_back([&, i] {
+        write_collectives(folder, naming_rank(end.world) + i, end.board->slot(i).trace);
+      });
+    }
     if (naming_rank(end.world) == 0) {
       work.emplace_back([&] {
         const std::string status = status_after(end, folder);

@@ -36,4 +36,18 @@ std::optional<std::vector<std::string>> training_words(Options& options,
   return words;
 }
 
+std::vector<std::string> without_flag(const std::vector<std::string>& words,
+                                      const std::vector<std::string>& names) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    if (std::ranges::count(names, words[i].substr(0, equals)) == 0) {
+      kept.push_back(words[i]);
+    } else if (equals == std::string::npos) {
+      ++i;
+    }
+  }
+  return kept;
+}
+
 }  // namespace gantrain

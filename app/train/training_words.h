@@ -16,4 +16,9 @@ namespace gantrain {
 std::optional<std::vector<std::string>> training_words(Options& options,
                                                        const std::vector<std::string>& arguments);
 
+// Takes a flag by any of its names, with its value, out of the words: "--resume PATH" and
+// "--resume=PATH".
+std::vector<std::string> without_flag(const std::vector<std::string>& words,
+                                      const std::vector<std::string>& names);
+
 }  // namespace gantrain

@@ -73,16 +73,24 @@ std::vector<std::string> keys_of_recipe(const std::string& recipe) {
   return keys;
 }
 
+// The file that --from names; in a folder that is no run's, the weights that were downloaded.
+fs::path file_of(const std::string& from) {
+  std::error_code error;
+  const bool run = !find_models(from).empty() || fs::exists(fs::path(from) / "config.json", error);
+  return fs::is_directory(from, error) && !run ? weights_of_snapshot(from) : fs::path(from);
+}
+
 // The model as files that a training begins at: a pickle is imported into the folder once.
 fs::path importable(const FinetuneFlags& flags, const fs::path& folder) {
-  if (!is_pickle(flags.from)) return flags.from;
+  const fs::path from = file_of(flags.from);
+  if (!is_pickle(from.string())) return from;
   const fs::path imported = folder / kImported;
   std::error_code error;
   if (fs::exists(imported, error)) return imported;
-  if (!fs::is_regular_file(flags.from, error)) fail(Exit::kInput, "{}: no such file", flags.from);
+  if (!fs::is_regular_file(from, error)) fail(Exit::kInput, "{}: no such file", from.string());
   make_writable_folder(folder);
   Children children;
-  children.start(0, {.arguments = {"import", flags.from, "-o", imported.string(), "-q"}});
+  children.start(0, {.arguments = {"import", from.string(), "-o", imported.string(), "-q"}});
   const Children::End end = children.wait();
   if (children.stop_signal() != 0)
     throw UserError(static_cast<Exit>(code_of_stop(children.stop_signal())),

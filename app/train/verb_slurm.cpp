@@ -118,24 +118,11 @@ void decide_ranks(SlurmFlags& flags, const Config& config) {
   }
 }
 
-// Takes "--resume PATH" out of the words: the script itself decides what to resume.
-std::vector<std::string> without_resume(const std::vector<std::string>& words) {
-  std::vector<std::string> kept;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--resume") {
-      ++i;
-    } else if (!starts_with(words[i], "--resume=")) {
-      kept.push_back(words[i]);
-    }
-  }
-  return kept;
-}
-
 void decide_training(SlurmFlags& flags,
                      const Config& config,
                      const std::vector<std::string>& words) {
   BatchJob& job = flags.job;
-  job.training = without_resume(words);
+  job.training = without_flag(words, {"--resume"});  // the script decides that
   job.training.insert(job.training.begin(), "train");
   job.resume = text_of(config.get("run.resume"));
   job.run_dir = text_of(config.get("run.run_dir"));

@@ -29,6 +29,7 @@
 #include "train/processors.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
+#include "tune/children.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -129,6 +130,38 @@ std::string defaults_chosen(const Launch& launch) {
   return join(parts, "; ");
 }
 
+constexpr double kTrackSecondsOfStop = 5;  // there may be little time
+
+std::vector<std::string> track_words(const std::string& folder, const std::string& more) {
+  std::vector<std::string> words = {"track", folder, more};
+  if (log_console_level() < Level::kInfo) words.emplace_back("-q");
+  return words;
+}
+
+void start_tracking(const std::string& folder) {
+  if (start_again(track_words(folder, "--follow")) < 0)
+    warn("track   no process can be started: {}; the rows are sent at the end", errno_text());
+}
+
+// At the end of a run, what its trackers lack is sent.
+void end_tracking(const Launch& launch, const WorldEnd& end) {
+  const bool here = launch.world.role == World::Role::kLauncher ? launch.world.ranks.node_rank == 0
+                                                                : launch.world.ranks.rank == 0;
+  if (end.run_folder.empty() || !here) return;
+  double wait = launch.config.read<RunOptions>().track_wait.seconds;
+  if (is_stop_code(end.code)) wait = std::min(wait, kTrackSecondsOfStop);
+  Children children;
+  children.start(0, {.arguments = track_words(end.run_folder, fmt::format("--wait={}s", wait))});
+  // A server that is slow, but answers, may take no longer either.
+  if (children.wait_for(wait + 1)) return;
+  children.stop_all(SIGKILL);
+  children.wait();
+  warn("track   not all is sent after {}s; the rest: {} track {}",
+       wait,
+       program(),
+       shell_quote(end.run_folder));
+}
+
 WorldEnd run(const Launch& launch) {
   const auto run_options = launch.config.read<RunOptions>();
   StartFolder own(run_options.run_dir.empty() ? run_options.out : run_options.run_dir);
@@ -157,6 +190,8 @@ WorldEnd run(const Launch& launch) {
   };
   const CommandPlace place{command_line(), run_options.run_dir};
   const RecordEnd record = [&place](const AttemptEnd& end) { record_end(end, place); };
+  const bool tracks = !run_options.track.empty();
+  const auto at_work = tracks ? start_tracking : std::function<void(const std::string&)>();
   keep_log_lines();
   try {
     const bool worker = launch.world.role == World::Role::kWorker;
@@ -167,9 +202,12 @@ WorldEnd run(const Launch& launch) {
                                                                    hint,
                                                                    record,
                                                                    run_options.run_dir,
-                                                                   run_options.out});
+                                                                   run_options.out,
+                                                                   nullptr,
+                                                                   at_work});
     ignore_late_signals();
-    if (end.run_folder.empty() && is_refusal(end.code)) own.undo();
+    if (tracks) end_tracking(launch, end);
+    if (end.run_folder.empty()) own.undo();
     if (!worker) return end;
     std::fflush(nullptr);
     _exit(launch.code_of(end.code));  // static destructors would wait for peers that may be dead
@@ -234,6 +272,14 @@ std::vector<std::string> check_plan(const Config& config, const PictureSizes& si
   const auto run = config.read<RunOptions>();
   if (run.resume != "auto" && run.resume != "none") check_resumable(run.resume);
   if (!run.init_from.empty()) find_model(run.init_from);
+  if (sizes.counts.empty() && sizes.pictures > 0) {
+    fail(Exit::kInput,
+         "{0}: {1}, and none of those that were looked at can be read; {2} data inspect {0} says "
+         "why",
+         text_of(config.get("data.path")),
+         counted(sizes.pictures, "picture"),
+         program());
+  }
   if (sizes.counts.empty()) return {};
   const auto data = config.read<DataOptions>();
   const std::string warning = enlargement_warning(sizes, data);

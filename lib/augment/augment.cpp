@@ -70,6 +70,7 @@ Tensor augment_color(const Tensor& images,
                      const Tensor& p,
                      const AugmentOptions& options,
                      AugmentDraws& draws) {
+  if (images.size(1) > 4) return images;  // no colours
   const bool rgb = images.size(1) >= 3;
   const Tensor exact = color_matrices(p, options, rgb, draws);
   if (!exact.defined()) return images;

@@ -22,8 +22,8 @@ namespace gantrain {
 // general geometric transforms in one resampling, colour, image filter, noise, cutout. p, []
 // float64 on the images' device, is not negative; above 1 is as 1; at 0 the result equals `images`.
 // Any number of derivatives with respect to the images. Autocast changes no type. Colour acts on
-// the first three channels, or on the first where there are one or two (no hue, no saturation);
-// alpha, the channel after them, takes part in all but colour. Throws UserError(kUsage) as
+// the first three channels, on the first of one or two (no hue, no saturation), on none of more
+// than 4; alpha, the channel after them, takes part in all but colour. Throws UserError(kUsage) as
 // check_augment does.
 //
 // Nothing waits for the device. On a CPU the host computes matrices and strengths and mirrors the

@@ -31,7 +31,7 @@ constexpr std::array<Pipe, 11> kPipes = {{{"blit", "b"},
                                           {"bgcfnc", "bgcfnk"}}};
 
 constexpr int64_t kFilterPixels = 22;
-constexpr int64_t kMaxChannels = 4;
+constexpr int64_t kMostAugmented = 16;  // channels
 
 }  // namespace
 
@@ -57,11 +57,11 @@ AugmentOptions augment_pipe(std::string_view name) {
 }
 
 void check_augment(const AugmentOptions& options, const Size& resolution, int64_t channels) {
-  if (channels < 1 || channels > kMaxChannels) {
+  if (channels < 1 || channels > kMostAugmented) {
     fail(Exit::kUsage,
          "data.channels = {}: augmentation knows pictures of 1 to {} channels",
          channels,
-         kMaxChannels);
+         kMostAugmented);
   }
   if (options.imgfilter > 0 && resolution.shorter() < kFilterPixels) {
     fail(Exit::kUsage,

@@ -143,7 +143,7 @@ void choose_augmentation(Config& config);
 AugmentOptions augment_pipe(std::string_view name);
 
 // Throws UserError(kUsage) unless these transforms work on pictures of that many pixels and
-// channels: up to 4 channels; the image filter needs 22 pixels, as it mirrors 21 at each border.
+// channels: up to 16 channels; the image filter needs 22 pixels, as it mirrors 21 at each border.
 void check_augment(const AugmentOptions& options, const Size& resolution, int64_t channels);
 
 enum class Augmentation { kNone, kAda, kFixed };

@@ -83,6 +83,7 @@ Tensor recoloured(const Tensor& images, const DiffAugmentDraws& draws) {
 }
 
 Tensor coloured(const Tensor& images, const DiffAugmentDraws& draws) {
+  if (images.size(1) > 4) return images;  // no colours
   const int64_t channels = images.size(1) >= 3 ? 3 : 1;
   if (images.size(1) == channels) return recoloured(images, draws);
   return at::cat({recoloured(images.narrow(1, 0, channels), draws),

@@ -31,8 +31,8 @@ DiffAugmentDraws diff_augment_draws(const DiffPolicy& policy,
 // translation, with zeros outside; cutout of a fifth of height and width, filled with zeros. Any
 // number of derivatives with respect to the images, computed without sums in any order that a GPU
 // chooses. Autocast changes no type, and nothing waits for the device. Colour acts on the first
-// three channels, or on the first where there are one or two. Throws UserError(kUsage) for more
-// than 4 channels.
+// three channels, or on the first where there are one or two, and on none of more than 4. Throws
+// UserError(kUsage) for more than 16 channels.
 at::Tensor diff_augment(const at::Tensor& images, const DiffAugmentDraws& draws);
 
 // The kinds of pictures that a phase shows to D; each has draws of its own.

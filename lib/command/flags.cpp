@@ -12,8 +12,12 @@ const std::vector<Flag>& flag_table() {
     std::vector<Flag> flags;
     for (const auto& row : table_rows(command_files().at("flags.txt"), 4)) {
       const std::vector<std::string> words = split(row[3], ' ');
-      flags.push_back(
-          {row[0], row[1], row[2], words[0] == "switch", words.size() > 1 ? words[1] : ""});
+      flags.push_back({row[0],
+                       row[1],
+                       row[2],
+                       words[0] == "switch",
+                       words.size() > 1 ? words[1] : "",
+                       words[0] == "each"});
     }
     return flags;
   }();
@@ -56,7 +60,8 @@ void KeyFlags::add_flags(Options& options,
     CLI::App& app = options.app();
     CLI::Option* option = flag.is_switch ? app.add_flag(flag.names + alone, value, key.help)
                                          : app.add_option(flag.names, value, key.help);
-    option->group(group.empty() ? flag.group : group)->take_last();
+    option->group(group.empty() ? flag.group : group);
+    flag.adds ? option->join(',') : option->take_last();
     if (group.empty() && !flag.is_switch) option->type_name(key.type.size() < 30 ? key.type : "");
     names_[option] = shown;
   }

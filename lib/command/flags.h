@@ -24,6 +24,7 @@ struct Flag {
   std::string key;    // "launch.nproc"
   bool is_switch;     // may stand without a value: --mirror
   std::string alone;  // the value without a given one; "": on
+  bool adds = false;  // given again, it is joined with a comma instead of replaced: --track
 };
 
 const std::vector<Flag>& flag_table();

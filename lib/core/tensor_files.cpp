@@ -5,10 +5,12 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "core/npz.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "util/error.h"
@@ -162,17 +164,22 @@ ZipArchive open_archive(const std::string& path) {
   fail(Exit::kInput, "{}: no readable .npz (zip archive of .npy files): {}", path, opened.reason);
 }
 
-// The arrays in the archive, for a message.
-std::string names_in(zip_t* archive) {
+// The first `most` arrays in the archive.
+std::vector<std::string> arrays_in(zip_t* archive, zip_int64_t most) {
   std::vector<std::string> names;
-  const zip_int64_t count = zip_get_num_entries(archive, 0);
-  for (zip_int64_t i = 0; i < std::min(count, kMostNamed); ++i) {
+  for (zip_int64_t i = 0; i < std::min(zip_get_num_entries(archive, 0), most); ++i) {
     const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), 0);
     std::string text = name == nullptr ? "" : name;
     if (ends_with(text, ".npy")) text.resize(text.size() - 4);
     names.push_back(text);
   }
-  if (count > kMostNamed) names.emplace_back("...");
+  return names;
+}
+
+// The same for a message.
+std::string names_in(zip_t* archive) {
+  std::vector<std::string> names = arrays_in(archive, kMostNamed);
+  if (zip_get_num_entries(archive, 0) > kMostNamed) names.emplace_back("...");
   return names.empty() ? "nothing" : join(names, ", ");
 }
 
@@ -199,6 +206,70 @@ std::string content_of(zip_t* archive, const zip_stat_t& stat, const std::string
   if (content.size() != stat.size)
     fail(Exit::kInput, "{}: broken archive: the array is cut off or too long", name);
   return content;
+}
+
+// The .npy file of one array; `name` is set to what messages call it.
+std::string entry_of(const std::filesystem::path& path, const std::string& key, std::string& name) {
+  const ZipArchive archive = open_archive(path.string());
+  const std::string entry = key + ".npy";
+  zip_stat_t stat;
+  zip_stat_init(&stat);
+  if (zip_stat(archive.get(), entry.c_str(), 0, &stat) != 0) {
+    fail(Exit::kInput,
+         "{}: no array \"{}\" in it; it has {}",
+         path.string(),
+         key,
+         names_in(archive.get()));
+  }
+  name = fmt::format("{} ({})", path.string(), key);
+  return content_of(archive.get(), stat, name);
+}
+
+// What stands before an array's values.
+struct NpyHeader {
+  std::string type;   // "<f4"
+  std::string shape;  // "2, 3"
+  std::string_view data;
+};
+
+NpyHeader read_npy_header(std::string_view content, const std::string& name) {
+  if (content.size() < kPrologue || content.compare(0, 6, "\x93NUMPY") != 0) {
+    fail(Exit::kInput, "{}: not a .npy file", name);
+  }
+  uint16_t length = 0;
+  std::memcpy(&length, content.data() + 8, 2);
+  if (length > kMostHeader)
+    fail(Exit::kInput, "{}: a header of {} bytes is too long", name, length);
+  const std::string header(content.substr(kPrologue, length));
+  static const std::regex pattern(
+      "'descr': *'([^']*)'.*'fortran_order': *(True|False).*'shape': *\\(([^)]*)\\)");
+  std::smatch match;
+  if (content[6] != 1 || !std::regex_search(header, match, pattern) || match[2] == "True") {
+    fail(Exit::kInput, "{}: only .npy version 1 in C order can be read", name);
+  }
+  return {match[1].str(), match[3].str(), content.substr(kPrologue + header.size())};
+}
+
+// A .npy file of these bytes.
+std::string npy_of(const std::string& type, const std::string& shape, std::string_view data) {
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, shape);
+  header.resize((kPrologue + header.size() + 1 + 63) / 64 * 64 - kPrologue - 1, ' ');
+  header += '\n';
+  const auto length = static_cast<uint16_t>(header.size());
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out.append(reinterpret_cast<const char*>(&length), 2);
+  out += header;
+  out.append(data);
+  return out;
+}
+
+constexpr size_t kLetter = 4;  // bytes: UTF-32, the lowest first
+
+std::string npy_of_text(const std::string& text) {
+  std::string data(std::max<size_t>(text.size(), 1) * kLetter, '\0');
+  for (size_t i = 0; i < text.size(); ++i) data[i * kLetter] = text[i];
+  return npy_of(fmt::format("<U{}", data.size() / kLetter), "", data);
 }
 
 struct CloseSource {
@@ -283,17 +354,9 @@ void save_npy(const std::filesystem::path& path, const at::Tensor& tensor) {
 
 std::string npy_bytes(const at::Tensor& tensor) {
   const at::Tensor t = tensor.to(at::kFloat).cpu().contiguous();
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}{}), }}",
-                                   fmt::join(t.sizes(), ", "),
-                                   t.dim() == 1 ? "," : "");
-  header.resize((kPrologue + header.size() + 1 + 63) / 64 * 64 - kPrologue - 1, ' ');
-  header += '\n';
-  const auto length = static_cast<uint16_t>(header.size());
-  std::string out("\x93NUMPY\x01\x00", 8);
-  out.append(reinterpret_cast<const char*>(&length), 2);
-  out += header;
-  out.append(static_cast<const char*>(t.data_ptr()), t.nbytes());
-  return out;
+  const std::string shape =
+      fmt::format("{}{}", fmt::join(t.sizes(), ", "), t.dim() == 1 ? "," : "");
+  return npy_of("<f4", shape, {static_cast<const char*>(t.data_ptr()), t.nbytes()});
 }
 
 at::Tensor load_npy(const std::filesystem::path& path, std::optional<at::ScalarType> type) {
@@ -303,50 +366,45 @@ at::Tensor load_npy(const std::filesystem::path& path, std::optional<at::ScalarT
 at::Tensor parse_npy(std::string_view content,
                      const std::string& name,
                      std::optional<at::ScalarType> type) {
-  if (content.size() < kPrologue || content.compare(0, 6, "\x93NUMPY") != 0) {
-    fail(Exit::kInput, "{}: not a .npy file", name);
-  }
-  uint16_t length = 0;
-  std::memcpy(&length, content.data() + 8, 2);
-  if (length > kMostHeader)
-    fail(Exit::kInput, "{}: a header of {} bytes is too long", name, length);
-  const std::string header(content.substr(kPrologue, length));
-  static const std::regex pattern(
-      "'descr': *'([^']*)'.*'fortran_order': *(True|False).*'shape': *\\(([^)]*)\\)");
-  std::smatch match;
-  if (content[6] != 1 || !std::regex_search(header, match, pattern) || match[2] == "True") {
-    fail(Exit::kInput, "{}: only .npy version 1 in C order can be read", name);
-  }
-  const bool wide = match[1] == "<f8";
-  if (!wide && match[1] != "<f4")
-    fail(Exit::kInput, "{}: dtype {}; float32 is needed", name, match[1].str());
+  const auto [type_text, shape_text, data] = read_npy_header(content, name);
+  const bool wide = type_text == "<f8";
+  if (!wide && type_text != "<f4")
+    fail(Exit::kInput, "{}: dtype {}; float32 is needed", name, type_text);
   std::vector<int64_t> shape;
-  for (const std::string& part : split(match[3].str(), ',')) {
+  for (const std::string& part : split(shape_text, ',')) {
     if (trim(part).empty()) continue;
     const auto extent = parse_int(trim(part));
     if (!extent || *extent < 0)
-      fail(Exit::kInput, "{}: shape ({}) is not understood", name, match[3].str());
+      fail(Exit::kInput, "{}: shape ({}) is not understood", name, shape_text);
     shape.push_back(*extent);
   }
   // Compared before any memory is taken: a broken shape may be of any size.
-  const size_t there = content.size() - kPrologue - header.size();
   double needed = wide ? 8 : 4;
   for (const int64_t extent : shape) needed *= static_cast<double>(extent);
-  if (needed == 0) fail(Exit::kInput, "{}: shape ({}) holds no values", name, match[3].str());
-  if (static_cast<double>(there) != needed) {
+  if (needed == 0) fail(Exit::kInput, "{}: shape ({}) holds no values", name, shape_text);
+  if (static_cast<double>(data.size()) != needed) {
     fail(Exit::kInput,
          "{}: {} bytes of data, shape ({}) needs {:.0f} (truncated?)",
          name,
-         there,
-         match[3].str(),
+         data.size(),
+         shape_text,
          needed);
   }
   at::Tensor tensor = torch::empty(shape, wide ? at::kDouble : at::kFloat);
-  std::memcpy(tensor.data_ptr(), content.data() + kPrologue + header.size(), tensor.nbytes());
+  std::memcpy(tensor.data_ptr(), data.data(), tensor.nbytes());
   return type ? tensor.to(*type) : tensor;
 }
 
 void save_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
+  save_npz(path, arrays, {});
+}
+
+void save_npz(const std::filesystem::path& path,
+              const NamedTensors& arrays,
+              const std::map<std::string, std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> contents;  // zip_close() reads them
+  for (const auto& [name, tensor] : arrays) contents.emplace_back(name, npy_bytes(tensor));
+  for (const auto& [name, text] : texts) contents.emplace_back(name, npy_of_text(text));
   zip_error_t error;
   zip_error_init(&error);
   // The archive grows in memory, so that the file is there whole or not at all.
@@ -355,10 +413,7 @@ void save_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   ZipArchive archive(memory ? zip_open_from_source(memory.get(), ZIP_TRUNCATE, &error) : nullptr);
   if (!archive) fail_to_write(path, zip_error_strerror(&error));
   zip_source_keep(memory.get());  // zip_open_from_source() took the first reference
-  std::vector<std::string> contents;
-  contents.reserve(arrays.size());
-  for (const auto& [name, tensor] : arrays) {
-    const std::string& content = contents.emplace_back(npy_bytes(tensor));
+  for (const auto& [name, content] : contents) {
     zip_source_t* source = zip_source_buffer(archive.get(), content.data(), content.size(), 0);
     const std::string entry = name + ".npy";
     const zip_int64_t index =
@@ -386,20 +441,31 @@ void save_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   write_file(path, bytes);
 }
 
+std::vector<std::string> npz_names(const std::filesystem::path& path) {
+  return arrays_in(open_archive(path.string()).get(), std::numeric_limits<zip_int64_t>::max());
+}
+
 at::Tensor load_npz(const std::filesystem::path& path, const std::string& key) {
-  const ZipArchive archive = open_archive(path.string());
-  const std::string entry = key + ".npy";
-  zip_stat_t stat;
-  zip_stat_init(&stat);
-  if (zip_stat(archive.get(), entry.c_str(), 0, &stat) != 0) {
-    fail(Exit::kInput,
-         "{}: no array \"{}\" in it; it has {}",
-         path.string(),
-         key,
-         names_in(archive.get()));
+  std::string name;
+  const std::string content = entry_of(path, key, name);
+  return parse_npy(content, name);
+}
+
+std::string load_npz_text(const std::filesystem::path& path, const std::string& key) {
+  std::string name;
+  const std::string content = entry_of(path, key, name);
+  const auto [type, shape, data] = read_npy_header(content, name);
+  if (!starts_with(type, "<U") || !trim(shape).empty() || data.size() % kLetter != 0)
+    fail(Exit::kInput, "{}: dtype {}, shape ({}); a text is needed", name, type, shape);
+  std::string text;
+  for (size_t i = 0; i < data.size(); i += kLetter) {
+    uint32_t letter = 0;
+    std::memcpy(&letter, data.data() + i, kLetter);
+    if (letter > 127) fail(Exit::kInput, "{}: other characters than ASCII", name);
+    text.push_back(static_cast<char>(letter));
   }
-  const std::string name = fmt::format("{} ({})", path.string(), key);
-  return parse_npy(content_of(archive.get(), stat, name), name);
+  text.resize(text.find_last_not_of('\0') + 1);
+  return text;
 }
 
 bool is_npz(const std::filesystem::path& path) {

@@ -182,6 +182,8 @@ RunningStatistics* noted_running_statistics() { return innermost(); }
 
 Tensor to_bytes(const Tensor& images) {
   if (images.scalar_type() == at::kByte) return images.cpu();
+  if (images.scalar_type() == at::kUInt16)
+    return images.cpu().to(at::kInt).add_(128).div_(257, "floor").to(at::kByte);
   const Tensor scaled = images.detach().to(at::kFloat).mul(127.5).add_(128);
   return scaled.nan_to_num_(0).clamp_(0, 255).to(at::kByte).cpu();
 }

@@ -26,7 +26,7 @@ struct Samples {
 // Pictures with their classes on their way from the data to a loss.
 struct Batch {
   at::Tensor real;    // [m, C, R, R]: bytes at first, in [-1, 1] of the networks' type for a loss
-  at::Tensor labels;  // int64 [m]; undefined without labels
+  at::Tensor labels;  // int64 [m], or vectors, float32 [m, L]; undefined without labels
 };
 
 // Draw float32 [samples.count, shape...] on the CPU. Row i holds the draws of global sample first +

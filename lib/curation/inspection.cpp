@@ -186,6 +186,7 @@ struct Seen {
   std::string bad = "";  // why it cannot be read; then nothing else is known
   int64_t bytes = 0;
   PictureForm form;
+  ImageInfo info;
   Size size;            // as it is seen, after an EXIF rotation
   std::string content;  // hash of the file
   Look look;
@@ -204,10 +205,12 @@ Seen see(const Source& source, size_t file, bool on_sheet) {
   Seen seen;
   try {
     source.read(file, bytes);
+    seen.info = source.look(file, /*headers_only=*/true);
     if (source.holds_pixels()) {
       source.decode(file, {}, bytes, image);
       seen.size = {image.width, image.height};
       seen.form.grey = image.channels <= 2;
+      seen.form.bits = seen.info.depth;
     } else {
       seen.form = form_of(bytes);
       // The smallest picture from which the small one and the look can be made.
@@ -223,6 +226,8 @@ Seen see(const Source& source, size_t file, bool on_sheet) {
   digest.update(bytes.data(), bytes.size());
   seen.bytes = static_cast<int64_t>(bytes.size());
   seen.content = digest.hex();
+  if (seen.info.stack) seen.form.stack = seen.info.channels;
+  image = to_show(std::move(image));
   seen.look = look_of(image);
   if (on_sheet) seen.small = ContactSheet::small(image);
   return seen;
@@ -230,7 +235,8 @@ Seen see(const Source& source, size_t file, bool on_sheet) {
 
 // The forms that training changes are counted beside grey and RGB.
 void count_forms(const PictureForm& form, std::map<std::string, int64_t>& forms) {
-  forms[form.grey ? "grey" : "RGB"] += 1;
+  const std::string stack = fmt::format("{} channels", form.stack);
+  forms[form.stack > 0 ? stack : form.grey ? "grey" : "RGB"] += 1;
   if (form.palette) forms["palette"] += 1;
   if (form.alpha) forms["alpha"] += 1;
   if (form.cmyk) forms["CMYK"] += 1;
@@ -279,6 +285,7 @@ class Inspector {
     DataOptions options;
     options.path = request.path;
     options.labels = request.labels;
+    options.join = request.join;
     return options;
   }
 
@@ -286,11 +293,31 @@ class Inspector {
 
   void name_classes() {
     const Labels& labels = found_.labels;
+    for (int64_t k = 0; k < labels.vectors.length(); ++k)
+      result_.attributes.push_back(attribute(labels.vectors, k));
+    result_.unlabelled = labels.vectors.unlabelled();
     for (int64_t k = 0; k < labels.classes; ++k) {
       const auto at = static_cast<size_t>(k);
       result_.classes.push_back(
           {at < labels.names.size() ? labels.names[at] : std::to_string(k), 0});
     }
+  }
+
+  AttributeCount attribute(const LabelVectors& vectors, int64_t k) const {
+    AttributeCount all{.name = vectors.names[static_cast<size_t>(k)]};
+    int64_t count = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(found_.files.size()); ++i) {
+      if (!vectors.is_given(i, k)) continue;
+      const double value = static_cast<double>(vectors.of(i)[k]);
+      all.least = count == 0 ? value : std::min(all.least, value);
+      all.most = count == 0 ? value : std::max(all.most, value);
+      all.mean += value;
+      all.yes_or_no &= value == 0 || value == 1;
+      count += 1;
+    }
+    all.missing = static_cast<int64_t>(found_.files.size()) - count;
+    all.mean /= static_cast<double>(std::max<int64_t>(count, 1));
+    return all;
   }
 
   void take(int64_t picture, const Seen& seen) {
@@ -302,6 +329,8 @@ class Inspector {
     result_.bytes += seen.bytes;
     result_.formats[seen.form.format] += 1;
     count_forms(seen.form, result_.forms);
+    result_.depths[seen.info.depth] += 1;
+    result_.channels[seen.info.channels] += 1;
     result_.sizes[{seen.size.width, seen.size.height}] += 1;
     if (!result_.classes.empty()) {
       const int64_t label = found_.labels.of[static_cast<size_t>(picture)];
@@ -349,6 +378,14 @@ PictureForm form_of(std::string_view bytes) {
   if (starts_with(bytes, "\x89PNG")) return png_form(bytes);
   if (starts_with(bytes, "\xff\xd8")) return jpeg_form(bytes);
   if (starts_with(bytes, "RIFF")) return webp_form(bytes);
+  const bool tiff = starts_with(bytes, "II*") || starts_with(bytes, "MM");
+  if (tiff || starts_with(bytes, "\x93NUMPY")) {
+    const ImageInfo info = image_info(bytes, "picture");
+    return {.format = tiff ? "TIFF" : "npy",
+            .bits = info.depth,
+            .grey = info.channels <= 2 && !info.stack,
+            .alpha = !info.stack && info.channels % 2 == 0};
+  }
   return {};
 }
 

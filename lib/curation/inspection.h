@@ -32,6 +32,14 @@ struct ClassCount {
   int64_t pictures = 0;  // readable ones
 };
 
+// One number of labels that are vectors.
+struct AttributeCount {
+  std::string name;
+  double least = 0, mean = 0, most = 0;  // of what the data gives
+  int64_t missing = 0;                   // pictures that do not have it
+  bool yes_or_no = true;                 // zeros and ones: a class that a picture has or not
+};
+
 // What a data set holds.
 struct Inspection {
   std::string path;
@@ -45,8 +53,11 @@ struct Inspection {
   std::map<std::string, int64_t> forms;    // "RGB", "grey", "palette", ... -> pictures
   std::map<std::pair<int64_t, int64_t>, int64_t> sizes;  // width, height as it is seen -> pictures
   std::vector<ClassCount> classes;                       // none without labels
+  std::vector<AttributeCount> attributes = {};           // where labels are vectors
+  int64_t unlabelled = 0;                                // pictures whose vectors are made up
   std::vector<CopyGroup> copies;                         // byte for byte the same file
   std::vector<CopyGroup> look_alikes;                    // compressed again or resized
+  std::map<int64_t, int64_t> depths, channels;           // 8 or 16 bits, 1 to 16 -> pictures
   bool stopped = false;  // before the end: the rest is not filled in
 };
 
@@ -81,14 +92,17 @@ std::string inspection_text(const Inspection& inspection, const Advice& advice, 
 // Returns the same as one object.
 Json inspection_json(const Inspection& inspection, const Advice& advice);
 
-// How a file stores its picture, which training does not see: all becomes 8 bits, grey or RGB.
+// How a file stores its picture, which training may not see: without data.depth and data.channels
+// all becomes 8 bits, and grey or RGB but for stacks.
 struct PictureForm {
-  std::string format = "raw";  // "PNG", "JPEG", "WebP"; "raw" for records of pixels
-  int64_t bits = 8;            // a channel
+  // "PNG", "JPEG", "WebP", "npy", "TIFF"; "raw" for records of pixels
+  std::string format = "raw";
+  int64_t bits = 8;  // a channel
   bool grey = false;
   bool palette = false;
   bool alpha = false;
   bool cmyk = false;
+  int64_t stack = 0;  // channels of a stack; 0 for other pictures
 };
 
 // Reads the header of a picture that image_info() accepts.

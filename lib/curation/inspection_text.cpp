@@ -182,7 +182,30 @@ std::string sizes_text(const Inspection& inspection) {
   return text;
 }
 
+// "labels  3 numbers: red 0 or 1 (52 %), size -1 to 1 (mean 0.2)".
+std::string vectors_text(const Inspection& inspection) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> parts;
+  for (size_t k = 0; k < std::min(inspection.attributes.size(), kShown); ++k) {
+    const AttributeCount& a = inspection.attributes[k];
+    const std::string range =
+        a.yes_or_no ? fmt::format("0 or 1 ({:.0f} %)", 100 * a.mean)
+                    : fmt::format("{:.4g} to {:.4g} (mean {:.3g})", a.least, a.most, a.mean);
+    parts.push_back(a.name + " " + range +
+                    (a.missing > 0 ? fmt::format(", {} missing", a.missing) : ""));
+  }
+  if (inspection.attributes.size() > kShown) parts.emplace_back("...");
+  std::string text =
+      fmt::format("vectors of {}: {}",
+                  counted(static_cast<int64_t>(inspection.attributes.size()), "number"),
+                  join(parts, ", "));
+  if (inspection.unlabelled > 0)
+    text += fmt::format("; {} without a label", counted(inspection.unlabelled, "picture"));
+  return row("labels", text);
+}
+
 std::string classes_text(const Inspection& inspection) {
+  if (!inspection.attributes.empty()) return vectors_text(inspection);
   const auto& classes = inspection.classes;
   if (classes.empty()) return row("classes", "none (sub-folders, dataset.json or a CSV name them)");
   std::vector<std::string> parts;
@@ -243,6 +266,28 @@ Json advice_json(const Advice& advice) {
           {"reasons", advice.reasons}};
 }
 
+bool has_16_bits(const Inspection& inspection) { return inspection.depths.count(16) != 0; }
+
+// {"8": 480, "16": 20}
+Json counts_json(const std::map<int64_t, int64_t>& counts) {
+  Json json = Json::object();
+  for (const auto& [number, pictures] : counts) json[std::to_string(number)] = pictures;
+  return json;
+}
+
+// "16 bits 20, 8 bits 480; 5 channels 500": of pictures that are not all grey or RGB of 8 bits.
+std::string values_text(const Inspection& inspection) {
+  const bool plain = !has_16_bits(inspection) && inspection.channels.count(2) == 0 &&
+                     (inspection.channels.empty() || inspection.channels.rbegin()->first <= 3);
+  if (plain) return "";
+  std::map<std::string, int64_t> depths, channels;
+  for (const auto& [bits, pictures] : inspection.depths)
+    depths[fmt::format("{} bits", bits)] = pictures;
+  for (const auto& [count, pictures] : inspection.channels)
+    channels[counted(count, "channel")] = pictures;
+  return row("values", counts_text(depths) + "; " + counts_text(channels));
+}
+
 }  // namespace
 
 Advice advise(const Inspection& inspection, bool gpu) {
@@ -255,7 +300,7 @@ Advice advise(const Inspection& inspection, bool gpu) {
   advice.gamma = 0.0002 * pixels / static_cast<double>(advice.batch);
   advice.here = gpu ? advice.preset : "stylegan2-tiny";
   advice.resolution_here = gpu ? advice.resolution : shrunk(advice.resolution);
-  advice.labels = inspection.classes.size() >= 2;
+  advice.labels = inspection.classes.size() >= 2 || !inspection.attributes.empty();
   if (small) {
     advice.reasons.push_back(fmt::format(
         "{} {} few: the preset augments them, and mirrors them, which --mirror=off stops "
@@ -263,6 +308,10 @@ Advice advise(const Inspection& inspection, bool gpu) {
         counted(inspection.pictures, "picture"),
         inspection.pictures == 1 ? "is" : "are"));
   }
+  if (has_16_bits(inspection))
+    advice.reasons.push_back(
+        fmt::format("{} of 16 bits: data.depth=16 keeps them, else they are rounded to 8",
+                    counted(inspection.depths.at(16), "picture")));
   if (inspection.pictures < kVerySmallData)
     advice.reasons.push_back(fmt::format(
         "{0} help small says what so few can give, and how; a model of pictures of that "
@@ -287,7 +336,7 @@ std::string train_command(const Inspection& inspection, const Advice& advice) {
                      shell_quote(inspection.path),
                      to_text(advice.resolution_here),
                      advice.labels ? " --cond on" : "",
-                     advice.more,
+                     advice.more + (has_16_bits(inspection) ? " --set data.depth=16" : ""),
                      inspection.bad.empty() ? "" : " --set data.on_bad=skip");
 }
 
@@ -304,6 +353,7 @@ std::string inspection_text(const Inspection& o, const Advice& advice, bool all)
   if (o.pictures > 0) {
     text += row("formats", counts_text(o.formats));
     text += row("forms", counts_text(o.forms));
+    text += values_text(o);
     text += sizes_text(o);
   }
   text += classes_text(o);
@@ -324,6 +374,15 @@ Json inspection_json(const Inspection& o, const Advice& advice) {
   Json classes = Json::array(), bad = Json::array();
   for (const ClassCount& c : o.classes)
     classes.push_back({{"name", c.name}, {"pictures", c.pictures}});
+  Json attributes = Json::array();
+  for (const AttributeCount& a : o.attributes) {
+    attributes.push_back({{"name", a.name},
+                          {"least", a.least},
+                          {"mean", a.mean},
+                          {"most", a.most},
+                          {"missing", a.missing},
+                          {"yes_or_no", a.yes_or_no}});
+  }
   for (const BadFile& file : o.bad) bad.push_back({{"file", file.file}, {"reason", file.reason}});
   return {{"data", o.path},
           {"kind", o.kind},
@@ -332,8 +391,12 @@ Json inspection_json(const Inspection& o, const Advice& advice) {
           {"other_files", o.others},
           {"formats", o.formats},
           {"forms", o.forms},
+          {"depths", counts_json(o.depths)},
+          {"channels", counts_json(o.channels)},
           {"sizes", sizes_json(o)},
           {"classes", classes},
+          {"attributes", attributes},
+          {"unlabelled", o.unlabelled},
           {"exact_duplicates", o.copies},
           {"near_duplicates", o.look_alikes},
           {"bad", bad},

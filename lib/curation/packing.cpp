@@ -145,9 +145,9 @@ void put_back_replaced(const std::string& output) {
 
 constexpr int64_t kPiece = 32;  // files that a thread looks at for a digest at a time
 
-std::string entry_name(int64_t number) {
+std::string entry_name(int64_t number, bool stacks) {
   const std::string digits = fmt::format("{:08}", number);
-  return fmt::format("{}/img{}.png", digits.substr(0, 5), digits);
+  return fmt::format("{}/img{}.{}", digits.substr(0, 5), digits, stacks ? "npy" : "png");
 }
 
 DataOptions data_options(const PackRequest& request) {
@@ -158,6 +158,8 @@ DataOptions data_options(const PackRequest& request) {
   options.fit = request.fit;
   options.filter = request.filter;
   options.channels = request.channels;
+  options.depth = request.depth;
+  options.join = request.join;
   return options;
 }
 
@@ -181,6 +183,7 @@ class Packing {
 
   PackResult run() {
     result_.classes = found_.labels.classes;
+    result_.numbers = found_.labels.vectors.length();
     const std::optional<std::string> digest = digest_of_source();
     if (!digest || !decide_channels()) return stopped();
     const fs::path output = request_.output;
@@ -210,8 +213,9 @@ class Packing {
 
   WorkSize work(int64_t count) const { return {.count = count, .threads = usable_cores()}; }
   size_t file_of(int64_t picture) const { return found_.files[static_cast<size_t>(picture)]; }
+  // Its class, or where labels are vectors its number in the source.
   int64_t label_of(int64_t picture) const {
-    return found_.labels.classes > 0 ? found_.labels.of[static_cast<size_t>(picture)] : -1;
+    return found_.labels.vectors.length() > 0 ? picture : found_.labels.number_of(picture);
   }
 
   // The identity of the pictures, from stamps where there are any: these cost no reading.
@@ -223,7 +227,8 @@ class Packing {
         const size_t file = file_of(i);
         std::string content = source_->stamp(file);
         if (content.empty()) content = source_->mark(file).hash;
-        text += fmt::format("{}\n{}\n{}\n", source_->files()[file], content, label_of(i));
+        text += fmt::format(
+            "{}\n{}\n{}\n", source_->files()[file], content, found_.labels.number_of(i));
       }
       return text;
     };
@@ -233,13 +238,17 @@ class Packing {
     return whole ? std::optional(digest.hex()) : std::nullopt;
   }
 
-  // Looks at headers until one picture is not grey. Returns false where a stop was asked for.
+  // Looks at headers until one picture is not grey, and until one has 16 bits where that is asked
+  // for. The first stack decides for all. Returns false where a stop was asked for.
   bool decide_channels() {
-    std::atomic<bool> color = options_.channels.has_value();
+    std::atomic<bool> color = options_.channels.has_value(), wide = false;
+    find_stack();
     const auto look = [&](int64_t i, size_t) {
-      if (color) return;
+      if ((color || result_.channels > 0) && (wide || options_.depth != Depth::kAuto)) return;
       try {
-        if (source_->look(file_of(i), /*headers_only=*/true).channels >= 3) color = true;
+        const ImageInfo info = source_->look(file_of(i), /*headers_only=*/true);
+        if (info.channels >= 3) color = true;
+        if (info.depth == 16) wide = true;
       } catch (const UserError&) {
         // It is reported where it is to be packed.
       }
@@ -247,8 +256,26 @@ class Packing {
     if (!work_in_order(
             work(count_), look, [](int64_t, size_t) {}, callbacks_.stop))
       return false;
-    result_.channels = options_.channels.value_or(color ? 3 : 1);
+    if (result_.channels == 0) result_.channels = options_.channels.value_or(color ? 3 : 1);
+    result_.depth =
+        options_.depth == Depth::k16 || (options_.depth == Depth::kAuto && wide) ? 16 : 8;
     return true;
+  }
+
+  // Whether .npy holds the pictures: other channels than grey's, RGB's and alpha's.
+  bool stacks() const { return stacks_ || result_.channels > kMostColors; }
+
+  void find_stack() {
+    for (int64_t i = 0; i < count_; ++i) {
+      try {
+        const ImageInfo info = source_->look(file_of(i), /*headers_only=*/true);
+        if (info.stack) result_.channels = options_.channels.value_or(info.channels);
+        stacks_ = info.stack;
+        return;
+      } catch (const UserError& error) {
+        if (error.code() != Exit::kInput) throw;
+      }
+    }
   }
 
   Json job(const std::string& digest) const {
@@ -259,6 +286,8 @@ class Packing {
             {"fit", Value<Fit>::to_json(options_.fit)},
             {"filter", Value<Filter>::to_json(options_.filter)},
             {"channels", result_.channels},
+            {"depth", result_.depth},
+            {"join", Value<Join>::to_json(options_.join)},
             {"level", request_.level}};
   }
 
@@ -276,7 +305,7 @@ class Packing {
       // What there is stays, so that a command with --on-bad skip still goes on from it.
       if (!picture.bad.empty() && request_.on_bad == OnBad::kFail) fail_bad(picture.bad);
       if (!picture.bad.empty()) continue;
-      entries.push_back({.name = entry_name(static_cast<int64_t>(entries.size())),
+      entries.push_back({.name = entry_name(static_cast<int64_t>(entries.size()), stacks()),
                          .size = picture.bytes,
                          .checksum = picture.checksum});
     }
@@ -308,7 +337,8 @@ class Packing {
     if (request_.level > 0) return;
     constexpr int64_t kBytesAround = 400;  // of a PNG's and a zip's headers
     const Size size = options_.resolution;
-    const int64_t each = size.height * (size.width * result_.channels + 1) + kBytesAround;
+    const int64_t each =
+        size.height * (size.width * result_.channels * (result_.depth / 8) + 1) + kBytesAround;
     const int64_t needed = (count_ - result_.resumed) * each;
     fs::path folder = fs::absolute(request_.output).parent_path();
     const int64_t room = free_bytes(folder);
@@ -322,12 +352,13 @@ class Packing {
     const size_t file = file_of(picture);
     const Image* image = nullptr;
     try {
-      image = &load_prepared(*source_, file, result_.channels, options_, buffers);
+      image = &load_prepared(*source_, file, {result_.channels, result_.depth}, options_, buffers);
     } catch (const UserError& error) {
       if (error.code() != Exit::kInput) throw;
       return {.png = "", .checksum = 0, .bad = error.what()};
     }
-    std::string png = encode_png(*image, static_cast<int>(request_.level));
+    std::string png =
+        stacks() ? encode_npy(*image) : encode_png(*image, static_cast<int>(request_.level));
     const uint32_t checksum = checksum_of(png);
     return {.png = std::move(png), .checksum = checksum};
   }
@@ -340,7 +371,8 @@ class Packing {
     }
     PackedPicture packed{.label = label_of(picture), .bad = made.bad};
     if (made.bad.empty()) {
-      store_->add({.name = entry_name(result_.pictures), .checksum = made.checksum}, made.png);
+      store_->add({.name = entry_name(result_.pictures, stacks()), .checksum = made.checksum},
+                  made.png);
       packed.bytes = static_cast<int64_t>(made.png.size());
       packed.checksum = made.checksum;
     }
@@ -375,18 +407,38 @@ class Packing {
 
   // Written by hand, because "labels" comes first and each picture has a line of its own length.
   std::string dataset_json() const {
-    if (found_.labels.classes == 0) return R"({"labels": null})";
+    if (found_.labels.none()) return R"({"labels": null})";
+    const LabelVectors& vectors = found_.labels.vectors;
+    const bool numbers = vectors.length() > 0;
     std::string text = R"({"labels": [)";
     for (size_t i = 0; i < labels_.size(); ++i) {
-      text += fmt::format(
-          "{}[\"{}\", {}]", i > 0 ? ", " : "", entry_name(static_cast<int64_t>(i)), labels_[i]);
+      text += fmt::format("{}[\"{}\", {}]",
+                          i > 0 ? ", " : "",
+                          entry_name(static_cast<int64_t>(i), stacks()),
+                          numbers ? vector_text(labels_[i]) : std::to_string(labels_[i]));
     }
     text += "]";
-    if (!found_.labels.names.empty()) {
-      const Json classes = found_.labels.names;
-      text += ", \"classes\": " + classes.dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::vector<std::string>& names = numbers ? vectors.names : found_.labels.names;
+    if (!names.empty()) {
+      const Json json = names;
+      text += fmt::format(", \"{}\": {}",
+                          numbers ? "attributes" : "classes",
+                          json.dump(-1, ' ', false, Json::error_handler_t::replace));
     }
     return text + "}";
+  }
+
+  // What the data gives of a vector: "[1, null, 0.25]", or null.
+  std::string vector_text(int64_t picture) const {
+    const LabelVectors& vectors = found_.labels.vectors;
+    std::vector<std::string> numbers;
+    bool some = false;
+    for (int64_t k = 0; k < vectors.length(); ++k) {
+      const bool given = vectors.is_given(picture, k);
+      numbers.push_back(given ? fmt::format("{}", vectors.of(picture)[k]) : "null");
+      some |= given;
+    }
+    return some ? fmt::format("[{}]", join(numbers, ", ")) : "null";
   }
 
   void write_bad_list() const {
@@ -407,6 +459,7 @@ class Packing {
   std::unique_ptr<Source> source_;
   FoundPictures found_;
   int64_t count_;  // pictures to pack
+  bool stacks_ = false;
   std::unique_ptr<PictureStore> store_;
   PackJournal* journal_ = nullptr;
   std::vector<int64_t> labels_;  // of the pictures in the output

@@ -22,14 +22,17 @@ struct PackResult {
   int64_t resumed = 0;           // pictures, good or bad, that an earlier command had seen to
   int64_t bytes = 0;             // of all PNGs
   int64_t channels = 0;
+  int64_t depth = 8;  // bits of a value
   int64_t classes = 0;
+  int64_t numbers = 0;   // of labels that are vectors
   bool stopped = false;  // before the end: there is no output, and the same command goes on
 };
 
 // Writes the pictures of a data set as StyleGAN2-ADA's dataset_tool lays them out: PNGs of one size
-// and one number of channels, 00000/img00000000.png and so on in the order of their names, and last
-// dataset.json with {"labels": [["00000/img00000000.png", 0], ...]}, or null without labels. Its
-// key "classes" has the names of the classes.
+// and one number of channels, of 8 or 16 bits, 00000/img00000000.png and so on (stacks: .npy) in
+// the order of their names, and last dataset.json with {"labels": [["00000/img00000000.png", 0],
+// ...]}, or null without labels. Its key "classes" has the names of the classes; labels that are
+// vectors are lists of numbers, null where the source has none, and "attributes" has their names.
 PackResult pack_pictures(const PackRequest& request, const WorkCallbacks& callbacks);
 
 // The file that lists what was left out: NAME.bad.txt.
@@ -49,7 +52,7 @@ std::string central_directory(const std::vector<ZipEntry>& entries, int64_t offs
 
 // What became of one picture of the source.
 struct PackedPicture {
-  int64_t label = -1;  // -1: the source has no labels
+  int64_t label = -1;  // its class, or its number in the source; -1: that has no labels
   int64_t bytes = 0;   // of its PNG
   uint32_t checksum = 0;
   std::string bad = "";  // why it was left out; "": it was not

@@ -23,6 +23,7 @@ inline constexpr const char* kDataLabelsHelp = "CSV or JSON with the class of ea
 struct InspectRequest {
   std::string path;             // as data.path
   std::string labels = "auto";  // as data.labels
+  Join join = Join::kAuto;      // as data.join
   std::string sheet;            // PNG to write with some of the pictures, or ""
   std::string bad;              // text file to write with the bad files, or ""
   bool all = false;             // list every duplicate, not only some
@@ -34,6 +35,7 @@ template <class Field>
 void fields(InspectRequest& o, Field&& field) {
   field("path", o.path, said("PATH,--data"), kDataPathHelp);
   field("labels", o.labels, kDataLabelsHelp);
+  field("join", o.join, "files that make one picture, as data.join has it: auto, folders or off");
   field("sheet", o.sheet, "PNG to write with up to 100 of the pictures");
   field("bad", o.bad, "text file to write with the bad files, one a line");
   field("all", o.all, "list all copies, not only the first");
@@ -49,7 +51,9 @@ struct PackRequest {
   Size resolution;
   Fit fit = Fit::kCrop;
   Filter filter = Filter::kLanczos;
-  std::optional<int64_t> channels;    // auto: 1 if all pictures are grey, else 3
+  std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3; a stack's own
+  Depth depth = Depth::k8;
+  Join join = Join::kAuto;
   std::optional<int64_t> max_images;  // only the first so many
   int64_t level = 0;                  // of zlib's compression in the PNGs
   OnBad on_bad = OnBad::kSkip;
@@ -66,8 +70,11 @@ void fields(PackRequest& o, Field&& field) {
   field("filter", o.filter, "lanczos, bicubic, bilinear or box");
   field("channels",
         o.channels,
-        between(1, 4, "1 to 4, or auto"),
-        "1 grey, 3 RGB, 4 RGBA; auto: 1 if all are grey");
+        between(1, kMaxChannels, "1 to 16, or auto"),
+        "1 grey, 3 RGB, 4 RGBA; 2 and 4 to 16 of stacks, which become .npy; auto: a stack's own, "
+        "else 1 if all are grey");
+  field("depth", o.depth, "bits of a value: 8, 16, or auto: 16 where a picture has them");
+  field("join", o.join, "files that make one picture, as data.join has it: auto, folders or off");
   field("labels", o.labels, kDataLabelsHelp);
   field(
       "max_images", o.max_images, between(1, 1e9, "1 or more"), "only so many, the first by name");

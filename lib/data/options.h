@@ -18,6 +18,11 @@ enum class Fit { kCrop, kPad, kStretch };
 enum class Cond { kAuto, kOn, kOff };
 enum class Verify { kAuto, kAll, kNone };
 enum class ScaledJpeg { kAuto, kOff };
+// What is done about pictures without a label: auto keeps them where the list says so (null, an
+// empty field) and where labels are vectors.
+enum class Unlabelled { kAuto, kKeep, kRefuse };
+enum class Depth { k8, k16, kAuto };
+enum class Join { kAuto, kFolders, kOff };
 enum class SizeFrom { kData, kPreset, kSmaller };
 
 constexpr std::array<std::string_view, 2> names(OnBad) { return {"fail", "skip"}; }
@@ -25,6 +30,9 @@ constexpr std::array<std::string_view, 3> names(Fit) { return {"crop", "pad", "s
 constexpr std::array<std::string_view, 3> names(Cond) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 3> names(Verify) { return {"auto", "all", "none"}; }
 constexpr std::array<std::string_view, 3> names(SizeFrom) { return {"data", "preset", "smaller"}; }
+constexpr std::array<std::string_view, 3> names(Unlabelled) { return {"auto", "keep", "refuse"}; }
+constexpr std::array<std::string_view, 3> names(Depth) { return {"8", "16", "auto"}; }
+constexpr std::array<std::string_view, 3> names(Join) { return {"auto", "folders", "off"}; }
 constexpr std::array<std::string_view, 2> names(ScaledJpeg) { return {"auto", "off"}; }
 
 // Where the real pictures come from and how they are brought to the size of the networks.
@@ -33,10 +41,13 @@ struct DataOptions {
   std::string path = "synth:shapes";
   Size resolution = {64, 64};
   SizeFrom size_from = SizeFrom::kData;
-  std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3
+  std::optional<int64_t> channels;  // auto: 1 if all pictures are grey, else 3; a stack's own
+  Depth depth = Depth::k8;          // auto: 16 where a picture that is looked at has so many bits
+  Join join = Join::kAuto;
   bool mirror = false;
   Cond cond = Cond::kAuto;
-  std::string labels = "auto";     // what the data itself holds, or a CSV or JSON file
+  std::string labels = "auto";  // what the data itself holds, or a CSV or JSON file
+  Unlabelled unlabelled = Unlabelled::kAuto;
   std::optional<int64_t> workers;  // auto: by choose_workers()
   OnBad on_bad = OnBad::kFail;
   Verify verify = Verify::kAuto;
@@ -51,7 +62,8 @@ template <class Field>
 void fields(DataOptions& o, Field&& field) {
   field("path",
         o.path,
-        "synth:shapes, or PNG, JPEG and WebP pictures in a folder, zip, tar (shards-{000..010}.tar "
+        "synth:shapes, or PNG, JPEG and WebP pictures (or .npy and TIFF alone) in a folder, zip, "
+        "tar (shards-{000..010}.tar "
         "too, plain or compressed) or LMDB, or CIFAR's or MNIST's files");
   field("resolution",
         o.resolution,
@@ -63,14 +75,28 @@ void fields(DataOptions& o, Field&& field) {
         "the smaller one of both");
   field("channels",
         o.channels,
-        between(1, 4),
-        "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; auto: 1 if all pictures are grey, else 3");
+        between(1, kMaxChannels),
+        "1 grey, 2 grey+alpha, 3 RGB, 4 RGBA; 2 and 4 to 16 of stacks (.npy, TIFF, several files); "
+        "auto: a stack's own, else 1 if all pictures are grey, else 3");
+  field(
+      "depth",
+      o.depth,
+      "bits of a value that training sees and pictures are written with: 8, 16, or auto: 16 where "
+      "a picture has them");
+  field("join",
+        o.join,
+        "files that make one picture: auto: NAME.c0.png, NAME.c1.png, ... where all are named so; "
+        "folders: c0/NAME.png, c1/NAME.png, ...; or off");
   field("mirror", o.mirror, "flip each picture left to right half of the time");
   field("cond", o.cond, "use labels: auto where the data has them and the preset is conditional");
   field("labels",
         o.labels,
-        "a CSV or JSON file with the class of each picture; none: no classes; auto: what the data "
-        "holds (dataset.json, labels.csv, .cls files, sub-folders)");
+        "a CSV or JSON file with the class of each picture, or its numbers; none: no labels; auto: "
+        "what the data holds (dataset.json, labels.csv, .cls files, sub-folders)");
+  field("unlabelled",
+        o.unlabelled,
+        "pictures without a label: keep trains on them, with zeros for classes and means for "
+        "values; auto: keep those that the list says have none");
   field("workers",
         o.workers,
         between(0, 256),

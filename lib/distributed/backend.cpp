@@ -16,9 +16,9 @@
 
 namespace gantrain {
 
-void CountingBackend::publish(std::atomic<int64_t>& counter) {
-  counter_ = &counter;
-  counter_->store(traffic_.collectives, std::memory_order_relaxed);
+void CountingBackend::note_in(RankTrace& trace) {
+  trace_ = &trace;
+  trace_->skip_to(traffic_.collectives);
 }
 
 // Counts before the call, so that a rank that waits in a collective is seen to have entered it.
@@ -27,19 +27,38 @@ void CountingBackend::count(const char* what, const Tensors& tensors) {
   traffic_.collectives += 1;
   traffic_.launched = monotonic_seconds();
   for (const at::Tensor& tensor : tensors) traffic_.bytes += static_cast<int64_t>(tensor.nbytes());
-  if (counter_ != nullptr) counter_->store(traffic_.collectives, std::memory_order_relaxed);
+  if (trace_ == nullptr) return;
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  const auto number = static_cast<int64_t>(tensors.size());
+  trace_->enter(what, purpose_, number, bytes, device_.is_cpu());
+}
+
+void CountingBackend::count_wait(double since) {
+  traffic_.returned = monotonic_seconds();
+  traffic_.waited += traffic_.returned - since;
+}
+
+// The end is noted by the thread of gloo's that made the collective.
+CountingBackend::Work CountingBackend::watched(Work work) {
+  if (trace_ == nullptr || !device_.is_cpu()) return work;
+  work->getFuture()->addCallback(
+      [trace = trace_, number = trace_->entered()](c10::ivalue::Future& end) {
+        if (!end.hasError()) trace->ended(number);
+      });
+  return work;
 }
 
 CountingBackend::Work CountingBackend::broadcast(Tensors& tensors,
                                                  const c10d::BroadcastOptions& options) {
   count("broadcast", tensors);
-  return backend_->broadcast(tensors, options);
+  return watched(backend_->broadcast(tensors, options));
 }
 
 CountingBackend::Work CountingBackend::allreduce(Tensors& tensors,
                                                  const c10d::AllreduceOptions& options) {
   count("all-reduce", tensors);
-  return backend_->allreduce(tensors, options);
+  return watched(backend_->allreduce(tensors, options));
 }
 
 // This file alone reads gloo's headers: they are Debian's and older than the gloo inside
@@ -140,8 +159,18 @@ c10::Device device_of(const Group& group) {
   return group.world() == 1 ? c10::Device(c10::kCPU) : backend_of(group)->device();
 }
 
-void publish_collectives(const Group& group, std::atomic<int64_t>& counter) {
-  if (group.world() > 1) backend_of(group)->publish(counter);
+void trace_collectives(const Group& group, RankTrace& trace) {
+  if (group.world() > 1) backend_of(group)->note_in(trace);
+}
+
+GroupCall::GroupCall(const Group& group, const char* purpose)
+    : backend_(backend_of(group)),
+      before_(backend_->set_purpose(purpose)),
+      since_(monotonic_seconds()) {}
+
+GroupCall::~GroupCall() {
+  backend_->set_purpose(before_);
+  backend_->count_wait(since_);
 }
 
 void check_on_group_device(const char* call, c10::Device tensor, c10::Device group) {

@@ -4,7 +4,6 @@
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -50,10 +49,14 @@ Traffic traffic_of(const c10d::ProcessGroup& group, c10::Device device);
 using MakeNccl = c10d::Backend* (*)(c10d::Store* store, const BackendSettings& settings);
 inline constexpr const char* kMakeNccl = "gantrain_make_nccl";
 
+// The purpose of all-reduces of gradients, in a rank's trace.
+inline constexpr const char* kGradients = "gradients";
+
 // Counts collectives and passes them on to another backend. It has the two that a group and c10d's
-// Reducer call; c10d::Backend refuses every other one, but abort and shutdown, which would silently
-// do nothing there. Calls may come from different threads, one after another. Where a tensor is not
-// on `device`, the collective throws std::logic_error with its name; NCCL would not tell where.
+// Reducer call, and passes on send and recv, which are no collectives; c10d::Backend refuses every
+// other one, but abort and shutdown, which would silently do nothing there. Calls may come from
+// different threads, one after another. Where a tensor is not on `device`, the collective throws
+// std::logic_error with its name; NCCL would not tell where.
 class CountingBackend final : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -67,23 +70,48 @@ class CountingBackend final : public c10d::Backend {
   const Traffic& traffic() const { return traffic_; }
   c10::Device device() const { return device_; }
 
-  // From now on the number of collectives is also counted in `counter`, which must live longer than
-  // this object. Other processes may read it.
-  void publish(std::atomic<int64_t>& counter);
+  // From now on collectives are also noted in `trace`, which must live longer than this object.
+  // Where gloo makes them, their ends are, too; a GPU is not asked.
+  void note_in(RankTrace& trace);
+  // What the collectives from now on are for: a literal. Returns what it was before.
+  const char* set_purpose(const char* purpose) { return std::exchange(purpose_, purpose); }
+  // Counts a call of Group that began at that time and returns now, in monotonic seconds.
+  void count_wait(double since);
 
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  Work send(Tensors& tensors, int to, int tag) override { return backend_->send(tensors, to, tag); }
+  Work recv(Tensors& tensors, int from, int tag) override {
+    return backend_->recv(tensors, from, tag);
+  }
   const std::string getBackendName() const override { return backend_->getBackendName(); }
   void abort() override { backend_->abort(); }
   void shutdown() override { backend_->shutdown(); }
 
  private:
   void count(const char* what, const Tensors& tensors);
+  Work watched(Work work);
 
   c10::intrusive_ptr<c10d::Backend> backend_;
   c10::Device device_;
   Traffic traffic_;
-  std::atomic<int64_t>* counter_ = nullptr;
+  const char* purpose_ = kGradients;  // the reducer's calls do not come from a Group
+  RankTrace* trace_ = nullptr;
+};
+
+// A call of Group: while it lives, the group's collectives are for that purpose, and its time
+// counts as waiting.
+class GroupCall {
+ public:
+  GroupCall(const Group& group, const char* purpose);
+  ~GroupCall();
+  GroupCall(const GroupCall&) = delete;
+  GroupCall& operator=(const GroupCall&) = delete;
+
+ private:
+  c10::intrusive_ptr<CountingBackend> backend_;
+  const char* before_;
+  double since_;  // monotonic seconds
 };
 
 // For calls that may never return: where this object still lives after `seconds`, a thread calls

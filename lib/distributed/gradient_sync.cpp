@@ -26,7 +26,7 @@ struct RankSum final : torch::autograd::Function<RankSum> {
                             const std::shared_ptr<Group>& group) {
     context->saved_data["group"] = c10::IValue::make_capsule(c10::make_intrusive<HeldGroup>(group));
     at::Tensor sum = x.detach().clone(at::MemoryFormat::Contiguous);
-    group->sum_(sum);
+    group->sum_(sum, "sum in a loss");
     return sum;
   }
 
@@ -336,7 +336,7 @@ class FlatSync final : public GradientSync {
     // The gradients are divided before they are added up, as the Reducer does it, so that every
     // mode gives the same bits.
     at::Tensor sent = compressed_share(all_, compress_, group_->world());
-    group_->sum_(sent);
+    group_->sum_(sent, kGradients);
     all_.copy_(sent);
     int64_t at = 0;
     for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -282,15 +282,17 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
   return group;
 }
 
-void Group::sum_(at::Tensor& tensor) {
+void Group::sum_(at::Tensor& tensor, const char* purpose) {
   if (world() == 1) return;
   check_on_group_device("all-reduce", tensor.device(), device_);
+  const GroupCall call(*this, purpose);
   guarded(rank(), "all-reduce", [&] { all_reduce(*impl_->group, tensor); });
 }
 
 void Group::broadcast_(at::Tensor& tensor) {
   if (world() == 1) return;
   check_on_group_device("broadcast", tensor.device(), device_);
+  const GroupCall call(*this, "rank 0's values");
   guarded(rank(), "broadcast", [&] {
     std::vector<at::Tensor> tensors = {tensor};
     impl_->group->broadcast(tensors)->wait();
@@ -300,8 +302,18 @@ void Group::broadcast_(at::Tensor& tensor) {
 void Group::barrier() {
   if (world() == 1) return;
   at::Tensor one = torch::ones({1}, at::TensorOptions().device(device_));
-  sum_(one);
+  sum_(one, "barrier");
   one.item<float>();  // on a GPU: wait
+}
+
+void Group::exchange(at::Tensor& tensor, int64_t other, bool sends) {
+  check_on_group_device("exchange", tensor.device(), device_);
+  guarded(rank(), sends ? "sending to a rank" : "receiving from a rank", [&] {
+    std::vector<at::Tensor> tensors = {tensor};
+    c10d::ProcessGroup& group = *impl_->group;
+    const int peer = static_cast<int>(other);
+    (sends ? group.send(tensors, peer, 0) : group.recv(tensors, peer, 0))->wait();
+  });
 }
 
 void Group::on_rank_0(const std::function<void()>& work, const std::function<void()>& waiting) {
@@ -342,6 +354,19 @@ void Group::broadcast_state(const NamedTensors& tensors) {
   }
 }
 
+Traffic difference(const Traffic& before, const Traffic& after) {
+  Traffic spent = after;
+  spent.collectives -= before.collectives;
+  spent.bytes -= before.bytes;
+  spent.waited -= before.waited;
+  return spent;
+}
+
+double waited_in(const Traffic& spent, double now) {
+  const bool by_reducer = spent.collectives > 0 && spent.returned < spent.launched;
+  return spent.waited + (by_reducer ? now - spent.launched : 0);
+}
+
 Traffic Group::traffic() const {
   return world() == 1 ? Traffic{} : traffic_of(*impl_->group, device_);
 }
@@ -358,16 +383,13 @@ std::vector<double> numbers_of_ranks(double mine, Group& group) {
   return {numbers, numbers + group.world()};
 }
 
-void throw_first_objection(const std::string& objection, Group& group, c10::Device device) {
-  const std::vector<double> objects = numbers_of_ranks(objection.empty() ? 0 : 1, group);
-  const auto first = std::find(objects.begin(), objects.end(), 1) - objects.begin();
-  if (first == group.world()) return;
-  // One rank's text, as a sum over all ranks to which the others add nothing.
+std::string text_of_rank(const std::string& mine, int64_t rank, Group& group, c10::Device device) {
+  // A sum over all ranks to which the others add nothing.
   at::Tensor text = torch::zeros({kMostBytes}, at::kInt);
-  if (group.rank() == first) {
-    const auto count = std::min<int64_t>(kMostBytes, static_cast<int64_t>(objection.size()));
+  if (group.rank() == rank) {
+    const auto count = std::min<int64_t>(kMostBytes, static_cast<int64_t>(mine.size()));
     for (int64_t i = 0; i < count; ++i)
-      text.data_ptr<int32_t>()[i] = static_cast<uint8_t>(objection[static_cast<size_t>(i)]);
+      text.data_ptr<int32_t>()[i] = static_cast<uint8_t>(mine[static_cast<size_t>(i)]);
   }
   text = text.to(device);
   group.sum_(text);
@@ -375,7 +397,14 @@ void throw_first_objection(const std::string& objection, Group& group, c10::Devi
   std::string told;
   for (int64_t i = 0; i < kMostBytes && text.data_ptr<int32_t>()[i] != 0; ++i)
     told += static_cast<char>(text.data_ptr<int32_t>()[i]);
-  throw UserError(Exit::kEnvironment, told);
+  return told;
+}
+
+void throw_first_objection(const std::string& objection, Group& group, c10::Device device) {
+  const std::vector<double> objects = numbers_of_ranks(objection.empty() ? 0 : 1, group);
+  const auto first = std::find(objects.begin(), objects.end(), 1) - objects.begin();
+  if (first == group.world()) return;
+  throw UserError(Exit::kEnvironment, text_of_rank(objection, first, group, device));
 }
 
 std::string shared_text(const std::string& mine, Group& group, c10::Device device) {
@@ -402,7 +431,7 @@ void check_equal(Group& group, const StateTensors& tensors, bool with_running_st
   if (compared.empty()) return;
   const at::Device device = device_of(group);
   at::Tensor sums = checksums(compared).to(device);
-  group.sum_(sums);
+  group.sum_(sums, "comparison of ranks");
   sums = sums.cpu();
   const at::Tensor same = (sums.select(2, 1) * group.world()).eq(sums.select(2, 0).square()).all(1);
   for (int64_t i = 0; i < same.size(0); ++i) {

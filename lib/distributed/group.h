@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "core/tensors.h"
 #include "distributed/options.h"
 #include "util/rank_info.h"
+#include "util/rank_trace.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -26,7 +26,16 @@ struct Traffic {
   int64_t collectives = 0;
   int64_t bytes = 0;    // of the tensors that the rank gave; the algorithm may send more or less
   double launched = 0;  // monotonic_seconds() when the last collective began
+  double waited = 0;    // seconds inside calls of Group, each of which is one collective
+  double returned = 0;  // monotonic_seconds() when the last of these calls returned
 };
+
+// What was put through between two counts.
+Traffic difference(const Traffic& before, const Traffic& after);
+
+// Seconds of that time in which the rank waited for collectives, on a CPU: in calls of Group, and,
+// if the reducer has made the last one, since it began.
+double waited_in(const Traffic& spent, double now);
 
 // The ranks of a run. With one rank there is no process group and every call returns at once.
 // The calls are collective: all ranks must make the same calls in the same order. If a rank fails
@@ -46,9 +55,13 @@ class Group {
   int64_t rank() const { return ranks_.rank; }
   int64_t world() const { return ranks_.world; }
 
-  void sum_(at::Tensor& tensor);        // replaces the values by their sum over all ranks
+  // Replaces the values by their sum over all ranks. `purpose` is a literal for the rank's trace.
+  void sum_(at::Tensor& tensor, const char* purpose = "numbers");
   void broadcast_(at::Tensor& tensor);  // replaces the values by those of rank 0
   void barrier();                       // returns when all ranks have called it
+  // Sends the tensor to rank `other`, or receives it from there, which that rank calls with the
+  // other `sends`. No collective: it is neither counted nor traced.
+  void exchange(at::Tensor& tensor, int64_t other, bool sends);
 
   // Runs `work` on rank 0 alone and returns when it is done, on all ranks. The others wait outside
   // of any collective, whose timeout would count, and call `waiting` several times a second.
@@ -78,9 +91,9 @@ std::vector<double> numbers_of_ranks(double mine, Group& group);
 // any device will do, and this is the CPU.
 c10::Device device_of(const Group& group);
 
-// From now on the number of collectives that this rank has entered is also kept in `counter`, where
-// a launcher can read it and which outlives the group. With one rank this does nothing.
-void publish_collectives(const Group& group, std::atomic<int64_t>& counter);
+// From now on the collectives of this rank are also noted in `trace`, where a launcher can read
+// them and which outlives the group. With one rank this does nothing.
+void trace_collectives(const Group& group, RankTrace& trace);
 
 // Aborts all groups that were abandoned, and returns when that is done or after `seconds`. Call it
 // after the failure has been reported.
@@ -89,9 +102,13 @@ void abort_abandoned_groups(double seconds);
 // Throws std::logic_error with the call and both devices if the tensor is not on the group's.
 void check_on_group_device(const char* call, c10::Device tensor, c10::Device group);
 
+// Returns that rank's text on every rank; only its first 1023 bytes are told. `device` is the
+// group's. All ranks call it together.
+std::string text_of_rank(const std::string& mine, int64_t rank, Group& group, c10::Device device);
+
 // Throws UserError(kEnvironment) on all ranks if one of them objects, with the objection of the
-// lowest rank that has one. `objection` is "" where this rank has none; only its first 1023 bytes
-// are told. `device` is the group's. All ranks call it together.
+// lowest rank that has one, as text_of_rank() tells it. `objection` is "" where this rank has none.
+// All ranks call it together.
 void throw_first_objection(const std::string& objection, Group& group, c10::Device device);
 
 // Returns rank 0's text on every rank. `device` is the group's. All ranks call it together.

@@ -15,6 +15,7 @@ enum class DdpMode { kWrapper, kDynamic, kFlat };
 enum class DdpScope { kNet, kWhole };
 enum class FindUnused { kAuto, kOn, kOff };
 enum class BufferSync { kMean, kRank0, kOff };
+enum class Preflight { kAuto, kOn, kOff, kOnly };
 enum class Compress { kNone, kFp16, kBf16 };
 
 constexpr std::array<std::string_view, 3> names(BackendKind) { return {"auto", "nccl", "gloo"}; }
@@ -22,6 +23,7 @@ constexpr std::array<std::string_view, 3> names(DdpMode) { return {"wrapper", "d
 constexpr std::array<std::string_view, 2> names(DdpScope) { return {"net", "whole"}; }
 constexpr std::array<std::string_view, 3> names(FindUnused) { return {"auto", "on", "off"}; }
 constexpr std::array<std::string_view, 3> names(BufferSync) { return {"mean", "rank0", "off"}; }
+constexpr std::array<std::string_view, 4> names(Preflight) { return {"auto", "on", "off", "only"}; }
 constexpr std::array<std::string_view, 3> names(Compress) { return {"none", "fp16", "bf16"}; }
 
 struct DistOptions {
@@ -38,6 +40,7 @@ struct DistOptions {
   Compress compress = Compress::kNone;
   bool sync_bn = false;
   Duration timeout{600};
+  Preflight preflight = Preflight::kAuto;
   int64_t check_every = 4;
 };
 
@@ -91,6 +94,11 @@ void fields(DistOptions& o, Field&& field) {
         o.timeout,
         between(1, 1e7),
         "longest wait for a peer in a collective or at the rendezvous");
+  field("preflight",
+        o.preflight,
+        "before the first iteration each rank computes, copies and sends a little; a rank, link or "
+        "node under 70 % of the median is named, with on: refused; auto: with several GPUs or "
+        "nodes; only: as on, and trains nothing (gantrain doctor --nproc 8)");
 }
 
 // Decides what kAuto means: nccl on GPUs, gloo on CPUs. `nccl_built`: this build has the CUDA

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "core/tensor_files.h"
+#include "core/tensors.h"
 #include "core/torch.h"
+#include "draw/directions.h"
 #include "draw/frames.h"
 #include "draw/painter.h"
 #include "report/console.h"
@@ -22,16 +24,28 @@
 
 namespace gantrain {
 
-PictureFolder::PictureFolder(const std::filesystem::path& folder, PictureFormat format)
-    : folder_(folder), format_(format) {
+PictureFolder::PictureFolder(const std::filesystem::path& folder,
+                             PictureFormat format,
+                             int64_t depth)
+    : folder_(folder), format_(format), depth_(depth) {
   make_writable_folder(folder_);
 }
 
 void PictureFolder::write(const std::string& name, const at::Tensor& picture) const {
   if (format_ == PictureFormat::kNpy) {
     save_npy(folder_ / (name + ".npy"), picture);
+    return;
+  }
+  const Image image = to_image(to_depth(picture, depth_));
+  if (format_ == PictureFormat::kStack) {
+    write_file(folder_ / (name + ".npy"), encode_npy(image));
+  } else if (image.channels <= kMostColors) {
+    write_file(folder_ / (name + ".png"), encode_png(image));
   } else {
-    write_file(folder_ / (name + ".png"), encode_png(to_image(picture)));
+    for (int64_t c = 0; c < image.channels; ++c) {
+      write_file(folder_ / fmt::format("{}.c{}.png", name, c),
+                 encode_png(only_channels(view_of(image), {c})));
+    }
   }
 }
 
@@ -70,6 +84,12 @@ class Latents {
 
 std::string in_brackets(const std::string& text) {
   return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
+// What a grid holds of a picture [C, H, W]: the channels that are shown, in the model's depth.
+at::Tensor cell_of(const at::Tensor& picture, const ModelRequest& how) {
+  const std::vector<int64_t> shown = read_channels("--channels", how.channels, picture.size(0));
+  return shown_channels(to_depth(picture, how.depth), shown);
 }
 
 constexpr int64_t kMostPictures = 1024;  // pictures, where no class was asked for
@@ -154,13 +174,19 @@ class Tracks {
   Tracks(Painter& painter, const InterpolateRequest& request, const ClassChoice& choice)
       : painter_(painter),
         seeds_(request.seeds),
+        how_(request.how),
         columns_(request.tracks.columns),
         styles_(request.space == WalkSpace::kW ||
                 (request.space == WalkSpace::kAuto && painter.generator().num_ws() > 0)),
         walk_{.keys = seeds_.size() / (columns_ * request.tracks.rows),
               .frames = request.frames,
               .loop = request.loop},
-        rows_(columns_ * request.tracks.rows, choice, kMostTracks) {}
+        per_seed_(choice.in_turn && !choice.file.empty() &&
+                  static_cast<int64_t>(choice.labels.size()) == seeds_.size()),
+        labels_(choice.vectors),
+        rows_(columns_ * request.tracks.rows, per_seed_ ? ClassChoice() : choice, kMostTracks) {
+    painter.use(choice.vectors);
+  }
 
   // The row and the class of each track.
   const LabelledRows& rows() const { return rows_; }
@@ -181,8 +207,12 @@ class Tracks {
       const at::Tensor a = key(i, step.from), b = key(i, step.to);
       const at::Tensor picture =
           styles_ ? painter_.picture_of_styles(linear(a, b, step.t), noise_seed)
-                  : painter_.picture(spherical(a, b, step.t), noise_seed, rows_[i].label);
-      pictures.push_back(to_bytes(picture));
+          : per_seed_
+              ? painter_.picture_of(spherical(a, b, step.t),
+                                    noise_seed,
+                                    linear(label_at(i, step.from), label_at(i, step.to), step.t))
+              : painter_.picture(spherical(a, b, step.t), noise_seed, rows_[i].label);
+      pictures.push_back(cell_of(picture, how_));
     }
     return tile(torch::stack(pictures), columns_);
   }
@@ -192,11 +222,17 @@ class Tracks {
   at::Tensor key(int64_t i, int64_t number) {
     at::Tensor& known = keys_[{i, number}];
     if (known.defined()) return known;
-    const auto [row, label] = rows_[i];
+    auto [row, label] = rows_[i];
     const int64_t seed = seeds_[row * walk_.keys + number];
+    if (per_seed_) label = row * walk_.keys + number;
     known = latents_of_seeds({seed}, painter_.generator().z_dim())[0];
     if (styles_) known = painter_.map(known, label);
     return known;
+  }
+
+  // The label of the seed at a key, [1, L].
+  at::Tensor label_at(int64_t i, int64_t number) const {
+    return labels_.narrow(0, rows_[i].row * walk_.keys + number, 1);
   }
 
   // However many keys there are, only those of the present step are in memory.
@@ -208,9 +244,12 @@ class Tracks {
 
   Painter& painter_;
   SeedList seeds_;
+  const ModelRequest& how_;
   int64_t columns_;
   bool styles_;  // in w, in straight lines; else in z, on great circles
   Walk walk_;
+  bool per_seed_;      // --label FILE has a row a seed: labels change along the path
+  at::Tensor labels_;  // its rows
   LabelledRows rows_;
   std::map<std::pair<int64_t, int64_t>, at::Tensor> keys_;  // by track and number of the key
 };
@@ -230,10 +269,11 @@ void draw_pictures(Generator& generator, const GenerateRequest& request, const C
   Painter painter(generator, request.how, styles);
   if (styles) require_styles(generator, "--w " + request.w, painter.model());
   const ClassChoice choice = choose_classes(generator, request.how, table, styles);
+  painter.use(choice.vectors);
   const Latents latents(request, generator);
   const LabelledRows rows(latents.size(), choice, kMostPictures);
   std::optional<PictureFolder> folder;
-  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
+  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format, request.how.depth);
   std::vector<at::Tensor> all;
   Job job(rows.size(), "pictures");
   for (int64_t i = 0; i < rows.size(); ++i) {
@@ -241,7 +281,7 @@ void draw_pictures(Generator& generator, const GenerateRequest& request, const C
     const uint64_t noise_seed = latents.noise_seed(row);
     const at::Tensor image = latents.styles() ? painter.picture_of_styles(latents[row], noise_seed)
                                               : painter.picture(latents[row], noise_seed, label);
-    if (!request.grid.empty()) all.push_back(to_bytes(image));
+    if (!request.grid.empty()) all.push_back(cell_of(image, request.how));
     if (folder) folder->write(latents.name(row) + class_suffix(label, choice), image);
     job.step();
   }
@@ -259,9 +299,10 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
   require_styles(generator, "--mix", painter.model());
   check_layers(layers, painter, generator.num_ws());
   const ClassChoice choice = choose_classes(generator, request.how, table);
+  painter.use(choice.vectors);
   const LabelledRows blocks(1, choice, kMostBlocks);
   std::optional<PictureFolder> folder;
-  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format);
+  if (!request.outdir.empty()) folder.emplace(request.outdir, request.format, request.how.depth);
 
   const auto cells = static_cast<int64_t>((rows.size() + 1) * (columns.size() + 1)) - 1;
   Job job(cells * blocks.size(), "pictures");
@@ -274,7 +315,7 @@ void draw_mix(Generator& generator, const GenerateRequest& request, const ClassT
       const std::string suffix = class_suffix(block.label, choice);
       if (folder) folder->write(fmt::format("{}-{}{}", row, column, suffix), picture);
       job.step();
-      return to_bytes(picture);
+      return cell_of(picture, request.how);
     };
     const size_t corner = grid.size();
     for (const int64_t column : columns) grid.push_back(draw(column, column));
@@ -316,6 +357,124 @@ void draw_walk(Generator& generator, const InterpolateRequest& request, const Cl
        counted(count, "frame"),
        in_brackets(class_line(tracks.rows(), table)),
        file.empty() ? outdir : file);
+}
+
+namespace {
+
+constexpr int64_t kMostRows = 64;                      // of a sheet
+constexpr int64_t kMostSheetBytes = int64_t{1} << 30;  // of its pictures
+
+// A line of the sheets: a seed's w, and its own picture.
+struct SheetRow {
+  int64_t seed;
+  std::string name;    // "seed 3"
+  at::Tensor ws;       // [num_ws, w_dim] float32
+  at::Tensor picture;  // uint8 [C, H, W]
+};
+
+std::vector<SheetRow> sheet_rows(Painter& painter,
+                                 const EditRequest& request,
+                                 const ClassChoice& choice) {
+  const LabelledRows rows(request.seeds.size(), choice, kMostRows);
+  if (rows.size() > kMostRows) {
+    fail(Exit::kUsage,
+         "--seeds {}: a sheet of {} lines; at most {} fit",
+         request.seeds.text(),
+         rows.size(),
+         kMostRows);
+  }
+  std::vector<SheetRow> all;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto [row, label] = rows[i];
+    SheetRow line{.seed = request.seeds[row], .name = fmt::format("seed {}", request.seeds[row])};
+    if (label && choice.labels.size() > 1) line.name += fmt::format(" c{}", *label);
+    const at::Tensor z = latents_of_seeds({line.seed}, painter.generator().z_dim())[0];
+    line.ws = painter.map(z, label);
+    line.picture = to_bytes(painter.picture_of_styles(line.ws, static_cast<uint64_t>(line.seed)));
+    all.push_back(std::move(line));
+  }
+  return all;
+}
+
+void check_sheet(const EditRequest& request, const std::vector<SheetRow>& rows) {
+  const auto pictures = static_cast<int64_t>(rows.size()) * request.columns;
+  if (pictures * rows.front().picture.numel() <= kMostSheetBytes) return;
+  fail(Exit::kUsage,
+       "--seeds {} --columns {}: sheets of {} pictures are too large; ask for fewer",
+       request.seeds.text(),
+       request.columns,
+       pictures);
+}
+
+// `columns` strengths from -most to most.
+std::vector<double> strengths_of(const EditRequest& request) {
+  std::vector<double> all;
+  const auto last = static_cast<double>(request.columns - 1);
+  for (int64_t i = 0; i < request.columns; ++i)
+    all.push_back(request.strength * (2 * static_cast<double>(i) - last) / last);
+  return all;
+}
+
+Image sheet_of(Painter& painter,
+               const std::vector<SheetRow>& rows,
+               const std::vector<double>& strengths,
+               const at::Tensor& step) {
+  std::vector<at::Tensor> pictures;
+  std::vector<std::string> captions;
+  for (const SheetRow& row : rows) {
+    for (const double strength : strengths) {
+      const at::Tensor ws = row.ws + (step * strength).to(at::kFloat);
+      const auto noise_seed = static_cast<uint64_t>(row.seed);
+      pictures.push_back(strength == 0 ? row.picture
+                                       : to_bytes(painter.picture_of_styles(ws, noise_seed)));
+      captions.push_back(strength == 0 ? row.name + " 0"
+                                       : fmt::format("{} {:+.3g}", row.name, strength));
+    }
+  }
+  return captioned_tile(torch::stack(pictures), captions, static_cast<int64_t>(strengths.size()));
+}
+
+}  // namespace
+
+Json draw_directions(Generator& generator, const EditRequest& request, const ClassTable& table) {
+  require_styles(generator, "edit", request.how.model);
+  Painter painter(generator, request.how);
+  const ClassChoice choice = choose_classes(generator, request.how, table);
+  const std::filesystem::path folder = request.outdir;
+  const Directions found =
+      find_directions(generator, request, painter.synthesis().level, choice.labels);
+  const std::vector<SheetRow> rows = sheet_rows(painter, request, choice);
+  check_sheet(request, rows);
+  make_writable_folder(folder);
+  Json result = to_json(found);
+  const std::string npz = (folder / "directions.npz").string();
+  save_directions(npz, found);
+  write_file(folder / "directions.json", result.dump() + "\n");
+  const int64_t count = found.vectors.size(0);
+  Job job(count, "sheets");
+  for (int64_t k = 0; k < count; ++k) {
+    const std::string file = (folder / fmt::format("direction{:02}.png", k)).string();
+    const at::Tensor step = step_of(found, k, found.layers, generator.num_ws());
+    write_file(file, encode_png(sheet_of(painter, rows, strengths_of(request), step)));
+    Json& direction = result["directions"][static_cast<size_t>(k)];
+    direction.erase("vector");
+    direction["sheet"] = file;
+    job.step();
+  }
+  result.erase("mean");
+  result["npz"] = npz;
+  info("{} of layers {} in {}, {} of the {}",
+       counted(count, "direction"),
+       text_of(LayerList{found.layers}),
+       npz,
+       shares_text(found),
+       request.method == DirectionMethod::kSefa ? "weights' squared length" : "variance of w");
+  info("{} in {}, strengths from {} to {}",
+       counted(count, "sheet"),
+       (folder / "direction00.png").string() + (count > 1 ? ", ..." : ""),
+       -request.strength,
+       request.strength);
+  return result;
 }
 
 Job::Job(int64_t count, const std::string& what)

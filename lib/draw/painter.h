@@ -37,10 +37,22 @@ at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t);
 struct ClassChoice {
   std::vector<int64_t> labels;  // in the order of drawing; empty for unconditional models
   bool asked = false;           // by --class; if not, they are all classes of the model
+  // float32 [M, classes()]: label k stands for row k. Undefined: labels are classes.
+  at::Tensor vectors = {};
+  // Whether picture i has label i, and not every picture every label; of --label FILE, whose name
+  // this is, there must be as many.
+  bool in_turn = false;
+  std::string file = "";
+
+  // What a generator is given for these labels: int64 [M], float32 [M, L]; undefined without
+  // labels.
+  at::Tensor tensor() const;
 };
 
-// Reads `--class`. `styles_given`: the latents are w, in which the class is already. Throws
-// UserError(kUsage) where the model has no classes or not these.
+// Reads `--class` and `--label`. A model whose labels are vectors draws those of real pictures
+// where neither is given, as far as it knows any. `styles_given`: the latents are w, in which the
+// label is already. Throws UserError(kUsage) where the model has no labels or not these,
+// UserError(kInput) that names the file and the line of a label that does not fit.
 ClassChoice choose_classes(const Generator& generator,
                            const ModelRequest& request,
                            const ClassTable& table,
@@ -56,17 +68,21 @@ struct LabelledRow {
 // than `most`, row i has class i mod classes instead. It takes no memory for a row.
 class LabelledRows {
  public:
+  // Throws UserError(kUsage) where a file has neither one label nor as many as there are rows.
   LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most);
 
   int64_t size() const { return size_; }
   LabelledRow operator[](int64_t index) const;  // index: 0 to size() - 1
   // The classes that have a row, in the order of the rows; empty for an unconditional model.
   const std::vector<int64_t>& labels() const { return labels_; }
+  bool are_classes() const { return named_; }
 
  private:
   std::vector<int64_t> labels_;
   int64_t rows_;
   bool in_turn_;
+  bool paired_;  // row i has label i, from the first again after the last
+  bool named_;   // labels are classes
   int64_t size_;
 };
 
@@ -76,6 +92,12 @@ std::string class_line(const LabelledRows& rows, const ClassTable& table);
 // Returns "-class2" for a file's name where several classes are drawn, else "".
 std::string class_suffix(const std::optional<int64_t>& label, const ClassChoice& choice);
 
+// A direction of w that is in use (draw/directions.h).
+struct DirectionEdit {
+  at::Tensor step;                // [num_ws, w_dim] float64: what a strength of 1 adds to w
+  std::vector<double> strengths;  // one, or those that a walk passes at even distances
+};
+
 // A generator with the SynthesisOptions of a request. It draws one picture at a time, so that a
 // latent gives the same picture whatever is drawn beside it.
 class Painter {
@@ -84,14 +106,21 @@ class Painter {
   // `styles_given`: the latents are w, in which truncation is already.
   Painter(Generator& generator, const ModelRequest& request, bool styles_given = false);
 
+  // From now on labels stand for these rows (ClassChoice::vectors), unless they are undefined.
+  void use(const at::Tensor& vectors) { vectors_ = vectors; }
+
   // z [z_dim] -> [C, H, W] float32 on the CPU, the network's own output. `noise_seed` keys random
   // noise. A conditional model needs a label.
   at::Tensor picture(const at::Tensor& z, uint64_t noise_seed, std::optional<int64_t> label = {});
-  // The layers' latents of z, truncated: [num_ws, w_dim] float32 on the CPU; and their picture.
+  // The same of a label that is given as a tensor of one row; undefined: none.
+  at::Tensor picture_of(const at::Tensor& z, uint64_t noise_seed, const at::Tensor& label);
+  // The layers' latents of z, truncated: [num_ws, w_dim] float32 on the CPU; and the picture of
+  // such latents, to which directions are added here.
   at::Tensor map(const at::Tensor& z, std::optional<int64_t> label = {});
   at::Tensor picture_of_styles(const at::Tensor& ws, uint64_t noise_seed);
 
-  // From now on draws pictures that are moved as the request says at this place of a walk, 0 to 1.
+  // From now on draws pictures that are moved and edited as the request says at this place of a
+  // walk, 0 to 1.
   void move_to(double place);
 
   Generator& generator() { return generator_; }
@@ -99,10 +128,12 @@ class Painter {
   const SynthesisOptions& synthesis() const { return synthesis_; }
 
  private:
+  at::Tensor tensor_of(std::optional<int64_t> label) const;
   void read_truncation(const ModelRequest& request, bool styles_given);
   void read_noise(const ModelRequest& request);
   void read_level(const ModelRequest& request);
   void read_move(const ModelRequest& request);
+  at::Tensor synthesised(const at::Tensor& ws, const SynthesisOptions& options);
 
   Generator& generator_;
   std::string model_;  // for messages
@@ -110,6 +141,9 @@ class Painter {
   PictureMove move_;
   MovableInput* movable_ = nullptr;  // the generator, where pictures are moved
   at::Tensor inverse_;               // [3, 3] of the present move
+  std::vector<DirectionEdit> edits_;
+  at::Tensor added_;    // [num_ws, w_dim] to every w at the present place; undefined: nothing
+  at::Tensor vectors_;  // of labels
 };
 
 // Throws UserError(kUsage) unless the generator has latents of layers: "--mix: MODEL has none".

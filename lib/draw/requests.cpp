@@ -2,6 +2,7 @@
 #include "draw/requests.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "util/error.h"
 #include "util/text.h"
@@ -48,6 +49,7 @@ constexpr int64_t kMaxSeed = 4294967295;
 constexpr int64_t kMaxRange = 1'000'000;  // from the first number of a range to its last
 constexpr int64_t kMaxLayer = 999;
 constexpr int64_t kMaxSide = 64;  // pictures side by side
+constexpr double kMostStrength = 1e6;
 
 struct Expected {
   const std::string& flag;
@@ -105,6 +107,56 @@ Mix parse_mix(const std::string& text) {
   return {parse_ranges(parts[0], seeds).numbers(),
           parse_ranges(parts[1], seeds).numbers(),
           parse_ranges(parts[2], layers).numbers()};
+}
+
+LayerList parse_layers(const std::string& flag, const std::string& text) {
+  if (text == "all") return {};
+  std::vector<int64_t> numbers = parse_ranges(text, {flag, text, "4-7", kMaxLayer}).numbers();
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return {numbers};
+}
+
+std::string text_of(const LayerList& layers) {
+  const std::vector<int64_t>& numbers = layers.numbers;
+  SeedList list;
+  for (size_t first = 0; first < numbers.size();) {
+    size_t next = first + 1;
+    while (next < numbers.size() && numbers[next] == numbers[next - 1] + 1) ++next;
+    list.add(numbers[first], numbers[next - 1]);
+    first = next;
+  }
+  return list.text();
+}
+
+DirectionUse parse_direction(const std::string& text, bool walk) {
+  const std::string flag = "--direction";
+  const std::vector<std::string> parts = split(text, '@');
+  const std::vector<std::string> numbers = split(parts.front(), ':');
+  const auto expected = [&](const char* what) {
+    fail(Exit::kUsage,
+         "{} {}: {} is expected, like 3:2.5{}, or with layers, like 3:2.5@4-7",
+         flag,
+         text,
+         what,
+         walk ? " or 3:-2:2" : "");
+  };
+  if (parts.size() > 2 || numbers.size() < 2 || (!walk && numbers.size() > 2))
+    expected("NUMBER:STRENGTH");
+  const auto number = parse_int(trim(numbers.front()));
+  if (!number || *number < 0) expected("a direction's number from 0 on before the colon");
+  DirectionUse use{.text = text, .number = *number, .strengths = {}, .layers = {}};
+  for (size_t i = 1; i < numbers.size(); ++i) {
+    const auto strength = parse_double(trim(numbers[i]));
+    if (!strength || !(std::abs(*strength) <= kMostStrength))
+      expected("a strength from -1000000 to 1000000 behind the colon");
+    use.strengths.push_back(*strength);
+  }
+  if (parts.size() == 2) {
+    use.layers.numbers = parse_ranges(parts[1], {flag, text, "3:2.5@4-7", kMaxLayer}).numbers();
+    std::ranges::sort(use.layers.numbers);
+  }
+  return use;
 }
 
 GridShape parse_grid(const std::string& text) {

@@ -90,6 +90,48 @@ void fields(GridShape& o, Field&& field) {
 
 GridShape parse_grid(const std::string& text);
 
+// `--layers 4-7`: layers of a style-based generator, from 0 on, in rising order; none: all.
+struct LayerList {
+  std::vector<int64_t> numbers;
+};
+
+template <class Field>
+void fields(LayerList& o, Field&& field) {
+  field("numbers", o.numbers);
+}
+
+LayerList parse_layers(const std::string& flag, const std::string& text);
+std::string text_of(const LayerList& layers);  // "0-3,7"
+inline void parse_said(const std::string& flag, const std::string& text, LayerList& layers) {
+  layers = parse_layers(flag, text);
+}
+
+// `--direction 3:2.5@4-7`: a direction, how far pictures go along it, and the layers whose w it
+// moves.
+struct DirectionUse {
+  std::string text;  // as it was said
+  int64_t number = 0;
+  std::vector<double> strengths;  // one, or those that a walk passes at even distances
+  LayerList layers;               // none: those that the file of directions says
+};
+
+template <class Field>
+void fields(DirectionUse& o, Field&& field) {
+  field("text", o.text);
+  field("number", o.number);
+  field("strengths", o.strengths);
+  field("layers", o.layers);
+}
+
+// `walk`: several strengths with colons between are allowed, 3:-2:2.
+DirectionUse parse_direction(const std::string& text, bool walk);
+
+// What is added to w. Either both are given or none.
+struct DirectionRequest {
+  std::string file;  // .npz
+  std::vector<DirectionUse> uses;
+};
+
 // How generators move pictures: turned counter-clockwise about their middle, then moved. Each
 // number has one value, or those that a walk passes at even distances, in straight lines.
 struct PictureMove {
@@ -105,6 +147,8 @@ void fields(PictureMove& o, Field&& field) {
 }
 
 inline constexpr const char* kModelHelp = "model file or run folder";
+inline constexpr const char* kDirectionsHelp =
+    "style-based models: .npz of directions that gantrain edit found";
 
 // Which generator draws, and how. What is not given is left to the model.
 struct ModelRequest {
@@ -113,18 +157,26 @@ struct ModelRequest {
   DeviceKind device = DeviceKind::kAuto;
   bool cuda = false;    // what that led to: on the first GPU; else on the CPU
   std::string classes;  // what --class was given (gan/class_table.h), or ""
+  std::string label;    // what --label was given: numbers by name, or a file; or ""
   std::optional<double> trunc;
   std::optional<int64_t> trunc_cutoff;  // layers that `trunc` holds for; only given with it
   std::optional<NoiseMode> noise_mode;
   std::optional<int64_t> level;  // pixels of a progressive model's stage
   std::optional<double> alpha;   // weight of that stage's newest layers, in [0, 1]
   PictureMove move;
+  DirectionRequest edits;
+  std::string channels = "auto";  // that grids, sheets and films show
+  int64_t depth = 8;              // bits of the model's pictures, once it is loaded
 };
 
 template <class Field>
 void fields(ModelRequest& o, Field&& field) {
   field("model", o.model, said("--model,--network"), kModelHelp);
   field("class", o.classes, "conditional models: names, numbers, ranges or all: circle,3-5 (all)");
+  field("label",
+        o.label,
+        "models whose labels are vectors: red=1,size=0.3 (others as usual), or a .csv or .npy file "
+        "with a row for all pictures or one a picture (default: labels of real pictures)");
   field("trunc",
         o.trunc,
         said("--trunc,--psi"),
@@ -145,7 +197,18 @@ void fields(ModelRequest& o, Field&& field) {
         "weight of that stage's newest layers, 0 to 1 (1)");
   field("device", o.device, "auto, cpu or cuda");
   field("cuda", o.cuda);
+  field("direction_uses", o.edits.uses);
+  field("depth", o.depth);
   fields(o.move, field);
+}
+
+// Of the verbs that make pictures of several.
+template <class Field>
+void shown_fields(ModelRequest& o, Field&& field) {
+  field("channels",
+        o.channels,
+        "what grids, sheets and films show, one channel as grey, two or three as red, green and "
+        "blue: 0,3,5 (auto: all of up to 4, else the first three)");
 }
 
 // The model as an argument, of the verbs that take it without a flag, too.
@@ -155,8 +218,8 @@ void model_fields(ModelRequest& o, Field&& field) {
   fields(o, field);
 }
 
-enum class PictureFormat { kPng, kNpy };
-constexpr std::array<std::string_view, 2> names(PictureFormat) { return {"png", "npy"}; }
+enum class PictureFormat { kPng, kNpy, kStack };
+constexpr std::array<std::string_view, 3> names(PictureFormat) { return {"png", "npy", "stack"}; }
 
 // One picture for each latent. Exactly one of seeds, z, w and mix is given; an outdir, a grid or
 // both are.
@@ -169,6 +232,7 @@ struct GenerateRequest {
   std::string outdir;      // folder of one file for each picture, or ""
   PictureFormat format = PictureFormat::kPng;  // of these files
   std::string grid;                            // PNG of all pictures, or ""
+  std::vector<std::string> direction;          // how.edits.uses as they were said
   std::string rotate, translate;               // how.move as it was said
 };
 
@@ -186,8 +250,20 @@ void fields(GenerateRequest& o, Field&& field) {
         "with these layers from each column's");
   field("outdir", o.outdir, "folder for one file a picture: seed0007.png");
   field("grid", o.grid, said("-o,--grid"), "one PNG with all pictures");
-  field("format", o.format, "png: 8 bit; npy: float32 [C, H, W], the network's own output");
+  field(
+      "format",
+      o.format,
+      "png: of the data's 8 or 16 bits, of more than 4 channels a grey one each: seed0007.c0.png; "
+      "stack: the same numbers as one .npy [H, W, C]; npy: float32 [C, H, W], the network's own "
+      "output");
   model_fields(o.how, field);
+  field("directions", o.how.edits.file, kDirectionsHelp);
+  field("direction",
+        o.direction,
+        Said{.value = "K:STRENGTH[@A-B]", .one_each = true},
+        "moves w along direction K of that file, 3:2.5, in some layers alone, 3:2.5@4-7; may be "
+        "given again");
+  shown_fields(o.how, field);
   field("rotate", o.rotate, "StyleGAN3: degrees by which pictures are turned counter-clockwise");
   field("translate", o.translate, "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved");
 }
@@ -206,11 +282,12 @@ struct InterpolateRequest {
   bool loop = false;    // back to the first seed at the end
   WalkSpace space = WalkSpace::kAuto;
   double fps = 30;
-  int64_t quality = 90;           // of WebP: 1 to 100, lossless at 100
-  std::string file;               // NAME.webp or NAME.mp4, or ""
-  std::string outdir;             // folder of one PNG for each frame, or ""
-  std::string grid = "1x1";       // `tracks` as it was said
-  std::string rotate, translate;  // how.move as it was said
+  int64_t quality = 90;                // of WebP: 1 to 100, lossless at 100
+  std::string file;                    // NAME.webp or NAME.mp4, or ""
+  std::string outdir;                  // folder of one PNG for each frame, or ""
+  std::string grid = "1x1";            // `tracks` as it was said
+  std::vector<std::string> direction;  // how.edits.uses as they were said
+  std::string rotate, translate;       // how.move as it was said
 };
 
 template <class Field>
@@ -238,6 +315,13 @@ void fields(InterpolateRequest& o, Field&& field) {
         between(1, 100, "1 to 100 (lossless)"),
         "quality of WebP: 1 to 100, lossless at 100 (90)");
   model_fields(o.how, field);
+  field("directions", o.how.edits.file, kDirectionsHelp);
+  field("direction",
+        o.direction,
+        Said{.value = "K:STRENGTH[:STRENGTH...][@A-B]", .one_each = true},
+        "moves w along direction K of that file, 3:2.5, in some layers alone, 3:2.5@4-7, or on a "
+        "way through several strengths, 3:-2:2; may be given again");
+  shown_fields(o.how, field);
   field("rotate",
         o.rotate,
         "StyleGAN3: degrees by which pictures are turned counter-clockwise; reached at the last "
@@ -246,6 +330,50 @@ void fields(InterpolateRequest& o, Field&& field) {
         o.translate,
         "StyleGAN3: RIGHT,DOWN, picture widths by which they are moved; reached at the last "
         "frame, or a way through several: 0,0:0.3,0:0.3,0.2");
+}
+
+// How directions in w are found.
+enum class DirectionMethod { kSefa, kGanspace };
+constexpr std::array<std::string_view, 2> names(DirectionMethod) { return {"sefa", "ganspace"}; }
+
+// Directions in w, and sheets of them.
+struct EditRequest {
+  ModelRequest how;
+  DirectionMethod method = DirectionMethod::kSefa;
+  std::optional<int64_t> count;  // of directions; none: 10, or as many as w has numbers
+  LayerList layers;              // that they are found for and move; none: all
+  int64_t samples = 10'000;      // of w, for GANSpace
+  SeedList seeds;                // of the sheets
+  double strength = 3;           // of their last column
+  int64_t columns = 7;           // of them
+  std::string outdir;
+  bool json = false;
+};
+
+template <class Field>
+void fields(EditRequest& o, Field&& field) {
+  field("method",
+        o.method,
+        "sefa: of the layers' style weights alone; ganspace: principal components of w (sefa)");
+  field("count", o.count, between(1, 1e6, "1 or more"), "how many directions (10)");
+  field("layers", o.layers, "layers that they are found for and move: 0-5 (all)");
+  field("samples",
+        o.samples,
+        between(2, 1e8, "2 to 100000000"),
+        "ganspace: how many seeds' w, from seed 0 on (10000)");
+  field("seeds", o.seeds, said("--seeds,--seed"), "lines of the sheets: 0-3,85 (default 0-3)");
+  field("strength",
+        o.strength,
+        between(1e-6, 1e6, "above 0, usually 1 to 10"),
+        "the sheets go from minus this to this (3); 1 is a length of 1 in w with sefa, and a "
+        "standard deviation with ganspace");
+  field("columns", o.columns, between(2, 64, "2 to 64"), "pictures in a line of the sheets (7)");
+  field("outdir",
+        o.outdir,
+        said("-o,--output,--outdir"),
+        "folder for directions.npz, directions.json, direction00.png, ...");
+  field("json", o.json, "one JSON line on standard output");
+  model_fields(o.how, field);
 }
 
 // The real pictures nearest to each fake. Seeds or images are given.
@@ -279,6 +407,7 @@ void fields(NearestRequest& o, Field&& field) {
   field("sheet", o.sheet, said("-o,--sheet"), "PNG: fake, nearest by pixels, nearest by features");
   field("json", o.json, "one JSON line on standard output");
   model_fields(o.how, field);
+  shown_fields(o.how, field);
 }
 
 // Which latents a projection looks for. w: one vector for all layers; w+: one for each; z: the
@@ -333,6 +462,7 @@ void fields(ProjectRequest& o, Field&& field) {
   field("clip", o.clip, "NAME.webp, or NAME.mp4 where ffmpeg is on PATH");
   field("json", o.json, "one JSON line on standard output");
   fields(o.how, field);
+  shown_fields(o.how, field);
 }
 
 }  // namespace gantrain

@@ -100,6 +100,8 @@ Json config_of(const ExportedModel& exported) {
   if (generator.has_noise()) config["noise_mode"] = "const";
   config["epsilon"] = {{"norms", 1e-8}, {"batch_norm", 1e-5}};
   config["pictures"] = "[N, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
+  if (exported.model.depth == 16)
+    config["pictures"] = "[N, C, H, W], about in [-1, 1]; 16 bits: floor(x * 32767.5 + 32768)";
   return config;
 }
 
@@ -154,29 +156,46 @@ bool is_of(const Json& row, const fs::path& model, const std::string& kimg) {
          row.value("kimg", Json()) == *of_model;
 }
 
+// A number that was measured of a model.
+struct Measured {
+  std::string name;
+  double value = 0;
+  int64_t fakes = 0;  // pictures that it was measured with; 0: not known
+};
+
 // Numbers that the run's metric-*.jsonl have of this very model. Where it was measured in several
 // ways, those of the most pictures count; of the same, the last.
-std::vector<std::string> metrics_of(const fs::path& model, const std::string& kimg) {
+std::vector<Measured> metrics_of(const fs::path& model, const std::string& kimg) {
   const fs::path folder = model.parent_path();
-  std::vector<std::string> rows;
+  std::vector<Measured> all;
   for (const std::vector<Json>& file : metric_rows(folder.empty() ? "." : folder)) {
-    std::map<std::string, std::pair<int64_t, double>> found;  // fakes, value
+    std::map<std::string, Measured> found;
     for (const Json& row : file) {
       if (!is_of(row, model, kimg)) continue;
       const Json recipe = row.value("recipe", Json::object());
       const Json fakes = recipe.is_object() ? recipe.value("fakes", Json(0)) : Json(0);
       const int64_t count = fakes.is_number_integer() ? fakes.get<int64_t>() : 0;
       for (const auto& [name, value] : row["results"].items()) {
-        if (value.is_number() && (found.count(name) == 0 || count >= found[name].first))
-          found[name] = {count, value.get<double>()};
+        if (value.is_number() && (found.count(name) == 0 || count >= found[name].fakes))
+          found[name] = {name, value.get<double>(), count};
       }
     }
-    for (const auto& [name, of] : found) {
-      const std::string pictures = of.first > 0 ? std::to_string(of.first) : "";
-      rows.push_back(fmt::format("| {} | {:.4g} | {} |", cell(name), of.second, pictures));
-    }
+    for (const auto& [name, one] : found) all.push_back(one);
   }
-  return rows;
+  return all;
+}
+
+// The table of the card.
+std::string numbers_text(const std::vector<Measured>& metrics) {
+  if (metrics.empty()) return "";
+  std::string text =
+      "\n## Numbers\n\nMeasured in the run, for these weights:\n\n| metric | | fakes "
+      "|\n|---|---|---|\n";
+  for (const Measured& one : metrics) {
+    const std::string pictures = one.fakes > 0 ? std::to_string(one.fakes) : "";
+    text += fmt::format("| {} | {:.4g} | {} |\n", cell(one.name), one.value, pictures);
+  }
+  return text;
 }
 
 // The pixels of its pictures: "256x128", "64x64".
@@ -200,6 +219,78 @@ std::string front_matter(const std::string& recipe) {
       recipe);
 }
 
+// Text from outside as YAML, in double quotes, of which JSON's are a part.
+std::string yaml_text(const std::string& text) {
+  std::string shown = printable(text, std::string::npos);
+  for (const std::string_view none : {"\ufffe", "\uffff", "\ufeff"}) {
+    for (size_t at = shown.find(none); at != std::string::npos; at = shown.find(none))
+      shown.erase(at, none.size());
+  }
+  return Json(shown).dump();
+}
+
+// YAML 1.1 takes 1e-07 for a text, and 1.0e-07 for a number.
+std::string yaml_number(double value) {
+  std::string text = Json(value).dump();
+  const size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
+}
+
+// The numbers as the Hub reads them: model-index.
+std::string model_index(const std::vector<Measured>& metrics,
+                        const std::string& title,
+                        const std::string& data) {
+  if (metrics.empty()) return "";
+  std::string names, rows;
+  for (const Measured& one : metrics) {
+    names += fmt::format("- {}\n", yaml_text(one.name));
+    const std::string more = one.fakes > 0 ? fmt::format(" of {} pictures", one.fakes) : "";
+    rows += fmt::format("    - type: {}\n      value: {}\n      name: {}\n",
+                        yaml_text(one.name),
+                        yaml_number(one.value),
+                        yaml_text(one.name + more));
+  }
+  const std::string set = yaml_text(data.empty() ? "unknown" : data);
+  return fmt::format(
+      "metrics:\n{0}"
+      "model-index:\n"
+      "- name: {1}\n"
+      "  results:\n"
+      "  - task:\n"
+      "      type: unconditional-image-generation\n"
+      "    dataset:\n"
+      "      type: {2}\n"
+      "      name: {2}\n"
+      "    metrics:\n{3}",
+      names,
+      yaml_text(title),
+      set,
+      rows);
+}
+
+// A licence that is empty would not be taken, so that the line is a comment until it is filled in.
+std::string hub_matter(const std::string& recipe, const std::string& index) {
+  return fmt::format(
+      "---\n"
+      "# license: cc-by-4.0 # fill in, and take the first # away; that of the training data "
+      "counts, too\n"
+      "library_name: gantrain\n"
+      "pipeline_tag: unconditional-image-generation\n"
+      "tags:\n- gan\n- {}\n- gantrain\n- pytorch\n- image-generation\n"
+      "{}"
+      "---\n\n",
+      recipe,
+      index);
+}
+
+// The name of the data; its folders may name people and machines.
+std::string data_name(const Json& run) {
+  const fs::path data = value_of(run, "data.path");
+  return (data.has_filename() ? data : data.parent_path()).filename().string();
+}
+
 std::string metadata_of(const ExportedModel& exported, const std::string& key) {
   const auto at = exported.model.metadata.find(key);
   return at == exported.model.metadata.end() ? std::string() : at->second;
@@ -214,8 +305,7 @@ std::string facts_of(const ExportedModel& exported, const Json& config, const Js
   row("pictures", size_text(config));
   const std::string kimg = metadata_of(exported, "gantrain.kimg");
   row("trained for", kimg.empty() ? "" : kimg + " thousand pictures");
-  const fs::path data = value_of(run, "data.path");  // its folders may name people and machines
-  row("data", (data.has_filename() ? data : data.parent_path()).filename().string());
+  row("data", data_name(run));
   row("batch", value_of(run, "train.batch"));
   row("seed", value_of(run, "train.seed"));
   row("gantrain", metadata_of(exported, "gantrain.version"));
@@ -248,21 +338,18 @@ std::vector<std::vector<Json>> metric_rows(const fs::path& folder) {
   return all;
 }
 
-std::string card_of(const ExportedModel& exported, const Json& config) {
+std::string card_of(const ExportedModel& exported, const Json& config, bool hub) {
   const RecipeFacts& recipe = exported.model.recipe->facts;
   const Json run = config_of_run(exported.file.parent_path());
-  std::string text = front_matter(recipe.name);
-  text += fmt::format("# {} of {} pixels\n\n", recipe.title, size_text(config));
+  const std::string title = fmt::format("{} of {} pixels", recipe.title, size_text(config));
+  const std::vector<Measured> metrics =
+      metrics_of(exported.file, metadata_of(exported, "gantrain.kimg"));
+  std::string text = hub ? hub_matter(recipe.name, model_index(metrics, title, data_name(run)))
+                         : front_matter(recipe.name);
+  text += fmt::format("# {}\n\n", title);
   text += "![Pictures of the seeds 0 to 15](grid.png)\n\n";
   text += facts_of(exported, config, run);
-  const std::vector<std::string> metrics =
-      metrics_of(exported.file, metadata_of(exported, "gantrain.kimg"));
-  if (!metrics.empty()) {
-    text +=
-        "\n## Numbers\n\nMeasured in the run, for these weights:\n\n| metric | | fakes "
-        "|\n|---|---|---|\n";
-    text += join(metrics, "\n") + "\n";
-  }
+  text += numbers_text(metrics);
   const std::string label = exported.model.generator->classes() > 0 ? " --class 0" : "";
   text += fmt::format(
       "\n## Use\n\n"

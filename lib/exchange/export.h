@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
+#include "draw/directions.h"
 #include "exchange/import.h"
 
 namespace gantrain {
@@ -23,6 +26,38 @@ struct ExportedModel {
 // Reads a model file. Throws UserError(kInput).
 ExportedModel load_exported(const std::filesystem::path& file, const RecipeTable& recipes);
 
+// What of a generator becomes an ONNX graph: all of it, or, of style-based generators, what comes
+// before and after w.
+enum class OnnxPart { kWhole, kMapping, kSynthesis };
+
+// Returns the bytes of an ONNX file, opset 17, of which the batch may have any size:
+// - inputs z [N, z_dim], class int64 [N] of a conditional model, psi [1] of a style-based one,
+//   noise [1], 1 or 0, of one with noise inputs; output images [N, C, H, W];
+// - the mapping: z, class and psi as above; output w [N, num_ws, w_dim], truncated;
+// - the synthesis: w and noise; output images.
+// `half`: pictures are computed in float16. Throws UserError(kInput).
+std::string onnx_of(const ExportedModel& exported, OnnxPart part, bool half);
+
+// Returns what the inputs of the whole graph are, how seeds become latents, and a few seeds with
+// values of their pictures, as self_test_of() has them: the content of NAME.onnx.json.
+Json onnx_description(ExportedModel& exported, bool half);
+
+// The page of web_page(): web.html, in which names between @ are replaced.
+const EmbeddedFiles& web_files();
+
+// Where the page gets onnxruntime-web from unless it is told: its files ort.wasm.min.js and
+// ort-wasm-simd-threaded.mjs and .wasm.
+inline constexpr const char* kWebRuntime =
+    "https://cdn.jsdelivr.net/npm/onnxruntime-web@1.30.0/dist/";
+
+// Returns one HTML page that draws with the generator, whose graphs lie in it. `runtime` ends in
+// "/": where onnxruntime-web's files are, an address or a path from the page. The first ten of
+// `directions` get sliders. Throws UserError(kInput), also where these are not of such a model.
+std::string web_page(const ExportedModel& exported,
+                     bool half,
+                     const std::string& runtime,
+                     const std::optional<Directions>& directions = {});
+
 // Returns the content of config.json: all that the Python program, python_program(), must
 // know to build the generator and to draw with it.
 Json config_of(const ExportedModel& exported);
@@ -35,8 +70,9 @@ Json self_test_of(ExportedModel& exported);
 std::vector<std::vector<Json>> metric_rows(const std::filesystem::path& folder);
 
 // Returns the model card README.md: what the model is, what it was trained on as its run says it,
-// numbers, how to use it. `config` is config_of(). The licence is left for the user to fill in.
-// Throws UserError(kInput) where the run's config.json is broken.
-std::string card_of(const ExportedModel& exported, const Json& config);
+// numbers, how to use it. `config` is config_of(). The licence is left for the user to fill in. For
+// the Hugging Face Hub (`hub`) its metadata also hold the numbers, as a model-index, and no licence
+// that is empty. Throws UserError(kInput) where the run's config.json is broken.
+std::string card_of(const ExportedModel& exported, const Json& config, bool hub);
 
 }  // namespace gantrain

@@ -57,6 +57,9 @@ LoadedModel load_generator(const fs::path& file, const RecipeTable& recipes) {
   loaded.generator->load(content.tensors, path);
   loaded.level = read_number<int64_t>(loaded, path, "gantrain.level");
   loaded.alpha = read_number<double>(loaded, path, "gantrain.alpha");
+  loaded.depth = read_number<int64_t>(loaded, path, "gantrain.depth").value_or(8);
+  if (loaded.depth != 8 && loaded.depth != 16)
+    refuse_file(path, "gantrain.depth = {}: 8 or 16 is needed", loaded.depth);
   if (const auto classes = loaded.said(path, "gantrain.classes"))
     loaded.classes = classes_from_json(*classes, path + " (gantrain.classes)");
   return loaded;
@@ -162,6 +165,18 @@ ModelContent import_weights(const std::string& input,
   ModelContent imported = read_foreign(input, recipe, recipes);
   check_it_loads(imported, input, recipes);
   return imported;
+}
+
+std::optional<TensorFile> read_model(const fs::path& file, const RecipeTable& recipes) {
+  if (lower(file.extension().string()) != ".safetensors") return std::nullopt;
+  TensorFile content = load_safetensors(file);
+  const bool known = content.metadata.count("gantrain.model") > 0 ||
+                     std::any_of(recipes.begin(), recipes.end(), [&](const RecipeRow& row) {
+                       return row.recognises(content.tensors);
+                     });
+  if (!known) return std::nullopt;
+  load_generator(file, recipes);  // refuses a broken one
+  return content;
 }
 
 std::string describe_model(const ModelContent& imported) {

@@ -17,6 +17,7 @@ struct LoadedModel {
   std::optional<int64_t> level;
   std::optional<double> alpha;
   ClassTable classes;                 // "gantrain.classes"; empty where the file does not have it
+  int64_t depth = 8;                  // bits of its pictures: "gantrain.depth"
   const RecipeRow* recipe = nullptr;  // of the table that it was loaded with
   std::map<std::string, std::string> metadata;  // all of the file's
 
@@ -39,6 +40,10 @@ void save_model(const std::filesystem::path& file, const ModelContent& model);
 ModelContent import_weights(const std::string& input,
                             const std::string& recipe,
                             const RecipeTable& recipes);
+
+// Returns what is in a model file that load_generator() reads; nothing where the file is not one,
+// such as a network pickle. Throws UserError(kInput) where it is one and is broken.
+std::optional<TensorFile> read_model(const std::filesystem::path& file, const RecipeTable& recipes);
 
 // "stylegan2 of 32 pixels, 3 channels, 0 classes: 5 tensors of the generator, 5 of G, 7 of D".
 std::string describe_model(const ModelContent& model);

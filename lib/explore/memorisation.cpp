@@ -14,7 +14,6 @@
 #include "data/load/threads.h"
 #include "draw/draw.h"
 #include "draw/painter.h"
-#include "image/caption.h"
 #include "metrics/features.h"
 #include "metrics/pictures.h"
 #include "report/grid.h"
@@ -201,6 +200,7 @@ Fakes draw_fakes(Generator& generator,
                  const ClassTable& table) {
   Painter painter(generator, how);
   const ClassChoice choice = choose_classes(generator, how, table);
+  painter.use(choice.vectors);
   const LabelledRows rows(static_cast<int64_t>(seeds.size()), choice, kMostUnasked);
   Fakes fakes;
   std::vector<Tensor> pictures;
@@ -329,30 +329,12 @@ struct Sheet {
   }
 };
 
-constexpr int64_t kCaptionLetters = 13;  // "features 0.12"
-constexpr int64_t kLargeCell = 256;      // pixels, whose captions are twice as large
-
-Image captioned(const Sheet& sheet, int64_t columns) {
-  const int64_t width = sheet.pictures.front().size(2);
-  const int64_t least = kCaptionLetters * kCaptionWidth;
-  const int64_t larger = (least + width - 1) / width, cell = width * larger;
-  const int64_t scale = cell >= kLargeCell ? 2 : 1, strip = scale * kCaptionHeight;
-  Tensor pictures = torch::stack(sheet.pictures);
-  if (larger > 1) pictures = pictures.repeat_interleave(larger, 2).repeat_interleave(larger, 3);
-  Image image = tile(torch::constant_pad_nd(pictures, {0, 0, 0, strip}), columns);
-  const int64_t height = pictures.size(2);
-  for (size_t i = 0; i < sheet.captions.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    const int64_t row = at / columns, column = at % columns;
-    draw_caption(
-        image, column * cell, row * (height + strip) + height, cell, sheet.captions[i], scale);
-  }
-  return image;
-}
-
 }  // namespace
 
-Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals) {
+Image pair_sheet(const Memorisation& found,
+                 const Fakes& fakes,
+                 const Dataset& reals,
+                 const std::vector<int64_t>& shown) {
   Sheet sheet;
   std::vector<size_t> order = by_distance(found);
   order.resize(std::min(order.size(), kMostLines));
@@ -362,7 +344,9 @@ Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& r
     sheet.add("pixels", found.by_pixels[fake], reals);
     sheet.add("features", found.by_features[fake], reals);
   }
-  return captioned(sheet, static_cast<int64_t>(sheet.pictures.size() / order.size()));
+  return captioned_tile(shown_channels(torch::stack(sheet.pictures), shown),
+                        sheet.captions,
+                        static_cast<int64_t>(sheet.pictures.size() / order.size()));
 }
 
 }  // namespace gantrain

@@ -121,7 +121,10 @@ Json to_json(const Memorisation& found, const Fakes& fakes, const Dataset& reals
 // A line for each fake, at most 64, those nearest to a real above: the fake, its nearest reals by
 // pixels, its nearest reals by features. Below each picture stands its name, or by what it is near
 // and how far away it is; small pictures are enlarged to make room for that, each pixel to a
-// square.
-Image pair_sheet(const Memorisation& found, const Fakes& fakes, const Dataset& reals);
+// square. Channels are those of shown_channels().
+Image pair_sheet(const Memorisation& found,
+                 const Fakes& fakes,
+                 const Dataset& reals,
+                 const std::vector<int64_t>& shown = {});
 
 }  // namespace gantrain

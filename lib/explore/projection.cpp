@@ -44,19 +44,29 @@ std::vector<std::string> names_of(const std::vector<std::string>& files) {
   return names;
 }
 
-// uint8 [C, H, W].
+// uint8 or uint16 [C, H, W].
 Tensor planes_of(const ImageView& image) {
-  Tensor planes = torch::empty({image.channels, image.height, image.width}, at::kByte);
-  copy_planes(image, /*flipped=*/false, planes.data_ptr<uint8_t>());
+  const bool wide = image.depth == 16;
+  Tensor planes =
+      torch::empty({image.channels, image.height, image.width}, wide ? at::kUInt16 : at::kByte);
+  if (wide) {
+    copy_planes(image, /*flipped=*/false, planes.data_ptr<uint16_t>());
+  } else {
+    copy_planes(image, /*flipped=*/false, planes.data_ptr<uint8_t>());
+  }
   return planes;
 }
 
-Image load_target(const std::string& file, Size size, int64_t channels) {
+Image load_target(const std::string& file, Size size, const PictureValues& values) {
   if (fs::is_directory(file))
     fail(Exit::kInput, "{}: a folder; name its pictures: {}/*.png", file, file);
   DataOptions options;
   options.resolution = size;
-  return prepare(decode_image(read_file(file), file), channels, options);
+  Image image;
+  decode_image(read_file(file), file, {.depth = values.depth}, image);
+  check_channels(
+      {image.width, image.height, image.channels, image.depth, image.stack}, values.channels, file);
+  return prepare(image, values.channels, options);
 }
 
 // Keys of the state's metadata.
@@ -170,10 +180,11 @@ class Projection {
         space_(tools.generator,
                painter_.synthesis(),
                space_of(request, tools.generator),
-               choose_classes(tools.generator, request.how, tools.classes).labels),
+               choose_classes(tools.generator, request.how, tools.classes).tensor()),
         shape_(picture_shape(space_)),
-        targets_(
-            load_targets(request.images, {.width = shape_[2], .height = shape_[1]}, shape_[0])),
+        targets_(load_targets(request.images,
+                              {.width = shape_[2], .height = shape_[1]},
+                              {shape_[0], request.how.depth})),
         wanted_(from_bytes(targets_.pictures).to(device())),
         options_(projector_options()),
         folder_(request.outdir, identity()),
@@ -215,22 +226,30 @@ class Projection {
     return options;
   }
 
+  // What --label gives: of a file its numbers.
+  std::string label_identity() const {
+    if (request_.how.label.empty()) return "";
+    return hash_of(choose_classes(tools_.generator, request_.how, tools_.classes).tensor());
+  }
+
   // All that the result depends on.
   Json identity() const {
     const SynthesisOptions& how = painter_.synthesis();
-    return {{"model", sha256_of(state_of(*tools_.generator.network()))},
-            {"pictures", hash_of(targets_.pictures)},
-            {"names", targets_.names},
-            {"space", Value<ProjectionSpace>::to_json(space_.space())},
-            {"steps", options_.steps},
-            {"lr", options_.lr},
-            {"starts", options_.starts},
-            {"seed", options_.seed},
-            {"class", request_.how.classes},
-            {"noise_mode", Value<NoiseMode>::to_json(how.noise)},
-            {"level", how.level},
-            {"alpha", how.alpha},
-            {"detector", tools_.detector}};
+    Json all = {{"model", sha256_of(state_of(*tools_.generator.network()))},
+                {"pictures", hash_of(targets_.pictures)},
+                {"names", targets_.names},
+                {"space", Value<ProjectionSpace>::to_json(space_.space())},
+                {"steps", options_.steps},
+                {"lr", options_.lr},
+                {"starts", options_.starts},
+                {"seed", options_.seed},
+                {"class", request_.how.classes},
+                {"noise_mode", Value<NoiseMode>::to_json(how.noise)},
+                {"level", how.level},
+                {"alpha", how.alpha},
+                {"detector", tools_.detector}};
+    if (!request_.how.label.empty()) all["label"] = label_identity();
+    return all;
   }
 
   void seek() {
@@ -260,7 +279,7 @@ class Projection {
 
   Json write_files() const {
     const Tensor latents = projector_.latents();
-    const Tensor made = to_bytes(projector_.pictures(latents));
+    const Tensor made = to_depth(projector_.pictures(latents), request_.how.depth);
     const Tensor stored = space_.for_files(latents).contiguous().cpu();
     const Tensor quality = psnr(made, targets_.pictures);
     const char* key = space_.space() == ProjectionSpace::kZ ? "z" : "w";
@@ -268,22 +287,33 @@ class Projection {
                    {"space", Value<ProjectionSpace>::to_json(space_.space())},
                    {"steps", options_.steps},
                    {"pictures", Json::array()}};
+    const PictureFolder pictures(request_.outdir, PictureFormat::kPng, request_.how.depth);
     for (size_t i = 0; i < targets_.names.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
       const std::string& name = targets_.names[i];
       const std::filesystem::path npz = folder_.file(name + ".npz");
       save_npz(npz, {{key, stored.narrow(0, at, 1)}});
-      write_file(folder_.file(name + "-projected.png"), encode_png(to_image(made[at])));
-      write_file(folder_.file(name + "-target.png"), encode_png(to_image(targets_.pictures[at])));
+      pictures.write(name + "-projected", made[at]);
+      pictures.write(name + "-target", targets_.pictures[at]);
       const double db = quality[at].item<double>();
       info("{}: PSNR {:.2f} dB, {}", targets_.files[i], db, npz.string());
       Json row = {{"image", targets_.files[i]}, {"npz", npz.string()}};
       row["psnr"] = std::isfinite(db) ? Json(db) : Json();
       if (const Tensor labels = projector_.labels(); labels.defined() && key[0] == 'z')
-        row["class"] = labels[at].item<int64_t>();
+        add_label(labels[at], row);
       result["pictures"].push_back(row);
     }
     return result;
+  }
+
+  void add_label(const Tensor& label, Json& row) const {
+    if (label.dim() == 0) {
+      row["class"] = label.item<int64_t>();
+      return;
+    }
+    const Tensor numbers = label.to(at::kFloat).cpu().contiguous();
+    const auto* first = numbers.const_data_ptr<float>();
+    row["label"] = text_of_vector({first, first + numbers.numel()}, tools_.classes);
   }
 
   // Each target beside the picture of every step that was kept, and of the result for a second.
@@ -291,11 +321,13 @@ class Projection {
     const Tensor way = projector_.way();
     const auto side =
         static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(targets_.names.size()) / 2)));
+    const auto shown = read_channels("--channels", request_.how.channels, shape_[0]);
     const auto sink = film_sink(request_.clip, {.fps = kClipFps, .quality = 90});
     Job job(way.size(0) + kLastFrames, "frames");
     const auto add = [&](const Tensor& latents) {
-      const Tensor made = to_bytes(projector_.pictures(latents));
-      sink->add(tile(torch::stack({targets_.pictures, made}, 1).flatten(0, 1), 2 * side));
+      const Tensor made = to_depth(projector_.pictures(latents), request_.how.depth);
+      const Tensor pairs = torch::stack({targets_.pictures, made}, 1).flatten(0, 1);
+      sink->add(tile(shown_channels(pairs, shown), 2 * side));
       job.step();
     };
     for (int64_t i = 0; i < way.size(0); ++i) add(way[i]);
@@ -317,23 +349,36 @@ class Projection {
 
 }  // namespace
 
-Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels) {
+Targets load_targets(const std::vector<std::string>& files,
+                     Size size,
+                     const PictureValues& values) {
   Targets targets{files, names_of(files), {}};
   std::vector<Tensor> pictures;
   for (const std::string& file : files) {
-    const Image picture = load_target(file, size, channels);
+    const Image picture = load_target(file, size, values);
     pictures.push_back(planes_of(view_of(picture)));
   }
   targets.pictures = torch::stack(pictures);
   return targets;
 }
 
-Tensor from_bytes(const Tensor& pictures) { return (pictures.to(at::kFloat) - 127.5) / 127.5; }
+namespace {
+
+double largest_of(const Tensor& pictures) {
+  return pictures.scalar_type() == at::kUInt16 ? 65535 : 255;
+}
+
+}  // namespace
+
+Tensor from_bytes(const Tensor& pictures) {
+  const double half = largest_of(pictures) / 2;
+  return (pictures.to(at::kFloat) - half) / half;
+}
 
 Tensor psnr(const Tensor& a, const Tensor& b) {
   const Tensor error = (a.to(at::kDouble) - b.to(at::kDouble)).square().mean({1, 2, 3});
-  constexpr double kPeak = 255;
-  return 10 * torch::log10(kPeak * kPeak / error);
+  const double peak = largest_of(a);
+  return 10 * torch::log10(peak * peak / error);
 }
 
 Json project_pictures(const ProjectionTools& tools, const ProjectRequest& request) {

@@ -13,6 +13,7 @@
 
 #include "config/value.h"
 #include "core/tensor_files.h"
+#include "data/pictures/dataset.h"
 #include "draw/requests.h"
 #include "gan/class_table.h"
 #include "gan/generator.h"
@@ -25,17 +26,18 @@ namespace gantrain {
 // in z.
 class LatentSpace {
  public:
-  // `labels`: the classes that samples come from in turn. `space` is not kAuto.
+  // `labels`: the classes or vectors that samples come from in turn (ClassChoice::tensor());
+  // undefined: none. `space` is not kAuto.
   LatentSpace(Generator& generator,
               const SynthesisOptions& options,
               ProjectionSpace space,
-              const std::vector<int64_t>& labels);
+              const at::Tensor& labels);
 
   // 10,000 seeds' latents, [10000, ...] of one row each, and the root of their mean squared
   // distance from their mean (Karras et al. 2020a, app. D).
   const at::Tensor& samples() const { return samples_; }
   double deviation() const { return deviation_; }
-  // Returns the class of a sample as int64 [M] of `numbers` [M]; undefined without classes.
+  // Returns the labels of samples `numbers` [M]: int64 [M] or [M, L]; undefined without labels.
   at::Tensor labels_of(const at::Tensor& numbers) const;
 
   // Returns `rows` [M, ...] of samples' form as latents to be optimised: w+ has one row a layer.
@@ -51,7 +53,7 @@ class LatentSpace {
   Generator& generator_;
   SynthesisOptions options_;
   ProjectionSpace space_;
-  std::vector<int64_t> labels_;
+  at::Tensor labels_;
   at::Tensor samples_;
   double deviation_ = 0;
 };
@@ -141,7 +143,7 @@ class Projector {
   int64_t done_ = 0;
   at::Tensor latents_;         // [M, ...]: `starts` rows of each target, later one
   at::Tensor rows_;            // int64 [M]: which target
-  at::Tensor labels_;          // int64 [M] or undefined
+  at::Tensor labels_;          // int64 [M] or vectors [M, L], or undefined
   at::Tensor last_loss_;       // [M]
   at::Tensor first_, second_;  // Adam's moments
   at::Tensor way_;
@@ -158,18 +160,19 @@ FurtherLoss detector_loss(const std::shared_ptr<Detector>& detector, const at::T
 struct Targets {
   std::vector<std::string> files;
   std::vector<std::string> names;  // of the files without folder and ending, all different
-  at::Tensor pictures;             // uint8 [N, C, H, W]
+  at::Tensor pictures;             // uint8 or uint16 [N, C, H, W]
 };
 
-// Brings pictures of any form to `size` and `channels` as training data is: the largest part in the
-// middle that has the shape, resampled by Lanczos. Throws UserError(kInput) that names a file which
-// cannot be read, and UserError(kUsage) for two files of one name.
-Targets load_targets(const std::vector<std::string>& files, Size size, int64_t channels);
+// Brings pictures of any form to `size` and these values as training data is: the largest part in
+// the middle that has the shape, resampled by Lanczos. Throws UserError(kInput) that names a file
+// which cannot be read, and UserError(kUsage) for two files of one name.
+Targets load_targets(const std::vector<std::string>& files, Size size, const PictureValues& values);
 
-// Returns the values in [-1, 1], float32, in the middle of what becomes that byte.
+// Returns the values in [-1, 1], float32, in the middle of what becomes that number.
 at::Tensor from_bytes(const at::Tensor& pictures);
 
-// Returns the peak signal-to-noise ratio in dB of uint8 pictures [N, C, H, W], float64 [N].
+// Returns the peak signal-to-noise ratio in dB of uint8 or uint16 pictures [N, C, H, W], float64
+// [N].
 at::Tensor psnr(const at::Tensor& a, const at::Tensor& b);
 
 // What a projection computes with, beside the request.

@@ -28,7 +28,7 @@ Tensor sample_latents(int64_t z_dim) {
 LatentSpace::LatentSpace(Generator& generator,
                          const SynthesisOptions& options,
                          ProjectionSpace space,
-                         const std::vector<int64_t>& labels)
+                         const Tensor& labels)
     : generator_(generator), options_(options), space_(space), labels_(labels) {
   samples_ = sample_latents(generator.z_dim());
   if (space != ProjectionSpace::kZ) {
@@ -46,8 +46,8 @@ LatentSpace::LatentSpace(Generator& generator,
 }
 
 Tensor LatentSpace::labels_of(const Tensor& numbers) const {
-  if (labels_.empty()) return {};
-  const Tensor all = torch::tensor(labels_, at::kLong).to(numbers.device());
+  if (!labels_.defined()) return {};
+  const Tensor all = labels_.to(numbers.device());
   return all.index_select(0, numbers.remainder(all.size(0)));
 }
 

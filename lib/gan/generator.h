@@ -24,9 +24,11 @@ class Generator {
   // The network, whose parameters and buffers are the content of a model file.
   virtual std::shared_ptr<torch::nn::Module> network() = 0;
   virtual int64_t z_dim() const = 0;
-  virtual int64_t classes() const { return 0; }
-  // Makes pictures [N, C, R, R], about in [-1, 1], of z [N, z_dim] and labels, int64 [N] or
-  // undefined.
+  virtual int64_t classes() const { return 0; }  // or numbers of a label that is a vector
+  // Whether a label may be a vector of classes() numbers.
+  virtual bool takes_vectors() const { return false; }
+  // Makes pictures [N, C, R, R], about in [-1, 1], of z [N, z_dim] and labels, int64 [N], vectors
+  // [N, classes()] or undefined.
   virtual at::Tensor images(const at::Tensor& z,
                             const at::Tensor& labels,
                             const SynthesisOptions& options = {}) = 0;
@@ -40,6 +42,10 @@ class Generator {
                          const at::Tensor& labels,
                          const SynthesisOptions& options);
   virtual at::Tensor synthesize(const at::Tensor& ws, const SynthesisOptions& options);
+  // The parameters [out, w_dim] that turn each layer's w into styles, by name, for the layers that
+  // a stage of `level` pixels uses (0: the whole network). A layer whose w goes to two modules, a
+  // convolution and a toRGB, has that of the convolution. Empty without a w space.
+  virtual std::vector<std::string> style_weights(int64_t level) const;
   virtual bool has_noise() const { return false; }  // whether it has noise inputs
   // Pixels of a progressive network's stages, smallest first; empty for other networks.
   virtual std::vector<int64_t> levels() const { return {}; }
@@ -50,7 +56,7 @@ class Generator {
   virtual void load(const TensorMap& tensors, const std::string& source);
 
  protected:
-  // Throws UserError(kUsage) where a conditional network gets no labels.
+  // Throws UserError(kUsage) where a conditional network gets no labels, or such as it cannot take.
   void check_labels(const at::Tensor& labels) const;
 };
 

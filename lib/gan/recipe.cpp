@@ -18,9 +18,20 @@ Tensor Generator::synthesize(const Tensor&, const SynthesisOptions&) {
   throw std::logic_error("this generator has no latents of layers");
 }
 
+std::vector<std::string> Generator::style_weights(int64_t) const { return {}; }
+
 void Generator::check_labels(const Tensor& labels) const {
   if (classes() > 0 && !labels.defined())
     fail(Exit::kUsage, "the network is conditional: one of its {} classes is needed", classes());
+  if (!labels.defined() || labels.dim() == 1 || classes() == 0) return;
+  if (!takes_vectors())
+    fail(Exit::kUsage, "the network is conditional on one class a picture, not on vectors");
+  if (labels.size(1) != classes()) {
+    fail(Exit::kUsage,
+         "the network is conditional on {} numbers, and a label has {}",
+         classes(),
+         labels.size(1));
+  }
 }
 
 void Generator::load(const TensorMap& tensors, const std::string& source) {
@@ -73,8 +84,12 @@ std::vector<Phase> alternating_phases(Player& D,
   return phases;
 }
 
-Latents::Latents(int64_t z_dim, const std::vector<int64_t>& class_counts, at::Device device)
+Latents::Latents(int64_t z_dim,
+                 const std::vector<int64_t>& class_counts,
+                 at::Device device,
+                 const Tensor& label_rows)
     : z_dim_(z_dim) {
+  if (label_rows.defined()) rows_ = label_rows.to(device);
   if (class_counts.empty()) return;
   std::vector<int64_t> sums(class_counts.size());
   std::partial_sum(class_counts.begin(), class_counts.end(), sums.begin());
@@ -87,6 +102,8 @@ Tensor Latents::z(const PhaseInput& in, int64_t which) const {
 }
 
 Tensor Latents::labels(const PhaseInput& in) const {
+  if (rows_.defined())
+    return rows_.index_select(0, drawn_pictures(in.key, "labels", in.samples, rows_.size(0)));
   if (!first_above_.defined()) return {};
   return drawn_classes(in.key, "labels", in.samples, first_above_, pictures_);
 }

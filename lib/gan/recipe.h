@@ -16,7 +16,13 @@ struct RecipeContext {
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   at::Device device;
   at::ScalarType dtype;
+  // The labels of all real pictures where these are vectors, float32 [pictures, L]; else undefined.
+  at::Tensor label_rows = {};
 
+  // What the networks are conditional on: the number of classes, or of the numbers of a label.
+  int64_t c_dim() const {
+    return label_rows.defined() ? label_rows.size(1) : static_cast<int64_t>(class_counts.size());
+  }
   at::TensorOptions tensors() const { return at::TensorOptions().device(device).dtype(dtype); }
 };
 

@@ -78,6 +78,8 @@ struct RecipeFacts {
   void (*check_resolution)(const Size& resolution) = nullptr;
   // Whether data.cond=auto uses the labels that the data has; null: the recipe is unconditional.
   bool (*wants_labels)(const Config& config) = nullptr;
+  // Whether a label may be a vector of numbers: several classes at once, values.
+  bool takes_vectors = false;
   // Fills in automatic values for a run at `site`, and returns lines that say what was chosen and
   // why. The origin of a chosen value begins with "auto"; values that already have such an origin
   // stay. Throws UserError(kUsage) for values that contradict each other. Null: there is nothing to

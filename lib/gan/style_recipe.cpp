@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kLatentsForMean = 8192;
 
-int64_t classes_of(const RecipeContext& c) { return static_cast<int64_t>(c.class_counts.size()); }
-
 bool uses_float16(const RecipeContext& c) {
   const auto precision = c.config.read<PrecisionOptions>();
   return compute_type(precision, is_gpu(c.device)) == ComputeType::kFloat16;
@@ -45,7 +43,7 @@ int64_t half_resolutions(const StyleOptions& o, const RecipeContext& c) {
 MappingShape mapping_shape(const StyleOptions& o, const RecipeContext& c) {
   MappingShape shape;
   shape.z_dim = o.z_dim;
-  shape.c_dim = classes_of(c);
+  shape.c_dim = c.c_dim();
   shape.w_dim = o.w_dim;
   shape.num_layers = o.map_depth;
   shape.w_avg_beta = o.w_avg_beta;
@@ -60,7 +58,7 @@ StyleDiscriminatorShape discriminator_shape(const StyleOptions& o, const RecipeC
   shape.blocks.channel_max = o.channel_max;
   shape.blocks.num_fp16_res = half_resolutions(o, c);
   shape.blocks.conv_clamp = clamp_of(o, c);
-  shape.c_dim = classes_of(c);
+  shape.c_dim = c.c_dim();
   shape.mbstd_group_size = o.mbstd_group;
   shape.freeze_layers = o.freeze_d;
   return shape;
@@ -116,7 +114,7 @@ StyleRecipe::StyleRecipe(const RecipeContext& context,
                          const StyleOptions& o,
                          const StyleNetworks& networks,
                          double g_share)
-    : latents_(o.z_dim, context.class_counts, context.device),
+    : latents_(o.z_dim, context.class_counts, context.device, context.label_rows),
       D_net_(networks.D),
       G_player_{"G", networks.G, o.G, {"mapping", "synthesis"}, g_share},
       D_player_{"D", D_net_, o.D, {""}, main_step_share(o.d_interval)},

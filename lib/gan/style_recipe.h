@@ -62,7 +62,7 @@ class StyleRecipe : public Recipe {
               double g_share = 1);
 
   // Pictures for the generator's own phase and, without a graph, for the discriminator's, of the
-  // classes c. What they add to the global sums goes to `sums`.
+  // labels c. What they add to the global sums goes to `sums`.
   virtual at::Tensor fakes_for_G(const PhaseInput& in, const at::Tensor& c, Statistics& sums) = 0;
   virtual at::Tensor fakes_for_D(const PhaseInput& in, const at::Tensor& c, Statistics& sums) = 0;
   // What D sees of pictures before their augmentation.
@@ -114,6 +114,7 @@ class TrainedStyleGenerator : public Generator, public MovableInput {
   std::shared_ptr<torch::nn::Module> network() override { return net_; }
   int64_t z_dim() const override { return mapping_->shape.z_dim; }
   int64_t classes() const override { return mapping_->shape.c_dim; }
+  bool takes_vectors() const override { return true; }
   int64_t num_ws() const override { return num_ws_; }
   int64_t w_dim() const override { return mapping_->shape.w_dim; }
   at::Tensor images(const at::Tensor& z,

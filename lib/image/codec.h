@@ -16,7 +16,8 @@ namespace gantrain {
 // Internal to lib/image: the decoders, which take bytes that begin with their format's signature
 // and write over a picture, and the inner loops of resize().
 
-void decode_png(std::string_view bytes, const std::string& name, Image& image);
+// A file of more than 8 bits keeps 16 where `depth` is 16.
+void decode_png(std::string_view bytes, const std::string& name, int64_t depth, Image& image);
 ImageInfo info_of_png(std::string_view bytes, const std::string& name);
 void verify_png(std::string_view bytes, const std::string& name);  // memory for one row alone
 
@@ -29,6 +30,18 @@ void verify_jpeg(std::string_view bytes, const std::string& name);
 
 void decode_webp(std::string_view bytes, const std::string& name, Image& image);
 ImageInfo info_of_webp(std::string_view bytes, const std::string& name);
+
+void decode_npy(std::string_view bytes, const std::string& name, Image& image);
+ImageInfo info_of_npy(std::string_view bytes, const std::string& name);
+
+// Baseline TIFF, and what microscopes and earth observation write (TIFF 6.0, its Technical Note 3):
+// strips or tiles; stored, PackBits, LZW or Deflate, with differences; samples together or apart.
+void decode_tiff(std::string_view bytes, const std::string& name, Image& image);
+ImageInfo info_of_tiff(std::string_view bytes, const std::string& name);
+
+// Turns floating-point values from 0 to 1 into 16 bits, rounded. Throws UserError(kInput) that
+// names the file and the first that is NaN or out of range.
+void put_fraction(double value, int64_t index, const std::string& name, uint16_t& out);
 
 // Returns the EXIF orientation of a JPEG file, 1..8; 1 where it has none or an invalid one.
 int jpeg_orientation(std::string_view bytes);
@@ -47,6 +60,20 @@ void check_packing(const ImageInfo& info,
                    const Packing& packing,
                    const std::string& name,
                    std::string_view format);
+
+// The values of a picture of 16 bits, in memory that was allocated for bytes.
+inline uint16_t* words_of(std::vector<uint8_t>& pixels) {
+  return reinterpret_cast<uint16_t*>(pixels.data());
+}
+inline const uint16_t* words_of(const uint8_t* pixels) {
+  return reinterpret_cast<const uint16_t*>(pixels);
+}
+
+// Whether the last channel is alpha.
+template <class Picture>
+bool has_alpha(const Picture& image) {
+  return !image.stack && image.channels % 2 == 0;
+}
 
 // The bytes as the codecs' libraries take them.
 inline const uint8_t* data_of(std::string_view bytes) {

@@ -158,6 +158,7 @@ void verify_jpeg(std::string_view bytes, const std::string& name) {
 
 std::string encode_jpeg(const Image& image, int quality) {
   check_image(image);
+  if (image.depth == 16) return encode_jpeg(in_depth(image, 8), quality);
   if (image.channels % 2 == 0)
     return encode_jpeg(with_channels(image, image.channels - 1), quality);
   const Handle handle = open_handle(tjInitCompress());

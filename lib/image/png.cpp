@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <csetjmp>
 #include <cstring>
 #include <stdexcept>
@@ -27,6 +29,9 @@ struct Reader {
   png_uint_32 width = 0;
   png_uint_32 height = 0;
   int channels = 0;
+  int depth = 8;      // of what is read
+  int own_depth = 8;  // of the file
+  bool keeps_16 = false;
   int passes = 1;
   Reason reason = "";
 };
@@ -45,7 +50,8 @@ void on_read(png_structp png, png_bytep out, size_t count) {
   reader->position += count;
 }
 
-// Reads the header and asks for 8 bits a channel without palette. False: reader.reason says why.
+// Reads the header and asks for 8 bits a channel without palette, or for 16 in the machine's order
+// where they are kept. False: reader.reason says why.
 bool read_header(Reader& reader) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_set_read_fn(reader.png, &reader, on_read);
@@ -54,19 +60,26 @@ bool read_header(Reader& reader) {
   // the others as they announce.
   png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(reader.png, reader.info);
-  png_set_expand(reader.png);    // palette to RGB, 1, 2 and 4 bits to 8, tRNS to alpha
-  png_set_scale_16(reader.png);  // rounds to the nearest; strip_16 would cut
+  reader.own_depth = png_get_bit_depth(reader.png, reader.info);
+  png_set_expand(reader.png);  // palette to RGB, 1, 2 and 4 bits to 8, tRNS to alpha
+  if (!reader.keeps_16) {
+    png_set_scale_16(reader.png);  // rounds to the nearest; strip_16 would cut
+  } else if (reader.own_depth == 16 && std::endian::native == std::endian::little) {
+    png_set_swap(reader.png);
+  }
   reader.passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   reader.width = png_get_image_width(reader.png, reader.info);
   reader.height = png_get_image_height(reader.png, reader.info);
   reader.channels = png_get_channels(reader.png, reader.info);
-  if (png_get_bit_depth(reader.png, reader.info) != 8) png_error(reader.png, "odd bit depth");
+  reader.depth = png_get_bit_depth(reader.png, reader.info);
+  if (reader.depth != (reader.keeps_16 && reader.own_depth == 16 ? 16 : 8))
+    png_error(reader.png, "odd bit depth");
   return true;
 }
 
 size_t row_bytes(const Reader& reader) {
-  return size_t{reader.width} * static_cast<size_t>(reader.channels);
+  return size_t{reader.width} * static_cast<size_t>(reader.channels * (reader.depth / 8));
 }
 
 // Writes row k behind k times `stride` bytes; 0 writes all over one another.
@@ -101,7 +114,8 @@ void check_png_size(std::string_view bytes, const std::string& name) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   const ImageInfo info = {.width = png_get_uint_32(data + 16),
                           .height = png_get_uint_32(data + 20),
-                          .channels = values_of(data[25])};
+                          .channels = values_of(data[25]),
+                          .depth = 8};
   check_size(info, name, "PNG");
   // Deflate packs at most 258 bytes into two bits.
   const int64_t bits = std::clamp<int64_t>(data[24], 1, 16) * info.channels;
@@ -111,8 +125,9 @@ void check_png_size(std::string_view bytes, const std::string& name) {
 // A file whose header was read, and whose size is checked. Owns libpng's structures.
 class PngFile {
  public:
-  PngFile(std::string_view bytes, const std::string& name) : PngFile(name) {
+  PngFile(std::string_view bytes, const std::string& name, bool keeps_16) : PngFile(name) {
     check_png_size(bytes, name);
+    reader_.keeps_16 = keeps_16;
     reader_.bytes = bytes.data();
     reader_.size = bytes.size();
     reader_.png =
@@ -126,8 +141,12 @@ class PngFile {
   PngFile(const PngFile&) = delete;
   PngFile& operator=(const PngFile&) = delete;
 
+  // The depth is that of the pixels as they are read.
   ImageInfo info() const {
-    return {.width = reader_.width, .height = reader_.height, .channels = reader_.channels};
+    return {.width = reader_.width,
+            .height = reader_.height,
+            .channels = reader_.channels,
+            .depth = reader_.depth};
   }
 
   void read(uint8_t* pixels) {
@@ -164,7 +183,7 @@ bool write_png(png_structp png, png_infop info, const Image& image, int level) {
                info,
                static_cast<png_uint_32>(image.width),
                static_cast<png_uint_32>(image.height),
-               8,
+               static_cast<int>(image.depth),
                kColors[image.channels - 1],
                PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT,
@@ -174,7 +193,8 @@ bool write_png(png_structp png, png_infop info, const Image& image, int level) {
   if (level == 0) png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   png_set_compression_buffer_size(png, size_t{1} << 20);  // few chunks
   png_write_info(png, info);
-  const auto row_bytes = static_cast<size_t>(image.width * image.channels);
+  if (image.depth == 16 && std::endian::native == std::endian::little) png_set_swap(png);
+  const auto row_bytes = static_cast<size_t>(image.width * image.channels * (image.depth / 8));
   for (int64_t row = 0; row < image.height; ++row)
     png_write_row(png, image.pixels.data() + static_cast<size_t>(row) * row_bytes);
   png_write_end(png, info);
@@ -184,19 +204,30 @@ bool write_png(png_structp png, png_infop info, const Image& image, int level) {
 }  // namespace
 
 ImageInfo info_of_png(std::string_view bytes, const std::string& name) {
-  return PngFile(bytes, name).info();
+  return PngFile(bytes, name, /*keeps_16=*/true).info();
 }
 
-void decode_png(std::string_view bytes, const std::string& name, Image& image) {
-  PngFile file(bytes, name);
+void decode_png(std::string_view bytes, const std::string& name, int64_t depth, Image& image) {
+  PngFile file(bytes, name, depth == 16);
   set_size(image, file.info());
   file.read(image.pixels.data());
 }
 
-void verify_png(std::string_view bytes, const std::string& name) { PngFile(bytes, name).verify(); }
+void verify_png(std::string_view bytes, const std::string& name) {
+  PngFile(bytes, name, /*keeps_16=*/false).verify();
+}
+
+namespace {
+
+void check_for_png(const Image& image) {
+  check_image(image);
+  if (image.channels > kMostColors) throw std::invalid_argument("encode_png: 1 to 4 channels");
+}
+
+}  // namespace
 
 std::string encode_png(const Image& image, int level) {
-  check_image(image);
+  check_for_png(image);
   std::string bytes;
   bytes.reserve(image.pixels.size() / (level == 0 ? 1 : 2) + 4096);
   Reason reason = "";
@@ -214,7 +245,9 @@ std::string encode_png(const Image& image, int level) {
 }
 
 std::string encode_png(const Image& image) {
-  check_image(image);
+  check_for_png(image);
+  // The other way takes 16 bits for linear light, and multiplies colours by alpha.
+  if (image.depth == 16) return encode_png(image, Z_DEFAULT_COMPRESSION);
   constexpr png_uint_32 kFormats[] = {
       PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
   png_image png = {};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -217,8 +219,82 @@ void resample(const ImageView& image, Taps columns, Taps rows, bool down_first, 
 }
 
 Image copy_of(const ImageView& image) {
+  return {image.width,
+          image.height,
+          image.channels,
+          {image.pixels, image.pixels + image.bytes()},
+          image.depth,
+          image.stack};
+}
+
+// The same arithmetic for 16 bits and for any number of channels, one value at a time. What is kept
+// between the two passes is rounded to the picture's depth here, too.
+template <class Value>
+struct Plain {
+  int64_t width = 0, height = 0, channels = 0;
+  std::vector<Value> values;
+};
+
+template <class Value>
+Value rounded(int64_t sum) {
+  constexpr int64_t most = std::numeric_limits<Value>::max();
+  return static_cast<Value>(std::clamp(sum >> kWeightBits, int64_t{0}, most));
+}
+
+// Sums along one axis: `down` along columns, else along rows.
+template <class Value>
+Plain<Value> summed(const Plain<Value>& in, const Taps& taps, bool down) {
+  const auto outputs = static_cast<int64_t>(taps.first.size());
+  Plain<Value> out{down ? in.width : outputs, down ? outputs : in.height, in.channels, {}};
+  out.values.resize(static_cast<size_t>(out.width * out.height * out.channels));
+  const int64_t step = (down ? in.width : 1) * in.channels;
+  Value* to = out.values.data();
+  for (int64_t y = 0; y < out.height; ++y) {
+    for (int64_t x = 0; x < out.width; ++x) {
+      const int64_t i = down ? y : x;
+      const auto at = static_cast<size_t>(i);
+      const int64_t row = down ? taps.first[at] : y, column = down ? x : taps.first[at];
+      const Value* from = in.values.data() + (row * in.width + column) * in.channels;
+      const int32_t* weights = taps.weights_of(i);
+      for (int64_t c = 0; c < in.channels; ++c) {
+        int64_t sum = int64_t{1} << (kWeightBits - 1);
+        for (int64_t k = 0; k < taps.count[at]; ++k)
+          sum += weights[k] * int64_t{from[k * step + c]};
+        *to++ = rounded<Value>(sum);
+      }
+    }
+  }
+  return out;
+}
+
+// Multiplies the colours by alpha, the last channel, or divides them by it.
+template <class Value>
+void weigh_by_alpha(Plain<Value>& picture, bool divide) {
+  constexpr int64_t most = std::numeric_limits<Value>::max();
+  for (size_t at = 0; at < picture.values.size(); at += static_cast<size_t>(picture.channels)) {
+    Value* pixel = &picture.values[at];
+    const int64_t alpha = pixel[picture.channels - 1];
+    if (divide && alpha == 0) continue;
+    for (int64_t c = 0; c + 1 < picture.channels; ++c) {
+      const int64_t value =
+          divide ? std::min(most * pixel[c] / alpha, most) : (pixel[c] * alpha + most / 2) / most;
+      pixel[c] = static_cast<Value>(value);
+    }
+  }
+}
+
+template <class Value>
+void resample_plain(
+    const ImageView& image, const Taps& columns, const Taps& rows, bool down_first, Image& out) {
+  const auto* values = reinterpret_cast<const Value*>(image.pixels);
   const int64_t count = image.width * image.height * image.channels;
-  return {image.width, image.height, image.channels, {image.pixels, image.pixels + count}};
+  Plain<Value> picture{image.width, image.height, image.channels, {values, values + count}};
+  const bool alpha = has_alpha(image);
+  if (alpha) weigh_by_alpha(picture, /*divide=*/false);
+  picture = summed(picture, down_first ? rows : columns, down_first);
+  picture = summed(picture, down_first ? columns : rows, !down_first);
+  if (alpha) weigh_by_alpha(picture, /*divide=*/true);
+  std::memcpy(out.pixels.data(), picture.values.data(), out.pixels.size());
 }
 
 }  // namespace
@@ -234,8 +310,17 @@ Image resize(const ImageView& image, const Box& box, Size size, Filter filter) {
   Taps columns = taps_of({box.left, box.width, size.width, image.width}, filter);
   Taps rows = taps_of({box.top, box.height, size.height, image.height}, filter);
   Image out;
-  set_size(out, {size.width, size.height, image.channels});
-  resample(image, std::move(columns), std::move(rows), down_comes_first(box, size), out);
+  set_size(out, {size.width, size.height, image.channels, image.depth, image.stack});
+  const bool down_first = down_comes_first(box, size);
+  if (image.depth == 16) {
+    resample_plain<uint16_t>(image, columns, rows, down_first, out);
+    return out;
+  }
+  if (image.stack) {
+    resample_plain<uint8_t>(image, columns, rows, down_first, out);
+    return out;
+  }
+  resample(image, std::move(columns), std::move(rows), down_first, out);
   return out;
 }
 
@@ -317,7 +402,38 @@ void copy_rows(const ImageView& image, uint8_t* out) {
 
 }  // namespace
 
+namespace {
+
+// Any number of channels of any depth.
+template <class In, class Out, class Convert>
+void copy_each(const ImageView& image, bool flipped, Out* out, const Convert& convert) {
+  const auto* in = reinterpret_cast<const In*>(image.pixels);
+  for (int64_t c = 0; c < image.channels; ++c) {
+    for (int64_t y = 0; y < image.height; ++y) {
+      const In* row = in + y * image.width * image.channels + c;
+      for (int64_t x = 0; x < image.width; ++x)
+        *out++ = convert(row[(flipped ? image.width - 1 - x : x) * image.channels]);
+    }
+  }
+}
+
+}  // namespace
+
+void copy_planes(const ImageView& image, bool flipped, uint16_t* out) {
+  if (image.depth == 16)
+    return copy_each<uint16_t>(image, flipped, out, [](uint16_t value) { return value; });
+  copy_each<uint8_t>(
+      image, flipped, out, [](uint8_t value) { return static_cast<uint16_t>(257 * value); });
+}
+
 void copy_planes(const ImageView& image, bool flipped, uint8_t* out) {
+  if (image.depth == 16) {
+    return copy_each<uint16_t>(image, flipped, out, [](uint16_t value) {
+      return static_cast<uint8_t>((uint32_t{value} + 128) / 257);
+    });
+  }
+  if (image.channels > kMostColors)
+    return copy_each<uint8_t>(image, flipped, out, [](uint8_t value) { return value; });
   with_constant(image.channels, [&](auto channels) {
     flipped ? copy_rows<channels, true>(image, out) : copy_rows<channels, false>(image, out);
   });

@@ -34,7 +34,9 @@ Image resize(const ImageView& image, Size size, Filter filter);
 Image resize(const Image& image, const Box& box, Size size, Filter filter);
 Image resize(const Image& image, Size size, Filter filter);
 
-// Writes pixels [H, W, C] as planes [C, H, W], left and right exchanged if `flipped`.
+// Write pixels [H, W, C] as planes [C, H, W], left and right exchanged if `flipped`, in the depth
+// of `out`, as in_depth() changes it.
+void copy_planes(const ImageView& image, bool flipped, uint16_t* out);
 void copy_planes(const ImageView& image, bool flipped, uint8_t* out);
 
 }  // namespace gantrain

@@ -99,6 +99,7 @@ void decode_webp(std::string_view bytes, const std::string& name, Image& image) 
 
 std::string encode_webp(const Image& image, int quality) {
   check_image(image);
+  if (image.depth == 16) return encode_webp(in_depth(image, 8), quality);
   if (image.channels < 3) return encode_webp(with_channels(image, image.channels + 2), quality);
   const auto width = static_cast<int>(image.width);
   const auto height = static_cast<int>(image.height);
@@ -154,6 +155,7 @@ WebpAnimation::~WebpAnimation() = default;
 
 void WebpAnimation::add(const Image& frame) {
   check_image(frame);
+  if (frame.depth == 16) return add(in_depth(frame, 8));
   if (frame.channels < 3) return add(with_channels(frame, frame.channels + 2));
   Encoder& e = *encoder_;
   if (frame.width != e.width || frame.height != e.height)

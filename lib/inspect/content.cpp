@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
 #include "core/archive.h"
-#include "core/tensor_files.h"
+#include "core/npz.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "exchange/export.h"
@@ -123,6 +123,13 @@ void take_model_json(const Json& model, FileContent& content) {
   flatten(model, "", content.config);
 }
 
+// Names of classes, or of the numbers of labels that are vectors.
+void take_classes(const Json& table, FileContent& content) {
+  const bool vectors = table.is_object() && table.contains("attributes");
+  content.facts[vectors ? "label_numbers" : "classes"] =
+      vectors ? table["attributes"].size() : table.size();
+}
+
 void take_metadata(const fs::path& path,
                    const std::map<std::string, std::string>& metadata,
                    FileContent& content) {
@@ -132,8 +139,7 @@ void take_metadata(const fs::path& path,
     if (key == prefix + "model") {
       take_model_json(parse_json(text, source, Exit::kInput), content);
     } else if (key == prefix + "classes") {
-      const Json classes = parse_json(text, source, Exit::kInput);
-      content.facts["classes"] = classes.size();
+      take_classes(parse_json(text, source, Exit::kInput), content);
     } else if (starts_with(key, prefix)) {
       content.facts[key.substr(prefix.size())] = text;
     }
@@ -208,13 +214,23 @@ FileContent state(const fs::path& path) {
       if (value.contains("recipe")) content.facts["recipe"] = value["recipe"];
       if (value.contains("preset")) content.facts["preset"] = value["preset"];
     } else if (key == "classes") {
-      content.facts["classes"] = value.size();
+      take_classes(value, content);
     } else {
       content.facts[key] = value;
     }
   }
   content.tensors = std::move(archive.tensors);
   return content;
+}
+
+// A text in a .npz; nothing where that array is none.
+std::optional<std::string> text_in_npz(const fs::path& path, const std::string& name) {
+  try {
+    return load_npz_text(path, name);
+  } catch (const UserError& e) {
+    if (e.code() != Exit::kInput) throw;
+    return std::nullopt;
+  }
 }
 
 // numpy's .npz: a zip of nothing but arrays. What has latents can be drawn.
@@ -226,8 +242,16 @@ FileContent arrays(const fs::path& path, const std::vector<std::string>& names) 
       content.tensors[name] = load_npz(path, name);
     } catch (const UserError& e) {
       if (e.code() != Exit::kInput) throw;
-      content.facts["not shown"].push_back(e.what());
+      const std::optional<std::string> text = text_in_npz(path, name);
+      if (text) content.facts[name] = *text;
+      if (!text) content.facts["not shown"].push_back(e.what());
     }
+  }
+  if (content.tensors.count("directions") != 0) {
+    content.facts["used by"] = fmt::format(
+        "{} generate --model MODEL --seeds 0-3 --directions {} --direction 0:3 -o edited.png",
+        program(),
+        shell_quote(path.string()));
   }
   for (const std::string name : {"w", "z"}) {
     if (content.tensors.count(name) == 0 || content.facts.contains("drawn by")) continue;
@@ -308,11 +332,25 @@ FileContent animation(std::string_view bytes) {
   return content;
 }
 
+// One or more pictures of whole numbers, as data sets and generate have them.
+FileContent pictures(const fs::path& path, const std::string& bytes) {
+  const NpyForm form = npy_form(bytes, path.string());
+  return {.kind = form.shape.size() == 4 ? "pictures" : "picture",
+          .facts = {{"shape", form.shape}, {"depth", 8 * form.value_bytes}}};
+}
+
+// Whether a .npy holds whole numbers, by its header.
+bool holds_whole_numbers(const std::string& npy) {
+  const std::string header = npy.substr(0, 64);
+  return header.find("'|u1'") != std::string::npos || header.find("u2'") != std::string::npos;
+}
+
 FileContent picture(const fs::path& path, const std::string& bytes) {
   FileContent content{.kind = "picture"};
   const Image image = decode_image(bytes, path.string());  // all of it: the end may be missing
   content.facts["size"] = fmt::format("{}x{}", image.width, image.height);
   content.facts["channels"] = image.channels;
+  if (image_info(bytes, path.string()).depth == 16) content.facts["depth"] = 16;
   return content;
 }
 
@@ -420,10 +458,12 @@ FileContent file(const fs::path& path, const RecipeTable& recipes) {
   }
   const std::string bytes = read_file(path);
   if (starts_with(bytes, "PK\3\4")) return zip(path);
-  if (starts_with(bytes, "\x93NUMPY")) return array(path);
+  if (starts_with(bytes, "\x93NUMPY"))
+    return holds_whole_numbers(bytes) ? pictures(path, bytes) : array(path);
   if (is_animated_webp(bytes)) return animation(bytes);
   if (starts_with(bytes, "\x89PNG") || starts_with(bytes, "\xff\xd8\xff") ||
-      starts_with(bytes, "RIFF") || is_image_name(name))
+      starts_with(bytes, "RIFF") || is_image_name(name) || ends_with(name, ".tif") ||
+      ends_with(name, ".tiff"))
     return picture(path, bytes);
   if (starts_with(bytes, "\x80") || ends_with(name, ".pkl")) return pickle(path, bytes, recipes);
   if (ends_with(name, ".json")) return json_file(path, bytes);

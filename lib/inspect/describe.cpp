@@ -174,8 +174,7 @@ class Prober {
   }
 
   double seconds_of(int64_t iteration, const Tensor& pictures) {
-    const Tensor labels =  // all of the first class
-        step_.conditional() ? at::zeros({pictures.size(0)}, at::kLong) : Tensor();
+    const Tensor labels = step_.blank_labels(pictures.size(0));
     const double start = monotonic_seconds();
     step_.run({pictures, labels}, {iteration, 0});
     return monotonic_seconds() - start;
@@ -307,14 +306,17 @@ Config probe_config(const Config& config, int64_t world, bool cuda) {
   return probe;
 }
 
-// The pictures of each class that the networks would be trained on; the data is opened only where
-// its labels would be used.
-std::vector<int64_t> class_counts_of(const Config& config,
-                                     const RecipeFacts& recipe,
-                                     const DataOptions& data) {
-  if (!wants_labels(data, recipe, config)) return {};
-  const ClassTable of_data = class_table_of(*open_dataset(data));
-  return pictures_of_classes(trained_classes(of_data, data, recipe, config));
+// Adds the labels that the networks would be trained on; the data is opened only where they would
+// be used.
+void add_labels(const Config& config,
+                const RecipeFacts& recipe,
+                const DataOptions& data,
+                StepSetup& setup) {
+  if (!wants_labels(data, recipe, config)) return;
+  const auto dataset = open_dataset(data);
+  const ClassTable used = trained_classes(class_table_of(*dataset), data, recipe, config);
+  setup.class_counts = pictures_of_classes(used);
+  if (used.vectors()) setup.label_rows = label_rows_of(*dataset);
 }
 
 Json describe_player(const Player& player) {
@@ -432,13 +434,9 @@ int describe(const DescribeRequest& run, const RecipeTable& recipes) {
   const int64_t channels = data.channels.value_or(3);
   const Config probe = probe_config(config, world, run.cuda);
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 60);
-  TrainingStep step({probe,
-                     recipe,
-                     group,
-                     at::kCPU,
-                     data.resolution,
-                     channels,
-                     class_counts_of(config, recipe.facts, data)});
+  StepSetup setup{probe, recipe, group, at::kCPU, data.resolution, channels, {}};
+  add_labels(config, recipe.facts, data, setup);
+  TrainingStep step(setup);
   Json all = {{"players", Json::array()}};
   double bytes = 0;
   for (const PlayerState& state : step.players()) {

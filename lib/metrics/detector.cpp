@@ -185,6 +185,7 @@ at::Tensor Detector::look(const at::Tensor& pictures,
 at::Tensor to_rgb(const at::Tensor& pictures) {
   const int64_t channels = pictures.size(1);
   at::Tensor x = pictures.to(at::kFloat);
+  if (channels > 4) return x.narrow(1, 0, 3).contiguous();
   if (channels % 2 == 0) {
     const at::Tensor alpha = x.narrow(1, channels - 1, 1) / 255;
     x = x.narrow(1, 0, channels - 1) * alpha + 255 * (1 - alpha);

@@ -88,7 +88,7 @@ class Detector final : public FeatureNetwork {
 };
 
 // Returns pictures [N, 3, H, W], float32 in 0..255: one channel is repeated, alpha is laid over
-// white.
+// white, of more than 4 channels the first three are taken.
 at::Tensor to_rgb(const at::Tensor& pictures);
 
 }  // namespace gantrain

@@ -218,4 +218,72 @@ Modes count_modes(Pictures& reals, Pictures& fakes, int64_t count, const SharedW
   return modes;
 }
 
+namespace {
+
+constexpr double kInk = 25;         // the lowest channel of an ellipse
+constexpr double kBright = 112;     // between a channel's two values in it, 25 and 200
+constexpr double kSizeOff = 0.2;    // of the range from 0 to 1
+constexpr double kAngleOff = 0.25;  // of a label; one is 60 degrees
+
+// How much of each pixel belongs to the ellipse, [N, H, W]; the ground is as the border is.
+Tensor covered(const Tensor& pictures) {
+  const Tensor lowest = std::get<0>(pictures.min(1));
+  const Tensor border = at::cat(
+      {lowest.select(1, 0), lowest.select(1, -1), lowest.select(2, 0), lowest.select(2, -1)}, 1);
+  const Tensor ground = std::get<0>(border.median(1)).view({-1, 1, 1}).clamp_min(kInk + 50);
+  const Tensor share = ((ground - lowest) / (ground - kInk)).clamp(0, 1);
+  return share.masked_fill(share < 0.15, 0);  // what is uneven in the ground
+}
+
+}  // namespace
+
+Tensor shown_attributes(const Tensor& pictures) {
+  const Tensor x = pictures.to(at::kDouble), share = covered(x);
+  const int64_t height = x.size(2), width = x.size(3);
+  const Tensor mass = share.sum({1, 2}).clamp_min(1e-3);
+  const auto mean = [&](const Tensor& values) { return (share * values).sum({1, 2}) / mass; };
+  const Tensor row = at::arange(height, at::kDouble).view({1, height, 1});
+  const Tensor column = at::arange(width, at::kDouble).view({1, 1, width});
+  const Tensor dx = column - mean(column).view({-1, 1, 1});
+  const Tensor dy = mean(row).view({-1, 1, 1}) - row;  // upwards
+  const Tensor turn = at::atan2(2 * mean(dx * dy), mean(dx * dx) - mean(dy * dy)) / 2;
+  const auto side = static_cast<double>(std::min(height, width));
+  const Tensor radius = (mass * ShapeOutline::kRatio / M_PI).sqrt() / side;
+  const Tensor size =
+      (radius - ShapeOutline::kSmallest) / (ShapeOutline::kLargest - ShapeOutline::kSmallest);
+  // Of the inside alone: the edge is mixed with the ground.
+  const Tensor inside = share * share * share, weight = inside.sum({1, 2}).clamp_min(1e-3);
+  std::vector<Tensor> all;
+  for (int64_t c = 0; c < 3; ++c)
+    all.push_back((inside * x.select(1, c)).sum({1, 2}).div(weight).gt(kBright).to(at::kDouble));
+  all.push_back(size);
+  all.push_back(turn / ShapeOutline::kMostAngle);
+  return at::stack(all, 1);
+}
+
+AttributeAccuracy attribute_accuracy(Pictures& fakes, int64_t count, const SharedWork& work) {
+  const at::NoGradGuard no_grad;
+  const Tensor one = fakes.get({0}), label = fakes.vectors({0});
+  if (one.size(1) != 3 || !label.defined() || label.size(1) != ShapeAttributes::kNumbers)
+    fail(Exit::kInput, "attributes: needs RGB pictures of labels of synth:shapes-attributes");
+  const Pieces pieces = {"pictures for attributes", count, kPicturesAtOnce};
+  const Tensor right =
+      share_rows(work, pieces, at::zeros({count, 3}, at::kDouble), [&](const Piece& piece) {
+        const Tensor shown = shown_attributes(fakes.get(piece.numbers()));
+        const Tensor off = (shown - fakes.vectors(piece.numbers()).to(at::kDouble)).abs();
+        return at::stack(
+                   {off.narrow(1, 0, 3).amax(1).lt(0.5),
+                    off.select(1, 3).le(kSizeOff),
+                    // Half a turn is three labels of 60 degrees.
+                    at::minimum(off.select(1, 4), (3 - off.select(1, 4)).abs()).le(kAngleOff)},
+                   1)
+            .to(at::kDouble);
+      });
+  const Tensor shares = right.mean(0);
+  return {.color = shares[0].item<double>(),
+          .size = shares[1].item<double>(),
+          .angle = shares[2].item<double>(),
+          .all = right.amin(1).mean().item<double>()};
+}
+
 }  // namespace gantrain

@@ -284,8 +284,7 @@ double equivariance(GeneratedPictures& pictures,
   Tensor sums = at::zeros({2}, at::kDouble);
   share(work, {"moved pictures", options.samples, kMovedTogether}, [&](const Piece& piece) {
     const Tensor z = normal(latents, {piece.first, 1, piece.count}, {generator.z_dim()});
-    const std::vector<int64_t> own = pictures.labels(piece.numbers());
-    const Tensor labels = own.empty() ? Tensor() : at::tensor(own, at::kLong);
+    const Tensor labels = pictures.given(piece.numbers());
     const Tensor drawn = uniform(moves, {piece.first / kMovedTogether, 1, 1}, {2})[0] * 2 - 1;
     const Move move = move_of(drawn, size, by);
     sums += equivariance_sums(generator, generator.map(z, labels, how), move, by, how);
@@ -365,8 +364,7 @@ double perceptual_path_length(GeneratedPictures& pictures,
   const Tensor zeros = at::zeros({options.samples}, at::kDouble);
   const Tensor lengths = share_rows(work, pieces, zeros, [&](const Piece& piece) {
     const Tensor z = normal(stream, {2 * piece.first, 1, 2 * piece.count}, {generator.z_dim()});
-    const std::vector<int64_t> own = pictures.labels(piece.numbers());
-    const Tensor labels = own.empty() ? Tensor() : at::tensor(own, at::kLong);
+    const Tensor labels = pictures.given(piece.numbers());
     SynthesisOptions how = pictures.options().synthesis;
     how.noise_seed = options.seed + static_cast<uint64_t>(piece.first);
     const Ends ends = pictures_of(generator, z, labels, how, options.epsilon);

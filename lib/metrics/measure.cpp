@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "core/tensor_files.h"
@@ -45,7 +46,7 @@ bool is_frechet(const std::string& name) {
 
 // Pictures of each kind that a metric cannot do without.
 int64_t least_pictures(const std::string& name) {
-  if (name == "swd" || name == "modes" || moved_by(name)) return 1;
+  if (name == "swd" || name == "modes" || name == "attributes" || moved_by(name)) return 1;
   if (name == "pr" || name == "pr_lite0") return kPrNeighbours + 1;
   if (name == "dc") return kDcNeighbours + 1;
   return name == "is" ? kInceptionSplits : 2;
@@ -139,6 +140,7 @@ class Comparison {
     if (name == "msssim") return {{"msssim", ms_ssim(fakes_, enough(name), work_)}};
     if (name == "diversity") return compute_diversity();
     if (name == "modes") return compute_modes();
+    if (name == "attributes") return compute_attributes();
     if (is_frechet(name)) return {{name, compute_frechet(name)}};
     if (needs_rows(name)) return compute_of_rows(name);
     if (name == "is") return compute_is();
@@ -186,6 +188,14 @@ class Comparison {
   Json compute_modes() {
     const Modes modes = count_modes(*reals_, fakes_, enough("modes"), work_);
     return {{"modes", modes.shown}, {"of", 10}, {"recognised", modes.recognised}};
+  }
+
+  Json compute_attributes() {
+    const AttributeAccuracy shown = attribute_accuracy(fakes_, enough("attributes"), work_);
+    return {{"attributes", shown.all},
+            {"color", shown.color},
+            {"size", shown.size},
+            {"angle", shown.angle}};
   }
 
   double compute_frechet(const std::string& name) {
@@ -273,11 +283,16 @@ void check_shapes(Pictures& reals, Pictures& fakes) {
        fake.size(1));
 }
 
-// Numbers of the first `count` pictures that have the label.
+// Numbers of the first `count` pictures that have the label, or a 1 at that place of their vectors.
 std::vector<int64_t> with_label(Pictures& pictures, int64_t count, int64_t label) {
   const std::vector<int64_t> all = Piece{.first = 0, .count = count}.numbers();
-  const std::vector<int64_t> labels = pictures.labels(all);
+  std::vector<int64_t> labels = pictures.labels(all);
   std::vector<int64_t> chosen;
+  if (const at::Tensor vectors = pictures.vectors(all); vectors.defined()) {
+    labels.assign(all.size(), -1);
+    for (size_t i = 0; i < labels.size(); ++i)  // one class of several
+      if (vectors[static_cast<int64_t>(i)][label].item<float>() == 1) labels[i] = label;
+  }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] == label) chosen.push_back(all[i]);
   }
@@ -422,7 +437,8 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
                  .detector = input.detector != nullptr,
                  .lite0 = input.lite0 != nullptr,
                  .generator = input.made != nullptr,
-                 .shapes = input.shapes});
+                 .shapes = input.shapes,
+                 .attributes = input.attributes});
   for (const std::string& name : names) {
     check_enough(name, counts_of(input));
     if (const auto by = moved_by(name)) check_movable(input.made->generator(), *by, name);
@@ -433,6 +449,13 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
     // One of the data, where there is some: a generator may not be ready yet.
     if (!picture.defined()) picture = (input.reals ? input.reals : input.fakes)->get({0});
     check_network(name, input, picture);
+  }
+  static std::once_flag said;
+  if (picture.defined() && picture.size(1) > 4) {
+    std::call_once(said, [&] {
+      info("metrics that look through a network see the first three of {} channels as RGB",
+           picture.size(1));
+    });
   }
 }
 

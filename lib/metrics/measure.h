@@ -29,6 +29,7 @@ struct MetricInput {
   Detector* detector = nullptr;       // null: metrics that need its features are refused
   FeatureNetwork* lite0 = nullptr;    // EfficientNet-Lite0; null: likewise
   bool shapes = false;                // the reals are synth:shapes
+  bool attributes = false;            // they are synth:shapes-attributes
   int64_t images = 1024;              // fakes, at most as many as there are
   int64_t real_images = 0;      // reals of metrics of features: 0 for as many as `images`, -1: all
   uint64_t seed = 0;            // of subsets, patches and directions that are drawn

@@ -41,7 +41,8 @@ const std::vector<MetricRow>& metric_table() {
                       .needs_detector = is("detector"),
                       .needs_lite0 = is("lite0"),
                       .needs_generator = is("generator"),
-                      .needs_shapes = is("shapes")});
+                      .needs_shapes = is("shapes"),
+                      .needs_attributes = is("attributes")});
     }
     return rows;
   }();
@@ -104,6 +105,11 @@ void check_metrics(const std::vector<std::string>& names, const MetricGround& gr
       fail(Exit::kUsage, "{} needs the generator itself: give a run or a model file", name);
     if (row.needs_shapes && !ground.shapes)
       fail(Exit::kUsage, "{} counts the shapes of --data synth:shapes; this is other data", name);
+    if (row.needs_attributes && !ground.attributes) {
+      fail(Exit::kUsage,
+           "{} looks for what labels of --data synth:shapes-attributes ask for; this is other data",
+           name);
+    }
   }
 }
 

@@ -19,7 +19,8 @@ struct MetricRow {
   std::string name;
   std::string help;
   std::string key;  // the number in MetricResult::results by which models are compared
-  bool lower_is_better, needs_reals, needs_detector, needs_lite0, needs_generator, needs_shapes;
+  bool lower_is_better, needs_reals, needs_detector, needs_lite0, needs_generator, needs_shapes,
+      needs_attributes;
 
   // Whether it compares features of pictures, whatever network they come from.
   bool needs_features() const { return needs_detector || needs_lite0; }
@@ -43,7 +44,8 @@ struct MetricGround {
   bool detector = false;
   bool lite0 = false;  // the weights of EfficientNet-Lite0
   bool generator = true;
-  bool shapes = false;  // the reals are synth:shapes
+  bool shapes = false;      // the reals are synth:shapes
+  bool attributes = false;  // they are synth:shapes-attributes
 };
 
 // Throws UserError(kUsage) that names the first metric which needs what is not there, and how to

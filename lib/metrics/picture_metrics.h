@@ -64,6 +64,22 @@ Modes count_modes(Pictures& reals, Pictures& fakes, int64_t count, const SharedW
 // Returns the class of each of the first `count` fakes, -1 for none, int64 [count]. Collective.
 at::Tensor classify_shapes(Pictures& reals, Pictures& fakes, int64_t count, const SharedWork& work);
 
+// How many of generated pictures of synth:shapes-attributes show what their labels ask for.
+struct AttributeAccuracy {
+  double color = 0, size = 0, angle = 0;  // shares of the pictures
+  double all = 0;                         // with all three
+};
+
+// Looks at the first `count` fakes, whose labels are vectors of ShapeAttributes. A pixel's share of
+// the ellipse follows from its lowest channel between the ellipse's and the ground's; the ellipse's
+// area gives the size, its second moments the angle, the means of its channels the colour. The
+// colour is right where its three bits are, the size within 0.2 of the range of 1, the angle within
+// 15 degrees. Collective. Throws UserError(kInput) where pictures are no RGB or labels not such.
+AttributeAccuracy attribute_accuracy(Pictures& fakes, int64_t count, const SharedWork& work);
+
+// Returns what pictures, uint8 [N, 3, H, W], show: [N, 5] as ShapeAttributes has it.
+at::Tensor shown_attributes(const at::Tensor& pictures);
+
 struct ValueRange {
   float low = 0;
   float high = 0;

@@ -8,6 +8,7 @@
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "data/labels/labels.h"
 #include "data/load/loader.h"
 #include "data/pictures/manifest.h"
 #include "distributed/group.h"
@@ -79,8 +80,18 @@ std::vector<int64_t> DatasetPictures::labels(const std::vector<int64_t>& numbers
   return all;
 }
 
+at::Tensor DatasetPictures::vectors(const std::vector<int64_t>& numbers) {
+  const LabelVectors& all = dataset_->vectors();
+  if (all.length() == 0) return {};
+  at::Tensor rows = at::empty({static_cast<int64_t>(numbers.size()), all.length()}, at::kFloat);
+  auto* out = rows.mutable_data_ptr<float>();
+  for (const int64_t number : numbers)
+    out = std::copy_n(all.of(index_of(number)), all.length(), out);
+  return rows;
+}
+
 std::vector<std::string> DatasetPictures::class_names() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names = dataset_->vectors().names;
   for (int64_t label = 0; label < dataset_->classes(); ++label)
     names.push_back(dataset_->class_name(label));
   return names;
@@ -115,7 +126,7 @@ std::string DatasetPictures::identity(const StopCheck& stop) {
 GeneratedPictures::GeneratedPictures(Generator& generator, const Options& options)
     : generator_(generator), options_(options) {
   const int64_t classes = generator.classes();
-  if (classes == 0) return;
+  if (classes == 0 || options.label_rows.defined()) return;
   std::vector<int64_t> weights = options.class_weights;
   if (weights.empty()) weights.assign(static_cast<size_t>(classes), 1);
   TORCH_CHECK(static_cast<int64_t>(weights.size()) == classes, "one weight for each class");
@@ -143,11 +154,21 @@ at::Tensor GeneratedPictures::make(const std::vector<int64_t>& numbers) {
   std::vector<at::Tensor> z;
   for (const int64_t number : numbers)
     z.push_back(normal(stream, {number, 1, 1}, {generator_.z_dim()}));
-  const std::vector<int64_t> own = labels(numbers);
-  const at::Tensor label = own.empty() ? at::Tensor() : at::tensor(own, at::kLong);
   SynthesisOptions how = options_.synthesis;
   how.noise_seed += static_cast<uint64_t>(numbers[0]);  // other random noise in each batch
-  return full_size(generator_, to_bytes(generator_.images(at::cat(z), label, how)));
+  return full_size(generator_, to_bytes(generator_.images(at::cat(z), given(numbers), how)));
+}
+
+at::Tensor GeneratedPictures::given(const std::vector<int64_t>& numbers) {
+  if (options_.label_rows.defined()) return vectors(numbers);
+  const std::vector<int64_t> own = labels(numbers);
+  return own.empty() ? at::Tensor() : at::tensor(own, at::kLong);
+}
+
+at::Tensor GeneratedPictures::vectors(const std::vector<int64_t>& numbers) {
+  const at::Tensor& rows = options_.label_rows;
+  if (!rows.defined()) return {};
+  return rows.index_select(0, at::tensor(numbers, at::kLong).remainder(rows.size(0)));
 }
 
 std::vector<int64_t> GeneratedPictures::labels(const std::vector<int64_t>& numbers) {

@@ -32,7 +32,10 @@ class Pictures {
   virtual at::Tensor get(const std::vector<int64_t>& numbers) = 0;
   // Returns the labels of the same pictures; empty without labels.
   virtual std::vector<int64_t> labels(const std::vector<int64_t>& /*numbers*/) { return {}; }
-  // Returns the name of each class, by label; empty without labels.
+  // Returns the labels of the same pictures where these are vectors, float32 [N, L]; undefined
+  // where they are not.
+  virtual at::Tensor vectors(const std::vector<int64_t>& /*numbers*/) { return {}; }
+  // Returns the name of each class, by label, or of each number of vectors; empty without labels.
   virtual std::vector<std::string> class_names() const { return {}; }
   // Returns what results depend on, for their recipe: {"filter": "lanczos", ...}.
   virtual Json recipe() const { return Json::object(); }
@@ -60,6 +63,7 @@ class DatasetPictures final : public Pictures {
   int64_t size() const override;
   at::Tensor get(const std::vector<int64_t>& numbers) override;
   std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override;
+  at::Tensor vectors(const std::vector<int64_t>& numbers) override;
   std::vector<std::string> class_names() const override;
   Json recipe() const override;
   std::string identity(const StopCheck& stop = {}) override;
@@ -86,6 +90,9 @@ class GeneratedPictures final : public Pictures {
     // class of weight 0 is never drawn.
     std::vector<int64_t> class_weights;
     std::vector<std::string> class_names;  // empty: numbers
+    // Where labels are vectors, float32 [M, L]: picture k has row k mod M. Undefined: labels are
+    // classes.
+    at::Tensor label_rows = {};
   };
   // Pictures of an early stage are enlarged to the generator's full size, each pixel to a square.
   // `generator` is borrowed.
@@ -94,8 +101,12 @@ class GeneratedPictures final : public Pictures {
   int64_t size() const override { return options_.size; }
   at::Tensor get(const std::vector<int64_t>& numbers) override;
   std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override;
+  at::Tensor vectors(const std::vector<int64_t>& numbers) override;
   std::vector<std::string> class_names() const override;
   Json recipe() const override;
+
+  // Returns what the generator is given for these pictures: classes, vectors, or nothing.
+  at::Tensor given(const std::vector<int64_t>& numbers);
 
   Generator& generator() const { return generator_; }
   const Options& options() const { return options_; }
@@ -137,6 +148,9 @@ class KeptPictures final : public Pictures {
   at::Tensor get(const std::vector<int64_t>& numbers) override;
   std::vector<int64_t> labels(const std::vector<int64_t>& numbers) override {
     return pictures_.labels(numbers);
+  }
+  at::Tensor vectors(const std::vector<int64_t>& numbers) override {
+    return pictures_.vectors(numbers);
   }
   std::vector<std::string> class_names() const override { return pictures_.class_names(); }
   Json recipe() const override { return pictures_.recipe(); }

@@ -213,8 +213,8 @@ bool is_place(const std::string& name) {
 }
 
 bool is_bookkeeping(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kGroups = {
-      "Comm/", "AMP/", "Timing/", "Resources/", "Gradients/", "Weights/"};
+  constexpr std::array<std::string_view, 7> kGroups = {
+      "Comm/", "AMP/", "Timing/", "Ranks/", "Resources/", "Gradients/", "Weights/"};
   return std::ranges::any_of(kGroups,
                              [&](std::string_view group) { return starts_with(name, group); });
 }

@@ -41,23 +41,6 @@ constexpr int kQuality = 80;
 constexpr std::string_view kPngSignature = "\x89PNG";
 constexpr int64_t kMostDecoded = 110'000'000;  // bytes; a stranger's picture may state any size
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<uint8_t>(bytes[i + j]) : 0u);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      out += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return out;
-}
-
 Image shrunk(const Image& image, int64_t most) {
   const int64_t side = std::max(image.width, image.height);
   const auto scaled = [&](int64_t pixels) { return std::max<int64_t>(1, pixels * most / side); };

@@ -160,7 +160,8 @@ std::string shortened(const std::string& text) {
 }
 
 // Names of the classes that a run's models were trained on, by label, from the header of its newest
-// model file; nothing for unconditional models, also where the data has labels.
+// model file; nothing for unconditional models, also where the data has labels, and where these are
+// vectors.
 std::vector<std::string> classes_of_models(const fs::path& run_folder) {
   const SortedJson header = header_of(newest_model(run_folder));
   const SortedJson metadata =

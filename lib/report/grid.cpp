@@ -4,49 +4,119 @@
 #include <algorithm>
 
 #include "core/torch.h"
+#include "image/caption.h"
+#include "util/error.h"
+#include "util/text.h"
 
 namespace gantrain {
 
 namespace {
 
-// [H, W, C] uint8 -> Image.
+// [H, W, C] uint8 or uint16 -> Image.
 Image from_pixels(const at::Tensor& pixels) {
   const at::Tensor dense = pixels.contiguous();
-  const uint8_t* first = dense.const_data_ptr<uint8_t>();
+  const auto* first = static_cast<const uint8_t*>(dense.const_data_ptr());
   return {.width = dense.size(1),
           .height = dense.size(0),
           .channels = dense.size(2),
-          .pixels = std::vector<uint8_t>(first, first + dense.numel())};
+          .pixels = std::vector<uint8_t>(first, first + dense.nbytes()),
+          .depth = dense.scalar_type() == at::kUInt16 ? 16 : 8,
+          .stack = dense.size(2) > kMostColors};
 }
 
-// Of [..., C, H, W].
-void check_channels(const at::Tensor& images) {
-  const int64_t channels = images.size(-3);
-  TORCH_CHECK(channels >= 1 && channels <= 4, "pictures have 1 to 4 channels, not ", channels);
+// In the depth that they have; networks' pictures get bytes.
+at::Tensor whole_numbers(const at::Tensor& images) {
+  return to_depth(images, images.scalar_type() == at::kUInt16 ? 16 : 8);
 }
 
 }  // namespace
 
+at::Tensor to_depth(const at::Tensor& images, int64_t depth) {
+  if (depth == 8) return to_bytes(images);
+  if (images.scalar_type() == at::kUInt16) return images.cpu();
+  if (images.scalar_type() == at::kByte) return images.cpu().to(at::kInt).mul_(257).to(at::kUInt16);
+  const at::Tensor scaled = images.detach().to(at::kFloat).mul(32767.5).add_(32768);
+  return scaled.nan_to_num_(0).clamp_(0, 65535).to(at::kInt).to(at::kUInt16).cpu();
+}
+
+std::vector<int64_t> read_channels(const std::string& where,
+                                   const std::string& text,
+                                   int64_t channels) {
+  std::vector<int64_t> chosen;
+  if (text == "auto" || text.empty()) return chosen;
+  for (const std::string& part : split(text, ',')) {
+    const auto channel = parse_int(trim(part));
+    if (!channel || *channel < 0 || *channel >= channels || chosen.size() == 3) {
+      fail(Exit::kUsage,
+           "{} = {}: up to three channels, each from 0 to {}, or auto",
+           where,
+           text,
+           channels - 1);
+    }
+    chosen.push_back(*channel);
+  }
+  return chosen;
+}
+
+at::Tensor shown_channels(const at::Tensor& images, const std::vector<int64_t>& channels) {
+  const int64_t axis = images.dim() - 3;
+  if (channels.empty())
+    return images.size(axis) <= kMostColors ? images : images.narrow(axis, 0, 3);
+  std::vector<at::Tensor> chosen;
+  for (const int64_t channel : channels) chosen.push_back(images.narrow(axis, channel, 1));
+  if (chosen.size() == 2) {
+    // Black: 0 of whole numbers, -1 of networks' pictures.
+    const bool whole = !images.is_floating_point();
+    chosen.push_back(torch::full_like(chosen.front(), whole ? 0 : -1));
+  }
+  return torch::cat(chosen, axis);
+}
+
 Image to_image(const at::Tensor& picture) {
   TORCH_CHECK(picture.dim() == 3, "to_image: a picture is [C, H, W]");
-  check_channels(picture);
-  return from_pixels(to_bytes(picture).permute({1, 2, 0}));
+  TORCH_CHECK(picture.size(0) >= 1 && picture.size(0) <= kMaxChannels,
+              "pictures have 1 to 16 channels, not ",
+              picture.size(0));
+  return from_pixels(whole_numbers(picture).permute({1, 2, 0}));
 }
 
 Image tile(const at::Tensor& images, int64_t columns) {
   TORCH_CHECK(images.dim() == 4 && images.size(0) > 0, "tile: pictures are [N, C, H, W]");
   TORCH_CHECK(columns > 0, "tile: at least one column");
-  check_channels(images);
-  const at::Tensor bytes = to_bytes(images);
+  const at::Tensor bytes = whole_numbers(shown_channels(images, {}));
   const int64_t count = bytes.size(0), channels = bytes.size(1);
   const int64_t height = bytes.size(2), width = bytes.size(3);
   columns = std::min(columns, count);
   const int64_t rows = (count + columns - 1) / columns;
-  at::Tensor cells = at::zeros({rows * columns, channels, height, width}, at::kByte);
+  at::Tensor cells = at::zeros({rows * columns, channels, height, width}, bytes.options());
   cells.narrow(0, 0, count).copy_(bytes);
   return from_pixels(cells.view({rows, columns, channels, height, width})
                          .permute({0, 3, 1, 4, 2})
                          .reshape({rows * height, columns * width, channels}));
+}
+
+namespace {
+constexpr int64_t kCaptionLetters = 13;  // "features 0.12"
+constexpr int64_t kLargeCell = 256;      // pixels, whose captions are twice as large
+}  // namespace
+
+Image captioned_tile(const at::Tensor& images,
+                     const std::vector<std::string>& captions,
+                     int64_t columns) {
+  const int64_t width = images.size(3);
+  const int64_t least = kCaptionLetters * kCaptionWidth;
+  const int64_t larger = (least + width - 1) / width, cell = width * larger;
+  const int64_t scale = cell >= kLargeCell ? 2 : 1, strip = scale * kCaptionHeight;
+  at::Tensor pictures = to_bytes(images);
+  if (larger > 1) pictures = pictures.repeat_interleave(larger, 2).repeat_interleave(larger, 3);
+  Image image = tile(at::constant_pad_nd(pictures, {0, 0, 0, strip}), columns);
+  const int64_t height = pictures.size(2);
+  for (size_t i = 0; i < captions.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const int64_t row = at / columns, column = at % columns;
+    draw_caption(image, column * cell, row * (height + strip) + height, cell, captions[i], scale);
+  }
+  return image;
 }
 
 }  // namespace gantrain

@@ -83,6 +83,8 @@ RunView view_of(const FoundRun& found) {
   view.target_kimg = number_setting(run, "train.kimg");
   view.images_per_second = images_per_second(run);
   view.seconds_to_go = seconds_to_go(run);
+  view.slowest_rank = last_of(run.stats, "Ranks/slowest");
+  view.slowest_behind = last_of(run.stats, "Ranks/behind");
   view.last_tick = seconds_of(found.folder / "stats.jsonl");
   for (const auto& [name, curve] : run.stats) {
     if (starts_with(name, "Loss/") && !curve.empty())
@@ -311,6 +313,10 @@ std::string prometheus_text(const std::vector<RunView>& runs, double now) {
                         ? std::vector<Sample>{{"", "", std::max(0.0, now - *run.last_tick)}}
                         : std::vector<Sample>{};
            });
+  text.add("gantrain_slowest_rank", "The rank that computes longest.", &RunView::slowest_rank);
+  text.add("gantrain_slowest_rank_behind",
+           "By which share of the other ranks' time it computes longer.",
+           &RunView::slowest_behind);
   text.add("gantrain_loss", "The last tick's mean.", [](const RunView& run) {
     std::vector<Sample> samples;
     for (const auto& [name, value] : run.losses) samples.push_back({"loss", name, value});

@@ -58,6 +58,7 @@ struct RunView {
   Verdict verdict;
   std::optional<double> kimg, target_kimg, images_per_second, seconds_to_go;
   std::optional<double> last_tick;                           // seconds since 1970
+  std::optional<double> slowest_rank, slowest_behind;        // as Ranks/slowest and Ranks/behind
   std::map<std::string, double> losses;                      // the last ones, "G/loss"
   std::map<std::string, std::pair<double, double>> metrics;  // the last ones: kimg, value
   bool running() const { return state == "running"; }

@@ -70,7 +70,8 @@ void check_metric_options(const MetricsOptions& metrics,
   check_metrics(metric_names(metrics, save),
                 {.detector = !metrics.detector.empty(),
                  .lite0 = !metrics.features.empty(),
-                 .shapes = shapes});
+                 .shapes = shapes,
+                 .attributes = data_path == "synth:shapes-attributes"});
   check_readable("--detector", metrics.detector, "a TorchScript file is needed");
   check_readable(
       "--features",

@@ -183,6 +183,7 @@ struct SampleOptions {
   Kimg every{40'000};
   int64_t columns = 8;
   int64_t rows = 8;
+  std::string channels = "auto";
 };
 
 template <class Field>
@@ -193,6 +194,10 @@ void fields(SampleOptions& o, Field&& field) {
         o.rows,
         between(1, 64),
         "rows of the grid; unless set, one for each of up to 16 classes");
+  field("channels",
+        o.channels,
+        "channels that grids and the page show, one as grey, two or three as red, green and blue: "
+        "0,3,5; auto: all of up to 4, else the first three");
 }
 
 enum class StopOn { kOff, kCollapse };
@@ -273,6 +278,8 @@ struct RunOptions {
   std::string init_from;
   std::string force;
   Duration stop_after{0};
+  std::string track;
+  Duration track_wait{30};
 };
 
 template <class Field>
@@ -287,6 +294,14 @@ void fields(RunOptions& o, Field&& field) {
         o.force,
         "what may differ from the resumed state: keys with commas between, data, or all");
   field("stop_after", o.stop_after, "save and stop after this time with exit 75; 0: never");
+  field("track",
+        o.track,
+        "trackers that get the run's curves, too: mlflow=URL, trackio=URL, comma between; see "
+        "gantrain help track");
+  field("track_wait",
+        o.track_wait,
+        "at the end of a run, how long a tracker that lacks rows is waited for; after a stop at "
+        "most 5s");
 }
 
 // Throws UserError(kUsage) where a run is to begin both at the state that --resume names and at the

@@ -62,6 +62,9 @@ class BlockSignals {
 
 // Returns the seconds since an arbitrary start; the number never decreases.
 double monotonic_seconds();
+// The same in nanoseconds, on the clock CLOCK_MONOTONIC, which the processes of one machine share.
+// A signal handler may call it.
+int64_t monotonic_ns();
 // Returns the seconds since 1970 (UTC).
 double unix_seconds();
 // Returns the local time of `when` as "2026-01-12 09:14:31".

@@ -9,6 +9,7 @@ if(NOT DEFINED GANTRAIN_REDUCER_PROBE)
 endif()
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY) # compiled, not linked
 try_compile(GANTRAIN_REDUCER ${CMAKE_BINARY_DIR}/reducer_probe ${GANTRAIN_REDUCER_PROBE}
+            CMAKE_FLAGS "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}" # ten seconds of LibTorch's headers
             LINK_LIBRARIES LibTorch::cpu
             CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
             OUTPUT_VARIABLE probe_output)

@@ -127,8 +127,19 @@ TEST_CASE("OneToFourChannelsCanBeAugmented") {
     CHECK(y.isfinite().all().item<bool>());
     for (int64_t c = 0; c < channels; ++c) CHECK(difference(y.select(1, c), x.select(1, c)) > .1);
   }
+}
+
+TEST_CASE("OfMoreThanFourChannelsColoursStayAndSixteenAreTheMost") {
+  const at::Tensor x = pictures(3, 5, 24, 24).to(at::kFloat);
   StreamDraws draws = stream_draws(3);
-  CHECK_THROWS_AS(augment(pictures(3, 5, 24, 24), strength(1), augment_pipe("bgc"), draws),
+  CHECK(difference(augment(x, strength(1), augment_pipe("color"), draws), x) == 0);
+  for (const char* pipe : {"blit", "geom", "filter", "noise"}) {
+    CAPTURE(pipe);
+    StreamDraws same = stream_draws(3);
+    const at::Tensor y = augment(x, strength(1), augment_pipe(pipe), same);
+    for (int64_t c = 0; c < 5; ++c) CHECK(difference(y.select(1, c), x.select(1, c)) > 0);
+  }
+  CHECK_THROWS_AS(augment(pictures(3, 17, 24, 24), strength(1), augment_pipe("bgc"), draws),
                   UserError);
 }
 
@@ -473,5 +484,5 @@ TEST_CASE("PicturesThatCannotBeAugmentedAreRefused") {
   CHECK_NOTHROW(check_augment(augment_pipe("bgc"), {4, 4}, 1));
   CHECK_NOTHROW(check_augment(augment_pipe("bgcfnc"), {22, 22}, 4));
   CHECK_THROWS_AS(check_augment(augment_pipe("bgcf"), {21, 64}, 3), UserError);
-  CHECK_THROWS_AS(check_augment(augment_pipe("bgc"), {64, 64}, 5), UserError);
+  CHECK_THROWS_AS(check_augment(augment_pipe("bgc"), {64, 64}, 17), UserError);
 }

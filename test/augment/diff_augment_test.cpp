@@ -195,8 +195,8 @@ TEST_CASE("DiffAugmentIsTheSameUnderAutocastAndDeterministicAlgorithms") {
   }
 }
 
-TEST_CASE("DiffAugmentKnowsOneToFourChannels") {
-  for (const int64_t channels : {1, 2, 3, 4}) {
+TEST_CASE("DiffAugmentKnowsOneToSixteenChannelsAndColoursOfUpToFour") {
+  for (const int64_t channels : {1, 2, 3, 4, 5, 16}) {
     const Tensor x = pictures(3, channels, 24, 16).to(at::kFloat);
     CHECK(augmented(x).sizes() == x.sizes());
     CHECK(augmented(x).scalar_type() == at::kFloat);
@@ -205,7 +205,9 @@ TEST_CASE("DiffAugmentKnowsOneToFourChannels") {
   const Tensor coloured = augmented(alpha, 0, {true, false, false});
   CHECK(at::equal(coloured.narrow(1, 3, 1), alpha.narrow(1, 3, 1)));
   CHECK(difference(coloured.narrow(1, 0, 3), alpha.narrow(1, 0, 3)) > .1);
-  CHECK_THROWS_AS(augmented(pictures(1, 5, 8, 8)), UserError);
+  const Tensor stack = pictures(3, 5, 8, 8);
+  CHECK(at::equal(augmented(stack, 0, {true, false, false}), stack));
+  CHECK_THROWS_AS(augmented(pictures(1, 17, 8, 8)), UserError);
 }
 
 TEST_CASE("RealGeneratedAndMixedPicturesHaveDrawsOfTheirOwn") {

@@ -272,7 +272,7 @@ TEST_CASE("AugmentationWaitsForNoDevice") {
 TEST_CASE("ADeviceRefusesWhatACpuRefuses") {
   const AssumeReadsWait reads_wait;
   StreamDraws draws = stream_draws(2);
-  CHECK_THROWS_AS(augment(pictures(2, 5, 24, 24), strength(1), augment_pipe("bgc"), draws),
+  CHECK_THROWS_AS(augment(pictures(2, 17, 24, 24), strength(1), augment_pipe("bgc"), draws),
                   UserError);
   CHECK_THROWS_AS(augment(pictures(2, 3, 21, 64), strength(.5), augment_pipe("bgcf"), draws),
                   UserError);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/npz.h"
+
 #include <zip.h>
 
-#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"
@@ -99,6 +100,52 @@ TEST_CASE("NpzFilesThatCannotBeAreRefusedByNameAndArray") {
     CHECK(error.find("bad.npz (w)") != std::string::npos);
     CHECK(error.find(expected) != std::string::npos);
   }
+}
+
+TEST_CASE("TextsBesideArraysComeBack") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "a.npz";
+  const std::string about = R"({"method": "sefa", "layers": [0, 1]})";
+  save_npz(file, {{"w", torch::ones({2})}}, {{"about", about}, {"none", ""}});
+  CHECK(load_npz_text(file, "about") == about);
+  CHECK(load_npz_text(file, "none").empty());
+  CHECK(load_npz(file, "w").equal(torch::ones({2})));
+  CHECK(npz_names(file) == std::vector<std::string>{"w", "about", "none"});
+}
+
+TEST_CASE("WhatIsNoTextIsRefusedByNameAndArray") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "a.npz";
+  const auto error = [&] {
+    try {
+      load_npz_text(file, "about");
+    } catch (const UserError& e) {
+      CHECK(e.code() == Exit::kInput);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto header = [](const std::string& type, const std::string& shape) {
+    return "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  };
+  const std::string a("a\0\0\0", 4), umlaut("\xe4\0\0\0", 4);
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {npy(header("<f4", ""), a), "a text is needed"},
+      {npy(header("<U1", "1,"), a), "a text is needed"},
+      {npy(header(">U1", ""), a), "a text is needed"},
+      {npy(header("<U2", ""), a + "abc"), "a text is needed"},
+      {npy(header("<U1", ""), umlaut), "ASCII"},
+      {"no array", "not a .npy"}};
+  for (const auto& [content, expected] : table) {
+    write_zip(file, "about.npy", content);
+    CAPTURE(expected);
+    CHECK(error().find("a.npz (about)") != std::string::npos);
+    CHECK(error().find(expected) != std::string::npos);
+  }
+  write_zip(file, "about.npy", npy(header("<U1", ""), a));
+  CHECK(load_npz_text(file, "about") == "a");
+  save_npz(file, {{"w", torch::ones({2})}});
+  CHECK(error().find("no array \"about\" in it; it has w") != std::string::npos);
 }
 
 TEST_CASE("AZipBombIsRefusedBeforeItIsUnpacked") {

@@ -39,12 +39,22 @@ struct Maps {
     const MapsView v = view();
     return data[n * v.sample + c * v.channel + y * v.row + x * v.column];
   }
+  // The largest distance of a channel from what it should be.
+  double furthest(int64_t n, int64_t c, const std::vector<double>& want) {
+    double worst = 0;
+    for (int64_t o = 0; o < h * w; ++o)
+      worst = std::max(worst, std::abs(at(n, c, o / w, o % w) - want[o]));
+    return worst;
+  }
 };
 
 // What the definition says of one channel: samples before the activation, after it, and the result.
 struct Definition {
   std::vector<double> before, after, out;
 };
+
+// The first k at which `at` + k is a multiple of `up`.
+int64_t first_tap(int64_t at, int64_t up) { return ((-at) % up + up) % up; }
 
 Definition definition(const LreluCase& c,
                       const FilteredLreluTask& t,
@@ -56,13 +66,14 @@ Definition definition(const LreluCase& c,
   Definition d;
   for (int64_t i = 0; i < t.mid_h * t.mid_w; ++i) {
     double sum = 0;
-    for (int64_t ky = 0; ky < c.up.taps_y; ++ky) {
-      for (int64_t kx = 0; kx < c.up.taps_x; ++kx) {
-        const int64_t py = i / t.mid_w + ky - s.pad_y0, px = i % t.mid_w + kx - s.pad_x0;
-        if (py < 0 || px < 0 || py % s.up != 0 || px % s.up != 0) continue;
-        if (py / s.up >= s.in_h || px / s.up >= s.in_w) continue;
+    // Between two samples of x lie `up` - 1 zeros.
+    const int64_t y = i / t.mid_w - s.pad_y0, column = i % t.mid_w - s.pad_x0;
+    for (int64_t ky = first_tap(y, s.up); ky < c.up.taps_y; ky += s.up) {
+      for (int64_t kx = first_tap(column, s.up); kx < c.up.taps_x; kx += s.up) {
+        const int64_t py = (y + ky) / s.up, px = (column + kx) / s.up;
+        if (y + ky < 0 || column + kx < 0 || py >= s.in_h || px >= s.in_w) continue;
         const double bias = t.bias == nullptr ? 0 : t.bias[ch];
-        sum += tap(c.up, ky, kx) * (x.at(n, ch, py / s.up, px / s.up) + bias);
+        sum += tap(c.up, ky, kx) * (x.at(n, ch, py, px) + bias);
       }
     }
     sum *= s.gain * static_cast<double>(s.up * s.up);
@@ -154,6 +165,14 @@ Computed computed(const FilteredLreluKernels& k,
   return {y.data, slopes};
 }
 
+// What one set of kernels computes of a case, and how far it is from the definition.
+struct Checked {
+  const CpuKernels* kernels;
+  std::vector<uint8_t> slopes;
+  Maps y, dx;
+  double worst = 0, back_worst = 0;
+};
+
 double scale_of(const LreluCase& c) {
   double up = 0, down = 0;
   for (const double v : c.up.values) up += std::abs(v);
@@ -199,9 +218,43 @@ TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
     Maps dy(c.shape.samples, c.shape.channels, t.out_h, t.out_w, !c.channels_last);
     for (float& v : dy.data) v = static_cast<float>(cases.number());
 
+    std::vector<Checked> all;
     for (const CpuKernels* set : available_cpu_kernels()) {
-      const FilteredLreluKernels& k = set->filtered_lrelu;
-      CAPTURE(set->name,
+      const Computed found = computed(set->filtered_lrelu, t, x, {}, 0);
+      const Computed back_found = computed(set->filtered_lrelu, r, dy, found.slopes, 0);
+      Maps y(c.shape.samples, c.shape.channels, t.out_h, t.out_w, c.channels_last);
+      Maps dx(c.shape.samples, c.shape.channels, r.out_h, r.out_w, !c.channels_last);
+      y.data = found.out;
+      dx.data = back_found.out;
+      all.push_back({set, found.slopes, y, dx});
+    }
+    bool near = false;  // to a bend, where rounding decides
+    for (int64_t n = 0; n < c.shape.samples; ++n) {
+      for (int64_t ch = 0; ch < c.shape.channels; ++ch) {
+        const Definition d = definition(c, t, x, n, ch, nullptr);
+        for (Checked& set : all) set.worst = std::max(set.worst, set.y.furthest(n, ch, d.out));
+        std::vector<double> slopes;
+        for (int64_t j = 0; j < r.mid_h * r.mid_w; ++j) {
+          const int64_t my = j / r.mid_w + r.read.slope_y, mx = j % r.mid_w + r.read.slope_x;
+          const bool inside = my >= 0 && mx >= 0 && my < t.mid_h && mx < t.mid_w;
+          const double v = inside ? d.before[my * t.mid_w + mx] : 0;
+          const double bent = v > 0 ? v : v * c.shape.slope;
+          near = near || (inside && v != 0 && std::abs(v) < 1e-4) ||
+                 std::abs(std::abs(bent) - c.shape.clamp) < 1e-4;
+          slopes.push_back(!inside || std::abs(bent) >= c.shape.clamp ? 0
+                           : v > 0                                    ? 1
+                                                                      : c.shape.slope);
+        }
+        if (near) continue;
+        const LreluCase b{back, up, down, false};
+        const Definition e = definition(b, r, dy, n, ch, &slopes);
+        for (Checked& set : all)
+          set.back_worst = std::max(set.back_worst, set.dx.furthest(n, ch, e.out));
+      }
+    }
+    for (Checked& set : all) {
+      const FilteredLreluKernels& k = set.kernels->filtered_lrelu;
+      CAPTURE(set.kernels->name,
               round,
               c.shape.up,
               c.shape.down,
@@ -212,45 +265,13 @@ TEST_CASE("EverySetsFilteredLreluIsWhatIsDefined") {
               c.shape.channels,
               t.tiles,
               t.bands);
-      const Computed found = computed(k, t, x, {}, 0);
-      const Computed back_found = computed(k, r, dy, found.slopes, 0);
-      Maps y(c.shape.samples, c.shape.channels, t.out_h, t.out_w, c.channels_last);
-      Maps dx(c.shape.samples, c.shape.channels, r.out_h, r.out_w, !c.channels_last);
-      y.data = found.out;
-      dx.data = back_found.out;
-      double worst = 0, back_worst = 0;
-      bool near = false;  // to a bend, where rounding decides
-      for (int64_t n = 0; n < c.shape.samples; ++n) {
-        for (int64_t ch = 0; ch < c.shape.channels; ++ch) {
-          const Definition d = definition(c, t, x, n, ch, nullptr);
-          for (int64_t o = 0; o < t.out_h * t.out_w; ++o)
-            worst = std::max(worst, std::abs(y.at(n, ch, o / t.out_w, o % t.out_w) - d.out[o]));
-          std::vector<double> slopes;
-          for (int64_t j = 0; j < r.mid_h * r.mid_w; ++j) {
-            const int64_t my = j / r.mid_w + r.read.slope_y, mx = j % r.mid_w + r.read.slope_x;
-            const bool inside = my >= 0 && mx >= 0 && my < t.mid_h && mx < t.mid_w;
-            const double v = inside ? d.before[my * t.mid_w + mx] : 0;
-            const double bent = v > 0 ? v : v * c.shape.slope;
-            near = near || (inside && v != 0 && std::abs(v) < 1e-4) ||
-                   std::abs(std::abs(bent) - c.shape.clamp) < 1e-4;
-            slopes.push_back(!inside || std::abs(bent) >= c.shape.clamp ? 0
-                             : v > 0                                    ? 1
-                                                                        : c.shape.slope);
-          }
-          if (near) break;
-          const LreluCase b{back, up, down, false};
-          const Definition e = definition(b, r, dy, n, ch, &slopes);
-          for (int64_t o = 0; o < r.out_h * r.out_w; ++o)
-            back_worst =
-                std::max(back_worst, std::abs(dx.at(n, ch, o / r.out_w, o % r.out_w) - e.out[o]));
-        }
-      }
-      CHECK(worst < 1e-6 * scale_of(c));
-      if (!near) CHECK(back_worst < 1e-6 * scale_of(c));
+      CHECK(set.worst < 1e-6 * scale_of(c));
+      if (!near) CHECK(set.back_worst < 1e-6 * scale_of(c));
       const int64_t cut = cases.between(0, 100);
-      CHECK(computed(k, t, x, {}, cut).out == found.out);
-      CHECK(computed(k, t, x, {}, cut).slopes == found.slopes);
-      CHECK(computed(k, r, dy, found.slopes, cut).out == back_found.out);
+      const Computed cut_found = computed(k, t, x, {}, cut);
+      CHECK(cut_found.out == set.y.data);
+      CHECK(cut_found.slopes == set.slopes);
+      CHECK(computed(k, r, dy, set.slopes, cut).out == set.dx.data);
     }
   }
 }

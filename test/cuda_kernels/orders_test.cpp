@@ -4,6 +4,7 @@
 // race.
 #include "augment/wavelets.h"
 #include "host_launching.h"
+#include "neighbours.h"
 #include "ops/affine_warp/affine_warp.h"
 #include "ops/drawn_matrices/drawn_matrices.h"
 #include "ops/draws/draws.h"
@@ -172,28 +173,8 @@ TEST_CASE("ACudaLibraryOfAnotherBuildIsRefused") {
                       Catch::Contains("of another build") && Catch::Contains(own));
 }
 
-namespace {
-
-// Each thread leaves a number and reads its neighbour's: between them there must be a barrier.
-struct Neighbours {
-  static constexpr int kThreads = 32;
-  struct Shared {
-    int64_t numbers[kThreads];
-  };
-  struct Local {};
-  bool barrier;
-  int64_t* out;
-
-  int steps() const { return barrier ? 2 : 1; }
-  void step(int number, const cuda_kernels::Place& place, Shared& shared, Local&) const {
-    if (number == 0) shared.numbers[place.thread] = place.thread;
-    if (number == 1 || !barrier) out[place.thread] = shared.numbers[(place.thread + 1) % kThreads];
-  }
-};
-
-}  // namespace
-
 TEST_CASE("AMissingBarrierShows") {
+  using cuda_kernels::Neighbours;
   for (const bool barrier : {true, false}) {
     std::vector<std::vector<int64_t>> found;
     for (const unsigned order : {0U, 1U, 2U}) {

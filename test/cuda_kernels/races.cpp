@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "neighbours.h"
 #include "ops/affine_warp/affine_warp_gpu.h"
 #include "ops/bias_act/bias_act_gpu.h"
 #include "ops/drawn_matrices/drawn_matrices_gpu.h"
@@ -385,24 +386,6 @@ void run_all() {
   run_drawn_matrices(true);
   run_draws();
 }
-
-// Each thread leaves a number and reads its neighbour's: between them there must be a barrier.
-struct Neighbours {
-  static constexpr int kThreads = 32;
-  struct Shared {
-    int64_t numbers[kThreads];
-  };
-  struct Local {};
-  bool barrier;
-  int64_t* out;
-
-  int steps() const { return barrier ? 2 : 1; }
-  void step(int number, const Place& place, Shared& shared, Local& /*local*/) const {
-    if (number == 0) shared.numbers[place.thread] = place.thread;
-    if (number == 1 || !barrier)
-      out[place.block * kThreads + place.thread] = shared.numbers[(place.thread + 1) % kThreads];
-  }
-};
 
 // No barrier is between two blocks.
 struct SamePlace {

@@ -315,5 +315,53 @@ TEST_CASE("PackedDataPackedAgainIsTheSame") {
   CHECK(read_file(scratch.path("a.zip")) == read_file(scratch.path("b.zip")));
 }
 
+// Of 16 x 16 pixels and 16 bits.
+Image wide(int64_t number, int64_t channels) {
+  Image image = in_depth(test_picture(16, 16, 3), 16);
+  image.channels = channels;
+  image.stack = is_stack(channels);
+  image.pixels.resize(static_cast<size_t>(16 * 16 * channels * 2));
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>(37 * i + 11 * static_cast<size_t>(number));
+  return image;
+}
+
+TEST_CASE("SixteenBitsArePackedWhereTheyAreAskedFor") {
+  const Scratch scratch;
+  for (int i = 0; i < 3; ++i) scratch.write(fmt::format("in/{}.png", i), encode_png(wide(i, 3)));
+  PackRequest pack = request(scratch.path("in"), scratch.path("out.zip"));
+  CHECK(pack_pictures(pack, {}).depth == 8);
+  pack.output = scratch.path("wide.zip");
+  pack.depth = GENERATE(Depth::k16, Depth::kAuto);
+  CHECK(pack_pictures(pack, {}).depth == 16);
+  DataOptions options = at(pack.output);
+  options.depth = Depth::k16;
+  const auto data = open_dataset(options);
+  for (int i = 0; i < 3; ++i) CHECK(data->load(i).pixels == wide(i, 3).pixels);
+}
+
+TEST_CASE("StacksArePackedAsNpy") {
+  const Scratch scratch;
+  const int64_t channels = GENERATE(2, 4, 5);
+  for (int i = 0; i < 4; ++i)
+    scratch.write(fmt::format("in/{}/{}.npy", i % 2, i), encode_npy(wide(i, channels)));
+  scratch.write("in/0/x.npy", "no picture");
+  PackRequest pack = request(scratch.path("in"), scratch.path("out.zip"));
+  pack.depth = Depth::k16;
+  const PackResult result = pack_pictures(pack, {});
+  CHECK(result.pictures == 4);
+  CHECK(result.channels == channels);
+  REQUIRE(result.bad.size() == 1);
+  const auto source = open_zip(pack.output);
+  CHECK(source->files()[0] == "00000/img00000000.npy");
+  DataOptions options = at(pack.output);
+  options.depth = Depth::k16;
+  const auto data = open_dataset(options);
+  REQUIRE(data->channels() == channels);
+  CHECK(data->classes() == 2);
+  CHECK(data->load(0).pixels == wide(0, channels).pixels);
+  CHECK(data->load(3).pixels == wide(3, channels).pixels);
+}
+
 }  // namespace
 }  // namespace gantrain

@@ -11,7 +11,7 @@ namespace gantrain {
 
 namespace {
 
-DataOptions at(int64_t resolution) {
+DataOptions shapes_of(int64_t resolution) {
   DataOptions options;
   options.resolution = square_of(resolution);
   return options;
@@ -20,8 +20,8 @@ DataOptions at(int64_t resolution) {
 }  // namespace
 
 TEST_CASE("ShapesAreTheSameEveryTime") {
-  const auto a = make_shapes(at(32));
-  const auto b = make_shapes(at(32));
+  const auto a = make_shapes(shapes_of(32));
+  const auto b = make_shapes(shapes_of(32));
   std::set<std::vector<uint8_t>> different;
   for (int64_t i = 0; i < 200; ++i) {
     const Image image = a->load(i);
@@ -32,16 +32,16 @@ TEST_CASE("ShapesAreTheSameEveryTime") {
 }
 
 TEST_CASE("ShapesHaveTenEquallyFrequentClasses") {
-  const auto shapes = make_shapes(at(16));
+  const auto shapes = make_shapes(shapes_of(16));
   CHECK(shapes->classes() == 10);
   CHECK(shapes->size() == 65536);
   for (int64_t i = 0; i < 30; ++i) CHECK(shapes->label(i) == i % 10);
 }
 
 TEST_CASE("ShapesAreOneSceneAtEveryResolution") {
-  const auto large = make_shapes(at(256));
+  const auto large = make_shapes(shapes_of(256));
   for (const int64_t side : {16, 32, 64}) {
-    const auto small = make_shapes(at(side));
+    const auto small = make_shapes(shapes_of(side));
     for (int64_t i = 0; i < 20; ++i) {
       const Image reduced = resize(large->load(i), {side, side}, Filter::kBox);
       const Image drawn = small->load(i);
@@ -55,7 +55,7 @@ TEST_CASE("ShapesAreOneSceneAtEveryResolution") {
 }
 
 TEST_CASE("ShapesStandOutAndStayInside") {
-  const auto shapes = make_shapes(at(64));
+  const auto shapes = make_shapes(shapes_of(64));
   for (int64_t i = 0; i < 100; ++i) {
     const Image image = with_channels(shapes->load(i), 1);
     uint8_t border = 255;
@@ -76,7 +76,7 @@ TEST_CASE("ShapesInRectanglesAreThoseOfSquaresElsewhere") {
   for (const Size& size : {Size{96, 32}, Size{32, 96}}) {
     DataOptions options;
     options.resolution = size;
-    const auto shapes = make_shapes(options), squares = make_shapes(at(32));
+    const auto shapes = make_shapes(options), squares = make_shapes(shapes_of(32));
     std::set<int64_t> centres;
     for (int64_t i = 0; i < 50; ++i) {
       const Image image = with_channels(shapes->load(i), 1);
@@ -106,7 +106,7 @@ TEST_CASE("ShapesInRectanglesAreThoseOfSquaresElsewhere") {
 
 TEST_CASE("ShapesComeWithAnyNumberOfChannels") {
   const int64_t channels = GENERATE(1, 2, 3, 4);
-  DataOptions options = at(16);
+  DataOptions options = shapes_of(16);
   options.channels = channels;
   const auto shapes = make_shapes(options);
   CHECK(shapes->channels() == channels);

@@ -29,13 +29,13 @@ TEST_CASE("WhatIsNotCountedIsRefused") {
     Idle() : Backend(0, 1) {}
     const std::string getBackendName() const override { return "idle"; }
     Work barrier(const c10d::BarrierOptions&) override { return {}; }
-    Work send(Tensors&, int, int) override { return {}; }
+    Work reduce(Tensors&, const c10d::ReduceOptions&) override { return {}; }
   };
   CountingBackend backend(c10::make_intrusive<Idle>(), at::kCPU);
   CountingBackend::Tensors tensors = {torch::ones({2})};
   CHECK_THROWS_WITH(backend.barrier({}), Catch::Contains("Backend idle does not support barrier"));
-  CHECK_THROWS_WITH(backend.send(tensors, 0, 0),
-                    Catch::Contains("Backend idle does not support send"));
+  CHECK_THROWS_WITH(backend.reduce(tensors, {}),
+                    Catch::Contains("Backend idle does not support reduce"));
   CHECK(backend.traffic().collectives == 0);
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <memory>
 #include <stdexcept>
 
 #include "core/torch.h"
@@ -38,24 +41,33 @@ TEST_CASE("ATensorOfAnotherDeviceIsAMistakeOfTheProgramAndIsNamed") {
         }) == 0);
 }
 
-TEST_CASE("TheLauncherReadsHowManyCollectivesARankHasEntered") {
+TEST_CASE("TheLauncherReadsWhichCollectivesARankHasEntered") {
   CHECK(failed_ranks(2, [](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-          std::atomic<int64_t> entered{-1};
-          publish_collectives(*group, entered);
-          if (entered != group->traffic().collectives) return 1;
-          const int64_t before = entered;
+          const auto trace = std::make_unique<RankTrace>();
+          trace_collectives(*group, *trace);
+          if (trace->entered() != group->traffic().collectives) return 1;
+          const int64_t before = trace->entered();
           at::Tensor x = torch::ones({2});
-          group->sum_(x);
+          trace->set_phase("D backward");
+          group->sum_(x, "a test");
           group->broadcast_(x);
-          return entered == before + 2 && device_of(*group) == at::kCPU ? 0 : 2;
+          if (trace->entered() != before + 2 || device_of(*group) != at::kCPU) return 2;
+          const std::vector<Collective> all = trace->collectives();
+          if (all.size() != 2 || all[0].number != before + 1) return 3;
+          if (all[0].purpose != "a test" || all[0].bytes != 8 || all[0].phase != "D backward")
+            return 4;
+          // The thread that made it may still be at its last words.
+          const auto ended = [&] { return trace->collectives()[1].ended_ns > 0; };
+          for (int i = 0; i < 6000 && !ended(); ++i) usleep(10'000);
+          return ended() && all[1].what == "broadcast" && all[1].begun_ns > 0 ? 0 : 5;
         }) == 0);
 }
 
 TEST_CASE("OneRankSendsNothingAndCountsNothing") {
   const auto group = Group::join({}, BackendKind::kGloo, at::kCPU, 5);
-  std::atomic<int64_t> entered{-1};
-  publish_collectives(*group, entered);
-  CHECK(entered == -1);
+  const auto trace = std::make_unique<RankTrace>();
+  trace_collectives(*group, *trace);
+  CHECK(trace->entered() == 0);
   CHECK(device_of(*group) == at::kCPU);
 }

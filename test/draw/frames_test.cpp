@@ -109,9 +109,9 @@ fs::path stand_in(const TemporaryFolder& folder, const std::string& body) {
   return path;
 }
 
-// Whether the file holds a line within ten seconds.
+// Whether the file holds a line within a minute.
 bool has_line(const fs::path& path) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     if (fs::exists(path) && fs::file_size(path) > 1) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -13,6 +13,7 @@
 #include "support/tensor_checks.h"
 #include "support/toy_generator.h"
 #include "util/error.h"
+#include "util/file.h"
 
 namespace gantrain {
 
@@ -202,6 +203,96 @@ TEST_CASE("RowsThatTakeTurnsAreSortedByClassAndEachComesOnce") {
     std::sort(seen.begin(), seen.end());
     for (int64_t i = 0; i < count; ++i) CHECK(seen[static_cast<size_t>(i)] == i);
   }
+}
+
+namespace {
+
+const ToyAbilities kVectors = {.classes = 3, .vectors = true};
+
+ClassTable number_table() {
+  ClassTable table = {{"red", 1}, {"size", 1}, {"age", 1}};
+  table.ranges = {{.yes_or_no = true}, {.mean = 0.5}, {.mean = 40}};
+  table.examples = {{1, 0.25f, 33}, {0, 0.75f, 47}};
+  return table;
+}
+
+ClassChoice chosen(const std::string& label, const ToyAbilities& abilities = kVectors) {
+  ModelRequest how = asked("");
+  how.label = label;
+  return choose_classes(ToyGenerator(abilities), how, number_table());
+}
+
+std::string label_refusal(Exit code, const std::string& label) {
+  return user_error(code, [&] { chosen(label); });
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("LabelsAreNumbersByName") {
+  const ClassChoice one = chosen("red=1,age=7");
+  CHECK(torch::equal(one.tensor(), torch::tensor({1.0f, 0.5f, 7.0f}).unsqueeze(0)));
+  CHECK(LabelledRows(4, one, 9)[3].label == 0);
+  CHECK(class_suffix(0, one).empty());
+  // Without any, pictures have the labels of real ones in turn.
+  const ClassChoice examples = chosen("");
+  CHECK(examples.tensor().size(0) == 2);
+  CHECK(LabelledRows(5, examples, 9)[3].label == 1);
+  CHECK(LabelledRows(5, examples, 9)[3].row == 3);
+  CHECK(class_line(LabelledRows(5, examples, 9), number_table()).empty());
+  CHECK(has(label_refusal(Exit::kUsage, "rot=1"), "rot"));
+  CHECK(has(user_error(Exit::kUsage, [] { chosen("red=1", {.classes = 3}); }), "--class"));
+  CHECK(has(user_error(Exit::kUsage, [] { chosen("red=1", {.classes = 0}); }), "unconditional"));
+}
+
+TEST_CASE("LabelsComeFromFiles") {
+  const TemporaryFolder folder;
+  const auto csv = [&](const std::string& text) {
+    write_file(folder / "l.csv", text);
+    return (folder / "l.csv").string();
+  };
+  const auto rows = [&](const std::string& text) { return chosen(csv(text)).tensor(); };
+  CHECK(torch::equal(rows("1,2,3\n4,5,6\n"), torch::arange(1, 7).to(at::kFloat).reshape({2, 3})));
+  CHECK(torch::equal(rows("age,red\n9,1\n,0\n"),
+                     torch::tensor({1.0f, 0.5f, 9.0f, 0.0f, 0.5f, 40.0f}).reshape({2, 3})));
+  CHECK(
+      torch::equal(rows("seed,size\n17,0.25\n"), torch::tensor({0.0f, 0.25f, 40.0f}).unsqueeze(0)));
+  const auto error = [&](const std::string& text) {
+    return label_refusal(Exit::kInput, csv(text));
+  };
+  CHECK(has(error("1,2\n"), "l.csv: line 1: 2 fields, and the model's labels have 3 numbers"));
+  CHECK(has(error("1,2,3\n\n4,5\n"), "l.csv: line 3: 2 fields"));
+  CHECK(has(error("red,size,age\n1,nan,2\n"), "l.csv: line 2: nan is no finite number"));
+  CHECK(has(error("red,size,age\n1,x,2\n"), "l.csv: line 2: x is no finite number"));
+  CHECK(has(error("red,sice\n1,2\n"), "\"sice\" is no number of the model's labels; did you mean"));
+  CHECK(has(error("red,size\n"), "l.csv: holds no label"));
+  CHECK(has(label_refusal(Exit::kInput, (folder / "none.csv").string()), "none.csv"));
+  const std::string npy = (folder / "l.npy").string();
+  save_npy(npy, torch::tensor({1.0f, 2.0f, 3.0f}));
+  CHECK(chosen(npy).tensor().sizes() == at::IntArrayRef({1, 3}));
+  save_npy(npy, torch::zeros({2, 4}));
+  CHECK(has(label_refusal(Exit::kInput, npy), "l.npy: shape [2, 4]; [N, 3] is needed"));
+  save_npy(npy, torch::full({2, 3}, NAN));
+  CHECK(has(label_refusal(Exit::kInput, npy), "l.npy: row 0 holds a value that is not finite"));
+  // A file has one label for all pictures, or one for each.
+  const ClassChoice two = chosen(csv("1,2,3\n4,5,6\n"));
+  CHECK(LabelledRows(2, two, 9)[1].label == 1);
+  CHECK(has(user_error(Exit::kUsage, [&] { LabelledRows(3, two, 9); }),
+            "l.csv: 2 labels; one for all is needed, or one for each of 3 pictures"));
+}
+
+TEST_CASE("APainterDrawsVectors") {
+  ToyGenerator generator(kVectors);
+  Painter painter(generator, request(""));
+  const ClassChoice choice = chosen("red=1,size=2,age=3");
+  painter.use(choice.vectors);
+  const at::Tensor label = torch::tensor({1.0f, 2.0f, 3.0f}).unsqueeze(0);
+  CHECK(painter.picture(z(), 7, 0).equal(generator.images(z().unsqueeze(0), label, {})[0]));
+  CHECK(painter.picture_of(z(), 7, label).equal(painter.picture(z(), 7, 0)));
+  CHECK_FALSE(painter.picture_of(z(), 7, 2 * label).equal(painter.picture(z(), 7, 0)));
 }
 
 TEST_CASE("AMessageNamesTheClasses") {

@@ -71,4 +71,55 @@ TEST_CASE("AGridIsColumnsByRows") {
   }
 }
 
+TEST_CASE("LayersAreNumbersInRisingOrder") {
+  CHECK(parse_layers("--layers", "4-7").numbers == Numbers{4, 5, 6, 7});
+  CHECK(parse_layers("--layers", "9,2-3,3,0").numbers == Numbers{0, 2, 3, 9});
+  CHECK(parse_layers("--layers", "all").numbers.empty());
+  CHECK(text_of(parse_layers("--layers", "9,2-3,3,0")) == "0,2-3,9");
+  for (const std::string text : {"", "7-4", "-1", "x", "1000"}) {
+    CAPTURE(text);
+    const std::string error = user_error(Exit::kUsage, [&] { parse_layers("--layers", text); });
+    CHECK(error.find("--layers " + text) != std::string::npos);
+  }
+}
+
+TEST_CASE("ADirectionIsANumberItsStrengthsAndLayers") {
+  const DirectionUse use = parse_direction("3:2.5@4-7", false);
+  CHECK(use.number == 3);
+  CHECK(use.strengths == std::vector<double>{2.5});
+  CHECK(use.layers.numbers == Numbers{4, 5, 6, 7});
+  CHECK(parse_direction("0:-1e-1", false).strengths == std::vector<double>{-0.1});
+  CHECK(parse_direction("0:-1", false).layers.numbers.empty());
+  CHECK(parse_direction("12:-3:0:3@0", true).strengths == std::vector<double>{-3, 0, 3});
+}
+
+TEST_CASE("ADirectionThatIsNoneIsNamedWithWhatIsExpected") {
+  for (const std::string text : {"",
+                                 "3",
+                                 "3:",
+                                 ":2",
+                                 "3:x",
+                                 "x:2",
+                                 "-1:2",
+                                 "3:nan",
+                                 "3:inf",
+                                 "3:-inf",
+                                 "3:1e7",
+                                 "3:1:2",
+                                 "3:2@",
+                                 "3:2@x",
+                                 "3:2@7-4",
+                                 "3:2@1@2",
+                                 "1.5:2",
+                                 "3:2:",
+                                 "99999999999999999999:1"}) {
+    CAPTURE(text);
+    const std::string error = user_error(Exit::kUsage, [&] { parse_direction(text, false); });
+    CHECK(error.find("--direction " + text) != std::string::npos);
+    CHECK(error.find("4-7") != std::string::npos);
+  }
+  CHECK(user_error(Exit::kUsage, [] { parse_direction("3:1:nan", true); }).find("3:-2:2") !=
+        std::string::npos);
+}
+
 }  // namespace gantrain

@@ -166,7 +166,7 @@ Image striped(int64_t width, int64_t height, int64_t channels) {
 
 int code_of(const std::vector<std::string>& files) {
   try {
-    load_targets(files, {8, 8}, 3);
+    load_targets(files, {8, 8}, {3});
   } catch (const UserError& e) {
     CHECK(std::string(e.what()).find(files.back()) != std::string::npos);
     return static_cast<int>(e.code());
@@ -180,7 +180,7 @@ TEST_CASE("ATargetOfTheRightSizeKeepsItsPixels") {
   const TemporaryFolder folder;
   const Image image = striped(12, 8, 3);
   write_file(folder / "a.png", encode_png(image));
-  const Targets targets = load_targets({(folder / "a.png").string()}, {12, 8}, 3);
+  const Targets targets = load_targets({(folder / "a.png").string()}, {12, 8}, {3});
   CHECK(targets.names == std::vector<std::string>{"a"});
   REQUIRE(targets.pictures.sizes() == at::IntArrayRef({1, 3, 8, 12}));
   CHECK(to_image(targets.pictures[0]).pixels == image.pixels);
@@ -194,8 +194,8 @@ TEST_CASE("TargetsOfAnyFormAndSizeAreFitted") {
   std::vector<std::string> files;
   for (const char* name : {"grey.png", "alpha.webp", "photo.jpg"})
     files.push_back((folder / name).string());
-  CHECK(load_targets(files, {16, 8}, 3).pictures.sizes() == at::IntArrayRef({3, 3, 8, 16}));
-  CHECK(load_targets(files, {8, 8}, 1).pictures.sizes() == at::IntArrayRef({3, 1, 8, 8}));
+  CHECK(load_targets(files, {16, 8}, {3}).pictures.sizes() == at::IntArrayRef({3, 3, 8, 16}));
+  CHECK(load_targets(files, {8, 8}, {1}).pictures.sizes() == at::IntArrayRef({3, 1, 8, 8}));
 }
 
 TEST_CASE("TargetsThatCannotBeAreRefusedByName") {

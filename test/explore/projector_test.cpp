@@ -20,12 +20,9 @@ constexpr ProjectorOptions kFast = {
 struct Problem {
   explicit Problem(ProjectionSpace kind, ToyAbilities abilities = {})
       : generator(std::move(abilities)),
-        space(generator, {}, kind, labels()),
+        space(generator, {}, kind, two_labels()),
         targets(generator.images(latents_of_seeds({11, 12}, 4), two_labels(), {})) {}
 
-  std::vector<int64_t> labels() const {
-    return generator.classes() > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{};
-  }
   at::Tensor two_labels() const {
     return generator.classes() > 0 ? torch::tensor({0, 1}) : at::Tensor();
   }
@@ -202,7 +199,7 @@ const at::Tensor kFirst = torch::arange(3);
 LatentSpace space_of(ToyGenerator& generator,
                      ProjectionSpace space,
                      const std::vector<int64_t>& labels = {}) {
-  return {generator, {}, space, labels};
+  return {generator, {}, space, labels.empty() ? at::Tensor() : torch::tensor(labels)};
 }
 
 }  // namespace

@@ -113,6 +113,26 @@ def webps():
     save("webp", "exif.webp", still)
 
 
+def stacks():
+    for mode in ("L", "RGB", "I;16"):
+        for packing in ("raw", "tiff_lzw", "packbits", "tiff_adobe_deflate"):
+            name = "%s_%s.tif" % (mode.replace(";", ""), packing)
+            wide = numpy.arange(48, dtype=numpy.uint16).reshape(6, 8) * 1301
+            image = Image.fromarray(wide) if mode == "I;16" else picture(8, 6, mode)
+            more = {"tiffinfo": {317: 2}} if packing == "tiff_lzw" else {}
+            save("stack", name, encoded(image, format="TIFF", compression=packing, **more))
+    pages = [picture(8, 6, "L") for _ in range(3)]
+    content = io.BytesIO()
+    pages[0].save(content, "TIFF", save_all=True, append_images=pages[1:])
+    save("stack", "pages.tif", content.getvalue())
+    for kind in ("uint8", ">u2", "float32", "float64", "float16"):
+        values = numpy.linspace(0, 1, 6 * 8 * 5).reshape(6, 8, 5)
+        whole = values * {"uint8": 255, ">u2": 65535}.get(kind, 1)
+        content = io.BytesIO()
+        numpy.save(content, whole.astype(kind))
+        save("stack", kind.replace(">", "big_") + ".npy", content.getvalue())
+
+
 def texts():
     save("json", "preset.json", '// a comment\n{"base": "dcgan", "train": {"batch": 8, /* here */ "kimg": "25M"}}\n')
     save("json", "values.json", '[null, true, false, -1.5e-3, 12345678901234567890, "\\u00e4\\n", {}, [[]]]')
@@ -390,8 +410,11 @@ def arrays():
     out = io.BytesIO()
     numpy.savez_compressed(out, w=numpy.ones((1, 2, 3), "f8"), seeds=numpy.arange(3))
     save("npz", "compressed.npz", out.getvalue())
+    out = io.BytesIO()
+    numpy.savez(out, directions=numpy.eye(2, dtype="f4"), about='{"layers": [0]}')
+    save("npz", "directions.npz", out.getvalue())
 
 
 if __name__ == "__main__":
-    for write in (pngs, jpegs, webps, texts, zips, tars, packed, databases, records, tables, labels, weights, run_folders, pickles, official_pickles, states, arrays):
+    for write in (pngs, jpegs, webps, stacks, texts, zips, tars, packed, databases, records, tables, labels, weights, run_folders, pickles, official_pickles, states, arrays):
         write()

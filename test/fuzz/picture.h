@@ -28,6 +28,11 @@ inline void read_picture(std::string_view bytes) {
           "another size than announced");
   require(image.pixels.size() == static_cast<size_t>(image.width * image.height * image.channels),
           "pixels do not fill the picture");
+  Image wide;
+  require(accepts(name, [&] { decode_image(bytes, name, {.depth = 16}, wide); }),
+          "16 bits are refused where 8 are not");
+  require(wide.pixels.size() == 2 * image.pixels.size(), "16 bits do not fill the picture");
+  require(in_depth(wide, 8).pixels == image.pixels, "16 bits round to another picture");
 }
 
 }  // namespace gantrain

@@ -121,6 +121,62 @@ TEST_CASE("ClassesAreNamedNumberedAndRanged", "[gan]") {
   CHECK(parse_classes("triangle, 1,0-1", 5, kShapes) == Labels{2, 1, 0, 1});
 }
 
+namespace {
+
+ClassTable numbers() {
+  ClassTable table = {{"red", 3}, {"size", 9}, {"age", 9}};
+  table.ranges = {{.least = 0, .mean = 0.3, .most = 1, .yes_or_no = true},
+                  {.least = 0, .mean = 0.5, .most = 1},
+                  {.least = 20, .mean = 40, .most = 90}};
+  table.examples = {{1, 0.25f, 33}, {0, 0.75f, 47}};
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("ATableOfNumbersIsWrittenAndRead", "[gan]") {
+  const Json json = to_json(numbers());
+  const ClassTable read = classes_from_json(json, "FILE");
+  CHECK(read.vectors());
+  CHECK(read.size() == 3);
+  CHECK(read[1].name == "size");
+  CHECK(read.ranges[0].yes_or_no);
+  CHECK(read.ranges[2].mean == 40);
+  CHECK(read.examples == numbers().examples);
+  CHECK(to_json(read) == json);
+  CHECK(to_json(kShapes).is_array());  // classes have the form that they had
+  CHECK_FALSE(classes_from_json(to_json(kShapes), "FILE").vectors());
+  using Catch::Contains;
+  const auto broken = [&](const char* place, const Json& value) {
+    Json other = json;
+    other[Json::json_pointer(place)] = value;
+    classes_from_json(other, "FILE");
+  };
+  CHECK_THROWS_WITH(broken("/attributes", 3), Contains("FILE"));
+  CHECK_THROWS_WITH(broken("/attributes/1/mean", "x"),
+                    Contains("FILE: an attribute has no number"));
+  CHECK_THROWS_WITH(broken("/examples/0", Json::array({1})), Contains("FILE: an example"));
+  CHECK_THROWS_WITH(broken("/examples/0/1", "x"), Contains("FILE: an example"));
+}
+
+TEST_CASE("NumbersByNameMakeAVectorAndOthersAreAsUsual", "[gan]") {
+  using Vector = std::vector<float>;
+  const auto vector = [](const std::string& text) {
+    return vector_of_text("--label", text, 3, numbers());
+  };
+  CHECK(vector("red=1") == Vector{1, 0.5f, 40});
+  CHECK(vector("age=-1e2, size = 0.25") == Vector{0, 0.25f, -100});
+  CHECK(vector("2=7") == Vector{0, 0.5f, 7});
+  CHECK(vector_of_text("--label", "1=2", 3, {}) == Vector{0, 2, 0});
+  CHECK(text_of_vector({1, 0.5f, 40}, numbers()) == "red=1,size=0.5,age=40");
+  using Catch::Contains;
+  CHECK_THROWS_WITH(vector("sise=1"), Contains("sise") && Contains("did you mean size"));
+  CHECK_THROWS_WITH(vector("3=1"), Contains("a place from 0 to 2"));
+  CHECK_THROWS_WITH(vector("red"), Contains("numbers by name are expected"));
+  CHECK_THROWS_WITH(vector("red=nan"), Contains("red is nan"));
+  CHECK_THROWS_WITH(vector("red=1e300"), Contains("red is"));
+}
+
 TEST_CASE("AClassNamedLikeANumberOrWithACommaIsFoundByItsName", "[gan]") {
   CHECK(parse_classes("7", 5, kShapes) == Labels{3});
   CHECK(parse_classes("a,b", 5, kShapes) == Labels{4});

@@ -231,6 +231,22 @@ TEST_CASE("LabelsComeAsOftenAsInTheData") {
   CHECK_FALSE(Latents(8, {}, at::kCPU).labels(input({0, 1, 4}, 0)).defined());
 }
 
+TEST_CASE("VectorsAreThoseOfRealPicturesAllEquallyLikely") {
+  const torch::Tensor rows = torch::tensor({1.0f, 0.5f, 0.0f, -2.0f, 1.0f, 3.0f}).reshape({3, 2});
+  const Latents draws(8, {}, at::kCPU, rows);
+  const PhaseInput all = input({0, 1, 3000}, 0), odd = input({1, 2, 1500}, 0);
+  const torch::Tensor labels = draws.labels(all);
+  REQUIRE(labels.sizes() == at::IntArrayRef{3000, 2});
+  CHECK(torch::equal(draws.labels(odd), labels.slice(0, 1, 3000, 2)));
+  double found = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    const double count = labels.eq(rows[i]).all(1).sum().item<double>();
+    CHECK(count == Approx(1000).margin(105));  // 4 standard deviations
+    found += count;
+  }
+  CHECK(found == 3000);
+}
+
 TEST_CASE("TheCutOffOfMixingLiesBetweenTheLayers") {
   const Latents draws(8, {}, at::kCPU);
   const auto cutoff = [&](int64_t iteration, double probability, int64_t layers) {

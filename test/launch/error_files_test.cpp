@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/death/error_files.h"
 
+#include <cmath>
 #include <cstdlib>
+#include <memory>
 
 #include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "util/file.h"
+#include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 namespace {
@@ -78,6 +82,29 @@ TEST_CASE("ErrorsOfEarlierSessionsAreAllKept") {
   CHECK(code("errors/earlier-1/rank3.json") == 1);
   CHECK(code("errors/earlier-2/rank3.json") == 2);
   CHECK(code("errors/rank3.json") == 3);
+}
+
+TEST_CASE("TheCollectivesOfARankOutliveIt") {
+  const TemporaryFolder folder;
+  const auto trace = std::make_unique<RankTrace>();
+  write_collectives(folder.path(), 3, *trace);
+  CHECK(!fs::exists(folder / "errors"));  // it has entered none
+  trace->set_phase("D \xff");
+  trace->ended(trace->enter("all-reduce", "gradients", 2, 64, true));
+  trace->enter("broadcast", "", 1, 8, true);
+  write_collectives(folder.path(), 3, *trace);
+  const auto lines = split(trim(read_file(folder / "errors/collectives-rank3.jsonl")), '\n');
+  REQUIRE(lines.size() == 2);
+  const Json first = Json::parse(lines[0]), second = Json::parse(lines[1]);
+  CHECK(first["number"] == 1);
+  CHECK(first["purpose"] == "gradients");
+  CHECK(first["bytes"] == 64);
+  CHECK(first["seconds"].get<double>() >= 0);
+  CHECK(std::abs(first["begun"].get<double>() - unix_seconds()) < 60);
+  CHECK(second["what"] == "broadcast");
+  CHECK(second["seconds"].is_null());
+  set_errors_aside(folder.path());
+  CHECK(fs::exists(folder / "errors/earlier-1/collectives-rank3.jsonl"));
 }
 
 TEST_CASE("PidsHaveAFileForEachLauncherAndLeaveNothingBehind") {

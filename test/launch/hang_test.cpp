@@ -8,8 +8,6 @@
 
 namespace gantrain {
 
-namespace {}  // namespace
-
 TEST_CASE("ARankWithoutProgressEndsTheRun") {
   LaunchOptions options;
   options.hang_timeout = Duration{0.5};
@@ -43,7 +41,7 @@ TEST_CASE("InAHangTheRankThatDidNotEnterTheCollectiveIsNamed") {
                           [](const RankContext& c, const char*) -> int {
                             if (c.rank() == 1) usleep(50'000);
                             c.slot().set_phase("D backward");
-                            c.slot().collectives = c.rank() == 1 ? 39 : 40;
+                            c.slot().trace.skip_to(c.rank() == 1 ? 39 : 40);
                             c.slot().beat(7, 100);
                             sleep_for_ever();
                           },
@@ -56,13 +54,35 @@ TEST_CASE("InAHangTheRankThatDidNotEnterTheCollectiveIsNamed") {
                  Catch::Contains("is behind"));
 }
 
+TEST_CASE("RanksThatCallDifferentCollectivesAreToldApart") {
+  LaunchOptions options;
+  options.hang_timeout = Duration{0.5};
+  const auto result =
+      Launcher(
+          [](const RankContext& c, const char*) -> int {
+            c.slot().set_phase(c.rank() == 1 ? "G backward" : "D backward");
+            c.slot().trace.enter("all-reduce", "gradients", 1, c.rank() == 1 ? 400 : 800, true);
+            c.slot().beat(7, 100);
+            sleep_for_ever();
+          },
+          2,
+          options)
+          .wait();
+  CHECK(result.code == 6);
+  // In the table and in the verdict.
+  CHECK_THAT(result.err, Catch::Contains(" s in all-reduce 1 (gradients, 1 tensor, 0.8 kB"));
+  CHECK_THAT(result.err,
+             Catch::Contains("the ranks have not called the same: rank 0 all-reduce 1 (gradients, "
+                             "1 tensor, 0.8 kB, phase \"D backward\"), rank 1 all-reduce 1"));
+}
+
 TEST_CASE("InAHangAStoppedRankIsNamed") {
   LaunchOptions options;
   options.hang_timeout = Duration{0.5};
   const auto result = Launcher(
                           [](const RankContext& c, const char*) -> int {
                             if (c.rank() == 2) usleep(50'000);
-                            c.slot().collectives = 40;
+                            c.slot().trace.skip_to(40);
                             c.slot().beat(7, 100);
                             if (c.rank() == 2) raise(SIGSTOP);
                             sleep_for_ever();

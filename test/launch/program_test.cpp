@@ -33,9 +33,9 @@ struct Script {
   Launcher::Result run(int64_t ranks, const LaunchOptions& options = {}) const {
     return Launcher(program, local_world(ranks), options).wait();
   }
-  // Until the rank has written a line to that file.
+  // Until the rank has written a line to that file, which is all that it holds.
   std::string line(const std::string& name) const {
-    eventually([&] { return !read_if_there(name).empty(); }, 60);
+    eventually([&] { return ends_with(read_if_there(name), "\n"); }, 60);
     return trim(read_if_there(name));
   }
   std::string read_if_there(const std::string& name) const {
@@ -123,11 +123,13 @@ TEST_CASE("AProgramThatIsNotThereIsNamed") {
 }
 
 TEST_CASE("AProgramThatHandlesAStopGetsItAlone") {
-  // Its child would write down that it was told to end.
+  // Its child would write down that it was told to end. It ends with what it waits for, else that
+  // would have the grace time.
   const Script script(
       "trap 'echo saved >$D/saved; kill -9 $child; exit 0' TERM\n"
-      "(trap 'echo told >$D/told' TERM; while :; do sleep 600 & wait; done) & child=$!\n"
-      "echo $$ >$D/ready; while :; do wait; done");
+      "(trap 'echo told >$D/told' TERM; : >$D/trapped; while :; do sleep 0.05; done) & child=$!\n"
+      "while [ ! -e $D/trapped ]; do sleep 0.01; done\n"
+      "echo x >$D/ready; while :; do wait; done");
   Launcher launcher(script.program, local_world(1));
   REQUIRE(!script.line("ready").empty());
   launcher.signal(SIGTERM);
@@ -140,8 +142,8 @@ TEST_CASE("AProgramThatHandlesAStopGetsItAlone") {
 TEST_CASE("WhatAScriptWaitsForGetsTheStopAndTheGraceTime") {
   // The shell itself dies of the signal at once; what it waits for saves.
   const Script script(
-      "sh -c \"trap 'sleep 0.3; echo saved >$D/saved; exit 0' TERM; echo >$D/ready; echo x "
-      ">>$D/ready; while :; do sleep 0.05; done\"; echo never");
+      "sh -c \"trap 'sleep 0.3; echo saved >$D/saved; exit 0' TERM; echo x >$D/ready; "
+      "while :; do sleep 0.05; done\"; echo never");
   Launcher launcher(script.program, local_world(1));
   REQUIRE(!script.line("ready").empty());
   launcher.signal(SIGTERM);

@@ -42,7 +42,7 @@ TEST_CASE("LongTextsAreCut") {
   const auto board = RankStatusBoard::create(1);
   RankSlot& slot = board->slot(0);
   slot.set_phase(std::string(100, 'p'));
-  CHECK(slot.phase() == std::string(RankSlot::kPhaseBytes - 1, 'p'));
+  CHECK(slot.phase() == std::string(RankTrace::kPhaseBytes - 1, 'p'));
   slot.set_phase("G");
   CHECK(slot.phase() == "G");
   slot.report_failure(Exit::kInput, std::string(10000, 'm'));

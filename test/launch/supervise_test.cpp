@@ -190,7 +190,7 @@ TEST_CASE("TheRankForWhichOthersWaitedInVainIsNamed") {
       Launcher(
           [](const RankContext& c, const char*) -> int {
             c.slot().set_phase(c.rank() == 1 ? "reading data" : "all-reduce");
-            c.slot().collectives = c.rank() == 1 ? 39 : 40;
+            c.slot().trace.skip_to(c.rank() == 1 ? 39 : 40);
             c.slot().beat(7, 100);
             ++shared_number(static_cast<size_t>(c.rank()));
             if (c.rank() != 0) sleep_for_ever();

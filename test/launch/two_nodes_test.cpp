@@ -178,7 +178,7 @@ TEST_CASE("InAHangAllNodesNameTheRankThatIsBehind") {
   options.hang_timeout = Duration{3};
   const LoadTrainer load = ranks<[](const RankContext& c) -> int {
     c.slot().set_phase(c.rank() == 1 ? "reading data" : "all-reduce");
-    c.slot().collectives = c.rank() == 1 ? 39 : 40;
+    c.slot().trace.skip_to(c.rank() == 1 ? 39 : 40);
     shared_number(static_cast<size_t>(c.rank())) = getpid();
     while (shared_number(0) * shared_number(1) == 0) usleep(1000);
     c.slot().beat(7, 100);

@@ -314,6 +314,53 @@ TEST_CASE("ModesThatAreMissingAreNotCounted") {
   CHECK(count_modes(reals, same, 200, {}).shown == 1);
 }
 
+namespace {
+
+DatasetPictures attribute_pictures(int64_t side, uint64_t seed) {
+  DataOptions options = shapes(side, 1000);
+  options.path = kAttributeShapes;
+  return {open_dataset(options), {.data = options, .seed = seed, .classes = {}}};
+}
+
+}  // namespace
+
+TEST_CASE("RealShapesHaveTheAttributesOfTheirLabels") {
+  const int64_t side = GENERATE(16, 24, 32, 64);
+  CAPTURE(side);
+  DatasetPictures pictures = attribute_pictures(side, 1);
+  const AttributeAccuracy shown = attribute_accuracy(pictures, 500, {});
+  CHECK(shown.color == 1);
+  CHECK(shown.size >= 0.99);
+  CHECK(shown.angle >= 0.99);
+  CHECK(shown.all >= 0.98);
+  const std::vector<int64_t> numbers = Piece{.first = 0, .count = 500}.numbers();
+  const at::Tensor off = shown_attributes(pictures.get(numbers)) - pictures.vectors(numbers);
+  CHECK(off.select(1, 3).square().mean().sqrt().item<double>() < 0.05);
+  CHECK(off.select(1, 4).square().mean().sqrt().item<double>() < 0.08);
+}
+
+TEST_CASE("PicturesWithoutTheirAttributesAreNotTakenForSuch") {
+  class Others final : public Pictures {  // with the labels of other pictures
+   public:
+    Others() : own_(attribute_pictures(16, 1)), labels_(attribute_pictures(16, 2)) {}
+    int64_t size() const override { return own_.size(); }
+    at::Tensor get(const std::vector<int64_t>& numbers) override { return own_.get(numbers); }
+    at::Tensor vectors(const std::vector<int64_t>& numbers) override {
+      return labels_.vectors(numbers);
+    }
+
+   private:
+    DatasetPictures own_, labels_;
+  } others;
+  const AttributeAccuracy shown = attribute_accuracy(others, 500, {});
+  CHECK(shown.color < 0.3);
+  CHECK(shown.size < 0.5);
+  CHECK(shown.angle < 0.45);
+  CHECK(shown.all < 0.05);
+  TensorPictures plain(torch::full({20, 3, 16, 16}, 240, at::kByte));
+  CHECK_THROWS_WITH(attribute_accuracy(plain, 20, {}), Catch::Contains("attributes: needs RGB"));
+}
+
 TEST_CASE("DiversityOfOnePictureIsZero") {
   DatasetPictures reals = shape_pictures(64, 500, 1), others = shape_pictures(64, 500, 2);
   TensorPictures same(reals.get({5}).repeat({100, 1, 1, 1}));

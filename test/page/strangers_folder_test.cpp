@@ -111,7 +111,7 @@ TEST_CASE("APictureThatTakesMuchMemoryIsNotShown") {
   const TemporaryFolder folder;
   const auto channels = static_cast<double>(grey_picture(1).channels);
   write_file(folder / "a.png",
-             encode_png(grey_picture(static_cast<int64_t>(std::sqrt(111e6 / channels)))));
+             encode_png(grey_picture(static_cast<int64_t>(std::sqrt(111e6 / channels))), 1));
   CHECK_FALSE(EmbeddedPictures().url_of(folder / "a.png", {}));
 }
 

@@ -22,19 +22,25 @@ find_tools() {
 }
 find_tools || skip "no cuobjdump and nvdisasm: $(tail -n 1 "$tmp/fetched")"
 
+# demangled FIELD: lines with a kernel's mangled name in that field have its short one there.
+demangled() {
+  c++filt | sed 's/gantrain::cuda_kernels:://g; s/(anonymous namespace):://g' |
+    awk -F '\t' -v OFS='\t' -v f="$1" '{sub(/.*run_body</, "", $f); sub(/>\(.*/, "", $f); print}'
+}
+
 # One line for each kernel of each architecture: sm_90 NAME, then how often each kind of access is in it.
-cuobjdump -sass "$so" | c++filt | sed 's/gantrain::cuda_kernels:://g; s/(anonymous namespace):://g' | awk '
+cuobjdump -sass "$so" | LC_ALL=C grep -E 'arch = |Function : |LDG\.|STG\.|LDL|STL' | LC_ALL=C awk '
   function show() { if (name != "") print arch "\t" name "\t" load16 "\t" store16 "\t" local }
   /arch = / {arch = $NF}
   /Function : / {
     show()
-    name = $0; sub(/.*run_body</, "", name); sub(/>\(.*/, "", name)
+    name = $NF
     load16 = store16 = local = 0
   }
   /LDG\.[A-Z0-9.]*128/ {++load16}
   /STG\.[A-Z0-9.]*128/ {++store16}
   /(LDL|STL)[ .]/ {++local}
-  END {show()}' >"$tmp/kernels"
+  END {show()}' | demangled 2 >"$tmp/kernels"
 
 # wide LOADS STORES PATTERN: every kernel of that name has so many 16-byte loads and stores, at least.
 wide() {
@@ -69,15 +75,15 @@ expect "kernels that keep registers in local memory" "" "$(awk -F '\t' '$5 > 0 {
 # Registers and shared memory of each kernel on sm_90, and how many warps of the 64 that a multiprocessor
 # holds its registers leave room for, beside kernel_resources.txt. GANTRAIN_UPDATE=1 writes that file anew.
 table=$(dirname "${BASH_SOURCE[0]}")/kernel_resources.txt
-cuobjdump --dump-resource-usage "$so" | c++filt | sed 's/gantrain::cuda_kernels:://g; s/(anonymous namespace):://g' | awk '
+cuobjdump --dump-resource-usage "$so" | awk '
   /^arch = / {arch = $NF}
-  /^ Function / {name = $0; sub(/.*run_body</, "", name); sub(/>\(.*/, "", name)}
+  /^ Function / {name = $2; sub(/:$/, "", name)}
   /^ *REG:/ && arch == "sm_90" {
     match($0, /REG:[0-9]+/); registers = substr($0, RSTART + 4, RLENGTH - 4)
     match($0, /SHARED:[0-9]+/); shared = substr($0, RSTART + 7, RLENGTH - 7)
     warps = int(65536 / (32 * 8 * int((registers + 7) / 8))); if (warps > 64) warps = 64
     print registers "\t" shared "\t" warps "\t" name
-  }' | LC_ALL=C sort -t $'\t' -k4 >"$tmp/resources"
+  }' | demangled 4 | LC_ALL=C sort -t $'\t' -k4 >"$tmp/resources"
 if [ -n "${GANTRAIN_UPDATE:-}" ]; then
   { printf '# registers\tshared bytes\twarps\tkernel, sm_90\n'; cat "$tmp/resources"; } >"$table"
 fi

@@ -6,9 +6,13 @@
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 [ -e "${1:-}" ] || skip "the program was not built"
 mkdir -p "$tmp/home" "$tmp/help"
-# On a CPU, with one thread a rank; a batch script is for the cluster that its flags name.
+# On a CPU, with one thread a rank, and with fewer pictures to measure with and to search; a batch script is for the cluster
+# that its flags name.
 program "$tmp/bin/gantrain" <<END
-[ "\${1:-}" = slurm ] || export GANTRAIN_LAUNCH__DEVICE=cpu GANTRAIN_LAUNCH__THREADS=1
+case \${1:-} in
+  slurm | kube) ;;
+  *) export GANTRAIN_LAUNCH__DEVICE=cpu GANTRAIN_LAUNCH__THREADS=1 GANTRAIN_METRICS__IMAGES=64 GANTRAIN_DATA__SYNTH_SIZE=1024 ;;
+esac
 exec -a gantrain '$(realpath "$1")' "\$@"
 END
 export PATH=$tmp/bin:$PATH HOME=$tmp/home
@@ -70,7 +74,7 @@ wrong() {
     fi
     rest+=("$word")
     [[ $word == -[A-Za-z-]* ]] || continue
-    grep -qx -- "${word%%=*}" <<<"$flags" || grep -qx -- "${word%%=*}" <<<"$([ "${verb[*]}" != slurm ] || flags_of train)" ||
+    grep -qx -- "${word%%=*}" <<<"$flags" || grep -qx -- "${word%%=*}" <<<"$([[ ! ${verb[*]} =~ ^(slurm|kube)$ ]] || flags_of train)" ||
       echo "gantrain ${verb[*]} has no ${word%%=*}"
   done
   [ "${verb[*]}" = train ] || return 0

@@ -54,7 +54,10 @@ pid=$!
 while [ ! -s started ]; do sleep 0.05; done
 kill -9 "$pid"
 wait "$pid" || true
-for _ in $(seq 200); do [ -z "$(ls own)" ] || sleep 0.05; done
+for _ in $(seq 1200); do
+  [ -n "$(ls own)" ] || break
+  sleep 0.05
+done
 expect "nor by a launcher that was killed" "" "$(ls own)"
 
 python=${GANTRAIN_PYTHON:-python3}

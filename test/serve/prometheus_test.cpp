@@ -13,6 +13,8 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   a.verdict.word = "learning";
   a.kimg = 1.5;
   a.last_tick = 90;
+  a.slowest_rank = 3;
+  a.slowest_behind = 0.25;
   a.losses = {{"G/loss", std::numeric_limits<double>::quiet_NaN()},
               {"D/loss", -std::numeric_limits<double>::infinity()}};
   a.metrics = {{"fid", {1.0, 20.25}}};
@@ -33,6 +35,8 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   CHECK(has("gantrain_loss" + run + ",loss=\"G/loss\"} NaN\n"));
   CHECK(has("gantrain_metric" + run + ",metric=\"fid\"} 20.25\n"));
   CHECK(has("gantrain_seconds_since_tick" + run + "} 10\n"));
+  CHECK(has("gantrain_slowest_rank" + run + "} 3\n"));
+  CHECK(has("gantrain_slowest_rank_behind" + run + "} 0.25\n"));
   CHECK(has("gantrain_status{run=\"b\",status=\"done\"} 1\n"));
   CHECK(has("gantrain_status{run=\"b\",status=\"running\"} 0\n"));
   CHECK(has("gantrain_verdict{run=\"b\",verdict=\"no failure found\"} 1\n"));

@@ -29,7 +29,8 @@ class Training {
            const Changes& extra = {})
       : one_(one),
         config_(config_of(row, one, extra)),
-        step_(group, row, config_, one.class_counts) {
+        step_(
+            group, row, config_, one.class_counts, [](const std::string&) {}, one.label_rows) {
     step_->enter(one.stage);
     step_->begin();
   }
@@ -62,6 +63,8 @@ class Training {
                     seen};
     const auto classes = static_cast<int64_t>(one_.class_counts.size());
     if (classes > 0) all.labels = torch::arange(count, at::kLong).remainder(classes);
+    if (const at::Tensor& rows = one_.label_rows; rows.defined())
+      all.labels = rows.index_select(0, torch::arange(i, i + count).remainder(rows.size(0)));
     return all;
   }
 
@@ -82,6 +85,28 @@ std::string waits_of(Training& training) {
 }
 
 }  // namespace
+
+at::Tensor some_label_rows() {
+  return torch::tensor({1.0f,
+                        0.0f,
+                        0.25f,
+                        0.0f,
+                        1.0f,
+                        -2.0f,
+                        1.0f,
+                        1.0f,
+                        0.5f,
+                        0.0f,
+                        0.0f,
+                        1.5f,
+                        1.0f,
+                        0.0f,
+                        -0.75f,
+                        0.0f,
+                        1.0f,
+                        0.0f})
+      .reshape({6, 3});
+}
 
 std::vector<Changes> all_amp() {
   return {{{"precision.amp", "off"}},

@@ -15,7 +15,12 @@ struct StepCase {
   std::map<std::string, Json> changes;
   std::vector<int64_t> class_counts = {};
   int64_t stage = 0;  // of a recipe that grows
+  // Labels of all pictures where these are vectors, float32 [pictures, L]; undefined: classes.
+  at::Tensor label_rows = {};
 };
+
+// Six labels of three numbers: two classes of which a picture may have both, and a value.
+at::Tensor some_label_rows();
 
 // Two ranks train in that dist.ddp_mode, in each of these settings of precision.*, each case with
 // reads that are free and under AssumeReadsWait. Fails, naming the case, where an iteration waits

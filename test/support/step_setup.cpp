@@ -51,14 +51,16 @@ StepOnCpu::StepOnCpu(const RecipeRow& row,
                      const Config& config,
                      const Rendezvous& rendezvous,
                      const std::vector<int64_t>& class_counts,
-                     const Doing& doing)
-    : StepOnCpu(join_on_cpu(rendezvous), row, config, class_counts, doing) {}
+                     const Doing& doing,
+                     const at::Tensor& label_rows)
+    : StepOnCpu(join_on_cpu(rendezvous), row, config, class_counts, doing, label_rows) {}
 
 StepOnCpu::StepOnCpu(std::shared_ptr<Group> group,
                      const RecipeRow& row,
                      const Config& config,
                      const std::vector<int64_t>& class_counts,
-                     const Doing& doing)
+                     const Doing& doing,
+                     const at::Tensor& label_rows)
     : config_(config), row_(row), group_(std::move(group)) {
   const auto data = config_.read<DataOptions>();
   step_ = std::make_unique<TrainingStep>(StepSetup{config_,
@@ -68,7 +70,9 @@ StepOnCpu::StepOnCpu(std::shared_ptr<Group> group,
                                                    data.resolution,
                                                    data.channels.value_or(3),
                                                    class_counts,
-                                                   doing});
+                                                   doing,
+                                                   /*depth=*/8,
+                                                   label_rows});
 }
 
 const PlayerState& StepOnCpu::player(const std::string& name) const {

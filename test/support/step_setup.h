@@ -22,7 +22,7 @@ Config step_config(const RecipeFacts& facts, const std::map<std::string, Json>& 
 // A global batch. Each rank takes its share of it.
 struct GlobalBatch {
   at::Tensor pictures;  // [batch, C, R, R]; they are brought to the networks' type
-  at::Tensor labels;    // int64 [batch], or undefined
+  at::Tensor labels;    // int64 [batch], vectors [batch, L], or undefined
   int64_t iteration = 0;
   std::optional<int64_t> images_seen = std::nullopt;  // none: iteration * batch
 };
@@ -31,21 +31,23 @@ struct GlobalBatch {
 // (channels: 3 where it says auto).
 class StepOnCpu {
  public:
-  // `doing`: as in StepSetup.
+  // `doing`, `label_rows`: as in StepSetup.
   using Doing = std::function<void(const std::string&)>;
   StepOnCpu(
       const RecipeRow& row,
       const Config& config,
       const Rendezvous& rendezvous = {},
       const std::vector<int64_t>& class_counts = {},
-      const Doing& doing = [](const std::string&) {});
+      const Doing& doing = [](const std::string&) {},
+      const at::Tensor& label_rows = {});
   // With ranks that have met already, for several steps one after the other.
   StepOnCpu(
       std::shared_ptr<Group> group,
       const RecipeRow& row,
       const Config& config,
       const std::vector<int64_t>& class_counts = {},
-      const Doing& doing = [](const std::string&) {});
+      const Doing& doing = [](const std::string&) {},
+      const at::Tensor& label_rows = {});
 
   StepOnCpu(const StepOnCpu&) = delete;  // the step refers to the members
   StepOnCpu& operator=(const StepOnCpu&) = delete;

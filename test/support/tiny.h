@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/process.h"
@@ -64,5 +65,13 @@ std::string text_in(const std::filesystem::path& path);
 
 // One line, starting with "error".
 bool is_one_error_line(const std::string& text);
+
+// The command of the last line "next    gantrain ...".
+std::string next_of(const Outcome& outcome);
+
+// Checks that commands in the folder are refused: arguments, exit code, and what the only line of
+// the error names.
+void check_refusals(const TemporaryFolder& folder,
+                    const std::vector<std::tuple<std::string, int, std::string>>& table);
 
 }  // namespace gantrain

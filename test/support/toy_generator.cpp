@@ -22,7 +22,9 @@ at::Tensor ToyGenerator::map(const at::Tensor& z,
   TORCH_CHECK(z.dim() == 2 && z.size(1) == 4 && z.scalar_type() == at::kFloat);
   TORCH_CHECK(labels.defined() == (abilities_.classes > 0));
   at::Tensor w = z * 0.5 + kMean;
-  if (labels.defined()) w = w + labels.to(at::kFloat).unsqueeze(1) * 0.1;
+  const bool vectors = labels.defined() && labels.dim() == 2;
+  if (labels.defined())
+    w = w + (vectors ? labels.sum(1) : labels.to(at::kFloat)).unsqueeze(1) * 0.1;
   at::Tensor ws = w.unsqueeze(1).repeat({1, 3, 1});
   const int64_t cut = options.trunc_cutoff.value_or(3);
   at::Tensor first = ws.narrow(1, 0, cut);

@@ -12,6 +12,7 @@ struct ToyAbilities {
   int64_t classes = 0;
   bool noise = true;
   std::vector<int64_t> levels = {};
+  bool vectors = false;  // labels may be vectors, whose sum counts
 };
 
 // A style-based generator of 8 x 8 pictures whose every input shows: z [N, 4] and the class make w
@@ -24,6 +25,7 @@ class ToyGenerator final : public Generator {
   std::shared_ptr<torch::nn::Module> network() override { return network_; }
   int64_t z_dim() const override { return 4; }
   int64_t classes() const override { return abilities_.classes; }
+  bool takes_vectors() const override { return abilities_.vectors; }
   int64_t num_ws() const override { return abilities_.num_ws; }
   int64_t w_dim() const override { return abilities_.num_ws > 0 ? 4 : 0; }
   bool has_noise() const override { return abilities_.noise; }

@@ -25,6 +25,10 @@ TEST_CASE("AnAddressIsToBeDownloaded") {
       refuse_address("https://host/a/ffhq.pkl?x=1"),
       "https://host/a/ffhq.pkl?x=1: files are read from disks alone; download it first: "
       "curl -fL -o ffhq.pkl 'https://host/a/ffhq.pkl?x=1'");
+  CHECK_THROWS_WITH(
+      refuse_address("hf://org/faces@v2/net.pkl"),
+      "hf://org/faces@v2/net.pkl: files are read from disks alone; download it first: "
+      "hf download org/faces net.pkl --revision v2 --local-dir faces");
 }
 
 }  // namespace gantrain

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <string>
 
@@ -51,18 +52,20 @@ bool ended_well(pid_t pid) {
   return ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// What has arrived, until nothing more does for a while or, with `until`, until that text does.
+// What arrives until all who write have ended or, with `until`, until that text does.
 std::string read_from(int descriptor, const std::string& until = "") {
   ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
   std::string text;
-  const double end = monotonic_seconds() + (until.empty() ? 0.2 : 60);
+  const double end = monotonic_seconds() + 60;
   while (monotonic_seconds() < end && (until.empty() || text.find(until) == std::string::npos)) {
     char buffer[4096];
     const ssize_t size = ::read(descriptor, buffer, sizeof buffer);
     if (size > 0) {
       text.append(buffer, static_cast<size_t>(size));
-    } else {
+    } else if (size < 0 && errno == EAGAIN) {
       ::usleep(1000);
+    } else {
+      break;  // a terminal's end is EIO
     }
   }
   return text;
@@ -87,14 +90,17 @@ TEST_CASE("WritingEndsWhenNobodyReads") {
 TEST_CASE("WhatWasKeptComesInOrderOnceSomebodyReadsAndThenHowMuchIsMissing") {
   const Ends ends = pipe_ends();
   constexpr int kLines = 10'000;
-  const pid_t pid = child(ends, [] {
+  const Ends wrote = pipe_ends();
+  const pid_t pid = child(ends, [&wrote] {
     for (int i = 0; i < kLines; ++i)
       write_standard_error(std::to_string(100'000 + i) + " " + kLine);
     write_standard_error("the bar", Unread::kDrop);
-    flush_standard_error(8);
+    if (::write(wrote.write, "x", 1) != 1) ::_exit(1);
+    flush_standard_error(60);
     write_standard_error("the end\n");
   });
-  ::usleep(100'000);
+  char written = 0;  // nobody reads before
+  REQUIRE(::read(wrote.read, &written, 1) == 1);
   const std::string text = read_from(ends.read, "the end\n");
   CHECK(ended_well(pid));
   int line = 0;
@@ -110,7 +116,7 @@ TEST_CASE("ASlowReaderLosesNothing") {
   const Ends ends = pipe_ends();
   const pid_t pid = child(ends, [] {
     for (int i = 0; i < 2000; ++i) write_standard_error(kLine);
-    flush_standard_error(8);
+    flush_standard_error(60);
   });
   ::usleep(50'000);
   const std::string text = read_from(ends.read);

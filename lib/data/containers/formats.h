@@ -31,6 +31,19 @@ std::vector<ZipEntry> read_zip_directory(const RandomAccessFile& file);
 // Throws UserError(kInput) as read() does.
 bool read_stored(const RandomAccessFile& file, const ZipEntry& entry, std::string& content);
 
+// Whether a content is a .npy.
+bool is_npy(std::string_view start);
+
+// Opens the pictures of a .npy [N, H, W, C] or [N, C, H, W] of uint8, uint16, or floating point
+// from 0 to 1; what is shorter at the ends is C. Throws UserError(kInput) that names the file.
+std::unique_ptr<Source> open_npy_set(const FilePart& file);
+
+// Returns the source with files joined to pictures as options.join says; the same one where there
+// are none. NAME.c0.png, NAME.c1.png, ... become NAME.png, as do c0/NAME.png, c1/NAME.png, ...: the
+// channels of the files one behind the other. Throws UserError(kInput) that names a file whose
+// neighbour is missing.
+std::unique_ptr<Source> joined(std::unique_ptr<Source> source, Join join);
+
 // Whether a content begins as gzip, zstd, xz or bzip2 do.
 bool is_compressed(std::string_view start);
 

@@ -262,7 +262,8 @@ std::unique_ptr<Source> open_known(FilePart& file,
   const std::string& path = options.path;
   std::string start = start_of(file);
   if (ends_with(lower(path), ".zip") || starts_with(start, "PK")) return open_zip(path);
-  if (is_image_name(path))
+  if (is_npy(start)) return open_npy_set(file);
+  if (is_image_name(path) || is_stack_name(path))
     fail(Exit::kInput, "{}: a single picture; --data wants the folder that holds it", path);
   if (is_compressed(start) && is_tar_name(path)) return open_tars({path}, stop);
   file = unpacked(file, stop);
@@ -351,7 +352,9 @@ std::optional<size_t> Source::find(std::string_view path) const {
   return static_cast<size_t>(found - files().begin());
 }
 
-bool Source::is_picture(size_t file) const { return is_image_name(files()[file]); }
+bool Source::is_picture(size_t file) const {
+  return is_image_name(files()[file]) || (stacks_ && is_stack_name(files()[file]));
+}
 
 void Source::decode(size_t file, const NeededSize& needed, std::string& bytes, Image& image) const {
   read(file, bytes);
@@ -414,7 +417,17 @@ bool is_hidden(std::string_view path) {
   return false;
 }
 
-std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop) {
+namespace {
+
+// Pictures that were not taken for such where they lie among others: labels, masks, embeddings.
+void take_stacks_alone(Source& source) {
+  for (size_t file = 0; file < source.files().size(); ++file) {
+    if (source.is_picture(file)) return;
+  }
+  source.take_stacks();
+}
+
+std::unique_ptr<Source> open_plain(const DataOptions& options, const StopCheck& stop) {
   const std::string& path = options.path;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -425,7 +438,7 @@ std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck&
     if (paths.size() == 1) {
       DataOptions one = options;
       one.path = paths.front();
-      return open_source(one, stop);
+      return open_plain(one, stop);
     }
     check_tars(path, paths);
     return with_records(open_tars(paths, stop), options, stop);
@@ -440,6 +453,14 @@ std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck&
          kWhatIsTaken);
   }
   fail(Exit::kInput, "{}: neither a file nor a folder; {}", path, kWhatIsTaken);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop) {
+  std::unique_ptr<Source> source = open_plain(options, stop);
+  take_stacks_alone(*source);
+  return joined(std::move(source), options.join);
 }
 
 }  // namespace gantrain

@@ -140,7 +140,9 @@ class Source {
   std::optional<size_t> find(std::string_view path) const;
 
   // Whether the file is meant to be a picture. Here its name says so; in some containers each is.
+  // .npy and TIFF are, once take_stacks() was called.
   virtual bool is_picture(size_t file) const;
+  void take_stacks() { stacks_ = true; }
   // Whether its files are records of pixels, which no decoder understands.
   virtual bool holds_pixels() const { return false; }
   // Decodes a picture over `image`; `bytes` is memory for the content of its file, used again.
@@ -172,11 +174,14 @@ class Source {
   Labels labels_;
   size_t own_folders_ = 0;
   std::string kind_;
+  bool stacks_ = false;
 };
 
 // Opens what options.path names, told by its content: a folder or zip of pictures, tar archives, an
-// LMDB, CIFAR's or MNIST's files. Throws UserError(kInput) that names the path, and what is taken
-// where it is none of these, UserError(kStopped) where `stop` returns true meanwhile.
+// LMDB, CIFAR's or MNIST's files, one .npy of several pictures. Where there is no PNG, JPEG or
+// WebP, .npy and TIFF are pictures. Files are joined as options.join says. Throws UserError(kInput)
+// that names the path, and what is taken where it is none of these, UserError(kStopped) where
+// `stop` returns true meanwhile.
 std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop = {});
 
 // Opens every file below `path`, following links, but for the folders of runs. Throws

@@ -14,6 +14,7 @@
 #include "data/options.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -21,82 +22,6 @@
 namespace gantrain {
 
 namespace {
-
-char separator_of(std::string_view text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  for (const char candidate : {',', '\t', ';'}) {
-    if (line.find(candidate) != std::string_view::npos) return candidate;
-  }
-  return ',';
-}
-
-class CsvReader {
- public:
-  CsvReader(std::string_view text, const std::string& name)
-      : text_(text), name_(name), separator_(separator_of(text)) {}
-
-  std::vector<std::vector<std::string>> rows() {
-    std::vector<std::vector<std::string>> rows;
-    while (at_ < text_.size()) {
-      std::vector<std::string> row = this->row();
-      if (row.size() > 1 || !row.front().empty()) rows.push_back(std::move(row));
-    }
-    return rows;
-  }
-
- private:
-  std::vector<std::string> row() {
-    std::vector<std::string> fields;
-    while (true) {
-      fields.push_back(field());
-      const bool more = at_ < text_.size() && text_[at_] == separator_;
-      if (at_ < text_.size()) ++at_;  // the separator or the end of the line
-      if (!more) return fields;
-    }
-  }
-
-  std::string field() {
-    size_t start = at_;
-    while (start < text_.size() && text_[start] == ' ') ++start;
-    if (start < text_.size() && text_[start] == '"') {
-      at_ = start + 1;
-      std::string value = quoted();
-      at_ = end_of_plain();  // what follows the quote is left out
-      return value;
-    }
-    start = at_;
-    at_ = end_of_plain();
-    return trim(text_.substr(start, at_ - start));
-  }
-
-  size_t end_of_plain() const {
-    size_t end = at_;
-    while (end < text_.size() && text_[end] != separator_ && text_[end] != '\n') ++end;
-    return end;
-  }
-
-  std::string quoted() {
-    const size_t start = at_;
-    std::string value;
-    while (at_ < text_.size()) {
-      const char c = text_[at_++];
-      if (c != '"') {
-        value += c;
-      } else if (at_ < text_.size() && text_[at_] == '"') {
-        value += text_[at_++];
-      } else {
-        return value;
-      }
-    }
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<long>(start), '\n');
-    fail(Exit::kInput, "{}: line {}: a quote is not closed", name_, line);
-  }
-
-  std::string_view text_;
-  const std::string& name_;
-  const char separator_;
-  size_t at_ = 0;
-};
 
 constexpr std::string_view kJsonFile = "dataset.json";
 constexpr std::array<std::string_view, 3> kCsvFiles = {"labels.csv", "dataset.csv", "metadata.csv"};
@@ -118,7 +43,7 @@ class LabelSearch {
   Labels run(const std::vector<size_t>& pictures) {
     if (options_.labels == "none") return {};
     if (options_.labels != "auto") return given();
-    if (Labels own = source_.labels(); own.classes > 0) return chosen(own, pictures);
+    if (Labels own = source_.labels(); !own.none()) return chosen(own, pictures);
     for (const std::string_view name : {kJsonFile, kCsvFiles[0], kCsvFiles[1], kCsvFiles[2]}) {
       const auto list = outermost(name);
       if (!list) continue;
@@ -129,7 +54,7 @@ class LabelSearch {
     }
     if (auto labels = beside()) return *labels;
     if (auto labels = sidecars()) return *labels;
-    return labels_of_folders(strip(own_folders()));
+    return labels_of_folders(strip(own_folders()), options_.unlabelled);
   }
 
   const std::set<size_t>& used() const { return used_; }
@@ -185,30 +110,35 @@ class LabelSearch {
     return part ? part->size : source_.mark(file).bytes;
   }
 
-  static Labels read(const std::string& text,
-                     const std::string& name,
-                     const std::vector<std::string>& pictures) {
-    if (ends_with(lower(name), ".json")) return labels_of_json(text, name, pictures);
-    const auto rows = read_csv(text, name);
-    const auto columns = label_columns(rows);
+  Labels read(const std::string& text,
+              const std::string& name,
+              const std::vector<std::string>& pictures) const {
+    ListReading reading{.unlabelled = options_.unlabelled, .lines = {}};
+    if (ends_with(lower(name), ".json")) return labels_of_json(text, name, pictures, reading);
+    const auto rows = read_csv(text, name, &reading.lines);
+    auto columns = label_columns(rows);
+    if (!columns) columns = vector_columns(rows);
     if (!columns) {
       fail(Exit::kInput,
            "{}: no columns of files and labels; wanted are two columns, or a first row with "
-           "\"file_name\" and \"label\"",
+           "\"file_name\" and \"label\", or with \"file_name\" and names of numbers",
            name);
     }
-    return labels_of_rows(rows, *columns, name, pictures);
+    return labels_of_rows(rows, *columns, name, pictures, reading);
   }
 
-  // Reads a list that nobody has named: it may be about something else.
-  static std::optional<Labels> found(const std::string& text,
-                                     const std::string& name,
-                                     const std::vector<std::string>& pictures) {
-    if (ends_with(lower(name), ".json")) return found_labels_of_json(text, name, pictures);
-    const auto rows = read_csv(text, name);
-    if (const auto columns = label_columns(rows)) {
-      return found_labels_of_rows(rows, *columns, name, pictures);
-    }
+  // Reads a list that nobody has named: it may be about something else. Columns of numbers are
+  // labels in labels.csv and PATH.csv alone: other lists hold widths, dates and so on.
+  std::optional<Labels> found(const std::string& text,
+                              const std::string& name,
+                              const std::vector<std::string>& pictures) const {
+    ListReading reading{.unlabelled = options_.unlabelled, .lines = {}};
+    if (ends_with(lower(name), ".json")) return found_labels_of_json(text, name, pictures, reading);
+    const auto rows = read_csv(text, name, &reading.lines);
+    auto columns = label_columns(rows);
+    const bool other = ends_with(name, kCsvFiles[1]) || ends_with(name, kCsvFiles[2]);
+    if (!columns && !other) columns = vector_columns(rows);
+    if (columns) return found_labels_of_rows(rows, *columns, name, pictures, reading);
     info("{}: not used as labels: no columns of files and labels", name);
     return std::nullopt;
   }
@@ -341,9 +271,7 @@ class LabelSearch {
   }
 
   static Labels chosen(const Labels& all, const std::vector<size_t>& pictures) {
-    Labels labels{.classes = all.classes, .of = {}, .names = all.names};
-    for (const size_t file : pictures) labels.of.push_back(all.of[file]);
-    return labels;
+    return all.of_pictures({pictures.begin(), pictures.end()});
   }
 
   const Source& source_;
@@ -377,6 +305,44 @@ std::string container_inside(const Source& source) {
 
 }  // namespace
 
+LabelVectors LabelVectors::of_pictures(const std::vector<int64_t>& pictures) const {
+  LabelVectors some;
+  some.names = names;
+  for (const int64_t picture : pictures) {
+    some.values.insert(some.values.end(), of(picture), of(picture) + length());
+    for (int64_t k = 0; k < length() && !given.empty(); ++k)
+      some.given.push_back(is_given(picture, k));
+  }
+  return some;
+}
+
+int64_t LabelVectors::unlabelled() const {
+  if (given.empty()) return 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i * length() < static_cast<int64_t>(values.size()); ++i) {
+    bool some = false;
+    for (int64_t k = 0; k < length(); ++k) some |= is_given(i, k);
+    count += some ? 0 : 1;
+  }
+  return count;
+}
+
+int64_t Labels::number_of(int64_t picture) const {
+  if (classes > 0) return of[static_cast<size_t>(picture)];
+  if (vectors.length() == 0) return -1;
+  const auto* bytes = reinterpret_cast<const char*>(vectors.of(picture));
+  const size_t count = static_cast<size_t>(vectors.length()) * sizeof(float);
+  return static_cast<int64_t>(hash64({bytes, count}) >> 1);
+}
+
+Labels Labels::of_pictures(const std::vector<int64_t>& pictures) const {
+  Labels some{.classes = classes, .of = {}, .names = names, .vectors = {}};
+  if (vectors.length() > 0) some.vectors = vectors.of_pictures(pictures);
+  if (classes == 0) return some;
+  for (const int64_t picture : pictures) some.of.push_back(of[static_cast<size_t>(picture)]);
+  return some;
+}
+
 std::string ignored_text(const std::map<std::string, int64_t>& others) {
   static const std::set<std::string> kOtherPictures = {
       ".gif", ".bmp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jfif",
@@ -403,12 +369,6 @@ std::string ignored_text(const std::map<std::string, int64_t>& others) {
                      pictures ? ": convert pictures of these kinds to PNG or JPEG" : "");
 }
 
-std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return CsvReader(text, name).rows();
-}
-
 FoundPictures find_pictures(const Source& source, const DataOptions& options) {
   FoundPictures found;
   std::set<size_t> others;
@@ -432,6 +392,7 @@ FoundPictures find_pictures(const Source& source, const DataOptions& options) {
   LabelSearch search(source, options, found.files);
   found.labels = search.run(found.files);
   for (std::string& name : found.labels.names) name = valid_text(name);
+  for (std::string& name : found.labels.vectors.names) name = valid_text(name);
   for (const size_t file : search.used()) others.erase(file);
   found.others = by_ending(source, others);
   return found;

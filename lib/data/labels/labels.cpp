@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "data/labels/entries.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -51,26 +52,27 @@ std::string counted_with(const std::vector<std::string>& names,
                      names.size() > kShown ? ", ..." : "");
 }
 
-// The class of each file that a list names, as a text.
+// The label of each file that a list names.
 class LabelList {
  public:
   explicit LabelList(std::string name) : name_(std::move(name)) {}
 
   // A later label of a file replaces an earlier one, as in the reference's loader.
-  void add(const std::string& path, std::string label) {
+  void add(const std::string& path, PictureLabel label) {
     const auto [found, added] = label_of_.try_emplace(plain_path(path), label);
     if (added) return;
-    if (found->second != label)
-      replaced_.push_back(fmt::format("{} ({} and {})", found->first, found->second, label));
+    if (found->second.text != label.text)
+      replaced_.push_back(
+          fmt::format("{} ({} and {})", found->first, found->second.text, label.text));
     found->second = std::move(label);
   }
 
   // Does the same where two labels of one file must be equal.
-  void add_once(const std::string& path, const std::string& label) {
+  void add_once(const std::string& path, const PictureLabel& label) {
     const auto [found, added] = label_of_.try_emplace(plain_path(path), label);
-    if (added || found->second == label) return;
-    wrong(
-        fmt::format("{}: two labels for {}: {} and {}", name_, found->first, found->second, label));
+    if (added || found->second.text == label.text) return;
+    wrong(fmt::format(
+        "{}: two labels for {}: {} and {}", name_, found->first, found->second.text, label.text));
   }
 
   // Remembers what is wrong with the list, which of() says: a list about something else may be.
@@ -84,46 +86,65 @@ class LabelList {
         pictures, [&](const std::string& picture) { return find(picture) != nullptr; });
   }
 
-  Labels of(const std::vector<std::string>& pictures) const {
+  Labels of(const std::vector<std::string>& pictures,
+            Unlabelled unlabelled,
+            const std::vector<std::string>& attributes) const {
     if (!wrong_.empty()) fail(Exit::kInput, "{}", wrong_);
     if (!replaced_.empty())
       warn("{}: {}: the last label counts", name_, counted_with(replaced_, "file", "two labels"));
-    std::vector<std::string> texts;
-    std::vector<std::string> missing;
-    std::unordered_map<const std::string*, const std::string*> user;  // the first picture of each
+    std::vector<PictureLabel> labels;
+    std::vector<std::string> missing, empty;
+    std::unordered_map<const PictureLabel*, const std::string*> user;  // the first picture of each
     std::vector<std::string> shared;
     for (const std::string& picture : pictures) {
-      const std::string* label = find(picture);
+      const PictureLabel* label = find(picture);
       if (label == nullptr) {
         missing.push_back(picture);
+        labels.emplace_back();
         continue;
       }
       const auto [first, alone] = user.try_emplace(label, &picture);
       if (!alone) shared.push_back(fmt::format("{} and {}", *first->second, picture));
-      texts.push_back(*label);
+      if (label->kind == PictureLabel::Kind::kMissing) empty.push_back(picture);
+      labels.push_back(*label);
     }
     if (!shared.empty()) {
       warn("{}: {}: give their paths with folders and endings",
            name_,
            counted_with(shared, "more picture", "the label of another one of the same name"));
     }
-    if (!missing.empty()) {
-      fail(Exit::kInput,
-           "{}: no label for {}{}; complete it, or --set data.labels=none does without",
-           name_,
-           missing.front(),
-           missing.size() > 1 ? fmt::format(" and {} more pictures", missing.size() - 1) : "");
-    }
+    refuse_missing(labels, missing, empty, unlabelled);
     if (label_of_.size() > pictures.size()) {
       info("{}: {} of its labels are of files that are not there",
            name_,
            label_of_.size() - pictures.size());
     }
-    return labels_of_texts(texts, name_, pictures);
+    return labels_of_entries(labels, name_, pictures, attributes);
   }
 
  private:
-  const std::string* find(const std::string& picture) const {
+  // A list of classes that leaves pictures out is taken for one that is not complete.
+  void refuse_missing(const std::vector<PictureLabel>& labels,
+                      const std::vector<std::string>& missing,
+                      const std::vector<std::string>& empty,
+                      Unlabelled unlabelled) const {
+    using enum PictureLabel::Kind;
+    const bool vectors = std::ranges::any_of(labels, [](const PictureLabel& label) {
+      return label.kind == kNames || label.kind == kNamed || label.kind == kVector;
+    });
+    if (unlabelled == Unlabelled::kKeep) return;
+    if (unlabelled == Unlabelled::kRefuse && !empty.empty())
+      fail(Exit::kInput, "{}: the label of {} is empty (data.unlabelled)", name_, empty.front());
+    if (missing.empty() || (vectors && unlabelled == Unlabelled::kAuto)) return;
+    fail(Exit::kInput,
+         "{}: no label for {}{}; complete it, or --set data.labels=none does without, and "
+         "data.unlabelled=keep takes such pictures as they are",
+         name_,
+         missing.front(),
+         missing.size() > 1 ? fmt::format(" and {} more pictures", missing.size() - 1) : "");
+  }
+
+  const PictureLabel* find(const std::string& picture) const {
     const std::string base = base_of(picture);
     for (const std::string& key : {picture, without_ending(picture), base, without_ending(base)}) {
       const auto found = label_of_.find(key);
@@ -135,39 +156,8 @@ class LabelList {
   std::string name_;
   std::string wrong_;                  // the first fault
   std::vector<std::string> replaced_;  // "a.png (0 and 1)"
-  std::unordered_map<std::string, std::string> label_of_;
+  std::unordered_map<std::string, PictureLabel> label_of_;
 };
-
-// The place of the only 1 among zeros; nothing for other lists.
-std::optional<int64_t> one_hot(const nlohmann::json& list) {
-  std::optional<int64_t> place;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_number()) return std::nullopt;
-    const double value = list[i].get<double>();
-    if (value == 0) continue;
-    if (value != 1 || place) return std::nullopt;
-    place = static_cast<int64_t>(i);
-  }
-  return place;
-}
-
-std::string text_of_class(const nlohmann::json& value,
-                          const std::string& name,
-                          const std::string& path) {
-  if (value.is_number_integer() && value.get<int64_t>() >= 0) {
-    return std::to_string(value.get<int64_t>());
-  }
-  if (value.is_string() && !value.get<std::string>().empty()) return value.get<std::string>();
-  if (value.is_array()) {
-    if (const auto place = one_hot(value)) return std::to_string(*place);
-    fail(Exit::kInput,
-         "{}: the class of {} is a list that is not a single 1 among zeros; networks here are "
-         "conditional on one class, not on vectors",
-         name,
-         path);
-  }
-  fail(Exit::kInput, "{}: the class of {} must be a whole number from 0 up or a name", name, path);
-}
 
 LabelList read_pairs(const nlohmann::json& pairs, const std::string& name) {
   LabelList list(name);
@@ -177,9 +167,9 @@ LabelList read_pairs(const nlohmann::json& pairs, const std::string& name) {
       continue;
     }
     const auto path = pair[0].get<std::string>();
-    std::string label;
+    PictureLabel label;
     try {
-      label = text_of_class(pair[1], name, path);
+      label = label_in_json(pair[1], name, path);
     } catch (const UserError& error) {
       list.wrong(error.what());
     }
@@ -204,6 +194,17 @@ std::vector<std::string> names_in_json(const nlohmann::json& content, const std:
   return {};
 }
 
+// Names of the numbers of vectors. Files of other programs may have something else there.
+std::vector<std::string> attributes_in_json(const nlohmann::json& content) {
+  const auto is_text = [](const nlohmann::json& one) { return one.is_string(); };
+  for (const char* key : {"attributes", "label_names"}) {
+    if (!content.contains(key) || !content[key].is_array()) continue;
+    if (!std::ranges::all_of(content[key], is_text)) continue;
+    return content[key].get<std::vector<std::string>>();
+  }
+  return {};
+}
+
 // A whole number, also one that a table of floats has made "3.0".
 std::optional<int64_t> whole_number(const std::string& text) {
   if (const auto number = parse_int(text)) return number;
@@ -216,10 +217,12 @@ std::optional<int64_t> whole_number(const std::string& text) {
 Labels labels_and_names(const LabelList& list,
                         const nlohmann::json& content,
                         const std::string& name,
-                        const std::vector<std::string>& pictures) {
-  Labels labels = list.of(pictures);
+                        const std::vector<std::string>& pictures,
+                        Unlabelled unlabelled) {
   std::vector<std::string> names = names_in_json(content, name);
-  if (names.empty() || !labels.names.empty()) return labels;
+  const std::vector<std::string> attributes = attributes_in_json(content);
+  Labels labels = list.of(pictures, unlabelled, attributes.empty() ? names : attributes);
+  if (names.empty() || !labels.names.empty() || labels.classes == 0) return labels;
   if (static_cast<int64_t>(names.size()) < labels.classes) {
     fail(Exit::kInput,
          "{}: names {}, and the labels go up to {}",
@@ -234,14 +237,27 @@ Labels labels_and_names(const LabelList& list,
 
 LabelList read_rows(const std::vector<std::vector<std::string>>& rows,
                     const LabelColumns& columns,
-                    const std::string& name) {
+                    const std::string& name,
+                    const std::vector<int64_t>& lines) {
   LabelList list(name);
+  const std::vector<PictureLabel> labels = labels_in_rows(rows, columns, lines);
   for (size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
-    if (rows[i].size() <= std::max(columns.file, columns.label)) {
+    if (columns.numbers.empty() && rows[i].size() <= std::max(columns.file, columns.label)) {
       list.wrong(fmt::format("{}: row {} has {} fields only", name, i + 1, rows[i].size()));
       continue;
     }
-    list.add_once(rows[i][columns.file], rows[i][columns.label]);
+    const PictureLabel& label = labels[i];
+    if (columns.numbers.empty() || rows[i].size() == rows.front().size()) {
+      if (!label.wrong.empty())
+        list.wrong(fmt::format("{}: {}: {}", name, label.where, label.wrong));
+      list.add_once(rows[i][columns.file], label);
+      continue;
+    }
+    list.wrong(fmt::format("{}: {}: {} fields, the first row has {}",
+                           name,
+                           label.where,
+                           rows[i].size(),
+                           rows.front().size()));
   }
   return list;
 }
@@ -314,15 +330,18 @@ size_t common_folders(const std::vector<std::string>& paths) {
   return slash == std::string::npos ? 0 : slash + 1;
 }
 
-Labels labels_of_folders(const std::vector<std::string>& pictures) {
+Labels labels_of_folders(const std::vector<std::string>& pictures, Unlabelled unlabelled) {
   if (pictures.empty()) return {};
   const size_t skip = common_folders(pictures);
   std::vector<std::string> folders;
+  int64_t loose = 0;
   for (const std::string& path : pictures) {
     const size_t slash = path.find('/', skip);
-    if (slash == std::string::npos) return {};
-    folders.push_back(path.substr(skip, slash - skip));
+    loose += slash == std::string::npos ? 1 : 0;
+    folders.push_back(slash == std::string::npos ? "" : path.substr(skip, slash - skip));
   }
+  if (const auto vectors = vectors_of_folders(folders, pictures, unlabelled)) return *vectors;
+  if (loose > 0) return {};
   Labels labels = labels_of_names(folders);
   return labels.classes < 2 ? Labels{} : labels;
 }
@@ -362,20 +381,23 @@ Labels labels_of_texts(const std::vector<std::string>& texts,
 
 Labels labels_of_json(std::string_view json,
                       const std::string& name,
-                      const std::vector<std::string>& pictures) {
-  const nlohmann::json content = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+                      const std::vector<std::string>& pictures,
+                      const ListReading& reading) {
+  const nlohmann::json content = parse_list(json);
   if (!content.is_object()) fail(Exit::kInput, "{}: not a JSON object", name);
   if (!content.contains("labels") || content["labels"].is_null()) return {};
   if (!content["labels"].is_array()) {
     fail(Exit::kInput, "{}: \"labels\" must be null or a list of [\"path\", class]", name);
   }
-  return labels_and_names(read_pairs(content["labels"], name), content, name, pictures);
+  return labels_and_names(
+      read_pairs(content["labels"], name), content, name, pictures, reading.unlabelled);
 }
 
 std::optional<Labels> found_labels_of_json(std::string_view json,
                                            const std::string& name,
-                                           const std::vector<std::string>& pictures) {
-  const nlohmann::json content = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+                                           const std::vector<std::string>& pictures,
+                                           const ListReading& reading) {
+  const nlohmann::json content = parse_list(json);
   if (content.is_discarded()) {
     fail(Exit::kInput, "{}: not JSON; complete it, or --set data.labels=none does without", name);
   }
@@ -384,43 +406,81 @@ std::optional<Labels> found_labels_of_json(std::string_view json,
   if (!content["labels"].is_array()) return not_about(name);
   const LabelList list = read_pairs(content["labels"], name);
   if (!list.is_about(pictures)) return not_about(name);
-  return labels_and_names(list, content, name, pictures);
+  return labels_and_names(list, content, name, pictures, reading.unlabelled);
+}
+
+namespace {
+
+// The column that has the first of these names that there is.
+std::optional<size_t> column_named(const std::vector<std::string>& first, std::string_view names) {
+  for (const std::string& name : split(names, ' ')) {  // the likelier ones first
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (lower(first[i]) == name) return i;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<size_t> file_column(const std::vector<std::string>& header) {
+  return column_named(header,
+                      "file_name filename file file_path filepath path image_path image image_name "
+                      "img picture image_id name id");
 }
 
 std::optional<LabelColumns> label_columns(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return std::nullopt;
-  const std::vector<std::string>& first = rows.front();
-  const auto column = [&](std::string_view names) {
-    for (const std::string& name : split(names, ' ')) {  // the likelier ones first
-      for (size_t i = 0; i < first.size(); ++i) {
-        if (lower(first[i]) == name) return std::optional(i);
-      }
-    }
-    return std::optional<size_t>();
-  };
-  const auto file = column(
-      "file_name filename file file_path filepath path image_path image image_name img picture "
-      "image_id name id");
-  const auto label = column("label class class_name label_name class_id labels category target y");
+  const auto file = file_column(rows.front());
+  const auto label = column_named(
+      rows.front(), "label class class_name label_name class_id labels category target y");
   if (file && label) return LabelColumns{.file = *file, .label = *label, .header = true};
   const auto two = [](const std::vector<std::string>& row) { return row.size() == 2; };
   if (file || label || !std::ranges::all_of(rows, two)) return std::nullopt;
   return LabelColumns{};
 }
 
+std::optional<LabelColumns> vector_columns(const std::vector<std::vector<std::string>>& rows) {
+  if (rows.empty()) return std::nullopt;
+  const std::vector<std::string>& first = rows.front();
+  const auto is_number = [](const std::string& field) {
+    return field.empty() || parse_double(field).has_value();
+  };
+  LabelColumns columns;
+  columns.header = !std::all_of(first.begin() + 1, first.end(), is_number);
+  if (const auto file = file_column(first)) {
+    columns.file = *file;
+    columns.header = true;
+  }
+  const size_t values = columns.header ? 1 : 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (i != columns.file) columns.numbers.push_back(i);
+  }
+  if (columns.numbers.empty() || rows.size() <= values) return std::nullopt;
+  const std::vector<std::string>& row = rows[values];
+  const bool fits = std::ranges::any_of(columns.numbers, [&](size_t column) {
+    return column < row.size() && is_number(row[column]);
+  });
+  return fits ? std::optional(columns) : std::nullopt;
+}
+
 Labels labels_of_rows(const std::vector<std::vector<std::string>>& rows,
                       const LabelColumns& columns,
                       const std::string& name,
-                      const std::vector<std::string>& pictures) {
-  return read_rows(rows, columns, name).of(pictures);
+                      const std::vector<std::string>& pictures,
+                      const ListReading& reading) {
+  return read_rows(rows, columns, name, reading.lines)
+      .of(pictures, reading.unlabelled, attributes_in(rows, columns));
 }
 
 std::optional<Labels> found_labels_of_rows(const std::vector<std::vector<std::string>>& rows,
                                            const LabelColumns& columns,
                                            const std::string& name,
-                                           const std::vector<std::string>& pictures) {
-  const LabelList list = read_rows(rows, columns, name);
-  return list.is_about(pictures) ? std::optional(list.of(pictures)) : not_about(name);
+                                           const std::vector<std::string>& pictures,
+                                           const ListReading& reading) {
+  const LabelList list = read_rows(rows, columns, name, reading.lines);
+  if (!list.is_about(pictures)) return not_about(name);
+  return list.of(pictures, reading.unlabelled, attributes_in(rows, columns));
 }
 
 std::string valid_text(const std::string& name) {

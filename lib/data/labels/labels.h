@@ -8,60 +8,114 @@
 #include <string_view>
 #include <vector>
 
+#include "data/options.h"
+#include "util/csv.h"
+
 namespace gantrain {
 
 class Source;
-struct DataOptions;
 
-// The class of each picture. Without labels, `of` is empty and `classes` is 0.
+// Labels that are several numbers a picture: several classes at once (ones and zeros), measured
+// values, or both. A number that the data does not give is 0 where all that it gives are zeros and
+// ones (no class), else the mean of what it gives (nothing special).
+struct LabelVectors {
+  std::vector<std::string> names = {};  // of the numbers of a vector, as many as it has
+  std::vector<float> values = {};       // [pictures, names.size()], all finite
+  std::vector<bool> given = {};         // which of the values the data gives; empty: all
+
+  int64_t length() const { return static_cast<int64_t>(names.size()); }
+  const float* of(int64_t picture) const { return values.data() + picture * length(); }
+  bool is_given(int64_t picture, int64_t k) const {
+    return given.empty() || given[static_cast<size_t>(picture * length() + k)];
+  }
+  // Returns the vectors of some pictures, in that order.
+  LabelVectors of_pictures(const std::vector<int64_t>& pictures) const;
+  // Returns how many pictures have no number that the data gives.
+  int64_t unlabelled() const;
+};
+
+// The class of each picture, or its vector. Without labels, all is empty and `classes` is 0.
 struct Labels {
   int64_t classes = 0;
   std::vector<int64_t> of;
   std::vector<std::string> names;  // of the classes; empty where they have numbers alone
+  LabelVectors vectors = {};       // where a label is no single class
+
+  bool none() const { return classes == 0 && vectors.length() == 0; }
+  // Returns a number that tells the labels of a data set apart: the class, or a hash of the vector;
+  // -1 without labels.
+  int64_t number_of(int64_t picture) const;
+  // Returns the labels of some pictures, in that order.
+  Labels of_pictures(const std::vector<int64_t>& pictures) const;
+};
+
+// What is done about pictures that a list of labels does not name (data.unlabelled), and which line
+// of a CSV file each row begins in, for messages.
+struct ListReading {
+  Unlabelled unlabelled = Unlabelled::kAuto;
+  std::vector<int64_t> lines = {};
 };
 
 // Takes the first-level folders, in the order of their names, as classes, if all pictures lie in
-// them and there are at least two. A folder that holds all pictures does not count as a level.
-Labels labels_of_folders(const std::vector<std::string>& pictures);
+// them and there are at least two. A folder that holds all pictures does not count as a level. A
+// folder whose name joins those of others by '+' ("red+large") stands for all of these classes, and
+// folders that are all called like "size=0.3,angle=1" for numbers. With Unlabelled::kKeep pictures
+// beside the folders have no label.
+Labels labels_of_folders(const std::vector<std::string>& pictures,
+                         Unlabelled unlabelled = Unlabelled::kAuto);
 
 // Returns the length of the leading folders, with their '/', that all paths (at least one) share.
 size_t common_folders(const std::vector<std::string>& paths);
 
 // Reads labels in the form of StyleGAN2-ADA's data sets: {"labels": [["path", k], ...]} or null. A
 // class is a whole number, a name, or a list of numbers with a single 1; a list "classes" or
-// "class_names" names the numbers. Throws UserError(kInput) that names `name` or the picture
-// without a label.
+// "class_names" names the numbers. Or all labels are vectors: lists of numbers of one length, which
+// a list "attributes" may name, objects of numbers by name, or lists of names of classes. Where a
+// label or a number is null, it is missing. Throws UserError(kInput) that names `name` and the
+// entry that does not fit the others, or the picture without a label.
 Labels labels_of_json(std::string_view json,
                       const std::string& name,
-                      const std::vector<std::string>& pictures);
+                      const std::vector<std::string>& pictures,
+                      const ListReading& reading = {});
 
 // Which columns of a CSV file hold what.
 struct LabelColumns {
   size_t file = 0;
   size_t label = 1;
-  bool header = false;  // the first row has the names of the columns
+  bool header = false;               // the first row has the names of the columns
+  std::vector<size_t> numbers = {};  // columns of a vector; then there is no `label`
 };
 
 // Finds the columns by their names, or takes the two that there are; else returns nothing.
 std::optional<LabelColumns> label_columns(const std::vector<std::vector<std::string>>& rows);
 
+// Finds the columns of files and numbers where a label has several columns: all but that of the
+// files, which is known by its name, or the first one without a header. Returns nothing where the
+// first row with values has a text where a number should be.
+std::optional<LabelColumns> vector_columns(const std::vector<std::vector<std::string>>& rows);
+
 // Reads labels from rows of a CSV file: a picture's path, or its name without folder or without
-// ending, and its class, a number or a name. Names are numbered in bytewise order. Throws
-// UserError(kInput) that names `name` or the picture without a label.
+// ending, and its class, a number or a name, or in a column "labels" several with bars between
+// them, or the columns of its vector. Names are numbered in bytewise order. An empty field is a
+// label that is missing. Throws UserError(kInput) that names `name` and the line, or the picture
+// without a label.
 Labels labels_of_rows(const std::vector<std::vector<std::string>>& rows,
                       const LabelColumns& columns,
                       const std::string& name,
-                      const std::vector<std::string>& pictures);
+                      const std::vector<std::string>& pictures,
+                      const ListReading& reading = {});
 
 // Do the same with a list that nobody has named: they return nothing, with a message, where it
 // names none of the pictures. A dataset.json that says "labels": null is an answer.
 std::optional<Labels> found_labels_of_json(std::string_view json,
                                            const std::string& name,
-                                           const std::vector<std::string>& pictures);
+                                           const std::vector<std::string>& pictures,
+                                           const ListReading& reading = {});
 std::optional<Labels> found_labels_of_rows(const std::vector<std::vector<std::string>>& rows,
                                            const LabelColumns& columns,
                                            const std::string& name,
-                                           const std::vector<std::string>& pictures);
+                                           const std::vector<std::string>& pictures,
+                                           const ListReading& reading = {});
 
 // Makes labels of one text a picture: whole numbers, or names, numbered in bytewise order. Throws
 // UserError(kInput) that names `name` and the picture whose text is neither, or the picture that
@@ -72,12 +126,6 @@ Labels labels_of_texts(const std::vector<std::string>& texts,
 
 // Returns a name as it can stand in JSON: bytes that are not UTF-8 are replaced.
 std::string valid_text(const std::string& name);
-
-// Reads rows of fields (RFC 4180), separated by commas, or by the tabs or semicolons of a first
-// line that has no commas. Blanks around fields without quotes, empty lines and a byte order mark
-// are left out. Throws UserError(kInput) that names `name` and the line where a quote is not
-// closed.
-std::vector<std::vector<std::string>> read_csv(std::string_view text, const std::string& name);
 
 // The pictures among the files of a source, before any was opened, and their labels.
 struct FoundPictures {

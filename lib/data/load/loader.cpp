@@ -9,6 +9,7 @@
 
 #include "core/parallel.h"
 #include "core/random.h"
+#include "data/labels/labels.h"
 #include "data/load/threads.h"
 #include "image/resize.h"
 #include "util/system.h"
@@ -38,19 +39,36 @@ Sampler::Order Sampler::order_of(int64_t pass) const {
   return kept.order;
 }
 
-at::Tensor load_planes(const Dataset& dataset, const std::vector<WantedPicture>& wanted) {
+namespace {
+
+at::ScalarType type_of_depth(int64_t depth) { return depth == 16 ? at::kUInt16 : at::kByte; }
+
+// Writes picture `at` of [N, C, H, W].
+void put_planes(const ImageView& picture, bool flipped, at::Tensor& planes, int64_t at) {
+  const int64_t values = picture.channels * picture.height * picture.width;
+  if (planes.scalar_type() == at::kByte) {
+    copy_planes(picture, flipped, planes.mutable_data_ptr<uint8_t>() + at * values);
+  } else {
+    copy_planes(picture, flipped, planes.mutable_data_ptr<uint16_t>() + at * values);
+  }
+}
+
+}  // namespace
+
+at::Tensor load_planes(const Dataset& dataset,
+                       const std::vector<WantedPicture>& wanted,
+                       int64_t depth) {
   TORCH_CHECK(!wanted.empty(), "load_planes: no pictures");
   const auto count = static_cast<int64_t>(wanted.size());
   LoadBuffers buffers;
   const ImageView first = dataset.view(wanted[0].index, buffers);
-  at::Tensor planes = at::empty({count, first.channels, first.height, first.width}, at::kByte);
-  auto* out = planes.mutable_data_ptr<uint8_t>();
-  const int64_t bytes = first.channels * first.height * first.width;
+  at::Tensor planes =
+      at::empty({count, first.channels, first.height, first.width}, type_of_depth(depth));
   parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
     LoadBuffers own;
     for (int64_t i = from; i < to; ++i) {
       const WantedPicture& one = wanted[static_cast<size_t>(i)];
-      copy_planes(dataset.view(one.index, own), one.flipped, out + i * bytes);
+      put_planes(dataset.view(one.index, own), one.flipped, planes, i);
     }
   });
   return planes;
@@ -192,9 +210,15 @@ void Loader::load(int64_t i, LoadBuffers& buffers, Pending& pending) const {
   TORCH_CHECK(picture.width == resolution_.width && picture.height == resolution_.height &&
                   picture.channels == dataset_->channels(),
               "picture of wrong size");
-  const int64_t bytes = picture.channels * resolution_.pixels();
-  copy_planes(picture, sampler_.flipped(image), batch.real.mutable_data_ptr<uint8_t>() + i * bytes);
-  if (batch.labels.defined()) batch.labels.mutable_data_ptr<int64_t>()[i] = dataset_->label(index);
+  put_planes(picture, sampler_.flipped(image), batch.real, i);
+  if (!batch.labels.defined()) return;
+  const LabelVectors& vectors = dataset_->vectors();
+  const int64_t length = vectors.length();
+  if (length == 0) {
+    batch.labels.mutable_data_ptr<int64_t>()[i] = dataset_->label(index);
+  } else {
+    std::copy_n(vectors.of(index), length, batch.labels.mutable_data_ptr<float>() + i * length);
+  }
 }
 
 // Gives the next batch its number and memory.
@@ -202,6 +226,8 @@ void Loader::empty(Pending& pending) {
   pending.first = first_image_ + begun_ * global_batch_;
   pending.batch.real = free_memory();
   if (dataset_->classes() > 0) pending.batch.labels = at::empty({count_}, at::kLong);
+  const int64_t length = dataset_->vectors().length();
+  if (length > 0) pending.batch.labels = at::empty({count_, length}, at::kFloat);
 }
 
 // Fresh memory is dear: a page costs more the first time than a decoder's writing to it.
@@ -210,7 +236,8 @@ at::Tensor Loader::free_memory() {
     if (images.use_count() == 1 && images.storage().use_count() == 1) return images;
   }
   at::Tensor images =
-      at::empty({count_, dataset_->channels(), resolution_.height, resolution_.width}, at::kByte);
+      at::empty({count_, dataset_->channels(), resolution_.height, resolution_.width},
+                type_of_depth(dataset_->depth()));
   if (memory_.size() < ahead_ + 1) memory_.push_back(images);
   return images;
 }

@@ -51,9 +51,12 @@ struct WantedPicture {
   bool flipped = false;
 };
 
-// Loads pictures, at least one, on several threads: uint8 [N, C, H, W] on the CPU, in the order
-// asked for. Throws what Dataset::view() throws.
-at::Tensor load_planes(const Dataset& dataset, const std::vector<WantedPicture>& wanted);
+// Loads pictures, at least one, on several threads: uint8 [N, C, H, W] on the CPU, or uint16 for a
+// depth of 16 bits, whatever the data's depth is, in the order asked for. Throws what
+// Dataset::view() throws.
+at::Tensor load_planes(const Dataset& dataset,
+                       const std::vector<WantedPicture>& wanted,
+                       int64_t depth = 8);
 
 // Hands out one rank's share of consecutive global batches. `workers` threads, which block all
 // signals, prepare up to 4 batches ahead; the batches do not depend on their number. The memory of
@@ -75,9 +78,9 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Returns the next batch on the CPU, uint8: the samples rank, rank + world, rank + 2 world, ...
-  // of the global batch. If a picture of it could not be loaded, this call and all further ones
-  // throw what the first such picture threw.
+  // Returns the next batch on the CPU, uint8, or uint16 of data of 16 bits: the samples rank, rank
+  // + world, rank + 2 world, ... of the global batch. If a picture of it could not be loaded, this
+  // call and all further ones throw what the first such picture threw.
   Batch next();
   // Of the last batch: the images of all ranks before it, and the seconds that next() had to wait.
   int64_t first() const { return first_; }

@@ -158,7 +158,9 @@ ScanResult scan_pictures(const std::vector<int64_t>& pictures,
           return;
         }
         result.color |= seen.info.channels >= 3;
-        result.alpha += seen.info.channels % 2 == 0 ? 1 : 0;
+        result.alpha += !seen.info.stack && seen.info.channels % 2 == 0 ? 1 : 0;
+        if (seen.info.stack && result.stack == 0) result.stack = seen.info.channels;
+        (seen.info.depth == 16 ? result.wide : result.narrow) += 1;
         result.sizes[{seen.info.width, seen.info.height}] += 1;
       },
       [&] {

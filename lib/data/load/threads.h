@@ -60,6 +60,8 @@ struct BadPicture {
 struct ScanResult {
   bool color = false;                                    // at least one good picture is not grey
   int64_t alpha = 0;                                     // good pictures with alpha
+  int64_t stack = 0;                                     // channels of the first good stack, or 0
+  int64_t wide = 0, narrow = 0;                          // good pictures of 16 and of 8 bits
   std::map<std::pair<int64_t, int64_t>, int64_t> sizes;  // width, height -> good pictures
   std::vector<BadPicture> bad;                           // in the order of the pictures
 };

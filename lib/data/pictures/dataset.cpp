@@ -58,11 +58,13 @@ bool has_size(const Image& image, const Size& size) {
 
 // How much of a JPEG must be decoded so that prepare() still starts from pixels that are at most
 // half as wide as its own; with scaled_jpeg=off the whole picture.
-NeededSize needed_size(const DataOptions& options) {
-  if (options.scaled_jpeg == ScaledJpeg::kOff) return {};
+NeededSize needed_size(const DataOptions& options, int64_t depth) {
+  if (options.scaled_jpeg == ScaledJpeg::kOff) return {.depth = depth};
   const Size twice{2 * options.resolution.width, 2 * options.resolution.height};
-  if (options.fit == Fit::kPad) return {.least = twice, .both = false};
-  return {.least = twice, .crop = options.fit == Fit::kCrop ? options.resolution : Size{}};
+  if (options.fit == Fit::kPad) return {.least = twice, .both = false, .depth = depth};
+  return {.least = twice,
+          .crop = options.fit == Fit::kCrop ? options.resolution : Size{},
+          .depth = depth};
 }
 
 constexpr int64_t kVerifiedByDefault = 2000;
@@ -75,11 +77,14 @@ class PictureSet final : public Dataset {
       : source_(std::move(source)), found_(std::move(found)), options_(options) {}
 
   int64_t size() const override { return static_cast<int64_t>(found_.files.size()); }
-  int64_t channels() const override { return channels_; }
+  int64_t channels() const override { return values_.channels; }
+  int64_t depth() const override { return values_.depth; }
+  bool stack() const override { return stack_; }
   int64_t classes() const override { return found_.labels.classes; }
   int64_t label(int64_t index) const override {
     return classes() == 0 ? 0 : found_.labels.of[static_cast<size_t>(index)];
   }
+  const LabelVectors& vectors() const override { return found_.labels.vectors; }
   std::string class_name(int64_t label) const override {
     const std::vector<std::string>& names = found_.labels.names;
     return names.empty() ? Dataset::class_name(label) : names.at(static_cast<size_t>(label));
@@ -99,10 +104,13 @@ class PictureSet final : public Dataset {
                                    own_sizes(),
                                    options_.resolution.width,
                                    options_.resolution.height,
-                                   channels_);
-    if (alpha_ > 0 && channels_ % 2 != 0)
+                                   channels());
+    text += depth_text();
+    if (alpha_ > 0 && channels() % 2 != 0)
       text += fmt::format(", alpha of {} laid over white (data.channels=4 keeps it)", alpha_);
     if (classes() > 0) text += ", " + counted(classes(), "class");
+    if (vectors().length() > 0)
+      text += fmt::format(", labels of {}", counted(vectors().length(), "number"));
     if (skipped_ > 0) text += fmt::format(", {} bad left out", skipped_);
     if (!found_.others.empty()) text += ", " + ignored_text(found_.others);
     return text;
@@ -126,9 +134,8 @@ class PictureSet final : public Dataset {
 
   ImageView view(int64_t index, LoadBuffers& buffers) const override {
     if (options_.on_bad == OnBad::kFail) return load_or_fail(index, buffers);
-    for (int64_t step = 0; step < size(); ++step) {
-      const int64_t candidate = (index + step) % size();
-      if (label(candidate) != label(index) || turned_bad(candidate)) continue;
+    for (int64_t candidate = index; candidate >= 0; candidate = stand_in(index)) {
+      if (turned_bad(candidate)) continue;
       try {
         return load_or_fail(candidate, buffers);
       } catch (const UserError& error) {
@@ -144,11 +151,16 @@ class PictureSet final : public Dataset {
     const bool headers_only = options_.verify == Verify::kNone;
     const auto pictures = evenly_spaced(size(), all ? size() : kVerifiedByDefault);
     const double start = monotonic_seconds();
-    const auto look = [&](int64_t index) { return source_->look(file_of(index), headers_only); };
+    const int64_t stack = options_.channels ? 0 : first_stack();
+    const auto look = [&](int64_t index) {
+      const ImageInfo info = source_->look(file_of(index), headers_only);
+      check_alike(info, stack, index);
+      return info;
+    };
     const ScanResult scan = scan_pictures(pictures, look, options_.on_bad == OnBad::kFail, stop);
     const int64_t found = size();
     if (!scan.bad.empty()) drop(scan.bad);
-    channels_ = options_.channels.value_or(scan.color ? 3 : 1);
+    decide_values(scan);
     alpha_ = scan.alpha;
     sizes_ = sorted_sizes(scan.sizes, size());
     const double seconds = monotonic_seconds() - start;
@@ -159,6 +171,52 @@ class PictureSet final : public Dataset {
  private:
   size_t file_of(int64_t index) const { return found_.files[static_cast<size_t>(index)]; }
 
+  // Channels of the first picture that can be read, where it is a stack; else 0. All ranks find the
+  // same.
+  int64_t first_stack() const {
+    for (int64_t index = 0; index < size(); ++index) {
+      try {
+        const ImageInfo info = source_->look(file_of(index), /*headers_only=*/true);
+        return info.stack ? info.channels : 0;
+      } catch (const UserError& error) {
+        if (error.code() != Exit::kInput) throw;
+      }
+    }
+    return 0;
+  }
+
+  // Throws UserError(kInput) where a picture has not the channels asked for, or of the first stack.
+  void check_alike(const ImageInfo& info, int64_t stack, int64_t index) const {
+    const std::string& name = source_->name(file_of(index));
+    if (options_.channels) return check_channels(info, *options_.channels, name);
+    if (info.stack ? info.channels == stack : stack == 0) return;
+    fail(Exit::kInput,
+         "{}: {}, the first picture has {}; all need as many",
+         name,
+         counted(info.channels, "channel"),
+         stack > 0 ? std::to_string(stack) : "1 or 3");
+  }
+
+  void decide_values(const ScanResult& scan) {
+    const bool wide = scan.wide > 0;
+    values_.channels = options_.channels.value_or(scan.stack > 0 ? scan.stack : scan.color ? 3 : 1);
+    values_.depth = options_.depth == Depth::kAuto ? (wide ? 16 : 8)
+                    : options_.depth == Depth::k16 ? 16
+                                                   : 8;
+    stack_ = scan.stack > 0 || values_.channels > kMostColors;
+    wide_ = scan.wide;
+    narrow_ = scan.narrow;
+  }
+
+  // What becomes of pictures of other depths.
+  std::string depth_text() const {
+    if (values_.depth == 8 && wide_ > 0)
+      return fmt::format(", 16 bits of {} rounded to 8 (data.depth=16 keeps them)", wide_);
+    if (values_.depth != 16) return "";
+    return narrow_ == 0 ? ", 16 bits"
+                        : fmt::format(", 16 bits, {} of 8 bits widened (v to 257 v)", narrow_);
+  }
+
   // " of 100x80, trained at" where they have another size than that.
   std::string own_sizes() const {
     const bool as_they_are =
@@ -168,7 +226,27 @@ class PictureSet final : public Dataset {
   }
 
   ImageView load_or_fail(int64_t index, LoadBuffers& buffers) const {
-    return view_of(load_prepared(*source_, file_of(index), channels_, options_, buffers));
+    return view_of(load_prepared(*source_, file_of(index), values_, options_, buffers));
+  }
+
+  // The next readable picture of the same label, or the first of those with the nearest vector; -1:
+  // there is none.
+  int64_t stand_in(int64_t index) const {
+    const LabelVectors& all = vectors();
+    int64_t best = -1;
+    double nearest = 0;
+    for (int64_t step = 1; step < size(); ++step) {
+      const int64_t candidate = (index + step) % size();
+      if (label(candidate) != label(index) || turned_bad(candidate)) continue;
+      double distance = 0;
+      for (int64_t k = 0; k < all.length(); ++k)
+        distance += std::pow(static_cast<double>(all.of(candidate)[k] - all.of(index)[k]), 2);
+      if (best >= 0 && distance >= nearest) continue;
+      best = candidate;
+      nearest = distance;
+      if (distance == 0) break;
+    }
+    return best;
   }
 
   bool turned_bad(int64_t index) const {
@@ -209,8 +287,8 @@ class PictureSet final : public Dataset {
   }
 
   void leave_out(const std::vector<BadPicture>& bad) {
-    FoundPictures good{.files = {}, .labels = found_.labels, .others = found_.others};
-    good.labels.of.clear();
+    FoundPictures good{.files = {}, .labels = {}, .others = found_.others};
+    std::vector<int64_t> kept;
     auto next = bad.begin();
     for (int64_t index = 0; index < size(); ++index) {
       if (next != bad.end() && next->picture == index) {
@@ -218,15 +296,19 @@ class PictureSet final : public Dataset {
         continue;
       }
       good.files.push_back(file_of(index));
-      if (classes() > 0) good.labels.of.push_back(label(index));
+      kept.push_back(index);
     }
+    good.labels = found_.labels.of_pictures(kept);
     found_ = std::move(good);
   }
 
   std::unique_ptr<Source> source_;
   FoundPictures found_;
   DataOptions options_;
-  int64_t channels_ = 0;
+  PictureValues values_;
+  bool stack_ = false;
+  int64_t wide_ = 0;    // pictures that were looked at and have 16 bits
+  int64_t narrow_ = 0;  // those of 8 bits
   int64_t skipped_ = 0;
   int64_t alpha_ = 0;   // pictures that were looked at and have alpha
   PictureSizes sizes_;  // of those that were looked at
@@ -261,8 +343,13 @@ class Cache final : public Dataset {
  public:
   Cache(std::shared_ptr<const Dataset> dataset, const Size& resolution)
       : dataset_(std::move(dataset)),
-        picture_{resolution.width, resolution.height, dataset_->channels(), nullptr},
-        picture_bytes_(static_cast<size_t>(resolution.pixels() * dataset_->channels())) {}
+        picture_{resolution.width,
+                 resolution.height,
+                 dataset_->channels(),
+                 nullptr,
+                 dataset_->depth(),
+                 dataset_->stack()},
+        picture_bytes_(static_cast<size_t>(picture_.bytes())) {}
 
   // Returns false if the system refuses the memory.
   bool take_memory(int64_t max_bytes, bool shared) {
@@ -276,9 +363,12 @@ class Cache final : public Dataset {
 
   int64_t size() const override { return dataset_->size(); }
   int64_t channels() const override { return dataset_->channels(); }
+  int64_t depth() const override { return dataset_->depth(); }
+  bool stack() const override { return dataset_->stack(); }
   int64_t classes() const override { return dataset_->classes(); }
   int64_t label(int64_t index) const override { return dataset_->label(index); }
   std::string class_name(int64_t label) const override { return dataset_->class_name(label); }
+  const LabelVectors& vectors() const override { return dataset_->vectors(); }
   std::string description() const override { return dataset_->description(); }
   std::vector<std::string> warnings() const override { return dataset_->warnings(); }
   std::optional<PictureFile> picture_file(int64_t index) const override {
@@ -288,7 +378,7 @@ class Cache final : public Dataset {
   Image load(int64_t index) const override {
     LoadBuffers buffers;
     const ImageView found = view(index, buffers);
-    Image image{found.width, found.height, found.channels, {}};
+    Image image{found.width, found.height, found.channels, {}, found.depth, found.stack};
     image.pixels.assign(found.pixels, found.pixels + picture_bytes_);
     return image;
   }
@@ -342,6 +432,7 @@ bool is_prepared(const Image& image, int64_t channels, const DataOptions& option
 
 Image prepare(const Image& image, int64_t channels, const DataOptions& options) {
   const bool resized = !has_size(image, options.resolution);
+  if (image.stack) return resized ? fitted(image, options) : image;
   const int64_t common = common_channels(image.channels, channels);
   if (image.channels == common && resized) return with_channels(fitted(image, options), channels);
   Image same = with_channels(image, common);
@@ -351,12 +442,17 @@ Image prepare(const Image& image, int64_t channels, const DataOptions& options) 
 
 const Image& load_prepared(const Source& source,
                            size_t file,
-                           int64_t channels,
+                           const PictureValues& values,
                            const DataOptions& options,
                            LoadBuffers& buffers) {
-  source.decode(file, needed_size(options), buffers.file, buffers.decoded);
-  if (is_prepared(buffers.decoded, channels, options)) return buffers.decoded;
-  return buffers.prepared = prepare(buffers.decoded, channels, options);
+  Image& decoded = buffers.decoded;
+  source.decode(file, needed_size(options, values.depth), buffers.file, decoded);
+  if (decoded.depth != values.depth) decoded = in_depth(std::move(decoded), values.depth);
+  check_channels({decoded.width, decoded.height, decoded.channels, decoded.depth, decoded.stack},
+                 values.channels,
+                 source.name(file));
+  if (is_prepared(decoded, values.channels, options)) return decoded;
+  return buffers.prepared = prepare(decoded, values.channels, options);
 }
 
 std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
@@ -374,6 +470,11 @@ std::shared_ptr<const Dataset> cached(std::shared_ptr<const Dataset> dataset,
   return dataset;
 }
 
+const LabelVectors& Dataset::vectors() const {
+  static const LabelVectors none;
+  return none;
+}
+
 ImageView Dataset::view(int64_t index, LoadBuffers& buffers) const {
   buffers.prepared = load(index);
   return view_of(buffers.prepared);
@@ -383,9 +484,12 @@ namespace {
 
 // Whether the pictures are computed. Throws UserError(kInput) for those that are unknown.
 bool is_built_in(const std::string& path) {
-  if (path == "synth:shapes") return true;
-  if (starts_with(path, "synth:"))
-    fail(Exit::kInput, "{}: no such built-in data; there is synth:shapes", path);
+  if (path == "synth:shapes" || path == kAttributeShapes) return true;
+  if (starts_with(path, "synth:")) {
+    fail(Exit::kInput,
+         "{}: no such built-in data; there are synth:shapes and synth:shapes-attributes",
+         path);
+  }
   return false;
 }
 

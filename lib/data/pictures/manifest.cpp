@@ -106,14 +106,16 @@ ManifestRow read_row(const Json& line, const std::string& where) {
 
 Manifest list_pictures(const Dataset& dataset, const std::string& path) {
   Manifest manifest{.path = path, .rows = {}};
+  Labels vectors{.classes = 0, .of = {}, .names = {}, .vectors = dataset.vectors()};
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const auto place = dataset.picture_file(i);
     if (!place) return {.path = path, .rows = {}};
-    manifest.rows.push_back({.name = valid_text(place->source->files()[place->file]),
-                             .mark = {},
-                             .label = dataset.classes() > 0 ? dataset.label(i) : -1,
-                             .stamp = "",
-                             .picture = i});
+    manifest.rows.push_back(
+        {.name = valid_text(place->source->files()[place->file]),
+         .mark = {},
+         .label = dataset.classes() > 0 ? dataset.label(i) : vectors.number_of(i),
+         .stamp = "",
+         .picture = i});
   }
   return manifest;
 }

@@ -22,7 +22,7 @@ std::string data_digest(const Dataset& dataset, const StopCheck& stop = {});
 struct ManifestRow {
   std::string name;        // in its folder or archive
   FileMark mark = {};      // without a hash while nobody has read the file yet
-  int64_t label = -1;      // -1: the data has no labels
+  int64_t label = -1;      // the class, or a hash of the vector; -1: the data has no labels
   std::string stamp = "";  // Source::stamp() when the mark was made
   int64_t picture = -1;    // its index in the data set; -1 in a manifest that was read from a file
 };

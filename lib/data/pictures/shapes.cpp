@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/random.h"
+#include "data/labels/labels.h"
 #include "data/pictures/dataset.h"
 #include "image/image.h"
 #include "util/text.h"
@@ -252,10 +253,12 @@ class Shapes final : public Dataset {
   explicit Shapes(const DataOptions& options)
       : size_(options.synth_size),
         resolution_(options.resolution),
-        channels_(options.channels.value_or(3)) {}
+        channels_(options.channels.value_or(3)),
+        depth_(options.depth == Depth::k16 ? 16 : 8) {}
 
   int64_t size() const override { return size_; }
   int64_t channels() const override { return channels_; }
+  int64_t depth() const override { return depth_; }
   int64_t classes() const override { return kClasses; }
   int64_t label(int64_t index) const override { return index % kClasses; }
   std::string class_name(int64_t label) const override {
@@ -266,27 +269,130 @@ class Shapes final : public Dataset {
     Image image{.width = resolution_.width, .height = resolution_.height, .channels = 3};
     image.pixels.resize(static_cast<size_t>(resolution_.pixels() * 3));
     draw_shape(scene_of(index, resolution_), image);
-    return with_channels(std::move(image), channels_);
+    if (channels_ > kMostColors)
+      image = repeated(image);
+    else
+      image = with_channels(std::move(image), channels_);
+    return in_depth(std::move(image), depth_);
   }
 
   std::string description() const override {
-    return fmt::format("synth:shapes, {} built-in pictures, {}x{}x{}, {} classes",
+    return fmt::format("synth:shapes, {} built-in pictures, {}x{}x{}{}, {} classes",
                        size_,
                        resolution_.width,
                        resolution_.height,
                        channels_,
+                       depth_ == 16 ? ", 16 bits" : "",
                        kClasses);
+  }
+
+ private:
+  // Red, green, blue, red, ... of a stack.
+  Image repeated(const Image& image) const {
+    std::vector<Image> channels;
+    for (int64_t c = 0; c < channels_; ++c)
+      channels.push_back(only_channels(view_of(image), {c % 3}));
+    return stacked(channels);
+  }
+
+  int64_t size_;
+  Size resolution_;
+  int64_t channels_;
+  int64_t depth_;
+};
+
+// An ellipse of saturated colour on pale ground, which differs from picture to picture.
+Scene scene_of(const ShapeAttributes& shown, int64_t index, const Size& size) {
+  std::array<float, 8> u;
+  Stream(0, "synth/attributes/scene").uniform(u.data(), u.size(), static_cast<uint64_t>(index));
+  const auto ink = [](bool on) { return on ? 200.0f : 25.0f; };
+  Scene s = {};
+  s.radius = static_cast<float>(ShapeOutline::kSmallest +
+                                (ShapeOutline::kLargest - ShapeOutline::kSmallest) *
+                                    static_cast<double>(shown.size));
+  const float play = std::min(0.46f - s.radius, 0.06f);
+  s.center_x = 0.5f + (play + beyond_square(size.width, size.shorter())) * (2 * u[0] - 1);
+  s.center_y = 0.5f + (play + beyond_square(size.height, size.shorter())) * (2 * u[1] - 1);
+  const float turn = static_cast<float>(ShapeOutline::kMostAngle) * shown.angle;
+  s.cosine = std::cos(turn);
+  s.sine = -std::sin(turn);  // y points down
+  s.top = from_hsv(u[2], 0.08f * u[3], 0.88f + 0.1f * u[4]);
+  s.bottom = from_hsv(u[2] + 0.1f, 0.08f * u[5], 0.88f + 0.1f * u[6]);
+  const float slope = static_cast<float>(2 * M_PI) * u[7];
+  s.slope_x = std::cos(slope);
+  s.slope_y = std::sin(slope);
+  s.paint = s.accent = {ink(shown.red), ink(shown.green), ink(shown.blue)};
+  return s;
+}
+
+// Distance to an ellipse with half axes 1 and 1 / kRatio, exact near its edge.
+float ellipse(float x, float y) {
+  constexpr float kRatio = static_cast<float>(ShapeOutline::kRatio);
+  const float level = length(x, kRatio * y);
+  const float slope = length(x, kRatio * kRatio * y);
+  return slope > 0 ? (level - 1) * level / slope : -1 / kRatio;
+}
+
+class AttributeShapes final : public Dataset {
+ public:
+  explicit AttributeShapes(const DataOptions& options)
+      : size_(options.synth_size),
+        resolution_(options.resolution),
+        channels_(options.channels.value_or(3)) {
+    vectors_.names = {"red", "green", "blue", "size", "angle"};
+    const auto number = [](bool on) { return on ? 1.0f : 0.0f; };
+    for (int64_t i = 0; i < size_; ++i) {
+      const ShapeAttributes a = attributes_of_shape(i);
+      for (const float value : {number(a.red), number(a.green), number(a.blue), a.size, a.angle})
+        vectors_.values.push_back(value);
+    }
+  }
+
+  int64_t size() const override { return size_; }
+  int64_t channels() const override { return channels_; }
+  int64_t classes() const override { return 0; }
+  int64_t label(int64_t) const override { return 0; }
+  const LabelVectors& vectors() const override { return vectors_; }
+
+  Image load(int64_t index) const override {
+    Image image{.width = resolution_.width, .height = resolution_.height, .channels = 3};
+    image.pixels.resize(static_cast<size_t>(resolution_.pixels() * 3));
+    draw(scene_of(attributes_of_shape(index), index, resolution_), image, ellipse);
+    return with_channels(std::move(image), channels_);
+  }
+
+  std::string description() const override {
+    return fmt::format(
+        "synth:shapes-attributes, {} built-in pictures, {}x{}x{}, labels of {} numbers",
+        size_,
+        resolution_.width,
+        resolution_.height,
+        channels_,
+        vectors_.length());
   }
 
  private:
   int64_t size_;
   Size resolution_;
   int64_t channels_;
+  LabelVectors vectors_;
 };
 
 }  // namespace
 
+ShapeAttributes attributes_of_shape(int64_t index) {
+  std::array<float, 4> u;
+  Stream(0, "synth/attributes").uniform(u.data(), u.size(), static_cast<uint64_t>(index));
+  const int color = 1 + std::min(static_cast<int>(6 * u[0]), 5);  // neither none nor all
+  return {.red = (color & 1) != 0,
+          .green = (color & 2) != 0,
+          .blue = (color & 4) != 0,
+          .size = u[1],
+          .angle = 2 * u[2] - 1};
+}
+
 std::shared_ptr<const Dataset> make_shapes(const DataOptions& options) {
+  if (options.path == kAttributeShapes) return std::make_shared<AttributeShapes>(options);
   return std::make_shared<Shapes>(options);
 }
 

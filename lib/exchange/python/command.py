@@ -77,7 +77,11 @@ def bytes_of(tensor):
 
 
 def write_png(path, picture):
-    """[C, H, W] of 1 to 4 channels: grey, grey and alpha, RGB, RGB and alpha."""
+    """[C, H, W]: grey, grey and alpha, RGB, RGB and alpha; of more channels a file each."""
+    if len(picture) > 4:
+        for channel in range(len(picture)):
+            write_png("%s.c%d.png" % (path[:-4], channel), picture[channel : channel + 1])
+        return
     levels = (picture * 127.5 + 128).clamp(0, 255).to(torch.uint8)
     channels, height, width = levels.shape
     rows = levels.permute(1, 2, 0).reshape(height, width * channels)

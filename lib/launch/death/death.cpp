@@ -86,6 +86,7 @@ Death death_in(const RankSlot& slot, int64_t rank) {
   death.rank = rank;
   death.pid = static_cast<pid_t>(slot.pid.load());
   death.phase = slot.phase();
+  death.collective = standing_text(slot.trace, monotonic_ns());
   death.iteration = slot.iteration();
   death.images_seen = slot.images_seen();
   if (const auto crash = slot.crash()) death.stack = crash->stack;
@@ -155,12 +156,13 @@ std::string death_text(const Death& d, int64_t nodes) {
 std::string behind_text(const Death& behind) {
   if (behind.program)
     return fmt::format("rank {} ({}, pid {}) is stopped", behind.rank, behind.host, behind.pid);
-  return fmt::format("rank {} ({}, pid {}) is behind, in phase \"{}\" at iteration {}",
+  return fmt::format("rank {} ({}, pid {}) is behind, in phase \"{}\" at iteration {}{}",
                      behind.rank,
                      behind.host,
                      behind.pid,
                      behind.phase,
-                     behind.iteration);
+                     behind.iteration,
+                     behind.collective.empty() ? "" : ", " + behind.collective);
 }
 
 std::string hang_text(double hang_timeout_seconds) {
@@ -168,25 +170,35 @@ std::string hang_text(double hang_timeout_seconds) {
 }
 
 std::string waiting_text(const Death& waiting) {
-  return fmt::format(
-      "; rank {} waited for it in vain: {}", waiting.rank, shortened(waiting.message));
+  return fmt::format("; rank {} waited for it in vain{}: {}",
+                     waiting.rank,
+                     waiting.collective.empty() ? "" : ", " + waiting.collective,
+                     shortened(waiting.message));
 }
 
 std::string progress_table(const RankStatusBoard& board, int64_t first_rank) {
-  std::string text = "  rank  phase                            iteration      kimg  silent for";
+  std::string text =
+      "  rank  phase                            iteration      kimg  silent for  last collective";
   const int64_t now = monotonic_ns();
   for (int64_t i = 0; i < board.ranks(); ++i) {
     const RankSlot& slot = board.slot(i);
     const int64_t beat = slot.heartbeat_ns() == 0 ? board.start_ns : slot.heartbeat_ns();
     fmt::format_to(std::back_inserter(text),
-                   "\n  {:>4}  {:<31}  {:>9}  {:>8.1f}  {:>8.0f} s",
+                   "\n  {:>4}  {:<31}  {:>9}  {:>8.1f}  {:>8.0f} s  {}",
                    first_rank + i,
                    slot.phase(),
                    slot.iteration(),
                    static_cast<double>(slot.images_seen()) / 1e3,
-                   static_cast<double>(now - beat) / 1e9);
+                   static_cast<double>(now - beat) / 1e9,
+                   standing_text(slot.trace, now));
   }
   return text;
+}
+
+std::string mismatch_text(const RankStatusBoard& board, int64_t first_rank) {
+  std::vector<const RankTrace*> traces;
+  for (int64_t i = 0; i < board.ranks(); ++i) traces.push_back(&board.slot(i).trace);
+  return mismatch_text(traces, first_rank);
 }
 
 int64_t out_of_memory_kills() {

@@ -64,6 +64,8 @@ struct Death {
   std::string message = {};
   std::string stack = {};  // of the thread that crashed; "" if none did
   std::string phase = {};
+  // By its last collective, as standing_text() has it; "": it has entered none, or is a program.
+  std::string collective = {};
   int64_t iteration = 0;
   int64_t images_seen = 0;
   int64_t peak_kib = 0;           // the most memory that it ever had, in KiB; 0: unknown
@@ -90,6 +92,7 @@ void fields(Death& d, Field&& field) {
   field("code", d.code);
   field("message", d.message);
   field("phase", d.phase);
+  field("collective", d.collective);
   field("iteration", d.iteration);
   field("images_seen", d.images_seen);
   field("peak_kib", d.peak_kib);
@@ -132,7 +135,7 @@ std::string cause_of(const Death& death);
 // found before the first iteration, it is the message alone.
 std::string death_text(const Death& death, int64_t nodes);
 
-// Says in one line which rank is behind and what it was doing.
+// Says in one or two lines which rank is behind, what it was doing, and by which collective.
 std::string behind_text(const Death& behind);
 
 // "no progress for 10m (--hang-timeout)".
@@ -144,6 +147,9 @@ std::string waiting_text(const Death& waiting);
 // A table with one line per rank: its number, phase, iteration, kimg and the seconds since its last
 // sign of life. `first_rank` is the rank of the board's first slot.
 std::string progress_table(const RankStatusBoard& board, int64_t first_rank);
+
+// How the collectives of the board's ranks differ, as mismatch_text() of traces says it.
+std::string mismatch_text(const RankStatusBoard& board, int64_t first_rank);
 
 // The number of processes that the kernel's out-of-memory killer has ended so far on this host and
 // in this control group. A rise between two calls says that it was at work.

@@ -49,6 +49,8 @@ std::string signal_name(int signal) {
   return name == nullptr ? "" : std::string("SIG") + name;
 }
 
+constexpr const char* kTraceFile = "collectives-rank";
+
 // How the rank died, with its whole message.
 std::string whole_text(const Death& death) {
   Death end = death;
@@ -71,7 +73,9 @@ std::vector<fs::path> error_files_in(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    if (starts_with(name, "rank") && ends_with(name, ".json")) files.push_back(entry.path());
+    const bool error_file = starts_with(name, "rank") && ends_with(name, ".json");
+    const bool trace = starts_with(name, kTraceFile) && ends_with(name, ".jsonl");
+    if (error_file || trace) files.push_back(entry.path());
   }
   return files;
 }
@@ -85,6 +89,7 @@ Json error_file(const Death& death, const ErrorFileContext& context, double when
                       {"host", death.host},
                       {"pid", death.pid},
                       {"phase", or_null(death.phase)},
+                      {"collective", or_null(death.collective)},
                       {"iteration", death.iteration},
                       {"kimg", static_cast<double>(death.images_seen) / 1e3},
                       {"exit_code", signalled ? Json() : Json(death.code)},
@@ -115,6 +120,28 @@ void write_error_file(const fs::path& run_folder, int64_t rank, const Json& cont
   fs::create_directory(errors_of(run_folder), error);
   if (fs::is_symlink(run_folder / "errors", error)) return;
   write_json(errors_of(run_folder) / fmt::format("rank{}.json", rank), content);
+}
+
+void write_collectives(const fs::path& run_folder, int64_t rank, const RankTrace& trace) {
+  const double clock = unix_seconds() - monotonic_seconds();
+  std::string lines;
+  for (const Collective& c : trace.collectives()) {
+    const auto seconds = [](int64_t ns) { return static_cast<double>(ns) / 1e9; };
+    const Json took = c.ended_ns > 0 ? Json(seconds(c.ended_ns - c.begun_ns)) : Json();
+    const Json line = {{"number", c.number},
+                       {"what", c.what},
+                       {"purpose", c.purpose},
+                       {"phase", c.phase},
+                       {"tensors", c.tensors},
+                       {"bytes", c.bytes},
+                       {"begun", clock + seconds(c.begun_ns)},
+                       {"seconds", took}};
+    lines += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  std::error_code error;
+  if (lines.empty() || fs::is_symlink(run_folder / "errors", error)) return;
+  fs::create_directory(errors_of(run_folder), error);
+  write_file(errors_of(run_folder) / fmt::format("{}{}.jsonl", kTraceFile, rank), lines);
 }
 
 void set_errors_aside(const fs::path& run_folder) {

@@ -26,9 +26,9 @@ struct ErrorFileContext {
 // The content of errors/rank<k>.json, in the shape of torchelastic's error files:
 // {"message": {"message": TEXT, "extraInfo": {"timestamp": SECONDS, "py_callstack": TEXT, ...}}}.
 // The text is the whole one, however long; py_callstack has the stack of a crash below it.
-// extraInfo also holds time (ISO 8601, UTC), rank, local_rank, host, pid, phase, iteration, kimg,
-// exit_code, signal, signal_name, first_cause, last_state and resume; what does not apply is null.
-// `when` is in seconds since 1970.
+// extraInfo also holds time (ISO 8601, UTC), rank, local_rank, host, pid, phase, collective (as in
+// Death), iteration, kimg, exit_code, signal, signal_name, first_cause, last_state and resume; what
+// does not apply is null. `when` is in seconds since 1970.
 Json error_file(const Death& death, const ErrorFileContext& context, double when);
 
 // The same for a command that failed before it was a rank: only time, host, pid and exit code.
@@ -40,6 +40,14 @@ void write_elastic_file(const Json& content);
 
 // Writes errors/rank<k>.json in a run folder, which must exist. Throws UserError(kDisk).
 void write_error_file(const std::filesystem::path& run_folder, int64_t rank, const Json& content);
+
+// Writes errors/collectives-rank<k>.jsonl in a run folder, which must exist: the rank's last
+// collectives, the oldest first, a JSON object each: number, what, purpose, phase, tensors, bytes,
+// begun (seconds since 1970) and seconds (null: it has not ended, or on a GPU nobody waited for its
+// end). No file where there are none. Throws UserError(kDisk).
+void write_collectives(const std::filesystem::path& run_folder,
+                       int64_t rank,
+                       const RankTrace& trace);
 
 // Moves the error files of an earlier session or attempt to errors/earlier-<n>/, n from 1 on, so
 // that errors/rank*.json always belong to the present one. It never throws: it warns.

@@ -2,7 +2,6 @@
 #include "launch/local/rank.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,31 +15,6 @@ namespace gantrain {
 
 static_assert(std::atomic<int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
               "processes share these, and signal handlers write them");
-
-int64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-void RankSlot::set_phase(std::string_view phase) {
-  std::array<char, kPhaseBytes> text{};
-  std::memcpy(text.data(), phase.data(), std::min(phase.size(), kPhaseBytes - 1));
-  for (size_t i = 0; i < phase_.size(); ++i) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + i * 8, 8);
-    phase_[i].store(word, std::memory_order_relaxed);
-  }
-}
-
-std::string RankSlot::phase() const {
-  std::array<char, kPhaseBytes + 1> text{};
-  for (size_t i = 0; i < phase_.size(); ++i) {
-    const uint64_t word = phase_[i].load(std::memory_order_relaxed);
-    std::memcpy(text.data() + i * 8, &word, 8);
-  }
-  return text.data();
-}
 
 void RankSlot::beat(int64_t iteration, int64_t images_seen) {
   iteration_.store(iteration, std::memory_order_relaxed);

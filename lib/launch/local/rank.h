@@ -11,20 +11,18 @@
 
 #include "util/error.h"
 #include "util/rank_info.h"
+#include "util/rank_trace.h"
+#include "util/system.h"
 
 namespace gantrain {
 
-// Nanoseconds on the clock CLOCK_MONOTONIC, which the processes of one machine share.
-int64_t monotonic_ns();
-
 // What a rank tells about itself. A slot lies in memory that the launcher shares with the ranks, so
 // the launcher can still read it after the rank died, however it died. Only its own rank writes to
-// it, and from one thread, except report_failure(), report_crash() and `collectives`; every process
+// it, and from one thread, except report_failure(), report_crash() and `trace`; every process
 // may read it. No function here locks anything or allocates memory, except that the readers return
 // strings.
 class RankSlot {
  public:
-  static constexpr size_t kPhaseBytes = 32;
   static constexpr size_t kMessageBytes = 4096;
   static constexpr size_t kStackBytes = 8192;
 
@@ -35,8 +33,8 @@ class RankSlot {
   };
 
   // Says what the rank does now, for example "D backward". Only the first 31 bytes are kept.
-  void set_phase(std::string_view phase);
-  std::string phase() const;
+  void set_phase(std::string_view phase) { trace.set_phase(phase); }
+  std::string phase() const { return trace.phase(); }
 
   // Gives a sign of life: after each iteration and during long work. The launcher watches a rank
   // for hanging from its first sign of life on.
@@ -62,9 +60,8 @@ class RankSlot {
   std::optional<Crash> crash() const;
 
   std::atomic<int64_t> pid{0};
-  // The number of collectives that the rank has entered. The process group counts them here itself,
-  // from whatever thread enters one.
-  std::atomic<int64_t> collectives{0};
+  // What the rank is at. The process group itself notes its collectives here.
+  RankTrace trace;
   // The rank's main function has returned: its process ends in order from now on.
   std::atomic<bool> returned{false};
   // A worker of another launcher has itself written down how it ended.
@@ -76,7 +73,6 @@ class RankSlot {
   std::atomic<int64_t> iteration_{0};
   std::atomic<int64_t> images_seen_{0};
   std::atomic<int64_t> heartbeat_ns_{0};
-  std::array<std::atomic<uint64_t>, kPhaseBytes / 8> phase_{};
   std::atomic<int> failure_state_{kNone};
   std::atomic<int> failure_code_{0};
   std::atomic<int64_t> failure_ns_{0};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ constexpr size_t kMostAtOnce = 1 << 20;
 constexpr size_t kMostBeforeReader = 64 << 10;  // for a reader that may be slow
 constexpr size_t kLastBytes = 8 << 10;
 constexpr double kRedrawSeconds = 10;
+constexpr size_t kLongestAnswer = 1 << 20;  // bytes, of a fork server
 
 std::string_view last_drawn(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -313,6 +315,8 @@ ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& 
   return {pid, std::move(plan.answer.read), foreign ? std::move(listener.socket) : UniqueFd()};
 }
 
+namespace {
+
 ForkServerAnswer parse_answer(const std::string& text) {
   ForkServerAnswer answer;
   answer.complete = !text.empty() && text.back() == '\0';
@@ -321,6 +325,23 @@ ForkServerAnswer parse_answer(const std::string& text) {
   answer.code = static_cast<Exit>(parse_int(text.substr(0, blank)).value_or(1));
   answer.error = text.substr(blank + 1, text.size() - blank - 2);
   return answer;
+}
+
+}  // namespace
+
+ForkServerAnswer ForkServer::read_answer() {
+  const bool open = answer && read_from(answer.get(), answered, kLongestAnswer);
+  const ForkServerAnswer known = parse_answer(answered);
+  if (known.complete || !open) answer.close();
+  return known;
+}
+
+std::string loader_end_text(int status, double hang_timeout) {
+  std::string how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) how = "died of " + signal_text(WTERMSIG(status));
+  if (hang_timeout > 0)
+    how = fmt::format("was stopped for {} (--hang-timeout)", short_duration(hang_timeout));
+  return "loading the trainer " + how;
 }
 
 }  // namespace gantrain

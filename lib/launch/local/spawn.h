@@ -93,17 +93,6 @@ struct Attempt {
   }
 };
 
-struct ForkServer {
-  pid_t pid = -1;
-  UniqueFd answer;  // the read end of the pipe to which it writes the text for parse_answer()
-  UniqueFd port;    // kept for a program's rank 0, which listens on it itself
-};
-
-// Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks
-// then become children of the calling process, which must be a child subreaper. Only rank 0 keeps
-// the listener. The pipes with the other ranks' output are handed to `output`.
-ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
-
 // What the fork server answers: that the slots of the board have the pids of the ranks, or why
 // there are none. An answer is complete once it ends with a zero byte. The end of the file would
 // not do, because a rank that has not run yet still holds the pipe.
@@ -112,7 +101,25 @@ struct ForkServerAnswer {
   Exit code = Exit::kDone;
   std::string error;
 };
-ForkServerAnswer parse_answer(const std::string& text);
+
+struct ForkServer {
+  pid_t pid = -1;
+  UniqueFd answer;  // the read end of the pipe to which it writes; closed once nothing more comes
+  UniqueFd port;    // kept for a program's rank 0, which listens on it itself
+  std::string answered = {};
+
+  // Reads what it has answered by now, without waiting.
+  ForkServerAnswer read_answer();
+};
+
+// Why there are no ranks, for a fork server that ended with that status before it had answered.
+// `hang_timeout`: in seconds, where it was killed because it was stopped for so long; else 0.
+std::string loader_end_text(int status, double hang_timeout);
+
+// Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks
+// then become children of the calling process, which must be a child subreaper. Only rank 0 keeps
+// the listener. The pipes with the other ranks' output are handed to `output`.
+ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
 
 // Starts the ranks of this node, watches them until all have ended, and says how the attempt ended
 // and which ranks of this node died.

@@ -170,6 +170,7 @@ AttemptEnd end_of_dead(pid_t launcher, const RankStatusBoard& board, const Launc
   const std::string folder = board.run_folder();
   AttemptEnd end{spec.world, folder, 128 + SIGKILL, "", spec.resume_hint(folder), {}};
   end.died = true;
+  end.board = &board;
   end.error = fmt::format(
       "the launcher ({}, pid {}) died without a word, and its ranks with it: "
       "killed by SIGKILL, or by the kernel for want of memory",
@@ -229,6 +230,31 @@ std::vector<std::string> run_local_ranks(
   return answers;
 }
 
+pid_t start_again(const std::vector<std::string>& arguments) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string own = read_file("/proc/self/cmdline");
+  std::vector<std::string> words = arguments;
+  words.insert(words.begin(), own.substr(0, own.find('\0')));
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child != 0) return child;
+  // Only what may follow a fork of a process with threads.
+  die_with(parent);
+  ::setpgid(0, 0);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nothing = ::open("/dev/null", O_RDWR);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(nothing, STDOUT_FILENO);
+  ::execv(program.c_str(), argv.data());
+  constexpr int kNoProgram = 127;
+  ::_exit(kNoProgram);
+}
+
 void tell_failure(const AttemptEnd& end, const RecordEnd& record) {
   log_line(Level::kError, end.error + (end.hint.empty() ? "" : "\n") + end.hint);
   if (record) record(end);
@@ -283,7 +309,8 @@ WorldEnd launch(const LaunchSpec& spec) {
     if (decision.again) {
       log_line(Level::kWarning, end.error);
       info("{}", decision.note);
-      if (spec.record) spec.record({world, run_folder, end.code, end.error, "", deaths});
+      if (spec.record)
+        spec.record({world, run_folder, end.code, end.error, "", deaths, false, board.get()});
       next.pause = decision.pause;
       continue;
     }
@@ -292,7 +319,7 @@ WorldEnd launch(const LaunchSpec& spec) {
             decision.note,
             untold_stop(*board, end.code),
             spec.record,
-            {world, run_folder, 0, "", spec.resume_hint(run_folder), deaths});
+            {world, run_folder, 0, "", spec.resume_hint(run_folder), deaths, false, board.get()});
     return {end.code, run_folder};
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -34,6 +36,7 @@ struct AttemptEnd {
   std::vector<Death> deaths;
   // This process outlives the launcher or the worker that died before it could write this down.
   bool died = false;
+  const RankStatusBoard* board = nullptr;  // of those ranks; null: none was started
 };
 // Writes down how an attempt ended. It is called after the ranks have ended and standard error has
 // been told, also before the ranks are started again; and where the launcher or the worker itself
@@ -61,7 +64,15 @@ struct LaunchSpec {
   std::string out = {};      // --out. Run folders that other nodes name must lie in one of these.
   // What the ranks are instead of the trainer; null for a training. `load` is not called then.
   const Program* program = nullptr;
+  // Called once in each attempt on the node of rank 0, when rank 0 has begun to train: for a
+  // process that start_again() starts. It ends with the attempt, killed as all that is below.
+  std::function<void(const std::string& run_folder)> at_work = {};
 };
+
+// Starts this program again as a child, which dies with this process, or with the thread that calls
+// this. It reads nothing, and a signal to this process's group does not reach it. Returns its
+// process id; negative, with errno, where it cannot be started. Threads may run meanwhile.
+pid_t start_again(const std::vector<std::string>& arguments);
 
 // What a launcher does: it starts the ranks of this node, waits until all of them have ended and
 // returns the exit code of the run. The report of a failure is the last thing that is written to

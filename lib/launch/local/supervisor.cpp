@@ -23,8 +23,7 @@ constexpr double kWatchStep = 1;     // between two looks at the signs of life
 constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
 // After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
 constexpr double kKilledWait = 5;
-constexpr size_t kLongestAnswer = 1 << 20;  // bytes
-constexpr double kSweepSeconds = 2;         // for killing what the ranks left behind
+constexpr double kSweepSeconds = 2;  // for killing what the ranks left behind
 
 // Watches one fork server and its ranks until all of them have ended. It relays their output,
 // passes requests to stop on to them, ends all of them if one fails or hangs, and finds out what
@@ -36,6 +35,7 @@ class Supervisor {
         fork_server_(std::move(fork_server)),
         output_(std::move(output)),
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
+        tells_at_work_(attempt.spec.at_work && attempt.spec.world.ranks.node_rank == 0),
         watch_from_(monotonic_seconds()),
         kills_before_(out_of_memory_kills()) {}
 
@@ -58,7 +58,10 @@ class Supervisor {
     output_.wait_for_reader(attempt_.gate);
     if (program() == nullptr) clear_live_bar();
     for (const pid_t pid : left) warn("process {} cannot be killed (in a system call)", pid);
-    return outcome();
+    AttemptOutcome end = outcome();
+    const std::string mismatch = mismatch_text(attempt_.board, first_rank(attempt_.spec.world));
+    if (!end.error.empty() && !mismatch.empty()) end.error += "\n        " + mismatch;
+    return end;
   }
 
   // Those of this node's ranks that died, the first cause first: DeathVerdict::ranks.
@@ -105,8 +108,8 @@ class Supervisor {
 
   double next_deadline(double now) const {
     double next = std::numeric_limits<double>::infinity();
-    if (attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0)
-      next = now + kWatchStep;
+    const bool looks = attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0;
+    if (tells_at_work_ || looks) next = now + kWatchStep;
     if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
     for (const double deadline : {abort_at_, kill_at_, give_up_at_}) {
       if (deadline > 0) next = std::min(next, deadline);
@@ -161,10 +164,8 @@ class Supervisor {
 
   void read_answer() {
     if (!fork_server_.answer) return;
-    const bool open = read_from(fork_server_.answer.get(), answer_, kLongestAnswer);
-    started_ = parse_answer(answer_);
-    if (!started_.complete && open) return;
-    fork_server_.answer.close();
+    started_ = fork_server_.read_answer();
+    if (fork_server_.answer) return;
     if (!started_.error.empty()) on_loader_end(started_.code, started_.error);
     if (started_.complete && started_.code == Exit::kDone) {
       for (int64_t i = 0; i < attempt_.board.ranks(); ++i)
@@ -197,17 +198,11 @@ class Supervisor {
     fork_server_.pid = -1;
     read_answer();
     if (started_.complete || stop_signal_ != 0) return;
-    const bool died = WIFSIGNALED(status);
     // Somebody else kills; a crash is a mistake of this program and would come again.
-    const bool killed = died && WTERMSIG(status) == SIGKILL;
-    const Exit code = killed ? Exit::kRankDied : Exit::kInternal;
-    std::string how = fmt::format("ended with exit code {}", WEXITSTATUS(status));
-    if (died) how = "died of " + signal_text(WTERMSIG(status));
-    if (loader_hangs_) {
-      how = fmt::format("was stopped for {} (--hang-timeout)",
-                        short_duration(attempt_.spec.options.hang_timeout.seconds));
-    }
-    on_loader_end(code, "loading the trainer " + how);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    on_loader_end(
+        killed ? Exit::kRankDied : Exit::kInternal,
+        loader_end_text(status, loader_hangs_ ? attempt_.spec.options.hang_timeout.seconds : 0));
   }
 
   void on_rank_end(size_t index, int status, const rusage& usage) {
@@ -294,7 +289,7 @@ class Supervisor {
   RankProgress progress_of(size_t index) const {
     const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
     return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
-            .collectives = slot.collectives,
+            .collectives = slot.trace.entered(),
             .iteration = slot.iteration(),
             .heartbeat_ns = slot.heartbeat_ns()};
   }
@@ -314,8 +309,17 @@ class Supervisor {
     return last_of(all, Death::Kind::kAlive);
   }
 
+  // Rank 0 has begun to train once it gives signs of life.
+  void tell_at_work() {
+    const std::string folder = attempt_.board.run_folder();
+    if (!tells_at_work_ || folder.empty() || attempt_.board.slot(0).heartbeat_ns() == 0) return;
+    tells_at_work_ = false;
+    attempt_.spec.at_work(folder);
+  }
+
   void check_deadlines() {
     const double now = monotonic_seconds();
+    tell_at_work();
     if (attempt_.starter != 0 && stop_signal_ == 0 && ::getppid() != attempt_.starter) {
       clear_live_bar();
       warn("process {}, which started this launcher, is gone", attempt_.starter);
@@ -469,7 +473,6 @@ class Supervisor {
   ForkServer fork_server_;
   Output output_;
 
-  std::string answer_;
   ForkServerAnswer started_;
   std::vector<Rank> ranks_;
   const int64_t node_;               // as in Death
@@ -479,6 +482,7 @@ class Supervisor {
   bool loader_hangs_ = false;
   int stop_signal_ = 0;
   int interrupts_ = 0;
+  bool tells_at_work_;             // LaunchSpec::at_work is still to be called
   bool stop_was_relayed_ = false;  // it was another node's launcher that was asked to stop
   Blame reported_ = Blame::kNone;  // the most that the other launchers know of
   bool killed_at_stop_ = false;

@@ -63,7 +63,9 @@ struct WorkerEnds {
             is_victim(death) ? end.code : code,
             end.error,
             hinted ? spec.resume_hint(folder) : "",
-            {death}};
+            {death},
+            false,
+            context.board};
   }
 
   // Prints the report that a launcher of ours would have printed for this rank. Returns the exit
@@ -153,6 +155,11 @@ class WorkerWatch {
   }
 
   void look(double now) {
+    if (ends_.spec.at_work && !is_told_ && ends_.context.rank() == 0 &&
+        slot().heartbeat_ns() != 0) {
+      is_told_ = true;
+      ends_.spec.at_work(ends_.context.board->run_folder());
+    }
     if (const int signal = stop_requested(); signal != 0 && slot().phase() == "rendezvous") {
       if (stop_ends_ == 0) stop_ends_ = now + kMeetingEndGrace;
       if (now >= stop_ends_) {
@@ -195,6 +202,7 @@ class WorkerWatch {
   const LaunchOptions& options_;
   const WorkerEnds& ends_;
   const pid_t starter_;
+  bool is_told_ = false;    // LaunchSpec::at_work was called
   double watch_from_ = 0;   // monotonic seconds; silence is counted from here at the earliest
   double stop_ends_ = 0;    // when a worker that was to stop while it met is ended; 0: it was not
   double orphan_ends_ = 0;  // when an orphan is ended; 0: it is none

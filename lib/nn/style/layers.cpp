@@ -188,9 +188,10 @@ StyleMapping::StyleMapping(const MappingShape& s) : shape(s) {
 
 namespace {
 
-// [N, classes]: 1 where the class is the label. at::one_hot would ask for the largest label, which
-// waits for the device.
+// [N, classes]: 1 where the class is the label, or vectors as they are. at::one_hot would ask for
+// the largest label, which waits for the device.
 Tensor one_hot(const Tensor& labels, int64_t classes, const at::TensorOptions& options) {
+  if (labels.dim() == 2) return labels.to(options);
   const Tensor index = labels.to(options.device()).unsqueeze(1);
   return at::zeros({labels.size(0), classes}, options).scatter_(1, index, 1);
 }

@@ -131,9 +131,9 @@ struct ModulatedToRgb final : torch::nn::Module {
 // strengths (0) and w_avg (0) are what the constructors made them.
 void initialise_style_layers(torch::nn::Module& network, const std::string& player, uint64_t seed);
 
-// z [N, z_dim], labels int64 [N] -> w [N, w_dim] (Karras et al. 2019, fig. 1b): both normalised,
-// the class embedded, then dense layers with leaky ReLU. z is not looked at where z_dim is 0,
-// labels not where c_dim is 0.
+// z [N, z_dim], labels int64 [N] or vectors [N, c_dim] -> w [N, w_dim] (Karras et al. 2019, fig.
+// 1b): both normalised, the class embedded, then dense layers with leaky ReLU. z is not looked at
+// where z_dim is 0, labels not where c_dim is 0.
 struct StyleMapping final : torch::nn::Module {
   explicit StyleMapping(const MappingShape& shape);
   at::Tensor forward(const at::Tensor& z, const at::Tensor& labels);

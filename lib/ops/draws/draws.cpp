@@ -272,6 +272,13 @@ Tensor drawn_classes(const DrawKey& key,
   return at::searchsorted(first_above, pictures, /*out_int32=*/false, /*right=*/true);
 }
 
+Tensor drawn_pictures(const DrawKey& key,
+                      std::string_view purpose,
+                      const Samples& samples,
+                      int64_t total) {
+  return below(key, purpose, samples, total);
+}
+
 Tensor drawn_cutoff(const DrawKey& key,
                     std::string_view purpose,
                     double probability,

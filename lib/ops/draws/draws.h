@@ -41,6 +41,13 @@ at::Tensor drawn_classes(const DrawKey& key,
                          const at::Tensor& first_above,
                          int64_t total);
 
+// Draws one of `total` pictures of the data for each sample, all equally likely, int64
+// [samples.count] from 0 to total - 1.
+at::Tensor drawn_pictures(const DrawKey& key,
+                          std::string_view purpose,
+                          const Samples& samples,
+                          int64_t total);
+
 // Draws the first layer that takes the second style in style mixing (Karras et al. 2019, sec. 3.1):
 // one number for the whole batch, int64 []. With `probability` it is one of 1 to layers - 1, all
 // equally likely; otherwise it is `layers`, and nothing is mixed.

@@ -267,11 +267,13 @@ Tensor in_stage_type(const Tensor& x, bool half, const Tensor& parameter) {
   return autocast_is_on() ? x : x.to(own);
 }
 
-// The columns of the embedding's weight [features, classes] that the labels choose: [N, features].
-// A product with a one-hot matrix has gradients that are the same in every run, on GPUs too.
+// The columns of the embedding's weight [features, classes] that the labels choose, or their sum
+// with the numbers of a vector as factors: [N, features]. A product with a one-hot matrix has
+// gradients that are the same in every run, on GPUs too.
 Tensor embedded(const Tensor& weight, const Tensor& labels) {
   TORCH_CHECK(labels.defined(), "a conditional network needs labels");
   const AutocastDisabled exact("embedded classes");
+  if (labels.dim() == 2) return autocast_linear(labels.to(weight.options()), weight);
   const Tensor index = labels.to(weight.device()).unsqueeze(1);
   const Tensor one_hot =
       at::zeros({labels.size(0), weight.size(1)}, weight.options()).scatter_(1, index, 1);

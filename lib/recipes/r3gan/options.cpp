@@ -133,6 +133,7 @@ const RecipeFacts& facts() {
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
       .wants_labels = [](const Config& c) { return c.get("r3gan.conditional").get<bool>(); },
+      .takes_vectors = true,
       .complete = complete,
       .has_blocks = true,
       .bfloat16_blocks = true,

@@ -57,7 +57,7 @@ Shape shape_of(const Options& o, const RecipeContext& c) {
   s.img_resolution = c.resolution;
   s.img_channels = c.channels;
   s.z_dim = o.z_dim;
-  s.c_dim = static_cast<int64_t>(c.class_counts.size());
+  s.c_dim = c.c_dim();
   s.embedding = o.embedding;
   s.expansion = o.expansion;
   const auto precision = c.config.read<PrecisionOptions>();
@@ -112,7 +112,7 @@ class R3Gan final : public Recipe {
 
 R3Gan::R3Gan(const RecipeContext& context)
     : options_(context.config.read<Options>()),
-      latents_(options_.z_dim, context.class_counts, context.device),
+      latents_(options_.z_dim, context.class_counts, context.device, context.label_rows),
       G_net_(std::make_shared<Generator>(shape_of(options_, context))),
       D_net_(std::make_shared<Discriminator>(shape_of(options_, context))),
       G_player_{"G", G_net_, options_.G},
@@ -157,7 +157,7 @@ PairedD R3Gan::seen_by_D(const PhaseInput& in) const {
   return {.real = one(reals_of(in.key.phase)), .fake = one(fakes_of(in.key.phase))};
 }
 
-// G(z), each with the class of the real picture that it is paired with.
+// G(z), each with the label of the real picture that it is paired with.
 Tensor R3Gan::fakes(const PhaseInput& in) const { return G_(latents_.z(in), in.labels); }
 
 // Eq. 2 and, where they are not lazy, eq. 3.
@@ -245,6 +245,7 @@ class TrainedGenerator final : public NetworkGenerator<r3gan::Generator> {
 
   int64_t z_dim() const override { return net_->shape.z_dim; }
   int64_t classes() const override { return net_->shape.c_dim; }
+  bool takes_vectors() const override { return true; }
 
   Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
     const torch::AutoGradMode gradients(options.gradients);

@@ -253,6 +253,15 @@ class TrainedGenerator final : public NetworkGenerator<stylegan1::Generator> {
   bool has_noise() const override { return true; }
   std::vector<int64_t> levels() const override { return levels_up_to(net_->shape.resolution); }
 
+  std::vector<std::string> style_weights(int64_t level) const override {
+    std::vector<std::string> names;
+    for (const int64_t pixels : levels_up_to(level == 0 ? net_->shape.resolution : level)) {
+      for (const char* layer : {pixels == 4 ? "Const" : "Conv0_up", pixels == 4 ? "Conv" : "Conv1"})
+        names.push_back(fmt::format("synthesis.{}.{}.StyleMod.weight", block_name(pixels), layer));
+    }
+    return names;
+  }
+
   Tensor images(const Tensor& z, const Tensor& labels, const SynthesisOptions& options) override {
     return synthesize(map(z, labels, options), options);
   }

@@ -24,7 +24,7 @@ struct Shape {
 template <class Field>
 void fields(Shape& s, Field&& field) {
   field("resolution", s.resolution, power_of_two(4, 1024), "pixels");
-  field("num_channels", s.num_channels, between(1, 4), "of the pictures");
+  field("num_channels", s.num_channels, between(1, 16), "of the pictures");
   field("label_size", s.label_size, between(0, 1e6), "classes");
   fields(s.net, field);
 }

@@ -85,6 +85,7 @@ const RecipeFacts& facts() {
       .add_keys = [](Schema& schema) { add_keys<Options>(schema); },
       .check_resolution = check_resolution,
       .wants_labels = [](const Config& c) { return c.get("stylegan2.conditional").get<bool>(); },
+      .takes_vectors = true,
       .complete = complete,
       .together = [](const Config& c) { return c.get("stylegan2.mbstd_group").get<int64_t>(); },
       .has_blocks = true,

@@ -137,6 +137,17 @@ class TrainedGenerator final : public TrainedStyleGenerator {
 
   bool has_noise() const override { return true; }
 
+  std::vector<std::string> style_weights(int64_t) const override {
+    std::vector<std::string> names;
+    for (const auto& block : net_->synthesis->blocks) {
+      const std::string of_block = "synthesis." + block->name;
+      if (block->conv0) names.push_back(of_block + ".conv0.affine.weight");
+      names.push_back(of_block + ".conv1.affine.weight");
+    }
+    names.push_back("synthesis." + net_->synthesis->blocks.back()->name + ".torgb.affine.weight");
+    return names;
+  }
+
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
     return synthesize_from(ws, {}, options);
   }

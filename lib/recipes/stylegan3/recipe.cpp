@@ -260,6 +260,13 @@ class TrainedGenerator final : public TrainedStyleGenerator {
 
   bool rotates() const override { return true; }
 
+  std::vector<std::string> style_weights(int64_t) const override {
+    std::vector<std::string> names = {"synthesis.input.affine.weight"};
+    for (const auto& layer : net_->synthesis->layers)
+      names.push_back(fmt::format("synthesis.{}.affine.weight", layer->plan.name));
+    return names;
+  }
+
   Tensor synthesize(const Tensor& ws, const SynthesisOptions& options) override {
     return synthesize_moved(ws, {}, options);
   }

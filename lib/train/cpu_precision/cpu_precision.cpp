@@ -136,7 +136,7 @@ Batch few_pictures(const TrainingStep& step, const TrainedSize& size) {
   Batch batch;
   batch.real = torch::zeros({count, step.channels(), size.resolution.height, size.resolution.width},
                             like.requires_grad(false));
-  if (step.conditional()) batch.labels = torch::zeros({count}, at::kLong);
+  batch.labels = step.blank_labels(count);
   return batch;
 }
 

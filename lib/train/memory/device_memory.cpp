@@ -94,7 +94,8 @@ class MicroBatchFit {
     Batch batch;  // black pictures: the need does not depend on what is in them
     const auto& [width, height] = request_.resolution;
     batch.real = torch::zeros({images, step_.channels(), height, width}, like_);
-    if (step_.conditional()) batch.labels = torch::zeros({images}, like_.dtype(at::kLong));
+    if (const at::Tensor labels = step_.blank_labels(images); labels.defined())
+      batch.labels = labels.to(like_.device());
     step_.rehearse_all(
         batch,
         request_.images_seen);  // cuDNN tries its algorithms, with all the memory that there is

@@ -5,6 +5,7 @@
 
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "data/labels/labels.h"
 #include "data/load/loader.h"
 #include "gan/generator.h"
 #include "page/pictures.h"
@@ -82,6 +83,13 @@ void Reporter::foretell(const Counters& counters, int64_t batch, bool grows) {
        grows ? ", if all stages were as fast as this one" : "",
        short_duration(left * each),
        obeyed_text(each));
+}
+
+void Reporter::count_stage(const Schedule& schedule, const Counters& counters) {
+  if (schedule.empty()) return;
+  const Stage& stage = schedule.stages()[static_cast<size_t>(counters.stage)];
+  count("Progress/resolution", static_cast<double>(stage.resolution));
+  count("Progress/alpha", schedule.alpha_at(counters.images_seen));
 }
 
 void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
@@ -199,7 +207,7 @@ void Reporter::tick(const Counters& c) {
   const std::vector<std::string> names = mine.names();
   // On the group's device even where nothing was computed on it since the last tick.
   at::Tensor packed = torch::tensor(mine.pack(names), at::kDouble).to(device_of(*group_));
-  group_->sum_(packed);
+  group_->sum_(packed, "statistics of a tick");
   packed = packed.cpu();
   last_.clear();
   last_.unpack(names, {packed.data_ptr<double>(), packed.data_ptr<double>() + packed.numel()});
@@ -237,6 +245,10 @@ void Reporter::grid(const std::string& file,
   write_file(folder_ / "samples" / file, png);
   events_->image_png(tag, images_seen / 1000, png, {image.width, image.height, image.channels});
   events_->flush();
+}
+
+void Reporter::array(const std::string& file, const std::vector<Image>& pictures) {
+  write_file(folder_ / "samples" / file, encode_npy(pictures));
 }
 
 void Reporter::metric(Json line, const std::string& snapshot, int64_t images_seen) {
@@ -283,9 +295,16 @@ SampleGrids::SampleGrids(Generator& generator,
                          std::shared_ptr<const Dataset> dataset,
                          const SampleOptions& samples,
                          uint64_t seed)
-    : generator_(generator), dataset_(std::move(dataset)), samples_(samples), seed_(seed) {}
+    : generator_(generator), dataset_(std::move(dataset)), samples_(samples), seed_(seed) {
+  shown_ = read_channels("samples.channels", samples.channels, dataset_->channels());
+}
 
-Image SampleGrids::fake_grid(const SynthesisOptions& drawn) {
+Image SampleGrids::grid_of(const at::Tensor& pictures) const {
+  return tile(shown_channels(pictures, shown_), samples_.columns);
+}
+
+// [cells, C, H, W] in the data's depth.
+at::Tensor SampleGrids::fakes(const SynthesisOptions& drawn) {
   constexpr int64_t kAtATime = 64;  // pictures generated together
   const Stream stream(seed_, "grid");
   const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
@@ -293,11 +312,27 @@ Image SampleGrids::fake_grid(const SynthesisOptions& drawn) {
   for (int64_t first = 0; first < cells(); first += kAtATime) {
     const int64_t n = std::min(kAtATime, cells() - first);
     const at::Tensor z = normal(stream, {first, 1, n}, {generator_.z_dim()});
-    at::Tensor label;
-    if (!labels.empty()) label = torch::tensor(labels).narrow(0, first, n);
-    all.push_back(full_size(generator_, to_bytes(generator_.images(z, label, drawn))));
+    at::Tensor label = vectors_of_cells(first, n);
+    if (!label.defined() && !labels.empty()) label = torch::tensor(labels).narrow(0, first, n);
+    const at::Tensor pictures = generator_.images(z, label, drawn);
+    all.push_back(full_size(generator_, to_depth(pictures, dataset_->depth())));
   }
-  return tile(torch::cat(all), samples_.columns);
+  return torch::cat(all);
+}
+
+Image SampleGrids::fake_grid(const SynthesisOptions& drawn) { return grid_of(fakes(drawn)); }
+
+// The vectors of the real pictures in these cells, [n, L]; undefined where labels are no vectors.
+at::Tensor SampleGrids::vectors_of_cells(int64_t first, int64_t n) const {
+  const LabelVectors& vectors = dataset_->vectors();
+  if (vectors.length() == 0 || generator_.classes() == 0) return {};
+  const std::vector<int64_t> pictures = real_pictures();
+  std::vector<at::Tensor> rows;
+  for (int64_t i = first; i < first + n; ++i) {
+    const float* vector = vectors.of(pictures[static_cast<size_t>(i)]);
+    rows.push_back(torch::tensor(std::vector<float>(vector, vector + vectors.length())));
+  }
+  return torch::stack(rows);
 }
 
 // The index of each cell's picture; -1 where a class has none.
@@ -305,7 +340,7 @@ std::vector<int64_t> SampleGrids::real_pictures() const {
   const std::vector<int64_t> order = Stream(seed_, "reals").permutation(dataset_->size());
   const std::vector<int64_t> labels = grid_labels(samples_, generator_.classes());
   std::vector<int64_t> pictures;
-  if (labels.empty()) {
+  if (labels.empty() || dataset_->vectors().length() > 0) {
     for (int64_t i = 0; i < cells(); ++i)
       pictures.push_back(order[static_cast<size_t>(i % dataset_->size())]);
     return pictures;
@@ -324,19 +359,29 @@ Image SampleGrids::real_grid() const {
   const std::vector<int64_t> indices = real_pictures();
   std::vector<WantedPicture> wanted;
   for (const int64_t index : indices) wanted.push_back({std::max<int64_t>(index, 0)});
-  const at::Tensor all = load_planes(*dataset_, wanted);
+  const at::Tensor all = load_planes(*dataset_, wanted, dataset_->depth());
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0) all[static_cast<int64_t>(i)].zero_();
   }
-  return tile(all, samples_.columns);
+  return grid_of(all);
+}
+
+void SampleGrids::write_reals(Reporter& reporter) const {
+  reporter.grid("reals.png", "Samples/reals", real_grid(), 0);
 }
 
 void SampleGrids::write(Reporter& reporter,
                         const std::string& file,
                         const SynthesisOptions& drawn,
                         int64_t images_seen) {
-  const Image grid = fake_grid(drawn);
+  const at::Tensor pictures = fakes(drawn);
+  const Image grid = grid_of(pictures);
   reporter.grid(file, "Samples/fakes", grid, images_seen);
+  if (pictures.size(1) > kMostColors || !shown_.empty()) {
+    std::vector<Image> whole;
+    for (const at::Tensor& picture : pictures.unbind()) whole.push_back(to_image(picture));
+    reporter.array(file.substr(0, file.rfind('.')) + ".npy", whole);
+  }
   reporter.grid("latest.png", "Samples/latest", grid, images_seen);
 }
 

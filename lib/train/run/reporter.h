@@ -51,6 +51,8 @@ class Reporter {
   void time(const std::string& name, double seconds) { sums_[name] += seconds; }
   // "Progress/alpha": its mean.
   void count(const std::string& name, double value) { numbers_.add(name, value); }
+  // "Progress/resolution" and "Progress/alpha" of networks that grow.
+  void count_stage(const Schedule& schedule, const Counters& counters);
 
   // Says once, after a few iterations of the session, how long the run will take. `batch` counts
   // images; `grows`: later stages may be slower.
@@ -68,6 +70,7 @@ class Reporter {
             const std::string& tag,
             const Image& image,
             int64_t images_seen);
+  void array(const std::string& file, const std::vector<Image>& pictures);
   void metric(Json line, const std::string& snapshot, int64_t images_seen);
 
  private:
@@ -119,25 +122,34 @@ class SampleGrids {
               const SampleOptions& samples,
               uint64_t seed);
 
-  // Writes a grid of generated pictures to `file` and to latest.png.
+  // Writes a grid of generated pictures to `file` and to latest.png; where it does not show all of
+  // their channels also the pictures as whole numbers to a .npy [N, H, W, C] of the file's name.
   void write(Reporter& reporter,
              const std::string& file,
              const SynthesisOptions& drawn,
              int64_t images_seen);
 
+  void write_reals(Reporter& reporter) const;
+
+  // Both show samples.channels. In data of 16 bits they have 16.
   // The first pictures of a fixed permutation of the data; of a conditional generator each cell
-  // shows its class, and is black where the class has no pictures.
+  // shows its class, and is black where the class has no pictures. Where labels are vectors, each
+  // generated picture has that of the real one in its cell.
   Image real_grid() const;
   // Pictures of an early stage are enlarged to the full size, each pixel to a square.
   Image fake_grid(const SynthesisOptions& drawn = {});
 
  private:
+  at::Tensor fakes(const SynthesisOptions& drawn);
+  Image grid_of(const at::Tensor& pictures) const;
   int64_t cells() const { return samples_.rows * samples_.columns; }
   std::vector<int64_t> real_pictures() const;
+  at::Tensor vectors_of_cells(int64_t first, int64_t n) const;
 
   Generator& generator_;
   std::shared_ptr<const Dataset> dataset_;
   SampleOptions samples_;
+  std::vector<int64_t> shown_;  // channels; empty: those of shown_channels()
   uint64_t seed_;
 };
 

@@ -9,6 +9,7 @@
 #include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "data/labels/labels.h"
 #include "data/load/loader.h"
 #include "metrics/metric_table.h"
 #include "train/run/training_data.h"
@@ -31,6 +32,14 @@ GeneratedPictures::Options options_of_fakes(const EvaluationSubject& subject,
   GeneratedPictures::Options fakes{
       .size = options.images, .seed = subject.seed, .synthesis = synthesis};
   if (subject.generator.classes() == 0) return fakes;
+  if (subject.dataset->vectors().length() > 0) {
+    const std::vector<int64_t> order =
+        Stream(subject.seed, "fakes/labels").permutation(subject.dataset->size());
+    fakes.label_rows =
+        label_rows_of(*subject.dataset).index_select(0, torch::tensor(order, at::kLong));
+    fakes.class_names = subject.dataset->vectors().names;
+    return fakes;
+  }
   for (const ClassRow& row : class_table_of(*subject.dataset)) {
     fakes.class_weights.push_back(row.pictures);
     fakes.class_names.push_back(row.name);
@@ -172,6 +181,7 @@ MetricInput Evaluation::input_of(GeneratedPictures& fakes) {
           .detector = detector_.get(),
           .lite0 = lite0_.get(),
           .shapes = subject_.data.path == "synth:shapes",
+          .attributes = subject_.data.path == kAttributeShapes,
           .images = options_.images,
           .seed = subject_.seed,
           .cache = subject_.cache};
@@ -207,7 +217,11 @@ at::Tensor Distinctness::made(const SynthesisOptions& options) {
     const int64_t first = batch * kAtATime;
     const at::Tensor z = normal(stream, {first, 1, kAtATime}, {generator_.z_dim()});
     at::Tensor labels;
-    if (generator_.classes() > 0) {
+    if (const at::Tensor rows = label_rows_of(*reals_);
+        rows.defined() && generator_.classes() > 0) {
+      const at::Tensor pairs = torch::arange(first, first + kAtATime).floor_divide(2);
+      labels = rows.index_select(0, pairs.remainder(rows.size(0)));
+    } else if (generator_.classes() > 0) {
       const at::Tensor pairs = torch::arange(first, first + kAtATime).floor_divide(2);
       labels = pairs.mul(generator_.classes()).floor_divide(kPictures / 2);
     }
@@ -235,7 +249,8 @@ Distinctness::Spread Distinctness::spread_of_reals() const {
 }
 
 bool Distinctness::is_measurable() const {
-  return reals_->size() >= std::max(kLeastReals, kLeastOfClass * generator_.classes());
+  const int64_t classes = reals_->classes() == 0 ? 0 : generator_.classes();
+  return reals_->size() >= std::max(kLeastReals, kLeastOfClass * classes);
 }
 
 double Distinctness::measure(const SynthesisOptions& options) {

@@ -16,6 +16,7 @@
 #include "util/log.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -46,6 +47,7 @@ Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& 
                                       "run.",
                                       "data.path",
                                       "data.labels",
+                                      "data.unlabelled",
                                       "data.workers",
                                       "data.cache_mb",
                                       "data.verify"});
@@ -56,6 +58,7 @@ Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& 
     classes.push_back(fmt::format("{} ({})", row.name, row.pictures));
   all["pictures of the data"] = dataset.size();
   all["channels of the data"] = dataset.channels();
+  all["depth of the data"] = dataset.depth();
   all["classes of the data"] = classes;
   if (ranks.nodes > 1 && ranks.local_rank == 0) all[kContent] = content_digest(dataset);
   return all;
@@ -422,12 +425,17 @@ void write_start(const TrainSetup& setup,
              describe_environment(setup.device.str(), plan.world).dump(2) + "\n");
   write_status(start.folder, "running");
   if (!setup.defaults.empty()) warn("{}", setup.defaults);
-  const char* labels = data.dataset()->classes() == 0 ? ""
-                       : data.labels_used()           ? "; labels are used"
-                                                      : "; labels are not used";
+  const char* labels = data.classes().empty() ? ""
+                       : data.labels_used()   ? "; labels are used"
+                                              : "; labels are not used";
   info("data    {}{}", data.dataset()->description(), labels);
   if (data.labels_used()) {
-    info("classes {}; sample grids are sorted by class", data.classes().size());
+    if (data.classes().vectors()) {
+      info("labels  vectors of {}; sample grids show those of the real ones beside them",
+           counted(static_cast<int64_t>(data.classes().size()), "number"));
+    } else {
+      info("classes {}; sample grids are sorted by class", data.classes().size());
+    }
     for (const std::string& line : class_lines(data.classes())) info("        {}", line);
     for (const std::string& line : class_warnings(data.classes())) warn("{}", line);
   }

@@ -17,10 +17,12 @@
 #include "train/memory/device_memory.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/run/preflight.h"
 #include "train/run/reporter.h"
 #include "train/run/run_metrics.h"
 #include "train/run/run_requests.h"
 #include "train/run/run_start.h"
+#include "train/run/stragglers.h"
 #include "train/save/checkpoint.h"
 #include "train/save/run_folder.h"
 #include "train/step/mixed_precision.h"
@@ -63,12 +65,12 @@ class Trainer {
     group_ =
         Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
     requests_.emplace(setup_.callbacks, options_.run.stop_after.seconds, writes());
-    if (setup.callbacks.collectives != nullptr)
-      publish_collectives(*group_, *setup.callbacks.collectives);
+    if (setup.callbacks.trace != nullptr) trace_collectives(*group_, *setup.callbacks.trace);
     debug("first all-reduce {:.3f} s after the start",
           monotonic_seconds() - setup_.callbacks.started);
     setup_.callbacks.phase("set-up");
     check_same_start(setup, *data_.dataset(), *group_);
+    preflight(options_.dist, *group_, setup.device);
     step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
                                                      setup.recipe,
                                                      group_,
@@ -76,7 +78,9 @@ class Trainer {
                                                      data_.resolution(),
                                                      data_.dataset()->channels(),
                                                      data_.class_counts(),
-                                                     setup.callbacks.phase});
+                                                     setup.callbacks.phase,
+                                                     data_.dataset()->depth(),
+                                                     data_.label_rows()});
     snapshots_ = std::make_unique<SnapshotWriter>(*step_, setup.config);
     plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
     metrics_ = make_metrics();                        // likewise a file that is no detector
@@ -97,6 +101,7 @@ class Trainer {
     memory_ = memory_of(setup.device);
     reporter_ =
         std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
+    stragglers_.emplace(group_, step_->recipe().phases(), counters_.images_seen);
     setup_.callbacks.phase("choosing types");
     config_ = decide_precision(setup, train, *step_, *group_, start);
     make_grids(start);
@@ -128,7 +133,7 @@ class Trainer {
     });
     if (counters_.images_seen == 0) {
       on_rank_0([this] {
-        reporter_->grid("reals.png", "Samples/reals", grids_->real_grid(), 0);
+        grids_->write_reals(*reporter_);
         sample("fakes_init.png");
         save_model_now(model_path_now());
       });
@@ -150,7 +155,8 @@ class Trainer {
   void make_grids(const RunStart& start) {
     SampleOptions samples = options_.samples;
     const fs::path before = start.resumed ? folder_ : fs::path();
-    samples.rows = grid_rows(setup_.config, step_->average().classes(), before);
+    const auto classes = static_cast<int64_t>(data_.class_counts().size());
+    samples.rows = grid_rows(setup_.config, classes, before);
     if (samples.rows != options_.samples.rows)
       config_.set("samples.rows", samples.rows, "auto: one row for each class");
     const auto seed = static_cast<uint64_t>(options_.train.seed);
@@ -221,31 +227,25 @@ class Trainer {
          group_->world() > 1 ? "; ddp-mode " + step_->describe_reductions() : "");
   }
 
-  // For stats.jsonl.
-  void count_stage() {
-    if (schedule().empty()) return;
-    const Stage& stage = schedule().stages()[static_cast<size_t>(counters_.stage)];
-    reporter_->count("Progress/resolution", static_cast<double>(stage.resolution));
-    reporter_->count("Progress/alpha", schedule().alpha_at(counters_.images_seen));
-  }
-
   // Loads a batch and trains on it. Nothing of this waits for a GPU but the first iteration of a
   // session or stage, in which what is made only once may come from the host.
   void train_on_a_batch() {
     const WaitsAreErrors watched(setup_.device.type(),
                                  options_.train.sync_debug && !is_first_iteration_);
     is_first_iteration_ = false;
+    const double start = monotonic_seconds();
     const Batch batch = data_.next();
     reporter_->time("Timing/data_wait", data_.waited());
     const StepReport report =
         step_->run(batch, {counters_.iteration, counters_.images_seen}, requests_->poll());
+    stragglers_->add(report, data_.waited(), monotonic_seconds() - start);
     reporter_->record(report);
     granted_ = report.asked;
   }
 
   void iterate() {
     enter_due_stage();
-    count_stage();
+    reporter_->count_stage(schedule(), counters_);
     const int64_t before = counters_.images_seen;
     train_on_a_batch();
     counters_.images_seen += step_->plan().batch;
@@ -296,6 +296,7 @@ class Trainer {
     metrics_->watch_collapse(*reporter_, drawn_now(), counters_);
     for (const auto& [name, value] : motion_->since_last(step_->players()))
       reporter_->record(name, value);
+    stragglers_->compare(*reporter_, counters_.images_seen);
     reporter_->tick(counters_);
     if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
       check_ranks();
@@ -336,7 +337,6 @@ class Trainer {
     if (options_.models_kept) prune_models(folder_, *options_.models_kept, keep.keep_every.images);
   }
 
-  // A grid of now, unless there is one.
   void sample(std::string file = "") {
     if (sampled_at_ == counters_.images_seen) return;
     if (file.empty()) file = "fakes" + name_now() + ".png";
@@ -407,7 +407,6 @@ class Trainer {
                      between || needs_fractions(options_.train, options_.save));
   }
 
-  // Waits until the files of the last save are on the disk.
   void finish_saving() {
     setup_.callbacks.phase("saving");
     writer_->wait();
@@ -478,6 +477,7 @@ class Trainer {
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
   std::optional<Motion> motion_;  // since run() began
+  std::optional<Stragglers> stragglers_;
   std::unique_ptr<SampleGrids> grids_;
   std::unique_ptr<RunMetrics> metrics_;
   fs::path folder_;

@@ -25,9 +25,9 @@ struct TrainCallbacks {
   std::function<void(int64_t images_seen, int64_t iteration)> progress = [](int64_t, int64_t) {};
   // Called once, when the folder of the run's files is known.
   std::function<void(const std::string& folder)> run_folder = [](const std::string&) {};
-  // Where the number of collectives that this rank has entered is kept, for the launcher to compare
-  // ranks that hang. Null: nowhere.
-  std::atomic<int64_t>* collectives = nullptr;
+  // Where this rank's collectives are noted, for the launcher to compare ranks that hang. Null:
+  // nowhere.
+  RankTrace* trace = nullptr;
   // monotonic_seconds() when the command began. The time of --stop-after is counted from here.
   double started = 0;
   // monotonic_seconds() at which the run is to save and stop, because its allocation ends soon

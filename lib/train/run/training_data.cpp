@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "core/torch.h"
+#include "data/labels/labels.h"
 #include "data/options.h"
 #include "train/options.h"
 #include "util/error.h"
@@ -19,7 +20,43 @@
 
 namespace gantrain {
 
+namespace {
+
+// As many as a sheet of pictures has, and no more than a model file's header should hold.
+ClassTable table_of_vectors(const Dataset& dataset) {
+  constexpr int64_t kMostExamples = 64, kMostNumbers = 16384;
+  const LabelVectors& vectors = dataset.vectors();
+  const int64_t length = vectors.length(), pictures = dataset.size();
+  ClassTable table(static_cast<size_t>(length));
+  table.ranges.resize(table.size());
+  for (int64_t k = 0; k < length; ++k) {
+    ClassRow& row = table[static_cast<size_t>(k)];
+    NumberRange& range = table.ranges[static_cast<size_t>(k)];
+    row.name = vectors.names[static_cast<size_t>(k)];
+    range = {.least = vectors.of(0)[k], .mean = 0, .most = vectors.of(0)[k], .yes_or_no = true};
+    for (int64_t i = 0; i < pictures; ++i) {
+      const double value = static_cast<double>(vectors.of(i)[k]);
+      row.pictures += value != 0 ? 1 : 0;
+      range.least = std::min(range.least, value);
+      range.most = std::max(range.most, value);
+      range.mean += value / static_cast<double>(pictures);
+      range.yes_or_no &= value == 0 || value == 1;
+    }
+  }
+  const int64_t most =
+      std::clamp<int64_t>(kMostNumbers / length, 1, std::min(kMostExamples, pictures));
+  const std::vector<int64_t> order = Stream(0, "labels/examples").permutation(pictures);
+  for (int64_t i = 0; i < most; ++i) {
+    const float* vector = vectors.of(order[static_cast<size_t>(i)]);
+    table.examples.emplace_back(vector, vector + length);
+  }
+  return table;
+}
+
+}  // namespace
+
 ClassTable class_table_of(const Dataset& dataset) {
+  if (dataset.vectors().length() > 0) return table_of_vectors(dataset);
   ClassTable table(static_cast<size_t>(dataset.classes()));
   for (size_t label = 0; label < table.size(); ++label)
     table[label].name = dataset.class_name(static_cast<int64_t>(label));
@@ -27,6 +64,12 @@ ClassTable class_table_of(const Dataset& dataset) {
   for (int64_t i = 0; i < dataset.size(); ++i)
     table[static_cast<size_t>(dataset.label(i))].pictures += 1;
   return table;
+}
+
+at::Tensor label_rows_of(const Dataset& dataset) {
+  const LabelVectors& vectors = dataset.vectors();
+  if (vectors.length() == 0) return {};
+  return torch::tensor(vectors.values).reshape({dataset.size(), vectors.length()});
 }
 
 bool wants_labels(const DataOptions& data, const RecipeFacts& recipe, const Config& config) {
@@ -40,11 +83,24 @@ ClassTable trained_classes(const ClassTable& of_data,
                            const Config& config) {
   if (data.cond == Cond::kOn && of_data.empty())
     fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", data.path);
-  return wants_labels(data, recipe, config) ? of_data : ClassTable();
+  if (!wants_labels(data, recipe, config)) return {};
+  if (of_data.vectors() && !recipe.takes_vectors) {
+    fail(
+        Exit::kInput,
+        "{}: its labels are vectors of {} ({}, ...), and {} is conditional on one class a picture "
+        "alone; --cond off trains without labels, and {} help data says which recipes take vectors",
+        data.path,
+        counted(static_cast<int64_t>(of_data.size()), "number"),
+        of_data.front().name,
+        recipe.title,
+        program());
+  }
+  return of_data;
 }
 
 std::vector<int64_t> pictures_of_classes(const ClassTable& table) {
   std::vector<int64_t> counts;
+  if (table.vectors()) return counts;
   for (const ClassRow& row : table) counts.push_back(row.pictures);
   return counts;
 }
@@ -65,6 +121,39 @@ std::string summary(const ClassTable& table, size_t first) {
                      counted(static_cast<int64_t>(table.size() - first), "more class"),
                      least->pictures,
                      counted(most->pictures, "picture"));
+}
+
+std::vector<std::string> number_lines(const ClassTable& table) {
+  std::vector<std::string> lines;
+  for (size_t k = 0; k < std::min(table.size(), kMostLines); ++k) {
+    const NumberRange& range = table.ranges[k];
+    lines.push_back(
+        range.yes_or_no
+            ? fmt::format("{}  in {}", table[k].name, counted(table[k].pictures, "picture"))
+            : fmt::format("{}  {:.4g} to {:.4g}, mean {:.4g}",
+                          table[k].name,
+                          range.least,
+                          range.most,
+                          range.mean));
+  }
+  if (table.size() > kMostLines)
+    lines.push_back(fmt::format("... and {} more", table.size() - kMostLines));
+  return lines;
+}
+
+// A number that is the same for all pictures teaches nothing.
+std::vector<std::string> number_warnings(const ClassTable& table) {
+  std::vector<std::string> names;
+  for (size_t k = 0; k < table.size(); ++k) {
+    if (table.ranges[k].least == table.ranges[k].most) names.push_back(table[k].name);
+  }
+  if (names.empty()) return {};
+  return {
+      fmt::format("{} of the labels {} the same for all pictures ({}); is that what they should "
+                  "say?",
+                  counted(static_cast<int64_t>(names.size()), "number"),
+                  names.size() == 1 ? "is" : "are",
+                  join(names, ", "))};
 }
 
 // In LibTorch's own terms for any accelerator: the CUDA side need not be linked.
@@ -107,6 +196,7 @@ class DeviceStreams final : public InputStreams {
 }  // namespace
 
 std::vector<std::string> class_lines(const ClassTable& table) {
+  if (table.vectors()) return number_lines(table);
   const size_t shown = table.size() <= kMostLines ? table.size() : kMostLines - 1;
   size_t width = 0;
   for (size_t i = 0; i < shown; ++i) width = std::max(width, table[i].name.size());
@@ -122,6 +212,7 @@ std::vector<std::string> class_lines(const ClassTable& table) {
 }
 
 std::vector<std::string> class_warnings(const ClassTable& table) {
+  if (table.vectors()) return number_warnings(table);
   constexpr size_t kNamed = 5;
   const auto line = [&](int64_t pictures, const char* have) -> std::string {
     std::vector<std::string> names;
@@ -148,6 +239,9 @@ std::vector<std::string> class_warnings(const ClassTable& table) {
 
 std::string class_difference(const ClassTable& saved, const ClassTable& now) {
   if (saved.empty()) return "";
+  if (saved.vectors() != now.vectors() && !now.empty())
+    return now.vectors() ? "labels are vectors now, and were classes"
+                         : "labels are classes now, and were vectors";
   const size_t common = std::min(saved.size(), now.size());
   for (size_t i = 0; i < common; ++i) {
     if (saved[i].name == now[i].name) continue;
@@ -212,9 +306,20 @@ Batch DeviceInput::bring(const Batch& loaded) {
   batch.real = at::empty(images.sizes(), half_range_.options());
   if (labels.defined()) batch.labels = at::empty_like(classes.device);
   streams_->begin_after(copied, Which::kComputing);
-  streams_->run(Which::kComputing, [pictures, classes, batch, half_range = half_range_] {
+  const bool wide = images.scalar_type() == at::kUInt16;
+  if (wide && !half_range_16_.defined()) {
+    half_range_16_ = streams_->device_memory({}, half_range_.scalar_type());
+    half_range_16_.fill_(32767.5);
+  }
+  const at::Tensor half_range = wide ? half_range_16_ : half_range_;
+  streams_->run(Which::kComputing, [pictures, classes, batch, wide, half_range] {
     at::Tensor real = batch.real, numbers = batch.labels;
-    at::div_out(real, pictures.device, half_range).sub_(1);
+    if (wide) {  // which no arithmetic of LibTorch takes
+      real.copy_(pictures.device);
+      real.div_(half_range).sub_(1);
+    } else {
+      at::div_out(real, pictures.device, half_range).sub_(1);
+    }
     if (numbers.defined()) numbers.copy_(classes.device);
   });
   streams_->record(used, Which::kComputing);
@@ -234,6 +339,10 @@ TrainingData::TrainingData(const TrainSetup& setup)
 }
 
 TrainingData::~TrainingData() = default;
+
+at::Tensor TrainingData::label_rows() const {
+  return labels_used_ ? label_rows_of(*dataset_) : at::Tensor();
+}
 
 std::vector<int64_t> TrainingData::class_counts() const {
   return pictures_of_classes(used_classes());
@@ -257,7 +366,8 @@ Batch TrainingData::next() {
   Batch batch = loader_->next();
   if (!labels_used_) batch.labels = at::Tensor();
   if (input_) return input_->bring(batch);
-  batch.real = batch.real.to(dtype_).div_(127.5).sub_(1);
+  const double half = batch.real.scalar_type() == at::kUInt16 ? 32767.5 : 127.5;
+  batch.real = batch.real.to(dtype_).div_(half).sub_(1);
   return batch;
 }
 

@@ -19,8 +19,13 @@
 
 namespace gantrain {
 
-// Counts the pictures of each class of the data; empty where it has no labels.
+// Counts the pictures of each class of the data; empty where it has no labels. Where labels are
+// vectors, the table has their numbers, and labels of some pictures.
 ClassTable class_table_of(const Dataset& dataset);
+
+// Returns the labels of all pictures where these are vectors, float32 [pictures, L] on the CPU;
+// undefined for other data.
+at::Tensor label_rows_of(const Dataset& dataset);
 
 // Whether a run would use the labels of its data: --cond asks for them, or leaves it to the recipe.
 bool wants_labels(const DataOptions& data, const RecipeFacts& recipe, const Config& config);
@@ -32,7 +37,7 @@ ClassTable trained_classes(const ClassTable& of_data,
                            const RecipeFacts& recipe,
                            const Config& config);
 
-// Returns the number of pictures of each class.
+// Returns the number of pictures of each class; empty where labels are vectors.
 std::vector<int64_t> pictures_of_classes(const ClassTable& table);
 
 // Returns the lines that show the table when a run starts: number, name and pictures of each class;
@@ -74,10 +79,10 @@ class InputStreams {
 // copies alone. They have `events` events. It is called on the thread that uses them.
 std::unique_ptr<InputStreams> streams_of(at::Device device, int64_t events);
 
-// Brings batches to a device while it still computes on earlier ones. Pictures travel as bytes,
-// from page-locked memory, on a stream of their own, and become numbers on the device. There are
-// two buffers on each side. The host waits only for a copy that began two batches ago and has not
-// ended yet; the computing stream waits for its own batch's copy.
+// Brings batches to a device while it still computes on earlier ones. Pictures travel as bytes or
+// words, from page-locked memory, on a stream of their own, and become numbers on the device. There
+// are two buffers on each side. The host waits only for a copy that began two batches ago and has
+// not ended yet; the computing stream waits for its own batch's copy.
 class DeviceInput {
  public:
   static constexpr int64_t kBuffers = 2;
@@ -89,7 +94,7 @@ class DeviceInput {
 
   // `loaded` is on the CPU, its pictures are bytes, and it is free to be overwritten when this
   // returns. The result is there for all work that the computing stream is given from now on; its
-  // values are those of real / 127.5 - 1 on a CPU, to the bit.
+  // values are those of real / 127.5 - 1 on a CPU, of 16 bits real / 32767.5 - 1, to the bit.
   Batch bring(const Batch& loaded);
 
  private:
@@ -104,7 +109,8 @@ class DeviceInput {
   void fit(Lane& lane, const at::Tensor& like, InputStreams::Event used);
 
   std::unique_ptr<InputStreams> streams_;
-  at::Tensor half_range_;  // 127.5, on the device
+  at::Tensor half_range_;     // 127.5, on the device
+  at::Tensor half_range_16_;  // 32767.5
   std::array<Buffer, kBuffers> buffers_;
   int64_t turn_ = 0;  // batches so far
 };
@@ -133,8 +139,10 @@ class TrainingData {
   const ClassTable& classes() const { return classes_; }
   // Returns the classes that the networks are trained on; empty where labels are not used.
   ClassTable used_classes() const { return labels_used_ ? classes_ : ClassTable(); }
-  // Returns the number of pictures of each class; empty where labels are not used.
+  // Returns the number of pictures of each class; empty where labels are not used, or are vectors.
   std::vector<int64_t> class_counts() const;
+  // Returns the labels of all pictures where vectors are used; else undefined.
+  at::Tensor label_rows() const;
 
  private:
   const TrainSetup& setup_;

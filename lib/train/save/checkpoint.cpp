@@ -38,14 +38,32 @@ constexpr const char* kCpuChoice = "precision.cpu_choice";
 
 // Keys that control how a run is executed and not what it computes; they may differ when resuming.
 bool may_differ(const std::string& key) {
-  return is_among(key, {"launch.",           "run.",        "save.",          "samples.",
-                        "metrics.",          "dist.",       "train.kimg",     "train.micro_batch",
-                        "train.accumulate",  "train.tick",  "train.graphs",   "train.perturb_ranks",
-                        "train.sync_debug",  "data.path",   "data.workers",   "data.cache_mb",
-                        "data.verify",       "data.labels", "data.size_from", "ema.snapshot_every",
-                        "ema.snapshot_type",
-                        "data.on_bad",  // a change of the pictures themselves is noticed apart
-                        "G.accumulate",      "D.accumulate"});
+  return is_among(key,
+                  {"launch.",
+                   "run.",
+                   "save.",
+                   "samples.",
+                   "metrics.",
+                   "dist.",
+                   "train.kimg",
+                   "train.micro_batch",
+                   "train.accumulate",
+                   "train.tick",
+                   "train.graphs",
+                   "train.perturb_ranks",
+                   "train.sync_debug",
+                   "data.path",
+                   "data.workers",
+                   "data.cache_mb",
+                   "data.verify",
+                   "data.labels",
+                   "data.unlabelled",
+                   "data.size_from",
+                   "ema.snapshot_every",
+                   "ema.snapshot_type",
+                   "data.on_bad",  // a change of the pictures themselves is noticed apart
+                   "G.accumulate",
+                   "D.accumulate"});
 }
 
 Json plain_values(const Config& config) {
@@ -282,6 +300,7 @@ ModelFile model_file(const TrainingStep& step,
                                                  {"gantrain.model", recipe.model().dump()},
                                                  {"gantrain.version", kVersion},
                                                  {"gantrain.kimg", kimg_text(c.images_seen)}};
+  if (step.depth() != 8) metadata["gantrain.depth"] = std::to_string(step.depth());
   if (!classes.empty()) metadata["gantrain.classes"] = to_json(classes).dump();
   if (!recipe.schedule().empty()) {
     const SynthesisOptions now = options_at(recipe.schedule(), c.stage, c.images_seen);

@@ -59,7 +59,7 @@ void save_state(const std::filesystem::path& path,
 
 // What a model file holds: the generator's average under its own names and, if asked for, the raw
 // networks as "G.*" and "D.*". The classes of conditional networks become its metadata
-// "gantrain.classes".
+// "gantrain.classes", and a depth of 16 bits "gantrain.depth".
 struct ModelFile {
   NamedTensors tensors;
   std::map<std::string, std::string> metadata;

@@ -185,6 +185,8 @@ fs::path find_model(const fs::path& file_or_run) {
          file_or_run.string());
   }
   const std::vector<NumberedFile> models = find_models(file_or_run);
+  const fs::path shared = file_or_run / "model.safetensors";  // of gantrain export
+  if (models.empty() && fs::is_regular_file(shared, error)) return shared;
   if (models.empty()) fail(Exit::kInput, "{}: holds no model-*.safetensors", file_or_run.string());
   return models.front().path;
 }

@@ -93,7 +93,7 @@ at::Tensor IterationReduction::add_up(std::vector<PhaseSums>& phases, const Rank
   }
   flat.push_back(requests_.packed(mine));
   at::Tensor all = torch::cat(flat);
-  group_->sum_(all);
+  group_->sum_(all, "statistics and requests");
   int64_t at = 0;
   const auto take = [&](at::Tensor& into) {
     into.copy_(all.narrow(0, at, into.numel()).view(into.sizes()));

@@ -20,7 +20,8 @@ std::unique_ptr<Recipe> make_recipe(const StepSetup& setup, const TrainOptions& 
                               setup.channels,
                               setup.class_counts,
                               setup.device,
-                              train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat};
+                              train.dtype == Dtype::kFloat64 ? at::kDouble : at::kFloat,
+                              setup.label_rows};
   return setup.recipe.make(context);
 }
 
@@ -77,10 +78,6 @@ void add(Statistics& all, const Statistics& more, const at::TensorOptions& like)
       known->second = known->second + sum.detach().to(like);
     }
   }
-}
-
-Traffic difference(const Traffic& before, const Traffic& after) {
-  return {after.collectives - before.collectives, after.bytes - before.bytes, after.launched};
 }
 
 }  // namespace
@@ -313,7 +310,8 @@ PhaseTraffic TrainingStep::reduce(PlayerState& state, const Traffic& before) con
   const Traffic spent = difference(before, setup_.group->traffic());
   return {spent,
           state.sync->buckets(),
-          spent.collectives > 0 ? monotonic_seconds() - spent.launched : 0};
+          spent.collectives > 0 ? monotonic_seconds() - spent.launched : 0,
+          waited_in(spent, monotonic_seconds())};
 }
 
 PhaseReport TrainingStep::run_phase(const Phase& phase,
@@ -321,6 +319,7 @@ PhaseReport TrainingStep::run_phase(const Phase& phase,
                                     const Ends& ends,
                                     PhaseSums& sums) {
   PlayerState& state = state_of(phase.player);
+  const double start = monotonic_seconds();
   const Traffic before = setup_.group->traffic();
   const std::string name = phase.name + (ends.before != nullptr ? " taking over" : "") +
                            (ends.after != nullptr ? " handing over" : "");
@@ -343,12 +342,18 @@ PhaseReport TrainingStep::run_phase(const Phase& phase,
                        ? graphs_->step(name, state.active, step)
                        : step();
   state.optimizer->clear_gradients();
+  report.computed = monotonic_seconds() - start - report.spent.blocked;
   return report;
 }
 
 void TrainingStep::begin_iteration(const Position& now) {
   set_iteration_(key_, now.iteration);
   for (DeviceNumber* number : recipe_->numbers()) number->advance_to(now.images_seen);
+}
+
+at::Tensor TrainingStep::blank_labels(int64_t count) const {
+  if (setup_.label_rows.defined()) return torch::zeros({count, setup_.label_rows.size(1)});
+  return setup_.class_counts.empty() ? at::Tensor() : torch::zeros({count}, at::kLong);
 }
 
 StepReport TrainingStep::run(const Batch& batch, const Position& now, const RankRequests& mine) {

@@ -182,6 +182,7 @@ struct PhaseTraffic {
   // Seconds from the launch of the phase's last collective to the end of the reduction, on a CPU.
   // In this time the rank has nothing left to compute and waits.
   double waited = 0;
+  double blocked = 0;  // seconds in which the rank waited for collectives: waited_in(), on a CPU
 };
 
 // What one phase did.
@@ -191,6 +192,7 @@ struct PhaseReport {
   std::vector<at::Tensor> losses;  // one for each micro-batch, without the phase's gain
   GradientVerdict verdict;         // if the step was left out, losses are not reported
   PhaseTraffic spent;
+  double computed = 0;  // seconds without those in which the rank waited for others, on a CPU
 };
 
 // What one iteration did. The tensors stay on the device.
@@ -212,6 +214,9 @@ struct StepSetup {
   std::vector<int64_t> class_counts;  // pictures of each class; empty: unconditional
   // Called with what the step is doing, "D forward", for the rank status board.
   std::function<void(const std::string&)> doing = [](const std::string&) {};
+  int64_t depth = 8;  // bits of the pictures' values, which model files say
+  // The labels of all pictures where these are vectors, float32 [pictures, L]; else undefined.
+  at::Tensor label_rows = {};
 };
 
 // One iteration of training, as a function of a batch and of what is kept between iterations:
@@ -254,7 +259,10 @@ class TrainingStep {
   const std::vector<PlayerState>& players() const { return players_; }
   const BatchPlan& plan() const { return plan_; }
   int64_t channels() const { return setup_.channels; }  // of pictures
-  bool conditional() const { return !setup_.class_counts.empty(); }
+  // Labels of `count` pictures that are nothing special, on the CPU: class 0, or zeros; undefined
+  // where the networks are unconditional.
+  at::Tensor blank_labels(int64_t count) const;
+  int64_t depth() const { return setup_.depth; }  // bits of their values
   const ForwardPrecision& precision() const { return precision_; }
   // From now on forward passes compute in these types.
   void use_precision(const ForwardPrecision& precision);

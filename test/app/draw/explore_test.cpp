@@ -27,26 +27,6 @@ void prepare(const TemporaryFolder& folder) {
   fs::copy(made.path(), folder.path(), fs::copy_options::recursive);
 }
 
-// The command of the last line "next    gantrain ...".
-std::string next_of(const Outcome& outcome) {
-  const size_t at = outcome.err.rfind("next    gantrain ");
-  REQUIRE(at != std::string::npos);
-  return trim(outcome.err.substr(at + std::string("next    gantrain ").size()));
-}
-
-void check_refusals(const TemporaryFolder& folder,
-                    const std::vector<std::tuple<std::string, int, std::string>>& table) {
-  for (const auto& [arguments, code, named] : table) {
-    CAPTURE(arguments);
-    const Outcome outcome = run_in(folder, arguments);
-    INFO(outcome.err);
-    CHECK(outcome.code == code);
-    CHECK(is_one_error_line(outcome.err));
-    CHECK(outcome.out.empty());
-    CHECK(outcome.err.find(named) != std::string::npos);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("NnFindsAPlantedCopyAndNamesItsFile") {

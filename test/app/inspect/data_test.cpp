@@ -124,7 +124,7 @@ TEST_CASE("WrongUseOfDataIsNamed") {
            {"data pack in -o out.zip --resolution 32 --fit squeeze", 2, "squeeze"},
            {"data pack in -o out.zip --resolution 32 --filter box1", 2, "box"},
            {"data pack in -o out.zip --resolution 32 --max-images 0", 2, "--max-images"},
-           {"data pack in -o out.zip --resolution 32 --channels 5", 2, "--channels"},
+           {"data pack in -o out.zip --resolution 32 --channels 17", 2, "--channels"},
            {"data pack in -o out.zip --resolution 32 --png-level 12", 2, "--png-level"},
            {"data pack in -o exists.zip --resolution 32", 2, "--force"},
            {"data pack in -o in --resolution 32", 2, "in"},

@@ -358,12 +358,23 @@ TEST_CASE("ExportNamesWhatItCannotRead") {
   write_file(folder / "cut.safetensors", "abc");
   write_safetensors(folder / "other.safetensors", {{"a", {"F32", {1}, "abcd"}}}, {});
   const std::string config = read_file(folder / "run/config.json");
+  const std::string state = files_like(folder / "run", "state-").back().filename().string();
   const std::vector<std::tuple<std::string, int, std::string>> table = {
       {"cut.safetensors -o out", 3, "cut.safetensors"},
       {"other.safetensors -o out", 3, "no generator of a known recipe"},
       {"none.safetensors -o out", 3, "none.safetensors"},
       {"run -o run", 2, "config.json of something else"},
-      {"run --to onnx -o out", 2, "python"},
+      {"run --to caffe -o out", 2, "python, hf, onnx, web"},
+      {"run --to onnx -o out", 2, "ending in .onnx"},
+      {"run --to web -o out", 2, "ending in .html"},
+      {"run --to onnx", 2, "-o NAME.onnx"},
+      {"run --to onnx -o none/out.onnx", 8, "no folder none"},
+      {"run --fp16 -o out", 2, "--to onnx"},
+      {"run --to onnx --runtime a -o out.onnx", 2, "--to web"},
+      {"run --to web --runtime a;b -o out.html", 2, "--runtime a;b"},
+      {"cut.safetensors --to onnx -o out.onnx", 3, "cut.safetensors"},
+      {"other.safetensors --to web -o out.html", 3, "no generator of a known recipe"},
+      {"run/" + state + " --to onnx -o out.onnx", 3, state},
       {"run", 2, "-o DIR"},
       {"-o out", 2, "which model"}};
   for (const auto& [arguments, code, named] : table) {
@@ -374,7 +385,8 @@ TEST_CASE("ExportNamesWhatItCannotRead") {
     CHECK(is_one_error_line(outcome.err));
     CHECK(outcome.err.find(named) != std::string::npos);
   }
-  CHECK(!fs::exists(folder / "out"));
+  for (const std::string left : {"out", "out.onnx", "out.onnx.json", "out.html"})
+    CHECK(!fs::exists(folder / left));
   CHECK(read_file(folder / "run/config.json") == config);
 }
 

@@ -32,6 +32,30 @@ FileTensors fixture_tensors(const std::string& name) {
   return read_safetensors(fs::path(fixtures_folder()) / (name + ".safetensors"));
 }
 
+// As in the cache of the Hugging Face Hub: the file is a link into blobs/.
+TEST_CASE("ASnapshotWithANetworkPickleIsImportedAsThePickleIs") {
+  const TemporaryFolder folder;
+  if (!write_official_pickle(folder / "net.pkl", "uncond")) return;
+  const fs::path repository = folder / "models--org--faces";
+  fs::create_directories(repository / "blobs");
+  fs::create_directories(repository / "snapshots/0123/weights");
+  fs::copy_file(folder / "net.pkl", repository / "blobs/abcd");
+  fs::create_symlink("../../../blobs/abcd", repository / "snapshots/0123/weights/net.pkl");
+  REQUIRE(import(folder, "net.pkl -o plain.safetensors").code == 0);
+  for (const std::string from : {"models--org--faces", "models--org--faces/snapshots/0123"}) {
+    CAPTURE(from);
+    const Outcome outcome = import(folder, from + " -o model.safetensors");
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(read_file(folder / "model.safetensors") == read_file(folder / "plain.safetensors"));
+  }
+  const Outcome shared = import(folder, "models--org--faces -o shared");
+  INFO(shared.err);
+  REQUIRE(shared.code == 0);
+  for (const char* name : {"README.md", "config.json", "model.safetensors", "grid.png"})
+    CHECK(fs::exists(folder / "shared" / name));
+}
+
 TEST_CASE("ANetworkPickleBecomesAModelFileWithItsBits") {
   const TemporaryFolder folder;
   for (const std::string set : {"uncond", "cond"}) {

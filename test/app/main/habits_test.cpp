@@ -254,7 +254,7 @@ TEST_CASE("FlagsOfOtherScriptsWorkInTheVerbThatDoesTheirWork") {
 
 TEST_CASE("WhatAVerbTakesForAnotherScriptsFlagItHas") {
   for (const std::string verb :
-       {"data pack", "generate", "interpolate", "project", "metrics", "import", "launch"}) {
+       {"data pack", "generate", "interpolate", "project", "edit", "metrics", "import", "launch"}) {
     const std::string help = gantrain(words_of(verb + " --help")).out;
     for (const Habit& habit : habits_of_verb(verb)) {
       CAPTURE(verb, habit.names);

@@ -77,7 +77,9 @@ TEST_CASE("HelpListsEveryTopicWithOneLine") {
                     "slurm",
                     "amp",
                     "resume",
+                    "track",
                     "metrics",
+                    "edit",
                     "small",
                     "exit",
                     "flags",
@@ -94,10 +96,12 @@ TEST_CASE("ATopicSaysWhatItIsAbout") {
       {"ddp", {"--nproc", "--nnodes", "--ddp-mode", "--max-restarts", "--graphs", "torchrun"}},
       {"gpus", {"580", "535", "cuda-compat-13-0", "/usr/local/cuda/compat", "7.5"}},
       {"containers", {"podman", "apptainer", "enroot", "Kubernetes", "--read-only", "/dev/shm"}},
-      {"slurm", {"--partition", "--time-margin", "--requeues", "75", "Kubernetes"}},
+      {"slurm", {"--partition", "--time-margin", "--requeues", "75", "Kubernetes", "--kind"}},
       {"amp", {"--amp", "--loss-scale", "precision.keep_float32", "GradScaler"}},
       {"resume", {"--run-dir", "--keep-last", "--save-raw", "STOP", "--init-from", "130"}},
+      {"track", {"mlflow=", "trackio=", "--follow", "TRACKIO_WRITE_TOKEN", "wandb sync"}},
       {"metrics", {"swd", "precision and recall", "--detector", "--stop-on", "--keep-best"}},
+      {"edit", {"--method", "A^T A", "one standard deviation", "lengths[K]", "3:2.5@4-7"}},
       {"small", {"gamma=auto*", "--keep-best", "arXiv:2002.10964", "0.0002", "data inspect"}},
       {"exit", {"128+n", "75", "STATUS", "errors/rank<k>.json", "--stopped-code"}}};
   for (const auto& [topic, parts] : facts) {
@@ -125,11 +129,9 @@ TEST_CASE("EveryFlagInATopicIsAFlagOfTheProgram") {
   }
   const std::set<std::string>& part = flags_of("bench ddp");  // not in gantrain --help
   all.insert(part.begin(), part.end());
-  // Of StyleGAN's train.py and container programs, where their use is shown.
-  const std::set<std::string> foreign = {"--gpus",
-                                         "--rm",
+  // Of container programs, where their use is shown.
+  const std::set<std::string> foreign = {"--rm",
                                          "--read-only",
-                                         "--user",
                                          "--shm-size",
                                          "--bind",
                                          "--pwd",
@@ -137,7 +139,8 @@ TEST_CASE("EveryFlagInATopicIsAFlagOfTheProgram") {
                                          "--mount",
                                          "--container-image",
                                          "--container-mounts",
-                                         "--container-workdir"};
+                                         "--container-workdir",
+                                         "--sync-tensorboard"};
   for (const std::string& topic : topics()) {
     for (const std::string& flag : flags_in(text_of_topic(topic))) {
       CAPTURE(topic, flag);

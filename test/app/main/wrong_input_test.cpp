@@ -100,9 +100,14 @@ TEST_CASE("AConfigFileThatCannotBeUsedIsNamed") {
 TEST_CASE("APlanIsRefusedForWhatIsNotThere") {
   const TemporaryFolder folder;
   write_file(folder / "m.safetensors", "");
+  fs::create_directory(folder / "broken");
+  write_file(folder / "broken/a.png", "\x89PNG\r\n\x1a\n");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   check_all({{"--dry-run --data nowhere", 3, {"nowhere: no such file or folder"}},
              {"--dry-run=full --data nowhere", 3, {"nowhere: no such file or folder"}},
              {"--dry-run --data synth:nothing", 3, {"no such built-in data"}},
+             {"--dry-run --data broken", 3, {"broken: 1 picture", "data inspect broken"}},
+             {"--config pipe", 2, {"pipe: a FIFO to which nobody writes"}},
              {"--dry-run --resume nowhere", 3, {"nowhere: no such state", "--init-from"}},
              {"--dry-run --resume m.safetensors", 3, {"holds weights", "--init-from"}},
              {"--dry-run --resume " + std::string(5000, 'x'), 3, {"no such state"}},

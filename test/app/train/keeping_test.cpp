@@ -159,7 +159,7 @@ TEST_CASE("TheFullDryRunForetellsTimeMemoryAndFiles") {
 }
 
 TEST_CASE("HelpNamesTheLabelsThatAreNone") {
-  CHECK_THAT(gantrain(words_of("help keys")).out, Catch::Contains("none: no classes"));
+  CHECK_THAT(gantrain(words_of("help keys")).out, Catch::Contains("none: no labels"));
 }
 
 TEST_CASE("MetricsOfOtherProgramsHaveNamesHere") {

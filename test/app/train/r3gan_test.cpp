@@ -42,6 +42,10 @@ TEST_CASE("R3GanTrainsTheSameOnTwoRanksWithLabelsAndLazyPenalties") {
   check_same_on_two_ranks(kSmallR3Gan + "--kimg 0.08 --cond on --set r3gan.penalty_interval=4 ");
 }
 
+TEST_CASE("R3GanTrainsTheSameOnTwoRanksWithLabelVectors") {
+  check_same_on_two_ranks(kSmallR3Gan + "--kimg 0.08 --data synth:shapes-attributes --cond on ");
+}
+
 TEST_CASE("R3GanWithDiffAugmentTrainsTheSameOnTwoRanks") {
   check_same_on_two_ranks(kSmallR3Gan + "--kimg 0.08 --set augment.mode=diff ");
 }
@@ -54,6 +58,14 @@ TEST_CASE("R3GanResumesBitForBitInTheMiddleOfItsSchedules") {
                {.folder = folder.path()});
   REQUIRE(stopped.code == 0);
   CHECK(model_sha(train(folder, "parts", kSmallR3Gan + "--nproc 2")) == whole);
+}
+
+TEST_CASE("R3GanResumesBitForBitWithLabelVectors") {
+  const TemporaryFolder folder;
+  const std::string flags = kSmallR3Gan + "--data synth:shapes-attributes --cond on ";
+  const std::string whole = model_sha(train(folder, "whole", flags));
+  train(folder, "parts", flags + "--kimg 0.08");
+  CHECK(model_sha(train(folder, "parts", flags)) == whole);
 }
 
 TEST_CASE("R3GanInReducedPrecisionTrains") {

@@ -34,6 +34,18 @@ TEST_CASE("LabelsAreTheSameOnTwoRanksAsInTwoParts") {
   CHECK(read_safetensors(last_model(one)).count("mapping.embed.weight") == 1);
 }
 
+TEST_CASE("StyleGan2TrainsTheSameInEveryModeWithLabelVectors") {
+  check_same_on_two_ranks(kShortStyleGan2 + "--data synth:shapes-attributes --cond on ");
+}
+
+TEST_CASE("StyleGan2ResumesBitForBitWithLabelVectors") {
+  const TemporaryFolder folder;
+  const std::string flags = kStyleGan2 + "--data synth:shapes-attributes --cond on ";
+  const std::string whole = model_sha(train(folder, "whole", flags));
+  train(folder, "parts", flags + "--kimg 0.08");
+  CHECK(model_sha(train(folder, "parts", flags)) == whole);
+}
+
 // Path lengths aside, which see the first half of each micro-batch.
 TEST_CASE("FourRanksFollowOneUndividedBatchWithStyleGan2") {
   const TemporaryFolder folder;

@@ -48,11 +48,18 @@ StepCase one(const std::string& name,
   return {name, tiny(changes), class_counts};
 }
 
+StepCase with_vectors() {
+  StepCase all = one("vectors");
+  all.label_rows = some_label_rows();
+  return all;
+}
+
 std::vector<StepCase> cases() {
   return {one("unconditional"),
           one("lazy, labels", {{"r3gan.penalty_interval", 2}}, {3, 5}),
           one("no augmentation", {{"ada.mode", "none"}}),
-          one("DiffAugment", {{"augment.mode", "diff"}})};
+          one("DiffAugment", {{"augment.mode", "diff"}}),
+          with_vectors()};
 }
 
 std::vector<Changes> precisions() {
@@ -101,8 +108,13 @@ TEST_CASE("PhasesOfR3GanAreFunctions") {
       if (reads_wait) assumed.emplace();
       Changes changes = each.changes;
       changes["precision.amp"] = "bf16";
-      StepOnCpu step(r3gan::row(), step_config(r3gan::facts(), changes), {}, each.class_counts);
-      check_phases_are_functions(*step, {real, each.class_counts.empty() ? Tensor() : labels, 0});
+      const auto config = step_config(r3gan::facts(), changes);
+      StepOnCpu step(
+          r3gan::row(), config, {}, each.class_counts, [](const std::string&) {}, each.label_rows);
+      const bool classes = !each.class_counts.empty(), vectors = each.label_rows.defined();
+      const Tensor rows =
+          vectors ? each.label_rows.index_select(0, torch::arange(8).remainder(6)) : Tensor();
+      check_phases_are_functions(*step, {real, classes ? labels : rows, 0});
     }
   }
 }

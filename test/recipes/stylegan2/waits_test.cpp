@@ -22,10 +22,17 @@ StepCase one(const std::string& name,
 // The strength moves in every iteration.
 const Changes kAda = {{"ada.mode", "ada"}, {"ada.p", 0.5}, {"ada.interval", 1}, {"ada.kimg", 1}};
 
+StepCase with_vectors() {
+  StepCase all = one("ada, vectors", kAda);
+  all.label_rows = some_label_rows();
+  return all;
+}
+
 std::vector<StepCase> cases() {
   return {one("no augmentation", {}),
           one("DiffAugment", {{"augment.mode", "diff"}}),
-          one("ada, labels", kAda, {3, 5})};
+          one("ada, labels", kAda, {3, 5}),
+          with_vectors()};
 }
 
 std::vector<Changes> precisions() {

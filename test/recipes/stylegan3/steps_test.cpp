@@ -30,8 +30,14 @@ const Changes kMoving = {{"ada.mode", "ada"},
                          {"stylegan3.blur_sigma", 2},
                          {"stylegan3.blur_fade", 0.05}};
 
+StepCase with_vectors() {
+  StepCase all = one("t, vectors", {});
+  all.label_rows = some_label_rows();
+  return all;
+}
+
 std::vector<StepCase> step_cases() {
-  return {one("t", {}), one("r, ada, labels", kMoving, {3, 5})};
+  return {one("t", {}), with_vectors(), one("r, ada, labels", kMoving, {3, 5})};
 }
 
 std::vector<Changes> precisions() {

@@ -47,6 +47,14 @@ TEST_CASE("PicturesAreNumbersFromMinusOneToOneOfTheNetworksType") {
   }
 }
 
+TEST_CASE("SixteenBitsAreNumbersFromMinusOneToOne") {
+  Data bytes, words(Changes{{"data.depth", "16"}});
+  bytes->begin({8, 8}, 8, 0);
+  words->begin({8, 8}, 8, 0);
+  // Bytes are widened by 257: the same numbers up to float32's rounding.
+  CHECK(torch::allclose(words->next().real, bytes->next().real, 0, 1e-6));
+}
+
 TEST_CASE("RanksSharesMakeUpTheGlobalBatchSampleByTurns") {
   Data whole;
   whole->begin({8, 8}, 8, 0);

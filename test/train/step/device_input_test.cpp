@@ -168,3 +168,16 @@ TEST_CASE("AllBytesBecomeTheNumbersOfTheCpusPath") {
     CHECK_FALSE(batch.labels.defined());
   }
 }
+
+TEST_CASE("AllWordsBecomeTheNumbersOfTheCpusPath") {
+  const Tensor words = torch::arange(65536, at::kInt).reshape({1, 4, 128, 128}).to(at::kUInt16);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    Input on(6, /*stands=*/false, type);
+    const Batch first = on.input->bring({words, {}});
+    const Batch batch = on.input->bring({words.flip(1), {}});
+    on.streams->finish();
+    CHECK(torch::equal(first.real, words.to(type).div_(32767.5).sub_(1)));
+    CHECK(torch::equal(batch.real, first.real.flip(1)));
+    CHECK(on.seen.device_memories == DeviceInput::kBuffers + 2);
+  }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/value.h"
+#include "track/http.h"
+
+namespace gantrain {
+
+// Where the rows of a run are sent: run.track.
+struct TrackTarget {
+  std::string kind;  // "mlflow" or "trackio"
+  Url url;
+
+  std::string text() const { return kind + "=" + url.text(); }
+};
+
+// Reads "mlflow=URL,trackio=URL". Without an address, the variable that the tracker's own client
+// reads tells it: MLFLOW_TRACKING_URI, TRACKIO_SERVER_URL. Throws UserError(kUsage) for another
+// kind, for an address that parse_url() refuses, and for the same server twice, and
+// UserError(kEnvironment) for https where there is no OpenSSL.
+std::vector<TrackTarget> parse_targets(const std::string& text);
+
+// What a tracker is told about a run.
+struct TrackedRun {
+  std::string id;                               // made at random when the run is first sent
+  std::string name;                             // of its folder
+  std::map<std::string, std::string> settings;  // of config.json: key -> value
+  double started = 0;                           // unix seconds
+  std::string status;                           // the line of STATUS
+};
+
+// One row: values of one step, which counts images seen.
+struct TrackedRow {
+  std::string file;  // where it stands: "stats.jsonl"
+  int64_t step = 0;
+  double time = 0;  // unix seconds
+  std::vector<std::pair<std::string, double>> values;
+};
+
+// Something was not sent. The text is a part of a sentence that begins with the server.
+struct TrackFailure : std::runtime_error {
+  enum class Kind {
+    kAway,      // no answer, or one that tells of trouble: later it may work
+    kBusy,      // asks to wait for `pause` seconds
+    kRefused,   // wants another token
+    kStranger,  // is not what it was taken for
+    kGone,      // the remote run, or what it lies in, was deleted
+    kTooLarge,  // these rows in one request
+    kRejected,  // these rows
+  };
+  TrackFailure(Kind what, const std::string& text, double seconds = 0)
+      : runtime_error(text), kind(what), pause(seconds) {}
+  Kind kind;
+  double pause;
+};
+
+// One server and its protocol. All functions throw TrackFailure. Secrets come from the environment,
+// and stand in no text that is returned or thrown.
+class TrackServer {
+ public:
+  virtual ~TrackServer() = default;
+  // Finds or makes the run there, and fills `remote`, whose content is kept in track.json. `save`
+  // writes it down, which happens before anything that must not be done twice.
+  virtual void open(Json& remote, const TrackedRun& run, const std::function<void()>& save) = 0;
+  // Sends rows. `maybe_sent`: an earlier request with them had no answer, so they may be there.
+  virtual void send(const Json& remote,
+                    const TrackedRun& run,
+                    const std::vector<TrackedRow>& rows,
+                    bool maybe_sent) = 0;
+  // Tells that the run is over, as run.status says.
+  virtual void close(Json& remote, const TrackedRun& run) = 0;
+  // The address of the run's page.
+  virtual std::string page(const Json& remote, const TrackedRun& run) const = 0;
+
+  // Seconds that a request may take from now on.
+  void allow(double seconds) { allowed_ = seconds; }
+
+ protected:
+  double allowed_ = 30;
+};
+
+std::unique_ptr<TrackServer> make_server(const TrackTarget& target);
+
+// How a run's rows are sent.
+struct TrackOptions {
+  bool follow = false;  // until the run is over; else what is there now
+  double wait = 30;     // seconds without success after which the rest is left; with follow: never
+};
+
+// Sends the rows of RUN/stats.jsonl and RUN/metric-*.jsonl to each of the servers, at the same
+// time. RUN/track.json remembers what each has acknowledged, so that another call, also after this
+// process or the server was killed at any moment, goes on where this one stopped, and every value
+// of a step is there once. A server that does not answer is warned of once and tried again after
+// growing pauses. Rows of steps that were sent before a resumed run went back are not sent again.
+// Returns the servers that lack rows, as TrackTarget::text().
+// Throws UserError(kInput) where the folder is no run or track.json is broken, and
+// UserError(kUsage) where another process sends this run's rows (with follow: waits for it).
+std::vector<std::string> track(const std::filesystem::path& run,
+                               const std::vector<TrackTarget>& targets,
+                               const TrackOptions& options);
+
+// The servers that track.json names, with commas between; "" without one.
+std::string tracked_servers(const std::filesystem::path& run);
+
+}  // namespace gantrain

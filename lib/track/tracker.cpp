@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "config/config.h"
+#include "config/schema.h"
+#include "launch/where/network.h"
+#include "page/run_record.h"
+#include "track/track.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/system.h"
+#include "util/text.h"
+
+namespace gantrain {
+
+namespace {
+
+// All of these are in seconds.
+constexpr double kBetweenLooks = 5, kFirstPause = 1, kLongestPause = 300;
+constexpr double kOfRequest = 30;  // at most
+constexpr double kLockWait = 5;    // for a process that is just ending
+
+constexpr size_t kMostValues = 900;  // in one request, about: MLflow takes 1000
+constexpr size_t kPiece = 4 << 20;   // bytes of a file that are read together
+constexpr const char* kStateFile = "track.json";
+
+// How far a file was sent. A resumed run cuts its files back, and begins them anew; that is seen by
+// the last line that was sent.
+struct Cursor {
+  int64_t offset = 0;  // bytes
+  int64_t step = -1;   // of the last row; rows of this and earlier steps are there
+  int64_t length = 0;  // of the line that ends at the offset, with its newline
+  std::string hash;    // of that line
+  std::string recipe;  // hash of how the metric is measured; others are not mixed with it
+  int64_t maybe = -1;  // up to this step rows may be there: a request with them had no answer
+};
+
+template <class Field>
+void fields(Cursor& c, Field&& field) {
+  field("offset", c.offset);
+  field("step", c.step);
+  field("length", c.length);
+  field("hash", c.hash);
+  field("recipe", c.recipe);
+  field("maybe", c.maybe);
+}
+
+std::string hash_of(std::string_view bytes) { return fmt::format("{:016x}", hash64(bytes)); }
+
+// What is remembered of one server.
+struct Sent {
+  std::string id;
+  std::string first;  // hash of the first line of stats.jsonl
+  Json remote = Json::object();
+  Json files = Json::object();  // name -> Cursor
+
+  Cursor cursor(const std::string& file) const {
+    return files.contains(file) ? message_from<Cursor>(files[file]) : Cursor();
+  }
+};
+
+template <class Field>
+void fields(Sent& s, Field&& field) {
+  field("id", s.id);
+  field("first", s.first);
+  field("remote", s.remote);
+  field("files", s.files);
+}
+
+// RUN/track.json, which the threads of all servers share.
+class StateFile {
+ public:
+  explicit StateFile(fs::path path) : path_(std::move(path)) {
+    std::error_code error;
+    if (!fs::exists(path_, error)) return;
+    json_ = parse_json(read_regular_file(path_, kMostOfJson), path_.string(), Exit::kInput);
+    if (!json_.is_object() || !json_.contains("servers") || !json_["servers"].is_object()) broken();
+  }
+
+  Sent read(const std::string& server) {
+    if (!json_["servers"].contains(server)) return {.id = random_hex(16)};
+    try {
+      const auto sent = message_from<Sent>(json_["servers"][server]);
+      for (const auto& [file, cursor] : sent.files.items()) sent.cursor(file);
+      return sent;
+    } catch (const std::exception&) {
+      broken();
+    }
+  }
+
+  void write(const std::string& server, const Sent& sent) {
+    const std::lock_guard lock(mutex_);
+    json_["servers"][server] = message_of(sent);
+    write_file(path_, json_.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+ private:
+  [[noreturn]] void broken() const {
+    fail(Exit::kInput,
+         "{}: is broken, so what was sent is not known; without this file all rows are sent to a "
+         "new run there",
+         path_.string());
+  }
+
+  fs::path path_;
+  std::mutex mutex_;
+  Json json_ = {{"servers", Json::object()}};
+};
+
+// The rows of a file that were not sent yet.
+struct Piece {
+  std::vector<TrackedRow> rows;
+  Cursor after;  // when they are sent
+};
+
+double number_in(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+class RowFile {
+ public:
+  RowFile(const fs::path& run, std::string name) : path_(run / name), name_(std::move(name)) {}
+
+  // At most so many values; nothing where there are none after the cursor. `began_anew` is called
+  // where the file is not the one that was read before.
+  std::optional<Piece> next(const Cursor& cursor,
+                            size_t most_values,
+                            const std::function<void()>& began_anew) const {
+    const UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    Piece piece{{}, cursor};
+    if (!is_same(file.get(), cursor)) {
+      began_anew();
+      piece.after.offset = 0;
+    }
+    size_t values = 0;
+    for (std::string text; values < most_values;) {
+      text = read_at(file.get(), piece.after.offset, kPiece);
+      const size_t end = text.rfind('\n');
+      if (end == std::string::npos) break;
+      for (size_t at = 0; at <= end && values < most_values;) {
+        const size_t newline = text.find('\n', at);
+        take(std::string_view(text).substr(at, newline - at), piece, values);
+        at = newline + 1;
+      }
+      if (!piece.rows.empty()) break;
+    }
+    if (piece.rows.empty() && piece.after.offset == cursor.offset) return std::nullopt;
+    return piece;
+  }
+
+  // Hash of the first line; "" while there is none.
+  std::string first_line() const {
+    const UniqueFd file = opened();
+    if (!file) return "";
+    const std::string text = read_at(file.get(), 0, 64 << 10);
+    const size_t end = text.find('\n');
+    return end == std::string::npos ? "" : hash_of(std::string_view(text).substr(0, end));
+  }
+
+ private:
+  UniqueFd opened() const {
+    UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (file && (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))) file.close();
+    return file;
+  }
+
+  static std::string read_at(int file, int64_t offset, size_t most) {
+    std::string text(most, '\0');
+    size_t done = 0;
+    while (done < most) {
+      const ssize_t got =
+          ::pread(file, text.data() + done, most - done, offset + static_cast<int64_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      done += static_cast<size_t>(got);
+    }
+    text.resize(done);
+    return text;
+  }
+
+  static bool is_same(int file, const Cursor& cursor) {
+    if (cursor.offset == 0) return true;
+    const int64_t begin = cursor.offset - cursor.length;
+    return begin >= 0 &&
+           hash_of(read_at(file, begin, static_cast<size_t>(cursor.length))) == cursor.hash;
+  }
+
+  void take(std::string_view line, Piece& piece, size_t& values) const {
+    const auto length = static_cast<int64_t>(line.size() + 1);
+    piece.after.offset += length;
+    piece.after.length = length;
+    piece.after.hash = hash_of(std::string(line) + "\n");
+    const Json json = parse_foreign(line);
+    if (!json.is_object()) return;
+    TrackedRow row{name_, -1, number_in(json, "timestamp"), {}};
+    name_ == "stats.jsonl" ? read_stats_row(json, row) : read_metric_row(json, row, piece.after);
+    if (row.step <= piece.after.step || row.values.empty()) return;
+    if (!std::isfinite(row.time) || row.time < 0) row.time = 0;
+    piece.after.step = row.step;
+    values += row.values.size();
+    piece.rows.push_back(std::move(row));
+  }
+
+  static int64_t step_of(double kimg) {
+    const bool fits = kimg >= 0 && kimg < 1e12;  // false for NaN
+    return fits ? std::llround(kimg * 1e3) : -1;
+  }
+
+  // Means, as TensorBoard has them; where no value was finite there is none.
+  static void read_stats_row(const Json& json, TrackedRow& row) {
+    for (const auto& [name, entry] : json.items()) {
+      const double mean = entry.is_object() ? number_in(entry, "mean") : NAN;
+      if (name == "Progress/kimg") row.step = step_of(mean);
+      if (std::isfinite(mean)) row.values.emplace_back(name, mean);
+    }
+  }
+
+  // `gantrain metrics` appends what it measures later, with other numbers of pictures perhaps.
+  static void read_metric_row(const Json& json, TrackedRow& row, Cursor& cursor) {
+    const std::string recipe = json.contains("recipe") ? hash_of(json["recipe"].dump()) : "none";
+    if (cursor.recipe.empty()) cursor.recipe = recipe;
+    if (recipe != cursor.recipe || !json.contains("results") || !json["results"].is_object())
+      return;
+    row.step = step_of(number_in(json, "kimg"));
+    for (const auto& [name, value] : json["results"].items()) {
+      if (value.is_number() && std::isfinite(value.get<double>()))
+        row.values.emplace_back("Metrics/" + name, value.get<double>());
+    }
+  }
+
+  fs::path path_;
+  std::string name_;
+};
+
+// The values of RUN/config.json as text, by key; nothing while there is no whole file.
+std::optional<std::map<std::string, std::string>> settings_of(const fs::path& run) {
+  const Json config = parse_foreign(content_of(run / "config.json", kMostOfJson).value_or(""));
+  if (!config.is_object() || !config.contains("values") || !config["values"].is_object())
+    return std::nullopt;
+  std::map<std::string, std::string> settings;
+  for (const auto& [key, entry] : config["values"].items()) {
+    if (entry.is_object() && entry.contains("value"))
+      settings[key] = printable(text_of(entry["value"]), 500);
+  }
+  return settings;
+}
+
+std::string status_of(const fs::path& run) {
+  return trim(content_of(run / "STATUS", kMostOfText).value_or(""));
+}
+
+// The run is another one from now on.
+struct BegunAnew {};
+
+// Sends to one server.
+class Sender {
+ public:
+  Sender(fs::path run, const TrackTarget& target, const TrackOptions& options, StateFile& state)
+      : run_(std::move(run)),
+        name_(target.text()),
+        options_(options),
+        state_(state),
+        sent_(state.read(name_)),
+        server_(make_server(target)),
+        last_success_(monotonic_seconds()) {}
+
+  // Returns false where rows are left.
+  bool work() {
+    for (double pause = kFirstPause;;) {
+      double wait = kBetweenLooks;
+      try {
+        server_->allow(std::min(kOfRequest, std::max(1.0, left())));
+        const bool over = is_over();  // looked up first: what came before it is read then
+        if (go_on()) {
+          pause = kFirstPause;
+          continue;
+        }
+        if (over) {
+          close();
+          return true;
+        }
+      } catch (const BegunAnew&) {
+        info("track   {} gets a new run: --resume none has begun afresh", name_);
+        continue;
+      } catch (const TrackFailure& e) {
+        wait = later(e, pause);
+      } catch (const nlohmann::json::exception&) {
+        wait = later({TrackFailure::Kind::kStranger, "answers with other JSON than a tracker's"},
+                     pause);
+      } catch (const UserError& e) {  // track.json cannot be written
+        wait = later({TrackFailure::Kind::kAway, e.what()}, pause);
+      }
+      if (left() <= 0) return false;
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(wait, left())));
+    }
+  }
+
+ private:
+  double left() const {
+    return options_.follow ? 1e9 : last_success_ + options_.wait - monotonic_seconds();
+  }
+
+  bool is_over() const {
+    if (!options_.follow) return true;
+    const std::string status = status_of(run_);
+    return !status.empty() && !starts_with(status, "running") && !may_be_at_work(run_);
+  }
+
+  // Tells what went wrong. Returns how long to wait now; the next time it is longer.
+  double later(const TrackFailure& failure, double& pause) {
+    tell(failure);
+    const double now = std::max(pause, failure.pause);
+    pause = std::min(2 * pause, kLongestPause);
+    return now;
+  }
+
+  void save() { state_.write(name_, sent_); }
+
+  // Does the next thing; false if there is nothing to do now.
+  bool go_on() {
+    if (!is_open_) return open();
+    for (const std::string& file : files()) {
+      const auto piece =
+          RowFile(run_, file).next(sent_.cursor(file), most_values_, [this] { begin_anew(); });
+      if (!piece) continue;
+      if (piece->rows.empty()) {
+        sent_.files[file] = message_of(piece->after);
+        return true;
+      }
+      send(file, *piece);
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> names = {"stats.jsonl"};
+    for (const fs::path& path : paths_in(run_, "metric-", ".jsonl"))
+      names.push_back(path.filename());
+    return names;
+  }
+
+  // False while the run has no config.json.
+  bool open() {
+    const auto settings = settings_of(run_);
+    if (!settings) return false;
+    facts_ = {sent_.id, run_.filename(), *settings, unix_seconds(), status_of(run_)};
+    save();  // before anything is made under this id
+    server_->open(sent_.remote, facts_, [this] { save(); });
+    is_open_ = true;
+    succeeded();
+    info("track   {}", server_->page(sent_.remote, facts_));
+    return true;
+  }
+
+  // The file was cut back or begun anew. Where that was asked for, it is another run; else the same
+  // one, whose earlier rows are there.
+  void begin_anew() {
+    const auto settings = settings_of(run_);
+    const std::string first = RowFile(run_, "stats.jsonl").first_line();
+    const bool asked =
+        settings && settings->count("run.resume") != 0 && settings->at("run.resume") == "none";
+    if (!asked || sent_.first.empty() || first.empty() || first == sent_.first) return;
+    sent_ = {.id = random_hex(16)};
+    is_open_ = false;
+    save();
+    throw BegunAnew();
+  }
+
+  void send(const std::string& file, Piece piece) {
+    // After the loss of an answer the file may have been cut back, and grow again by fewer rows.
+    Cursor before = sent_.cursor(file);
+    const bool maybe_sent = piece.rows.front().step <= before.maybe;
+    before.maybe = std::max(before.maybe, piece.rows.back().step);
+    sent_.files[file] = message_of(before);
+    save();
+    try {
+      server_->send(sent_.remote, facts_, piece.rows, maybe_sent);
+    } catch (const TrackFailure& e) {
+      if (e.kind != TrackFailure::Kind::kTooLarge && e.kind != TrackFailure::Kind::kRejected) throw;
+      if (piece.rows.size() > 1) {
+        most_values_ = 1;  // a row by itself
+        return;
+      }
+      warn("track   {} {}; the row of {} images in {} is left out",
+           name_,
+           e.what(),
+           piece.rows.front().step,
+           file);
+    }
+    most_values_ = kMostValues;
+    if (file == "stats.jsonl" && sent_.first.empty())
+      sent_.first = RowFile(run_, file).first_line();
+    piece.after.maybe = before.maybe;
+    sent_.files[file] = message_of(piece.after);
+    save();
+    succeeded();
+  }
+
+  void close() {
+    facts_.status = status_of(run_);
+    if (is_open_) server_->close(sent_.remote, facts_);
+    save();
+    succeeded();
+  }
+
+  void succeeded() {
+    last_success_ = monotonic_seconds();
+    if (!told_.empty()) info("track   {} takes rows again", name_);
+    told_.clear();
+  }
+
+  // Each trouble once.
+  void tell(const TrackFailure& failure) {
+    const std::string text = failure.what();
+    if (text == told_) return;
+    told_ = text;
+    warn("track   {} {}{}",
+         name_,
+         text,
+         options_.follow ? "; training goes on, and the rows are sent later" : "");
+  }
+
+  const fs::path run_;
+  const std::string name_;
+  const TrackOptions options_;
+  StateFile& state_;
+  Sent sent_;
+  std::unique_ptr<TrackServer> server_;
+  TrackedRun facts_;
+  bool is_open_ = false;
+  size_t most_values_ = kMostValues;
+  double last_success_;  // monotonic seconds
+  std::string told_;
+};
+
+// One process sends the rows of a run at a time. On file systems without locks the lock is none.
+UniqueFd lock_of(const fs::path& run, bool waits) {
+  UniqueFd lock(open_regular(run / ".track.lock", O_RDWR | O_CREAT));
+  const double give_up = monotonic_seconds() + kLockWait;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (!waits && monotonic_seconds() > give_up)
+      fail(Exit::kUsage, "{}: another process sends its rows, as the training does", run.string());
+    ::usleep(100'000);
+  }
+  return lock;
+}
+
+}  // namespace
+
+std::vector<std::string> track(const fs::path& run,
+                               const std::vector<TrackTarget>& targets,
+                               const TrackOptions& options) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(run, error);
+  if (error) fail(Exit::kInput, "{}: there is no such run folder", run.string());
+  const UniqueFd lock = lock_of(folder, options.follow);
+  StateFile state(folder / kStateFile);
+  std::vector<std::unique_ptr<Sender>> senders;
+  for (const TrackTarget& target : targets)
+    senders.push_back(std::make_unique<Sender>(folder, target, options, state));
+  std::vector<char> complete(targets.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < targets.size(); ++i)
+    threads.emplace_back([&, i] { complete[i] = senders[i]->work() ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::string> behind;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (complete[i] == 0) behind.push_back(targets[i].text());
+  }
+  return behind;
+}
+
+std::string tracked_servers(const fs::path& run) {
+  const Json state = parse_foreign(content_of(run / kStateFile, kMostOfJson).value_or(""));
+  std::vector<std::string> names;
+  if (!state.is_object() || !state.contains("servers")) return "";
+  for (const auto& [name, sent] : state["servers"].items()) names.push_back(name);
+  return join(names, ",");
+}
+
+}  // namespace gantrain

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "distributed/group.h"
+#include "train/run/reporter.h"
+#include "train/step/training_step.h"
+
+namespace gantrain {
+
+// A rank that computes longer than the others.
+struct Straggler {
+  int64_t rank = 0;
+  double seconds = 0;  // of an iteration that it computes itself
+  double others = 0;   // the others' median
+  size_t part = 0;     // of an iteration, in which it loses the most
+};
+
+// Returns the slowest of two or more ranks if it takes more than 1 + `share` times the median of
+// the others, else nothing. `ranks` has the seconds of each rank's parts of an iteration.
+std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& ranks,
+                                        double share);
+
+// Compares how long ranks compute, their waits for each other taken out, and names one that is
+// behind. Where reading a device waits, as on a GPU, the host's times say nothing, and nothing is
+// compared; nor is anything with one rank.
+class Stragglers {
+ public:
+  static constexpr int64_t kIterations = 50;  // at least, between two comparisons
+  static constexpr double kBehind = 0.15, kRecovered = 0.1;
+
+  Stragglers(std::shared_ptr<Group> group, const std::vector<Phase>& phases, int64_t images_seen);
+
+  // Adds an iteration: its report, the seconds that it waited for data, and those it took in all.
+  void add(const StepReport& report, double data, double total);
+  // At a tick, on all ranks together: warns of a rank that fell behind, once, and says when it no
+  // longer is. Records Ranks/behind, by which share of the others' time the slowest rank is behind,
+  // and Ranks/slowest, which one.
+  void compare(Reporter& reporter, int64_t images_seen);
+
+ private:
+  std::vector<std::vector<double>> seconds_of_ranks();
+  void tell(const Straggler& slowest, int64_t images_seen);
+
+  std::shared_ptr<Group> group_;
+  std::vector<std::string> parts_;
+  std::vector<double> seconds_;  // of this rank since the last comparison, by part
+  int64_t iterations_ = 0;
+  int64_t begun_;       // images seen when the iterations that are compared began
+  int64_t named_ = -1;  // the rank that was warned of last and is still behind
+};
+
+}  // namespace gantrain

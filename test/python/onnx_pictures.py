@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnx_pictures.py GANTRAIN FOLDER ROOT: ONNX Runtime draws from `gantrain export --to onnx` what `gantrain generate`
+draws: every recipe, with and without classes, in batches of 3 and 1, truncated or not, with noise or none."""
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+from safetensors.numpy import load_file, save_file
+
+gantrain, folder, root = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+fixtures = root / "test" / "fixtures"
+TOLERANCE = 1e-4  # of the largest value, where that is above 1
+SEEDS = [3, 7, 4294967295]
+TINY = "train --device cpu --threads 1 --kimg 0 --metrics none --set samples.rows=1 --set data.synth_size=64 "
+R3GAN = TINY + "--preset r3gan-tiny --set r3gan.width=16:8,16 --set r3gan.cardinality=4 --set r3gan.z_dim=16 "
+PROJECTED = (
+    TINY + "--preset projected-tiny --set projected.ngf=2 --set projected.z_dim=16 --set projected.cout=4 "
+    "--set projected.ndf=8 --set projected.feature_widths=4,4,4,4,8,8,8,8 "
+)
+STYLEGAN2 = (
+    TINY + "--preset stylegan2-tiny --batch 4 --set stylegan2.channel_max=8 --set stylegan2.z_dim=8 "
+    "--set stylegan2.w_dim=8 --set stylegan2.map_depth=2 "
+)
+TRAINED = {
+    "dcgan-plain": TINY + "--preset dcgan-tiny --batch 8 --resolution 32x16 --set dcgan.norm=none --set data.channels=4",
+    "r3gan": R3GAN,
+    "r3gan-classes": R3GAN + "--cond on --resolution 32x16",
+    "projected-lite": PROJECTED,
+    "projected-classes": PROJECTED + "--cond on --set projected.lite=off",
+    "projected-64": PROJECTED + "--resolution 64 --set projected.lite=off",
+    "stylegan2-resnet": STYLEGAN2 + "--resolution 16 --set stylegan2.g_architecture=resnet",
+    "stylegan2-classes": STYLEGAN2 + "--resolution 32x16 --cond on",
+}
+RESUMED = ["dcgan", "pggan", "stylegan1", "stylegan2"]
+REFERENCES = ["sg2_uncond32", "sg2_cond32", "sg3_t32", "sg3_r32", "sg3_t16_c3"]
+
+
+def run(*words):
+    done = subprocess.run([gantrain, *words], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"FAILED: {' '.join(words)}: {done.returncode}\n{done.stderr}")
+
+
+def models():
+    """Name and model file or run folder."""
+    for name, words in TRAINED.items():
+        run(*words.split(), "--run-dir", name)
+        yield name, name
+    for name in RESUMED:
+        yield name, str(fixtures / f"resumed-{name}.safetensors")
+    metadata = {"gantrain.level": "8", "gantrain.alpha": "0.25"}
+    save_file(load_file(fixtures / "resumed-pggan.safetensors"), folder / "stage.safetensors", metadata)
+    yield "pggan-stage", "stage.safetensors"
+    for name in REFERENCES:
+        tensors = load_file(fixtures / f"{name}_G.safetensors")
+        save_file({key[2:]: value for key, value in tensors.items()}, folder / f"{name}.safetensors")
+        yield name, f"{name}.safetensors"
+
+
+def drawn_by_gantrain(model, setting):
+    words = ["generate", "--device", "cpu", "--model", model, "--seeds", ",".join(map(str, SEEDS)), "--format", "npy"]
+    if setting.get("psi", 1) != 1:
+        words += ["--trunc", str(setting["psi"])]
+    if not setting.get("noise", 1):
+        words += ["--noise-mode", "none"]
+    if "class" in setting:
+        words += ["--class", str(setting["class"])]
+    where = folder / "drawn"
+    for file in where.glob("*"):
+        file.unlink()
+    run(*words, "--outdir", "drawn")
+    return np.stack([np.load(where / f"seed{seed:04}.npy") for seed in SEEDS])
+
+
+def feeds_of(inputs, setting, count):
+    size = inputs["z"][1]
+    feeds = {"z": np.stack([np.random.RandomState(s).randn(size) for s in SEEDS[:count]]).astype(np.float32)}
+    for name, value in setting.items():
+        feeds[name] = np.full(count, value, np.int64) if name == "class" else np.array([value], np.float32)
+    return feeds
+
+
+def settings_of(inputs, classes):
+    choices = {"psi": [1, 0.5], "noise": [1, 0], "class": [0, classes - 1]}
+    names = [name for name in choices if name in inputs]
+    for values in itertools.product(*(choices[name] for name in names)):
+        yield dict(zip(names, values))
+
+
+def opened(path):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session, {entry.name: entry.shape for entry in session.get_inputs()}
+
+
+def check(name, model):
+    """The recipe's name, and the largest difference of float16 graphs."""
+    graph = folder / f"{name}.onnx"
+    run("export", model, "--to", "onnx", "-o", graph.name)
+    said = json.loads((folder / f"{name}.onnx.json").read_text())
+    session, inputs = opened(graph)
+    assert said["opset"] == 17 and set(said["inputs"]) == set(inputs), (said["inputs"], inputs)
+    for key, shape in inputs.items():
+        assert shape == said["inputs"][key]["shape"], (key, shape)
+    run("export", model, "--to", "onnx", "--fp16", "-o", "half.onnx")
+    half, half_inputs = opened(folder / "half.onnx")
+    assert half_inputs == inputs and (folder / "half.onnx").stat().st_size < graph.stat().st_size
+    apart = half_apart = 0.0
+    for setting in settings_of(inputs, said["inputs"].get("class", {}).get("classes", 1)):
+        wanted = drawn_by_gantrain(model, setting)
+        for count in (3, 1):
+            feeds = feeds_of(inputs, setting, count)
+            got = session.run(["images"], feeds)[0]
+            assert got.shape == wanted[:count].shape and got.dtype == np.float32, (got.shape, wanted.shape)
+            scale = max(1, np.abs(wanted).max())
+            apart = max(apart, np.abs(got - wanted[:count]).max() / scale)
+            half_apart = max(half_apart, np.abs(half.run(["images"], feeds)[0] - wanted[:count]).max() / scale)
+    print(f"{name}: {' '.join(inputs)}: float32 {apart:.2g}, float16 {half_apart:.2g}", flush=True)
+    assert apart <= TOLERANCE, (name, apart)
+    assert half_apart <= HALF_TOLERANCE, (name, half_apart)
+    return said["recipe"]
+
+
+HALF_TOLERANCE = 0.004  # likewise; of pictures in [-1, 1] half of one of 255 levels
+recipes = {check(name, model) for name, model in models()}
+known = {entry.name for entry in (root / "lib" / "recipes").iterdir() if entry.is_dir()}
+assert recipes == known, f"no model of {known - recipes}"
