@@ -46,7 +46,8 @@ Config config_of(const std::string& preset,
                  const Pairs& flags,
                  const Site& site);
 
-// gantrain bench ddp.
+// gantrain bench ddp and modes.
 Verb bench_ddp_verb();
+Verb bench_modes_verb();
 
 }  // namespace gantrain

@@ -229,11 +229,14 @@ Verb bench_verb() {
                "Times operators that move memory: gantrain's, the same composed of LibTorch's, and "
                "what the machine needs to copy as many bytes.",
                run_ops),
-       verb_of("bench launch",
-               "the start of N ranks up to their first all-reduce, beside torchrun's",
-               "Times from the start of the command to the first all-reduce of its ranks, beside "
-               "one start of the program and one load of its library, and beside torchrun.",
-               run_launch),
+       verb_of(
+           "bench launch",
+           "the start of N ranks up to their first all-reduce, beside torchrun's",
+           "Times from the start of the command to the first all-reduce of its ranks, beside "
+           "one start of the program and one load of its library, and beside torchrun. With "
+           "--programs: what gantrain launch and torchrun take for a program that does nothing, "
+           "what is left when they are killed, and whether they name the rank that failed first.",
+           run_launch),
        verb_of("bench data",
                "the loader, beside the decoder alone and Pillow",
                "Times the loader with one thread on JPEG and PNG pictures that it makes, in a "
@@ -247,7 +250,8 @@ Verb bench_verb() {
                "beside a memcpy, and iterations beside the writing. StyleGAN2 of 64 pixels, or a "
                "preset.",
                run_save),
-       bench_ddp_verb()});
+       bench_ddp_verb(),
+       bench_modes_verb()});
 }
 
 }  // namespace gantrain

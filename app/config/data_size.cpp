@@ -60,6 +60,24 @@ std::string pictures_text(const PictureSizes& sizes) {
   return sizes.pictures == 1 ? "the picture is" : "the pictures are";
 }
 
+// data.resolution in the config.json of a run; nothing where there is none.
+std::optional<Size> size_of_run(const fs::path& run) {
+  const auto saved = saved_value(run, kKey);
+  return saved ? parse_size(text_of(saved->value)) : std::nullopt;
+}
+
+// Gives a run that resumes another one the size that this one had of its preset or chose itself.
+// Returns false where no run is resumed.
+bool keep_resolution(Config& config) {
+  const auto saved = saved_value(resumed_run(config), kKey);
+  if (!saved) return false;
+  const auto& [value, origin] = *saved;
+  const bool was_given = !starts_with(origin, "auto") && !starts_with(origin, "preset ");
+  if (was_given && origin != "default") return true;  // it has to be given again, as it is compared
+  config.set(kKey, value, origin);
+  return true;
+}
+
 // The size of the networks whose weights a run begins at; nothing where the file does not say.
 std::optional<Size> size_of_model(const fs::path& file_or_run) {
   std::error_code error;

@@ -367,13 +367,7 @@ bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const 
   return origin == "default" || starts_with(origin, "preset ");
 }
 
-// The value and the origin of a key in the config.json of a run; nothing where it has none.
-struct SavedValue {
-  Json value;
-  std::string origin;
-};
-
-std::optional<SavedValue> saved_value(const Json& saved, const std::string& key) {
+std::optional<SavedValue> value_in(const Json& saved, const std::string& key) {
   if (!saved.is_object() || !saved.contains("values") || !saved["values"].contains(key)) return {};
   const Json& entry = saved["values"][key];
   const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
@@ -394,7 +388,7 @@ bool keep_chosen(Config& config, const Site& site) {
   const Json saved = saved_config(resumed_run(config));
   bool kept = false;
   for (const Key& key : config.schema()) {
-    const auto before = saved_value(saved, key.path);
+    const auto before = value_in(saved, key.path);
     if (!before) continue;
     const auto& [value, origin] = *before;
     const bool given = config.given(key.path);
@@ -468,19 +462,8 @@ fs::path resumed_run(const Config& config) {
   return fs::is_directory(resume, error) ? fs::path(resume) : fs::path(resume).parent_path();
 }
 
-std::optional<Size> size_of_run(const fs::path& run) {
-  const auto saved = saved_value(saved_config(run), "data.resolution");
-  return saved ? parse_size(text_of(saved->value)) : std::nullopt;
-}
-
-bool keep_resolution(Config& config) {
-  const auto saved = saved_value(saved_config(resumed_run(config)), "data.resolution");
-  if (!saved) return false;
-  const auto& [value, origin] = *saved;
-  const bool was_given = !starts_with(origin, "auto") && !starts_with(origin, "preset ");
-  if (was_given && origin != "default") return true;  // it has to be given again, as it is compared
-  config.set("data.resolution", value, origin);
-  return true;
+std::optional<SavedValue> saved_value(const fs::path& run, const std::string& key) {
+  return value_in(saved_config(run), key);
 }
 
 std::vector<std::string> choose_auto_values(Config& config, const Site& site) {

@@ -64,12 +64,12 @@ inline constexpr const char* kDefaultPreset = "dcgan";
 // Returns the folder of the run that this one resumes (run.run_dir, run.resume); "" for none.
 std::filesystem::path resumed_run(const Config& config);
 
-// Returns data.resolution in the config.json of a run; nothing where there is none.
-std::optional<Size> size_of_run(const std::filesystem::path& run);
-
-// Gives a run that resumes another one the size that this one had of its preset or chose itself.
-// Returns false where no run is resumed.
-bool keep_resolution(Config& config);
+// The value and the origin of a key in the config.json of a run; nothing where it has none.
+struct SavedValue {
+  Json value;
+  std::string origin;
+};
+std::optional<SavedValue> saved_value(const std::filesystem::path& run, const std::string& key);
 
 // Fills in the values that the recipe chooses by resolution, number of ranks and device. A run
 // folder that is resumed (run.run_dir, run.resume) keeps the values that the run began with,

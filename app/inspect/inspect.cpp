@@ -299,7 +299,8 @@ void draw_grid(ExportedModel& exported, const fs::path& folder) {
   request.how.depth = exported.model.depth;
   constexpr int64_t kPictures = 16;
   request.seeds.add(0, kPictures - 1);
-  if (exported.model.generator->classes() > 0) request.how.classes = "0";
+  const bool known = exported.vectors && !exported.model.classes.examples.empty();
+  if (exported.model.generator->classes() > 0 && !known) request.how.classes = "0";
   request.grid = (folder / "grid.png").string();
   draw_pictures(*exported.model.generator, request, exported.model.classes);
 }
@@ -417,7 +418,7 @@ std::string megabytes(const std::string& bytes) {
 }
 
 int export_to_onnx(const ExportRequest& request) {
-  ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
+  ExportedModel exported = load_exported(find_model(request.model), recipe_rows(), request.vectors);
   const std::string graph = onnx_of(exported, OnnxPart::kWhole, request.fp16);
   const Json said = onnx_description(exported, request.fp16);
   const fs::path beside = request.output + ".json";
@@ -438,7 +439,8 @@ int export_to_onnx(const ExportRequest& request) {
 int export_to_web(const ExportRequest& request) {
   std::string runtime = request.runtime.empty() ? kWebRuntime : request.runtime;
   if (!ends_with(runtime, "/")) runtime += "/";
-  const ExportedModel exported = load_exported(find_model(request.model), recipe_rows());
+  const ExportedModel exported =
+      load_exported(find_model(request.model), recipe_rows(), request.vectors);
   std::optional<Directions> directions;
   if (!request.directions.empty()) directions = load_directions(request.directions);
   const std::string page = web_page(exported, request.fp16, runtime, directions);

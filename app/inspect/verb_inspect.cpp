@@ -73,6 +73,8 @@ int run_export(ExportRequest& request, Options&) {
     check_folder_of("-o", request.output);
   } else if (request.fp16) {
     fail(Exit::kUsage, "--fp16: only with --to onnx and --to web");
+  } else if (request.vectors) {
+    fail(Exit::kUsage, "--label-vectors: only with --to onnx and --to web");
   }
   if (!web && !request.runtime.empty()) fail(Exit::kUsage, "--runtime: only with --to web");
   if (!web && !request.directions.empty()) fail(Exit::kUsage, "--directions: only with --to web");
@@ -321,9 +323,9 @@ Verb export_verb() {
                  "A generator that others can use without gantrain. --to python: a folder with its "
                  "weights, one PyTorch file that draws the same pictures, a test of itself, and a "
                  "model card; --to hf: the same with the Hub's metadata. --to onnx: NAME.onnx, any "
-                 "batch, with latents, class, truncation and noise as inputs, and NAME.onnx.json, "
+                 "batch, with latents, labels, truncation and noise as inputs, and NAME.onnx.json, "
                  "which says what they are. --to web: one HTML file that draws in a browser, with "
-                 "sliders for seed, truncation, class, style mixing and directions.",
+                 "sliders for seed, truncation, labels, style mixing and directions.",
                  run_export);
 }
 

@@ -59,6 +59,7 @@ struct ExportRequest {
   ExportKind to = ExportKind::kPython;
   std::string output;      // folder; NAME.onnx; NAME.html
   bool fp16 = false;       // of the graphs in the last two
+  bool vectors = false;    // a conditional model is given vectors there, whatever it learned
   std::string runtime;     // of the page: where onnxruntime-web is; "": kWebRuntime
   std::string directions;  // of the page: a .npz of directions that have sliders; "": none
 };
@@ -76,6 +77,11 @@ void fields(ExportRequest& o, Field&& field) {
         said("-o,--output"),
         "what to write: a folder (python, hf), NAME.onnx or NAME.html");
   field("fp16", o.fp16, "onnx and web: pictures computed in float16, half as large a file");
+  field("vectors",
+        o.vectors,
+        said("--label-vectors"),
+        "onnx and web: labels are vectors of numbers, not one class, also of a model that was "
+        "trained with classes or imported");
   field("runtime",
         o.runtime,
         "web: where the page loads onnxruntime-web from, an address or a folder (jsDelivr)");

@@ -99,16 +99,44 @@ constexpr double kAbortSeconds = 0.5;
 RankPids pids_here(const RankContext& context) {
   RankPids pids{.host = host_name(), .launcher = ::getppid(), .pids = {}};
   for (int64_t i = 0; i < context.board->ranks(); ++i)
-    pids.pids[context.rank() + i] = context.board->slot(i).pid;
+    if (const int64_t pid = context.board->slot(i).pid; pid != 0)
+      pids.pids[context.rank() - context.board_index + i] = pid;
   return pids;
 }
+
+// Where the run is elastic, ranks meet as the launcher says; else null.
+struct Elastic {
+  ElasticRank rank;
+  ElasticHooks hooks;
+
+  static std::unique_ptr<Elastic> of(const RankContext& context, const LaunchOptions& options) {
+    if (!context.board->roster.is_used()) return nullptr;
+    auto made = std::make_unique<Elastic>(Elastic{ElasticRank(context), {}});
+    ElasticRank& rank = made->rank;
+    made->hooks = {
+        .meet =
+            [&context, &rank](int64_t border) {
+              context.slot().set_phase("rendezvous");
+              return rank.meet(border);
+            },
+        .generation = [&rank] { return rank.generation(); },
+        .lost = [&rank] { return rank.is_lost(); },
+        .wanted = [&rank] { return rank.is_wanted(); },
+        .planned = [plan = parse_rank_plan(options.rank_plan, context.board->ranks())](
+                       int64_t iteration) { return planned_ranks(plan, iteration); },
+        .run_folder = [&context] { return context.board->run_folder(); },
+        .stop_signal = [&context] { return context.stop == nullptr ? 0 : context.stop->load(); }};
+    return made;
+  }
+};
 
 // What the trainer reports goes to the rank's slot and the rank status board, which the launcher
 // reads.
 TrainCallbacks callbacks_of(const RankContext& context,
                             double started,
                             MemoryUser& user,
-                            StartLine& start_line) {
+                            StartLine& start_line,
+                            const Elastic* elastic) {
   TrainCallbacks callbacks;
   callbacks.micro_batch = [&user](int64_t images) { user.micro_batch = images; };
   callbacks.started = started;
@@ -129,9 +157,11 @@ TrainCallbacks callbacks_of(const RankContext& context,
     start_line.end();
   };
   callbacks.trace = &context.slot().trace;
-  callbacks.run_folder = [&context](const std::string& folder) {
-    if (context.rank() == 0) set_errors_aside(folder);
-    if (context.board_index != 0) return;
+  callbacks.run_folder = [&context, elastic](const std::string& folder) {
+    const bool begins = elastic == nullptr || elastic->rank.generation() == 1;
+    const int64_t rank = elastic == nullptr ? context.rank() : elastic->rank.rank();
+    if (rank == 0 && begins) set_errors_aside(folder);
+    if (elastic == nullptr ? context.board_index != 0 : rank != 0) return;
     context.board->set_run_folder(folder);
     write_pids(folder, pids_here(context));
   };
@@ -167,7 +197,9 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
     return code_of(Exit::kDone);
   }
   StartLine start_line(request.started, request.level >= Level::kInfo && context.rank() == 0);
-  TrainCallbacks callbacks = callbacks_of(context, request.started, user, start_line);
+  const auto elastic = Elastic::of(context, config.read<LaunchOptions>());
+  TrainCallbacks callbacks =
+      callbacks_of(context, request.started, user, start_line, elastic.get());
   const AllocationStop stop =
       allocation_stop(config.read<LaunchOptions>(), current_environment(), unix_seconds());
   callbacks.stop_at = stop.after ? monotonic_seconds() + *stop.after : 0;
@@ -180,7 +212,8 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
                                  .defaults = request.defaults,
                                  .chosen = request.chosen,
                                  .callbacks = std::move(callbacks),
-                                 .dataset = prepared_dataset()}));
+                                 .dataset = prepared_dataset(),
+                                 .elastic = elastic ? &elastic->hooks : nullptr}));
 }
 
 }  // namespace
@@ -258,6 +291,7 @@ extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
     if (name == "bench ops") return run(bench_ops);
     if (name == "bench data") return run(bench_data);
     if (name == "bench save") return bench(bench_save);
+    if (name == "bench modes") return run(bench_modes);
     if (name == "time uses") return bench(time_uses);
   } catch (const c10::Error& e) {
     throw_if_short_of_memory(e, {.phase = name});

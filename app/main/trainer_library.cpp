@@ -3,9 +3,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -86,9 +88,16 @@ std::string way_to_cuda_libraries() {
 
 void* open_library(const fs::path& path, const char* what, const std::string& way_out) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (handle == nullptr)
-    fail(Exit::kEnvironment, "{} cannot be loaded: {}{}", what, dlerror(), way_out);
-  return handle;
+  if (handle != nullptr) return handle;
+  const int problem = errno;  // the loader's text names no cause of a failed mapping
+  const std::string text = dlerror();
+  const bool unmapped = text.find("failed to map segment") != std::string::npos ||
+                        text.find("annot allocate memory") != std::string::npos;
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  if (unmapped && (problem == ENOMEM || limited))
+    fail(Exit::kOutOfMemory, "out of host memory: {} cannot be loaded: {}", what, text);
+  fail(Exit::kEnvironment, "{} cannot be loaded: {}{}", what, text, way_out);
 }
 
 // The version of the PyTorch or LibTorch whose libraries lie in the folder, "2.11.0" of

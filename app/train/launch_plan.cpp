@@ -7,9 +7,11 @@
 #include "config/schema.h"
 #include "data/options.h"
 #include "gan/options.h"
+#include "launch/local/elastic.h"
 #include "launch/local/processes.h"
 #include "launch/local/supervise.h"
 #include "launch/where/devices.h"
+#include "launch/where/network.h"
 #include "main/requests.h"
 #include "main/trainer_library.h"
 #include "track/track.h"
@@ -61,6 +63,18 @@ std::string lacking_for_gpus(const World& world, const GpuOutlook& outlook) {
   return "";
 }
 
+void prepare_elastic(Launch& launch) {
+  if (launch.world.role != World::Role::kLauncher) {
+    fail(
+        Exit::kUsage,
+        "--nproc MIN:MAX: here {} starts the ranks, and gantrain cannot start others; leave it out",
+        launch.world.source);
+  }
+  check_elastic(launch.options, launch.world.ranks);
+  if (!launch.config.given("train.uneven"))
+    launch.config.set("train.uneven", true, "an elastic run's ranks need not divide the batch");
+}
+
 // Collectives give up later than the launcher's watch for hanging, which can say more.
 void outlast_hang_watch(Launch& launch) {
   if (launch.world.ranks.world == 1) return;
@@ -81,6 +95,19 @@ void outlast_hang_watch(Launch& launch) {
       "dist.timeout", Value<Duration>::to_json({chosen}), "above launch.hang_timeout");
 }
 
+// Rank 0's process has a connection of the store with each rank, and with gloo each process has
+// another one with each. The ranks have the limit of this process.
+void need_connections(const Launch& launch) {
+  constexpr int64_t kOwnFiles = 200;  // of data, libraries and results
+  const RankInfo& ranks = launch.world.ranks;
+  const bool has_rank_0 =
+      launch.world.role == World::Role::kWorker ? ranks.rank == 0 : ranks.node_rank == 0;
+  const int64_t store = has_rank_0 ? ranks.world : 1;
+  const int64_t mesh = launch.backend == BackendKind::kGloo ? ranks.world : 0;
+  need_descriptors(store + mesh + kOwnFiles,
+                   fmt::format("a rank of {}", counted(ranks.world, "rank")));
+}
+
 }  // namespace
 
 Launch prepare(const Config& config, bool flags_given, bool planned) {
@@ -98,12 +125,15 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   launch.device = elsewhere ? DeviceKind::kCuda : decide_device(launch.options.device, outlook);
   launch.gpus = launch.device == DeviceKind::kCuda ? outlook.visible.count : 0;
   launch.world = detect_world(launch.options, flags_given, env, launch.gpus);
+  if (is_elastic(launch.options)) prepare_elastic(launch);
   const bool on_gpu = launch.device == DeviceKind::kCuda;
   if (on_gpu && !elsewhere) check_ranks_have_gpus(launch.world, outlook.visible);
   launch.device_was_auto = launch.options.device == DeviceKind::kAuto;
   launch.options.device = launch.device;  // decided: nobody below looks for GPUs again
-  launch.chosen =
-      choose_auto_values(launch.config, {.ranks = launch.world.ranks.world, .on_gpu = on_gpu});
+  launch.chosen = choose_auto_values(launch.config,
+                                     {.ranks = launch.world.ranks.world,
+                                      .on_gpu = on_gpu,
+                                      .of_node = launch.world.ranks.local_world});
   say_workers(launch, env);
   const std::string slow = on_gpu ? "" : slow_cpu_text(has_fast_vectors());
   if (!slow.empty()) launch.chosen.push_back(slow);
@@ -117,7 +147,16 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   const auto dist = config.read<DistOptions>();
   launch.backend =
       choose_backend(dist.backend, on_gpu, /*nccl_built=*/elsewhere || !cuda_library().empty());
-  const BatchPlan plan = plan_batch(launch.config.read<TrainOptions>(), launch.world.ranks.world);
+  if (!planned) need_connections(launch);
+  const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
+  const auto train = launch.config.read<TrainOptions>();
+  const int64_t together = recipe.together == nullptr ? 1 : recipe.together(launch.config);
+  const BatchPlan plan = plan_batch(
+      train,
+      launch.world.ranks.world,
+      // A whole batch is normalised by BatchNorm, for which a rank's
+      // share will do.
+      {.group = together < train.batch ? together : 1, .of_node = launch.world.ranks.local_world});
   for (const char* player : {"G", "D"}) {
     const std::string key = std::string(player) + ".accumulate";
     plan_player(
@@ -130,7 +169,6 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   parse_targets(config.read<RunOptions>().track);
   check_forced_keys(config);
   check_options(dist, launch.world.ranks.world);
-  const RecipeFacts& recipe = find_recipe_facts(text_of(config.get("recipe")));
   if (config.read<DataOptions>().cond == Cond::kOn && !recipe.conditional()) {
     fail(Exit::kUsage, "--cond on: recipe {} uses no labels; leave it out", recipe.name);
   }

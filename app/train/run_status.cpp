@@ -111,8 +111,12 @@ std::vector<Json> error_files_of(const AttemptEnd& end,
   std::vector<Json> files;
   for (const Death& death : end.deaths) {
     const bool worker = end.world.role == World::Role::kWorker;
-    context.local_rank = worker ? ranks.local_rank : death.rank - first_rank(end.world);
-    context.first_cause = files.empty() && (worker ? !is_victim(death) : ours);
+    const bool launcher = death.kind == Death::Kind::kLauncher;
+    context.local_rank = worker     ? ranks.local_rank
+                         : launcher ? 0
+                                    : death.rank - first_rank(end.world);
+    context.first_cause = launcher ? starts_with(end.error, death.message)
+                                   : files.empty() && (worker ? end.first : ours);
     files.push_back(error_file(death, context, unix_seconds()));
   }
   return files;
@@ -186,15 +190,17 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
   const fs::path folder = folder_of(end, place);
   // A session that begins meanwhile waits for the lock.
   std::optional<UniqueFd> lock;
-  const bool speaks_for_dead = end.died && naming_rank(end.world) == 0 && !folder.empty();
+  const bool speaks_for_dead =
+      end.died && !end.frozen && naming_rank(end.world) == 0 && !folder.empty();
   if (speaks_for_dead && !(lock = lock_after_death(folder))) return;
   const bool failed = end.code != 0 && !is_stop_code(end.code);
   const std::vector<Json> files = error_files_of(end, folder, place);
   std::vector<std::function<void()>> work;
   if (failed) {
     work.emplace_back([&] {
-      write_elastic_file(files.empty() ? error_file(end.error, end.code, unix_seconds())
-                                       : files.front());
+      write_elastic_file(files.empty() || !end.first
+                             ? error_file(end.error, end.code, unix_seconds())
+                             : files.front());
     });
   }
   std::error_code error;

@@ -2,9 +2,12 @@
 #include "train/training_words.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "command/flags.h"
 #include "util/error.h"
+#include "util/file.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -48,6 +51,64 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words,
     }
   }
   return kept;
+}
+
+void refuse_given(const Config& config,
+                  std::initializer_list<const char*> keys,
+                  const std::string& why) {
+  for (const char* key : keys) {
+    if (config.given(key)) fail(Exit::kUsage, "{}: {}", flag_of(key), why);
+  }
+}
+
+std::optional<int64_t> asked_ranks(const JobRequest& request, const LaunchOptions& launch) {
+  if (request.nproc && launch.nproc && *request.nproc != *launch.nproc)
+    fail(Exit::kUsage, "--nproc {} and --nproc {}: which?", *request.nproc, *launch.nproc);
+  return request.nproc ? request.nproc : launch.nproc;
+}
+
+int64_t ranks_of_node(std::optional<int64_t> asked,
+                      int64_t gpus,
+                      const std::string& flag,
+                      const LaunchOptions& launch) {
+  if (launch.device == DeviceKind::kCpu && gpus > 0)
+    fail(Exit::kUsage, "{} with --device cpu: leave one out", flag);
+  const int64_t ranks = asked.value_or(std::max<int64_t>(gpus, 1));
+  if (gpus > 0 && ranks > gpus)
+    fail(Exit::kUsage, "--nproc {} with {}: each rank needs a GPU of its own", ranks, flag);
+  return ranks;
+}
+
+void add_ranks(const Config& config, int64_t ranks, std::vector<std::string>& training) {
+  if (config.origin("launch.nproc").find("--nproc") != std::string::npos) return;
+  training.insert(training.end(), {"--nproc", std::to_string(ranks)});
+}
+
+namespace {
+
+void write_job(const std::string& path, const WrittenJob& job) {
+  if (fs::is_directory(path)) fail(Exit::kUsage, "-o {}: a folder; name a file", path);
+  check_folder_of("-o", path);
+  write_file(path, job.text);
+  std::error_code error;
+  if (!job.executable || !fs::is_regular_file(path, error)) return;  // /dev/stdout
+  fs::permissions(path, fs::perms(0755), error);
+  if (error) fail(Exit::kDisk, "{}: {}", path, error.message());
+}
+
+}  // namespace
+
+void deliver(const JobRequest& request, const WrittenJob& job) {
+  const std::string& file = request.output;
+  if (!file.empty()) write_job(file, job);
+  if (request.json) {
+    fmt::print("{}\n", Json{{job.what, job.text}, {"run_dir", job.run_dir}, {"file", file}}.dump());
+  } else if (file.empty()) {
+    fmt::print("{}", job.text);
+  }
+  if (request.quiet) return;
+  info("next    {}",
+       file.empty() ? command_line() + " | " + job.piped : job.taker + " " + shell_quote(file));
 }
 
 }  // namespace gantrain

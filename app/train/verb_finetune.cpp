@@ -110,6 +110,7 @@ std::vector<std::string> words_of_model(const StartingModel& model) {
   words.insert(words.end(), {"--cond", model.classes > 0 ? "on" : "off"});
   if (model.channels > 0)
     words.insert(words.end(), {"--set", "data.channels=" + std::to_string(model.channels)});
+  if (model.depth == 16) words.insert(words.end(), {"--set", "data.depth=16"});
   return words;
 }
 

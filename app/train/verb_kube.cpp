@@ -8,6 +8,7 @@
 #include "command/options.h"
 #include "command/pod_job.h"
 #include "launch/options.h"
+#include "launch/where/environment.h"
 #include "main/verbs.h"
 #include "train/train_request.h"
 #include "train/training_words.h"
@@ -28,11 +29,8 @@ constexpr const char* kKubeAbout =
 
 struct KubeFlags {
   PodJob job = {.name = ""};  // the preset's, if none is given
-  std::optional<int64_t> nproc;
   std::optional<int64_t> gpus;
-  std::string output;
-  bool json = false;
-  bool quiet = false;
+  JobRequest request;
 };
 
 template <class Field>
@@ -47,11 +45,7 @@ void fields(KubeFlags& o, Field&& field) {
   field("namespace", job.space, "namespace (that of kubectl)");
   field(
       "nnodes", job.nodes, said("--nnodes,--nodes,-N"), between(1, 100000), "pods, one a node (1)");
-  field("nproc",
-        o.nproc,
-        said("--nproc,--nproc-per-node"),
-        between(1, 10000),
-        "ranks per pod (the GPUs, else 1)");
+  rank_fields(o.request, field, "pod");
   field("gpus", o.gpus, between(0, 1024), "GPUs of a pod (one per rank; 0 with --device cpu)");
   field("cpus_per_rank", job.cpus_per_rank, between(1, 10000), "CPU cores asked for a rank (5)");
   field("mem", job.memory, "memory of a pod: 64Gi");
@@ -71,9 +65,7 @@ void fields(KubeFlags& o, Field&& field) {
         "how often all may start again after a failure that another try may mend: exit codes "
         "other than 2 to 5 and 75 (20)");
   field("user", job.user, between(1, 2147483647), "number of the user that the pods run as (1000)");
-  field("output", o.output, said("-o,--output"), "file to write instead of standard output");
-  field("json", o.json, "one JSON line: the manifest, its run folder and its file");
-  field("quiet", o.quiet, said("-q,--quiet"), "do not say what can be run next");
+  output_fields(o.request, field, "manifest");
 }
 
 constexpr const char* kKubeFooter =
@@ -83,13 +75,9 @@ constexpr const char* kKubeFooter =
 
 // What the manifest decides cannot be said by a flag of the training.
 void refuse_flags_of_the_pods(const Config& config) {
-  for (const char* key :
-       {"launch.nnodes", "launch.node_rank", "launch.master_addr", "launch.master_port"}) {
-    if (config.given(key))
-      fail(Exit::kUsage,
-           "{}: the pods are told that; leave it out, --nnodes before -- says how many pods",
-           flag_of(key));
-  }
+  refuse_given(config,
+               {"launch.nnodes", "launch.node_rank", "launch.master_addr", "launch.master_port"},
+               "the pods are told that; leave it out, --nnodes before -- says how many pods");
   const std::string resume = text_of(config.get("run.resume"));
   if (resume != "auto") {
     fail(Exit::kUsage,
@@ -104,22 +92,11 @@ void refuse_flags_of_the_pods(const Config& config) {
 void decide_ranks(KubeFlags& flags, const Config& config) {
   PodJob& job = flags.job;
   const auto launch = config.read<LaunchOptions>();
-  if (flags.nproc && launch.nproc && *flags.nproc != *launch.nproc)
-    fail(Exit::kUsage, "--nproc {} and --nproc {}: which?", *flags.nproc, *launch.nproc);
-  const std::optional<int64_t> nproc = flags.nproc ? flags.nproc : launch.nproc;
-  const bool cpu = launch.device == DeviceKind::kCpu;
-  job.gpus = flags.gpus.value_or(cpu ? 0 : nproc.value_or(1));
-  if (cpu && job.gpus > 0)
-    fail(Exit::kUsage, "--gpus {} with --device cpu: leave one out", job.gpus);
+  const std::optional<int64_t> asked = asked_ranks(flags.request, launch);
+  job.gpus = flags.gpus.value_or(launch.device == DeviceKind::kCpu ? 0 : asked.value_or(1));
   if (launch.device == DeviceKind::kCuda && job.gpus == 0)
     fail(Exit::kUsage, "--gpus 0 with --device cuda: leave one out");
-  job.ranks = nproc.value_or(std::max<int64_t>(job.gpus, 1));
-  if (job.gpus > 0 && job.ranks > job.gpus) {
-    fail(Exit::kUsage,
-         "--nproc {} with --gpus {}: each rank needs a GPU of its own",
-         job.ranks,
-         job.gpus);
-  }
+  job.ranks = ranks_of_node(asked, job.gpus, fmt::format("--gpus {}", job.gpus), launch);
   constexpr int64_t kToEnd = 30;  // seconds that a pod has once the run has saved
   job.grace = static_cast<int64_t>(std::ceil(launch.grace.seconds)) + kToEnd;
 }
@@ -145,29 +122,38 @@ std::vector<std::string> values_of_elsewhere(const Config& config) {
   return words;
 }
 
+// Throws UserError(kUsage) where no volume can be mounted at that folder, which `flag` says.
+void check_mount(const std::string& flag, const fs::path& folder, const std::string& better) {
+  const std::string first = folder == folder.root_path() ? "" : std::next(folder.begin())->string();
+  for (const char* system :
+       {"", "bin", "dev", "etc", "lib", "lib64", "opt", "proc", "sbin", "sys", "usr"}) {
+    if (first == system) {
+      fail(Exit::kUsage,
+           "{}: a volume there would hide what the image needs; name a folder such as {}",
+           flag,
+           better);
+    }
+  }
+  if (folder.string().find(':') != std::string::npos)
+    fail(Exit::kUsage, "{}: Kubernetes mounts no volume at a path with a colon", flag);
+}
+
 // The folder of the runs in a pod, and where the volume has to be for it.
 std::string decide_run_folder(PodJob& job, const Config& config) {
   const auto said = [&](const char* key) { return fs::path(text_of(config.get(key))); };
   const bool own = !said("run.run_dir").empty();
   const bool out = config.given("run.out");
-  fs::path run = own ? said("run.run_dir") : (out ? said("run.out") : fs::path()) / job.name;
-  if (run.is_absolute()) {
-    run = run.lexically_normal();
+  const fs::path asked =
+      own ? said("run.run_dir") : (out ? said("run.out") : fs::path()) / job.name;
+  fs::path run = (fs::path(job.mount) / asked).lexically_normal();
+  if (!run.has_filename()) run = run.parent_path();  // "/runs/a/" is "/runs/a"
+  const bool below = starts_with(run.string(), job.mount + "/");
+  if (asked.is_absolute() || !below) {
     const fs::path folder = run.parent_path();
     job.mount = (folder == folder.root_path() ? run : folder).string();
   }
-  const fs::path full = (job.mount / run).lexically_normal();
-  const std::string first = full.begin() == full.end() ? "" : std::next(full.begin())->string();
-  for (const char* system :
-       {"", "bin", "dev", "etc", "lib", "lib64", "opt", "proc", "sbin", "sys", "usr"}) {
-    if (first == system)
-      fail(Exit::kUsage,
-           "--run-dir {}: a volume there would hide what the image needs; name a folder such as "
-           "/runs/{}",
-           run.string(),
-           job.name);
-  }
-  return full.string();
+  check_mount("--run-dir " + asked.string(), job.mount, "/runs/" + job.name);
+  return run.string();
 }
 
 // The folder of the pictures in a pod, where a volume has them.
@@ -192,6 +178,7 @@ void decide_data_folder(PodJob& job, const Config& config) {
   }
   const bool is_file = full.has_extension() && full.parent_path() != full.root_path();
   job.data_mount = (is_file ? full.parent_path() : full).string();
+  check_mount("--data " + data, job.data_mount, "/data");
 }
 
 // Returns the run folder.
@@ -206,8 +193,7 @@ std::string decide_training(PodJob& job,
   const std::vector<std::string> kept = without_flag(words, here);
   job.training.insert(job.training.end(), kept.begin(), kept.end());
   job.training.insert(job.training.end(), {"--run-dir", run_dir});
-  const bool said = config.origin("launch.nproc").find("--nproc") != std::string::npos;
-  if (!said) job.training.insert(job.training.end(), {"--nproc", std::to_string(job.ranks)});
+  add_ranks(config, job.ranks, job.training);
   return run_dir;
 }
 
@@ -228,27 +214,27 @@ void decide_names(KubeFlags& flags, const Config& config, bool named) {
     if (!named && job.name.empty() && !word.empty())
       job.name = as_name(word, longest_job_name(job));
   }
-  if (!job.image.empty()) return;
-  job.image = job.gpus > 0 ? "gantrain:cuda" : fmt::format("gantrain:{}", kVersion);
-  warn("no --image: {}, which the cluster has to know; {} help containers", job.image, program());
+  if (job.image.empty())
+    job.image = job.gpus > 0 ? "gantrain:cuda" : fmt::format("gantrain:{}", kVersion);
 }
 
-void deliver(const KubeFlags& flags, const std::string& text, const std::string& run_dir) {
-  const std::string& file = flags.output;
-  if (!file.empty()) {
-    if (fs::is_directory(file)) fail(Exit::kUsage, "-o {}: a folder; name a file", file);
-    check_folder_of("-o", file);
-    write_file(file, text);
+// What the manifest does not say, and its pods will miss.
+void warn_of_gaps(const PodJob& job, const Config& config, bool has_image) {
+  if (!has_image)
+    warn("no --image: {}, which the cluster has to know; {} help containers", job.image, program());
+  if (job.claim.empty())
+    warn("no --claim: the run is lost with its pod, and a pod that comes again begins anew");
+  if (text_of(config.get("run.track")).empty()) return;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : current_environment()) {
+    if (starts_with(name, "MLFLOW_") || starts_with(name, "TRACKIO_") || name == "HF_TOKEN")
+      variables.push_back(name);
   }
-  if (flags.json) {
-    fmt::print("{}\n", Json{{"manifest", text}, {"run_dir", run_dir}, {"file", file}}.dump());
-  } else if (file.empty()) {
-    fmt::print("{}", text);
-  }
-  if (flags.quiet) return;
-  info("next    {}",
-       file.empty() ? command_line() + " | kubectl apply -f -"
-                    : "kubectl apply -f " + shell_quote(file));
+  if (variables.empty()) return;
+  warn(
+      "--track: the pods do not see {} of this shell: add them to the container's env, secrets "
+      "from a Secret",
+      join(variables, ", "));
 }
 
 int run_kube(const std::vector<std::string>& arguments) {
@@ -270,9 +256,13 @@ int run_kube(const std::vector<std::string>& arguments) {
   const std::string text = manifest(job);
   check_training(*config,
                  {.nodes = job.nodes, .ranks_per_node = job.ranks, .on_gpu = job.gpus > 0});
-  if (job.claim.empty())
-    warn("no --claim: the run is lost with its pod, and a pod that comes again begins anew");
-  deliver(flags, text, run_dir);
+  warn_of_gaps(job, *config, options.given("--image"));
+  deliver(flags.request,
+          {.what = "manifest",
+           .text = text,
+           .run_dir = run_dir,
+           .taker = "kubectl apply -f",
+           .piped = "kubectl apply -f -"});
   return 0;
 }
 

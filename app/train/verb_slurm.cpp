@@ -12,7 +12,6 @@
 #include "train/training_words.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -25,11 +24,8 @@ constexpr const char* kSlurmAbout =
 
 struct SlurmFlags {
   BatchJob job = {.name = ""};  // the preset's, if none is given
-  std::optional<int64_t> nproc;
   std::string task_per = "node";
-  std::string output;
-  bool json = false;
-  bool quiet = false;
+  JobRequest request;
 };
 
 template <class Field>
@@ -46,11 +42,7 @@ void fields(SlurmFlags& o, Field&& field) {
   field("account", job.account, said("--account,-A"), "account that pays");
   field("qos", job.qos, "quality of service");
   field("nodes", job.nodes, said("--nodes,-N"), between(1, 100000), "nodes (1)");
-  field("nproc",
-        o.nproc,
-        said("--nproc,--nproc-per-node"),
-        between(1, 10000),
-        "ranks per node (the GPUs, else 1)");
+  rank_fields(o.request, field, "node");
   field("gpus_per_node",
         job.gpus_per_node,
         "GPUs of a node: 8 or TYPE:8 (one per rank; 0 with --device cpu)");
@@ -71,9 +63,7 @@ void fields(SlurmFlags& o, Field&& field) {
         job.srun,
         Said{.one_each = true},
         "one more flag for srun; may be given several times: --srun=--mpi=none");
-  field("output", o.output, said("-o,--output"), "file to write instead of standard output");
-  field("json", o.json, "one JSON line: the script, its run folder and its file");
-  field("quiet", o.quiet, said("-q,--quiet"), "do not say what can be run next");
+  output_fields(o.request, field, "script");
 }
 
 constexpr const char* kFooter =
@@ -83,13 +73,9 @@ constexpr const char* kFooter =
 
 // What the batch script decides cannot be said by a flag of the training.
 void refuse_flags_of_the_script(const Config& config) {
-  for (const char* key : {"launch.nnodes", "launch.node_rank", "launch.master_addr"}) {
-    if (config.given(key)) {
-      fail(Exit::kUsage,
-           "{}: Slurm decides that; leave it out, --nodes says how many nodes",
-           flag_of(key));
-    }
-  }
+  refuse_given(config,
+               {"launch.nnodes", "launch.node_rank", "launch.master_addr"},
+               "Slurm decides that; leave it out, --nodes says how many nodes");
   if (text_of(config.get("run.resume")) == "none") {
     fail(Exit::kUsage,
          "--resume none: a job that is requeued would begin again from nothing; give a new "
@@ -101,21 +87,11 @@ void refuse_flags_of_the_script(const Config& config) {
 void decide_ranks(SlurmFlags& flags, const Config& config) {
   BatchJob& job = flags.job;
   const auto launch = config.read<LaunchOptions>();
-  if (flags.nproc && launch.nproc && *flags.nproc != *launch.nproc)
-    fail(Exit::kUsage, "--nproc {} and --nproc {}: which?", *flags.nproc, *launch.nproc);
-  const std::optional<int64_t> nproc = flags.nproc ? flags.nproc : launch.nproc;
-  const bool cpu = launch.device == DeviceKind::kCpu;
-  if (job.gpus_per_node.empty() && !cpu) job.gpus_per_node = std::to_string(nproc.value_or(1));
-  const int64_t gpus = gpu_count(job.gpus_per_node);
-  if (cpu && gpus > 0)
-    fail(Exit::kUsage, "--gpus-per-node {} with --device cpu: leave one out", job.gpus_per_node);
-  job.ranks_per_node = nproc.value_or(std::max<int64_t>(gpus, 1));
-  if (gpus > 0 && job.ranks_per_node > gpus) {
-    fail(Exit::kUsage,
-         "--nproc {} with --gpus-per-node {}: each rank needs a GPU of its own",
-         job.ranks_per_node,
-         job.gpus_per_node);
-  }
+  const std::optional<int64_t> asked = asked_ranks(flags.request, launch);
+  if (job.gpus_per_node.empty() && launch.device != DeviceKind::kCpu)
+    job.gpus_per_node = std::to_string(asked.value_or(1));
+  job.ranks_per_node = ranks_of_node(
+      asked, gpu_count(job.gpus_per_node), "--gpus-per-node " + job.gpus_per_node, launch);
 }
 
 void decide_training(SlurmFlags& flags,
@@ -130,34 +106,7 @@ void decide_training(SlurmFlags& flags,
     job.run_dir = (fs::path(text_of(config.get("run.out"))) / job.name).string();
     job.training.insert(job.training.end(), {"--run-dir", job.run_dir});
   }
-  const bool said = config.origin("launch.nproc").find("--nproc") != std::string::npos;
-  if (!job.task_per_rank && !said)
-    job.training.insert(job.training.end(), {"--nproc", std::to_string(job.ranks_per_node)});
-}
-
-void write_script(const std::string& path, const std::string& script) {
-  if (fs::is_directory(path)) fail(Exit::kUsage, "-o {}: a folder; name a file", path);
-  check_folder_of("-o", path);
-  write_file(path, script);
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return;  // /dev/stdout
-  fs::permissions(path, fs::perms(0755), error);
-  if (error) fail(Exit::kDisk, "{}: {}", path, error.message());
-}
-
-// Prints or writes the script; says what comes next.
-void deliver(const SlurmFlags& flags, const std::string& script) {
-  if (!flags.output.empty()) write_script(flags.output, script);
-  if (flags.json) {
-    fmt::print(
-        "{}\n",
-        Json{{"script", script}, {"run_dir", flags.job.run_dir}, {"file", flags.output}}.dump());
-  } else if (flags.output.empty()) {
-    fmt::print("{}", script);
-  }
-  if (flags.quiet) return;
-  info("next    {}",
-       flags.output.empty() ? command_line() + " | sbatch" : "sbatch " + shell_quote(flags.output));
+  if (!job.task_per_rank) add_ranks(config, job.ranks_per_node, job.training);
 }
 
 int run_slurm(const std::vector<std::string>& arguments) {
@@ -182,7 +131,13 @@ int run_slurm(const std::vector<std::string>& arguments) {
                  {.nodes = flags.job.nodes,
                   .ranks_per_node = flags.job.ranks_per_node,
                   .on_gpu = gpu_count(flags.job.gpus_per_node) > 0});
-  deliver(flags, batch_script(flags.job));
+  deliver(flags.request,
+          {.what = "script",
+           .text = batch_script(flags.job),
+           .run_dir = flags.job.run_dir,
+           .taker = "sbatch",
+           .piped = "sbatch",
+           .executable = true});
   return 0;
 }
 

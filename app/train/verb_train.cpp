@@ -101,6 +101,20 @@ void TrainArguments::declare(Options& options) {
   add(in("Talk", "-v,--verbose"), "more messages", verbose);
 }
 
+// --nproc 2:4 is --nproc 4 with at least 2 of them.
+std::vector<std::pair<std::string, std::string>> with_range_of_ranks(
+    std::vector<std::pair<std::string, std::string>> flags) {
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const std::vector<std::string> sides = split(flags[i].second, ':');
+    if (flags[i].first != "--nproc" || sides.size() != 2) continue;
+    if (!parse_int(sides[0]) || !parse_int(sides[1]))
+      fail(Exit::kUsage, "--nproc {}: MIN:MAX are two numbers", flags[i].second);
+    flags[i].second = sides[1];
+    flags.emplace_back("--set", "launch.nproc_min=" + sides[0]);
+  }
+  return flags;
+}
+
 bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& out) {
   Options options(kTrainAbout, "gantrain [train]");
   options.add(out);
@@ -108,7 +122,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& 
   if (!options.parse(out.own.arguments)) return false;
   if (options.given("--preset") && out.sources.preset.empty())
     fail(Exit::kUsage, "--preset needs a name; {} presets list shows them", program());
-  out.sources.flags = out.keys.given(options);
+  out.sources.flags = with_range_of_ranks(out.keys.given(options));
   if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
     fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
   }
@@ -130,7 +144,9 @@ std::string defaults_chosen(const Launch& launch) {
   return join(parts, "; ");
 }
 
-constexpr double kTrackSecondsOfStop = 5;  // there may be little time
+// There may be little time after a stop, and where another launcher's ranks have failed, which it
+// kills soon: torchrun after 30 s.
+constexpr double kTrackSecondsOfStop = 5;
 
 std::vector<std::string> track_words(const std::string& folder, const std::string& more) {
   std::vector<std::string> words = {"track", folder, more};
@@ -145,11 +161,12 @@ void start_tracking(const std::string& folder) {
 
 // At the end of a run, what its trackers lack is sent.
 void end_tracking(const Launch& launch, const WorldEnd& end) {
-  const bool here = launch.world.role == World::Role::kLauncher ? launch.world.ranks.node_rank == 0
-                                                                : launch.world.ranks.rank == 0;
+  const bool worker = launch.world.role == World::Role::kWorker;
+  const bool here = (worker ? launch.world.ranks.rank : launch.world.ranks.node_rank) == 0;
   if (end.run_folder.empty() || !here) return;
   double wait = launch.config.read<RunOptions>().track_wait.seconds;
-  if (is_stop_code(end.code)) wait = std::min(wait, kTrackSecondsOfStop);
+  if (is_stop_code(end.code) || (worker && end.code != 0))
+    wait = std::min(wait, kTrackSecondsOfStop);
   Children children;
   children.start(0, {.arguments = track_words(end.run_folder, fmt::format("--wait={}s", wait))});
   // A server that is slow, but answers, may take no longer either.
@@ -188,6 +205,10 @@ WorldEnd run(const Launch& launch) {
     return "next    " +
            (run_folder.empty() ? command_line() : resume_command(command_line(), run_folder));
   };
+  const NewestState newest_state = [](const std::string& run_folder) {
+    const auto states = run_folder.empty() ? std::vector<NumberedFile>() : find_states(run_folder);
+    return states.empty() ? "" : states.front().path.filename().string();
+  };
   const CommandPlace place{command_line(), run_options.run_dir};
   const RecordEnd record = [&place](const AttemptEnd& end) { record_end(end, place); };
   const bool tracks = !run_options.track.empty();
@@ -204,7 +225,8 @@ WorldEnd run(const Launch& launch) {
                                                                    run_options.run_dir,
                                                                    run_options.out,
                                                                    nullptr,
-                                                                   at_work});
+                                                                   at_work,
+                                                                   newest_state});
     ignore_late_signals();
     if (tracks) end_tracking(launch, end);
     if (end.run_folder.empty()) own.undo();

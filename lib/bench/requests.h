@@ -192,11 +192,99 @@ void fields(BenchSaveRequest& o, Field&& field) {
   field("json", o.json, kBenchJson);
 }
 
+// `bench modes`: count the modes of stacked pictures that generators know.
+struct BenchModesRequest {
+  std::string data = "synth:shapes";  // pictures with classes
+  std::string presets = "dcgan,wgan-gp,r3gan-tiny,stylegan2-tiny";
+  std::vector<std::string> models;  // instead of these presets
+  std::vector<std::string> set;     // "key=value", of every training
+  double kimg = 400;
+  int64_t stacked = 128'000;  // pictures to train on: Lin et al. 2018
+  int64_t samples = 26'000;   // likewise
+  int64_t epochs = 3;         // of the classifier
+  int64_t seed = 0;
+  std::string folder = "runs/modes";
+  int64_t threads = 1;
+  DeviceKind device = DeviceKind::kAuto;
+  bool cuda = false;  // what that led to
+  bool json = false;
+};
+
+template <class Field>
+void fields(BenchModesRequest& o, Field&& field) {
+  field("data",
+        o.data,
+        said_again("--data"),
+        "pictures with classes: MNIST's or Fashion-MNIST's files, or any others (synth:shapes)");
+  field(
+      "presets",
+      o.presets,
+      said_again("--presets"),
+      "what is trained, with commas between (" + o.presets + "); none: data and classifier alone");
+  field("models",
+        o.models,
+        Said{.names = "--models", .value = "MODEL ..."},
+        "runs or models of such pictures to count instead: nothing is trained");
+  field("set", o.set, "key=value, of every training");
+  field("kimg", o.kimg, between(0.001, 1e9), "length of each training (400)");
+  field("stacked", o.stacked, between(1, 10'000'000), "pictures that are trained on (128000)");
+  field(
+      "samples", o.samples, between(1, 10'000'000), "generated pictures that are counted (26000)");
+  field("epochs", o.epochs, between(1, 1000), "passes over the data that train the classifier (3)");
+  field("seed", o.seed, between(0, 9e15, "a number from 0 on"), "seed of all that is random (0)");
+  field("folder", o.folder, said("-o,--output"), "folder for data, classifier, runs, modes.json");
+  field("threads", o.threads, kBenchThreads, "threads that compute");
+  field("device", o.device, "auto, cpu or cuda");
+  field("json", o.json, kBenchJson);
+}
+
+// modes.json: what was counted in a folder of `bench modes`.
+struct CountedModel {
+  std::string name;  // a preset, or what was given as a model
+  std::string model;
+  int64_t images = 0;  // seen in training, as the file's name tells; -1: it does not
+  int64_t modes = 0;
+  double kl = 0;  // nats
+};
+template <class Field>
+void fields(CountedModel& o, Field&& field) {
+  field("name", o.name);
+  field("model", o.model);
+  field("images", o.images);
+  field("modes", o.modes);
+  field("kl", o.kl);
+}
+struct CountedModes {
+  std::string data;
+  int64_t seed = 0, stacked = 0, samples = 0, epochs = 0;
+  int64_t classes = 0;
+  double accuracy = 0;  // of the classifier, on pictures that it was not trained on
+  CountedModel reals;   // as many stacked real pictures
+  std::vector<CountedModel> models;
+};
+template <class Field>
+void fields(CountedModes& o, Field&& field) {
+  field("data", o.data);
+  field("seed", o.seed);
+  field("stacked", o.stacked);
+  field("samples", o.samples);
+  field("epochs", o.epochs);
+  field("classes", o.classes);
+  field("accuracy", o.accuracy);
+  field("reals", o.reals);
+  field("models", o.models);
+}
+inline constexpr const char* kModesFile = "modes.json";
+inline constexpr const char* kStackedFile = "data/stacked.npy";
+inline constexpr int64_t kModesPixels = 32;
+
 // `bench launch`: time the start of runs of several ranks. It is measured in the thin program.
 struct BenchLaunchRequest {
   std::string ranks = "2,8";    // numbers with commas between
   std::vector<int64_t> counts;  // these
   int64_t rounds = 5;
+  bool programs = false;               // a program of the user's instead of a training
+  int64_t failures = 20;               // of such a program, whose first cause is to be named
   std::string program;                 // the path of this program
   std::vector<std::string> arguments;  // of a training of tiny networks
   std::function<void()> load;          // loads the trainer library
@@ -208,6 +296,11 @@ template <class Field>
 void fields(BenchLaunchRequest& o, Field&& field) {
   field("ranks", o.ranks, said_again("--ranks"), "numbers of ranks");
   field("rounds", o.rounds, kBenchCounts, kBenchTurns);
+  field("programs",
+        o.programs,
+        "only gantrain launch: start, memory, orphans and first causes of a program that does "
+        "nothing else");
+  field("failures", o.failures, kBenchCounts, "with --programs: failures of a rank, in turns");
   field("python",
         o.peers.python,
         kBenchAgain,
@@ -228,6 +321,9 @@ int bench_launch(const BenchLaunchRequest& request);
 int bench_ops(const BenchOpsRequest& request);
 int bench_data(const BenchDataRequest& request);
 int bench_save(const BenchSaveRequest& request, FindRecipe find_recipe);
+// Makes data and classifier where they are not there yet, counts the models, and writes modes.json;
+// it neither trains a model nor prints.
+int bench_modes(const BenchModesRequest& request);
 
 // How a run on a CPU uses its cores: ranks, and threads of each.
 struct ProcessorUse {

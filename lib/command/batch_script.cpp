@@ -188,6 +188,7 @@ std::string batch_script(const BatchJob& job) {
                         {"gantrain", shell_quote(job.program)},
                         {"requeues", std::to_string(job.requeues)},
                         {"resume", resume.lines},
+                        {"run", shell_quote(job.run_dir)},
                         {"step", step(job, resume.word)}});
 }
 

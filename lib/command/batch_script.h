@@ -41,8 +41,9 @@ std::optional<int64_t> time_limit(const std::string& text);
 // Returns the text of a batch script for sbatch. In the job, srun starts gantrain on every node.
 // Slurm announces the end of the allocation with SIGUSR1, five minutes or a quarter of the time
 // limit before; gantrain then saves and ends with 75, and the script puts the job back into the
-// queue, up to `requeues` times. The new start goes on in the same run folder. All other exit codes
-// of gantrain become those of the job. Throws UserError(kUsage) that names the flag whose value
+// queue, up to `requeues` times. The new start goes on in the same run folder. So it does with 6, a
+// rank that died, if the run has a newer state than before. All other exit codes of gantrain become
+// those of the job. Throws UserError(kUsage) that names the flag whose value
 // Slurm could not read.
 std::string batch_script(const BatchJob& job);
 

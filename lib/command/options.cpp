@@ -229,10 +229,10 @@ bool Options::read_arguments(std::vector<std::string> arguments) {
     return false;
   } catch (const CLI::ArgumentMismatch& e) {
     const std::string text = e.what();  // "--force: 1 required TEXT missing"
-    fail(Exit::kUsage,
-         "{} needs a value; {} help flags says which",
-         text.substr(0, text.find(':')),
-         program());
+    const std::string flag = text.substr(0, text.find(':'));
+    if (text.find("At Most 1") != std::string::npos)
+      fail(Exit::kUsage, "{}: may be given once", flag);
+    fail(Exit::kUsage, "{} needs a value; {} help flags says which", flag, program());
   } catch (const CLI::ParseError& e) {
     std::string reason = e.what();
     std::ranges::replace(reason, '\n', ' ');

@@ -2,6 +2,7 @@
 #include "command/pod_job.h"
 
 #include <algorithm>
+#include <regex>
 
 #include "config/value.h"
 #include "util/error.h"
@@ -140,16 +141,16 @@ void check_quantity(const std::string& flag, const std::string& text) {
     fail(Exit::kUsage, "{} {}: a size such as 64Gi is needed", flag, shell_quote(text));
 }
 
+// Names of images: [HOST[:PORT]/]NAME[/NAME...][:TAG][@DIGEST] (github.com/distribution/reference).
 void check_image(const std::string& image) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("-_./:@").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (std::isalnum(static_cast<unsigned char>(image[0])) != 0 &&
-      std::isalnum(static_cast<unsigned char>(image.back())) != 0 &&
-      std::ranges::all_of(image, allowed))
-    return;
-  fail(Exit::kUsage, "--image {}: REGISTRY/NAME:TAG is needed", shell_quote(image));
+  static const std::string host = R"((?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*))";
+  static const std::string name = R"([a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)";
+  static const std::regex form("(?:" + host + "(?::[0-9]{1,5})?/)?" + name + "(?:/" + name +
+                               R"()*(?::\w[\w.-]{0,127})?(?:@[a-z0-9+._-]+:[0-9a-f]{32,128})?)");
+  if (image.size() <= 512 && std::regex_match(image, form)) return;
+  fail(Exit::kUsage,
+       "--image {}: REGISTRY/NAME:TAG is needed, names in lower-case letters",
+       shell_quote(image));
 }
 
 void check(const PodJob& job) {

@@ -353,10 +353,11 @@ void save_npy(const std::filesystem::path& path, const at::Tensor& tensor) {
 }
 
 std::string npy_bytes(const at::Tensor& tensor) {
-  const at::Tensor t = tensor.to(at::kFloat).cpu().contiguous();
+  const bool bytes = tensor.scalar_type() == at::kByte;
+  const at::Tensor t = tensor.to(bytes ? at::kByte : at::kFloat).cpu().contiguous();
   const std::string shape =
       fmt::format("{}{}", fmt::join(t.sizes(), ", "), t.dim() == 1 ? "," : "");
-  return npy_of("<f4", shape, {static_cast<const char*>(t.data_ptr()), t.nbytes()});
+  return npy_of(bytes ? "|u1" : "<f4", shape, {static_cast<const char*>(t.data_ptr()), t.nbytes()});
 }
 
 at::Tensor load_npy(const std::filesystem::path& path, std::optional<at::ScalarType> type) {

@@ -36,7 +36,7 @@ void save_safetensors(const std::filesystem::path& path,
 
 // numpy's .npy, version 1.0, with at least one value. They throw UserError that names the file.
 
-// Writes float32.
+// Writes float32, and uint8 as it is.
 void save_npy(const std::filesystem::path& path, const at::Tensor& tensor);
 // Reads float32 or float64 in C order and returns it as `type`; none: as it is stored.
 at::Tensor load_npy(const std::filesystem::path& path,

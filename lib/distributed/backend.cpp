@@ -23,13 +23,15 @@ void CountingBackend::note_in(RankTrace& trace) {
 
 // Counts before the call, so that a rank that waits in a collective is seen to have entered it.
 void CountingBackend::count(const char* what, const Tensors& tensors) {
-  for (const at::Tensor& tensor : tensors) check_on_group_device(what, tensor.device(), device_);
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    check_on_group_device(what, tensor.device(), device_);
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  }
   traffic_.collectives += 1;
   traffic_.launched = monotonic_seconds();
-  for (const at::Tensor& tensor : tensors) traffic_.bytes += static_cast<int64_t>(tensor.nbytes());
+  traffic_.bytes += bytes;
   if (trace_ == nullptr) return;
-  int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
   const auto number = static_cast<int64_t>(tensors.size());
   trace_->enter(what, purpose_, number, bytes, device_.is_cpu());
 }

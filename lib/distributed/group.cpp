@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/group.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -24,6 +29,7 @@
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -32,6 +38,8 @@ struct Group::Impl {
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   int64_t session = 0;  // a random number, the same on all ranks: stores outlive restarts
   int64_t turns = 0;    // calls of on_rank_0()
+  std::map<ino_t, int> sockets = {};  // descriptors of gloo's, by what they stand for
+  bool late_is_told = false;          // on rank 0: that a rank came late and was refused
 };
 
 namespace {
@@ -42,10 +50,33 @@ std::chrono::milliseconds milliseconds(double seconds) {
 
 // For the end of a group whose work is done, which all ranks reach together.
 constexpr double kShutdownSeconds = 10;
+constexpr double kLeastConnect = 1;  // seconds to reach a host whose name was known late
 
 std::string message_of(const std::exception& e) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&e);
   return c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
+}
+
+// Waits until the master's name leads to an address: a store would do so for twice its timeout.
+// Returns the seconds that are left.
+double await_address(const Rendezvous& r, double timeout_seconds) {
+  const double until = monotonic_seconds() + timeout_seconds;
+  while (true) {
+    const std::string problem = unresolved_text(r.master.host);
+    if (problem.empty()) return std::max(until - monotonic_seconds(), kLeastConnect);
+    if (monotonic_seconds() >= until) {
+      fail(
+          Exit::kEnvironment,
+          "rank {}: no rendezvous at {}:{} within {} (--timeout): {}; is the name right, and known "
+          "on this machine?",
+          r.ranks.rank,
+          r.master.host,
+          r.master.port,
+          short_duration(timeout_seconds),
+          problem);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_seconds) {
@@ -54,10 +85,12 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_s
   options.isServer = r.ranks.rank == 0 && !r.store_is_served;
   options.numWorkers = static_cast<size_t>(r.ranks.world);
   options.waitWorkers = false;
-  options.timeout = milliseconds(timeout_seconds);
+  options.timeout = milliseconds(await_address(r, timeout_seconds));
   if (options.isServer && r.listen_fd >= 0) options.masterListenFd = r.listen_fd;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(r.master.host, options);
+    auto store = c10::make_intrusive<c10d::TCPStore>(r.master.host, options);
+    store->setTimeout(milliseconds(timeout_seconds));
+    return store;
   } catch (const std::exception& e) {
     fail(
         Exit::kEnvironment,
@@ -109,6 +142,24 @@ c10::intrusive_ptr<c10d::Store> own_keys(const c10::intrusive_ptr<c10d::Store>& 
   const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
   const std::string prefix = fmt::format("gantrain/{}", restarts == nullptr ? "0" : restarts);
   return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+}
+
+// The connections of this process: a descriptor of each. What listens is none.
+std::map<ino_t, int> open_connections() {
+  std::map<ino_t, int> sockets;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const auto number = parse_int(entry.path().filename().string());
+    if (!number) continue;
+    const int descriptor = static_cast<int>(*number);
+    struct stat what {};
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::fstat(descriptor, &what) != 0 || !S_ISSOCK(what.st_mode)) continue;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0)
+      sockets[what.st_ino] = descriptor;
+  }
+  return sockets;
 }
 
 std::string unconnected_text(int64_t rank, double seconds) {
@@ -260,10 +311,13 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
     note_connecting(*store, r.ranks);
     if (r.ranks.rank == 0) silence.emplace(kSilence, [&] { tell_who_waits(r, address); });
   }
+  const std::map<ino_t, int> before = open_connections();
   guarded(group->rank(), "forming the process group", [&] {
     const BackendSettings settings{r.ranks, milliseconds(timeout_seconds), address};
     impl.group = make_process_group(backend, store, settings, device);
   });
+  if (backend == BackendKind::kGloo) impl.sockets = open_connections();
+  for (const auto& [socket, descriptor] : before) impl.sockets.erase(socket);
   // How many ranks there are, and a number of rank 0's that float32 holds exactly.
   const int64_t session = group->rank() == 0 ? std::random_device()() % (1 << 24) : 0;
   at::Tensor sums = torch::tensor({1.0F, static_cast<float>(session)}).to(device);
@@ -324,12 +378,21 @@ void Group::on_rank_0(const std::function<void()>& work, const std::function<voi
   const std::string key = fmt::format("gantrain/alone/{}/{}", impl_->session, ++impl_->turns);
   if (rank() == 0) {
     work();
-    guarded(rank(), "telling the others to go on", [&] { impl_->store->set(key, "done"); });
+    guarded(rank(), "telling the others to go on", [&] {
+      impl_->store->set(key, "done");
+      const std::string late = impl_->late_is_told ? "" : objection_in(*own_keys(impl_->store));
+      impl_->late_is_told = impl_->late_is_told || !late.empty();
+      if (!late.empty()) warn("refused one that came late: {}", late);
+    });
     return;
   }
   guarded(rank(), "waiting for rank 0", [&] {
-    std::chrono::duration<double> pause(0.001);
-    for (; !impl_->store->check({key}); pause = std::min(1.5 * pause, decltype(pause)(0.05))) {
+    // At most a thousand questions a second to the one store. A wait with a time limit would ask
+    // less, but c10d takes longer to throw what tells of its end than this rank may be silent.
+    using Seconds = std::chrono::duration<double>;
+    const Seconds longest(std::clamp(static_cast<double>(world()) / 1e3, 0.05, 1.0));
+    for (Seconds pause(0.001); !impl_->store->check({key});
+         pause = std::min(1.5 * pause, longest)) {
       waiting();
       std::this_thread::sleep_for(pause);
     }
@@ -352,6 +415,18 @@ void Group::broadcast_state(const NamedTensors& tensors) {
       at += t.numel();
     }
   }
+}
+
+// gloo's own abort() leaves those waiting who wait for a live peer (LibTorch 2.11): its connections
+// are ended below it.
+void Group::abort() {
+  if (!impl_->group) return;
+  for (const auto& [socket, descriptor] : impl_->sockets) {
+    struct stat what {};  // it may be closed by now, and another file have its number
+    if (::fstat(descriptor, &what) == 0 && what.st_ino == socket) ::shutdown(descriptor, SHUT_RDWR);
+  }
+  const c10::DeviceGuard guard(device_);
+  impl_->group->abort();
 }
 
 Traffic difference(const Traffic& before, const Traffic& after) {

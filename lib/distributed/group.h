@@ -71,6 +71,9 @@ class Group {
   // tensors may be on any device.
   void broadcast_state(const NamedTensors& tensors);
 
+  // Makes every collective of this rank fail, those under way too. Any thread may call it.
+  void abort();
+
   // Counts all collectives of this rank so far. With one rank all counts are 0.
   Traffic traffic() const;
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -75,9 +76,15 @@ std::string first_address() {
 
 // Keys in the store.
 constexpr const char* kSizes = "meeting/sizes";          // of the rank that came first
+constexpr const char* kStarted = "meeting/started";      // how many have begun to come
+constexpr const char* kCame = "meeting/came";            // how many ranks have come
+constexpr const char* kKnown = "meeting/known";          // there: all have come, or one objects
 constexpr const char* kObjection = "meeting/objection";  // of the rank that objected first
 constexpr const char* kVerdict = "meeting/verdict";      // rank 0's: "ok" or why not
 constexpr const char* kHeard = "meeting/heard";          // how many ranks have read the verdict
+constexpr const char* kTold = "device/told";             // how many ranks have told their GPU
+constexpr const char* kShared = "device/shared";         // of the rank that objected first
+constexpr const char* kGpus = "device/verdict";          // of the last rank: "ok" or why not
 std::string came_key(int64_t rank) { return fmt::format("meeting/came/{}", rank); }
 std::string place_key(int64_t rank) { return fmt::format("meeting/place/{}", rank); }
 
@@ -87,24 +94,23 @@ constexpr const char* kOk = "ok";
 constexpr double kLinger = 2;
 constexpr double kVerdictSlack = 5;
 
-// Short pauses at first, so that ranks that come together lose no time.
-class Pause {
- public:
-  void operator()() {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
-    seconds_ = std::min(seconds_ * 1.5, 0.1);
-  }
-
- private:
-  double seconds_ = 0.0005;
-};
-
 std::string sizes_of(const RankInfo& r) { return sizes_text(r.world, r.nodes); }
+
+// Waits until the store has the key, without asking again and again; false if it has not in time.
+bool comes(c10d::Store& store, const std::string& key, double seconds) {
+  try {
+    store.wait({key}, std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+    return true;
+  } catch (const c10::DistStoreError&) {
+    return false;
+  }
+}
 
 // Tells rank 0 why there can be no run, and returns it; of several objections rank 0 hears the
 // first.
 std::string object(c10d::Store& store, std::string text) {
   store.compareSet(kObjection, std::string(), text);
+  store.set(kKnown, "objection");
   return text;
 }
 
@@ -112,6 +118,7 @@ std::string object(c10d::Store& store, std::string text) {
 std::string arrive(c10d::Store& store, const RankInfo& r) {
   const std::string place = fmt::format("node {} ({})", r.node_rank, host_name());
   const std::string mine = fmt::format("{}|{}", sizes_of(r), place);
+  store.add(kStarted, 1);
   const std::vector<std::string> first = split(store.compareSet(kSizes, std::string(), mine), '|');
   if (first[0] != sizes_of(r)) {
     return object(store,
@@ -123,6 +130,7 @@ std::string arrive(c10d::Store& store, const RankInfo& r) {
     return object(store, started_twice_text(fmt::format("rank {}", r.rank), there, place));
   }
   store.set(place_key(r.rank), place);
+  if (store.add(kCame, 1) == r.world) store.set(kKnown, "all");
   return kOk;
 }
 
@@ -142,13 +150,14 @@ std::string absent_text(const std::vector<int64_t>& absent, const RankInfo& r) {
 
 // Rank 0: waits for all, or for an objection, and returns the verdict.
 std::string judge(c10d::Store& store, const RankInfo& r, double timeout_seconds) {
-  const double end = monotonic_seconds() + timeout_seconds;
-  std::vector<std::string> places;
-  for (int64_t rank = 0; rank < r.world; ++rank) places.push_back(place_key(rank));
-  for (Pause pause;; pause()) {
-    if (store.check({kObjection})) return store.get_to_str(kObjection);
-    if (store.check(places)) return kOk;
-    if (monotonic_seconds() > end) break;
+  if (comes(store, kKnown, timeout_seconds)) {
+    // One that was started twice objects at once, and the store is there until it has.
+    const double soon = monotonic_seconds() + std::min(timeout_seconds, kLinger);
+    while (store.add(kStarted, 0) > r.world && !store.check({kObjection}) &&
+           monotonic_seconds() < soon)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::string objection = objection_in(store);
+    return objection.empty() ? kOk : objection;
   }
   std::vector<int64_t> absent;
   for (int64_t rank = 0; rank < r.world; ++rank) {
@@ -163,14 +172,13 @@ std::string judge(c10d::Store& store, const RankInfo& r, double timeout_seconds)
 
 void linger(c10d::Store& store, const RankInfo& r) {
   const double end = monotonic_seconds() + kLinger;
-  for (Pause pause; store.add(kHeard, 0) < r.world - 1 && monotonic_seconds() < end;) pause();
+  while (store.add(kHeard, 0) < r.world - 1 && monotonic_seconds() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 std::string verdict_of_rank_0(c10d::Store& store, double timeout_seconds) {
-  const double end = monotonic_seconds() + timeout_seconds + kVerdictSlack;
-  for (Pause pause; !store.check({kVerdict}); pause()) {
-    if (monotonic_seconds() > end) return "rank 0 has not said that all ranks are there";
-  }
+  if (!comes(store, kVerdict, timeout_seconds + kVerdictSlack))
+    return "rank 0 has not said that all ranks are there";
   return store.get_to_str(kVerdict);
 }
 
@@ -181,8 +189,24 @@ std::string boot_id() {
   return text.empty() ? host_name() : text;
 }
 
-std::string key_of(int64_t rank) { return fmt::format("device/{}", rank); }
+std::string key_of(int64_t rank) { return fmt::format("device/of/{}", rank); }
+std::string key_of(const DeviceIdentity& gpu) {
+  return fmt::format("device/{}/{}", gpu.boot, gpu.pci);
+}
 std::string connecting_key(int64_t rank) { return fmt::format("connecting/{}", rank); }
+
+// The first rank that has not told its GPU, found in a few requests.
+int64_t first_untold(c10d::Store& store, int64_t world) {
+  std::vector<std::string> keys;
+  int64_t told = 0;
+  for (int64_t step = std::bit_ceil(static_cast<uint64_t>(world)); step > 0; step /= 2) {
+    const int64_t more = std::min(told + step, world);
+    keys.clear();
+    for (int64_t rank = told; rank < more; ++rank) keys.push_back(key_of(rank));
+    if (keys.empty() || store.check(keys)) told = more;
+  }
+  return told;
+}
 
 struct WayOut {
   std::string_view words;  // of NCCL's text in small letters, one of which tells; "|" between them
@@ -224,6 +248,17 @@ std::string local_address(const Endpoint& master) {
   return other.empty() ? loopback : other;
 }
 
+std::string unresolved_text(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int problem = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (problem != 0) return fmt::format("host {}: {}", host, ::gai_strerror(problem));
+  ::freeaddrinfo(found);
+  return "";
+}
+
 void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {
   std::string verdict;
   try {
@@ -243,6 +278,10 @@ void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {
          cause_line(e.what()));
   }
   if (verdict != kOk) throw UserError(Exit::kEnvironment, verdict);
+}
+
+std::string objection_in(c10d::Store& store) {
+  return store.check({kObjection}) ? store.get_to_str(kObjection) : "";
 }
 
 void note_connecting(c10d::Store& store, const RankInfo& ranks) {
@@ -293,26 +332,21 @@ DeviceIdentity device_identity(const std::string& text) {
   return {parts[0], parts[1], parts[2], parts[3]};
 }
 
-std::string shared_device_text(const std::vector<DeviceIdentity>& identities) {
-  for (size_t second = 1; second < identities.size(); ++second) {
-    for (size_t first = 0; first < second; ++first) {
-      const DeviceIdentity& a = identities[first];
-      const DeviceIdentity& b = identities[second];
-      if (a.boot != b.boot || a.pci != b.pci) continue;
-      const bool instances = a.uuid != b.uuid;
-      return fmt::format(
-          "ranks {} and {} are both on {} ({}, PCI {}{}): NCCL needs a GPU for each rank{}; start "
-          "one rank per GPU (--nproc), and let each see its own (CUDA_VISIBLE_DEVICES)",
-          first,
-          second,
-          instances ? "MIG instances of one GPU" : "one GPU",
-          a.host,
-          a.pci,
-          instances ? fmt::format(", {} and {}", a.uuid, b.uuid) : ", " + a.uuid,
-          instances ? " and takes two instances for the same one" : "");
-    }
-  }
-  return "";
+std::string shared_device_text(int64_t first,
+                               const DeviceIdentity& a,
+                               int64_t second,
+                               const DeviceIdentity& b) {
+  const bool instances = a.uuid != b.uuid;
+  return fmt::format(
+      "ranks {} and {} are both on {} ({}, PCI {}{}): NCCL needs a GPU for each rank{}; start one "
+      "rank per GPU (--nproc), and let each see its own (CUDA_VISIBLE_DEVICES)",
+      first,
+      second,
+      instances ? "MIG instances of one GPU" : "one GPU",
+      a.host,
+      a.pci,
+      instances ? fmt::format(", {} and {}", a.uuid, b.uuid) : ", " + a.uuid,
+      instances ? " and takes two instances for the same one" : "");
 }
 
 DeviceIdentity read_device_identity(int64_t index) {
@@ -335,14 +369,43 @@ DeviceIdentity read_device_identity(int64_t index) {
   return {host_name(), boot_id(), pci.data(), uuid.data()};
 }
 
+namespace {
+
+// Takes the GPU for this rank, and objects if another one has taken it.
+void take_gpu(c10d::Store& store, int64_t rank, const DeviceIdentity& mine) {
+  const std::string own = fmt::format("{}|{}", rank, to_text(mine));
+  const std::string holder = store.compareSet(key_of(mine), std::string(), own);
+  if (holder == own) return;
+  const size_t bar = holder.find('|');
+  const int64_t other = parse_int(holder.substr(0, bar)).value_or(-1);
+  const DeviceIdentity theirs = device_identity(holder.substr(bar + 1));
+  const std::string text = other < rank ? shared_device_text(other, theirs, rank, mine)
+                                        : shared_device_text(rank, mine, other, theirs);
+  store.compareSet(kShared, std::string(), text);
+}
+
+}  // namespace
+
+// Each rank asks for its own GPU alone, and the last one says for all whether one was asked for
+// twice: the requests of a rank do not grow with the number of ranks.
 void check_one_rank_per_device(c10d::Store& store,
                                const RankInfo& ranks,
                                const DeviceIdentity& mine) {
-  std::vector<std::string> texts;
+  std::string verdict;
   int64_t asked = ranks.rank;
   try {
-    store.set(key_of(ranks.rank), to_text(mine));
-    for (asked = 0; asked < ranks.world; ++asked) texts.push_back(store.get_to_str(key_of(asked)));
+    take_gpu(store, ranks.rank, mine);
+    store.set(key_of(ranks.rank), "told");
+    if (store.add(kTold, 1) == ranks.world)
+      store.set(kGpus, store.check({kShared}) ? store.get_to_str(kShared) : kOk);
+    try {
+      verdict = store.get_to_str(kGpus);
+    } catch (const c10::DistStoreError&) {
+      asked = first_untold(store, ranks.world);
+      throw;
+    }
+  } catch (const UserError&) {
+    throw;
   } catch (const std::exception& e) {
     fail(Exit::kEnvironment,
          "rank {}: rank {} has not told its GPU: {}; did it start, and can it reach the store?",
@@ -350,10 +413,7 @@ void check_one_rank_per_device(c10d::Store& store,
          asked,
          cause_line(e.what()));
   }
-  std::vector<DeviceIdentity> all;
-  for (const std::string& text : texts) all.push_back(device_identity(text));
-  if (const std::string shared = shared_device_text(all); !shared.empty())
-    fail(Exit::kEnvironment, "{}", shared);
+  if (verdict != kOk) fail(Exit::kEnvironment, "{}", verdict);
 }
 
 }  // namespace gantrain

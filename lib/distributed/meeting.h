@@ -20,11 +20,18 @@ namespace gantrain {
 // loopback address: then all nodes are on this machine. Returns "" where none can be found.
 std::string local_address(const Endpoint& master);
 
+// Why a host's name leads to no address; "" if it does.
+std::string unresolved_text(const std::string& host);
+
 // Brings all ranks together at the store, before a process group is formed. Throws
 // UserError(kEnvironment) within `timeout_seconds`, with the same words on every rank that came,
 // that names the ranks that did not come and their nodes, the rank that was started twice and
 // where, or the node whose ranks count otherwise. `store` must have no keys of an earlier meeting.
 void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds);
+
+// Why a rank found that it does not fit, such as one that was started a second time; "" if none has
+// said so. After the meeting it is one that came late and was refused.
+std::string objection_in(c10d::Store& store);
 
 // NCCL says nothing while it cannot connect the ranks. So each rank notes in the store that it has
 // begun to connect, and connecting_text() says which have, after so many seconds, and at which
@@ -51,15 +58,19 @@ struct DeviceIdentity {
 std::string to_text(const DeviceIdentity& identity);
 DeviceIdentity device_identity(const std::string& text);
 
-// Says which two ranks are on one GPU, for which NCCL takes two MIG instances too, and what can be
-// done; "" if every rank has a GPU of its own. `identities` has one for each rank.
-std::string shared_device_text(const std::vector<DeviceIdentity>& identities);
+// Says that two ranks are on one GPU, for which NCCL takes two MIG instances too, and what can be
+// done.
+std::string shared_device_text(int64_t first,
+                               const DeviceIdentity& a,
+                               int64_t second,
+                               const DeviceIdentity& b);
 
 // The identity of this process's GPU number `index`. Throws UserError(kEnvironment) if the CUDA
 // library is not loaded or CUDA cannot tell.
 DeviceIdentity read_device_identity(int64_t index);
 
-// Every rank tells its GPU through the store and waits until all others have told theirs. Throws
+// Every rank tells its GPU through the store and waits until all others have told theirs, with a
+// few requests however many ranks there are. Throws
 // UserError(kEnvironment), on all ranks alike, if two of them are on one GPU, or if a rank, which
 // it names, does not come within the store's timeout.
 void check_one_rank_per_device(c10d::Store& store,

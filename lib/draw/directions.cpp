@@ -10,7 +10,9 @@
 #include "core/torch.h"
 #include "draw/draw.h"
 #include "draw/painter.h"
+#include "report/grid.h"
 #include "util/error.h"
+#include "util/file.h"
 #include "util/log.h"
 #include "util/wording.h"
 
@@ -115,12 +117,9 @@ std::vector<Tensor> weights_of(Generator& generator, const std::vector<std::stri
   return weights;
 }
 
-// Mean and covariance of the w of seeds 0 to samples - 1; seed i has the class labels[i mod ...].
-RunningCovariance covariance_of_w(Generator& generator,
-                                  int64_t samples,
-                                  const std::vector<int64_t>& labels) {
+// Mean and covariance of the w of seeds 0 to samples - 1; seed i has the label labels[i mod ...].
+RunningCovariance covariance_of_w(Generator& generator, int64_t samples, const Tensor& labels) {
   RunningCovariance found;
-  const Tensor classes = torch::tensor(labels, at::kLong);
   Job job(samples, "samples");
   for (int64_t first = 0; first < samples; first += kMapped) {
     std::vector<int64_t> seeds(static_cast<size_t>(std::min(kMapped, samples - first)));
@@ -128,7 +127,7 @@ RunningCovariance covariance_of_w(Generator& generator,
     const Tensor z = latents_of_seeds(seeds, generator.z_dim());
     const Tensor numbers = torch::tensor(seeds, at::kLong);
     const Tensor c =
-        labels.empty() ? Tensor() : classes.index_select(0, numbers.remainder(classes.size(0)));
+        labels.defined() ? labels.index_select(0, numbers.remainder(labels.size(0))) : Tensor();
     found.add(generator.map(z, c, {}).select(1, 0).detach().cpu());
     job.step_to(first + z.size(0));
   }
@@ -226,7 +225,7 @@ Tensor step_of(const Directions& directions,
 Directions find_directions(Generator& generator,
                            const EditRequest& request,
                            int64_t level,
-                           const std::vector<int64_t>& labels) {
+                           const Tensor& labels) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::string> names = generator.style_weights(level);
   Directions found;
@@ -248,7 +247,10 @@ Directions find_directions(Generator& generator,
     found.lengths = torch::ones({axes.values.size(0)});
   } else {
     found.about["samples"] = request.samples;
-    if (!labels.empty()) found.about["classes"] = labels;
+    if (labels.defined() && labels.dim() == 1)
+      found.about["classes"] = std::vector<int64_t>(
+          labels.const_data_ptr<int64_t>(), labels.const_data_ptr<int64_t>() + labels.numel());
+    if (labels.defined() && labels.dim() == 2) found.about["labels"] = labels.size(0);
     const RunningCovariance w = covariance_of_w(generator, request.samples, labels);
     axes = axes_of(w.covariance(), count, "the covariance of w");
     found.lengths = axes.values.sqrt().to(at::kFloat);
@@ -363,6 +365,126 @@ std::vector<DirectionEdit> load_edits(Generator& generator,
     edits.push_back({step_of(known, use.number, layers, num_ws), use.strengths});
   }
   return edits;
+}
+
+namespace {
+
+constexpr int64_t kMostRows = 64;                      // of a sheet
+constexpr int64_t kMostSheetBytes = int64_t{1} << 30;  // of its pictures
+
+// A line of the sheets: a seed's w, and its own picture.
+struct SheetRow {
+  int64_t seed;
+  std::string name;    // "seed 3"
+  at::Tensor ws;       // [num_ws, w_dim] float32
+  at::Tensor picture;  // uint8 [C, H, W]
+};
+
+std::vector<SheetRow> sheet_rows(Painter& painter,
+                                 const EditRequest& request,
+                                 const ClassChoice& choice) {
+  const LabelledRows rows(request.seeds.size(), choice, kMostRows);
+  if (rows.size() > kMostRows) {
+    fail(Exit::kUsage,
+         "--seeds {}: a sheet of {} lines; at most {} fit",
+         request.seeds.text(),
+         rows.size(),
+         kMostRows);
+  }
+  std::vector<SheetRow> all;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto [row, label] = rows[i];
+    SheetRow line{.seed = request.seeds[row], .name = fmt::format("seed {}", request.seeds[row])};
+    if (label && choice.labels.size() > 1 && !choice.in_turn)
+      line.name += fmt::format(" c{}", *label);
+    const at::Tensor z = latents_of_seeds({line.seed}, painter.generator().z_dim())[0];
+    line.ws = painter.map(z, label);
+    line.picture = to_bytes(painter.picture_of_styles(line.ws, static_cast<uint64_t>(line.seed)));
+    all.push_back(std::move(line));
+  }
+  return all;
+}
+
+void check_sheet(const EditRequest& request, const std::vector<SheetRow>& rows) {
+  const auto pictures = static_cast<int64_t>(rows.size()) * request.columns;
+  if (pictures * rows.front().picture.numel() <= kMostSheetBytes) return;
+  fail(Exit::kUsage,
+       "--seeds {} --columns {}: sheets of {} pictures are too large; ask for fewer",
+       request.seeds.text(),
+       request.columns,
+       pictures);
+}
+
+// `columns` strengths from -most to most.
+std::vector<double> strengths_of(const EditRequest& request) {
+  std::vector<double> all;
+  const auto last = static_cast<double>(request.columns - 1);
+  for (int64_t i = 0; i < request.columns; ++i)
+    all.push_back(request.strength * (2 * static_cast<double>(i) - last) / last);
+  return all;
+}
+
+Image sheet_of(Painter& painter,
+               const std::vector<SheetRow>& rows,
+               const std::vector<double>& strengths,
+               const at::Tensor& step) {
+  std::vector<at::Tensor> pictures;
+  std::vector<std::string> captions;
+  for (const SheetRow& row : rows) {
+    for (const double strength : strengths) {
+      const at::Tensor ws = row.ws + (step * strength).to(at::kFloat);
+      const auto noise_seed = static_cast<uint64_t>(row.seed);
+      pictures.push_back(strength == 0 ? row.picture
+                                       : to_bytes(painter.picture_of_styles(ws, noise_seed)));
+      captions.push_back(strength == 0 ? row.name + " 0"
+                                       : fmt::format("{} {:+.3g}", row.name, strength));
+    }
+  }
+  return captioned_tile(torch::stack(pictures), captions, static_cast<int64_t>(strengths.size()));
+}
+
+}  // namespace
+
+Json draw_directions(Generator& generator, const EditRequest& request, const ClassTable& table) {
+  require_styles(generator, "edit", request.how.model);
+  Painter painter(generator, request.how);
+  const ClassChoice choice = choose_classes(generator, request.how, table);
+  painter.use(choice.vectors);
+  const std::filesystem::path folder = request.outdir;
+  const Directions found =
+      find_directions(generator, request, painter.synthesis().level, choice.tensor());
+  const std::vector<SheetRow> rows = sheet_rows(painter, request, choice);
+  check_sheet(request, rows);
+  make_writable_folder(folder);
+  Json result = to_json(found);
+  const std::string npz = (folder / "directions.npz").string();
+  save_directions(npz, found);
+  write_file(folder / "directions.json", result.dump() + "\n");
+  const int64_t count = found.vectors.size(0);
+  Job job(count, "sheets");
+  for (int64_t k = 0; k < count; ++k) {
+    const std::string file = (folder / fmt::format("direction{:02}.png", k)).string();
+    const at::Tensor step = step_of(found, k, found.layers, generator.num_ws());
+    write_file(file, encode_png(sheet_of(painter, rows, strengths_of(request), step)));
+    Json& direction = result["directions"][static_cast<size_t>(k)];
+    direction.erase("vector");
+    direction["sheet"] = file;
+    job.step();
+  }
+  result.erase("mean");
+  result["npz"] = npz;
+  info("{} of layers {} in {}, {} of the {}",
+       counted(count, "direction"),
+       text_of(LayerList{found.layers}),
+       npz,
+       shares_text(found),
+       request.method == DirectionMethod::kSefa ? "weights' squared length" : "variance of w");
+  info("{} in {}, strengths from {} to {}",
+       counted(count, "sheet"),
+       (folder / "direction00.png").string() + (count > 1 ? ", ..." : ""),
+       -request.strength,
+       request.strength);
+  return result;
 }
 
 }  // namespace gantrain

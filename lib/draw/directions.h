@@ -39,7 +39,8 @@ struct PrincipalAxes {
 PrincipalAxes principal_axes(const at::Tensor& matrix, int64_t count);
 
 // Returns A^T A [d, d] in float64, where A is the weights [out, d], one below the other, with rows
-// of unit length; rows of zeros stay.
+// of unit length, as the authors of SeFa have them in factorize_weight() of
+// github.com/genforce/sefa; their paper's equations have A as it is. Rows of zeros stay.
 at::Tensor gram_of_unit_rows(const std::vector<at::Tensor>& weights);
 
 // Mean and covariance, in float64, of rows [N, d] that come in batches (Chan et al. 1979).
@@ -55,14 +56,14 @@ class RunningCovariance {
 };
 
 // Finds the directions of a request. `level`: pixels of the stage that is drawn, 0: all; `labels`:
-// the classes of samples in turn, or none.
+// what samples are given in turn, classes int64 [M] or vectors [M, L]; or undefined.
 // SeFa (Shen and Zhou 2021, sec. 3.2): eigenvectors of A^T A of the layers' affine weights.
 // GANSpace (Haerkoenen et al. 2020, sec. 2.1): principal components of the w of seeds 0, 1, ...
 // Throws UserError that names the flag or says why there is no direction.
 Directions find_directions(Generator& generator,
                            const EditRequest& request,
                            int64_t level,
-                           const std::vector<int64_t>& labels);
+                           const at::Tensor& labels);
 
 // Writes the arrays "directions", "lengths", "values", "mean" and the text "about" to a .npz, and
 // the same as JSON. Throw UserError(kDisk).

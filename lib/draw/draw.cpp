@@ -11,7 +11,6 @@
 #include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "draw/directions.h"
 #include "draw/frames.h"
 #include "draw/painter.h"
 #include "report/console.h"
@@ -184,7 +183,10 @@ class Tracks {
         per_seed_(choice.in_turn && !choice.file.empty() &&
                   static_cast<int64_t>(choice.labels.size()) == seeds_.size()),
         labels_(choice.vectors),
-        rows_(columns_ * request.tracks.rows, per_seed_ ? ClassChoice() : choice, kMostTracks) {
+        rows_(columns_ * request.tracks.rows,
+              per_seed_ ? ClassChoice() : choice,
+              kMostTracks,
+              counted(seeds_.size(), "seed")) {
     painter.use(choice.vectors);
   }
 
@@ -357,124 +359,6 @@ void draw_walk(Generator& generator, const InterpolateRequest& request, const Cl
        counted(count, "frame"),
        in_brackets(class_line(tracks.rows(), table)),
        file.empty() ? outdir : file);
-}
-
-namespace {
-
-constexpr int64_t kMostRows = 64;                      // of a sheet
-constexpr int64_t kMostSheetBytes = int64_t{1} << 30;  // of its pictures
-
-// A line of the sheets: a seed's w, and its own picture.
-struct SheetRow {
-  int64_t seed;
-  std::string name;    // "seed 3"
-  at::Tensor ws;       // [num_ws, w_dim] float32
-  at::Tensor picture;  // uint8 [C, H, W]
-};
-
-std::vector<SheetRow> sheet_rows(Painter& painter,
-                                 const EditRequest& request,
-                                 const ClassChoice& choice) {
-  const LabelledRows rows(request.seeds.size(), choice, kMostRows);
-  if (rows.size() > kMostRows) {
-    fail(Exit::kUsage,
-         "--seeds {}: a sheet of {} lines; at most {} fit",
-         request.seeds.text(),
-         rows.size(),
-         kMostRows);
-  }
-  std::vector<SheetRow> all;
-  for (int64_t i = 0; i < rows.size(); ++i) {
-    const auto [row, label] = rows[i];
-    SheetRow line{.seed = request.seeds[row], .name = fmt::format("seed {}", request.seeds[row])};
-    if (label && choice.labels.size() > 1) line.name += fmt::format(" c{}", *label);
-    const at::Tensor z = latents_of_seeds({line.seed}, painter.generator().z_dim())[0];
-    line.ws = painter.map(z, label);
-    line.picture = to_bytes(painter.picture_of_styles(line.ws, static_cast<uint64_t>(line.seed)));
-    all.push_back(std::move(line));
-  }
-  return all;
-}
-
-void check_sheet(const EditRequest& request, const std::vector<SheetRow>& rows) {
-  const auto pictures = static_cast<int64_t>(rows.size()) * request.columns;
-  if (pictures * rows.front().picture.numel() <= kMostSheetBytes) return;
-  fail(Exit::kUsage,
-       "--seeds {} --columns {}: sheets of {} pictures are too large; ask for fewer",
-       request.seeds.text(),
-       request.columns,
-       pictures);
-}
-
-// `columns` strengths from -most to most.
-std::vector<double> strengths_of(const EditRequest& request) {
-  std::vector<double> all;
-  const auto last = static_cast<double>(request.columns - 1);
-  for (int64_t i = 0; i < request.columns; ++i)
-    all.push_back(request.strength * (2 * static_cast<double>(i) - last) / last);
-  return all;
-}
-
-Image sheet_of(Painter& painter,
-               const std::vector<SheetRow>& rows,
-               const std::vector<double>& strengths,
-               const at::Tensor& step) {
-  std::vector<at::Tensor> pictures;
-  std::vector<std::string> captions;
-  for (const SheetRow& row : rows) {
-    for (const double strength : strengths) {
-      const at::Tensor ws = row.ws + (step * strength).to(at::kFloat);
-      const auto noise_seed = static_cast<uint64_t>(row.seed);
-      pictures.push_back(strength == 0 ? row.picture
-                                       : to_bytes(painter.picture_of_styles(ws, noise_seed)));
-      captions.push_back(strength == 0 ? row.name + " 0"
-                                       : fmt::format("{} {:+.3g}", row.name, strength));
-    }
-  }
-  return captioned_tile(torch::stack(pictures), captions, static_cast<int64_t>(strengths.size()));
-}
-
-}  // namespace
-
-Json draw_directions(Generator& generator, const EditRequest& request, const ClassTable& table) {
-  require_styles(generator, "edit", request.how.model);
-  Painter painter(generator, request.how);
-  const ClassChoice choice = choose_classes(generator, request.how, table);
-  const std::filesystem::path folder = request.outdir;
-  const Directions found =
-      find_directions(generator, request, painter.synthesis().level, choice.labels);
-  const std::vector<SheetRow> rows = sheet_rows(painter, request, choice);
-  check_sheet(request, rows);
-  make_writable_folder(folder);
-  Json result = to_json(found);
-  const std::string npz = (folder / "directions.npz").string();
-  save_directions(npz, found);
-  write_file(folder / "directions.json", result.dump() + "\n");
-  const int64_t count = found.vectors.size(0);
-  Job job(count, "sheets");
-  for (int64_t k = 0; k < count; ++k) {
-    const std::string file = (folder / fmt::format("direction{:02}.png", k)).string();
-    const at::Tensor step = step_of(found, k, found.layers, generator.num_ws());
-    write_file(file, encode_png(sheet_of(painter, rows, strengths_of(request), step)));
-    Json& direction = result["directions"][static_cast<size_t>(k)];
-    direction.erase("vector");
-    direction["sheet"] = file;
-    job.step();
-  }
-  result.erase("mean");
-  result["npz"] = npz;
-  info("{} of layers {} in {}, {} of the {}",
-       counted(count, "direction"),
-       text_of(LayerList{found.layers}),
-       npz,
-       shares_text(found),
-       request.method == DirectionMethod::kSefa ? "weights' squared length" : "variance of w");
-  info("{} in {}, strengths from {} to {}",
-       counted(count, "sheet"),
-       (folder / "direction00.png").string() + (count > 1 ? ", ..." : ""),
-       -request.strength,
-       request.strength);
-  return result;
 }
 
 Job::Job(int64_t count, const std::string& what)

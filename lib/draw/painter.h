@@ -37,7 +37,8 @@ at::Tensor linear(const at::Tensor& a, const at::Tensor& b, double t);
 struct ClassChoice {
   std::vector<int64_t> labels;  // in the order of drawing; empty for unconditional models
   bool asked = false;           // by --class; if not, they are all classes of the model
-  // float32 [M, classes()]: label k stands for row k. Undefined: labels are classes.
+  // float32 [M, classes()]: label k stands for row k. Undefined: labels are classes. Of classes
+  // among the numbers of vectors, all other numbers are as usual.
   at::Tensor vectors = {};
   // Whether picture i has label i, and not every picture every label; of --label FILE, whose name
   // this is, there must be as many.
@@ -68,8 +69,9 @@ struct LabelledRow {
 // than `most`, row i has class i mod classes instead. It takes no memory for a row.
 class LabelledRows {
  public:
-  // Throws UserError(kUsage) where a file has neither one label nor as many as there are rows.
-  LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most);
+  // Throws UserError(kUsage) where a file has neither one label nor as many as there are rows;
+  // `each`: what else it could have one for each of, "4 seeds".
+  LabelledRows(int64_t rows, const ClassChoice& choice, int64_t most, const std::string& each = "");
 
   int64_t size() const { return size_; }
   LabelledRow operator[](int64_t index) const;  // index: 0 to size() - 1

@@ -50,15 +50,19 @@ constexpr int64_t kValues = 1000;
 
 Json case_of(ExportedModel& exported, int64_t seed, double trunc) {
   Generator& generator = *exported.model.generator;
-  const int64_t classes = generator.classes();
-  const at::Tensor label = classes > 0 ? torch::full({1}, seed % classes, at::kLong) : at::Tensor();
+  const at::Tensor label = exported.label(seed);
   const at::Tensor z = latents_of_seeds({seed}, generator.z_dim());
   const at::Tensor picture =
       generator.images(z, label, options_of(exported.model, trunc))[0].contiguous();
   const auto* values = picture.const_data_ptr<float>();
   const int64_t stride = (picture.numel() / kValues) | 1;
   Json test = {{"seed", seed}, {"trunc", trunc}, {"shape", picture.sizes().vec()}};
-  if (classes > 0) test["class"] = seed % classes;
+  if (label.defined() && exported.vectors) {
+    test["label"] = std::vector<float>(label.const_data_ptr<float>(),
+                                       label.const_data_ptr<float>() + label.numel());
+  } else if (label.defined()) {
+    test["class"] = label.item<int64_t>();
+  }
   test["sha256"] = sha256({reinterpret_cast<const char*>(values), picture.nbytes()});
   test["stride"] = stride;
   test["values"] = Json::array();
@@ -68,11 +72,31 @@ Json case_of(ExportedModel& exported, int64_t seed, double trunc) {
 
 }  // namespace
 
-ExportedModel load_exported(const fs::path& file, const RecipeTable& recipes) {
+at::Tensor ExportedModel::label(int64_t number) const {
+  const int64_t classes = model.generator->classes();
+  const std::vector<std::vector<float>>& examples = model.classes.examples;
+  if (classes == 0) return {};
+  if (!vectors) return torch::full({1}, number % classes, at::kLong);
+  const bool fits = static_cast<int64_t>(model.classes.size()) == classes;
+  if (examples.empty() || !fits) return torch::eye(classes).narrow(0, number % classes, 1).clone();
+  return torch::tensor(examples[static_cast<size_t>(number) % examples.size()]).unsqueeze(0);
+}
+
+ExportedModel load_exported(const fs::path& file, const RecipeTable& recipes, bool vectors) {
   ExportedModel exported;
   exported.file = file;
   exported.model = load_generator(exported.file, recipes);
   exported.tensors = state_of(*exported.model.generator->network());
+  const Generator& generator = *exported.model.generator;
+  const ClassTable& table = exported.model.classes;
+  const bool fits = static_cast<int64_t>(table.size()) == generator.classes();
+  if (vectors && (generator.classes() == 0 || !generator.takes_vectors())) {
+    fail(Exit::kUsage,
+         "--label-vectors: {} is {}; leave it out",
+         file.string(),
+         generator.classes() == 0 ? "unconditional" : "conditional on one class a picture");
+  }
+  exported.vectors = vectors || (generator.classes() > 0 && table.vectors() && fits);
   return exported;
 }
 
@@ -99,6 +123,7 @@ Json config_of(const ExportedModel& exported) {
   }
   if (generator.has_noise()) config["noise_mode"] = "const";
   config["epsilon"] = {{"norms", 1e-8}, {"batch_norm", 1e-5}};
+  config["depth"] = exported.model.depth;
   config["pictures"] = "[N, C, H, W], about in [-1, 1]; 8 bits: floor(x * 127.5 + 128)";
   if (exported.model.depth == 16)
     config["pictures"] = "[N, C, H, W], about in [-1, 1]; 16 bits: floor(x * 32767.5 + 32768)";
@@ -309,12 +334,33 @@ std::string facts_of(const ExportedModel& exported, const Json& config, const Js
   row("batch", value_of(run, "train.batch"));
   row("seed", value_of(run, "train.seed"));
   row("gantrain", metadata_of(exported, "gantrain.version"));
+  const ClassTable& table = exported.model.classes;
   std::vector<std::string> names;
-  for (const ClassRow& one : exported.model.classes) names.push_back(one.name);
+  for (size_t k = 0; k < table.size(); ++k) {
+    names.push_back(table[k].name);
+    if (k >= table.ranges.size()) continue;
+    const NumberRange& range = table.ranges[k];
+    names.back() +=
+        range.yes_or_no ? " 0 or 1" : fmt::format(" {:.4g} to {:.4g}", range.least, range.most);
+  }
   const int64_t classes = exported.model.generator->classes();
   if (classes > 0)
-    row("classes", std::to_string(classes) + (names.empty() ? "" : ": " + join(names, ", ")));
+    row(exported.vectors ? "numbers of a label" : "classes",
+        std::to_string(classes) + (names.empty() ? "" : ": " + join(names, ", ")));
   return text;
+}
+
+// What the card's commands say to draw with a conditional model. A name from outside must be a
+// plain one to stand there.
+std::string label_flag(const ExportedModel& exported) {
+  if (exported.model.generator->classes() == 0) return "";
+  if (!exported.vectors) return " --class 0";
+  const std::string& name = exported.model.classes.front().name;
+  const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+  });
+  const NumberRange& range = exported.model.classes.ranges.front();
+  return fmt::format(" --label {}={:.4g}", plain ? name : "0", range.yes_or_no ? 1.0 : range.mean);
 }
 
 }  // namespace
@@ -350,7 +396,6 @@ std::string card_of(const ExportedModel& exported, const Json& config, bool hub)
   text += "![Pictures of the seeds 0 to 15](grid.png)\n\n";
   text += facts_of(exported, config, run);
   text += numbers_text(metrics);
-  const std::string label = exported.model.generator->classes() > 0 ? " --class 0" : "";
   text += fmt::format(
       "\n## Use\n\n"
       "```sh\n"
@@ -360,7 +405,7 @@ std::string card_of(const ExportedModel& exported, const Json& config, bool hub)
       "```\n\n"
       "`model.safetensors` holds the generator's averaged weights, `config.json` its sizes. "
       "Python and gantrain draw the same picture of a seed.\n",
-      label);
+      label_flag(exported));
   if (!recipe.citation.empty()) text += "\n## Paper\n\n" + recipe.citation + "\n";
   return text;
 }

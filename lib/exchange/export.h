@@ -21,19 +21,29 @@ struct ExportedModel {
   std::filesystem::path file;
   LoadedModel model;
   NamedTensors tensors;  // the generator's own
+  bool vectors = false;  // it is given labels as vectors, not classes
+
+  // A label to draw with, the `number`-th: [1, L] of a real picture as far as the model knows some,
+  // int64 [1] of a model that is given classes, undefined of an unconditional one.
+  at::Tensor label(int64_t number) const;
 };
 
-// Reads a model file. Throws UserError(kInput).
-ExportedModel load_exported(const std::filesystem::path& file, const RecipeTable& recipes);
+// Reads a model file. A model that was trained with labels that are vectors is given such, and with
+// `vectors` any other conditional one, too. Throws UserError(kInput), and UserError(kUsage) where
+// it cannot take them.
+ExportedModel load_exported(const std::filesystem::path& file,
+                            const RecipeTable& recipes,
+                            bool vectors = false);
 
 // What of a generator becomes an ONNX graph: all of it, or, of style-based generators, what comes
 // before and after w.
 enum class OnnxPart { kWhole, kMapping, kSynthesis };
 
 // Returns the bytes of an ONNX file, opset 17, of which the batch may have any size:
-// - inputs z [N, z_dim], class int64 [N] of a conditional model, psi [1] of a style-based one,
-//   noise [1], 1 or 0, of one with noise inputs; output images [N, C, H, W];
-// - the mapping: z, class and psi as above; output w [N, num_ws, w_dim], truncated;
+// - inputs z [N, z_dim], class int64 [N] of a conditional model, or label [N, L] where it is given
+//   vectors, psi [1] of a style-based one, noise [1], 1 or 0, of one with noise inputs; output
+//   images [N, C, H, W];
+// - the mapping: z, class or label, and psi as above; output w [N, num_ws, w_dim], truncated;
 // - the synthesis: w and noise; output images.
 // `half`: pictures are computed in float16. Throws UserError(kInput).
 std::string onnx_of(const ExportedModel& exported, OnnxPart part, bool half);

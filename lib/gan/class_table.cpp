@@ -152,10 +152,15 @@ std::vector<float> vector_of_text(const std::string& flag,
          flag,
          text);
   }
+  std::vector<bool> given(vector.size());
   for (const auto& [name, value] : *pairs) {
     const auto number = static_cast<float>(value);
-    if (!std::isfinite(number)) fail(Exit::kUsage, "{} {}: {} is {}", flag, text, name, value);
-    vector[number_named(flag + " " + text, name, numbers, known)] = number;
+    if (!std::isfinite(number))
+      fail(Exit::kUsage, "{} {}: {} is {}, no finite number", flag, text, name, value);
+    const size_t place = number_named(flag + " " + text, name, numbers, known);
+    if (given[place]) fail(Exit::kUsage, "{} {}: {} is there twice", flag, text, name);
+    given[place] = true;
+    vector[place] = number;
   }
   return vector;
 }

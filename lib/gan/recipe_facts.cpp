@@ -7,10 +7,23 @@
 #include "gan/options.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
 std::vector<std::string> words(const std::string& text) { return split(text, ' '); }
+
+std::string feeds_text(int64_t batch, int64_t group, int64_t of_node) {
+  std::string text = fmt::format("batch {} feeds at most {}", batch, counted(batch, "rank"));
+  int64_t whole = batch;
+  if (group > 1 && batch >= group) {
+    whole = batch / group;
+    text += fmt::format(", {} with whole groups of {}", whole, group);
+  }
+  const bool of_nodes = of_node > 0 && whole >= of_node;
+  return text + (of_nodes ? fmt::format(": --nnodes {}", whole / of_node)
+                          : fmt::format(": --nproc {}", whole));
+}
 
 BenchScript official_script(const std::string& recipe, const std::string& keys) {
   std::vector<std::pair<std::string, std::string>> arguments = {{"--resolution", "data.resolution"},

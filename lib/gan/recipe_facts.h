@@ -12,7 +12,13 @@ namespace gantrain {
 struct Site {
   int64_t ranks = 1;    // of the whole run
   bool on_gpu = false;  // each rank computes on a GPU
+  int64_t of_node = 0;  // ranks of each node; 0: not known
 };
+
+// How many ranks a batch can feed, and how many with whole groups of pictures that one rank must
+// have together (RecipeFacts::together), and which flag asks for so many: "batch 64 feeds at most
+// 64 ranks, 16 with whole groups of 4: --nnodes 2". `of_node`: as in Site.
+std::string feeds_text(int64_t batch, int64_t group, int64_t of_node);
 
 // A script that trains the same network with other code (`gantrain bench step`).
 struct BenchScript {

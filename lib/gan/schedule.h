@@ -119,6 +119,10 @@ Schedule schedule_of(const Config& config);
 // whose side is a power of two from 4 to 1024.
 void check_growing_resolution(const Size& resolution);
 
+// Pictures that the minibatch deviation of networks that grow looks at together (Karras et al.
+// 2018a, sec. 3): DiscriminatorShape::mbstd_group_size.
+inline constexpr int64_t kGrowingGroup = 4;
+
 enum class NoiseMode { kConst, kRandom, kNone };
 constexpr std::array<std::string_view, 3> names(NoiseMode) { return {"const", "random", "none"}; }
 

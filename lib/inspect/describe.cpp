@@ -9,6 +9,7 @@
 #include "data/options.h"
 #include "inspect/inspect.h"
 #include "launch/options.h"
+#include "metrics/picture_metrics.h"
 #include "train/average/snapshots.h"
 #include "train/cpu_precision/cpu_precision.h"
 #include "train/options.h"
@@ -284,12 +285,21 @@ int64_t lasting_bytes(const TrainingStep& step) {
   return bytes;
 }
 
-// What a rank and all of them need at a time.
-Json describe_memory(int64_t lasting, int64_t working, int64_t world) {
-  return {{"rank_bytes", lasting + working},
+// What the metric that needs most takes at a time beside what lasts. Of the others it is little.
+int64_t metrics_bytes(const Config& config, int64_t channels) {
+  const auto options = config.read<MetricsOptions>();
+  const auto names = metric_names(options, config.read<SaveOptions>());
+  return std::ranges::count(names, "swd") > 0 ? swd_bytes(options.images, channels) : 0;
+}
+
+// What a rank and all of them need at a time. Metrics are measured between iterations.
+Json describe_memory(int64_t lasting, int64_t working, int64_t metrics, int64_t world) {
+  const int64_t rank = lasting + std::max(working, metrics);
+  return {{"rank_bytes", rank},
           {"lasting_bytes", lasting},
           {"working_bytes", working},
-          {"all_bytes", world * (lasting + working)}};
+          {"metrics_bytes", metrics},
+          {"all_bytes", world * rank}};
 }
 
 // The configuration of a step that is timed: one rank, and no more images than that takes.
@@ -418,6 +428,7 @@ void print_memory(const Json& memory, int64_t world) {
       "memory of tensors, measured here: {} MB a rank, {} MB of them for gradients and activations",
       megabytes("rank_bytes"),
       megabytes("working_bytes"));
+  if (memory["metrics_bytes"] > 0) fmt::print(" or {} MB for metrics", megabytes("metrics_bytes"));
   if (world > 1) fmt::print("; {} MB of all {}", megabytes("all_bytes"), counted(world, "rank"));
   fmt::print("\n");
 }
@@ -456,7 +467,8 @@ int describe(const DescribeRequest& run, const RecipeTable& recipes) {
   probe_precision(all, config, probe.read<PrecisionOptions>(), step, world);
   Prober prober(step, channels);
   probe_stages(all, config, step, world, prober);
-  all["memory"] = describe_memory(lasting_bytes(step), prober.working_bytes(), world);
+  all["memory"] = describe_memory(
+      lasting_bytes(step), prober.working_bytes(), metrics_bytes(config, channels), world);
   all["compute"] =
       dtype_table(step.recipe().players(), prober.computed(), config.read<PrecisionOptions>().mode);
   if (json) {

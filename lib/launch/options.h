@@ -27,6 +27,8 @@ struct Patience {
 struct LaunchOptions {
   static constexpr const char* kSection = "launch.";
   std::optional<int64_t> nproc;  // per node; none: visible GPUs, else 1
+  std::optional<int64_t> nproc_min;
+  std::string rank_plan;
   int64_t nnodes = 1;
   int64_t node_rank = 0;
   std::string master_addr;
@@ -48,6 +50,14 @@ void fields(LaunchOptions& o, Field&& field) {
         o.nproc,
         at_least(1),
         "ranks per node; auto: one per visible GPU; on a CPU what is measured to be fastest");
+  field("nproc_min",
+        o.nproc_min,
+        at_least(1),
+        "fewest ranks with which a run goes on when ranks are lost, whose places new ones take "
+        "(--nproc MIN:MAX); auto: a lost rank ends the run");
+  field("rank_plan",
+        o.rank_plan,
+        "for tests: how many ranks there are from which iteration on, as 0:4,120:3,200:4");
   field("nnodes", o.nnodes, at_least(1), "machines that take part");
   field("node_rank", o.node_rank, at_least(0), "number of this machine, from 0");
   field("master_addr", o.master_addr, "machine of rank 0; needed with several nodes");

@@ -34,11 +34,6 @@ double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
   return value.item<double>();
 }
 
-// Whether the metric needs features one by one.
-bool needs_rows(const std::string& name) {
-  return name == "kid" || name == "pr" || name == "dc" || name == "kd_lite0" || name == "pr_lite0";
-}
-
 // Whether the metric is a Frechet distance.
 bool is_frechet(const std::string& name) {
   return name == "fid" || name == "fd" || name == "fd_lite0";
@@ -109,6 +104,10 @@ Gaussian gaussian_of(const std::string& name, const FeatureSums& sums) {
   return {sums.mean(), by_one_less ? sums.sample_covariance() : sums.covariance()};
 }
 
+double frechet_of(const std::string& name, const FeatureSums& fakes, const FeatureSums& reals) {
+  return frechet_distance(gaussian_of(name, fakes), gaussian_of(name, reals));
+}
+
 Json results_of_is(const at::Tensor& probabilities) {
   const InceptionScore score = inception_score(probabilities, kInceptionSplits);
   return {{"is", score.mean}, {"is_std", score.deviation}};
@@ -129,7 +128,7 @@ class Comparison {
         fakes_(fakes),
         counts_(counts) {
     for (const std::string& name : names) {
-      if (needs_rows(name)) seen_[&network_of(name, input)].needs_rows = true;
+      if (find_metric(name).needs_rows) seen_[&network_of(name, input)].needs_rows = true;
     }
     equal_ = reals == nullptr ? counts.fakes : std::min(counts.fakes, counts.reals);
   }
@@ -142,7 +141,7 @@ class Comparison {
     if (name == "modes") return compute_modes();
     if (name == "attributes") return compute_attributes();
     if (is_frechet(name)) return {{name, compute_frechet(name)}};
-    if (needs_rows(name)) return compute_of_rows(name);
+    if (find_metric(name).needs_rows) return compute_of_rows(name);
     if (name == "is") return compute_is();
     if (name == "ppl") return compute_ppl();
     if (const auto by = moved_by(name)) return compute_equivariance(name, *by);
@@ -203,9 +202,7 @@ class Comparison {
     FeatureNetwork& network = network_of(name, input_);
     const FeatureSums& reals = features_of_reals(network, /*rows=*/false).sums;
     const FeatureSums& fakes = features_of_fakes(network).sums;
-    return on_rank_0(work_, [&] {
-      return frechet_distance(gaussian_of(name, fakes), gaussian_of(name, reals));
-    });
+    return on_rank_0(work_, [&] { return frechet_of(name, fakes, reals); });
   }
 
   Json compute_of_rows(const std::string& name) {
@@ -283,20 +280,20 @@ void check_shapes(Pictures& reals, Pictures& fakes) {
        fake.size(1));
 }
 
-// Numbers of the first `count` pictures that have the label, or a 1 at that place of their vectors.
-std::vector<int64_t> with_label(Pictures& pictures, int64_t count, int64_t label) {
-  const std::vector<int64_t> all = Piece{.first = 0, .count = count}.numbers();
-  std::vector<int64_t> labels = pictures.labels(all);
-  std::vector<int64_t> chosen;
-  if (const at::Tensor vectors = pictures.vectors(all); vectors.defined()) {
-    labels.assign(all.size(), -1);
-    for (size_t i = 0; i < labels.size(); ++i)  // one class of several
-      if (vectors[static_cast<int64_t>(i)][label].item<float>() == 1) labels[i] = label;
-  }
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == label) chosen.push_back(all[i]);
-  }
-  return chosen;
+// Of the data, where there is some.
+ClassLabels class_labels(const MetricInput& input) {
+  Pictures& pictures = input.reals != nullptr ? *input.reals : *input.fakes;
+  const int64_t count = input.reals != nullptr ? pictures.size() : counts_of(input).fakes;
+  return class_labels(pictures, count);
+}
+
+// Throws UserError(kInput) where labels are values alone.
+void check_has_classes(const MetricInput& input) {
+  const ClassLabels labels = class_labels(input);
+  if (!labels.classes.empty() || labels.values.empty()) return;
+  fail(Exit::kInput,
+       "--per-class: the labels have no class, which is 0 or 1 in every picture, but values: {}",
+       labels.values);
 }
 
 // Of what the results depend on.
@@ -314,6 +311,7 @@ Json recipe_of(const MetricInput& input, const MetricRow& row, const Json& count
     // The weights alone decide what Lite0 sees, whatever their file is called.
     recipe["detector"] = row.needs_lite0 ? "EfficientNet-Lite0" : network.name();
     recipe["detector_sha256"] = network.sha256();
+    if (one.size(1) > 4) recipe["detector_channels"] = "0,1,2";
   }
   return recipe;
 }
@@ -352,9 +350,14 @@ class Measurement {
       if (find_metric(name).needs_generator) of_whole.push_back(name);
     if (!of_whole.empty())
       warn("--per-class: {} of all classes together alone", join(of_whole, ", "));
-    const std::vector<std::string> classes = fakes_.class_names();
-    for (size_t label = 0; label < classes.size(); ++label)
-      add_class(all, static_cast<int64_t>(label), classes[label]);
+    const ClassLabels labels = class_labels(input_);
+    static std::once_flag said;
+    if (!labels.values.empty())
+      std::call_once(said, [&] { warn("--per-class: no classes but values: {}", labels.values); });
+    const std::vector<std::string> names = fakes_.class_names();
+    for (const int64_t label : labels.classes) {
+      if (static_cast<size_t>(label) < names.size()) add_class(all, label, names[label]);
+    }
   }
 
   // Adds the numbers of one class, where there are enough pictures of it.
@@ -418,14 +421,9 @@ FeatureSums sums_of(const at::Tensor& rows) {
 }
 
 Json results_of(const std::string& name, const FeatureFiles& files, const FeatureSets& sets) {
-  const SharedWork alone;
-  if (is_frechet(name)) {
-    return {{name,
-             frechet_distance(gaussian_of(name, sums_of(sets.fakes)),
-                              gaussian_of(name, sums_of(sets.reals)))}};
-  }
-  if (needs_rows(name))
-    return results_of_rows(name, sets, static_cast<uint64_t>(files.seed), alone);
+  if (is_frechet(name)) return {{name, frechet_of(name, sums_of(sets.fakes), sums_of(sets.reals))}};
+  if (find_metric(name).needs_rows)
+    return results_of_rows(name, sets, static_cast<uint64_t>(files.seed), SharedWork());
   return results_of_is(load_probabilities(files.probabilities));
 }
 
@@ -443,6 +441,7 @@ void check_input(const std::vector<std::string>& names, const MetricInput& input
     check_enough(name, counts_of(input));
     if (const auto by = moved_by(name)) check_movable(input.made->generator(), *by, name);
   }
+  if (input.per_class) check_has_classes(input);
   at::Tensor picture;
   for (const std::string& name : names) {
     if (!find_metric(name).needs_features()) continue;
@@ -478,7 +477,7 @@ std::vector<MetricResult> measure_features(const FeatureFiles& files) {
   if (files.names.empty() && !files.probabilities.empty()) names.push_back("is");
   int64_t least = 2;
   for (const std::string& name : names) {
-    if (needs_rows(name)) least = std::max(least, least_pictures(name));
+    if (find_metric(name).needs_rows) least = std::max(least, least_pictures(name));
   }
   const FeatureSets sets = {load_rows(files.reals, least), load_rows(files.fakes, least)};
   if (sets.reals.size(1) != sets.fakes.size(1)) {

@@ -31,9 +31,11 @@ struct MetricInput {
   bool shapes = false;                // the reals are synth:shapes
   bool attributes = false;            // they are synth:shapes-attributes
   int64_t images = 1024;              // fakes, at most as many as there are
-  int64_t real_images = 0;      // reals of metrics of features: 0 for as many as `images`, -1: all
-  uint64_t seed = 0;            // of subsets, patches and directions that are drawn
-  bool per_class = false;       // also for each class that reals and fakes have, as "fid/circle"
+  int64_t real_images = 0;  // reals of metrics of features: 0 for as many as `images`, -1: all
+  uint64_t seed = 0;        // of subsets, patches and directions that are drawn
+  // Also for each class that reals and fakes have, as "fid/circle"; of labels that are vectors, for
+  // those of their numbers that are 0 or 1 in every picture.
+  bool per_class = false;
   std::filesystem::path cache;  // folder for statistics of the reals; empty: none are kept
   // Called between pieces of work of about a second, on all ranks equally often and outside of any
   // other collective: it may call the group, for example to agree on a stop. What it throws ends

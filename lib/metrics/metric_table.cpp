@@ -42,7 +42,8 @@ const std::vector<MetricRow>& metric_table() {
                       .needs_lite0 = is("lite0"),
                       .needs_generator = is("generator"),
                       .needs_shapes = is("shapes"),
-                      .needs_attributes = is("attributes")});
+                      .needs_attributes = is("attributes"),
+                      .needs_rows = is("rows")});
     }
     return rows;
   }();

@@ -20,7 +20,7 @@ struct MetricRow {
   std::string help;
   std::string key;  // the number in MetricResult::results by which models are compared
   bool lower_is_better, needs_reals, needs_detector, needs_lite0, needs_generator, needs_shapes,
-      needs_attributes;
+      needs_attributes, needs_rows;
 
   // Whether it compares features of pictures, whatever network they come from.
   bool needs_features() const { return needs_detector || needs_lite0; }

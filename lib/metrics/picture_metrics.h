@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -153,8 +154,10 @@ struct Positions {
 // centre), channel, x, y.
 at::Tensor descriptors(const at::Tensor& level, const Positions& positions);
 // Normalises each channel over the whole set to mean 0 and population standard deviation 1, in
-// place. Returns the patches as [P, C * 49].
-at::Tensor normalize_(at::Tensor& patches);
+// place. Returns the patches as [P, C * 49]. `between` is called with how much is done, after each
+// piece of 64 MB.
+at::Tensor normalize_(at::Tensor& patches,
+                      const std::function<void(int64_t done, int64_t of)>& between = {});
 // Returns the mean absolute difference of the sorted projections of two sets [P, F] on the columns
 // of directions [F, D], which it scales to unit length. The result is not yet multiplied by 1000.
 // Ranks that share the work must all have both sets.
@@ -173,6 +176,9 @@ std::vector<double> swd(const PicturePair& pictures,
                         int64_t count,
                         uint64_t seed,
                         const SharedWork& work = {});
+
+// The bytes of tensors that it needs at a time on each rank.
+int64_t swd_bytes(int64_t count, int64_t channels);
 
 class Detector;
 

@@ -15,6 +15,7 @@
 #include "gan/generator.h"
 #include "util/error.h"
 #include "util/hash.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -226,6 +227,41 @@ at::Tensor KeptPictures::get(const std::vector<int64_t>& numbers) {
 
 namespace {
 constexpr int64_t kValuesAtOnce = 1 << 23;  // through the group
+}
+
+std::vector<int64_t> with_label(Pictures& pictures, int64_t count, int64_t label) {
+  const std::vector<int64_t> all = Piece{.first = 0, .count = count}.numbers();
+  std::vector<bool> has(all.size());
+  if (const at::Tensor vectors = pictures.vectors(all); vectors.defined()) {
+    const at::Tensor own = vectors.select(1, label).contiguous();  // one class of several
+    for (size_t i = 0; i < has.size(); ++i) has[i] = own.const_data_ptr<float>()[i] == 1;
+  } else if (const std::vector<int64_t> labels = pictures.labels(all); !labels.empty()) {
+    for (size_t i = 0; i < has.size(); ++i) has[i] = labels[i] == label;
+  }
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < has.size(); ++i) {
+    if (has[i]) chosen.push_back(all[i]);
+  }
+  return chosen;
+}
+
+ClassLabels class_labels(Pictures& pictures, int64_t count) {
+  const at::Tensor vectors = pictures.vectors(Piece{.first = 0, .count = count}.numbers());
+  at::Tensor yes_or_no;  // [L]
+  if (vectors.defined()) yes_or_no = vectors.eq(0).logical_or(vectors.eq(1)).all(0);
+  const std::vector<std::string> names = pictures.class_names();
+  ClassLabels found;
+  std::vector<std::string> values;
+  for (size_t k = 0; k < names.size(); ++k) {
+    const auto label = static_cast<int64_t>(k);
+    if (!yes_or_no.defined() || yes_or_no[label].item<bool>()) {
+      found.classes.push_back(label);
+    } else {
+      values.push_back(names[k]);
+    }
+  }
+  found.values = join(values, ", ");
+  return found;
 }
 
 int64_t SharedWork::rank() const { return group == nullptr ? 0 : group->rank(); }

@@ -162,6 +162,20 @@ class KeptPictures final : public Pictures {
   std::map<std::vector<int64_t>, at::Tensor> kept_;  // by numbers
 };
 
+// Returns the numbers of those of the first `count` pictures that have the label, or a 1 at that
+// place of their vectors.
+std::vector<int64_t> with_label(Pictures& pictures, int64_t count, int64_t label);
+
+// The labels that can be measured one by one, and the names of the others: "angle, size".
+struct ClassLabels {
+  std::vector<int64_t> classes;
+  std::string values;
+};
+
+// Labels are classes, or, where they are vectors, those of their numbers that are 0 or 1 in each of
+// the first `count` pictures; the others are values.
+ClassLabels class_labels(Pictures& pictures, int64_t count);
+
 // Where a measurement stands, for a progress line: pieces of work done by all ranks together.
 struct MetricProgress {
   std::string doing;  // "generated pictures"

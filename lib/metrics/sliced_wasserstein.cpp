@@ -141,6 +141,7 @@ constexpr int64_t kSmallestLevel = 16;     // least side of the smallest level
 constexpr int64_t kPatchesAPicture = 128;  // the paper's, as the directions
 constexpr int64_t kDirections = 4 * 128;
 constexpr int64_t kDescriptorsAtOnce = 2048;     // descriptors through the normalisation
+constexpr int64_t kFloatsBetween = 1 << 24;      // normalised between two looks at a stop
 constexpr int64_t kProjectionsAtOnce = 1 << 23;  // floats, of each set
 
 // One axis of the 5x5 filter: [1, 4, 6, 4, 1] / 16 along `dim` with mirrored borders (the edge is
@@ -241,7 +242,9 @@ Tensor describe(Pictures& set,
   });
   clear_up_to(all.size(0));
   sum_over_ranks_(work, all);
-  return normalize_(all);
+  return normalize_(all, [&](int64_t done, int64_t of) {
+    work.between({.doing = "descriptors of swd", .done = done, .of = of});
+  });
 }
 
 }  // namespace
@@ -288,7 +291,7 @@ Tensor descriptors(const Tensor& level, const Positions& positions) {
 }
 
 // In pieces that stay in the cache: this is memory traffic and little else.
-Tensor normalize_(Tensor& patches) {
+Tensor normalize_(Tensor& patches, const std::function<void(int64_t, int64_t)>& between) {
   const Tensor rows = patches.view({patches.size(0), -1});  // [P, C * 49]
   const std::vector<Tensor> pieces = rows.split(kDescriptorsAtOnce);
   // [C * 49] summed over patches -> [C * 49], each value its channel's mean.
@@ -296,15 +299,26 @@ Tensor normalize_(Tensor& patches) {
     const Tensor means = sums.view(patches[0].sizes()).mean({1, 2}, /*keepdim=*/true);
     return means.div(patches.size(0)).expand(patches[0].sizes()).reshape(-1);
   };
+  constexpr int64_t kPasses = 3;
+  int64_t done = 0, told = 0;  // floats
+  const auto for_pieces = [&](const auto& work) {
+    for (Tensor piece : pieces) {
+      work(piece);
+      done += piece.numel();
+      if (!between || done - told < kFloatsBetween) continue;
+      between(done, kPasses * rows.numel());
+      told = done;
+    }
+  };
   Tensor sums = at::zeros({rows.size(1)}, rows.options().dtype(at::kDouble));
-  for (const Tensor& piece : pieces) sums += piece.sum(0);
+  for_pieces([&](Tensor& piece) { sums += piece.sum(0); });
   const Tensor mean = mean_of_channels(sums).to(at::kFloat);
   sums.zero_();
-  for (Tensor piece : pieces) sums += piece.sub_(mean).square().sum(0);
+  for_pieces([&](Tensor& piece) { sums += piece.sub_(mean).square().sum(0); });
   // A channel that is the same everywhere becomes zeros, not NaN.
   const Tensor deviation = mean_of_channels(sums).sqrt().clamp_min(1e-12);
   const Tensor scale = deviation.reciprocal().to(at::kFloat);
-  for (Tensor piece : pieces) piece.mul_(scale);
+  for_pieces([&](Tensor& piece) { piece.mul_(scale); });
   return rows;
 }
 
@@ -356,6 +370,13 @@ std::vector<double> swd(const PicturePair& pictures,
   distances.push_back(std::accumulate(distances.begin(), distances.end(), 0.0) /
                       static_cast<double>(levels));
   return distances;
+}
+
+int64_t swd_bytes(int64_t count, int64_t channels) {
+  const int64_t patches = count * kPatchesAPicture;
+  const int64_t at_once = std::clamp<int64_t>(kProjectionsAtOnce / patches, 1, kDirections);
+  constexpr int64_t kSets = 2, kFloat = sizeof(float);
+  return kSets * kFloat * patches * (channels * kPatch * kPatch + at_once);
 }
 
 }  // namespace gantrain

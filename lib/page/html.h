@@ -13,9 +13,6 @@ namespace gantrain {
 // Replaces &, <, >, " and ' by HTML entities, control characters and what is no UTF-8 by U+FFFD.
 std::string escape_html(std::string_view text);
 
-// Returns bytes as text (RFC 4648, sec. 4), as pages hold them.
-std::string base64(std::string_view bytes);
-
 // Returns a whole page around `body`, which is HTML. The style and the script are inline, and a
 // policy in the head forbids the browser every request.
 std::string html_page(const std::string& title, const std::string& body);

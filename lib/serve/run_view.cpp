@@ -12,6 +12,7 @@
 #include "page/run_page.h"
 #include "page/run_record.h"
 #include "serve/server.h"
+#include "util/encoding.h"
 #include "util/hash.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -83,6 +84,7 @@ RunView view_of(const FoundRun& found) {
   view.target_kimg = number_setting(run, "train.kimg");
   view.images_per_second = images_per_second(run);
   view.seconds_to_go = seconds_to_go(run);
+  view.ranks = last_of(run.stats, "Progress/ranks");
   view.slowest_rank = last_of(run.stats, "Ranks/slowest");
   view.slowest_behind = last_of(run.stats, "Ranks/behind");
   view.last_tick = seconds_of(found.folder / "stats.jsonl");
@@ -143,8 +145,9 @@ std::string status_html(const RunView& run) {
 // Each cell names its column, for narrow screens, on which a run is a block of lines.
 std::string row_of(const RunView& run) {
   const std::string total = run.target_kimg ? " of " + shortest(*run.target_kimg) : "";
-  std::string html = fmt::format(
-      "<tr><td><a href=\"/run/{}\">{}</a></td>", url_path(run.name), escape_html(run.name));
+  std::string html = fmt::format("<tr><td><a href=\"/run/{}\">{}</a></td>",
+                                 percent_encoded(run.name, "/"),
+                                 escape_html(run.name));
   const auto add = [&html](const char* head, const std::string& cell) {
     html += fmt::format("<td data-head=\"{}\">{}</td>", head, cell);
   };
@@ -159,17 +162,6 @@ std::string row_of(const RunView& run) {
 }
 
 }  // namespace
-
-std::string url_path(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte < 0x80 && (std::isalnum(byte) != 0 || c == '-' || c == '_' ||
-                                       c == '.' || c == '~' || c == '/');
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
-  }
-  return out;
-}
 
 std::string list_html(const std::vector<RunView>& runs, const std::string& folder) {
   std::string html = "<h1>Runs</h1>\n";
@@ -202,7 +194,7 @@ std::string run_header(const std::string& name,
                        bool has_token,
                        const std::string& said) {
   std::string html = "<nav><a href=\"/\">all runs</a>\n";
-  const std::string to = "/run/" + url_path(name);
+  const std::string to = "/run/" + percent_encoded(name, "/");
   if (running && has_token) {
     html += fmt::format(
         "<form method=\"post\"><input type=\"password\" name=\"token\" placeholder=\"token\" "
@@ -313,6 +305,7 @@ std::string prometheus_text(const std::vector<RunView>& runs, double now) {
                         ? std::vector<Sample>{{"", "", std::max(0.0, now - *run.last_tick)}}
                         : std::vector<Sample>{};
            });
+  text.add("gantrain_ranks", "Ranks of an elastic run that train.", &RunView::ranks);
   text.add("gantrain_slowest_rank", "The rank that computes longest.", &RunView::slowest_rank);
   text.add("gantrain_slowest_rank_behind",
            "By which share of the other ranks' time it computes longer.",

@@ -16,6 +16,7 @@
 #include "page/pictures.h"
 #include "page/run_page.h"
 #include "page/run_record.h"
+#include "util/encoding.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -211,7 +212,7 @@ class PageServer {
     }
     info("{}    asked for in {}", request_file, run.folder.string());
     if (request.get_header_value("Accept").find("text/html") != std::string::npos) {
-      response.set_redirect("/run/" + url_path(run.name) + "?asked", 303);
+      response.set_redirect("/run/" + percent_encoded(run.name, "/") + "?asked", 303);
     } else {
       response.set_content(fmt::format("{} is asked for\n", request_file),
                            "text/plain; charset=utf-8");

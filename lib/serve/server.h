@@ -58,6 +58,7 @@ struct RunView {
   Verdict verdict;
   std::optional<double> kimg, target_kimg, images_per_second, seconds_to_go;
   std::optional<double> last_tick;                           // seconds since 1970
+  std::optional<double> ranks;                               // of an elastic run
   std::optional<double> slowest_rank, slowest_behind;        // as Ranks/slowest and Ranks/behind
   std::map<std::string, double> losses;                      // the last ones, "G/loss"
   std::map<std::string, std::pair<double, double>> metrics;  // the last ones: kimg, value
@@ -68,9 +69,6 @@ RunView view_of(const FoundRun& run);
 
 // Returns a text that changes when a file of the run does from which a page is made.
 std::string stamp_of(const std::filesystem::path& run_folder);
-
-// Percent-encodes a run's name for a path of a URL; '/' stays.
-std::string url_path(const std::string& name);
 
 // The list of runs as HTML. `folder` is what is said to have no runs where it has none.
 std::string list_html(const std::vector<RunView>& runs, const std::string& folder);

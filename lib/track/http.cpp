@@ -2,8 +2,6 @@
 // HTTP/1.1 (RFC 9112), one request a connection. lib/serve's library is compiled without OpenSSL,
 // and the layout of its classes depends on that, so this client is our own: plain sockets, and
 // OpenSSL's libssl by dlopen for https.
-#include "track/http.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -22,6 +20,7 @@
 #include <string_view>
 #include <utility>
 
+#include "track/track.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -396,29 +395,6 @@ HttpAnswer ask(const Url& server, const Trust& trust, const HttpRequest& request
   if (request.method != "GET") text += fmt::format("Content-Length: {}\r\n", request.body.size());
   wire.send(text + "\r\n" + request.body);
   return AnswerReader(wire).read();
-}
-
-std::string percent_encoded(const std::string& text) {
-  std::string out;
-  for (const unsigned char c : text) {
-    const bool plain = std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '~';
-    out += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return out;
-}
-
-std::string base64(const std::string& bytes) {
-  constexpr const char* kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    for (size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k)
-      out += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
-  }
-  return out;
 }
 
 std::string lacking_for_https() {

@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "track/track.h"
+#include "util/encoding.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -23,11 +24,6 @@ constexpr size_t kMostMetrics = 1000;  // of MLflow in one request
 constexpr size_t kMostParams = 100;
 constexpr size_t kMostOfParam = 500, kMostOfName = 250;  // bytes; servers before 2.8 refuse more
 constexpr double kLongestAsked = 600;                    // that a server may ask for
-
-// Where a redirect leads, without what may be a secret.
-std::string without_query(const std::string& location) {
-  return printable(location.substr(0, location.find_first_of("?#")), 200);
-}
 
 // Seconds; a date counts as none, so that the usual pause is made.
 double retry_after(const HttpAnswer& answer) {
@@ -49,9 +45,9 @@ class Api {
     if (!value.empty()) secrets_.push_back(value);
     return value;
   }
-  void set_header(const std::string& name, const std::string& value) {
-    request_.headers[name] = value;
-    secrets_.push_back(value);
+  void set_header(const std::string& name, const std::string& scheme, const std::string& secret) {
+    request_.headers[name] = scheme + secret;
+    secrets_.push_back(secret);
   }
   void set_trust(Trust trust) { trust_ = std::move(trust); }
 
@@ -96,10 +92,11 @@ class Api {
     said = shown(said.empty() ? field(json, "error") : said);
     const std::string why = said.empty() ? "" : ": " + said;
     if (status >= 300 && status < 400) {
+      const std::string to = answer.header("location");  // a query may hold a secret
       throw TrackFailure(Kind::kStranger,
                          fmt::format("sends on to {}, which is not followed with a token: give the "
                                      "address that answers itself",
-                                     without_query(answer.header("location"))));
+                                     shown(to.substr(0, to.find_first_of("?#")))));
     }
     const bool wants_token = said.find("write_token") != std::string::npos ||
                              code == "PERMISSION_DENIED" || code == "UNAUTHENTICATED";
@@ -165,9 +162,9 @@ class Mlflow : public TrackServer {
     const std::string user = api_.secret("MLFLOW_TRACKING_USERNAME");
     const std::string password = api_.secret("MLFLOW_TRACKING_PASSWORD");
     if (!user.empty()) {
-      api_.set_header("Authorization", "Basic " + base64(user + ":" + password));
+      api_.set_header("Authorization", "Basic ", base64(user + ":" + password));
     } else if (!token.empty()) {
-      api_.set_header("Authorization", "Bearer " + token);
+      api_.set_header("Authorization", "Bearer ", token);
     }
     const std::string own = environment_variable("MLFLOW_TRACKING_SERVER_CERT_PATH");
     api_.set_trust({lower(environment_variable("MLFLOW_TRACKING_INSECURE_TLS")) != "true",
@@ -397,11 +394,11 @@ class Trackio : public TrackServer {
   explicit Trackio(const TrackTarget& target)
       : url_(target.url), api_(target, "TRACKIO_WRITE_TOKEN, or HF_TOKEN for a Space") {
     const std::string write_token = api_.secret("TRACKIO_WRITE_TOKEN");
-    if (!write_token.empty()) api_.set_header("X-Trackio-Write-Token", write_token);
+    if (!write_token.empty()) api_.set_header("X-Trackio-Write-Token", "", write_token);
     // As its own client, which gives the account's token to no other server.
     const std::string account = api_.secret("HF_TOKEN");
     if (!account.empty() && ends_with(lower(url_.host), ".hf.space") && url_.tls)
-      api_.set_header("Authorization", "Bearer " + account);
+      api_.set_header("Authorization", "Bearer ", account);
     api_.set_trust({true, environment_variable("REQUESTS_CA_BUNDLE")});
     project_ = environment_variable("TRACKIO_PROJECT");
     if (project_.empty()) project_ = "gantrain";

@@ -57,7 +57,9 @@ struct TrainOptions {
   Graphs graphs = Graphs::kAuto;
   bool perturb_ranks = false;
   bool sync_debug = false;
+  bool uneven = false;
   NonfiniteOptions nonfinite;
+  int64_t together = 1;  // not a key: RecipeFacts::together, for the cut of uneven shares
 };
 
 template <class Field>
@@ -100,6 +102,10 @@ void fields(TrainOptions& o, Field&& field) {
         o.sync_debug,
         "for tests on a GPU: an iteration in which the host waits for the GPU ends the run, with "
         "the phase; ticks, saves and the first iteration of a session or stage may wait");
+  field("uneven",
+        o.uneven,
+        "a batch that the ranks do not divide is cut into unequal shares, weighted by their "
+        "images; on in a run that is elastic (--nproc MIN:MAX)");
   fields(o.nonfinite, field);
 }
 

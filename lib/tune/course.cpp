@@ -48,6 +48,7 @@ CourseView view_course(const Curve& curve, const std::string& metric, int64_t re
   CourseView view;
   if (since.empty()) return view;
   view.best_kimg = since.front().first;
+  if (since.back().first - since.front().first < kCourseLimits.kimg) return view;
   const double best = since.front().second;
   const auto times = static_cast<size_t>(kCourseLimits.times);
   const bool falls =

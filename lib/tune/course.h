@@ -15,7 +15,9 @@ struct CourseLimits {
   double worse = 0.1;              // a value is worse than the best by more than this share of it
   int64_t times = 4;               // measurements in a row that are: quality has fallen for long
   int64_t times_without_best = 8;  // measurements since the best: nothing improves
-  int64_t returns = 2;             // at most, to the best state
+  // Since the best, before either is said: measurements that are close together differ by noise.
+  double kimg = 8;
+  int64_t returns = 2;  // at most, to the best state
 };
 inline constexpr CourseLimits kCourseLimits;
 

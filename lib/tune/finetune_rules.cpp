@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tune/course.h"
 #include "util/size.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -19,10 +20,15 @@ constexpr const char* kAdvice = "StyleGAN3's advice on configurations";
 constexpr const char* kOwn = "gantrain's own rule";
 
 constexpr int64_t kMeasurements = 25;  // of a run: each may be the best
-constexpr int64_t kStatesKept = 8;     // the best state is among them when a fall is seen
 // Of a run's length, the longest half-life of the average: one of 5 kimg would after 20 kimg still
 // hold 6 % of the model that was begun at. Ours.
 constexpr double kLongestAverage = 0.1;
+
+// So many states that the best one is among them when a fall is seen.
+int64_t states_kept(double every) {
+  const auto needed = static_cast<int64_t>(std::ceil(kCourseLimits.kimg / every)) + 1;
+  return std::clamp(needed, kCourseLimits.times_without_best, kMeasurements);
+}
 
 // "5", or "" where the run's own half-life of the average is no longer than its length asks for.
 std::string shorter_half_life(const Config& config, double length) {
@@ -123,7 +129,9 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
   choose(
       "metrics.every", shortest(every), fmt::format("{} measurements ({})", kMeasurements, kOwn));
   choose("save.every", shortest(every), "a state to go back to for each measurement");
-  choose("save.keep_last", std::to_string(kStatesKept), "the best one is among them when it falls");
+  choose("save.keep_last",
+         std::to_string(states_kept(every)),
+         "the best one is among them when it falls");
   choose("save.keep_best", metric, "the best model by it is kept");
   choose("metrics.stop_on", "collapse", "pictures that have collapsed lead back to the best state");
   return choices;

@@ -165,8 +165,11 @@ StartingModel read_starting_model(const fs::path& file_or_run, KeysOfRecipe keys
   }
   if (header.is_object() && header.contains("__metadata__")) {
     const Json& metadata = header["__metadata__"];
-    if (metadata.is_object() && metadata.contains("gantrain.kimg"))
-      model.kimg = parse_double(text_of(metadata["gantrain.kimg"])).value_or(0);
+    const auto said = [&](const char* key) {
+      return metadata.is_object() && metadata.contains(key) ? text_of(metadata[key]) : "";
+    };
+    model.kimg = parse_double(said("gantrain.kimg")).value_or(0);
+    model.depth = parse_int(said("gantrain.depth")).value_or(8);
   }
   // A run's states have all networks.
   if (is_run && !find_states(file_or_run).empty()) model.has_discriminator = true;

@@ -17,6 +17,7 @@ struct StartingModel {
   std::string preset;  // of the run that trained it; "" where it is not known
   Size resolution = {0, 0};
   int64_t channels = 0;  // of its pictures; 0: it is not said
+  int64_t depth = 8;     // bits of its pictures
   int64_t classes = 0;   // that it is conditioned on
   double kimg = 0;       // that it was trained for; 0: it is not said
   bool has_discriminator = false;

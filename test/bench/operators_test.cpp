@@ -7,6 +7,7 @@
 #include "config/resolve.h"
 #include "core/device.h"
 #include "core/torch.h"
+#include "recipes/facts.h"
 #include "support/catch.h"
 #include "support/deterministic.h"
 #include "support/step_setup.h"
@@ -27,10 +28,7 @@ const std::vector<std::string> kPresets = {"dcgan-tiny",
                                            "r3gan-tiny",
                                            "projected-tiny"};
 
-// Records an iteration that has all phases, in the preset's last stage, with augmentation where the
-// recipe knows it.
-void record_iteration(const std::string& preset, OperatorRecorder& recorder) {
-  const AssumeReadsWait as_on_a_gpu;
+Config config_of(const std::string& preset) {
   set_log({Level::kError, Level::kError, {}, ""});
   ConfigSources sources;
   sources.preset = preset;
@@ -43,6 +41,14 @@ void record_iteration(const std::string& preset, OperatorRecorder& recorder) {
     config.set("ada.p", 0.7, "test");
   }
   choose_auto_values(config, Site{.ranks = 1, .on_gpu = false});
+  return config;
+}
+
+// Records an iteration that has all phases, in the preset's last stage, with augmentation where the
+// recipe knows it.
+void record_iteration(const std::string& preset, OperatorRecorder& recorder) {
+  const AssumeReadsWait as_on_a_gpu;
+  const Config config = config_of(preset);
   StepOnCpu step(find_recipe(text_of(config.get("recipe"))), config);
   const std::vector<Stage>& stages = step->recipe().schedule().stages();
   GlobalBatch batch{torch::rand({kBatch, 3, kResolution, kResolution}) * 2 - 1, {}, 0};
@@ -62,6 +68,20 @@ size_t filter_of(const std::string& name) {
 }
 
 }  // namespace
+
+// What a run is planned by before its networks are made.
+TEST_CASE("TheFactsOfEachRecipeSayWhichPicturesItsNetworksNormaliseTogether") {
+  for (const std::string& preset : kPresets) {
+    CAPTURE(preset);
+    const Config config = config_of(preset);
+    const RecipeFacts& facts = find_recipe_facts(text_of(config.get("recipe")));
+    StepOnCpu step(find_recipe(facts.name), config);
+    const int64_t together = facts.together == nullptr ? 1 : facts.together(config);
+    // Batch statistics are each rank's own: they take the whole batch.
+    if (together != kBatch || step->recipe().batch_group() != 1)
+      CHECK(together == step->recipe().batch_group());
+  }
+}
 
 // LibTorch's own second derivative takes the whole feature map for a filter.
 TEST_CASE("NoPhaseOfAnyRecipeConvolvesWithAFeatureMap") {

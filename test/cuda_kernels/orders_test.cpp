@@ -56,32 +56,34 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
                             .height = 24};
   const Matrices zoomed = drawn_matrices(at::scalar_tensor(.5, at::kDouble), zooms);
   add("drawn_matrices", Tensors{zoomed.each, zoomed.margins});
+  constexpr int64_t kSamples = 2;
   for (const int64_t channels : {3, 40}) {
-    const Tensor x = maps({4, channels, 20, 24}), bias = at::randn({channels}).to(type);
+    const Tensor x = maps({kSamples, channels, 20, 24}), bias = at::randn({channels}).to(type);
     BiasAct lrelu{Activation::kLrelu, 1, 0.2, {}, 1.1};
     derive("bias_act", {x, bias}, [&](const Tensors& in) { return bias_act(in[0], in[1], lrelu); });
     derive("modulated_act",
-           {x, at::rand({4, channels}), at::randn({}), at::randn({channels})},
+           {x, at::rand({kSamples, channels}), at::randn({}), at::randn({channels})},
            [&](const Tensors& in) {
              ModulatedAct terms;
              terms.d = in[1];
-             terms.noise = at::ones({4, 1, 20, 24});
+             terms.noise = at::ones({kSamples, 1, 20, 24});
              terms.strength = in[2];
              terms.bias = in[3];
              return modulated_act(in[0], terms, lrelu);
            });
-    derive("modulated_act_for",
-           {x, at::rand({4, channels}), at::randn({4, channels}), at::randn({}), bias},
-           [&](const Tensors& in) {
-             ModulatedAct terms;
-             terms.d = in[1];
-             terms.noise = at::ones({4, 1, 20, 24});
-             terms.strength = in[3];
-             terms.bias = in[4];
-             const StyledMaps maps =
-                 modulated_act_for(in[0], terms, lrelu, NextConv{in[2], at::kFloat, true});
-             return at::cat({maps.x, maps.scaled}, 1);
-           });
+    derive(
+        "modulated_act_for",
+        {x, at::rand({kSamples, channels}), at::randn({kSamples, channels}), at::randn({}), bias},
+        [&](const Tensors& in) {
+          ModulatedAct terms;
+          terms.d = in[1];
+          terms.noise = at::ones({kSamples, 1, 20, 24});
+          terms.strength = in[3];
+          terms.bias = in[4];
+          const StyledMaps maps =
+              modulated_act_for(in[0], terms, lrelu, NextConv{in[2], at::kFloat, true});
+          return at::cat({maps.x, maps.scaled}, 1);
+        });
     const Tensor four = at::tensor({1., 3., 3., 1.}) / 8, twelve = at::rand({12});
     for (const Tensor& row : {four, twelve}) {
       const Tensor filter = at::outer(row, row);
@@ -109,13 +111,15 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
     filtered.padding = {6, 9, 6, 9};
     derive("filtered_lrelu in strips, up by 4", {sample, bias}, filtered_lrelu_of);
     derive("pixel_norm", {x}, [](const Tensors& in) { return pixel_norm(in[0]); });
-    derive("adain", {x, at::randn({4, 2 * channels}).to(type)}, [](const Tensors& in) {
+    derive("adain", {x, at::randn({kSamples, 2 * channels}).to(type)}, [](const Tensors& in) {
       return adain(in[0], in[1]);
     });
-    derive("minibatch_std", {x}, [](const Tensors& in) { return minibatch_std(in[0], 2); });
+    derive("minibatch_std", {maps({4, channels, 20, 24})}, [](const Tensors& in) {
+      return minibatch_std(in[0], 2);
+    });
     const AffineWarp warp{
         sym6_lowpass(),
-        at::tensor({.9, -.4, 2., .3, 1.1, -3., 0., 0., 1.}, at::kDouble).expand({4, 9}),
+        at::tensor({.9, -.4, 2., .3, 1.1, -3., 0., 0., 1.}, at::kDouble).expand({kSamples, 9}),
         at::tensor({9., 3., 0., 12.}, at::kDouble)};
     derive("affine_warp", {x.to(at::kFloat)}, [&](const Tensors& in) {
       return affine_warp(in[0], warp);

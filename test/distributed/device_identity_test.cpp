@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -34,6 +35,23 @@ std::string refusal(c10d::Store& store, const RankInfo& ranks, const DeviceIdent
   return "";
 }
 
+// What all ranks say that have those GPUs, which is the same.
+std::string refusal_of_all(const std::vector<DeviceIdentity>& gpus) {
+  auto store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::string> said(gpus.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    threads.emplace_back([&, i] {
+      RankInfo ranks{.rank = static_cast<int64_t>(i)};
+      ranks.world = static_cast<int64_t>(gpus.size());
+      said[i] = refusal(*store, ranks, gpus[i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : said) CHECK(text == said[0]);
+  return said[0];
+}
+
 // So that the store's server, in rank 0, outlives what the others ask of it.
 void meet(c10d::Store& store, const RankInfo& ranks) {
   store.set("end/" + std::to_string(ranks.rank), "here");
@@ -60,9 +78,8 @@ TEST_CASE("OneGpuIsOneMachinesPciDevice") {
   DeviceIdentity other_machine = kFirst;
   other_machine.boot = "boot-b";  // with the same name, as containers of two machines may have
   other_machine.uuid = "3333";
-  CHECK(shared_device_text({}).empty());
-  CHECK(shared_device_text({kFirst, kSecond, other_machine}).empty());
-  CHECK(shared_device_text({kFirst, kSecond, other_machine, kSecond}) ==
+  CHECK(refusal_of_all({kFirst, kSecond, other_machine}).empty());
+  CHECK(refusal_of_all({kFirst, kSecond, other_machine, kSecond}) ==
         "ranks 1 and 3 are both on one GPU (node1, PCI 0000:5E:00.0, 2222): NCCL needs a GPU for "
         "each rank; start one rank per GPU (--nproc), and let each see its own "
         "(CUDA_VISIBLE_DEVICES)");
@@ -71,13 +88,13 @@ TEST_CASE("OneGpuIsOneMachinesPciDevice") {
 TEST_CASE("ContainersOfOneMachineAreOneMachine") {
   DeviceIdentity container = kFirst;
   container.host = "container-7";
-  CHECK_THAT(shared_device_text({kFirst, container}), Catch::StartsWith("ranks 0 and 1 are both"));
+  CHECK_THAT(refusal_of_all({kFirst, container}), Catch::StartsWith("ranks 0 and 1 are both"));
 }
 
 TEST_CASE("TwoMigInstancesOfOneGpuAreRefusedAsNcclDoes") {
   DeviceIdentity instance = kFirst;
   instance.uuid = "4444";
-  CHECK_THAT(shared_device_text({kFirst, instance}),
+  CHECK_THAT(shared_device_text(0, kFirst, 1, instance),
              Catch::StartsWith("ranks 0 and 1 are both on MIG instances of one GPU (node1, PCI "
                                "0000:3B:00.0, 1111 and 4444): NCCL needs a GPU for each rank and "
                                "takes two instances for the same one; "));
@@ -89,7 +106,7 @@ TEST_CASE("EveryRankRefusesASharedGpuInTheSameWords") {
           const DeviceIdentity mine = r.ranks.rank == 1 ? kSecond : kFirst;
           const std::string said = refusal(*store, r.ranks, mine);
           meet(*store, r.ranks);
-          return said == shared_device_text({kFirst, kSecond, kFirst}) && !said.empty() ? 0 : 1;
+          return said == shared_device_text(0, kFirst, 2, kFirst) && !said.empty() ? 0 : 1;
         }) == 0);
 }
 

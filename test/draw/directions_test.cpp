@@ -111,13 +111,17 @@ TEST_CASE("GanspaceMatchesNumpyOnStoredWeights") {
        {"sg2_uncond32_G", "sg2_cond32_G", "sg3_t16_c3_G", "stylegan1_16_params"}) {
     CAPTURE(name);
     const auto generator = stored_generator(name);
-    std::vector<int64_t> labels;
-    for (int64_t i = 0; i < generator->classes(); ++i) labels.push_back(i);
+    const int64_t classes = generator->classes();
+    const at::Tensor labels = classes > 0 ? torch::arange(classes) : at::Tensor();
     EditRequest request = request_of(DirectionMethod::kGanspace, 8);
     const Directions found = find_directions(*generator, request, 0, labels);
     check_against(numpy, "ganspace/" + name, found.vectors, found.values);
     CHECK(scaled_error(found.lengths.square(), found.values) < 1e-6);
     CHECK(scaled_error(found.mean, numpy.at("ganspace/" + name + "/mean")) < kTolerance);
+    if (classes == 0 || !generator->takes_vectors()) continue;
+    const Directions by_vectors = find_directions(*generator, request, 0, torch::eye(classes));
+    CHECK(by_vectors.vectors.equal(found.vectors));
+    CHECK(by_vectors.about["labels"] == classes);
   }
 }
 

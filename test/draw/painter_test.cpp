@@ -244,8 +244,20 @@ TEST_CASE("LabelsAreNumbersByName") {
   CHECK(LabelledRows(5, examples, 9)[3].row == 3);
   CHECK(class_line(LabelledRows(5, examples, 9), number_table()).empty());
   CHECK(has(label_refusal(Exit::kUsage, "rot=1"), "rot"));
+  CHECK(has(label_refusal(Exit::kUsage, "red=1,red=0"), "red is there twice"));
   CHECK(has(user_error(Exit::kUsage, [] { chosen("red=1", {.classes = 3}); }), "--class"));
   CHECK(has(user_error(Exit::kUsage, [] { chosen("red=1", {.classes = 0}); }), "unconditional"));
+}
+
+TEST_CASE("AClassAmongTheNumbersOfVectorsLeavesOthersAsUsual") {
+  const auto by_class = [](const std::string& classes) {
+    return choose_classes(ToyGenerator(kVectors), asked(classes), number_table());
+  };
+  const ClassChoice red = by_class("red");
+  CHECK(torch::equal(red.tensor(), torch::tensor({1.0f, 0.5f, 40.0f}).unsqueeze(0)));
+  CHECK(LabelledRows(4, red, 9).size() == 4);
+  CHECK(has(user_error(Exit::kUsage, [&] { by_class("0,age"); }),
+            "age is no class, but a value from 0 to 0: --label age=40"));
 }
 
 TEST_CASE("LabelsComeFromFiles") {
@@ -265,9 +277,13 @@ TEST_CASE("LabelsComeFromFiles") {
   };
   CHECK(has(error("1,2\n"), "l.csv: line 1: 2 fields, and the model's labels have 3 numbers"));
   CHECK(has(error("1,2,3\n\n4,5\n"), "l.csv: line 3: 2 fields"));
-  CHECK(has(error("red,size,age\n1,nan,2\n"), "l.csv: line 2: nan is no finite number"));
-  CHECK(has(error("red,size,age\n1,x,2\n"), "l.csv: line 2: x is no finite number"));
-  CHECK(has(error("red,sice\n1,2\n"), "\"sice\" is no number of the model's labels; did you mean"));
+  CHECK(has(error("red,size,age\n1,nan,2\n"), "l.csv: line 2: size: nan is no finite number"));
+  CHECK(has(error("red,size,age\n1,x,2\n"), "l.csv: line 2: size: x is no finite number"));
+  CHECK(has(error("1,x,1\n"), "l.csv: line 1: \"x\" is neither a finite number nor one of"));
+  CHECK(has(error("red,sice\n1,2\n"), "labels by name; did you mean"));
+  CHECK(has(error("red,size\n1,2\n1\n"), "l.csv: line 3: 1 field, and line 1 has 2 names"));
+  CHECK(has(error("red,0\n1,2\n"), "l.csv: line 1: 0 is there twice"));
+  CHECK(torch::equal(rows("red,size\n1,2\n"), torch::tensor({1.0f, 2.0f, 40.0f}).unsqueeze(0)));
   CHECK(has(error("red,size\n"), "l.csv: holds no label"));
   CHECK(has(label_refusal(Exit::kInput, (folder / "none.csv").string()), "none.csv"));
   const std::string npy = (folder / "l.npy").string();
@@ -282,6 +298,8 @@ TEST_CASE("LabelsComeFromFiles") {
   CHECK(LabelledRows(2, two, 9)[1].label == 1);
   CHECK(has(user_error(Exit::kUsage, [&] { LabelledRows(3, two, 9); }),
             "l.csv: 2 labels; one for all is needed, or one for each of 3 pictures"));
+  CHECK(has(user_error(Exit::kUsage, [&] { LabelledRows(1, two, 9, "4 seeds"); }),
+            "or one for each of 4 seeds"));
 }
 
 TEST_CASE("APainterDrawsVectors") {

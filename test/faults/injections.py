@@ -15,14 +15,11 @@ from pathlib import Path
 import processes
 from kills import last_lines
 from runs import Shape, free_port, on_disk, states, weights_of
+from wire import Unable
 
 TWO = Shape("dcgan-tiny", 2)
 STYLE = Shape("stylegan2-tiny", 2)
 LONG = ("--kimg", "500", "--save-every", "0.1")  # struck before it ends
-
-
-class Unable(Exception):
-    """This machine lacks what the fault needs."""
 
 
 def check(what, end, code, cause, folder, *, node=0, disk=True):
@@ -76,6 +73,23 @@ def rank_stopped(lab, random):
     return check("a rank by SIGSTOP", run.wait(), 6, rf"rank [01]\b[^\n]*pid {victim}\b", folder)
 
 
+def has_error_file(what, folder, rank):
+    return [] if (folder / f"errors/rank{rank}.json").exists() else [f"{what}: no errors/rank{rank}.json"]
+
+
+def launcher_stopped(lab, _):
+    """The launcher of another node is frozen: its ranks cannot say so."""
+    folder = lab.new_folder("fault")
+    run = lab.start(Shape("dcgan-tiny", 1, 2), folder, (*LONG, "--hang-timeout", "3s"))
+    if not run.wait_for("speed  "):
+        raise RuntimeError(f"did not begin:\n{run.text()}")
+    processes.send(run.launchers[1].pid, signal.SIGSTOP)
+    run.launchers[0].wait(60)
+    wrong = has_error_file("a launcher by SIGSTOP", folder, 1)
+    processes.send(run.launchers[1].pid, signal.SIGCONT)
+    return wrong + check("a launcher by SIGSTOP", run.wait(), 6, r"node 1 \([^\n]*no sign of life", folder)
+
+
 def fork_server_killed(lab, _):
     folder = lab.new_folder("fault")
     run = lab.start(TWO, folder)
@@ -87,9 +101,9 @@ def fork_server_killed(lab, _):
     if not first & now:
         raise RuntimeError("the fork server was not seen")
     processes.send(min(first & now), signal.SIGKILL)
-    what = "the fork server"  # no run folder is there so early
-    return (check(what, run.wait(), 6, r"signal 9|SIGKILL", folder, disk=False)
-            or goes_on(what, lab, TWO, folder))
+    what = "the fork server"
+    wrong = check(what, run.wait(), 6, r"signal 9|SIGKILL", folder)
+    return wrong or has_error_file(what, folder, 0) or goes_on(what, lab, TWO, folder)
 
 
 def file_size_limit(lab, random):
@@ -205,6 +219,14 @@ def too_little_memory(lab, _):
     return check("too little memory", end, 7, r"memory", folder)
 
 
+def too_little_memory_to_load(lab, random):
+    folder = lab.new_folder("fault")
+    limit = random.randrange(20 << 20, 440 << 20)  # LibTorch alone takes more
+    end = lab.train(TWO, folder, prepare=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    what = f"loading in {limit >> 20} MiB"
+    return check(what, end, 7, r"out of host memory", folder) + has_error_file(what, folder, 0)
+
+
 def port_taken(lab, _):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -290,6 +312,7 @@ INJECTIONS = [
     ("rank killed (SIGKILL)", True, a_rank_killed_by(signal.SIGKILL)),
     ("rank crashes (SIGSEGV)", True, a_rank_killed_by(signal.SIGSEGV)),
     ("rank hangs (SIGSTOP)", True, rank_stopped),
+    ("launcher of a node hangs (SIGSTOP)", True, launcher_stopped),
     ("fork server killed", True, fork_server_killed),
     ("file size limit", True, file_size_limit),
     ("disk full", True, full_disk),
@@ -298,6 +321,7 @@ INJECTIONS = [
     ("broken picture", True, broken_picture),
     ("data changed", True, changed_data),
     ("too little memory", True, too_little_memory),
+    ("too little memory to load", True, too_little_memory_to_load),
     ("port taken", True, port_taken),
     ("node absent", True, absent_node),
     ("diverged", True, diverged),

@@ -107,6 +107,38 @@ TEST_CASE("TheCollectivesOfARankOutliveIt") {
   CHECK(fs::exists(folder / "errors/earlier-1/collectives-rank3.jsonl"));
 }
 
+TEST_CASE("WordsOfWorkersAreReadByTheOthers") {
+  const TemporaryFolder folder;
+  const int64_t start = monotonic_ns();
+  CHECK(words_in(folder.path(), 0).empty());
+  Death stopped = death(6, "a\xff.png");
+  stopped.kind = Death::Kind::kAlive;
+  stopped.progress.stopped = true;
+  write_word(folder.path(), stopped);
+  write_file(folder / "errors/word-rank4.json", "{\"kind\": \"another version's\"}");
+  write_error_file(folder.path(), 5, error_file(death(5, ""), {}, 1e9));
+  const std::vector<Death> words = words_in(folder.path(), start);
+  REQUIRE(words.size() == 1);
+  CHECK(words[0].rank == 3);
+  CHECK(words[0].kind == Death::Kind::kAlive);
+  CHECK(words[0].progress.stopped);
+  CHECK(words[0].phase == "D backward");
+  CHECK(words[0].ns <= monotonic_ns());
+  CHECK(words_in(folder.path(), monotonic_ns() + 60'000'000'000).empty());  // an earlier session's
+  set_errors_aside(folder.path());
+  CHECK(words_in(folder.path(), 0).empty());
+}
+
+TEST_CASE("WhatIsNoRanksFailureHasItsOwnWords") {
+  Death lost = death(6, "node 1 (h): its launcher has given no sign of life for 5s");
+  lost.kind = Death::Kind::kLauncher;
+  lost.pid = 0;
+  const Json file = error_file(lost, {}, 1e9);
+  CHECK(file["message"]["message"] == lost.message);
+  CHECK(file["message"]["extraInfo"]["pid"].is_null());
+  CHECK(file["message"]["extraInfo"]["rank"] == 3);
+}
+
 TEST_CASE("PidsHaveAFileForEachLauncherAndLeaveNothingBehind") {
   const TemporaryFolder folder;
   write_pids(folder.path(), {"a", 10, {{0, 11}, {1, 12}}});

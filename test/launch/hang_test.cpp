@@ -3,10 +3,49 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "launch/death/death.h"
 #include "launch_helper.h"
 #include "support/catch.h"
 
 namespace gantrain {
+
+// 128 nodes of 8 ranks; the clocks of neighbours are an hour apart. Nodes whose ranks all wait name
+// the one whose sign of life is the oldest, which is chance; the one of all that did not enter the
+// collective is named, wherever it is.
+TEST_CASE("InAHangOf1024RanksTheOneThatIsBehindIsNamedWhateverTheClocks") {
+  constexpr int64_t kNodes = 128, kRanks = 8, kHour = 3'600'000'000'000;
+  const int64_t behind = GENERATE(0, 517, 1023);
+  std::vector<Death> told;
+  for (int64_t node = 0; node < kNodes; ++node) {
+    const auto board = RankStatusBoard::create(kRanks);
+    std::vector<RankProgress> progress;
+    for (int64_t i = 0; i < kRanks; ++i) {
+      RankSlot& slot = board->slot(i);
+      const bool is_it = node * kRanks + i == behind;
+      slot.set_phase(is_it ? "reading data" : "all-reduce");
+      slot.trace.skip_to(is_it ? 39 : 40);
+      slot.beat(7, 100);
+      progress.push_back({.collectives = slot.trace.entered(),
+                          .iteration = slot.iteration(),
+                          .heartbeat_ns = slot.heartbeat_ns() + node % 2 * kHour});
+    }
+    const size_t last = furthest_behind(progress);
+    Death hang = death_in(board->slot(static_cast<int64_t>(last)),
+                          node * kRanks + static_cast<int64_t>(last));
+    hang.kind = Death::Kind::kHang;
+    hang.node = node;
+    hang.ns = (node + 1) * 1000;
+    hang.hang_timeout = 600;
+    hang.progress = progress[last];
+    told.push_back(hang);
+  }
+  const auto verdict = decide(told, kNodes);
+  REQUIRE(verdict);
+  CHECK(verdict->ranks.front().rank == behind);
+  CHECK_THAT(verdict->end.error,
+             Catch::Contains(fmt::format("node {}: rank {} (", behind / kRanks, behind)) &&
+                 Catch::Contains("is behind, in phase \"reading data\""));
+}
 
 TEST_CASE("ARankWithoutProgressEndsTheRun") {
   LaunchOptions options;

@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "launch/local/supervise.h"
 #include "launch/where/network.h"
 #include "support/catch.h"
 #include "support/reserved_port.h"
 #include "util/error.h"
 
 namespace gantrain {
+
+TEST_CASE("TheLimitOfOpenFilesIsRaisedOrRefusedWithBothNumbers") {
+  // In a child, because a hard limit cannot be raised again.
+  const auto limit_after = [](rlim_t soft, rlim_t hard, int64_t needed) {
+    return run_local_ranks(
+               1,
+               60,
+               [&](const Rendezvous&) {
+                 rlimit limit{soft, hard};
+                 ::setrlimit(RLIMIT_NOFILE, &limit);
+                 try {
+                   need_descriptors(needed, "a rank of 600 ranks");
+                 } catch (const UserError& e) {
+                   return std::string(e.code() == Exit::kEnvironment ? e.what() : "another code");
+                 }
+                 ::getrlimit(RLIMIT_NOFILE, &limit);
+                 return std::to_string(limit.rlim_cur);
+               })
+        .at(0);
+  };
+  CHECK(limit_after(100, 150, 90) == "100");
+  CHECK(limit_after(100, 150, 120) == "150");
+  CHECK_THAT(
+      limit_after(100, 150, 800),
+      Catch::Contains("a rank of 600 ranks may have to open 800 files at a time, and 150 are "
+                      "allowed"));
+}
 
 TEST_CASE("PortZeroIsTheKernelsChoice") {
   const Listener one = listen_on(0, kLoopback);

@@ -2,6 +2,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <random>
 #include <stdexcept>
 
 #include "launch/death/death.h"
@@ -42,6 +45,59 @@ TEST_CASE("RestartsAreCountedAndEnd") {
   CHECK(first.again);
   CHECK(first.note == "starting the ranks again (restart 1 of 1)");
   CHECK(!restarts.after(crash("x", 2)).again);
+}
+
+TEST_CASE("ASaveForgivesTheFailuresBeforeIt") {
+  // 30 days with a failure in 8 hours each, and restarts for three in a row.
+  Restarts restarts(options_of(3, 1));
+  for (int64_t i = 0; i < 90; ++i) {
+    restarts.note_saved("state-" + std::to_string(i));
+    const auto decision = restarts.after(crash("x", i));
+    CHECK(decision.again);
+    CHECK(decision.pause == 1);
+  }
+  for (int64_t i = 90; i < 93; ++i) {  // nothing was saved since the last one
+    restarts.note_saved("state-89");
+    CHECK(restarts.after(crash("x", i)).again == (i < 92));
+  }
+}
+
+// Two thousand times 30 days of a cluster in which something fails every 8 hours, without a clock.
+TEST_CASE("ThirtyDaysWithAFailureEachEightHoursLoseLessThanATwentieth") {
+  constexpr double kDays = 30 * 86400, kBetween = 8 * 3600;  // seconds
+  constexpr double kSave = 600, kSaving = 5, kStart = 60;    // seconds: work, its save, a start
+  std::mt19937_64 random(7);
+  double least = kDays;
+  int64_t given_up = 0;
+  for (int64_t run = 0; run < 2000; ++run) {
+    Restarts restarts(options_of(5, 1));
+    double now = 0, saved = 0;
+    while (true) {
+      const double chance = (static_cast<double>(random() >> 11) + 0.5) / 9007199254740992.0;
+      const double fails = now - std::log(chance) * kBetween;
+      now += kStart;
+      for (; now + kSave + kSaving <= std::min(fails, kDays); now += kSave + kSaving)
+        saved += kSave;
+      if (fails >= kDays) break;
+      now = fails;
+      restarts.note_saved(saved == 0 ? "" : std::to_string(saved));
+      const auto decision = restarts.after(crash("x", static_cast<int64_t>(now)));
+      given_up += decision.again ? 0 : 1;
+      if (!decision.again) break;
+      now += decision.pause;
+    }
+    least = std::min(least, saved);
+  }
+  CHECK(given_up == 0);
+  CHECK(least >= 0.95 * kDays);
+}
+
+TEST_CASE("ARunThatCountsNoStateIsForgivenNothing") {
+  Restarts restarts(options_of(1, 0));
+  for (const bool again : {true, false}) {
+    restarts.note_saved("");
+    CHECK(restarts.after(crash("x", again ? 1 : 2)).again == again);
+  }
 }
 
 TEST_CASE("TheSameFailureAtTheSameIterationIsNotTriedAThirdTime") {

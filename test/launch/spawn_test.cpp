@@ -48,6 +48,21 @@ TEST_CASE("RanksHaveTheVariablesOfTorchrun") {
   CHECK(result.code == 0);
 }
 
+TEST_CASE("ARankWaitsBrieflyForNameServersUnlessTheUserSaysHowLong") {
+  const std::string users = GENERATE("", "timeout:7");
+  unsetenv("RES_OPTIONS");
+  if (!users.empty()) setenv("RES_OPTIONS", users.c_str(), 1);
+  const auto result =
+      Launcher(
+          [](const RankContext&, const char*) -> int {
+            const std::string have = variable("RES_OPTIONS");
+            return have == "timeout:1 attempts:2" ? 75 : have == "timeout:7" ? 5 : 9;
+          },
+          1)
+          .wait();
+  CHECK(result.code == (users.empty() ? 75 : 5));
+}
+
 TEST_CASE("TheUsersThreadVariableStaysAsItIs") {
   setenv("OMP_NUM_THREADS", "4,2", 1);
   const auto result = Launcher(

@@ -3,6 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
 #include "launch/local/supervise.h"
 #include "launch/nodes/node_council.h"
 #include "launch_helper.h"
@@ -169,6 +173,43 @@ TEST_CASE("AllNodesPrintTheSameFirstCause") {
                                  ") died of signal 9 (SIGKILL) in phase "
                                  "\"D backward\""));
   CHECK(cause_in(a.err) == cause_in(b.err));
+}
+
+// srun shows what 128 launchers say as one text.
+TEST_CASE("OneVoiceTellsAFailureOf128Nodes") {
+  constexpr int64_t kNodes = 128;
+  const std::string what = GENERATE("a rank", "node 0");
+  clear_shared_numbers();
+  const ReservedPort port;
+  LaunchOptions options;
+  options.max_restarts = what == "a rank" ? 1 : 0;
+  options.patience.first_restart = 0;
+  const LoadTrainer load = ranks<[](const RankContext& c) -> int {
+    std::atomic_ref(shared_number(static_cast<size_t>(c.attempt))).fetch_add(1);
+    while (std::atomic_ref(shared_number(static_cast<size_t>(c.attempt))) < kNodes) usleep(10'000);
+    if (c.rank() == 77 && shared_number(6) == 1) raise(SIGKILL);
+    sleep_for_ever();
+  }>();
+  shared_number(6) = what == "a rank" ? 1 : 0;
+  std::vector<std::unique_ptr<Launcher>> nodes;
+  for (int64_t i = 0; i < kNodes; ++i) {
+    World world = node(i, port, {kNodes, 1});
+    world.source = "slurm";
+    nodes.push_back(std::make_unique<Launcher>(load, world, options));
+  }
+  if (what == "node 0") {
+    REQUIRE(eventually([] { return shared_number(0) == kNodes; }, 60));
+    nodes[0]->signal(SIGKILL);
+  }
+  std::string all;
+  for (const auto& node : nodes) {
+    const auto result = node->wait();
+    CHECK(result.code == (what == "node 0" && node == nodes[0] ? 137 : 6));
+    all += result.err;
+  }
+  INFO(all);
+  CHECK(std::ranges::count(all, '\n') <= 40);
+  CHECK_THAT(all, Catch::Contains(what == "node 0" ? "node 0 (" : "node 77: rank 77 ("));
 }
 
 TEST_CASE("InAHangAllNodesNameTheRankThatIsBehind") {

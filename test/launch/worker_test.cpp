@@ -9,7 +9,9 @@
 #include "launch_helper.h"
 #include "support/catch.h"
 #include "support/reserved_port.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
+#include "util/system.h"
 
 namespace gantrain {
 
@@ -95,6 +97,31 @@ RankMain load_slowly() {
   return stop_when_asked;
 }
 
+std::string run_folder;  // of the mains below, which are functions
+
+void begin_to_train(const RankContext& c) {
+  c.board->set_run_folder(run_folder);
+  c.slot().set_phase("D backward");
+  c.slot().beat(7, 4000);
+  shared_number(static_cast<size_t>(c.rank())) = getpid();
+}
+
+int train(const RankContext& c, const char*) {
+  begin_to_train(c);
+  while (true) usleep(1000);
+}
+
+// Until rank 1 has died.
+int lose_a_peer(const RankContext& c, const char*) {
+  begin_to_train(c);
+  while (is_alive(static_cast<pid_t>(shared_number(1)))) usleep(1000);
+  throw std::runtime_error("Connection closed by peer [127.0.0.1]:4711");
+}
+
+bool begins(int64_t rank) {
+  return eventually([rank] { return shared_number(static_cast<size_t>(rank)) != 0; }, 60);
+}
+
 }  // namespace
 
 TEST_CASE("AWorkerIsARankOfItsOwn") {
@@ -138,12 +165,53 @@ TEST_CASE("AWorkerStopsAtSigintToo") {
   }
 }
 
-TEST_CASE("AWorkerWhosePeerDiedEndsWithTheCodeForThat") {
+TEST_CASE("AWorkerWhosePeerDiedEndsWithTheCodeForThatAndRank0AloneSaysIt") {
+  const int64_t rank = GENERATE(0, 1);
   const ReservedPort port;
-  const auto result = run(1, port, [](const RankContext&, const char*) -> int {
+  const auto result = run(rank, port, [](const RankContext&, const char*) -> int {
                         throw std::runtime_error("Connection closed by peer [127.0.0.1]:4711");
                       }).wait();
   CHECK(result.code == 6);
+  CHECK((result.err.find("Connection closed by peer") != std::string::npos) == (rank == 0));
+}
+
+TEST_CASE("AWorkerNamesTheRankThatWasKilled") {
+  const ReservedPort port;
+  const TemporaryFolder folder;
+  run_folder = folder.path();
+  clear_shared_numbers();
+  Launcher killed = run(1, port, train);
+  REQUIRE(begins(1));
+  Launcher victim = run(0, port, lose_a_peer);
+  REQUIRE(begins(0));
+  killed.signal(SIGKILL);
+  const auto result = victim.wait();
+  CHECK(result.code == 6);
+  CHECK_THAT(
+      result.err,
+      Catch::StartsWith(fmt::format(
+          "error   rank 1 ({}, pid {}) died of signal 9 (SIGKILL)", host_name(), killed.pid())));
+  CHECK(result.err.find("rank 0") == std::string::npos);
+}
+
+TEST_CASE("AWorkerNamesTheRankThatIsStopped") {
+  const ReservedPort port;
+  const TemporaryFolder folder;
+  run_folder = folder.path();
+  clear_shared_numbers();
+  LaunchOptions options;
+  options.hang_timeout.seconds = 0;
+  Launcher stopped = run(1, port, train, options);
+  REQUIRE(begins(1));
+  ::kill(stopped.pid(), SIGSTOP);
+  options.hang_timeout.seconds = 1;
+  const auto result = run(0, port, train, options).wait();
+  CHECK(result.code == 6);
+  const std::string named =
+      fmt::format("error   no progress for 1s (--hang-timeout): rank 1 ({}, pid {})",
+                  host_name(),
+                  stopped.pid());
+  CHECK_THAT(result.err, Catch::StartsWith(named));
 }
 
 TEST_CASE("AnOrphanedWorkerSavesAndStops") {

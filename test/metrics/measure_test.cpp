@@ -156,6 +156,26 @@ TEST_CASE("EveryMetricSaysWhatItDependsOn") {
   CHECK(to_json(results[4])["metric"] == "fid");
 }
 
+TEST_CASE("OfStacksNetworksSeeThreeChannelsWhichTheResultSays") {
+  Bench bench;
+  MetricInput input = bench.input();
+  const std::vector<std::string> names = {"swd", "fd_lite0"};
+  CHECK_FALSE(measure(names, input)[1].recipe.contains("detector_channels"));
+  DataOptions five = shapes(32, 200);
+  five.channels = 5;
+  const auto pictures_of = [&](uint64_t seed) {
+    return DatasetPictures(open_dataset(five), {.data = five, .seed = seed, .classes = {}});
+  };
+  DatasetPictures reals = pictures_of(1), fakes = pictures_of(2);
+  input.reals = &reals;
+  input.fakes = &fakes;
+  input.real_images = 200;
+  const std::vector<MetricResult> results = measure(names, input);
+  CHECK_FALSE(results[0].recipe.contains("detector_channels"));
+  CHECK(results[0].recipe["channels"] == 5);
+  CHECK(results[1].recipe["detector_channels"] == "0,1,2");
+}
+
 TEST_CASE("ASetMeasuredAgainstItselfIsPerfect") {
   Bench bench;
   MetricInput input = bench.input();
@@ -199,6 +219,46 @@ TEST_CASE("ClassesAreMeasuredByThemselves") {
   CHECK(results.size() == 11);
   CHECK(results.contains("fid"));
   CHECK(results.contains("fid/" + bench.reals.class_names()[3]));
+}
+
+// Pictures with labels of three numbers: a class, a value, and a value that is 0 or 1 in all but
+// the last picture.
+class LabelledPictures final : public Pictures {
+ public:
+  explicit LabelledPictures(Pictures& pictures, bool classes = true)
+      : pictures_(pictures), classes_(classes) {}
+  int64_t size() const override { return pictures_.size(); }
+  at::Tensor get(const std::vector<int64_t>& numbers) override { return pictures_.get(numbers); }
+  std::vector<std::string> class_names() const override { return {"red", "angle", "size"}; }
+  at::Tensor vectors(const std::vector<int64_t>& numbers) override {
+    const at::Tensor k = at::tensor(numbers, at::kLong);
+    const at::Tensor half = k.remainder(2).to(at::kFloat);
+    const at::Tensor last = k.eq(size() - 1).to(at::kFloat) * 0.5;
+    return at::stack({classes_ ? half : half * 0.25, k.to(at::kFloat) / 7, half + last}, 1);
+  }
+
+ private:
+  Pictures& pictures_;
+  bool classes_;
+};
+
+TEST_CASE("ValuesAmongTheNumbersOfLabelsAreNoClasses") {
+  Bench bench;
+  LabelledPictures reals(bench.reals), fakes(bench.fakes);
+  MetricInput input = bench.input();
+  input.reals = &reals;
+  input.fakes = &fakes;
+  input.images = input.real_images = 300;  // without the last picture of the reals
+  input.per_class = true;
+  const Json results = measure({"fid"}, input)[0].results;
+  CHECK(results.size() == 2);
+  CHECK(results.contains("fid/red"));
+  // Without reals the fakes' labels say it.
+  input.reals = nullptr;
+  CHECK(measure({"msssim"}, input)[0].results.size() == 2);
+  LabelledPictures values(bench.fakes, /*classes=*/false);
+  input.fakes = &values;
+  CHECK_THROWS_WITH(measure({"msssim"}, input), Catch::Contains("values: red, angle, size"));
 }
 
 TEST_CASE("StatisticsOfRealsAreKeptAndReadAgain") {

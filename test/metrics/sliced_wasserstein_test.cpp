@@ -73,6 +73,20 @@ std::vector<double> stored_distances(const Tensors& f, const std::string& mode, 
   return all;
 }
 
+// A stop is looked for while many pictures are normalised, not only before and after.
+TEST_CASE("TheNormalisationOfManyDescriptorsCanBeLeft") {
+  struct Stopped {};
+  at::Tensor patches = at::zeros({400'000, 1, 7, 7});
+  std::vector<int64_t> seen;
+  normalize_(patches, [&](int64_t done, int64_t of) {
+    CHECK(of == 3 * patches.numel());
+    seen.push_back(done);
+  });
+  CHECK(seen.size() == 3);
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
+  CHECK_THROWS_AS(normalize_(patches, [](int64_t, int64_t) { throw Stopped(); }), Stopped);
+}
+
 TEST_CASE("LaplacianPyramidMatchesReference") {
   const int64_t resolution = GENERATE(32, 64);
   const Tensors f = fixture(resolution);

@@ -37,7 +37,8 @@ def differences(folder):
     generator = model.load_generator(folder)
     given = (model.latents([3], generator.z_dim),)
     if generator.classes:
-        given += (torch.tensor([generator.classes - 1]),)
+        last = torch.tensor([generator.classes - 1])
+        given += (model.first_label(generator) if model.has_vectors(generator) else last,)
     expected = generator(*given)
     path = os.path.join(folder, "model.onnx")
     model.export_onnx(generator, path)

@@ -184,6 +184,15 @@ changes = {"seed": 7, "other": 4294967295, "psi": 0.5, "mix": 3, "class": 1, "no
 drive("classes", "classes.safetensors", changes, 6)
 run("edit", "--device", "cpu", "classes.safetensors", "--count", "2", "--seeds", "0", "--columns", "2", "--layers", "1-3", "-o", "found")
 drive("edited", "classes.safetensors", {**changes, "direction0": 2.5, "direction1": -1.2}, 8, "--directions", DIRECTIONS)
+# Labels that are vectors, with names that no flag and no page takes as they are.
+names = ["red", "it's", "a,b", "<b>", "red", "5", "a b", "size", "angle", "g"]
+ranges = [{"yes_or_no": k < 5, "least": 0 if k < 5 else -k / 3, "mean": 0.1, "most": 1} for k in range(10)]
+rows = [{"name": name, "pictures": 2, **told} for name, told in zip(names, ranges)]
+table = {"attributes": rows, "examples": [[1, 0, 0, 1, 0, 0.123456, 0.5, -1, 0.2, 0]]}
+save_file({key[2:]: value for key, value in tensors.items()}, folder / "vectors.safetensors", {"gantrain.classes": json.dumps(table)})
+del changes["class"]
+moved = {"number0": False, "number1": True, "number2": True, "number5": -0.75, "number8": 0.3}
+drive("vectors", "vectors.safetensors", {**changes, **moved}, 15)
 drive("plain", str(fixtures / "resumed-dcgan.safetensors"), {"seed": 4294967295, "other": 0}, 1)
 
 # A page without its runtime says so.

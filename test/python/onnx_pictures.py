@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnx_pictures.py GANTRAIN FOLDER ROOT: ONNX Runtime draws from `gantrain export --to onnx` what `gantrain generate`
-draws: every recipe, with and without classes, in batches of 3 and 1, truncated or not, with noise or none."""
+draws: every recipe, without labels, with classes and with vectors, in batches of 3 and 1, truncated or not, with noise or
+none."""
 import itertools
 import json
 import pathlib
@@ -8,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import onnxruntime
 from safetensors.numpy import load_file, save_file
 
@@ -29,6 +31,7 @@ TRAINED = {
     "dcgan-plain": TINY + "--preset dcgan-tiny --batch 8 --resolution 32x16 --set dcgan.norm=none --set data.channels=4",
     "r3gan": R3GAN,
     "r3gan-classes": R3GAN + "--cond on --resolution 32x16",
+    "r3gan-vectors": R3GAN + "--cond on --data synth:shapes-attributes",
     "projected-lite": PROJECTED,
     "projected-classes": PROJECTED + "--cond on --set projected.lite=off",
     "projected-64": PROJECTED + "--resolution 64 --set projected.lite=off",
@@ -37,6 +40,7 @@ TRAINED = {
 }
 RESUMED = ["dcgan", "pggan", "stylegan1", "stylegan2"]
 REFERENCES = ["sg2_uncond32", "sg2_cond32", "sg3_t32", "sg3_r32", "sg3_t16_c3"]
+VECTORS = {"sg2_cond32": 10, "sg3_t16_c3": 3}  # networks of classes can be given vectors
 
 
 def run(*words):
@@ -46,19 +50,21 @@ def run(*words):
 
 
 def models():
-    """Name and model file or run folder."""
+    """Name, model file or run folder, and what more is said to export it."""
     for name, words in TRAINED.items():
         run(*words.split(), "--run-dir", name)
-        yield name, name
+        yield name, name, ""
     for name in RESUMED:
-        yield name, str(fixtures / f"resumed-{name}.safetensors")
+        yield name, str(fixtures / f"resumed-{name}.safetensors"), ""
     metadata = {"gantrain.level": "8", "gantrain.alpha": "0.25"}
     save_file(load_file(fixtures / "resumed-pggan.safetensors"), folder / "stage.safetensors", metadata)
-    yield "pggan-stage", "stage.safetensors"
+    yield "pggan-stage", "stage.safetensors", ""
     for name in REFERENCES:
         tensors = load_file(fixtures / f"{name}_G.safetensors")
         save_file({key[2:]: value for key, value in tensors.items()}, folder / f"{name}.safetensors")
-        yield name, f"{name}.safetensors"
+        yield name, f"{name}.safetensors", ""
+        if name in VECTORS:
+            yield f"{name}-vectors", f"{name}.safetensors", "--label-vectors"
 
 
 def drawn_by_gantrain(model, setting):
@@ -69,6 +75,8 @@ def drawn_by_gantrain(model, setting):
         words += ["--noise-mode", "none"]
     if "class" in setting:
         words += ["--class", str(setting["class"])]
+    if "label" in setting:
+        words += ["--label", ",".join(f"{place}={number}" for place, number in enumerate(setting["label"]))]
     where = folder / "drawn"
     for file in where.glob("*"):
         file.unlink()
@@ -80,12 +88,18 @@ def feeds_of(inputs, setting, count):
     size = inputs["z"][1]
     feeds = {"z": np.stack([np.random.RandomState(s).randn(size) for s in SEEDS[:count]]).astype(np.float32)}
     for name, value in setting.items():
-        feeds[name] = np.full(count, value, np.int64) if name == "class" else np.array([value], np.float32)
+        if name == "class":
+            feeds[name] = np.full(count, value, np.int64)
+        else:
+            feeds[name] = np.array([value] * count if name == "label" else [value], np.float32)
     return feeds
 
 
 def settings_of(inputs, classes):
     choices = {"psi": [1, 0.5], "noise": [1, 0], "class": [0, classes - 1]}
+    if "label" in inputs:
+        numbers = inputs["label"][1]
+        choices["label"] = [[1] + [0.25] * (numbers - 1), [k / 7 - 0.5 for k in range(numbers)]]
     names = [name for name in choices if name in inputs]
     for values in itertools.product(*(choices[name] for name in names)):
         yield dict(zip(names, values))
@@ -99,16 +113,27 @@ def opened(path):
     return session, {entry.name: entry.shape for entry in session.get_inputs()}
 
 
-def check(name, model):
+# Those that docs/operators.md of onnx/onnx-tensorrt calls supported for TensorRT 8.5 and opset 17, of which any may be used.
+TENSORRT = set(
+    "Abs Add AveragePool Cast Clip Concat Constant Conv ConvTranspose Cos Div Exp Expand Gather Gemm Identity LeakyRelu Log MatMul "
+    "Max Min Mul Neg Pad Pow Reciprocal ReduceL2 ReduceMean ReduceSum Relu Reshape Resize Shape Sigmoid Sin Slice Softplus Sqrt "
+    "Squeeze Sub Tanh Transpose Unsqueeze Where".split()
+)
+
+
+def check(name, model, more):
     """The recipe's name, and the largest difference of float16 graphs."""
     graph = folder / f"{name}.onnx"
-    run("export", model, "--to", "onnx", "-o", graph.name)
+    run("export", model, "--to", "onnx", "-o", graph.name, *more.split())
     said = json.loads((folder / f"{name}.onnx.json").read_text())
+    operators = {node.op_type for node in onnx.load(graph).graph.node}
+    assert operators <= TENSORRT, operators - TENSORRT
     session, inputs = opened(graph)
     assert said["opset"] == 17 and set(said["inputs"]) == set(inputs), (said["inputs"], inputs)
     for key, shape in inputs.items():
         assert shape == said["inputs"][key]["shape"], (key, shape)
-    run("export", model, "--to", "onnx", "--fp16", "-o", "half.onnx")
+    run("export", model, "--to", "onnx", "--fp16", "-o", "half.onnx", *more.split())
+    assert ("label" in inputs) == ("vectors" in name) and ("class" in inputs) == ("class" in said["self_test"]["cases"][0])
     half, half_inputs = opened(folder / "half.onnx")
     assert half_inputs == inputs and (folder / "half.onnx").stat().st_size < graph.stat().st_size
     apart = half_apart = 0.0
@@ -128,6 +153,6 @@ def check(name, model):
 
 
 HALF_TOLERANCE = 0.004  # likewise; of pictures in [-1, 1] half of one of 255 levels
-recipes = {check(name, model) for name, model in models()}
+recipes = {check(*model) for model in models()}
 known = {entry.name for entry in (root / "lib" / "recipes").iterdir() if entry.is_dir()}
 assert recipes == known, f"no model of {known - recipes}"

@@ -79,9 +79,13 @@ wrong() {
   done
   [ "${verb[*]}" = train ] || return 0
   for word; do # without what is not here
-    if [ -n "$skip_next" ]; then skip_next=; continue; fi
+    if [ -n "$skip_next" ]; then
+      [[ $skip_next$word != --datasynth:* ]] || planned+=(--data "$word")
+      skip_next=
+      continue
+    fi
     case $word in
-      --data | --init-from | --run-dir | --resume | --config | --nodes | --detector | --features | --lite0) skip_next=1 ;;
+      --data | --init-from | --run-dir | --resume | --config | --nodes | --detector | --features | --lite0) skip_next=$word ;;
       --smoke | ... | --help | -h | *[A-Z][A-Z]*) dry='' ;;
       *) planned+=("$word") ;;
     esac
@@ -102,7 +106,7 @@ look_up() {
 }
 
 # Flags of other programs that pages name.
-foreign='--standalone --local_rank --local-rank --component --shm-size --only --pack --no-python --self-test --onnx --freezed --gradient_accumulation_steps --resume=network.pkl --official'
+foreign='--standalone --local_rank --local-rank --component --shm-size --ulimit --only --pack --no-python --self-test --onnx --freezed --gradient_accumulation_steps --resume=network.pkl --official'
 
 # faults PAGE: everything that is wrong in what cannot be run, one a line.
 faults() {
@@ -138,7 +142,7 @@ for verb in $verbs; do
   case $verb in
     data) for part in inspect pack; do flags_of data $part; done ;;
     presets) for part in list show diff; do flags_of presets $part; done ;;
-    bench) for part in step ops launch data save ddp; do flags_of bench $part; done ;;
+    bench) for part in step ops launch data save ddp modes; do flags_of bench $part; done ;;
     *) flags_of "$verb" ;;
   esac
 done | sort -u >"$tmp/all_flags"

@@ -53,6 +53,12 @@ mounted() { grep -A1 -- "- name: $2" "$1" | sed -n 's/ *mountPath: //p'; }
 kube m.yaml --image i --claim c --data-claim d -- --preset dcgan --data /photos/set.zip --run-dir /scratch/me/../you/run
 expect "the volumes" "/scratch/you /photos" "$(mounted m.yaml runs) $(mounted m.yaml data)"
 expect "the grace of 30 s, and half a minute" 60 "$(sed -n 's/ *terminationGracePeriodSeconds: //p' m.yaml)"
+for out in ../elsewhere /elsewhere/; do  # no folder that no volume holds
+  kube m.yaml --image i --claim c -- --preset dcgan --out "$out"
+  expect "the volume at --out $out" /elsewhere "$(mounted m.yaml runs)"
+done
+kube m.yaml --image i --claim c -- --preset dcgan --run-dir /scratch/mine/
+expect "a slash at the end changes nothing" /scratch "$(mounted m.yaml runs)"
 kube m.yaml --image i --claim c -- --preset dcgan --data /images
 expect "the usual place" /runs "$(mounted m.yaml runs)"
 expect "no /dev/shm of its own" "" "$(kube m.yaml --image i --shm 0 -- --preset dcgan 2>/dev/null; mounted m.yaml shm)"
@@ -80,6 +86,11 @@ refused 2 --mem --mem 0Gi
 refused 2 --image --image 'a b'
 refused 2 --image --image=
 refused 2 --image --image -x
+for image in UPPER a//b a:b:c x@sha256:12 a/B /a a/ a: 'a:b c' http://r/a a.-b; do refused 2 "--image.*lower-case" --image="$image"; done
+for image in localhost:5000/a REG.example/a/b__c--d.e:V1 "[::1]:5000/a" "r.example/a:t@sha256:$(printf '0%.0s' {1..64})"; do
+  kube m.yaml --image "$image" --claim c -- --preset dcgan
+done
+refused 2 'may be given once' --image i --image j
 refused 2 --nnodes --nnodes 0
 refused 2 --presett -- --presett dcgan
 refused 2 dcgann -- --preset dcgann
@@ -93,7 +104,12 @@ refused 2 --stopped-code -- --stopped-code 143
 refused 2 --nproc --nproc 2 -- --nproc 4
 refused 2 --gpus --nproc 8 --gpus 4
 refused 2 --gpus --gpus 1 -- --device cpu
-refused 2 'hide what the image needs' -- --run-dir /usr/run
+for folder in /usr/run ../etc/run / /dev/shm; do refused 2 'hide what the image needs' -- --run-dir "$folder"; done
+for folder in /usr/share /dev/shm; do refused 2 'hide what the image needs' --data-claim d -- --data "$folder"; done
+refused 2 'a colon' -- --run-dir /a:b/run
+refused 2 'a colon' --data-claim d -- --data /a:b
+refused 2 --nproc --nproc 0
+refused 2 --gpus --gpus -1
 refused 2 --data-claim --data-claim d -- --preset dcgan
 refused 2 --data-claim --data-claim d -- --data /runs/photos
 refused 8 no-such-folder -o no-such-folder/job.yaml

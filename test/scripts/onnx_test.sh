@@ -4,8 +4,8 @@
 # page of `--to web`.
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 python=${GANTRAIN_PYTHON:-python3}
-"$python" -c 'import numpy, onnxruntime, PIL, safetensors' 2>/dev/null ||
-  skip "no Python with numpy, onnxruntime, Pillow and safetensors"
+"$python" -c 'import numpy, onnx, onnxruntime, PIL, safetensors' 2>/dev/null ||
+  skip "no Python with numpy, onnx, onnxruntime, Pillow and safetensors"
 "$python" "$root/test/python/onnx_pictures.py" "$1" "$tmp" "$root"
 browser=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser) ||
   skip "no chromium-headless-shell or chromium: the page was not looked at"

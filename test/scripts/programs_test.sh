@@ -43,8 +43,19 @@ expect "a worker of srun" "3 4" "$(SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=3
 expect "a worker of mpirun" "1 2" "$(OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 \
   MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 launch words.py | cut -d' ' -f1,2)"
 
-# 100 MB of output: every byte, through a pipe, with little memory.
-expect "100 MB" "100000000" "$(launch -q --nproc 2 -- sh -c '[ $RANK = 0 ] || yes abcdefg | head -c 100000000' | cut -c10- | wc -c)"
+# 1 GB of output: every line whole and with its rank, through a pipe, and the launcher, rank 0's parent, stays as small as it is.
+export line
+line=$(printf 'x%.0s' $(seq 99))
+launch -q --nproc 2 -- sh -c 'if [ $RANK = 1 ]; then yes $line | head -c 1000000000; echo >printed; else
+  grep VmHWM /proc/$PPID/status >before; while [ ! -e printed ]; do sleep 0.05; done; grep VmHWM /proc/$PPID/status >after; fi' |
+  LC_ALL=C grep -cxF "[rank 1] $line" >lines
+expect "1 GB" "10000000" "$(cat lines)"
+kib() { tr -dc 0-9 <"$1"; }
+expect "the launcher's memory grows by less than 4 MiB" "" "$(awk -v b="$(kib before)" -v a="$(kib after)" 'BEGIN { if (a - b > 4096) print b, a }')"
+# A node has two pipes for each rank.
+expect "too few files may be opened" "4" "$(ulimit -n 100; code_of launch --nproc 100 -- true)"
+expect "both numbers" yes "$(says 'the launcher of 100 ranks may have to open 433 files at a time, and 100 are allowed')"
+expect "a soft limit is raised" "0" "$(ulimit -Sn 100; code_of launch --nproc 100 -- true)"
 # Nothing stays behind in the folder of temporary files.
 mkdir own
 TMPDIR=$tmp/own launch -q --nproc 2 -- true
@@ -66,6 +77,9 @@ python=${GANTRAIN_PYTHON:-python3}
 PATH=$(dirname "$python"):$PATH
 expect "an all-reduce" "[rank 0] sum 3 of 2 attempt 0
 [rank 1] sum 3 of 2 attempt 0" "$(launch -q --nproc 2 "$script" reduce | sort)"
+expect "a script as Accelerate's users have them" "main process of 2
+same weights True
+steps 10, 80 of 80 pictures" "$(launch -q --nproc 2 "$script" accelerate | cut -d' ' -f3- | sort -u)"
 expect "DistributedDataParallel" "2" "$(launch -q --nproc 2 "$script" ddp | grep -c 'same weights True')"
 expect "a rank that fails" "1" "$(code_of launch --nproc 2 --log-dir logs --run-id r "$script" dies)"
 expect "its cause" yes "$(says '^error   rank 1 .* exit code 1: ValueError: the loss is not a number$')"

@@ -34,13 +34,3 @@ no_job_left() {
   squeue >&2
   return 1
 }
-
-# wait_for SECONDS COMMAND...: until the command is true; ends the test if it is not by then.
-wait_for() {
-  local i
-  for ((i = 0; i < 10 * $1; i++)); do
-    ! "${@:2}" >/dev/null 2>&1 || return 0
-    sleep 0.1
-  done
-  expect "${*:2} within $1 s" yes no
-}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs of `gantrain slurm` on a real Slurm: preempted and requeued they end with the weights of a run
 # that nothing disturbed, with a task per node and with a task per rank; a cancelled job saves and
-# stays away; a job whose launcher is killed on one node ends on both.
+# stays away; a job whose launcher is killed on one node ends on both. And users' programs under srun.
 . "$(dirname "${BASH_SOURCE[0]}")/slurm_cluster.sh"
 gantrain=$(realpath "${1:-$root/build/gantrain}")
 [ -x "$gantrain" ] || skip "no $gantrain: scripts/build.sh"
@@ -60,4 +60,15 @@ no_job_left 60
 expect "a killed launcher ends the job on both nodes" 0 "$(processes killed)"
 expect "and is its exit code" 137 "$(exit_code_of "$killed")"
 expect "no other restart" Restarts=0 "$(scontrol show job "$killed" | grep -o 'Restarts=[0-9]*')"
+# Programs of the user's under srun: a launcher on each node, and a task for each rank, which becomes the program.
+per_node() { timeout 120 srun --nodes 2 --ntasks 2 --ntasks-per-node 1 --cpus-per-task 2 --kill-on-bad-exit=0 "$gantrain" launch -q --nproc 2 -- "$@"; }
+expect "ranks of two launchers" "0 0 of 4,1 1 of 4,2 0 of 4,3 1 of 4" \
+  "$(per_node sh -c 'echo $RANK $LOCAL_RANK of $WORLD_SIZE' 2>/dev/null | cut -d' ' -f3- | sort | paste -sd,)"
+code=0
+per_node sh -c ': >up.$RANK; [ $RANK = 3 ] || exec sleep 600; while [ ! -e up.0 ]; do sleep 0.1; done; echo odd >&2; exit 9' 2>said || code=$?
+expect "the program's exit code" 9 "$code"
+expect "one voice tells the failure of two nodes" "error   node 1: rank 3" "$(grep '^error' said | cut -d' ' -f1-7)"
+expect "a task for each rank" "0 0 of 4,1 1 of 4,2 0 of 4,3 1 of 4" \
+  "$(timeout 120 srun --nodes 2 --ntasks 4 --ntasks-per-node 2 --cpus-per-task 1 "$gantrain" launch -q -- \
+    sh -c 'echo $RANK $LOCAL_RANK of $WORLD_SIZE' 2>/dev/null | sort | paste -sd,)"
 echo "requeued after SIGUSR1: $(cat node/STATUS), $(cat rank/STATUS)"

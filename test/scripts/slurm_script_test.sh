@@ -12,6 +12,7 @@ program bin/srun <<'END'
 echo "srun ${SLURM_JOB_END_TIME:-no end}" >>"$OUT"
 printf '%s\n' "$@" >"$OUT.words"
 echo "${GANTRAIN_JOB_SECRET:-none}" >>"$OUT.secrets"
+[ -z "${SAVES:-}" ] || { mkdir -p runs/dcgan-tiny && touch "runs/dcgan-tiny/state-$SAVES.pt"; }
 [ -z "${TERM_THE_SCRIPT:-}" ] || kill -TERM "$PPID"
 exit "${CODE:-0}"
 END
@@ -39,6 +40,13 @@ expect "each job has a secret" "4 of 4" \
 for code in 1 2 3 4 5 6 7 8 130 137; do
   expect "the code $code is the job's" "$code: srun no end" "$(job CODE=$code)"
 done
+expect "a rank died after a save" "6: srun no end,scontrol requeue 42" "$(job CODE=6 SAVES=000010)"
+expect "why it is requeued" "job 42 has lost a rank after it had saved: requeued, restart 1 of 3" "$(tail -1 stderr)"
+expect "a rank died again without a newer save" "6: srun no end" "$(job CODE=6 SLURM_RESTART_COUNT=1)"
+expect "and after one" "6: srun no end,scontrol requeue 42" "$(job CODE=6 SAVES=000020.500 SLURM_RESTART_COUNT=1)"
+expect "its bound" "6: srun no end" "$(job CODE=6 SAVES=000030 SLURM_RESTART_COUNT=3)"
+expect "a run that diverged after a save" "5: srun no end" "$(job CODE=5 SAVES=000040)"
+rm -r runs
 expect "a job that is told to end" "75: srun no end" "$(job CODE=75 TERM_THE_SCRIPT=1)"
 expect "a job that cannot be requeued" "75: srun no end,scontrol requeue 42" "$(job CODE=75 REQUEUE_CODE=1)"
 expect "what helps then" "scontrol requeue failed; sbatch the same script to go on" "$(tail -1 stderr)"

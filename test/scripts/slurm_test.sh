@@ -18,6 +18,13 @@ GPUS=2 CPUS_PER_TASK=1 timeout 300 "$root/scripts/slurm_train.sh" debug smoke dc
   --device cpu --threads 1 --kimg 0.6 --batch 12 >/dev/null || code=$?
 expect "gantrain's exit code is the job's" 2 "$code"
 
+# One verdict, whoever started the ranks.
+for rank in 0 1; do
+  expect_named "$tmp/killed$rank" KILL "$rank" srun -n2 "$root/build/gantrain"
+  expect_named "$tmp/stopped$rank" STOP "$rank" srun -n2 "$root/build/gantrain"
+done
+no_job_left 60
+
 code=0
 sbatch --wait -n2 --output="$tmp/alone.out" --wrap "'$root/build/gantrain' --preset dcgan-tiny --device cpu --run-dir '$tmp/alone'" >/dev/null || code=$?
 expect "several tasks without srun are refused" 4 "$code"

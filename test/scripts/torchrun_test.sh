@@ -20,6 +20,18 @@ expect "torchrun fails with its workers" yes "$([ "$code" != 0 ] && echo yes)"
 expect "a worker says why" yes "$(grep -q '^error   .*15' "$tmp/bad.err" && echo yes)"
 expect "torchrun shows it as the cause" yes "$(grep -q 'traceback : .*15' "$tmp/bad.err" && echo yes)"
 
+# One verdict, whoever started the ranks.
+for rank in 0 1; do expect_named "$tmp/killed$rank" KILL "$rank" torchrun "$1"; done
+expect_named "$tmp/stopped" STOP 0 torchrun "$1"
+
+# A torchrun that is killed takes the ranks' store with it: the run has stopped, or says that it is gone.
+agent_of() { sed -n 's/^ *"launcher": \([0-9]*\),*/\1/p' "$1/errors/pids.json"; }
+torchrun "$1" "${TINY[@]}" --kimg 5000 --save-every 1 --run-dir "$tmp/orphan" >"$tmp/orphan.out" 2>&1 &
+wait_for 120 grep -q '^speed  ' "$tmp/orphan.out"
+kill -9 "$(agent_of "$tmp/orphan")"
+wait_for 60 grep -q '^\(stopped\|failed\) ' "$tmp/orphan/STATUS"
+expect "STATUS after torchrun was killed" 1 "$(grep -c '^stopped\|, which started this rank.* is gone' "$tmp/orphan/STATUS")"
+
 # The benchmark's peer is such a script.
 said=$(GANTRAIN_PYTHON=$python timeout 250 "$1" bench ddp --json --nets dcgan --ranks 2 --rounds 1 --steps 1 --pairs 2)
 ratio=$(tail -n 1 <<<"$said" | "$python" -c 'import json, sys; c = json.load(sys.stdin)["nets"][0]["peer"][0]

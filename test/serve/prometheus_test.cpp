@@ -13,6 +13,7 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   a.verdict.word = "learning";
   a.kimg = 1.5;
   a.last_tick = 90;
+  a.ranks = 4;
   a.slowest_rank = 3;
   a.slowest_behind = 0.25;
   a.losses = {{"G/loss", std::numeric_limits<double>::quiet_NaN()},
@@ -35,6 +36,7 @@ TEST_CASE("MetricsHaveOneHelpAndTypeAndEscapedLabels") {
   CHECK(has("gantrain_loss" + run + ",loss=\"G/loss\"} NaN\n"));
   CHECK(has("gantrain_metric" + run + ",metric=\"fid\"} 20.25\n"));
   CHECK(has("gantrain_seconds_since_tick" + run + "} 10\n"));
+  CHECK(has("gantrain_ranks" + run + "} 4\n"));
   CHECK(has("gantrain_slowest_rank" + run + "} 3\n"));
   CHECK(has("gantrain_slowest_rank_behind" + run + "} 0.25\n"));
   CHECK(has("gantrain_status{run=\"b\",status=\"done\"} 1\n"));

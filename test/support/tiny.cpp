@@ -129,7 +129,8 @@ std::vector<fs::path> files_like(const fs::path& run, const std::string& prefix)
   for (const fs::directory_entry& entry : fs::directory_iterator(run)) {
     if (starts_with(entry.path().filename().string(), prefix)) result.push_back(entry.path());
   }
-  std::sort(result.begin(), result.end());
+  // model-000000.safetensors comes before model-000000.272.safetensors.
+  std::ranges::sort(result, {}, [](const fs::path& file) { return file.stem().string(); });
   return result;
 }
 

@@ -55,6 +55,17 @@ TEST_CASE("ItEndsWhereNothingImproves") {
   CHECK(turn({50, 30, 31, 32, 31, 32, 31, 32, 31}) == Turn::kGoOn);
 }
 
+TEST_CASE("MeasurementsCloseTogetherSayNothingYet") {
+  Curve close;
+  for (const auto& [kimg, value] : made({50, 30, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58}))
+    close.emplace_back(0.05 * kimg, value);  // the best is at 0.5 kimg, the last at 5.5
+  CHECK(view_course(close, "swd", 0).turn == Turn::kGoOn);
+  close.emplace_back(8.4, 60);
+  CHECK(view_course(close, "swd", 0).turn == Turn::kGoOn);
+  close.emplace_back(8.5, 60);
+  CHECK(view_course(close, "swd", 0).turn == Turn::kGoBack);
+}
+
 TEST_CASE("HigherIsBetterWhereTheMetricSaysSo") {
   CHECK(view_course(made({0.1, 0.5, 0.3, 0.3, 0.3, 0.3}), "diversity", 0).turn == Turn::kGoBack);
   CHECK(view_course(made({0.5, 0.4, 0.3, 0.2, 0.1, 0.6}), "diversity", 0).turn == Turn::kGoOn);

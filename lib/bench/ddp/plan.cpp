@@ -433,7 +433,8 @@ Json report_cluster(const PlanRequest& request) {
   fmt::print(
       "links of a rank, each way: {} between nodes of {}, {} within a node\n"
       "exposed: share of a step in which ranks only communicate; graphs from: what they must save\n"
-      "  in an iteration to be faster, since they send all gradients after the backward pass\n",
+      "  in an iteration to be faster, since they send all gradients after the backward pass\n"
+      "not counted: start-up, ticks, samples, metrics, saves, slow ranks, reading data, restarts\n",
       link_text(c.between),
       counted(c.ranks_per_node, "rank"),
       link_text(c.within));

@@ -84,14 +84,17 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset,
                const RankInfo& ranks,
                int64_t first_image,
                int64_t global_batch,
-               int64_t workers)
+               int64_t workers,
+               int64_t units)
     : dataset_(std::move(dataset)),
       sampler_(dataset_->size(), seed, options.mirror),
       resolution_(options.resolution),
       ranks_(ranks),
       first_image_(first_image),
       global_batch_(global_batch),
-      count_((global_batch - ranks.rank + ranks.world - 1) / ranks.world),
+      units_(units == 0 ? global_batch : units),
+      mine_((units_ - ranks.rank + ranks.world - 1) / ranks.world),
+      count_(mine_ * (global_batch / units_)),
       threads_(options.workers.value_or(workers)),
       part_(std::max<int64_t>(count_ / (4 * std::max<int64_t>(threads_, 1)), 1)),
       ahead_(static_cast<size_t>(std::min(threads_ + 2, kMostAhead))) {
@@ -102,6 +105,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset,
               " for ",
               ranks.world,
               " ranks");
+  TORCH_CHECK(global_batch % units_ == 0 && units_ >= ranks.world, units_, " units of a batch");
   for (int64_t i = 0; i < threads_; ++i) workers_.push_back(start_worker([this] { work(); }));
 }
 
@@ -199,7 +203,8 @@ void Loader::finish(Pending& pending,
 // Loads picture i of this rank's share.
 void Loader::load(int64_t i, LoadBuffers& buffers, Pending& pending) const {
   Batch& batch = pending.batch;
-  const int64_t image = pending.first + ranks_.rank + i * ranks_.world;
+  const int64_t unit = ranks_.rank + i % mine_ * ranks_.world;
+  const int64_t image = pending.first + i / mine_ * units_ + unit;
   const int64_t index = sampler_.index(image);
   ImageView picture = dataset_->view(index, buffers);
   Image smaller;

@@ -66,20 +66,24 @@ class Loader {
   // The first batch begins at image `first_image`, counted over all ranks from the start of the
   // run. Pictures larger than options.resolution, as in early stages of a progressive network, are
   // averaged down to it. `workers` counts where options.workers is auto; 0: each batch is loaded
-  // when it is asked for.
+  // when it is asked for. With `units`, a divisor of the batch and at least as many as ranks,
+  // sample n of the batch belongs to unit n mod units, and unit u to rank u mod world; 0: each
+  // sample is one.
   Loader(std::shared_ptr<const Dataset> dataset,
          const DataOptions& options,
          uint64_t seed,
          const RankInfo& ranks,
          int64_t first_image,
          int64_t global_batch,
-         int64_t workers = 1);
+         int64_t workers = 1,
+         int64_t units = 0);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   // Returns the next batch on the CPU, uint8, or uint16 of data of 16 bits: the samples rank, rank
-  // + world, rank + 2 world, ... of the global batch. If a picture of it could not be loaded, this
+  // + world, rank + 2 world, ... of the global batch; with units the first samples of this rank's
+  // units, then their second ones, and so on. If a picture of it could not be loaded, this
   // call and all further ones throw what the first such picture threw.
   Batch next();
   // Of the last batch: the images of all ranks before it, and the seconds that next() had to wait.
@@ -116,6 +120,8 @@ class Loader {
   const RankInfo ranks_;
   const int64_t first_image_;
   const int64_t global_batch_;
+  const int64_t units_;  // of a batch
+  const int64_t mine_;   // units of this rank
   const int64_t count_;  // pictures of this rank in a batch
   const int64_t threads_;
   const int64_t part_;  // pictures that a thread takes on at once

@@ -50,6 +50,9 @@ class Dataset {
   // Returns the file of a picture; nothing where pictures are computed.
   virtual std::optional<PictureFile> picture_file(int64_t) const { return std::nullopt; }
 
+  // The names of pictures that were left out because they cannot be read (data.on_bad=skip).
+  virtual std::vector<std::string> left_out() const { return {}; }
+
   // Returns picture `index`, options.resolution and channels() of it. Throws UserError(kInput) that
   // names a file that has become unreadable; with on_bad=skip it returns the next readable picture
   // of the same label instead, or of the nearest vector.

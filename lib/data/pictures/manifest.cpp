@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <unordered_map>
 
 #include "config/config.h"
@@ -29,8 +30,9 @@ using KnownRows = std::unordered_map<std::string_view, const ManifestRow*>;
 
 // Returns whether the picture could be read. Throws what is wrong with it unless `lenient`.
 bool mark_one(const Dataset& dataset, const ManifestRow* known, bool lenient, ManifestRow& row) {
+  if (row.picture < 0 || !row.mark.hash.empty()) return true;  // -1: left out of the data set
   const auto place = dataset.picture_file(row.picture);
-  if (!place || !row.mark.hash.empty()) return true;
+  if (!place) return true;
   try {
     row.stamp = place->source->stamp(place->file);
     const bool untouched = known != nullptr && !row.stamp.empty() && known->stamp == row.stamp;
@@ -199,6 +201,44 @@ std::string changes(const Manifest& before, const Manifest& now) {
     if (!kind->names.empty()) parts.push_back(kind->text(parts.empty()));
   }
   return join(parts, ", ");
+}
+
+namespace {
+
+bool is_readable(const Dataset& dataset, int64_t picture) {
+  const auto place = dataset.picture_file(picture);
+  if (!place) return true;
+  try {
+    place->source->look(place->file, /*headers_only=*/false);
+    return true;
+  } catch (const UserError& e) {
+    if (e.code() != Exit::kInput) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> take_broken(const Dataset& dataset,
+                                     const Manifest& before,
+                                     Manifest& now) {
+  std::vector<std::string> broken = dataset.left_out();
+  std::ranges::sort(broken);
+  std::map<std::string_view, ManifestRow*> rows;
+  for (ManifestRow& row : now.rows) rows.emplace(row.name, &row);
+  std::vector<std::string> taken;
+  std::vector<ManifestRow> left_out;
+  for (const ManifestRow& row : before.rows) {
+    const auto found = rows.find(row.name);
+    const bool gone = found == rows.end() && std::ranges::binary_search(broken, row.name);
+    const bool altered = found != rows.end() && is_altered(row, *found->second) &&
+                         !is_readable(dataset, found->second->picture);
+    if (gone) left_out.push_back(row);
+    if (altered) found->second->mark = row.mark;
+    if (gone || altered) taken.push_back(row.name);
+  }
+  now.rows.insert(now.rows.end(), left_out.begin(), left_out.end());
+  return taken;
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {

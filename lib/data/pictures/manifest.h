@@ -64,6 +64,11 @@ std::string digest_of(const Manifest& manifest);
 // and the other is not.
 std::string changes(const Manifest& before, const Manifest& now);
 
+// With data.on_bad=skip: pictures of `before` that cannot be read now, because they have broken
+// since, are no change of the data. Takes their rows of `before` into `now`, so that they are known
+// when they are mended, and returns their names.
+std::vector<std::string> take_broken(const Dataset& dataset, const Manifest& before, Manifest& now);
+
 // Write and read data-manifest.jsonl of a run folder, atomically: a header, then a row [name,
 // bytes, hash, label, stamp] a line. write_manifest() throws UserError(kDisk); read_manifest()
 // returns nothing where there is no file, and throws UserError(kInput) where it is broken.

@@ -6,6 +6,7 @@
 #include "exchange/export.h"
 #include "exchange/onnx/graph.h"
 #include "page/html.h"
+#include "util/encoding.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -16,7 +17,7 @@ constexpr double kSomePsi = 0.7;
 
 // What a part of a generator is given: names as the graph has them.
 struct Given {
-  std::vector<std::pair<std::string, Tensor>> tensors;  // z, class, psi or w
+  std::vector<std::pair<std::string, Tensor>> tensors;  // z, class or label, psi; or w
 
   Tensor at(const std::string& name) const {
     for (const auto& [own, tensor] : tensors) {
@@ -29,7 +30,7 @@ struct Given {
 class Recordable {
  public:
   Recordable(const ExportedModel& exported, OnnxPart part)
-      : generator_(*exported.model.generator), part_(part) {
+      : exported_(exported), generator_(*exported.model.generator), part_(part) {
     options_.level = exported.model.level.value_or(options_.level);
     options_.alpha = exported.model.alpha.value_or(options_.alpha);
     if (generator_.num_ws() > 0) {
@@ -57,9 +58,13 @@ class Recordable {
   }
 
  private:
+  std::string label_name() const { return exported_.vectors ? "label" : "class"; }
+
   Tensor labels(int64_t count) const {
-    const int64_t classes = generator_.classes();
-    return classes > 0 ? torch::arange(count).remainder(classes) : Tensor();
+    std::vector<Tensor> rows;
+    for (int64_t i = 0; i < count && generator_.classes() > 0; ++i)
+      rows.push_back(exported_.label(i));
+    return rows.empty() ? Tensor() : torch::cat(rows);
   }
 
   Given given(int64_t count) const {
@@ -72,7 +77,7 @@ class Recordable {
       return all;
     }
     all.tensors = {{"z", z}};
-    if (generator_.classes() > 0) all.tensors.emplace_back("class", labels(count));
+    if (generator_.classes() > 0) all.tensors.emplace_back(label_name(), labels(count));
     if (generator_.num_ws() > 0) all.tensors.emplace_back("psi", torch::full({1}, kSomePsi));
     return all;
   }
@@ -80,8 +85,9 @@ class Recordable {
   // The pictures, or what this part makes.
   Tensor computed(const Given& in, const SynthesisOptions& options) {
     if (part_ == OnnxPart::kSynthesis) return generator_.synthesize(in.at("w"), options);
-    if (generator_.num_ws() == 0) return generator_.images(in.at("z"), in.at("class"), options);
-    const Tensor w = generator_.map(in.at("z"), in.at("class"), options);
+    const Tensor label = in.at(label_name());
+    if (generator_.num_ws() == 0) return generator_.images(in.at("z"), label, options);
+    const Tensor w = generator_.map(in.at("z"), label, options);
     const Tensor truncated = average_ + (w - average_) * in.at("psi");
     return part_ == OnnxPart::kMapping ? truncated : generator_.synthesize(truncated, options);
   }
@@ -109,6 +115,7 @@ class Recordable {
     return all;
   }
 
+  const ExportedModel& exported_;
   Generator& generator_;
   OnnxPart part_;
   SynthesisOptions options_;
@@ -137,7 +144,11 @@ Json onnx_description(ExportedModel& exported, bool half) {
        {{"type", "float32"},
         {"shape", {"batch", generator.z_dim()}},
         {"of_seed", "numpy.random.RandomState(seed).randn(1, z_dim).astype('float32')"}}}};
-  if (generator.classes() > 0) {
+  if (exported.vectors) {
+    inputs["label"] = {{"type", "float32"},
+                       {"shape", {"batch", generator.classes()}},
+                       {"table", to_json(exported.model.classes)}};
+  } else if (generator.classes() > 0) {
     inputs["class"] = {{"type", "int64"},
                        {"shape", {"batch"}},
                        {"classes", generator.classes()},
@@ -178,6 +189,31 @@ std::string in_script(const Json& json) {
       text += c;
   }
   return text;
+}
+
+// The numbers of a label that the page asks for: what --label calls each, from where to where it
+// goes, and the one that the first picture has. A name that the flag could not be given, or that
+// stands there twice, is its place instead.
+Json numbers_of(const ExportedModel& exported) {
+  Json numbers = Json::array();
+  if (!exported.vectors) return numbers;
+  const ClassTable& table = exported.model.classes;
+  const Tensor first = exported.label(0);
+  for (int64_t k = 0; k < first.size(1); ++k) {
+    const auto at = static_cast<size_t>(k);
+    const std::string name = at < table.size() ? table[at].name : std::to_string(k);
+    const NumberRange range = at < table.ranges.size() ? table.ranges[at] : NumberRange{.most = 1};
+    const bool sayable = !name.empty() && trim(name) == name &&
+                         name.find(',') == std::string::npos &&
+                         std::ranges::count(table, name, &ClassRow::name) == 1;
+    numbers.push_back({{"name", name},
+                       {"said", sayable ? name : std::to_string(k)},
+                       {"least", range.least},
+                       {"most", range.most},
+                       {"yes_or_no", range.yes_or_no},
+                       {"value", first[0][k].item<float>()}});
+  }
+  return numbers;
 }
 
 // What a strength of 1 adds to w, [w_dim], and the layers whose w it moves.
@@ -231,6 +267,7 @@ std::string web_page(const ExportedModel& exported,
                       {"z_dim", generator.z_dim()},
                       {"classes", generator.classes()},
                       {"names", names},
+                      {"numbers", numbers_of(exported)},
                       {"num_ws", generator.num_ws()},
                       {"w_dim", generator.w_dim()},
                       {"noise", Recordable(exported, drawn).has_noise()},

@@ -15,6 +15,7 @@ As a program:
 """
 import argparse
 import ast
+import csv
 import json
 import math
 import os
@@ -61,6 +62,11 @@ def noise_of(mode, stored):
     if mode == "none":
         return torch.zeros_like(stored)
     return torch.randn_like(stored) if mode == "random" else stored
+
+
+def one_hot(label, classes, dtype):
+    """[N, classes] of labels [N]: 1 where the class is the label; of vectors, themselves."""
+    return label.to(dtype) if label.dim() == 2 else F.one_hot(label, classes).to(dtype)
 
 
 def size_of(resolution):

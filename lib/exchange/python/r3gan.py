@@ -72,9 +72,9 @@ class Basis(nn.Module):
 
 
 class Generator(nn.Module):
-    """Huang et al. 2024: z [N, z_dim], class [N] -> pictures [N, C, H, W]."""
+    """Huang et al. 2024: z [N, z_dim], class [N] or vectors -> pictures [N, C, H, W]."""
 
-    num_ws, has_noise = 0, False
+    num_ws, has_noise, takes_vectors = 0, False, True
 
     def __init__(self, config):
         super().__init__()
@@ -104,7 +104,7 @@ class Generator(nn.Module):
     def forward(self, z, label=None):
         x = z
         if self.classes:
-            y = F.one_hot(label, self.classes).to(z.dtype)
+            y = one_hot(label, self.classes, z.dtype)
             x = torch.cat([z, self.Model.EmbeddingLayer(y)], 1)
         for stage in self.Model.MainLayers.children():
             x = stage.Layers(x)

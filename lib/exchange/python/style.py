@@ -13,7 +13,7 @@ class FullyConnected(nn.Module):
 
 
 class Mapping(nn.Module):
-    """z and the class -> w."""
+    """z and the class, or a vector of c_dim numbers -> w."""
 
     def __init__(self, model):
         super().__init__()
@@ -34,8 +34,8 @@ class Mapping(nn.Module):
     def forward(self, z, label):
         parts = [pixel_norm(z)] if self.z_dim > 0 else []
         if self.c_dim > 0:
-            one_hot = F.one_hot(label, self.c_dim).to(self.w_avg.dtype)
-            parts.append(pixel_norm(self.embed(one_hot)))
+            numbers = one_hot(label, self.c_dim, self.w_avg.dtype)
+            parts.append(pixel_norm(self.embed(numbers)))
         x = torch.cat(parts, 1)
         for i in range(self.depth):
             x = leaky_relu(getattr(self, "fc%d" % i)(x)) * math.sqrt(2)

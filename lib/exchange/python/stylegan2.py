@@ -123,9 +123,9 @@ class Block(nn.Module):
 
 
 class Generator(nn.Module):
-    """Karras et al. 2020: z [N, z_dim], class [N] -> pictures [N, C, H, W]."""
+    """Karras et al. 2020: z [N, z_dim], class [N] or vectors -> pictures [N, C, H, W]."""
 
-    has_noise = True
+    has_noise, takes_vectors = True, True
 
     def __init__(self, config):
         super().__init__()

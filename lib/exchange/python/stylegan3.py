@@ -144,14 +144,14 @@ class SynthesisLayer(nn.Module):
 
 
 class Generator(nn.Module):
-    """Karras et al. 2021: z [N, z_dim], class [N] -> pictures [N, C, R, R].
+    """Karras et al. 2021: z [N, z_dim], class [N] or vectors -> pictures [N, C, R, R].
 
     `transform`, [3, 3] or [N, 3, 3], moves the pictures instead of the model's own one. It maps
     positions in the picture that is made to positions in the picture without it: in picture
     widths, from the middle, x to the right, y down.
     """
 
-    has_noise = False
+    has_noise, takes_vectors = False, True
 
     def __init__(self, config):
         super().__init__()

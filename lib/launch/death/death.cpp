@@ -405,7 +405,14 @@ std::optional<int64_t> decides_at(const std::vector<Death>& deaths, int64_t node
 }
 
 Restarts::Restarts(const LaunchOptions& options)
-    : most_(options.max_restarts), next_pause_(options.patience.first_restart) {}
+    : most_(options.max_restarts), first_pause_(options.patience.first_restart) {}
+
+void Restarts::note_saved(const std::string& newest) {
+  if (newest.empty() || newest == saved_) return;
+  saved_ = newest;
+  number_ = 0;
+  next_pause_ = first_pause_;
+}
 
 Restarts::Decision Restarts::after(const AttemptOutcome& end) {
   const bool repeated = before_ && is_same(*before_, end);

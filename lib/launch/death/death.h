@@ -218,10 +218,15 @@ std::optional<int64_t> decides_at(const std::vector<Death>& deaths, int64_t node
 
 // Decides after each failed attempt whether the ranks are started again. The pause before that
 // doubles each time, up to a minute. A failure that comes twice in a row at the same iteration
-// would come again, and is not tried a third time.
+// would come again, and is not tried a third time. Once the run has saved since the last failure,
+// that one is forgiven: restarts and pauses count anew.
 class Restarts {
  public:
   explicit Restarts(const LaunchOptions& options);
+
+  // To be called before after(), with what names the newest state of the run; "" if there is none,
+  // or it is not known.
+  void note_saved(const std::string& newest);
 
   struct Decision {
     bool again = false;
@@ -232,8 +237,10 @@ class Restarts {
 
  private:
   int64_t most_;
-  double next_pause_;
-  int64_t number_ = 0;  // of the restarts so far
+  double first_pause_;
+  double next_pause_ = first_pause_;
+  int64_t number_ = 0;  // of the restarts so far, of those since the last save
+  std::string saved_;   // the newest state at the last failure
   std::optional<AttemptOutcome> before_;
 };
 

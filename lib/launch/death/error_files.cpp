@@ -3,10 +3,13 @@
 
 #include <fmt/chrono.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <vector>
+#include <stdexcept>
+#include <utility>
 
+#include "config/schema.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -50,9 +53,14 @@ std::string signal_name(int signal) {
 }
 
 constexpr const char* kTraceFile = "collectives-rank";
+constexpr const char* kWordFile = "word-rank";
+// Times of files come from a clock that is read once in some milliseconds, and so lie behind.
+constexpr int64_t kFileClockStep = 100'000'000;  // nanoseconds, more than that
 
 // How the rank died, with its whole message.
 std::string whole_text(const Death& death) {
+  if (death.kind == Death::Kind::kLoader || death.kind == Death::Kind::kLauncher)
+    return death.message;
   Death end = death;
   end.message.clear();
   const std::string text = death_text(end, 1);
@@ -73,11 +81,28 @@ std::vector<fs::path> error_files_in(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    const bool error_file = starts_with(name, "rank") && ends_with(name, ".json");
+    const bool error_file =
+        (starts_with(name, "rank") || starts_with(name, kWordFile)) && ends_with(name, ".json");
     const bool trace = starts_with(name, kTraceFile) && ends_with(name, ".jsonl");
     if (error_file || trace) files.push_back(entry.path());
   }
   return files;
+}
+
+void write_in_errors(const fs::path& run_folder, const std::string& name, const Json& content) {
+  // A run folder that is gone was removed by somebody, and is not made again.
+  std::error_code error;
+  fs::create_directory(errors_of(run_folder), error);
+  if (fs::is_symlink(run_folder / "errors", error)) return;
+  write_json(errors_of(run_folder) / name, content);
+}
+
+// When a file was written, on the clock of monotonic_ns(); nothing if it is gone.
+std::optional<int64_t> written_at(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+  const int64_t ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return monotonic_ns() - (static_cast<int64_t>(unix_seconds() * 1e9) - ns);
 }
 
 }  // namespace
@@ -87,7 +112,7 @@ Json error_file(const Death& death, const ErrorFileContext& context, double when
   const Json facts = {{"rank", death.rank},
                       {"local_rank", context.local_rank},
                       {"host", death.host},
-                      {"pid", death.pid},
+                      {"pid", death.pid != 0 ? Json(death.pid) : Json()},
                       {"phase", or_null(death.phase)},
                       {"collective", or_null(death.collective)},
                       {"iteration", death.iteration},
@@ -115,11 +140,27 @@ void write_elastic_file(const Json& content) {
 }
 
 void write_error_file(const fs::path& run_folder, int64_t rank, const Json& content) {
-  // A run folder that is gone was removed by somebody, and is not made again.
-  std::error_code error;
-  fs::create_directory(errors_of(run_folder), error);
-  if (fs::is_symlink(run_folder / "errors", error)) return;
-  write_json(errors_of(run_folder) / fmt::format("rank{}.json", rank), content);
+  write_in_errors(run_folder, fmt::format("rank{}.json", rank), content);
+}
+
+void write_word(const fs::path& run_folder, const Death& death) {
+  write_in_errors(run_folder, fmt::format("{}{}.json", kWordFile, death.rank), message_of(death));
+}
+
+std::vector<Death> words_in(const fs::path& run_folder, int64_t since) {
+  std::vector<Death> words;
+  for (const fs::path& file : error_files_in(errors_of(run_folder))) {
+    if (!starts_with(file.filename().string(), kWordFile)) continue;
+    const std::optional<int64_t> written = written_at(file);
+    const Json content = parse_foreign(content_of(file, kMostOfJson).value_or(""));
+    if (!written || *written < since - kFileClockStep || !content.is_object()) continue;
+    try {
+      words.push_back(message_from<Death>(content));
+      words.back().ns = *written;
+    } catch (const std::logic_error&) {  // another version's
+    }
+  }
+  return words;
 }
 
 void write_collectives(const fs::path& run_folder, int64_t rank, const RankTrace& trace) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "config/value.h"
 #include "launch/death/death.h"
@@ -48,6 +49,14 @@ void write_error_file(const std::filesystem::path& run_folder, int64_t rank, con
 void write_collectives(const std::filesystem::path& run_folder,
                        int64_t rank,
                        const RankTrace& trace);
+
+// Writes errors/word-rank<k>.json in a run folder, which must exist: what a worker of another
+// launcher tells the other workers of how it ended. Throws UserError(kDisk).
+void write_word(const std::filesystem::path& run_folder, const Death& death);
+
+// The words of a run's workers that were written at monotonic_ns() `since` or later, each with the
+// time of its writing as `ns`. What cannot be read is left out.
+std::vector<Death> words_in(const std::filesystem::path& run_folder, int64_t since);
 
 // Moves the error files of an earlier session or attempt to errors/earlier-<n>/, n from 1 on, so
 // that errors/rank*.json always belong to the present one. It never throws: it warns.

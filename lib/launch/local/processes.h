@@ -40,6 +40,12 @@ const std::atomic<int>& stop_flag();
 // The rank's slot is board.slot(index). `board` must live as long as the process.
 void install_rank_signals(RankStatusBoard& board, int64_t index, bool interrupt_stops);
 
+// In a rank of a training, before it has threads: a name server that does not answer costs it 2 s
+// at most, unless RES_OPTIONS says otherwise. c10d asks for the name of each address that a store's
+// client connects to, for its messages alone, and where /etc/hosts does not know "::ffff:127.0.0.1"
+// that is a question to a server. Each one that was lost cost 5 s (seen: one in 25).
+void ask_name_servers_briefly();
+
 // In the launcher: makes SIGCHLD, SIGINT, SIGTERM and SIGUSR1 readable from a file descriptor, and
 // SIGHUP too unless it was ignored (nohup). SIGPIPE is ignored, so that a closed terminal or a dead
 // `tee` does not end the training.
@@ -94,11 +100,11 @@ bool is_stopped(pid_t pid);
 std::vector<pid_t> kill_process_tree(double seconds);
 
 // Starts a process below this one that does nothing until this one dies, however it dies, and then
-// does `work` and ends. It is called gantrain-guard. Its standard streams are /dev/null and no
-// other file is open in it, it takes no signals, and those who look at it from outside find no
-// environment. Where no process can be started there is none. To be called from the main thread of
-// a process that has no others.
-void start_survivor(const std::function<void()>& work);
+// does `work` and ends. Before that it does `look`, if there is one, four times a second. It is
+// called gantrain-guard. Its standard streams are /dev/null and no other file is open in it, it
+// takes no signals, and those who look at it from outside find no environment. Where no process can
+// be started there is none. To be called from the main thread of a process that has no others.
+void start_survivor(const std::function<void()>& work, const std::function<void()>& look = {});
 
 // Starts a process below this one that does nothing until this one dies, and then kills what is
 // left of the run. Ranks die with their launcher by themselves, but not what they have started and

@@ -64,6 +64,11 @@ void RankStatusBoard::Unmap::operator()(RankStatusBoard* board) const {
   munmap(board, board->bytes_);
 }
 
+void RankStatusBoard::renew(int64_t index) {
+  slots_[index].~RankSlot();
+  new (slots_ + index) RankSlot;
+}
+
 void RankStatusBoard::set_run_folder(const std::string& folder) {
   if (folder.empty()) return;
   const size_t size = std::min(folder.size(), run_folder_.size() - 1);

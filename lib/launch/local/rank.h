@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "launch/local/elastic.h"
 #include "util/error.h"
 #include "util/rank_info.h"
 #include "util/rank_trace.h"
@@ -95,6 +96,10 @@ class RankStatusBoard {
   int64_t ranks() const { return ranks_; }
   RankSlot& slot(int64_t index) { return slots_[index]; }
   const RankSlot& slot(int64_t index) const { return slots_[index]; }
+  // Forgets what the slot's process told, which has ended: another one begins there.
+  void renew(int64_t index);
+
+  Roster roster;  // of an elastic run
 
   // The signal that asked the launcher for a stop (SIGINT, SIGTERM, SIGUSR1, ...); 0 if none did.
   std::atomic<int> stop_request{0};

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,8 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <iterator>
 #include <map>
+#include <new>
+#include <numeric>
 #include <string_view>
 
 #include "launch/local/processes.h"
@@ -48,6 +52,13 @@ struct Plan {
   Pipe answer;
   pid_t launcher;
 };
+
+std::vector<int64_t> slots_of(const Attempt& attempt) {
+  if (!attempt.slots.empty()) return attempt.slots;
+  std::vector<int64_t> all(static_cast<size_t>(attempt.spec.world.ranks.local_world));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return all;
+}
 
 RankContext context_of(const Plan& plan, int64_t local_rank) {
   const World& world = plan.attempt.spec.world;
@@ -107,6 +118,7 @@ void redirect(Plan& plan, int64_t rank) {
   context.slot().set_phase("start-up");
   install_rank_signals(*context.board, context.board_index, false);
   export_environment(context, plan.attempt.spec.options.threads.has_value());
+  ask_name_servers_briefly();
   sigprocmask(SIG_SETMASK, &plan.attempt.gate.original_mask(), nullptr);
   const int code = run_rank(context, main, plan.attempt.spec.request_json);
   std::fflush(nullptr);
@@ -116,13 +128,14 @@ void redirect(Plan& plan, int64_t rank) {
 
 void fork_ranks(Plan& plan, RankMain main) {
   const pid_t fork_server = getpid();
-  for (int64_t i = 0; i < plan.attempt.spec.world.ranks.local_world; ++i) {
+  for (const int64_t i : slots_of(plan.attempt)) {
     const pid_t pid = fork();
     if (pid == 0) rank_process(plan, main, i, fork_server);
     if (pid < 0) {
       const std::string reason = errno_text();
-      for (int64_t k = 0; k < i; ++k)
-        signal_process(static_cast<pid_t>(plan.attempt.board.slot(k).pid), SIGKILL);
+      for (const int64_t k : slots_of(plan.attempt)) {
+        if (k < i) signal_process(static_cast<pid_t>(plan.attempt.board.slot(k).pid), SIGKILL);
+      }
       fail(Exit::kEnvironment,
            "cannot start rank {}: {}",
            first_rank(plan.attempt.spec.world) + i,
@@ -132,8 +145,30 @@ void fork_ranks(Plan& plan, RankMain main) {
   }
 }
 
+constexpr const char* kNoMemory = "out of host memory while the trainer was loaded";
+
+// Libraries that are loaded may run out of memory where nothing is caught.
+int g_terminate_answer = -1;
+[[noreturn]] void on_loader_terminate() {
+  try {
+    if (const std::exception_ptr current = std::current_exception())
+      std::rethrow_exception(current);
+  } catch (const std::bad_alloc&) {
+    std::array<char, 128> text{};
+    const int size =
+        std::snprintf(text.data(), text.size(), "%d %s", code_of(Exit::kOutOfMemory), kNoMemory);
+    write_whole(g_terminate_answer, {text.data(), static_cast<size_t>(size) + 1});
+    _exit(0);
+  } catch (...) {
+    std::abort();
+  }
+  std::abort();
+}
+
 [[noreturn]] void fork_server_process(Plan& plan) {
   die_with(plan.launcher);
+  g_terminate_answer = plan.answer.write.get();
+  std::set_terminate(on_loader_terminate);
   ::close(plan.attempt.gate.descriptor());
   if (plan.attempt.nodes != nullptr) {
     for (const int fd : plan.attempt.nodes->descriptors()) ::close(fd);
@@ -148,6 +183,8 @@ void fork_ranks(Plan& plan, RankMain main) {
     fork_ranks(plan, foreign ? nullptr : plan.attempt.spec.load());
   } catch (const UserError& e) {
     answer = fmt::format("{} {}", code_of(e.code()), e.what());
+  } catch (const std::bad_alloc&) {
+    answer = fmt::format("{} {}", code_of(Exit::kOutOfMemory), kNoMemory);
   } catch (const std::exception& e) {
     answer = fmt::format("{} {}", code_of(Exit::kInternal), e.what());
   }
@@ -290,7 +327,7 @@ OutputWay way_of(const Attempt& attempt, int64_t rank, int stream) {
 
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
-  for (int64_t i = 0; i < attempt.spec.world.ranks.local_world; ++i) {
+  for (const int64_t i : slots_of(attempt)) {
     const int64_t rank = first_rank(attempt.spec.world) + i;
     if (rank != 0 || attempt.spec.program != nullptr) plan.pipes[rank] = {make_pipe(), make_pipe()};
   }
@@ -334,6 +371,26 @@ ForkServerAnswer ForkServer::read_answer() {
   const ForkServerAnswer known = parse_answer(answered);
   if (known.complete || !open) answer.close();
   return known;
+}
+
+int unfailed_code(int stop_signal, const std::vector<int>& codes) {
+  const bool all_done =
+      !codes.empty() && std::ranges::all_of(codes, [](int code) { return code == 0; });
+  if (stop_signal == SIGINT) return code_of(Exit::kInterrupted);
+  if (stop_signal != 0 && !all_done) return code_of(Exit::kStopped);
+  for (const Exit stop : {Exit::kInterrupted, Exit::kStopped}) {
+    if (std::ranges::count(codes, code_of(stop)) > 0) return code_of(stop);
+  }
+  return 0;
+}
+
+Exit loader_end_code(int status, bool short_of_memory) {
+  if (short_of_memory) return Exit::kOutOfMemory;
+  const bool stopped = WIFEXITED(status) && is_stop_code(WEXITSTATUS(status));
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const bool crashed = signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS ||
+                       signal == SIGFPE || signal == SIGILL;
+  return stopped || (signal != 0 && !crashed) ? Exit::kRankDied : Exit::kInternal;
 }
 
 std::string loader_end_text(int status, double hang_timeout) {

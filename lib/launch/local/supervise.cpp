@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "launch/local/processes.h"
@@ -20,6 +22,7 @@
 #include "util/file.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -77,6 +80,8 @@ void open_standard_streams() {
   } while (fd >= 0 && fd <= STDERR_FILENO);
   ::close(fd);
 }
+
+constexpr int64_t kOwnFiles = 32;  // of a launcher, whatever it starts
 
 // Which attempt comes next, and how long it waits first.
 struct Restart {
@@ -143,18 +148,33 @@ std::string untold_stop(const RankStatusBoard& board, int code) {
   return early_stop_text(board.stop_request, slot.iteration());
 }
 
+// What a launcher says of a failure, and writes down.
+struct Voice {
+  const RecordEnd& record;
+  bool speaks;  // false: another node's launcher says it, in the same stream
+
+  void tell(const AttemptEnd& end) const {
+    if (speaks) return tell_failure(end, record);
+    if (record) record(end);
+  }
+};
+
+bool speaks(const World& world, const NodeCouncil* nodes) {
+  return nodes == nullptr || !is_one_stream(world) || nodes->speaks_for_all();
+}
+
 // Prints the end of a run that is not started again, and records it. `stopped` is what
 // untold_stop() returned.
 void say_end(const AttemptOutcome& end,
              const std::string& note,
              const std::string& stopped,
-             const RecordEnd& record,
+             const Voice& voice,
              AttemptEnd place) {
   place.code = end.code;
   if (!end.error.empty()) {
     place.error = end.error + (note.empty() ? "" : "\n        " + note);
     if (!end.resumable) place.hint.clear();
-    tell_failure(place, record);
+    voice.tell(place);
     return;
   }
   const bool said = !stopped.empty() || end.killed_at_stop;
@@ -162,7 +182,7 @@ void say_end(const AttemptOutcome& end,
   for (const std::string& line : {stopped, place.hint}) {
     if (!line.empty()) info("{}", line);
   }
-  if (record) record(place);
+  if (voice.record) voice.record(place);
 }
 
 // How a launcher ended that died, and all of its ranks that were at work with it.
@@ -255,6 +275,8 @@ pid_t start_again(const std::vector<std::string>& arguments) {
   ::_exit(kNoProgram);
 }
 
+bool is_one_stream(const World& world) { return world.source == "slurm" || world.source == "mpi"; }
+
 void tell_failure(const AttemptEnd& end, const RecordEnd& record) {
   log_line(Level::kError, end.error + (end.hint.empty() ? "" : "\n") + end.hint);
   if (record) record(end);
@@ -264,6 +286,9 @@ WorldEnd launch(const LaunchSpec& spec) {
   const World& world = spec.world;
   open_standard_streams();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Each rank has two pipes, of which both ends are open at the start, and each node a connection.
+  need_descriptors(4 * world.ranks.local_world + world.ranks.nodes + kOwnFiles,
+                   fmt::format("the launcher of {}", counted(world.ranks.local_world, "rank")));
   SignalGate gate;
   const int64_t threads =
       threads_per_rank(spec.options, current_environment(), world.ranks.local_world);
@@ -286,8 +311,11 @@ WorldEnd launch(const LaunchSpec& spec) {
   for (Restart next;; ++next.number) {
     Listener listener;
     if (const auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {
-      say_end(
-          *end, "", "", spec.record, {world, run_folder, 0, "", spec.resume_hint(run_folder), {}});
+      say_end(*end,
+              "",
+              "",
+              {spec.record, speaks(world, nodes)},
+              {world, run_folder, 0, "", spec.resume_hint(run_folder), {}});
       return {end->code, run_folder};
     }
     const auto board = RankStatusBoard::create(world.ranks.local_world);
@@ -295,20 +323,32 @@ WorldEnd launch(const LaunchSpec& spec) {
     start_orphan_guard(*board, [&, launcher = getpid()] {
       if (spec.record) tell_failure(end_of_dead(launcher, *board, spec), spec.record);
     });
-    const auto [end, deaths] =
-        run_attempt({spec, *board, gate, master_host, threads, next.number, starter, nodes},
-                    std::move(listener));
+    auto [end, deaths] = run_attempt({spec,
+                                      *board,
+                                      gate,
+                                      master_host,
+                                      threads,
+                                      next.number,
+                                      starter,
+                                      nodes,
+                                      speaks(world, nodes)},
+                                     std::move(listener));
+    if (nodes != nullptr) std::ranges::copy(nodes->lost(), std::back_inserter(deaths));
     run_folder = board->run_folder();
     const bool stopped = board->stop_request != 0;
+    if (spec.newest_state) restarts.note_saved(spec.newest_state(run_folder));
     Restarts::Decision decision;
     if (nodes != nullptr && !end.error.empty()) {
       decision = nodes->agree(stop, restarts, stopped);
     } else if (!stopped) {
       decision = restarts.after(end);
     }
+    const Voice voice{spec.record, speaks(world, nodes)};
     if (decision.again) {
-      log_line(Level::kWarning, end.error);
-      info("{}", decision.note);
+      if (voice.speaks) {
+        log_line(Level::kWarning, end.error);
+        info("{}", decision.note);
+      }
       if (spec.record)
         spec.record({world, run_folder, end.code, end.error, "", deaths, false, board.get()});
       next.pause = decision.pause;
@@ -318,7 +358,7 @@ WorldEnd launch(const LaunchSpec& spec) {
     say_end(end,
             decision.note,
             untold_stop(*board, end.code),
-            spec.record,
+            voice,
             {world, run_folder, 0, "", spec.resume_hint(run_folder), deaths, false, board.get()});
     return {end.code, run_folder};
   }

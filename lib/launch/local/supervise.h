@@ -23,6 +23,9 @@ using LoadTrainer = std::function<RankMain()>;
 // Returns the line that tells the user how to go on with the run in that folder, without a newline,
 // or "" if there is nothing to say. The folder is "" if the run has made none yet.
 using ResumeHint = std::function<std::string(const std::string& run_folder)>;
+// Names the newest state of the run in that folder; "" if there is none. A run that has another one
+// than at its last failure has moved on.
+using NewestState = std::function<std::string(const std::string& run_folder)>;
 
 // How an attempt to run ended on this node, or a worker of another launcher.
 struct AttemptEnd {
@@ -31,17 +34,23 @@ struct AttemptEnd {
   int code = 0;            // exit code
   std::string error;       // what was printed as the cause; "" if nothing failed
   std::string hint;        // what ResumeHint returned, if it was printed
-  // Those of this node's ranks that died, whoever caused it, the first one first. Empty if none was
-  // started.
+  // Those of this node's ranks that died, whoever caused it, the first one first; then why none was
+  // started, and the launchers of other nodes that are gone.
   std::vector<Death> deaths;
   // This process outlives the launcher or the worker that died before it could write this down.
   bool died = false;
   const RankStatusBoard* board = nullptr;  // of those ranks; null: none was started
+  bool first = true;                       // of a worker: no other one has told of an earlier cause
+  bool frozen = false;  // of a worker: its process is stopped, and the others have given it up
 };
 // Writes down how an attempt ended. It is called after the ranks have ended and standard error has
 // been told, also before the ranks are started again; and where the launcher or the worker itself
 // was killed, by a process that outlives it. It must not throw.
 using RecordEnd = std::function<void(const AttemptEnd& end)>;
+
+// Whether all that the processes of a run write is shown as one text, as srun and mpirun do. What
+// all of them have to say is said by few of them then.
+bool is_one_stream(const World& world);
 
 // Prints the cause of a failed attempt and its hint as an error, and records it.
 void tell_failure(const AttemptEnd& end, const RecordEnd& record);
@@ -67,6 +76,7 @@ struct LaunchSpec {
   // Called once in each attempt on the node of rank 0, when rank 0 has begun to train: for a
   // process that start_again() starts. It ends with the attempt, killed as all that is below.
   std::function<void(const std::string& run_folder)> at_work = {};
+  NewestState newest_state = {};
 };
 
 // Starts this program again as a child, which dies with this process, or with the thread that calls

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -20,6 +22,8 @@ namespace {
 
 // All of these are in seconds.
 constexpr double kWatchStep = 1;     // between two looks at the signs of life
+constexpr double kFrozen = 10;       // that a rank of an elastic run may be stopped
+constexpr double kSoon = 0.002;      // while ranks of an elastic run come together
 constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
 // After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
 constexpr double kKilledWait = 5;
@@ -34,6 +38,8 @@ class Supervisor {
       : attempt_(attempt),
         fork_server_(std::move(fork_server)),
         output_(std::move(output)),
+        starting_(attempt.slots),
+        elastic_(attempt.elastic),
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
         tells_at_work_(attempt.spec.at_work && attempt.spec.world.ranks.node_rank == 0),
         watch_from_(monotonic_seconds()),
@@ -49,6 +55,7 @@ class Supervisor {
       }
       read_answer();
       consult_nodes();
+      consult_elastic();
       output_.relay();
       flush_standard_error(0);  // what was kept when nobody read
       check_deadlines();
@@ -64,10 +71,15 @@ class Supervisor {
     return end;
   }
 
-  // Those of this node's ranks that died, the first cause first: DeathVerdict::ranks.
+  // Those of this node's ranks that died, the first cause first: DeathVerdict::ranks. After them,
+  // or alone, why there are none.
   std::vector<Death> deaths() const {
     const auto known = verdict();
-    return known ? known->ranks : std::vector<Death>{};
+    std::vector<Death> all = known ? known->ranks : std::vector<Death>{};
+    std::ranges::copy_if(deaths_, std::back_inserter(all), [](const Death& death) {
+      return death.kind == Death::Kind::kLoader;
+    });
+    return all;
   }
 
  private:
@@ -111,6 +123,8 @@ class Supervisor {
     const bool looks = attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0;
     if (tells_at_work_ || looks) next = now + kWatchStep;
     if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
+    if (elastic_ != nullptr)
+      next = std::min(next, now + (elastic_->is_busy() ? kSoon : kWatchStep));
     for (const double deadline : {abort_at_, kill_at_, give_up_at_}) {
       if (deadline > 0) next = std::min(next, deadline);
     }
@@ -167,11 +181,73 @@ class Supervisor {
     started_ = fork_server_.read_answer();
     if (fork_server_.answer) return;
     if (!started_.error.empty()) on_loader_end(started_.code, started_.error);
-    if (started_.complete && started_.code == Exit::kDone) {
-      for (int64_t i = 0; i < attempt_.board.ranks(); ++i)
-        ranks_.push_back({.pid = static_cast<pid_t>(attempt_.board.slot(i).pid)});
-    }
+    if (started_.complete && started_.code == Exit::kDone) take_ranks();
     if (stop_signal_ != 0) kill_all();
+  }
+
+  void take_ranks() {
+    const auto take = [this](int64_t slot) {
+      ranks_[static_cast<size_t>(slot)] = {.pid = static_cast<pid_t>(attempt_.board.slot(slot).pid),
+                                           .alive = true};
+    };
+    ranks_.resize(static_cast<size_t>(attempt_.board.ranks()), Rank{.alive = false});
+    for (const int64_t slot : starting_) take(slot);
+    if (!starting_.empty()) return;
+    for (int64_t slot = 0; slot < attempt_.board.ranks(); ++slot) take(slot);
+  }
+
+  // Of an elastic run: lets the next generation form, and starts ranks that it lacks.
+  void consult_elastic() {
+    if (elastic_ == nullptr || aborting_) return;
+    elastic_->consult();
+    end_frozen(monotonic_seconds());
+    if (stop_signal_ != 0 || fork_server_.pid > 0 || fork_server_.answer || ranks_.empty()) return;
+    const std::vector<int64_t> slots = elastic_->take_slots_to_start(monotonic_seconds());
+    if (slots.empty()) return;
+    starting_ = slots;
+    Attempt again = attempt_;
+    again.slots = slots;
+    started_ = {};
+    fork_server_ = start_fork_server(again, {}, output_);
+  }
+
+  // A process that is stopped, as by SIGSTOP or a container's freezer, holds up all others: they go
+  // on without it.
+  void end_frozen(double now) {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      Rank& rank = ranks_[i];
+      if (!rank.alive || !elastic_->is_member(static_cast<int64_t>(i))) continue;
+      if (!stopped_too_long(rank.pid, rank.stopped_since, now, kFrozen)) continue;
+      clear_live_bar();
+      warn("rank {} (pid {}) has been stopped for {}: it is ended",
+           i,
+           rank.pid,
+           short_duration(kFrozen));
+      rank.stopped_since = 0;
+      signal_process(rank.pid, SIGKILL);
+    }
+  }
+
+  // Whether an elastic run goes on without a rank that has ended so: by a signal that was not ours.
+  bool goes_on_without(size_t index, int status, const rusage& usage) {
+    if (elastic_ == nullptr) return false;
+    const Rank& rank = ranks_[index];
+    const auto slot = static_cast<int64_t>(index);
+    const bool told = rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_;
+    const bool in_order = told || status == 0;
+    if (in_order) elastic_->goes_on_without(slot, in_order);
+    if (in_order || (WIFEXITED(status) && elastic_->is_member(slot))) return false;
+    if (!elastic_->goes_on_without(slot, in_order)) return false;
+    const Death death = describe(index, status, usage);
+    clear_live_bar();
+    warn("rank {} (pid {}) {}{} at iteration {}; the run goes on with {}",
+         death.rank,
+         rank.pid,
+         death.signal != 0 ? "died of " + signal_text(death.signal) : "failed: " + death.message,
+         death.host_was_short ? ", the kernel was short of memory," : "",
+         death.iteration,
+         counted(elastic_->members(), "rank"));
+    return true;
   }
 
   void reap() {
@@ -198,16 +274,17 @@ class Supervisor {
     fork_server_.pid = -1;
     read_answer();
     if (started_.complete || stop_signal_ != 0) return;
-    // Somebody else kills; a crash is a mistake of this program and would come again.
-    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    const bool short_of_memory =
+        WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory_kills() > kills_before_;
     on_loader_end(
-        killed ? Exit::kRankDied : Exit::kInternal,
+        loader_end_code(status, short_of_memory),
         loader_end_text(status, loader_hangs_ ? attempt_.spec.options.hang_timeout.seconds : 0));
   }
 
   void on_rank_end(size_t index, int status, const rusage& usage) {
     Rank& rank = ranks_[index];
     rank.alive = false;
+    if (goes_on_without(index, status, usage)) return;
     if (program() != nullptr) return on_program_end(index, status, usage);
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
@@ -241,8 +318,14 @@ class Supervisor {
   }
 
   void on_loader_end(Exit code, const std::string& error) {
+    if (elastic_ != nullptr && elastic_->members() > 0) {
+      warn("no rank takes the place of a lost one yet: {}", error);
+      return elastic_->could_not_start(starting_);
+    }
     deaths_.push_back({.kind = Death::Kind::kLoader,
                        .node = node_,
+                       .host = host_name(),
+                       .rank = first_rank(attempt_.spec.world),
                        .ns = monotonic_ns(),
                        .code = code_of(code),
                        .message = error});
@@ -340,7 +423,8 @@ class Supervisor {
   void check_heartbeats(double now) {
     const double allowed = attempt_.spec.options.hang_timeout.seconds;
     if (allowed <= 0 || now - watch_from_ < allowed) return;
-    if (fork_server_.pid > 0 && stopped_too_long(fork_server_.pid, loader_stopped_since_, now)) {
+    if (fork_server_.pid > 0 &&
+        stopped_too_long(fork_server_.pid, loader_stopped_since_, now, allowed)) {
       loader_hangs_ = true;
       signal_process(fork_server_.pid, SIGKILL);
       return;
@@ -352,7 +436,7 @@ class Supervisor {
       if (!rank.alive) continue;
       const int64_t beat = attempt_.board.slot(static_cast<int64_t>(i)).heartbeat_ns();
       if (beat == 0) {  // it has not begun to train, which may take long
-        if (!stopped_too_long(rank.pid, rank.stopped_since, now)) continue;
+        if (!stopped_too_long(rank.pid, rank.stopped_since, now, allowed)) continue;
         silent = true;
       } else {
         silent = silent || now - std::max(static_cast<double>(beat) / 1e9, watch_from_) > allowed;
@@ -362,22 +446,28 @@ class Supervisor {
     if (silent) on_hang(watched);
   }
 
-  // Whether a process has been stopped for the hang timeout. `since` is kept by the caller between
+  // Whether a process has been stopped for longer than that. `since` is kept by the caller between
   // calls.
-  bool stopped_too_long(pid_t pid, double& since, double now) const {
+  bool stopped_too_long(pid_t pid, double& since, double now, double allowed) const {
     if (!is_stopped(pid)) {
       since = 0;
       return false;
     }
     if (since == 0) since = now;
-    return now - std::max(since, watch_from_) > attempt_.spec.options.hang_timeout.seconds;
+    return now - std::max(since, watch_from_) > allowed;
   }
 
   void on_hang(const std::vector<size_t>& watched) {
     clear_live_bar();
-    log_line(Level::kInfo, progress_table(attempt_.board, first_rank(attempt_.spec.world)));
+    if (attempt_.speaks)
+      log_line(Level::kInfo, progress_table(attempt_.board, first_rank(attempt_.spec.world)));
     Death hang = last_of(watched, Death::Kind::kHang);
     hang.hang_timeout = attempt_.spec.options.hang_timeout.seconds;
+    if (elastic_ != nullptr) {  // whoever is behind is lost, and the others need not wait for it
+      warn("rank {} gives no sign of life: it is ended", hang.rank);
+      watch_from_ = monotonic_seconds();
+      return signal_process(hang.pid, SIGKILL);
+    }
     deaths_.push_back(hang);
     abort_all();
   }
@@ -457,16 +547,9 @@ class Supervisor {
 
   int stop_code() const {
     if (program() != nullptr) return ranks_.empty() ? 128 + stop_signal_ : first_code_;
-    const bool all_done =
-        std::ranges::all_of(ranks_, [](const Rank& r) { return r.code == 0 && !r.kill_sent; });
-    if (stop_signal_ == SIGINT) return code_of(Exit::kInterrupted);
-    if (stop_signal_ != 0 && (ranks_.empty() || !all_done)) return code_of(Exit::kStopped);
-    for (const Exit stop : {Exit::kInterrupted, Exit::kStopped}) {
-      for (const Rank& rank : ranks_) {
-        if (rank.code == code_of(stop)) return rank.code;
-      }
-    }
-    return 0;
+    std::vector<int> codes;
+    for (const Rank& rank : ranks_) codes.push_back(rank.kill_sent ? -1 : rank.code);
+    return unfailed_code(stop_signal_, codes);
   }
 
   const Attempt& attempt_;
@@ -474,6 +557,8 @@ class Supervisor {
   Output output_;
 
   ForkServerAnswer started_;
+  std::vector<int64_t> starting_;  // slots of the ranks that are being started; empty: all
+  ElasticRanks* elastic_;          // null: the run has the ranks that it began with
   std::vector<Rank> ranks_;
   const int64_t node_;               // as in Death
   std::vector<Death> deaths_;        // of this node
@@ -500,8 +585,14 @@ class Supervisor {
 
 DeathVerdict run_attempt(const Attempt& attempt, Listener listener) {
   Output output;
-  ForkServer fork_server = start_fork_server(attempt, std::move(listener), output);
-  Supervisor supervisor(attempt, std::move(fork_server), std::move(output));
+  std::optional<ElasticRanks> elastic;
+  Attempt first = attempt;
+  if (attempt.spec.program == nullptr && is_elastic(attempt.spec.options)) {
+    first.elastic = &elastic.emplace(attempt.spec.options, attempt.board);
+    first.slots = elastic->first_slots();
+  }
+  ForkServer fork_server = start_fork_server(first, std::move(listener), output);
+  Supervisor supervisor(first, std::move(fork_server), std::move(output));
   return {supervisor.run(), supervisor.deaths()};
 }
 

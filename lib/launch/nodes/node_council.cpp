@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "util/error.h"
@@ -65,6 +66,7 @@ std::string NodeCouncil::absent_text() const {
 // What another launcher says while the nodes come together. Returns how the run ends, if it does.
 std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
   const NodeMessage& message = event.message;
+  lost_node_0_ = lost_node_0_ || (!event.lost.empty() && !link_.is_node_0());
   if (!event.lost.empty()) {
     if (!link_.is_node_0() && number_ == 0) {
       return refuse_all(Exit::kEnvironment,
@@ -132,6 +134,7 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
                       master_.port));
     }
     if (now > until) {
+      lost_node_0_ = true;
       return AttemptOutcome{
           .code = code_of(Exit::kEnvironment),
           .error = fmt::format("node {}: no rendezvous at {}:{} within {} (--timeout): {}; is node "
@@ -220,10 +223,15 @@ void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
 void NodeCouncil::on_running(const NodeEvent& event) {
   const NodeMessage& message = event.message;
   if (!event.lost.empty()) {
-    const std::vector<Death> lost{
-        {.kind = Death::Kind::kLauncher, .node = event.from.node, .message = event.lost}};
+    const std::vector<Death> lost{{.kind = Death::Kind::kLauncher,
+                                   .node = event.from.node,
+                                   .host = event.from.host,
+                                   .rank = event.from.node * here().ranks,
+                                   .code = code_of(Exit::kRankDied),
+                                   .message = event.lost}};
     hear_of(lost);
     if (link_.is_node_0()) return;
+    lost_node_0_ = true;
     // A node 0 that was stopped and wakes up learns in this way how the run has ended.
     if (!decides()) link_.send({.word = Word::kReport, .deaths = lost});
     if (!verdict_) verdict_ = decide(lost, here().nodes)->end;
@@ -269,6 +277,14 @@ void NodeCouncil::on_running(const NodeEvent& event) {
     default:
       break;
   }
+}
+
+std::vector<Death> NodeCouncil::lost() const {
+  std::vector<Death> lost;
+  std::ranges::copy_if(deaths_, std::back_inserter(lost), [this](const Death& death) {
+    return death.kind == Death::Kind::kLauncher && death.node != here().node;
+  });
+  return lost;
 }
 
 void NodeCouncil::report(const std::vector<Death>& deaths) {

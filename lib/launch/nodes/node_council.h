@@ -240,9 +240,13 @@ class NodeCouncil {
   std::optional<int> take_stop();  // the signal by which another node was asked to stop; once
   bool take_question();            // true once if node 0 asks how far the ranks are
   const std::optional<AttemptOutcome>& verdict() const { return verdict_; }
+  std::vector<Death> lost() const;  // of launchers that are gone or silent, by their first rank
   // True if trouble was reported and it is not known yet whose it is.
   bool awaits_verdict() const { return reported_ && !verdict_; }
   const NodePlace& here() const { return link_.here(); }
+  // Whether this launcher tells the user how the run fails, where one stream takes what all of them
+  // write: node 0 does, and nodes 1 to 3 where they have lost it.
+  bool speaks_for_all() const { return here().node == 0 || (lost_node_0_ && here().node <= 3); }
 
   // What all nodes do after a failed attempt: on node 0 what `restarts` decides, and elsewhere what
   // node 0 says. `end` is the verdict.
@@ -278,6 +282,7 @@ class NodeCouncil {
   std::optional<NodeMessage> start_;  // elsewhere: what node 0 said last
   std::optional<Restarts::Decision> decision_;
   int64_t number_ = 0;
+  bool lost_node_0_ = false;
 };
 
 }  // namespace gantrain

@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +32,22 @@ namespace fs = std::filesystem;
 
 void UniqueFd::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+void need_descriptors(int64_t count, const std::string& what) {
+  const auto wanted = static_cast<rlim_t>(count);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  if (limit.rlim_max < wanted) {
+    fail(Exit::kEnvironment,
+         "{} may have to open {} files at a time, and {} are allowed: raise the hard limit (ulimit "
+         "-Hn, LimitNOFILE of the service, --ulimit nofile of the container)",
+         what,
+         count,
+         limit.rlim_max);
+  }
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Pipe make_pipe() {

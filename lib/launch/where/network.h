@@ -33,6 +33,11 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+// Sees to it that this process, and those that it starts, may have so many files open: where the
+// limit is lower, it is raised to the most that may be had. Throws UserError(kEnvironment) where
+// that is not enough, with both numbers and `what` needs them, as in "the launcher of 8 ranks".
+void need_descriptors(int64_t count, const std::string& what);
+
 // A pipe. Both ends are closed when the process executes another program.
 struct Pipe {
   UniqueFd read;

@@ -29,7 +29,7 @@ const RecipeFacts& facts() {
       .check_resolution = check_growing_resolution,
       .complete = complete,
       .schedule = schedule_of,
-      .together = [](const Config& c) { return c.get("pggan.mbstd_group").get<int64_t>(); },
+      .together = [](const Config&) { return kGrowingGroup; },
       .has_official_names = true,
       .python = {.parts = {"base", "growing", "pggan", "command"}},
       .bench =

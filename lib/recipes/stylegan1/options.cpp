@@ -32,7 +32,7 @@ const RecipeFacts& facts() {
       .wants_labels = [](const Config& c) { return c.get("stylegan1.conditional").get<bool>(); },
       .complete = complete,
       .schedule = schedule_of,
-      .together = [](const Config& c) { return c.get("stylegan1.mbstd_group").get<int64_t>(); },
+      .together = [](const Config&) { return kGrowingGroup; },
       .has_official_names = true,
       .equilibrium = equilibrium,
       .python = {.parts = {"base", "growing", "stylegan1", "command"}, .w_average = "dlatent_avg"},

@@ -21,20 +21,37 @@ int64_t square_side(const Size& size) {
   return std::llround(std::sqrt(static_cast<double>(size.pixels())));
 }
 
+constexpr int64_t kMostBatch = 64;  // that the `auto` configuration takes
+constexpr int64_t kGroup = 4;       // pictures that the minibatch-std layer compares
+
 int64_t integer(const Config& config, const char* key) { return config.get(key).get<int64_t>(); }
 
 // The `auto` configuration: batch and its parts by resolution and number of ranks. The batch of a
-// rank is a multiple of the minibatch-std group, which for powers of two changes nothing.
-std::string choose_sizes(Config& config, const Size& size, int64_t ranks) {
+// rank is a multiple of the minibatch-std group, which for powers of two changes nothing. It does
+// not grow with more ranks than it feeds: that would be another training. Throws UserError(kUsage)
+// where a rank would have one picture, whose group tells the discriminator nothing.
+std::string choose_sizes(Config& config, const Size& size, const Site& site) {
+  const int64_t ranks = site.ranks;
   Chooser auto_values(config,
                       fmt::format("auto ({} pixels, {})", to_text(size), counted(ranks, "rank")));
   const int64_t resolution = square_side(size);
   const int64_t wanted =
-      std::max(std::min(ranks * std::min(4096 / resolution, int64_t{32}), int64_t{64}), ranks);
-  const int64_t group = std::min(wanted / ranks, int64_t{4});
-  auto_values.choose("train.batch", wanted / ranks / group * group * ranks);
+      config.given("train.batch")
+          ? integer(config, "train.batch")
+          : std::min(ranks * std::min(4096 / resolution, int64_t{32}), kMostBatch);
+  const int64_t group = std::clamp(wanted / ranks, int64_t{1}, kGroup);
+  if (group == 1 && ranks > 1 && !config.given("stylegan2.mbstd_group")) {
+    fail(Exit::kUsage,
+         "for {} pixels and {}: a minibatch-std group of one picture tells nothing: {}; or give "
+         "--batch {}, which is another training, or stylegan2.mbstd_group",
+         to_text(size),
+         counted(ranks, "rank"),
+         feeds_text(wanted, kGroup, site.of_node),
+         ranks * kGroup);
+  }
+  auto_values.choose("train.batch", std::max(wanted / ranks / group * group, int64_t{1}) * ranks);
   const int64_t batch = integer(config, "train.batch");
-  auto_values.choose("stylegan2.mbstd_group", std::clamp(batch / ranks, int64_t{1}, int64_t{4}));
+  auto_values.choose("stylegan2.mbstd_group", group);
   auto_values.choose("stylegan2.channel_base", resolution >= 512 ? 32768 : 16384);
   const double lr = resolution >= 1024 ? 0.002 : 0.0025;
   auto_values.choose("G.adam.lr", lr);
@@ -47,7 +64,7 @@ std::vector<std::string> complete(Config& config, const Site& site) {
   std::vector<std::string> lines;
   const Size resolution = resolution_of(config);
   if (config.get("stylegan2.automatic").get<bool>()) {
-    const std::string said = choose_sizes(config, resolution, site.ranks);
+    const std::string said = choose_sizes(config, resolution, site);
     if (!said.empty())
       lines.push_back(fmt::format("auto    for {} pixels and {}: {}",
                                   to_text(resolution),

@@ -4,28 +4,121 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gan/recipe_facts.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/wording.h"
 
 namespace gantrain {
 
+namespace {
+
+int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The smallest number of parts, a divisor of `whole`, of which none is larger than `most`.
+int64_t parts_up_to(int64_t whole, int64_t most) {
+  for (int64_t parts = 1; parts < whole; ++parts) {
+    if (whole % parts == 0 && whole / parts <= most) return parts;
+  }
+  return whole;
+}
+
+// Into how many units a batch of so many groups is cut for W ranks: as even as can be, and then as
+// few.
+int64_t units_of(int64_t groups, int64_t world) {
+  int64_t best = groups;
+  const auto most = [&](int64_t units) { return divided_up(units, world) * (groups / units); };
+  for (int64_t units = groups; units >= world; --units) {
+    if (groups % units == 0 && most(units) <= most(best)) best = units;
+  }
+  return best;
+}
+
+// How a part of `whole` images, a unit or the least share, is cut.
+int64_t uneven_parts(int64_t whole,
+                     std::optional<int64_t> micro_batch,
+                     std::optional<int64_t> accumulate,
+                     bool exactly) {
+  if (accumulate) {
+    const int64_t asked = std::min(*accumulate, whole);
+    return exactly ? parts_up_to(whole, whole / asked) : asked;
+  }
+  if (!micro_batch) return 1;
+  return exactly ? parts_up_to(whole, *micro_batch)
+                 : std::min(divided_up(whole + 1, *micro_batch), whole);
+}
+
+BatchPlan uneven_plan(const TrainOptions& o, int64_t world) {
+  const int64_t groups = o.together > 1 && o.batch % o.together == 0 ? o.batch / o.together : 0;
+  if (groups >= world) {
+    const int64_t units = units_of(groups, world), whole = o.batch / units;
+    const int64_t parts = uneven_parts(whole, o.micro_batch, o.accumulate, /*exactly=*/true);
+    return {o.batch, world, whole / parts, parts, units};
+  }
+  const int64_t parts =
+      uneven_parts(o.batch / world, o.micro_batch, o.accumulate, /*exactly=*/false);
+  return {o.batch, world, divided_up(divided_up(o.batch, world), parts), parts, o.batch};
+}
+
+}  // namespace
+
+int64_t BatchPlan::share(int64_t rank) const {
+  return divided_up(dealt() - rank, world) * (batch / dealt());
+}
+
+int64_t BatchPlan::parts(int64_t rank) const {
+  const bool grouped = !equal() && units != batch;
+  return grouped ? divided_up(units - rank, world) * accumulate : accumulate;
+}
+
+MicroBatch BatchPlan::micro_batch_of(int64_t rank, int64_t part) const {
+  if (equal() || units == batch) {
+    const int64_t count = divided_up(share(rank) - part, accumulate);
+    return {part * world + rank, accumulate * world, count};
+  }
+  const int64_t mine = divided_up(units - rank, world);
+  const int64_t unit = rank + part % mine * world;
+  return {part / mine * units + unit, accumulate * units, micro_batch};
+}
+
 std::string BatchPlan::text() const {
   const std::string ranks = fmt::format("batch {} = {}", batch, counted(world, "rank"));
+  if (!equal()) {
+    const bool grouped = units != batch;
+    const std::string cut = accumulate == 1 ? "" : fmt::format(", {} accumulated each", accumulate);
+    return fmt::format("{} x {} to {}{}{}",
+                       ranks,
+                       share(world - 1),
+                       share(0),
+                       grouped ? fmt::format(", in {} units of {}", units, batch / units) : "",
+                       cut);
+  }
   if (accumulate == 1) return fmt::format("{} x {}", ranks, micro_batch);
   return fmt::format("{} x {} accumulated x {}", ranks, accumulate, micro_batch);
 }
 
-BatchPlan plan_batch(const TrainOptions& o, int64_t world) {
-  if (o.batch % world != 0) {
-    const int64_t below = o.batch / world * world;
-    const std::string nearest = below > 0 ? fmt::format("--batch {} or {}", below, below + world)
-                                          : fmt::format("--batch {}", world);
+BatchPlan plan_batch(const TrainOptions& o, int64_t world, const BatchNeed& need) {
+  if (o.uneven && o.batch >= world) {
+    if (o.batch % world != 0) return uneven_plan(o, world);
+    const int64_t share = o.batch / world;
+    const int64_t parts = uneven_parts(share, o.micro_batch, o.accumulate, /*exactly=*/true);
+    return {o.batch, world, share / parts, parts};
+  }
+  if (o.batch < world) {
     fail(Exit::kUsage,
-         "train.batch = {} cannot be divided among {}; use {}",
+         "train.batch = {} cannot be divided among {}: {}; a larger --batch is another training",
          o.batch,
          counted(world, "rank"),
-         nearest);
+         feeds_text(o.batch, need.group, need.of_node));
+  }
+  if (o.batch % world != 0) {
+    const int64_t below = o.batch / world * world;
+    fail(Exit::kUsage,
+         "train.batch = {} cannot be divided among {}; use --batch {} or {}",
+         o.batch,
+         counted(world, "rank"),
+         below,
+         below + world);
   }
   const int64_t of_rank = o.batch / world;
   const int64_t accumulate = o.accumulate.value_or(o.micro_batch ? of_rank / *o.micro_batch : 1);
@@ -72,6 +165,13 @@ BatchPlan plan_player(const BatchPlan& plan,
                       const std::string& player,
                       std::optional<int64_t> accumulate) {
   if (!accumulate) return plan;
+  if (!plan.equal()) {
+    const bool grouped = plan.units != plan.batch;
+    const int64_t least = grouped ? plan.batch / plan.units : plan.share(plan.world - 1);
+    const int64_t parts = uneven_parts(least, std::nullopt, accumulate, grouped);
+    const int64_t most = grouped ? least : plan.share(0);
+    return {plan.batch, plan.world, divided_up(most, parts), parts, plan.units};
+  }
   const int64_t of_rank = plan.batch / plan.world;
   if (of_rank % *accumulate != 0) {
     fail(Exit::kUsage,

@@ -14,19 +14,51 @@
 
 namespace gantrain {
 
+// Which samples of the global batch a micro-batch has: `first`, first + stride, ..., `count` in
+// all.
+struct MicroBatch {
+  int64_t first = 0;
+  int64_t stride = 1;
+  int64_t count = 0;
+};
+
 // How one optimizer step's global batch is cut: global = ranks x accumulate x micro-batch.
+//
+// Shares that are not equal (train.uneven) are cut in one of two ways. Where no samples are
+// normalised together, sample n goes to rank n mod W as always, and some ranks have one sample
+// more. Where groups of samples are, the batch is cut into `units` of whole groups, sample n into
+// unit n mod units, and unit u goes to rank u mod W; each unit is `accumulate` micro-batches. So a
+// group has the samples that it has on one rank.
 struct BatchPlan {
   int64_t batch = 1;
   int64_t world = 1;
-  int64_t micro_batch = 1;
-  int64_t accumulate = 1;
+  int64_t micro_batch = 1;  // the largest one
+  int64_t accumulate = 1;   // of a rank, or of a unit
+  int64_t units = 0;        // 0: shares are equal; `batch`: each sample is a unit, none is a group
+
+  bool equal() const { return units == 0; }
+  // Into how many units the batch is dealt to ranks: what Loader is told.
+  int64_t dealt() const { return equal() ? world : units; }
+  // The images of that rank, and the number of its micro-batches.
+  int64_t share(int64_t rank) const;
+  int64_t parts(int64_t rank) const;
+  // Micro-batch `part` of that rank, which has every parts(rank)-th of its images.
+  MicroBatch micro_batch_of(int64_t rank, int64_t part) const;
 
   std::string text() const;  // "batch 64 = 2 ranks x 32", "... x 2 accumulated x 16"
 };
 
+// What a rank needs of a batch, for the words of a refusal.
+struct BatchNeed {
+  int64_t group = 1;    // pictures that one rank must have together: RecipeFacts::together
+  int64_t of_node = 0;  // ranks of each node; 0: not known
+};
+
 // Makes the plan for train.batch. Throws UserError(kUsage) that names the keys, with the nearest
-// batches that would do, where ranks, micro-batch or accumulation do not divide the batch.
-BatchPlan plan_batch(const TrainOptions& options, int64_t world);
+// batches that would do, where ranks, micro-batch or accumulation do not divide the batch, and with
+// how many ranks it feeds where there are more ranks than pictures. With train.uneven, ranks need
+// not divide it: micro-batch and accumulation are then what is come close to.
+BatchPlan plan_batch(const TrainOptions& options, int64_t world, const BatchNeed& need = {});
 
 // Makes the plan of a stage whose batch differs from train.batch. A micro-batch that is larger than
 // a rank's share becomes that share. Throws as plan_batch does, naming the stage.

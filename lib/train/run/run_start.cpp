@@ -152,6 +152,18 @@ void mark_or_stop(const Dataset& dataset,
          unreadable);
 }
 
+void tell_broken(const std::string& path, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  constexpr size_t kNamed = 3;
+  const std::vector<std::string> some(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamed)));
+  warn("{}: {} of this run's data cannot be read any more: {}{}; left out (data.on_bad=skip)",
+       path,
+       counted(static_cast<int64_t>(names.size()), "picture"),
+       join(some, ", "),
+       names.size() > kNamed ? ", ..." : "");
+}
+
 // Checks a state's counters against this run's schedule, which --force may have changed.
 void check_stage(const Schedule& schedule, const RunStart& start) {
   if (schedule.empty()) return;
@@ -265,6 +277,8 @@ Manifest compare_data(const fs::path& folder,
   if (!before) return {.path = path, .rows = {}};
   Manifest now = list_pictures(dataset, path);
   mark_or_stop(dataset, setup, *before, now);
+  if (setup.config.read<DataOptions>().on_bad == OnBad::kSkip)
+    tell_broken(path, take_broken(dataset, *before, now));
   const std::string changed = changes(*before, now);
   if (changed.empty()) return now;
   if (!is_forced(options.force, "data")) {
@@ -279,6 +293,11 @@ Manifest compare_data(const fs::path& folder,
   }
   warn("{}: the data has changed, and is taken as it is now (--force): {}", path, changed);
   return now;
+}
+
+Manifest kept_manifest(const fs::path& folder, const TrainSetup& setup) {
+  const Manifest none{.path = setup.config.read<DataOptions>().path, .rows = {}};
+  return read_or_warn(folder).value_or(none);
 }
 
 DataRecord::DataRecord(fs::path folder, std::shared_ptr<const Dataset> dataset, Manifest manifest)
@@ -344,7 +363,9 @@ void open_run_folder(const TrainSetup& setup,
                      Group& group,
                      RunStart& start) {
   if (group.rank() == 0) {
-    if (!options.run_dir.empty()) {
+    if (!start.folder.empty()) {
+      // it has one already
+    } else if (!options.run_dir.empty()) {
       start.folder = options.run_dir;
     } else {
       const std::string preset = text_of(setup.config.get("preset"));

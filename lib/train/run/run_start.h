@@ -27,6 +27,7 @@ namespace gantrain {
 struct RunStart {
   Counters counters;
   bool resumed = false;
+  bool went_on = false;                // from the memory of ranks of an elastic run
   std::filesystem::path resumed_from;  // the state file, on rank 0
   std::optional<InitTable> init;       // of a fresh run with --init-from, on rank 0
   std::filesystem::path folder;        // of the run's files, the same on all ranks
@@ -44,8 +45,8 @@ RunStart load_or_begin(const TrainSetup& setup,
                        Group& group,
                        const ClassTable& classes = {});
 
-// Chooses and makes the run's folder and tells all ranks its path. From now on logs are written
-// there.
+// Chooses and makes the run's folder, unless `start` names one, and tells all ranks its path. From
+// now on logs are written there.
 void open_run_folder(const TrainSetup& setup,
                      const RunOptions& options,
                      Group& group,
@@ -88,6 +89,9 @@ int64_t remove_temporary_files(const std::filesystem::path& folder);
 // belong to a history that the run leaves behind and trains anew. Returns how many. Throws
 // UserError(kDisk).
 int64_t set_rows_aside(const std::filesystem::path& folder, int64_t images);
+
+// The manifest that lies in the folder; one without rows if there is none.
+Manifest kept_manifest(const std::filesystem::path& folder, const TrainSetup& setup);
 
 // On rank 0, for a run that resumes from a state in `folder` ("" for a fresh run): compares the
 // data with the manifest that lies there, if there is one. Names and labels are always compared,

@@ -20,41 +20,32 @@ double sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-// The slowest rank and the part in which it loses most to the others' medians.
-Straggler slowest_of(const std::vector<std::vector<double>>& ranks) {
-  std::vector<double> totals;
-  for (const auto& parts : ranks) totals.push_back(sum_of(parts));
-  const auto slowest = std::ranges::max_element(totals) - totals.begin();
-  const auto of_others = [&](const auto& value_of) {
-    std::vector<double> values;
-    for (size_t i = 0; i < ranks.size(); ++i) {
-      if (i != static_cast<size_t>(slowest)) values.push_back(value_of(i));
-    }
-    return median(values);
-  };
-  const auto rank = static_cast<size_t>(slowest);
-  Straggler found{.rank = slowest, .seconds = totals[rank]};
-  found.others = of_others([&](size_t i) { return totals[i]; });
-  double most = -1;
-  for (size_t part = 0; part < ranks[rank].size(); ++part) {
-    const double lost = ranks[rank][part] - of_others([&](size_t i) { return ranks[i][part]; });
-    if (lost <= most) continue;
-    most = lost;
-    found.part = part;
-  }
-  return found;
-}
-
-double behind(const Straggler& rank) {
-  return rank.others > 0 ? rank.seconds / rank.others - 1 : 0;
+size_t slowest_of(const std::vector<std::vector<double>>& ranks) {
+  const auto slowest = std::ranges::max_element(ranks, {}, sum_of);
+  return static_cast<size_t>(slowest - ranks.begin());
 }
 
 }  // namespace
 
-std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& ranks,
-                                        double share) {
-  const Straggler slowest = slowest_of(ranks);
-  return behind(slowest) > share ? std::optional(slowest) : std::nullopt;
+RankTime time_of(const std::vector<std::vector<double>>& ranks, size_t rank) {
+  const auto of_others = [&](const auto& value_of) {
+    std::vector<double> values;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (i != rank) values.push_back(value_of(ranks[i]));
+    }
+    return median(values);
+  };
+  RankTime time{.rank = static_cast<int64_t>(rank), .seconds = sum_of(ranks[rank])};
+  time.others = of_others(sum_of);
+  double most = -1;
+  for (size_t part = 0; part < ranks[rank].size(); ++part) {
+    const double lost =
+        ranks[rank][part] - of_others([part](const auto& parts) { return parts[part]; });
+    if (lost <= most) continue;
+    most = lost;
+    time.part = part;
+  }
+  return time;
 }
 
 Stragglers::Stragglers(std::shared_ptr<Group> group,
@@ -96,22 +87,21 @@ void Stragglers::compare(Reporter& reporter, int64_t images_seen) {
   if (group_->world() == 1 || !reads_are_free(device_of(*group_))) return;
   if (iterations_ < kIterations) return;
   const auto ranks = seconds_of_ranks();
-  const Straggler slowest = slowest_of(ranks);
-  reporter.record("Ranks/behind", torch::tensor(behind(slowest), at::kDouble));
+  const RankTime slowest = time_of(ranks, slowest_of(ranks));
+  reporter.record("Ranks/behind", torch::tensor(slowest.behind(), at::kDouble));
   reporter.record("Ranks/slowest", torch::tensor(static_cast<double>(slowest.rank), at::kDouble));
-  if (find_straggler(ranks, kBehind) && slowest.rank != named_) {
-    tell(slowest, images_seen);
-    named_ = slowest.rank;
-  } else if (named_ >= 0 && behind(slowest) < kRecovered) {
-    if (group_->rank() == 0) info("rank {} is no longer behind the others", named_);
-    named_ = -1;
-  }
+  std::erase_if(named_, [&](int64_t rank) {
+    const bool caught_up = time_of(ranks, static_cast<size_t>(rank)).behind() < kRecovered;
+    if (caught_up && group_->rank() == 0) info("rank {} is no longer behind the others", rank);
+    return caught_up;
+  });
+  if (slowest.behind() > kBehind && named_.insert(slowest.rank).second) tell(slowest, images_seen);
   std::ranges::fill(seconds_, 0);
   iterations_ = 0;
   begun_ = images_seen;
 }
 
-void Stragglers::tell(const Straggler& slowest, int64_t images_seen) {
+void Stragglers::tell(const RankTime& slowest, int64_t images_seen) {
   const std::string host = text_of_rank(host_name(), slowest.rank, *group_, device_of(*group_));
   if (group_->rank() != 0) return;
   warn(
@@ -119,7 +109,7 @@ void Stragglers::tell(const Straggler& slowest, int64_t images_seen) {
       "{:.3g} s, over {} iterations from {} to {} kimg; it loses most in \"{}\"",
       slowest.rank,
       host,
-      100 * behind(slowest),
+      100 * slowest.behind(),
       slowest.seconds,
       slowest.others,
       iterations_,

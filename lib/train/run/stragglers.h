@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,18 +13,20 @@
 
 namespace gantrain {
 
-// A rank that computes longer than the others.
-struct Straggler {
+// How long a rank computes, beside the others.
+struct RankTime {
   int64_t rank = 0;
   double seconds = 0;  // of an iteration that it computes itself
   double others = 0;   // the others' median
   size_t part = 0;     // of an iteration, in which it loses the most
+
+  // By which share of the others' time it computes longer.
+  double behind() const { return others > 0 ? seconds / others - 1 : 0; }
 };
 
-// Returns the slowest of two or more ranks if it takes more than 1 + `share` times the median of
-// the others, else nothing. `ranks` has the seconds of each rank's parts of an iteration.
-std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& ranks,
-                                        double share);
+// Returns the time of one of two or more ranks. `ranks` has the seconds of each rank's parts of an
+// iteration.
+RankTime time_of(const std::vector<std::vector<double>>& ranks, size_t rank);
 
 // Compares how long ranks compute, their waits for each other taken out, and names one that is
 // behind. Where reading a device waits, as on a GPU, the host's times say nothing, and nothing is
@@ -38,21 +40,21 @@ class Stragglers {
 
   // Adds an iteration: its report, the seconds that it waited for data, and those it took in all.
   void add(const StepReport& report, double data, double total);
-  // At a tick, on all ranks together: warns of a rank that fell behind, once, and says when it no
-  // longer is. Records Ranks/behind, by which share of the others' time the slowest rank is behind,
-  // and Ranks/slowest, which one.
+  // At a tick, on all ranks together: warns of the slowest rank where it fell behind, once, and
+  // says of each rank that was warned of when it no longer is. Records Ranks/behind, by which share
+  // of the others' time the slowest rank is behind, and Ranks/slowest, which one.
   void compare(Reporter& reporter, int64_t images_seen);
 
  private:
   std::vector<std::vector<double>> seconds_of_ranks();
-  void tell(const Straggler& slowest, int64_t images_seen);
+  void tell(const RankTime& slowest, int64_t images_seen);
 
   std::shared_ptr<Group> group_;
   std::vector<std::string> parts_;
   std::vector<double> seconds_;  // of this rank since the last comparison, by part
   int64_t iterations_ = 0;
-  int64_t begun_;       // images seen when the iterations that are compared began
-  int64_t named_ = -1;  // the rank that was warned of last and is still behind
+  int64_t begun_;            // images seen when the iterations that are compared began
+  std::set<int64_t> named_;  // ranks that were warned of and are still behind
 };
 
 }  // namespace gantrain

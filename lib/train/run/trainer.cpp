@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/trainer.h"
 
-#include <unistd.h>
-
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "train/memory/device_memory.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/run/elastic.h"
 #include "train/run/preflight.h"
 #include "train/run/reporter.h"
 #include "train/run/run_metrics.h"
@@ -62,15 +61,17 @@ class Trainer {
     allow_tf32(setup.config.read<PrecisionOptions>().tf32);
     choose_algorithms(train.deterministic);
     setup_.callbacks.phase("rendezvous");
-    group_ =
-        Group::join(setup.rendezvous, setup.backend, setup.device, options_.dist.timeout.seconds);
+    group_ = join(options_.dist.timeout.seconds);
+    if (setup.session != nullptr) loss_watch_.emplace(group_, setup.session->hooks);
     requests_.emplace(setup_.callbacks, options_.run.stop_after.seconds, writes());
     if (setup.callbacks.trace != nullptr) trace_collectives(*group_, *setup.callbacks.trace);
     debug("first all-reduce {:.3f} s after the start",
           monotonic_seconds() - setup_.callbacks.started);
     setup_.callbacks.phase("set-up");
-    check_same_start(setup, *data_.dataset(), *group_);
-    preflight(options_.dist, *group_, setup.device);
+    if (is_first_generation()) {
+      check_same_start(setup, *data_.dataset(), *group_);
+      preflight(options_.dist, *group_, setup.device);
+    }
     step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
                                                      setup.recipe,
                                                      group_,
@@ -84,20 +85,23 @@ class Trainer {
     snapshots_ = std::make_unique<SnapshotWriter>(*step_, setup.config);
     plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
     metrics_ = make_metrics();                        // likewise a file that is no detector
-    if (writes() && !options_.run.run_dir.empty()) lock_ = lock_run_folder(options_.run.run_dir);
-    RunStart start = load_or_begin(setup, options_.run, *step_, *group_, data_.used_classes());
+    if (writes() && !options_.run.run_dir.empty()) lock_.take(options_.run.run_dir);
+    const auto begin = setup.session != nullptr ? go_on_or_begin : load_or_begin;
+    RunStart start = begin(setup, options_.run, *step_, *group_, data_.used_classes());
     counters_ = start.counters;
     earlier_seconds_ = counters_.seconds;
     Manifest manifest;
     on_rank_0([&] {
-      const fs::path before =
-          start.resumed ? fs::absolute(start.resumed_from).parent_path() : fs::path();
-      manifest = compare_data(before, *data_.dataset(), setup, options_.run);
+      const fs::path before = start.resumed && !start.went_on
+                                  ? fs::absolute(start.resumed_from).parent_path()
+                                  : fs::path();
+      manifest = start.went_on ? kept_manifest(start.folder, setup)
+                               : compare_data(before, *data_.dataset(), setup, options_.run);
     });
     open_run_folder(setup, options_.run, *group_, start);
     folder_ = start.folder;
     if (writes()) requests_->look_in(folder_);
-    if (writes() && lock_ < 0) lock_ = lock_run_folder(folder_);
+    if (writes()) lock_.take(folder_);
     memory_ = memory_of(setup.device);
     reporter_ =
         std::make_unique<Reporter>(group_, train.kimg.images, counters_.images_seen, memory_);
@@ -111,21 +115,20 @@ class Trainer {
     if (!writes()) return;
     set_rows_aside(folder_, counters_.images_seen);
     reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
-    write_start(setup, config_, start, *step_, data_);
+    if (start.went_on) {
+      say_ranks();
+    } else {
+      write_start(setup, config_, start, *step_, data_);
+    }
     metrics_->open(folder_, counters_);
     data_record_ = std::make_unique<DataRecord>(folder_, data_.dataset(), std::move(manifest));
-  }
-  ~Trainer() {
-    writer_.reset();  // the folder is locked until the last file is written
-    snapshots_.reset();
-    if (lock_ >= 0) ::close(lock_);
   }
 
   Exit run() {
     session_start_ = monotonic_seconds();
     on_rank_0([this] {
       const CheckpointWriter::Save save = save_of_now();
-      foretell_disk(save);
+      if (is_first_generation()) foretell_disk(save);
       writer_->reserve(save);
       // A session that was killed between the two files of a save.
       if (fs::exists(save.state_path) && !fs::exists(save.model_path))
@@ -142,15 +145,47 @@ class Trainer {
     check_ranks();
     motion_.emplace(step_->players());
     reporter_->start();
+    if (ElasticSession* session = setup_.session; session != nullptr && session->unfinished >= 0)
+      end_of_iteration(session->unfinished);
     while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
       iterate();
       if (!metrics_->collapse().empty()) end_collapsed();
+      if (regroups()) return leave(Exit::kDone);
     }
     return granted_.stop ? stop() : finish();
   }
 
  private:
   bool writes() const { return group_->rank() == 0; }
+
+  std::shared_ptr<Group> join(double seconds) const {
+    if (setup_.session != nullptr) return join_whole(setup_, seconds);
+    return Group::join(setup_.rendezvous, setup_.backend, setup_.device, seconds);
+  }
+
+  bool is_first_generation() const {
+    return setup_.session == nullptr || setup_.session->hooks.generation() == 1;
+  }
+
+  // Of an elastic run: whether its ranks change before the next iteration, on all ranks alike.
+  bool regroups() {
+    ElasticSession* session = setup_.session;
+    const bool over = counters_.images_seen >= options_.train.kimg.images || granted_.stop;
+    if (session == nullptr || over) return false;
+    const int64_t planned = session->hooks.planned(counters_.iteration);
+    session->regroups = granted_.regroup || (planned > 0 && planned != group_->world());
+    return session->regroups;
+  }
+
+  void say_ranks() const {
+    info("ranks   {} -> {} at iteration {}, {} kimg, from memory; {}",
+         setup_.session->ranks_before,
+         group_->world(),
+         counters_.iteration,
+         kimg_text(counters_.images_seen),
+         batch_text(step_->plan(), setup_.config));
+    warn_of_split_groups(*step_);
+  }
 
   void make_grids(const RunStart& start) {
     SampleOptions samples = options_.samples;
@@ -190,14 +225,15 @@ class Trainer {
       counters_.stage_name = schedule().name_of(number);
     }
     fit_batch(resolution);
-    data_.begin(resolution, step_->plan().batch, counters_.images_seen);
+    const BatchPlan& plan = step_->plan();
+    data_.begin(resolution, plan.batch, counters_.images_seen, plan.dealt());
     is_first_iteration_ = true;
   }
 
   // Cuts the batch of the stage by the memory of the device, where nobody has said how.
   void fit_batch(const Size& resolution) {
     const bool given = options_.train.micro_batch || options_.train.accumulate;
-    if (memory_ && !given) {
+    if (memory_ && !given && step_->plan().equal()) {
       setup_.callbacks.phase("fitting the micro-batch");
       const FitRequest request{resolution, counters_.images_seen, counters_.micro_batch};
       const std::string line = fit_micro_batch(*step_, *group_, *memory_, request);
@@ -236,8 +272,10 @@ class Trainer {
     const double start = monotonic_seconds();
     const Batch batch = data_.next();
     reporter_->time("Timing/data_wait", data_.waited());
+    RankRequests asked = requests_->poll();
+    asked.regroup = setup_.session != nullptr && setup_.session->hooks.wanted();
     const StepReport report =
-        step_->run(batch, {counters_.iteration, counters_.images_seen}, requests_->poll());
+        step_->run(batch, {counters_.iteration, counters_.images_seen}, asked);
     stragglers_->add(report, data_.waited(), monotonic_seconds() - start);
     reporter_->record(report);
     granted_ = report.asked;
@@ -253,6 +291,10 @@ class Trainer {
     counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
     setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
     reporter_->foretell(counters_, step_->plan().batch, !schedule().empty());
+    if (setup_.session != nullptr) {
+      reporter_->count("Progress/ranks", static_cast<double>(group_->world()));
+      setup_.session->memory.keep(step_->state(), counters_, before);
+    }
     end_of_iteration(before);
   }
 
@@ -282,6 +324,7 @@ class Trainer {
     // it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
     if (granted_.save) requests_->saved();
+    if (setup_.session != nullptr) setup_.session->memory.finish(counters_);
   }
 
   // Runs what only rank 0 does while the others give signs of life.
@@ -471,8 +514,9 @@ class Trainer {
   const RunConfig options_;
   Config config_;  // with what was decided as the run began
   TrainingData data_;
-  int lock_ = -1;  // descriptor of the run folder's lock
+  FolderLock lock_;  // outlives all that writes into the folder
   std::shared_ptr<Group> group_;
+  std::optional<LossWatch> loss_watch_;   // of an elastic run
   std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
@@ -496,6 +540,9 @@ class Trainer {
 
 }  // namespace
 
-Exit train(const TrainSetup& setup) { return Trainer(setup).run(); }
+Exit train(const TrainSetup& setup) {
+  const auto run = [](const TrainSetup& now) { return Trainer(now).run(); };
+  return setup.elastic == nullptr ? run(setup) : train_elastically(setup, run);
+}
 
 }  // namespace gantrain

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,20 @@ struct TrainCallbacks {
   double stop_at = 0;
 };
 
+// What an elastic run asks of whoever has started this rank. Any thread may call all but `meet`.
+struct ElasticHooks {
+  // Waits for the next generation of ranks, and says where they meet; nothing: this process is not
+  // needed any more. `border`: the iterations after which this rank has the state; -1: it has none.
+  std::function<std::optional<Rendezvous>(int64_t border)> meet;
+  std::function<int64_t()> generation;  // the present one; the run's first is 1
+  std::function<bool()> lost;           // whether a rank of the present generation is lost
+  std::function<bool()> wanted;         // whether others wait to take part
+  std::function<int64_t(int64_t iteration)> planned;  // ranks of that iteration; 0: no plan
+  std::function<std::string()> run_folder;            // the run's, once there is one
+  std::function<int()> stop_signal;                   // as in TrainCallbacks
+};
+struct ElasticSession;
+
 // All that one rank needs to train.
 struct TrainSetup {
   const Config& config;
@@ -47,6 +62,8 @@ struct TrainSetup {
   std::vector<std::string> chosen;  // what the recipe chose by size and ranks, and why
   TrainCallbacks callbacks;
   std::shared_ptr<const Dataset> dataset;  // null: the trainer opens data.* itself
+  const ElasticHooks* elastic = nullptr;   // null: the run keeps its ranks
+  ElasticSession* session = nullptr;       // of an elastic run; train() makes it
 };
 
 // Trains until the end or until a stop is asked for. Returns kDone, kStopped or kInterrupted.

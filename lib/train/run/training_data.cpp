@@ -348,7 +348,10 @@ std::vector<int64_t> TrainingData::class_counts() const {
   return pictures_of_classes(used_classes());
 }
 
-void TrainingData::begin(const Size& resolution, int64_t batch, int64_t images_seen) {
+void TrainingData::begin(const Size& resolution,
+                         int64_t batch,
+                         int64_t images_seen,
+                         int64_t units) {
   DataOptions of_stage = options_;
   of_stage.resolution = resolution;
   loader_.reset();  // its threads end before the next one's begin
@@ -356,7 +359,8 @@ void TrainingData::begin(const Size& resolution, int64_t batch, int64_t images_s
   const int64_t computing = setup_.device.is_cuda() ? kThreadsBesideGpu : at::get_num_threads();
   const int64_t workers = choose_workers(
       options_, {.cores = usable_cores(), .ranks = ranks.local_world, .computing = computing});
-  loader_ = std::make_unique<Loader>(dataset_, of_stage, seed_, ranks, images_seen, batch, workers);
+  loader_ = std::make_unique<Loader>(
+      dataset_, of_stage, seed_, ranks, images_seen, batch, workers, units);
   if (!input_ && !setup_.device.is_cpu())
     input_ = std::make_unique<DeviceInput>(streams_of(setup_.device, DeviceInput::kEvents), dtype_);
 }

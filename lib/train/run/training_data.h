@@ -123,9 +123,9 @@ class TrainingData {
   explicit TrainingData(const TrainSetup& setup);
   ~TrainingData();
 
-  // From now on hands out batches of that size with pictures of size `resolution`,
-  // beginning with the image after `images_seen`.
-  void begin(const Size& resolution, int64_t batch, int64_t images_seen);
+  // From now on hands out shares of batches of that size with pictures of size `resolution`,
+  // beginning with the image after `images_seen`. `units` is Loader's.
+  void begin(const Size& resolution, int64_t batch, int64_t images_seen, int64_t units = 0);
   // Returns this rank's share of the next global batch. On a GPU the pictures are still on their
   // way then; what is computed with them waits for them, and the host does not.
   Batch next();

@@ -48,6 +48,7 @@ bool may_differ(const std::string& key) {
                    "train.kimg",
                    "train.micro_batch",
                    "train.accumulate",
+                   "train.uneven",
                    "train.tick",
                    "train.graphs",
                    "train.perturb_ranks",

@@ -112,18 +112,20 @@ std::string grouped(int64_t count) { return gantrain::grouped(static_cast<double
 // What outlives a killed launcher has the lock while it writes down the reason, which is a moment.
 constexpr double kGuardSeconds = 1;
 constexpr double kEndingSeconds = 60;
+// A file server keeps the locks of a machine that is gone for its lease: 90 s with NFSv4.
+constexpr double kLeaseSeconds = 120;
 // /proc/locks may lack a line while other locks come and go, so one look is not enough.
 constexpr int kLooks = 10;
 
 // The process that locked the file, as /proc/locks has it: "7: FLOCK ADVISORY WRITE 3121 fe:00:24 0
 // EOF". Nothing where the kernel does not tell: it works on another machine, or in another
 // namespace.
-std::optional<int64_t> holder_of(int file) {
+std::optional<int64_t> holder_of(int file, const fs::path& table) {
   struct stat about {};
   if (::fstat(file, &about) != 0) return std::nullopt;
   const std::string wanted =
       fmt::format("{:02x}:{:02x}:{}", major(about.st_dev), minor(about.st_dev), about.st_ino);
-  std::ifstream locks("/proc/locks");
+  std::ifstream locks(table);
   for (std::string line; std::getline(locks, line);) {
     std::istringstream words(line);
     std::string number, kind, mode, type, process, place;
@@ -337,27 +339,61 @@ void check_disk(const std::filesystem::path& folder, const DiskNeed& need) {
   }
 }
 
-int lock_run_folder(const fs::path& folder) {
+namespace {
+
+// Who has a lock that another process wants, look by look.
+class LockHolder {
+ public:
+  LockHolder(const fs::path& folder, fs::path table) : folder_(folder), table_(std::move(table)) {}
+
+  // Whether the lock is worth waiting for after so many seconds. It is where its holder is ending,
+  // or is not on this machine, which may be gone.
+  bool may_be_freed(int lock, double waited) {
+    const std::optional<int64_t> holder = holder_of(lock, table_);
+    if (holder) seen_ = true;
+    const bool ending = holder && is_ending(*holder);
+    looks_ = ending ? 0 : looks_ + 1;
+    if (ending) {
+      say(fmt::format("what is left of its last run, pid {}, is ending", *holder));
+      return waited < kEndingSeconds;
+    }
+    if (looks_ < kLooks) return true;
+    if (seen_) return false;
+    say(
+        fmt::format("no process of this machine has locked it; another one may, or may be gone: at "
+                    "most {}",
+                    short_duration(kLeaseSeconds)));
+    return waited < kLeaseSeconds;
+  }
+
+ private:
+  void say(const std::string& why) {
+    if (!said_) info("waiting {}: {}", folder_.string(), why);
+    said_ = true;
+  }
+
+  const fs::path& folder_;
+  const fs::path table_;
+  // The holder is on this machine; so it is taken to be where the kernel has no list.
+  bool seen_ = !fs::exists(table_);
+  int looks_ = 0;  // in a row that found no ending process
+  bool said_ = false;
+};
+
+}  // namespace
+
+int lock_run_folder(const fs::path& folder, const fs::path& table) {
   make_writable_folder(folder);
   const std::string path = folder / ".lock";
   const int lock = open_regular(path, O_RDWR | O_CREAT);
   const double begun = monotonic_seconds();
-  bool locked = false, said = false;
-  int alive = 0;  // looks in a row that found no ending process
+  LockHolder holder(folder, table);
+  bool locked = false;
   while (!(locked = ::flock(lock, LOCK_EX | LOCK_NB) == 0) && errno == EWOULDBLOCK) {
     const double waited = monotonic_seconds() - begun;
-    if (waited >= kGuardSeconds) {
-      const std::optional<int64_t> holder = holder_of(lock);
-      errno = EWOULDBLOCK;
-      const bool ending = holder && is_ending(*holder);
-      alive = ending ? 0 : alive + 1;
-      if (waited >= kEndingSeconds || alive >= kLooks) break;
-      if (ending && !said)
-        info("waiting {}: what is left of its last run, pid {}, is ending",
-             folder.string(),
-             *holder);
-      said = said || ending;
-    }
+    const bool goes_on = waited < kGuardSeconds || holder.may_be_freed(lock, waited);
+    errno = EWOULDBLOCK;
+    if (!goes_on) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   if (locked) return lock;
@@ -367,6 +403,14 @@ int lock_run_folder(const fs::path& folder) {
   }
   warn("{}: {}: two runs in this folder would not notice each other", path, errno_text());
   return lock;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FolderLock::take(const fs::path& folder) {
+  if (descriptor_ < 0) descriptor_ = lock_run_folder(folder);
 }
 
 }  // namespace gantrain

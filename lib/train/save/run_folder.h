@@ -110,9 +110,28 @@ void check_disk(const std::filesystem::path& folder, const DiskNeed& need);
 
 // Locks a run folder until the returned descriptor is closed. Where the process that holds the lock
 // is being killed, or is gone and left it to what is left of its run, it waits for their end for up
-// to a minute: a thread that writes to a slow disk ends only then. Throws UserError(kUsage) where
-// another run is at work there, UserError(kDisk) where the folder or its file .lock cannot be
-// written. On file systems without locks it warns and returns a descriptor that locks nothing.
-int lock_run_folder(const std::filesystem::path& folder);
+// to a minute: a thread that writes to a slow disk ends only then. Where no process of this machine
+// holds it, another machine does, or did until it was gone: it waits for two minutes, which is
+// longer than a file server keeps such a lock. Throws UserError(kUsage) where another run is at
+// work there, UserError(kDisk) where the folder or its file .lock cannot be written. On file
+// systems without locks it warns and returns a descriptor that locks nothing. `table` is the
+// kernel's list of locks, which a test may replace.
+int lock_run_folder(const std::filesystem::path& folder,
+                    const std::filesystem::path& table = "/proc/locks");
+
+// Holds that lock until it is destroyed.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  // Does nothing where it holds one already.
+  void take(const std::filesystem::path& folder);
+
+ private:
+  int descriptor_ = -1;
+};
 
 }  // namespace gantrain

@@ -13,6 +13,8 @@ namespace gantrain {
 namespace {
 constexpr double kSecondsBetweenLooks = 0.35;  // heard two looks later: within a second
 constexpr int64_t kMostIterations = 1000;
+// What a wish to regroup counts beside those for a save: more than all ranks together.
+constexpr double kRegroup = 1 << 16;
 }  // namespace
 
 RequestExchange::RequestExchange(const at::TensorOptions& like, int64_t rank)
@@ -24,7 +26,7 @@ at::Tensor RequestExchange::packed(const RankRequests& mine) {
   last_ = now;
   at::Tensor numbers = torch::empty({kNumbers}, like_);
   numbers.select(0, 0).fill_(mine.stop ? 1.0 : 0.0);
-  numbers.select(0, 1).fill_(mine.save ? 1.0 : 0.0);
+  numbers.select(0, 1).fill_((mine.save ? 1.0 : 0.0) + (mine.regroup ? kRegroup : 0.0));
   numbers.select(0, 2).fill_(rank_ == 0 ? seconds_ : 0.0);
   return numbers;
 }
@@ -55,7 +57,8 @@ RankRequests RequestExchange::read(const at::Tensor& on_host) {
     every_ = std::clamp<int64_t>(
         std::llround(kSecondsBetweenLooks / seconds), int64_t{1}, kMostIterations);
   }
-  return {read_free(on_host[0]) > 0, read_free(on_host[1]) > 0};
+  const double saves = read_free(on_host[1]);
+  return {read_free(on_host[0]) > 0, std::fmod(saves, kRegroup) > 0, saves >= kRegroup};
 }
 
 IterationReduction::IterationReduction(std::vector<at::Tensor> running,

@@ -6,8 +6,10 @@
 
 #include "core/torch.h"
 #include "train/step/mixed_precision.h"
+#include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -90,6 +92,8 @@ TrainingStep::TrainingStep(const StepSetup& setup)
       plan_(plan_batch(train_, setup.group->world())),
       recipe_(make_recipe(setup, train_)),
       key_(make_draw_key(static_cast<uint64_t>(train_.seed), 0, 0, setup.device)) {
+  train_.together = recipe_->batch_group();
+  plan_ = plan_batch(train_, setup.group->world());
   const auto precision = setup.config.read<PrecisionOptions>();
   const GraphChoice graphs = choose_graphs({train_.graphs,
                                             gantrain::records_graphs(setup.device.type()),
@@ -101,6 +105,13 @@ TrainingStep::TrainingStep(const StepSetup& setup)
     graphs_ = std::make_unique<PhaseGraphs>(setup.device.type(), train_.graphs);
     dist_.ddp_mode = DdpMode::kFlat;  // a reducer's hooks cannot be replayed
     dist_.static_graph = false;
+  }
+  if (!plan_.equal() && dist_.sync_bn) {
+    fail(Exit::kUsage,
+         "dist.sync_bn: {} do not divide the batch of {}, and unequal shares have no common batch "
+         "statistics; give another --batch or --nproc, or leave it off",
+         counted(plan_.world, "rank"),
+         plan_.batch);
   }
   if (train_.perturb_ranks) perturb(*recipe_, setup.group->rank());
   average_ = make_average(setup, *recipe_);
@@ -184,7 +195,8 @@ std::string TrainingStep::describe_graphs() const {
 std::string TrainingStep::describe_reductions() const { return describe_syncs(players_, dist_); }
 
 Samples micro_batch_samples(const BatchPlan& plan, int64_t rank, int64_t part) {
-  return {part * plan.world + rank, plan.accumulate * plan.world, plan.micro_batch};
+  const MicroBatch cut = plan.micro_batch_of(rank, part);
+  return {cut.first, cut.stride, cut.count};
 }
 
 const PlayerState& TrainingStep::state_of(const Player& player) const {
@@ -216,8 +228,9 @@ const Phase* TrainingStep::continuation_of(const Phase& phase, int64_t iteration
   const std::vector<Phase>& phases = recipe_->phases();
   if (next == phases.data() + phases.size() || !next->continues || !next->is_due(iteration))
     return nullptr;
+  const int64_t rank = setup_.group->rank();
   const bool whole =
-      state_of(phase.player).plan.accumulate == 1 && state_of(next->player).plan.accumulate == 1;
+      state_of(phase.player).plan.parts(rank) == 1 && state_of(next->player).plan.parts(rank) == 1;
   return whole ? next : nullptr;
 }
 
@@ -227,8 +240,9 @@ PhaseInput TrainingStep::input_of(const Phase& phase,
                                   const Ends& ends) const {
   const BatchPlan& plan = state_of(phase.player).plan;
   const auto part_of = [&](const at::Tensor& all) {
-    if (!all.defined() || plan.accumulate == 1) return all;
-    return all.slice(0, part, std::nullopt, plan.accumulate).contiguous();
+    const int64_t parts = plan.parts(setup_.group->rank());
+    if (!all.defined() || parts == 1) return all;
+    return all.slice(0, part, std::nullopt, parts).contiguous();
   };
   PhaseInput input = rehearsal_input(phase, {part_of(batch.real), part_of(batch.labels)});
   input.samples = micro_batch_samples(plan, setup_.group->rank(), part);
@@ -245,17 +259,25 @@ PhaseOutput TrainingStep::run_micro_batch(const Phase& phase, const PhaseInput& 
   return phase.run(input);
 }
 
+// What the mean over a micro-batch counts for in the sum of this rank, whose mean over ranks is
+// that over the global batch.
+double TrainingStep::weight_of(const BatchPlan& plan, int64_t part) const {
+  const int64_t images = plan.micro_batch_of(setup_.group->rank(), part).count * plan.world;
+  return static_cast<double>(images) / static_cast<double>(plan.batch);
+}
+
 // Forward and backward passes of all micro-batches.
 PhaseComputed TrainingStep::compute(const Phase& phase, const Batch& batch, const Ends& ends) {
   PlayerState& state = state_of(phase.player);
-  const int64_t count = state.plan.accumulate;
+  const int64_t count = state.plan.parts(setup_.group->rank());
   PhaseComputed computed;
   state.optimizer->clear_gradients();
   for (int64_t part = 0; part < count; ++part) {
     state.sync->begin(/*last=*/part + 1 == count);
     setup_.doing(phase.name + " forward");
     PhaseOutput out = run_micro_batch(phase, input_of(phase, batch, part, ends));
-    const double factor = phase.gain / static_cast<double>(count);
+    const double factor = state.plan.equal() ? phase.gain / static_cast<double>(count)
+                                             : phase.gain * weight_of(state.plan, part);
     const at::Tensor share = factor == 1 ? out.loss : out.loss * factor;
     const at::Tensor loss = state.sync->expect_backward(state.guard->scaled(share));
     setup_.doing(phase.name + " backward");

@@ -21,6 +21,7 @@ namespace gantrain {
 struct RankRequests {
   bool stop = false;
   bool save = false;
+  bool regroup = false;  // others wait to take part in an elastic run
 };
 
 // Brings requests from every rank to all ranks, as part of the all-reduce that ends an iteration.
@@ -305,6 +306,7 @@ class TrainingStep {
   PhaseReport run_phase(const Phase& phase, const Batch& batch, const Ends& ends, PhaseSums& sums);
   PhaseTraffic reduce(PlayerState& state, const Traffic& before) const;
   PhaseComputed compute(const Phase& phase, const Batch& batch, const Ends& ends);
+  double weight_of(const BatchPlan& plan, int64_t part) const;
   PhaseComputed compute_by_graph(const std::string& name,
                                  const Phase& phase,
                                  const Batch& batch,

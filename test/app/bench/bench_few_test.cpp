@@ -38,6 +38,21 @@ TEST_CASE("EveryOperatorStandsBesideItsBytes") {
   }
 }
 
+TEST_CASE("AProgramsLauncherIsSmallLeavesNothingAndNamesTheFirstCause") {
+  Words call =
+      words_of("bench launch --programs --json --rounds 1 --ranks 3 --failures 4 --python");
+  call.emplace_back("");
+  const Json result = last_line(gantrain(call));
+  const Json& world = result.at("worlds").at(0);
+  REQUIRE(world.at("launchers").size() == 1);
+  const Json& ours = world.at("launchers").at(0);
+  CHECK(number(ours.at("seconds")) > 0);
+  CHECK(ours.at("mib").get<double>() > 0);
+  CHECK(ours.at("mib").get<double>() < 8);
+  CHECK(ours.at("orphans") == 0);
+  CHECK(ours.at("named") == 4);
+}
+
 TEST_CASE("TheFirstAllReduceIsPartOfTheRun") {
   const TemporaryFolder folder;
   const fs::path peer = stand_in_python(folder, {"2.11.0", R"({"seconds": 500})"});

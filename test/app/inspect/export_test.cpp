@@ -202,11 +202,27 @@ TEST_CASE("PythonDrawsTheStageThatAModelWasSavedIn") {
 // of `changed` stand in it as they are there.
 void write_reference(const TemporaryFolder& folder,
                      const std::string& name,
-                     const FileTensors& changed = {}) {
+                     const FileTensors& changed = {},
+                     const std::map<std::string, std::string>& metadata = {}) {
   FileTensors tensors = changed;
   for (const auto& [key, tensor] : read_safetensors(fixture(name + "_G")))
     tensors.emplace(key.substr(2), tensor);
-  write_safetensors(folder / (name + ".safetensors"), tensors, {});
+  write_safetensors(folder / (name + ".safetensors"), tensors, metadata);
+}
+
+// The metadata of a model whose labels are this many numbers: "n0", a class, the others values.
+std::map<std::string, std::string> label_vectors(int64_t numbers) {
+  Json rows = Json::array(), example = Json::array();
+  for (int64_t k = 0; k < numbers; ++k) {
+    rows.push_back({{"name", "n" + std::to_string(k)},
+                    {"pictures", 2},
+                    {"least", 0},
+                    {"mean", 0.25},
+                    {"most", 1},
+                    {"yes_or_no", k == 0}});
+    example.push_back(1.0 / static_cast<double>(k + 3));
+  }
+  return {{"gantrain.classes", Json{{"attributes", rows}, {"examples", {example}}}.dump()}};
 }
 
 TEST_CASE("PythonDrawsWhatStyleGan2DrawsOfAClassTruncated") {
@@ -246,12 +262,58 @@ TEST_CASE("PythonDrawsWhatStyleGan3DrawsMovedOfAClassTruncated") {
   check_same_picture(folder, "sg3_t16_c3.safetensors", "--class 2 --trunc 0.6");
 }
 
+TEST_CASE("PythonDrawsWhatModelsOfLabelVectorsDraw") {
+  const TemporaryFolder folder;
+  const bool has_torch = python_has({"torch"});
+  write_file(folder / "named.csv", "file_name,n1,n0\na.png,0.75,1\n");
+  write_file(folder / "row.csv", "1,,0.5\n");
+  write_file(folder / "bad.csv", "n0,n7\n1,2\n");
+  write_reference(folder, "sg3_t16_c3", {}, label_vectors(3));
+  for (const std::string more : {"", "--label named.csv", "--label row.csv"})
+    check_same_picture(folder, "sg3_t16_c3.safetensors", more);
+  const Json config = Json::parse(read_file(folder / "out/config.json"));
+  CHECK(config["classes"]["table"]["attributes"][2]["name"] == "n2");
+  const Json test = Json::parse(read_file(folder / "out/self_test.json"));
+  CHECK(test["cases"][0]["label"].size() == 3);
+  const std::string card = read_file(folder / "out/README.md");
+  CHECK(card.find("--label n0=1 -o seed7.png") != std::string::npos);
+  CHECK(card.find("| numbers of a label | 3: n0 0 or 1, n1 0 to 1, n2 0 to 1 |") !=
+        std::string::npos);
+  for (const auto& [more, said] : std::map<std::string, std::string>{
+           {"--label n9=1", "n9 is no number of this model's labels: 0 to 2, n0, n1, n2"},
+           {"--label n0=nan", "nan is no finite number"},
+           {"--label n0", "--label n0: a .csv or .npy file is needed"},
+           {"--label none.csv", "none.csv"},
+           {"--label bad.csv", "--label bad.csv: n7 is no number"},
+           {"--label n0=1,n0=0", "twice"},
+           {"--class 1", "is no class, but a value"},
+           {"--label n0=1 --class 0", "not allowed with argument"}}) {
+    if (!has_torch) break;
+    CAPTURE(more);
+    CHECK(run_model(folder, "-o five.npy " + more) == 2);
+    CHECK(read_file(folder / "said.txt").find(said) != std::string::npos);
+  }
+  write_reference(folder, "sg2_cond32", {}, label_vectors(10));
+  check_same_picture(folder, "sg2_cond32.safetensors", "--label n0=1,9=-0.5 --trunc 0.6");
+  trained(folder,
+          "run",
+          "--preset r3gan-tiny --kimg 0 --set samples.rows=1 --set data.synth_size=64 "
+          "--set r3gan.width=16:8,16 --set r3gan.cardinality=4 --set r3gan.z_dim=16 "
+          "--data synth:shapes-attributes --cond on");
+  check_same_picture(folder, "run", "--class 0");
+}
+
 TEST_CASE("OnnxRuntimeDrawsWhatPythonDraws") {
   const TemporaryFolder folder;
   if (!python_has({"torch", "onnxruntime", "onnxscript"})) return;
   const std::vector<std::string> references = {"sg2_cond32", "sg3_t16_c3", "sg3_r32"};
   std::vector<std::string> names = {"dcgan", "pggan", "stylegan1"};
-  for (const std::string& name : references) write_reference(folder, name);
+  for (const std::string& name : references) {
+    if (name == "sg3_t16_c3")
+      write_reference(folder, name, {}, label_vectors(3));
+    else
+      write_reference(folder, name);
+  }
   for (const std::string& recipe : names)
     fs::copy_file(fixture("resumed-" + recipe), folder / (recipe + ".safetensors"));
   names.insert(names.end(), references.begin(), references.end());
@@ -295,6 +357,39 @@ TEST_CASE("PythonWritesThePngThatGantrainWrites") {
   REQUIRE(theirs.pixels.size() == ours.pixels.size());
   for (size_t i = 0; i < ours.pixels.size(); ++i)
     REQUIRE(std::abs(ours.pixels[i] - theirs.pixels[i]) <= 1);
+}
+
+TEST_CASE("PythonWritesSixteenBitsAndAFileForEachOfFiveChannels") {
+  const TemporaryFolder folder;
+  trained(folder, "run", "--kimg 0 --set data.channels=5 --set data.depth=16");
+  trained(folder, "colours", "--kimg 0 --set data.depth=16");
+  for (const std::string run : {"run", "colours"}) {
+    CAPTURE(run);
+    fs::remove_all(folder / "out");
+    succeed(folder, "export " + run + " --to python -o out");
+    CHECK(Json::parse(read_file(folder / "out/config.json")).at("depth") == 16);
+    if (!python_has({"torch"})) return;
+    succeed(folder,
+            "generate --device cpu --model " + run + " --seeds 3 --outdir " + run + "-drawn");
+    REQUIRE(run_model(folder, "--seed 3 -o " + run + ".png") == 0);
+    const std::vector<fs::path> files = files_like(folder / (run + "-drawn"), "seed0003");
+    REQUIRE(files.size() == (run == "run" ? 5 : 1));
+    for (const fs::path& file : files) {
+      const std::string end = file.filename().string().substr(std::string("seed0003").size());
+      Image ours, theirs;
+      decode_image(read_file(file), "ours", {.depth = 16}, ours);
+      decode_image(read_file(folder / (run + end)), "theirs", {.depth = 16}, theirs);
+      REQUIRE(theirs.depth == 16);
+      REQUIRE(theirs.channels == ours.channels);
+      REQUIRE(theirs.pixels.size() == ours.pixels.size());
+      const auto level = [](const Image& image, size_t i) {
+        return image.pixels[2 * i] + 256 * image.pixels[2 * i + 1];
+      };
+      // The networks agree to 1e-4, which is 3 of 65535 levels.
+      for (size_t i = 0; i < ours.pixels.size() / 2; ++i)
+        REQUIRE(std::abs(level(ours, i) - level(theirs, i)) <= 4);
+    }
+  }
 }
 
 TEST_CASE("AModelCardSaysWhatTheRunWas") {
@@ -370,6 +465,8 @@ TEST_CASE("ExportNamesWhatItCannotRead") {
       {"run --to onnx", 2, "-o NAME.onnx"},
       {"run --to onnx -o none/out.onnx", 8, "no folder none"},
       {"run --fp16 -o out", 2, "--to onnx"},
+      {"run --label-vectors -o out", 2, "--label-vectors: only with --to onnx"},
+      {"run --to onnx --label-vectors -o out.onnx", 2, "is unconditional"},
       {"run --to onnx --runtime a -o out.onnx", 2, "--to web"},
       {"run --to web --runtime a;b -o out.html", 2, "--runtime a;b"},
       {"cut.safetensors --to onnx -o out.onnx", 3, "cut.safetensors"},

@@ -94,6 +94,39 @@ TEST_CASE("ANetworkPickleBecomesAModelFileWithItsBits") {
   }
 }
 
+// Whether a pickle was trained with classes or with vectors, it does not say.
+TEST_CASE("NetworksOfPicklesDrawLabelsThatAreVectors") {
+  const TemporaryFolder folder;
+  for (const auto& [set, structure, rest] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"cond", "", ",0,0,0,0,0,0,0"},
+           {"sg3_t16_c3", "", ""},
+           {"r3gan_cond16", "structure=r3gan", ",0,0"}}) {
+    CAPTURE(set);
+    if (!write_official_pickle(folder / "net.pkl", set, structure)) return;
+    REQUIRE(import(folder, "net.pkl -o net.safetensors").code == 0);
+    const auto drawn = [&](const std::string& more) {
+      fs::remove_all(folder / "drawn");
+      succeed(folder,
+              "generate --device cpu --model net.safetensors --seeds 3 --format npy "
+              "--outdir drawn " +
+                  more);
+      return read_file(files_like(folder / "drawn", "seed0003").front());
+    };
+    const std::string one = drawn("--class 1");
+    CHECK(drawn("--label 1=1") == one);
+    write_file(folder / "half.csv", "0,0.5,0.5" + rest + "\n");
+    const std::string half = drawn("--label half.csv");
+    CHECK(half != one);
+    CHECK(half != drawn("--class 2"));
+    CHECK(drawn("--label 1=0.5,2=0.5") == half);
+    succeed(folder, "export net.safetensors --to onnx --label-vectors -o net.onnx");
+    const Json said = Json::parse(read_file(folder / "net.onnx.json"));
+    CHECK(said["inputs"]["label"]["shape"][0] == "batch");
+    CHECK(said["self_test"]["cases"][1]["label"][1] == 1);
+  }
+}
+
 TEST_CASE("ImportNamesWhatItCannotRead") {
   const TemporaryFolder folder;
   write_file(folder / "evil.pkl", "\x80\2cos\nsystem\nX\4" + std::string(3, '\0') + "true\x85R.");

@@ -92,7 +92,7 @@ TEST_CASE("EveryRecipeTrainsInFloat16OnTwoCpuRanksWithinTime") {
   for (const auto& [name, flags, kimg, has_batch_norm] : recipes()) {
     CAPTURE(name);
     const Outcome outcome =
-        gantrain(tiny("--run-dir " + name + " " + flags + "--amp=fp16 --kimg 0.24 --nproc 2"),
+        gantrain(tiny("--run-dir " + name + " " + flags + "--amp=fp16 --kimg 0.112 --nproc 2"),
                  {.folder = folder.path()});
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);

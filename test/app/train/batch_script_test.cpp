@@ -147,7 +147,7 @@ TEST_CASE("WordsOfTheTrainingAreQuoted") {
 
 TEST_CASE("AnotherRunIsResumedUntilThisOneHasAState") {
   BatchJob job = two_nodes();
-  CHECK(batch_script(job).find("compgen") == std::string::npos);
+  CHECK(batch_script(job).find("--resume \"$resume\"") == std::string::npos);
   job.resume = "runs/old";
   const std::string script = batch_script(job);
   CHECK(has_line(script, "resume=runs/old"));

@@ -72,6 +72,29 @@ TEST_CASE("FinetuningTakesTheModelsShapeAndChoosesByTheNumberOfPictures") {
   CHECK(model_sha(run) == sha);
 }
 
+// Also of a model file alone, with stacks of five channels; pictures of three do not fit it.
+TEST_CASE("FinetuningKeepsBitsAndChannelsOfTheModel") {
+  const TemporaryFolder folder;
+  trained(folder, "base", "--kimg 0.016 --set data.channels=5 --set data.depth=16");
+  fs::copy_file(last_model(folder / "base"), folder / "bare.safetensors");
+  succeed(folder, "generate --device cpu base --seeds 0-23 --format stack --outdir stacks");
+  for (const std::string from : {"base", "bare.safetensors"}) {
+    CAPTURE(from);
+    const std::string tuned = "tuned-" + from;
+    succeed(folder, "finetune stacks --from " + from + " -o " + tuned + " -- --kimg 0.016" + kHere);
+    const fs::path run = folder / tuned / "run";
+    CHECK(setting(run, "data.depth") == "16");
+    CHECK(setting(run, "data.channels") == "5");
+    CHECK(holds(text_in(run / "log.txt"), ", 16 bits"));
+    CHECK(holds(read_file(last_model(run)).substr(0, 20000), "gantrain.depth"));
+  }
+  write_photos(folder, 24);
+  const Outcome other =
+      run_in(folder, "finetune photos --from base -o other -- --kimg 0.016" + kHere);
+  CHECK(other.code == 3);
+  CHECK(holds(other.err, "photos/0.png: 3 channels; 5 are needed"));
+}
+
 // Of a model file alone, its header says what the networks are, with numbers by stage.
 TEST_CASE("FinetuningTakesTheWidthsOfABareModelFile") {
   const TemporaryFolder folder;

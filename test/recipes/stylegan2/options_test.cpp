@@ -70,14 +70,38 @@ TEST_CASE("RectanglesGetTheAutomaticValuesOfASquareOfAsManyPixels") {
 }
 
 TEST_CASE("AnyNumberOfRanksGetsABatchThatTheyAndTheGroupDivide") {
-  for (int64_t ranks = 1; ranks <= 80; ++ranks) {
+  for (int64_t ranks = 1; ranks <= 32; ++ranks) {
     for (const int64_t resolution : {32, 256, 1024}) {
       const Config config = automatic(resolution, ranks);
       const auto batch = config.get("train.batch").get<int64_t>();
+      const auto group = config.get("stylegan2.mbstd_group").get<int64_t>();
       CAPTURE(ranks, resolution, batch);
-      CHECK(batch % (ranks * config.get("stylegan2.mbstd_group").get<int64_t>()) == 0);
+      CHECK(batch % (ranks * group) == 0);
+      CHECK(group >= 2);
+      CHECK(batch <= 64);
     }
   }
+}
+
+TEST_CASE("MoreRanksThanABatchFeedsAreRefusedAndGetNoOtherBatch") {
+  for (const int64_t ranks : {33, 64, 1024}) {
+    Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 256}});
+    CHECK_THROWS_WITH(
+        complete(config, {.ranks = ranks, .of_node = 8}),
+        Catch::Contains("batch 64 feeds at most 64 ranks, 16 with whole groups of 4: --nnodes 2; "
+                        "or give --batch " +
+                        std::to_string(4 * ranks)));
+  }
+  const auto given = [](const char* key, int64_t value) {
+    Config config = config_of({{"stylegan2.automatic", true}, {"data.resolution", 256}});
+    config.set(key, value, "flag");
+    complete(config, {.ranks = 64});
+    return config.get("stylegan2.mbstd_group").get<int64_t>();
+  };
+  CHECK(given("train.batch", 256) == 4);
+  CHECK(given("train.batch", 128) == 2);
+  CHECK_THROWS_WITH(given("train.batch", 64), Catch::Contains("--nproc 16"));
+  CHECK(given("stylegan2.mbstd_group", 1) == 1);  // who asks for it gets it
 }
 
 TEST_CASE("WhatTheUserGaveIsNotChosen") {

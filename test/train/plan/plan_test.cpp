@@ -39,7 +39,11 @@ TEST_CASE("ASlowIterationSaysWhenSaveAndStopAreObeyed") {
 
 TEST_CASE("WhatDoesNotDivideIsRefusedWithWhatWould") {
   CHECK_THROWS_WITH(plan_batch(options(64), 3), Catch::Contains("--batch 63 or 66"));
-  CHECK_THROWS_WITH(plan_batch(options(2), 3), Catch::Contains("--batch 3"));
+  CHECK_THROWS_WITH(plan_batch(options(2), 3),
+                    Catch::Contains("among 3 ranks: batch 2 feeds at most 2 ranks: --nproc 2; "));
+  CHECK_THROWS_WITH(
+      plan_batch(options(64), 1024, {.group = 4, .of_node = 8}),
+      Catch::Contains("batch 64 feeds at most 64 ranks, 16 with whole groups of 4: --nnodes 2; "));
   CHECK_THROWS_WITH(plan_batch(options(8, {}, 3), 1), Catch::Contains("train.accumulate = 3"));
   CHECK_THROWS_WITH(plan_batch(options(8, 16), 1), Catch::Contains("train.micro_batch = 16"));
   CHECK_THROWS_AS(plan_batch(options(8, 4, 4), 1), UserError);
@@ -68,4 +72,50 @@ TEST_CASE("AStagesSmallerBatchIsCutIntoWhatARankHas") {
   CHECK(plan_stage(o, 8, 2, "stage").micro_batch == 4);
   CHECK_THROWS_WITH(plan_stage(options(64), 9, 2, "stage 3"),
                     Catch::StartsWith("stage 3: ") && Catch::Contains("2 ranks"));
+}
+
+TEST_CASE("UnequalSharesHoldEachSampleOnceAndKeepGroups") {
+  for (const int64_t together : {1, 4, 16}) {
+    for (const int64_t world : {3, 5, 6, 7}) {
+      for (const int64_t accumulate : {1, 2}) {
+        TrainOptions uneven = options(32, {}, accumulate);
+        uneven.uneven = true;
+        uneven.together = together;
+        const BatchPlan plan = plan_batch(uneven, world);
+        CAPTURE(together, world, accumulate, plan.text());
+        std::vector<int64_t> seen(32);
+        int64_t images = 0;
+        for (int64_t rank = 0; rank < world; ++rank) {
+          int64_t of_rank = 0;
+          for (int64_t part = 0; part < plan.parts(rank); ++part) {
+            const MicroBatch cut = plan.micro_batch_of(rank, part);
+            CHECK(cut.count >= 1);
+            CHECK(cut.count <= plan.micro_batch);
+            of_rank += cut.count;
+            for (int64_t i = 0; i < cut.count; ++i)
+              ++seen.at(static_cast<size_t>(cut.first + i * cut.stride));
+            if (plan.units == 32 || together == 1) continue;
+            // Samples that are normalised together on one rank lie 32 / together apart.
+            CHECK(plan.units % world != 0);
+            if (accumulate == 1) CHECK(cut.count % together == 0);
+            CHECK((32 / together) % plan.units == 0);
+          }
+          CHECK(of_rank == plan.share(rank));
+          images += of_rank;
+        }
+        CHECK(images == 32);
+        CHECK(std::ranges::all_of(seen, [](int64_t times) { return times == 1; }));
+      }
+    }
+  }
+}
+
+TEST_CASE("UnequalSharesAreSaid") {
+  TrainOptions uneven = options(16);
+  uneven.uneven = true;
+  CHECK(plan_batch(uneven, 3).text() == "batch 16 = 3 ranks x 5 to 6");
+  CHECK(plan_batch(uneven, 4).text() == "batch 16 = 4 ranks x 4");
+  uneven.together = 4;
+  CHECK(plan_batch(uneven, 3).text() == "batch 16 = 3 ranks x 4 to 8, in 4 units of 4");
+  CHECK_THROWS_AS(plan_batch(uneven, 17), UserError);
 }

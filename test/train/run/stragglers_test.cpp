@@ -15,16 +15,17 @@ using namespace gantrain;
 
 TEST_CASE("ARankIsBehindTheMedianOfTheOthers") {
   // Three ranks, two parts.
-  CHECK(!find_straggler({{1, 2}, {1, 2}, {1, 2.4}}, 0.15));
-  const auto found = find_straggler({{1, 2}, {1.6, 2.1}, {1, 2}}, 0.15);
-  REQUIRE(found);
-  CHECK(found->rank == 1);
-  CHECK(found->seconds == Approx(3.7));
-  CHECK(found->others == Approx(3));
-  CHECK(found->part == 0);
+  const std::vector<std::vector<double>> three = {{1, 2}, {1.6, 2.1}, {1, 2}};
+  const RankTime slow = time_of(three, 1);
+  CHECK(slow.rank == 1);
+  CHECK(slow.seconds == Approx(3.7));
+  CHECK(slow.others == Approx(3));
+  CHECK(slow.behind() == Approx(0.7 / 3));
+  CHECK(slow.part == 0);
+  CHECK(time_of(three, 0).behind() == Approx(3 / 3.35 - 1));
   // One fast rank makes no other slow, and of two the slower one is behind the other.
-  CHECK(!find_straggler({{1}, {2}, {2}, {2}}, 0.15));
-  CHECK(find_straggler({{1}, {1.2}}, 0.15)->rank == 1);
+  for (const size_t rank : {0, 1, 2, 3}) CHECK(time_of({{1}, {2}, {2}, {2}}, rank).behind() <= 0);
+  CHECK(time_of({{1}, {1.2}}, 1).behind() == Approx(0.2));
 }
 
 namespace {
@@ -76,4 +77,39 @@ TEST_CASE("ARankThatFallsBehindIsNamedOnceAndWhenItHasCaughtUp") {
   CHECK_THAT(log, Catch::Contains("over 50 iterations from 0 to 2 kimg; it loses most in \"G\""));
   CHECK_THAT(log, Catch::Contains("rank 2 is no longer behind the others"));
   CHECK(log.find(words) == log.rfind(words));
+}
+
+TEST_CASE("EachRankThatFellBehindIsToldOfWhenItHasCaughtUpWhoeverIsTheSlowestThen") {
+  const TemporaryFolder folder;
+  CHECK(failed_ranks(4, [&](const Rendezvous& r) {
+          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
+          if (r.ranks.rank == 0) set_log({Level::kError, Level::kInfo, folder / "log.txt", ""});
+          Reporter reporter(group, 1000, 0);
+          if (r.ranks.rank == 0) reporter.open(folder.path(), 0);
+          StepOnCpu step(toy_row(), toy_config());
+          const std::vector<Phase>& phases = step->recipe().phases();
+          Stragglers ranks(group, phases, 0);
+          const auto tick = [&](const std::vector<double>& seconds, int64_t images) {
+            iterate(ranks, phases[1], 50, seconds[static_cast<size_t>(r.ranks.rank)]);
+            ranks.compare(reporter, images);
+            reporter.tick({images, 1, 1, 0.5});
+          };
+          tick({0.1, 0.2, 0.1, 0.1}, 1000);
+          tick({0.1, 0.2, 0.3, 0.1}, 2000);  // rank 1 is behind still, and named already
+          tick({0.1, 0.1, 0.3, 0.1}, 3000);
+          tick({0.2, 0.1, 0.1, 0.1}, 4000);
+          reporter.finish();
+          return 0;
+        }) == 0);
+  std::string told;
+  for (const std::string& line : split(read_file(folder / "log.txt"), '\n')) {
+    for (const char* what : {" computes ", " is no longer behind"}) {
+      const size_t at = line.find("rank ");
+      if (at != std::string::npos && line.find(what) != std::string::npos)
+        told += line.substr(at, 6) + what + ";";
+    }
+  }
+  CHECK(told ==
+        "rank 1 computes ;rank 2 computes ;rank 1 is no longer behind;"
+        "rank 2 is no longer behind;rank 0 computes ;");
 }

@@ -3,9 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "support/catch.h"
 #include "support/temporary_folder.h"
 #include "train/save/run_folder.h"
+#include "util/file.h"
 #include "util/system.h"
 
 using namespace gantrain;
@@ -36,6 +40,26 @@ TEST_CASE("ALockThatIsALinkOrAPipeIsRefused") {
   std::filesystem::remove(folder / ".lock");
   REQUIRE(::mkfifo((folder / ".lock").c_str(), 0600) == 0);
   CHECK_THROWS_WITH(lock_run_folder(folder.path()), Catch::Contains("/.lock: is no regular file"));
+}
+
+// As after the death of a node whose lease on a file server is not over: longer than a run on this
+// machine is waited for, which the stopwatch below tells. The kernel's list of locks has no line.
+TEST_CASE("ALockThatNoProcessOfThisMachineHasIsWaitedFor") {
+  const TemporaryFolder folder;
+  const int lock = lock_run_folder(folder / "run");
+  REQUIRE(lock >= 0);
+  std::atomic<bool> there{false};
+  std::thread lease([&] {
+    ::usleep(2'500'000);
+    there = true;
+    ::close(lock);
+  });
+  write_file(folder / "locks", "");
+  const int again = lock_run_folder(folder / "run", folder / "locks");
+  CHECK(there);
+  CHECK(again >= 0);
+  ::close(again);
+  lease.join();
 }
 
 // As when a run was killed while a thread of it wrote to a slow disk: the lock outlives the process

@@ -27,7 +27,8 @@ NamedTensors train_toy(const Rendezvous& r, const Run& run) {
                              {"D.optimizer", run.optimizer},
                              {"dist.ddp_mode", run.mode},
                              {"train.accumulate", run.accumulate},
-                             {"train.dtype", run.dtype}}),
+                             {"train.dtype", run.dtype},
+                             {"train.uneven", true}}),
                  r);
   for (int64_t i = 0; i < run.iterations; ++i) step.run(toy_pictures(8, i), i);
   NamedTensors all;
@@ -65,6 +66,21 @@ TEST_CASE("FourRanksAreOneUndividedBatchInFloat64") {
       const double moved = (tensor - start.at(name)).abs().max().item<double>();
       CHECK(moved > 0);
       CHECK((got.at(name) - tensor).abs().max().item<double>() <= 1e-10 * moved);
+    }
+  }
+}
+
+TEST_CASE("UnequalSharesAreOneUndividedBatchInFloat64") {
+  for (const auto& [world, accumulate] : {std::pair<int64_t, int64_t>{3, 1}, {5, 1}, {3, 2}}) {
+    const auto start = result_of(1, {"dynamic", 1, "adam", "float64", 0});
+    const auto expected = result_of(1, {"dynamic", 1, "adam", "float64"});
+    for (const char* mode : {"dynamic", "flat"}) {
+      const auto got = result_of(world, {mode, accumulate, "adam", "float64"});
+      for (const auto& [name, tensor] : expected) {
+        CAPTURE(name, world, mode);
+        const double moved = (tensor - start.at(name)).abs().max().item<double>();
+        CHECK((got.at(name) - tensor).abs().max().item<double>() <= 1e-10 * moved);
+      }
     }
   }
 }

@@ -143,6 +143,31 @@ TEST_CASE("TwoRanksRefuseChangedData") {
   }
 }
 
+// A picture that breaks between two sessions is no other data where such pictures are left out.
+TEST_CASE("ABrokenPictureThatIsLeftOutNeedsNoForce") {
+  const TemporaryFolder folder;
+  begin(folder, "");
+  const std::string whole = read_file(folder / "in/13.png");
+  const auto time = fs::last_write_time(folder / "in/13.png");
+  write_file(folder / "in/13.png", whole.substr(0, 30));
+  const std::string skip = "--set data.on_bad=skip";
+  CHECK(gantrain(tiny(arguments("in", "0.048", "")), {.folder = folder.path()}).code == 3);
+  for (const char* kimg : {"0.048", "0.064"}) {
+    const Outcome outcome = gantrain(tiny(arguments("in", kimg, skip)), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(holds(outcome.err, "1 picture of this run's data cannot be read any more: 13.png"));
+  }
+  CHECK(holds(read_file(folder / "run/data-manifest.jsonl"), "13.png"));
+  write_file(folder / "in/13.png", whole);  // mended, it is the picture that the run knows
+  fs::last_write_time(folder / "in/13.png", time);
+  const Outcome mended = gantrain(tiny(arguments("in", "0.08", skip)), {.folder = folder.path()});
+  INFO(mended.err);
+  CHECK(mended.code == 0);
+  fs::remove(folder / "in/12.png");  // what is gone is a change
+  CHECK(gantrain(tiny(arguments("in", "0.096", skip)), {.folder = folder.path()}).code == 2);
+}
+
 // After --force the new data is the run's.
 TEST_CASE("ForcedDataIsTheRunsFromThenOn") {
   const TemporaryFolder folder;

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Five iterations of a StyleGAN2 of 8 pixels.
-const std::string kTiny =
+const std::string kTinyStyles =
     "--preset stylegan2-tiny --resolution 8 --kimg 0.04 --batch 8 --lr-scale linear "
     "--set train.tick=0.04 "
     "--set stylegan2.channel_max=8 --set stylegan2.z_dim=8 --set stylegan2.w_dim=8 "
@@ -43,7 +43,7 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   const TemporaryFolder folder;
   write_pictures(folder, rows(kLabels));
   const Outcome first =
-      gantrain(tiny(kTiny + "--data in --run-dir run"), {.folder = folder.path()});
+      gantrain(tiny(kTinyStyles + "--data in --run-dir run"), {.folder = folder.path()});
   INFO(first.err);
   REQUIRE(first.code == 0);
   const fs::path run = folder / "run";
@@ -66,8 +66,8 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   std::vector<std::string> changed = kLabels;
   changed[3] = "0,0,0.26";
   write_pictures(folder, rows(changed));
-  const Outcome other =
-      gantrain(tiny(kTiny + "--data in --run-dir run --kimg 0.08"), {.folder = folder.path()});
+  const Outcome other = gantrain(tiny(kTinyStyles + "--data in --run-dir run --kimg 0.08"),
+                                 {.folder = folder.path()});
   CHECK(other.code == 2);
   // With one value the mean moves that stands for those that are missing.
   CHECK(holds(other.err, "3 pictures with another label (3.png, 4.png, 6.png)"));
@@ -91,7 +91,13 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   succeed(folder,
           "interpolate --model run --seeds 0,1 --frames 2 --space z --label red=1 --outdir z");
   succeed(folder, "nn run --seeds 0,1 --label red=1 --data in -o sheet.png");
+  succeed(folder, "edit run --method ganspace --samples 20 --count 1 --seeds 0-2 -o found");
+  const Json found = Json::parse(read_file(folder / "found/directions.json"));
+  CHECK(found["labels"] == 8);  // all that the model knows
+  succeed(folder, "export run --to web -o page.html");
+  CHECK(holds(read_file(folder / "page.html"), "\"said\":\"angle\""));
   for (const auto& [words, said] : std::map<std::string, std::string>{
+           {"--class angle", "angle is no class, but a value from -1 to 2"},
            {"--label rot=1", "rot is no number of this model's labels"},
            {"--label red=1 --class red", "exclude each other"},
            {"--seeds 0-2 --label two.csv", "2 labels; one for all is needed"}}) {
@@ -103,6 +109,8 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   const Outcome measured =
       run_in(folder, "metrics run --data in --metrics msssim --num-images 32 --per-class --json");
   CHECK(holds(measured.out, "msssim/red"));
+  CHECK_FALSE(holds(measured.out, "msssim/angle"));
+  CHECK(holds(measured.err, "--per-class: no classes but values: angle"));
 }
 
 TEST_CASE("DataThatIsPackedKeepsItsVectors") {
@@ -136,10 +144,10 @@ TEST_CASE("LabelsThatDoNotFitAreRefusedBeforeTraining") {
   std::vector<std::string> labels = kLabels;
   labels[2] = "1,nan,2";
   write_pictures(folder, rows(labels));
-  refused(kTiny, 3, "labels.csv: line 4: large is nan");
+  refused(kTinyStyles, 3, "labels.csv: line 4: large is nan");
   labels[2] = "1,2";
   write_pictures(folder, rows(labels));
-  refused(kTiny, 3, "labels.csv: line 4: 3 fields");
+  refused(kTinyStyles, 3, "labels.csv: line 4: 3 fields");
   write_pictures(folder, rows(std::vector<std::string>(8, "1,0,0.5")));
   refused(
       "--preset stylegan1-tiny --resolution 8 --cond on", 3, "conditional on one class a picture");

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run/elastic.h"
+
+#include <chrono>
+#include <future>
+#include <stdexcept>
+#include <utility>
+
+#include "core/torch.h"
+#include "train/step/training_step.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/system.h"
+
+namespace gantrain {
+
+namespace {
+
+// All in seconds.
+constexpr double kLookForLoss = 0.002;  // between two looks at whether a rank is lost
+constexpr double kEvidence = 5;         // for the launcher to see why a collective has failed
+constexpr double kAbort = 2;            // for a group to end its collectives
+
+struct RankLost : std::runtime_error {
+  RankLost() : std::runtime_error("a rank is lost") {}
+};
+
+void pause() { std::this_thread::sleep_for(std::chrono::duration<double>(kLookForLoss)); }
+
+// Whether the failure that is being handled may follow from the loss of a rank.
+bool may_follow_from_loss() {
+  try {
+    throw;
+  } catch (const UserError& e) {
+    return e.code() == Exit::kEnvironment || e.code() == Exit::kInternal;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+// A failed collective shows that something has happened; that a rank is lost is known from the
+// launcher, which sees the processes end.
+bool rank_is_lost(const ElasticHooks& hooks) {
+  const double end = monotonic_seconds() + (may_follow_from_loss() ? kEvidence : 0);
+  while (!hooks.lost() && monotonic_seconds() < end && hooks.stop_signal() == 0) pause();
+  return hooks.lost();
+}
+
+}  // namespace
+
+void BorderMemory::keep(const StateTensors& state, const Counters& counters, int64_t before) {
+  const torch::NoGradGuard no_grad;
+  kept_ = false;
+  copies_.resize(state.size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    const at::Tensor now = state[i].tensor.detach();
+    at::Tensor& copy = copies_[i];
+    if (!copy.defined() || copy.sizes() != now.sizes() || copy.dtype() != now.dtype())
+      copy = torch::empty_like(now);
+    copy.copy_(now);
+  }
+  counters_ = counters;
+  before_ = before;
+  kept_ = true;
+}
+
+void BorderMemory::finish(const Counters& counters) {
+  counters_ = counters;
+  before_ = -1;
+}
+
+bool BorderMemory::recall(const NamedTensors& state, Counters& counters) const {
+  if (!kept_) return false;
+  const torch::NoGradGuard no_grad;
+  TORCH_CHECK(state.size() == copies_.size(), "another state than the one that was kept");
+  for (size_t i = 0; i < copies_.size(); ++i) state[i].second.detach().copy_(copies_[i]);
+  counters = counters_;
+  counters.micro_batch = 0;  // it was chosen for another share
+  return true;
+}
+
+// The thread that joins is left alone if it is not wanted any more: it ends when its time is over.
+std::shared_ptr<Group> join_whole(const TrainSetup& setup, double timeout_seconds) {
+  auto promise = std::make_shared<std::promise<std::shared_ptr<Group>>>();
+  std::future<std::shared_ptr<Group>> joined = promise->get_future();
+  {
+    const BlockSignals blocked;
+    std::thread([promise,
+                 meeting = setup.rendezvous,
+                 backend = setup.backend,
+                 device = setup.device,
+                 timeout_seconds] {
+      try {
+        promise->set_value(Group::join(meeting, backend, device, timeout_seconds));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    }).detach();
+  }
+  const std::chrono::duration<double> look(kLookForLoss);
+  while (joined.wait_for(look) != std::future_status::ready) {
+    if (setup.session->hooks.lost()) throw RankLost();
+  }
+  return joined.get();
+}
+
+LossWatch::LossWatch(std::shared_ptr<Group> group, const ElasticHooks& hooks)
+    : group_(std::move(group)) {
+  const BlockSignals blocked;
+  thread_ = std::thread([this, &hooks] {
+    while (!ended_ && !hooks.lost()) pause();
+    if (!ended_) group_->abort();
+  });
+}
+
+LossWatch::~LossWatch() {
+  ended_ = true;
+  thread_.join();
+}
+
+RunStart go_on_or_begin(const TrainSetup& setup,
+                        const RunOptions& options,
+                        TrainingStep& step,
+                        Group& group,
+                        const ClassTable& classes) {
+  ElasticSession& session = *setup.session;
+  RunStart start;
+  start.folder = setup.session->hooks.run_folder();
+  const NamedTensors state = named(step.state());
+  const bool kept = group.rank() == 0 && session.memory.recall(state, start.counters);
+  start.went_on = share_state(group, kept, state, start.counters);
+  if (!start.went_on) {
+    const std::filesystem::path folder = start.folder;
+    start = load_or_begin(setup, options, step, group, classes);
+    start.folder = folder;
+    return start;
+  }
+  start.resumed = true;
+  start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup.device);
+  session.unfinished = static_cast<int64_t>(
+      numbers_of_ranks(static_cast<double>(session.memory.unfinished()), group).front());
+  step.begin();
+  return start;
+}
+
+Exit train_elastically(const TrainSetup& setup, const std::function<Exit(const TrainSetup&)>& run) {
+  const ElasticHooks& hooks = *setup.elastic;
+  ElasticSession session{hooks};
+  const Level level = log_console_level();  // of rank 0, which another one may become
+  while (true) {
+    const std::optional<Rendezvous> place = hooks.meet(session.memory.border());
+    if (!place) return Exit::kDone;
+    TrainSetup now = setup;
+    now.rendezvous = *place;
+    now.session = &session;
+    now.callbacks.phase = [&setup, &hooks](const std::string& name) {
+      setup.callbacks.phase(name);
+      if (hooks.lost()) throw RankLost();
+    };
+    session.regroups = false;
+    session.unfinished = -1;
+    set_log({level, Level::kInfo, {}, ""});
+    try {
+      const Exit end = run(now);
+      if (!session.regroups) return end;
+    } catch (const std::exception& e) {
+      if (!rank_is_lost(hooks)) throw;
+      debug("this generation of ranks has ended: {}", e.what());
+    }
+    abort_abandoned_groups(kAbort);
+    session.ranks_before = place->ranks.world;
+  }
+}
+
+}  // namespace gantrain

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/tensors.h"
+#include "distributed/group.h"
+#include "train/run/run_start.h"
+#include "train/run/trainer.h"
+#include "train/save/checkpoint.h"
+
+namespace gantrain {
+
+// An elastic run: ranks that work together are a generation. When one of them is lost, or others
+// wait to take part, the ranks of the next generation meet, in the processes that they have. They
+// go on from the memory of the rank that has come furthest, at the border between two iterations:
+// an iteration that a loss has interrupted is computed again, by the new ranks, and nothing else.
+// What a run computes so are the bits of one that was told the ranks of each iteration beforehand.
+
+// The state after the last iteration that this rank has finished, in memory of its own. A rank that
+// was interrupted has changed the tensors that it trains with.
+class BorderMemory {
+ public:
+  // Copies the state after an iteration. `before`: the images seen before that iteration.
+  void keep(const StateTensors& state, const Counters& counters, int64_t before);
+  // What is done after that iteration (ticks, saves) is done, too.
+  void finish(const Counters& counters);
+
+  int64_t border() const { return kept_ ? counters_.iteration : -1; }
+  // The `before` of an iteration after which something is still to be done; -1: nothing is.
+  int64_t unfinished() const { return before_; }
+  // Puts what is kept into `state` and `counters`; false if nothing is.
+  bool recall(const NamedTensors& state, Counters& counters) const;
+
+ private:
+  bool kept_ = false;
+  int64_t before_ = -1;
+  std::vector<at::Tensor> copies_;
+  Counters counters_;
+};
+
+// What outlives a generation on this rank.
+struct ElasticSession {
+  const ElasticHooks& hooks;
+  BorderMemory memory = {};
+  int64_t ranks_before = 0;  // of the generation before this one; 0: it was in none
+  bool regroups = false;     // the present generation has ended for another one
+  int64_t unfinished = -1;   // BorderMemory::unfinished() of the rank that goes on
+};
+
+// Joins the group as Group::join() does, but gives up once a rank of the generation is lost.
+std::shared_ptr<Group> join_whole(const TrainSetup& setup, double timeout_seconds);
+
+// Ends the collectives of a group when a rank of its generation is lost: those who wait for it, or
+// for others that do, would else wait until their time is over.
+class LossWatch {
+ public:
+  LossWatch(std::shared_ptr<Group> group, const ElasticHooks& hooks);
+  ~LossWatch();
+  LossWatch(const LossWatch&) = delete;
+  LossWatch& operator=(const LossWatch&) = delete;
+
+ private:
+  std::shared_ptr<Group> group_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+// Puts the state of the rank that has come furthest into every rank's step. Where no rank has
+// finished an iteration yet, it is load_or_begin().
+RunStart go_on_or_begin(const TrainSetup& setup,
+                        const RunOptions& options,
+                        TrainingStep& step,
+                        Group& group,
+                        const ClassTable& classes);
+
+// Calls `run` for each generation that this rank belongs to, with what is true then, and returns
+// what the last one returned. Throws what `run` throws where no rank was lost.
+Exit train_elastically(const TrainSetup& setup, const std::function<Exit(const TrainSetup&)>& run);
+
+}  // namespace gantrain
