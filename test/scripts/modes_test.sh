@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# modes_test.sh GANTRAIN: the experiment of stacked pictures in short: a small R3GAN knows most modes of ten shapes after some
-# minutes, and what was not trained next to none. Takes about ten minutes of two cores.
+# modes_test.sh GANTRAIN: the experiment of stacked pictures in short. A small R3GAN knows most modes of ten shapes after some
+# minutes; what was not trained shows fewer, and those unevenly. Takes about ten minutes of two cores.
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 command -v python3 >/dev/null || skip "no python3"
 cd "$tmp"
@@ -16,7 +16,8 @@ assert first["accuracy"] > 0.9, first
 assert first["reals"]["modes"] > 950, first
 trained, untrained = both["models"]
 assert trained == first["models"][0], both
-assert untrained["images"] == 0 and untrained["modes"] < 50, both
-assert trained["modes"] > 4 * untrained["modes"] and trained["kl"] < untrained["kl"] / 2, both
+assert untrained["images"] == 0 and trained["images"] == 60000, both
+assert trained["modes"] > 450 and trained["modes"] > 1.5 * untrained["modes"], both
+assert trained["kl"] < untrained["kl"] / 2, both
 print(f'{trained["modes"]} modes, KL {trained["kl"]:.2f}; untrained {untrained["modes"]}, {untrained["kl"]:.2f}')
 END
