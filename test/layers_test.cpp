@@ -150,7 +150,7 @@ TEST_CASE("TorchStaysOutOfTheThinProgram") {
     const std::string stem = source.path.stem();
     const bool thin = without_torch.count(first_folder(source.path.string())) == 1 ||
                       stem.ends_with("options") || stem == "requests" || stem == "recipe_facts" ||
-                      stem == "plan" || stem == "run_folder" || stem == "model_header" ||
+                      stem == "plan" || stem == "run_folder" ||
                       thin_halves.count(source.path.parent_path() / stem) == 1;
     if (!thin) continue;
     for (const std::string& include : source.includes) {

@@ -2,13 +2,12 @@
 // What `gantrain bench modes` computes: stacked pictures, their classifier, and what models know.
 #include "bench/modes.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "bench/requests.h"
+#include "core/parallel.h"
 #include "core/tensor_files.h"
 #include "draw/drawing.h"
 #include "metrics/pictures.h"
@@ -58,10 +57,6 @@ Halves read_halves(const BenchModesRequest& request) {
   return halves;
 }
 
-int64_t all_modes(const CountedModes& counted) {
-  return counted.classes * counted.classes * counted.classes;
-}
-
 // What a folder holds must be what is asked for now.
 void check_same(const CountedModes& before, const BenchModesRequest& request) {
   const auto check = [&](const char* flag, const auto& was, const auto& now) {
@@ -85,14 +80,6 @@ CountedModel result_of(const at::Tensor& modes, int64_t all, const std::string& 
   return {.name = name, .modes = count.modes, .kl = count.kl};
 }
 
-// The images seen in training, as the file's name tells; -1: it does not.
-int64_t images_of(const fs::path& model) {
-  for (const NumberedFile& one : find_models(model.parent_path())) {
-    if (one.path == model) return one.images;
-  }
-  return -1;
-}
-
 // Stacked pictures and a classifier in the folder, and what is said of both.
 CountedModes prepare(const BenchModesRequest& request, const fs::path& folder) {
   const auto seed = static_cast<uint64_t>(request.seed);
@@ -114,8 +101,7 @@ CountedModes prepare(const BenchModesRequest& request, const fs::path& folder) {
   // Others than those that are trained on.
   const at::Tensor reals =
       stack_pictures(halves.all, request.samples, seed + 1).permute({0, 3, 1, 2}).contiguous();
-  modes.reals =
-      result_of(modes_of(classifier, reals, modes.classes), all_modes(modes), "real pictures");
+  modes.reals = result_of(modes_of(classifier, reals, modes.classes), modes.all(), "real pictures");
   make_writable_folder((folder / kStackedFile).parent_path());
   save_npy(folder / kStackedFile, stack_pictures(halves.all, request.stacked, seed));
   save_safetensors(folder / kClassifierFile, classifier.weights(), {});
@@ -158,17 +144,16 @@ CountedModel count(const BenchModesRequest& request,
     }
     found.push_back(modes_of(classifier, made, modes.classes));
   }
-  CountedModel result =
-      result_of(at::cat(found), all_modes(modes), fs::path(model).filename().string());
+  CountedModel result = result_of(at::cat(found), modes.all(), fs::path(model).filename().string());
   result.model = file.string();
-  result.images = images_of(file);
+  result.images = images_of_model(file);
   return result;
 }
 
 }  // namespace
 
 int bench_modes(const BenchModesRequest& request) {
-  at::set_num_threads(static_cast<int>(request.threads));
+  use_threads(request.threads);
   const fs::path folder = request.folder;
   auto modes = read_state_file<CountedModes>(folder / kModesFile);
   if (modes) check_same(*modes, request);

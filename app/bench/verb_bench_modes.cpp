@@ -113,11 +113,10 @@ void print_row(const std::string& name, int64_t modes, double kl, const std::str
 }
 
 void print_table(const CountedModes& modes) {
-  const int64_t all = modes.classes * modes.classes * modes.classes;
   fmt::print(
       "{} modes of {}: {} samples each; the classifier tells {:.1f} % of pictures that it has not "
       "seen\n\n{:<24} {:>6} {:>8}\n",
-      all,
+      modes.all(),
       modes.data,
       modes.samples,
       100 * modes.accuracy,
@@ -133,8 +132,8 @@ void print_table(const CountedModes& modes) {
   print_row("real pictures", modes.reals.modes, modes.reals.kl, "as many, by the same classifier");
   // Of even samples, which no model can be expected to beat.
   print_row("even samples",
-            all,
-            static_cast<double>(all - 1) / (2 * static_cast<double>(modes.samples)),
+            modes.all(),
+            modes.kl_of_even_samples(),
             "(modes - 1) / (2 samples), what even samples have on average");
   fmt::print("\npublished, of MNIST with 1000 modes (arXiv:2501.05441 and the papers it cites):\n");
   for (const Published& row : kPublished) print_row(row.name, row.modes, row.kl, "");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/data_size.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +8,6 @@
 #include "config/resolve.h"
 #include "gan/recipe_facts.h"
 #include "train/options.h"
-#include "train/save/model_header.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"

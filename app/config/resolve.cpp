@@ -367,28 +367,12 @@ bool was_left_on_a_cpu(const std::string& key, const std::string& origin, const 
   return origin == "default" || starts_with(origin, "preset ");
 }
 
-std::optional<SavedValue> value_in(const Json& saved, const std::string& key) {
-  if (!saved.is_object() || !saved.contains("values") || !saved["values"].contains(key)) return {};
-  const Json& entry = saved["values"][key];
-  const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
-  if (!told("value") || !told("origin") || !entry["origin"].is_string()) return {};
-  return SavedValue{entry.at("value"), entry["origin"]};
-}
-
-// The config.json of a run; null where there is none.
-Json saved_config(const fs::path& run) {
-  const fs::path file = run / "config.json";
-  std::error_code error;
-  if (run.empty() || !fs::exists(file, error)) return {};
-  return parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
-}
-
 // Takes over the values that hold for the whole run, except those that are given now.
 bool keep_chosen(Config& config, const Site& site) {
-  const Json saved = saved_config(resumed_run(config));
+  const SavedConfig saved = read_saved_config(resumed_run(config), Unreadable::kRefused);
   bool kept = false;
   for (const Key& key : config.schema()) {
-    const auto before = value_in(saved, key.path);
+    const auto before = saved.find(key.path);
     if (!before) continue;
     const auto& [value, origin] = *before;
     const bool given = config.given(key.path);
@@ -463,7 +447,7 @@ fs::path resumed_run(const Config& config) {
 }
 
 std::optional<SavedValue> saved_value(const fs::path& run, const std::string& key) {
-  return value_in(saved_config(run), key);
+  return read_saved_config(run, Unreadable::kRefused).find(key);
 }
 
 std::vector<std::string> choose_auto_values(Config& config, const Site& site) {

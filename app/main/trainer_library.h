@@ -8,7 +8,7 @@
 
 #include "bench/requests.h"
 #include "config/value.h"
-#include "data/picture_sizes.h"
+#include "data/options.h"
 #include "launch/where/devices.h"
 
 namespace gantrain {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gantrain average`: models of a run's snapshots of averages, and which of them is best.
-#include <ATen/Parallel.h>
+// `gantrain average`: models of a run's snapshots of averages, and which of them is best; and
+// `gantrain features FILE`.
 
 #include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/parallel.h"
 #include "main/requests.h"
 #include "metrics/metric_table.h"
+#include "nn/lite0_file.h"
+#include "nn/script_features.h"
 #include "train/average/snapshots.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
@@ -106,7 +109,7 @@ void compare(const AverageRequest& request, std::vector<AverageFile>& files) {
 }  // namespace
 
 int average(const AverageRequest& request) {
-  at::set_num_threads(static_cast<int>(request.threads));
+  use_threads(request.threads);
   std::vector<AverageFile> files = write_models(request);
   if (!request.by.empty()) {
     compare(request, files);
@@ -114,6 +117,23 @@ int average(const AverageRequest& request) {
   }
   for (const AverageFile& file : files) print_text("{}\n", file.path.string());
   info("next    {}", generate_command(files.back().path.string()));
+  return 0;
+}
+
+int check_features(const FeaturesRequest& request) {
+  if (is_torchscript(request.file)) {
+    std::vector<std::string> taps;
+    if (!request.taps.empty()) taps = split(request.taps, ',');
+    const ScriptFeatures network({.file = request.file, .taps = taps});
+    fmt::print("{}\n", network.description());
+    return 0;
+  }
+  if (!request.taps.empty())
+    fail(Exit::kUsage, "--taps {}: {} is no TorchScript", request.taps, request.file);
+  const Lite0Weights weights = read_lite0(request.file);
+  int64_t numbers = 0;
+  for (const auto& item : weights.tensors) numbers += item.second.numel();
+  fmt::print("{}: {} tensors, {} numbers\n", describe(weights), weights.tensors.size(), numbers);
   return 0;
 }
 

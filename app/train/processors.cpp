@@ -2,7 +2,6 @@
 #include "train/processors.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "config/resolve.h"
 #include "config/value.h"
@@ -13,7 +12,6 @@
 #include "train/options.h"
 #include "train/plan/plan.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -82,16 +80,11 @@ void take(Config& config, const ProcessorUse& use) {
 
 // What the resumed run was measured to use; no ranks where it was not.
 ProcessorUse use_of_resumed(const Config& config) {
-  const fs::path run = resumed_run(config);
-  std::error_code error;
-  const fs::path file = run / "config.json";
-  if (run.empty() || !fs::is_regular_file(file, error)) return {0, 0};
-  const Json saved = parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
+  const SavedConfig saved = read_saved_config(resumed_run(config), Unreadable::kRefused);
   const auto number = [&](const char* key) -> int64_t {
-    const Json entry = saved.value("values", Json::object()).value(key, Json::object());
-    if (!entry.is_object() || entry.value("origin", Json()) != kOrigin) return 0;
-    const Json value = entry.value("value", Json());
-    return value.is_number_integer() ? value.get<int64_t>() : 0;
+    const auto found = saved.find(key);
+    const bool measured = found && found->origin == kOrigin && found->value.is_number_integer();
+    return measured ? found->value.get<int64_t>() : 0;
   };
   return {number(kNproc), number(kThreads)};
 }

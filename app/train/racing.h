@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "tune/drive.h"
+#include "tune/race.h"
 
 namespace gantrain {
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "command/flags.h"
+#include "command/jobs.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -61,21 +62,22 @@ void refuse_given(const Config& config,
   }
 }
 
-std::optional<int64_t> asked_ranks(const JobRequest& request, const LaunchOptions& launch) {
+int64_t ranks_of_node(const JobRequest& request,
+                      const LaunchOptions& launch,
+                      const std::string& flag,
+                      std::string& gpus) {
   if (request.nproc && launch.nproc && *request.nproc != *launch.nproc)
     fail(Exit::kUsage, "--nproc {} and --nproc {}: which?", *request.nproc, *launch.nproc);
-  return request.nproc ? request.nproc : launch.nproc;
-}
-
-int64_t ranks_of_node(std::optional<int64_t> asked,
-                      int64_t gpus,
-                      const std::string& flag,
-                      const LaunchOptions& launch) {
-  if (launch.device == DeviceKind::kCpu && gpus > 0)
-    fail(Exit::kUsage, "{} with --device cpu: leave one out", flag);
-  const int64_t ranks = asked.value_or(std::max<int64_t>(gpus, 1));
-  if (gpus > 0 && ranks > gpus)
-    fail(Exit::kUsage, "--nproc {} with {}: each rank needs a GPU of its own", ranks, flag);
+  const std::optional<int64_t> asked = request.nproc ? request.nproc : launch.nproc;
+  const bool on_cpu = launch.device == DeviceKind::kCpu;
+  if (gpus.empty() && !on_cpu) gpus = std::to_string(asked.value_or(1));
+  const int64_t count = gpu_count(gpus);
+  if (on_cpu && count > 0) fail(Exit::kUsage, "{} {} with --device cpu: leave one out", flag, gpus);
+  const int64_t ranks = asked.value_or(std::max<int64_t>(count, 1));
+  if (count > 0 && ranks > count) {
+    fail(
+        Exit::kUsage, "--nproc {} with {} {}: each rank needs a GPU of its own", ranks, flag, gpus);
+  }
   return ranks;
 }
 

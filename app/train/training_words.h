@@ -46,7 +46,7 @@ template <class Field>
 void output_fields(JobRequest& o, Field&& field, const std::string& job) {
   field("output", o.output, said("-o,--output"), "file to write instead of standard output");
   field("json", o.json, fmt::format("one JSON line: the {}, its run folder and its file", job));
-  field("quiet", o.quiet, said("-q,--quiet"), "do not say what can be run next");
+  field("quiet", o.quiet, said("-q,--quiet"), "do not print the next command");
 }
 
 // Throws UserError(kUsage) where the training was given one of the keys, which its job decides:
@@ -55,15 +55,14 @@ void refuse_given(const Config& config,
                   std::initializer_list<const char*> keys,
                   const std::string& why);
 
-// Returns the ranks of a node that --nproc asks for, the job's or the training's. Throws
-// UserError(kUsage) where both do and differ.
-std::optional<int64_t> asked_ranks(const JobRequest& request, const LaunchOptions& launch);
-// Returns the ranks of a node that has so many GPUs, as `flag` says: "--gpus 8". Throws
-// UserError(kUsage) where that, the ranks and --device contradict each other.
-int64_t ranks_of_node(std::optional<int64_t> asked,
-                      int64_t gpus,
+// Returns the ranks of a node, from --nproc of the job or of the training and from its GPUs. `gpus`
+// is what the flag of that name ("--gpus") says of them: "8", "a100:8"; where it is "", one for
+// each rank is written there, but none with --device cpu. Throws UserError(kUsage) where these
+// contradict each other.
+int64_t ranks_of_node(const JobRequest& request,
+                      const LaunchOptions& launch,
                       const std::string& flag,
-                      const LaunchOptions& launch);
+                      std::string& gpus);
 // Adds --nproc to the words of a training that do not have it.
 void add_ranks(const Config& config, int64_t ranks, std::vector<std::string>& training);
 

@@ -7,7 +7,6 @@
 #include "command/options.h"
 #include "config/resolve.h"
 #include "data/options.h"
-#include "data/picture_sizes.h"
 #include "main/trainer_library.h"
 #include "main/verbs.h"
 #include "recipes/facts.h"
@@ -16,9 +15,8 @@
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "train/training_words.h"
-#include "tune/finetune_rules.h"
+#include "tune/finetune.h"
 #include "tune/starting_model.h"
-#include "tune/supervised.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
@@ -293,7 +291,7 @@ int run_finetune(const std::vector<std::string>& arguments) {
 Verb finetune_verb() {
   const auto describe = [] { return description_of<FinetuneFlags>("finetune", kFinetuneAbout); };
   return {"finetune",
-          "train a model on with your own, few pictures: finetune PHOTOS --from MODEL",
+          "fine-tune a model on a small data set: finetune PHOTOS --from MODEL",
           describe,
           run_finetune};
 }

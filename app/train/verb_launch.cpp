@@ -61,14 +61,17 @@ void fields(LaunchFlags& o, Field&& field) {
   field("master_addr", launch.master_addr, "machine of node 0, with several nodes");
   field("master_port", launch.master_port, between(0, 65535, "0 to 65535"), "a port of it (29500)");
   field("rdzv_endpoint", o.rdzv_endpoint, "HOST:PORT: --master-addr and --master-port in one");
-  field("run_id", o.program.run_id, said("--run-id,--rdzv-id"), "the run's name (time and chance)");
+  field("run_id",
+        o.program.run_id,
+        said("--run-id,--rdzv-id"),
+        "name of the run (time and a random number)");
   field("role", o.program.role, "ROLE_NAME (default)");
   field("max_restarts",
         launch.max_restarts,
         between(0, 1e6, "0 or more"),
-        "how often all ranks start again after one has failed (0)");
+        "restarts of all ranks after one has failed (0)");
   field("grace", o.grace, "time to end after a stop signal was passed on (30s)");
-  field("timeout", o.timeout, "time in which the other nodes have to come (10m)");
+  field("timeout", o.timeout, "time to wait for the other nodes (10m)");
   field("threads",
         launch.threads,
         said("--threads"),
@@ -83,7 +86,7 @@ void fields(LaunchFlags& o, Field&& field) {
 constexpr const char* kLaunchFooter =
     "  gantrain launch --nproc 8 train.py --lr 1e-4\n"
     "  gantrain launch --nproc 2 --log-dir logs --tee -- -m package.train\n"
-    "What stands behind the program or -- is the program's own. torchrun's other flags are known.";
+    "Arguments after the program or -- belong to the program. torchrun's other flags are accepted.";
 
 bool is_python(const LaunchFlags& flags) {
   return flags.module || (!flags.no_python && ends_with(flags.words.front(), ".py"));
@@ -318,7 +321,8 @@ int run_launch(std::vector<std::string> arguments) {
 
 Verb launch_verb() {
   const auto describe = [] { return description_of<LaunchFlags>("launch", kLaunchAbout); };
-  return {"launch", "a program of your own as ranks, as torchrun does", describe, run_launch};
+  return {
+      "launch", "start your own training script as ranks, as torchrun does", describe, run_launch};
 }
 
 }  // namespace gantrain

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
+#include "command/flags.h"
 #include "command/options.h"
+#include "config/resolve.h"
+#include "launch/options.h"
+#include "launch/where/environment.h"
 #include "main/verbs.h"
+#include "train/options.h"
 #include "train/racing.h"
 #include "train/save/run_folder.h"
+#include "train/train_request.h"
 #include "train/training_words.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -43,7 +50,7 @@ void fields(TuneFlags& o, Field&& field) {
   field("extra",
         o.wish.extra,
         between(0.01, 100, "0.01 to 100"),
-        "what all who lose may train together, as a share of one run's length (0.3)");
+        "total training of all losing candidates, as a fraction of one run's length (0.3)");
   field("dry_run", o.dry_run, "print the candidates and the plan, train nothing");
 }
 
@@ -98,8 +105,120 @@ int run_tune(const std::vector<std::string>& arguments) {
 
 Verb tune_verb() {
   const auto describe = [] { return description_of<TuneFlags>("tune", kTuneAbout); };
-  return {
-      "tune", "race values against each other: --try gamma=auto*{0.25,1,4}", describe, run_tune};
+  return {"tune",
+          "compare settings in a race of short runs: --try gamma=auto*{0.25,1,4}",
+          describe,
+          run_tune};
+}
+
+namespace {
+
+// What the race itself decides of each run.
+void refuse_flags_of_the_race(const Config& config, const RaceWish& wish) {
+  for (const char* key : {"run.out", "run.run_dir", "launch.nnodes"}) {
+    if (!config.given(key)) continue;
+    fail(Exit::kUsage,
+         "{}: leave it out; {} runs on this machine, in the folder that -o names",
+         flag_of(key),
+         wish.verb);
+  }
+  if (text_of(config.get("run.resume")) != "auto")
+    fail(Exit::kUsage, "--resume: leave it out; the same command goes on with {}", wish.verb);
+}
+
+// The keys of --try in full.
+std::vector<Tried> full_tries(const RaceWish& wish, const Config& config) {
+  std::vector<Tried> tries = parse_tries(wish.tries);
+  for (Tried& tried : tries) {
+    tried.key = full_key(config, tried.key, {});
+    check_key(config, tried.key, "--try");
+    const bool decided =
+        is_among(tried.key, {"run.", "launch.", "train.kimg", "metrics.", "preset"});
+    if (decided || tried.key == "recipe")
+      fail(Exit::kUsage, "--try {}: that is the same for all candidates of a race", tried.key);
+  }
+  return tries;
+}
+
+// The metrics of the training, and the race's own.
+std::string names_with(const std::string& metric, const Config& config) {
+  std::vector<std::string> names =
+      metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
+  if (std::ranges::find(names, metric) == names.end()) names.push_back(metric);
+  return join(names, ",");
+}
+
+// What every run of the race is told beside the words of the user.
+std::vector<std::string> flags_of_all(const std::string& metric,
+                                      const Config& config,
+                                      bool on_gpu) {
+  std::vector<std::string> more = {"--set", "metrics.names=" + names_with(metric, config)};
+  if (!config.read<MetricsOptions>().at_end)
+    more.insert(more.end(), {"--set", "metrics.at_end=on"});
+  if (on_gpu && !config.given("launch.nproc")) more.insert(more.end(), {"--nproc", "1"});
+  if (log_console_level() == Level::kWarning) more.emplace_back("-q");
+  return more;
+}
+
+// Each candidate must be what a run may be.
+void check_candidates(const RaceWish& wish, const std::vector<Candidate>& candidates, bool on_gpu) {
+  const Level level = log_console_level();
+  set_log({.console = Level::kWarning});  // what a run says of its flags was said once
+  for (const Candidate& candidate : candidates) {
+    std::vector<std::string> words = wish.words;
+    for (const std::string& pair : candidate.sets) words.insert(words.end(), {"--set", pair});
+    Config config = planned_config(words, wish.verb).value();
+    config.set("metrics.names", names_with(wish.by, config), "--by");
+    check_training(
+        config,
+        {.ranks_per_node = config.read<LaunchOptions>().nproc.value_or(1), .on_gpu = on_gpu});
+  }
+  set_log({.console = level});
+}
+
+}  // namespace
+
+std::optional<PlannedRace> plan_race(const RaceWish& wish) {
+  find_metric(wish.by);
+  std::optional<Config> config = planned_config(wish.words, wish.verb);
+  if (!config) return std::nullopt;
+  refuse_flags_of_the_race(*config, wish);
+  const std::vector<Tried> tries = full_tries(wish, *config);  // typing errors come first
+  config->set("metrics.names", names_with(wish.by, *config), "--by");
+  config->set("run.out", wish.folder.string(), "-o");
+  const PlannedTraining training = plan_training(*config);
+  const auto train = training.config.read<TrainOptions>();
+  const std::vector<Candidate> candidates = make_candidates(tries, training.config);
+  const bool on_gpu = training.device == DeviceKind::kCuda;
+  check_candidates(wish, candidates, on_gpu);
+
+  PlannedRace planned{.race = {.command = wish.command, .flags = wish.words, .metric = wish.by},
+                      .site = {.folder = wish.folder},
+                      .config = training.config};
+  planned.race.rungs = plan_rungs(
+      static_cast<int64_t>(candidates.size()), train.kimg.images, wish.extra, train.batch);
+  for (const Candidate& candidate : candidates) planned.race.racers.push_back({candidate});
+  const int64_t ranks = config->read<LaunchOptions>().nproc.value_or(1);
+  planned.site.places = race_places(
+      on_gpu ? training.gpus : 0, ranks, variable(current_environment(), "CUDA_VISIBLE_DEVICES"));
+  planned.site.more = flags_of_all(wish.by, *config, on_gpu);
+  if (!config->given("metrics.stop_on")) planned.site.while_racing = {"--stop-on", "collapse"};
+  return planned;
+}
+
+void go_on_with(PlannedRace& planned) {
+  const auto before = read_race(planned.site.folder);
+  if (!before) return;
+  const std::string differs = difference(*before, planned.race);
+  if (!differs.empty()) {
+    fail(Exit::kUsage,
+         "{} holds another race: {} differ; -o another folder begins a new one, the command that "
+         "goes on with that one is {}",
+         planned.site.folder.string(),
+         differs,
+         before->command);
+  }
+  planned.race = *before;
 }
 
 }  // namespace gantrain

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/count.h"
-
 #include <algorithm>
 #include <map>
 
+#include "bench/worlds.h"
 #include "config/schema.h"
 #include "core/forward_precision.h"
 #include "core/torch.h"

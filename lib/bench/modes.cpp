@@ -161,8 +161,4 @@ ModeCount count_modes(const at::Tensor& modes, int64_t all) {
           .kl = (shown * (shown * static_cast<double>(all)).log()).sum().item<double>()};
 }
 
-double kl_of_even_samples(int64_t samples, int64_t all) {
-  return static_cast<double>(all - 1) / (2 * static_cast<double>(samples));
-}
-
 }  // namespace gantrain

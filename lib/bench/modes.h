@@ -66,7 +66,4 @@ struct ModeCount {
 // `modes`: int64 [N], from 0 to `all` - 1.
 ModeCount count_modes(const at::Tensor& modes, int64_t all);
 
-// About the divergence that so many samples of the even distribution itself have: (all - 1) / 2N.
-double kl_of_even_samples(int64_t samples, int64_t all);
-
 }  // namespace gantrain

@@ -261,6 +261,13 @@ struct CountedModes {
   double accuracy = 0;  // of the classifier, on pictures that it was not trained on
   CountedModel reals;   // as many stacked real pictures
   std::vector<CountedModel> models;
+
+  // The modes that there are: a class for each of three channels.
+  int64_t all() const { return classes * classes * classes; }
+  // About the divergence that so many samples of the even distribution itself have, in nats.
+  double kl_of_even_samples() const {
+    return static_cast<double>(all() - 1) / (2 * static_cast<double>(samples));
+  }
 };
 template <class Field>
 void fields(CountedModes& o, Field&& field) {

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "bench/common.h"
-#include "bench/count.h"
 #include "bench/record.h"
 #include "bench/requests.h"
 #include "bench/worlds.h"

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "bench/common.h"
+#include "bench/requests.h"
 #include "core/cpu_memory.h"
 #include "core/device.h"
 #include "core/parallel.h"
@@ -108,7 +109,7 @@ std::vector<std::string> run_local_world(
 Json in_child(int64_t threads, const std::function<Json(const Rendezvous&)>& measurement) {
   constexpr int64_t kSeconds = 3600;
   const auto answers = run_local_world(1, kSeconds, [&](const Rendezvous& rendezvous) {
-    at::set_num_threads(static_cast<int>(threads));
+    use_threads(threads);
     return measurement(rendezvous).dump();
   });
   return Json::parse(answers.front());
@@ -121,7 +122,7 @@ std::vector<Json> in_ranks(int64_t ranks,
   std::vector<Json> answers;
   for (const std::string& text : run_local_world(ranks, kSeconds, [&](const Rendezvous& meeting) {
          setsid();  // as torchrun's workers have: a busy kernel shares its processors by session
-         at::set_num_threads(static_cast<int>(threads));
+         use_threads(threads);
          return body(meeting).dump();
        })) {
     answers.push_back(Json::parse(text));
@@ -171,6 +172,43 @@ double BenchDevice::copy_speed() const {
   const auto bytes = at::TensorOptions().dtype(at::kByte).device(device_);
   const at::Tensor from = torch::ones({kBytes}, bytes), to = torch::zeros({kBytes}, bytes);
   return 2.0 * static_cast<double>(kBytes) / seconds_on(device_, [&] { to.copy_(from); });
+}
+
+namespace {
+
+constexpr double kBudget = 8;    // seconds for all ways together
+constexpr double kEnough = 0.4;  // seconds of iterations that are timed of each
+
+// The mean seconds of an iteration of ranks that wait for each other.
+double seconds_of_use(const TimeUsesRequest& request,
+                      const ProcessorUse& use,
+                      FindRecipe find_recipe,
+                      int64_t steps) {
+  const StepBench bench{.config = request.config,
+                        .recipe = find_recipe(text_of(request.config.get("recipe"))),
+                        .warm = 1,
+                        .steps = steps,
+                        .all_phases = true};
+  double seconds = 0;
+  for (const StepTimes& rank : time_ranks(use.ranks, bench, use.threads))
+    seconds = std::max(seconds, rank.mean_iteration());
+  return seconds;
+}
+
+}  // namespace
+
+int time_uses(const TimeUsesRequest& request, FindRecipe find_recipe) {
+  const double end = monotonic_seconds() + kBudget;
+  std::vector<double> seconds(request.uses.size(), 0.0);
+  seconds.front() = seconds_of_use(request, request.uses.front(), find_recipe, 2);
+  if (seconds.front() <= request.most_seconds && seconds.front() >= request.least_seconds) {
+    const auto steps =
+        static_cast<int64_t>(std::clamp(kEnough / std::max(seconds.front(), 1e-4), 2.0, 20.0));
+    for (size_t i = 0; i < seconds.size() && monotonic_seconds() < end; ++i)
+      seconds[i] = seconds_of_use(request, request.uses[i], find_recipe, steps);
+  }
+  fmt::print("{}\n", Json(seconds).dump());
+  return 0;
 }
 
 }  // namespace gantrain

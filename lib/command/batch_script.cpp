@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command/batch_script.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "command/flags.h"
+#include "command/jobs.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"

@@ -219,8 +219,20 @@ void Options::add_common() {
     app_->add_flag("-q,--quiet", quiet_, "warnings and errors only");
 }
 
+// CLI11 would take "--seed" for the value of "--run-dir --seed 3".
+void Options::refuse_flags_as_values(const std::vector<std::string>& arguments) const {
+  for (size_t i = 0; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
+    const CLI::Option* option = app_->get_option_no_throw(arguments[i]);
+    const std::string& next = arguments[i + 1];
+    if (option == nullptr || option->get_expected_min() == 0 || !starts_with(next, "--")) continue;
+    if (app_->get_option_no_throw(next.substr(0, next.find('='))) != nullptr)
+      fail(Exit::kUsage, "{} needs a value, and {} is a flag", arguments[i], next);
+  }
+}
+
 bool Options::read_arguments(std::vector<std::string> arguments) {
   add_common();
+  refuse_flags_as_values(arguments);
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {
     app_->parse(arguments);

@@ -175,6 +175,7 @@ class Options {
 
   void add_common();
   [[noreturn]] void refuse(const std::string& word) const;
+  void refuse_flags_as_values(const std::vector<std::string>& arguments) const;
   bool read_arguments(std::vector<std::string> arguments);
   static std::string option_names(std::string_view name, const Said& said);
   void add_native(const OptionLine& line, Native member);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command/pod_job.h"
-
 #include <algorithm>
 #include <regex>
 
+#include "command/jobs.h"
 #include "config/value.h"
 #include "util/error.h"
 #include "util/system.h"

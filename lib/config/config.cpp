@@ -5,6 +5,7 @@
 #include <set>
 
 #include "util/error.h"
+#include "util/file.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -182,6 +183,44 @@ Json parse_json(const std::string& text, const std::string& name, Exit code) {
   } catch (const Json::out_of_range& e) {  // numbers as 1e999, of which the reason names the text
     fail(code, "{}: not JSON: {}", name, reason_of(e.what()));
   }
+}
+
+namespace {
+
+Json parse_config_of(const std::filesystem::path& file, Unreadable unreadable) {
+  if (unreadable == Unreadable::kRefused)
+    return parse_json(read_regular_file(file, kMostOfJson), file.string(), Exit::kInput);
+  const auto text = content_of(file, kMostOfJson);
+  return text ? parse_foreign(*text) : Json();
+}
+
+}  // namespace
+
+SavedConfig read_saved_config(const std::filesystem::path& run, Unreadable unreadable) {
+  const std::filesystem::path file = run / "config.json";
+  std::error_code error;
+  if (run.empty() || !std::filesystem::exists(file, error)) return {};
+  const Json json = parse_config_of(file, unreadable);
+  return {json.is_object() && json.contains("values") ? json["values"] : Json()};
+}
+
+Json SavedConfig::value(const std::string& key) const {
+  if (!values.is_object() || !values.contains(key)) return {};
+  const Json& entry = values[key];
+  return entry.is_object() && entry.contains("value") ? entry["value"] : Json();
+}
+
+std::string SavedConfig::text(const std::string& key) const {
+  const Json found = value(key);
+  return found.is_null() ? "" : text_of(found);
+}
+
+std::optional<SavedValue> SavedConfig::find(const std::string& key) const {
+  if (!values.is_object() || !values.contains(key)) return {};
+  const Json& entry = values[key];
+  const auto told = [&](const char* name) { return entry.is_object() && entry.contains(name); };
+  if (!told("value") || !told("origin") || !entry["origin"].is_string()) return {};
+  return SavedValue{entry["value"], entry["origin"]};
 }
 
 void set_from_environment(Config& config, const std::map<std::string, std::string>& environment) {

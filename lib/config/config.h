@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,25 @@ inline constexpr const char* kVersion = "0.1.0";
 // Parses JSON with comments. Throws UserError(code) that names the file and the position, or the
 // name that an object has twice.
 Json parse_json(const std::string& text, const std::string& name, Exit code);
+
+// What a run's config.json says of a key.
+struct SavedValue {
+  Json value;
+  std::string origin;
+};
+struct SavedConfig {
+  Json values;  // {key: {"value": ..., "origin": ...}}; null where there are none
+
+  // Nothing, null and "" where the key is not there.
+  std::optional<SavedValue> find(const std::string& key) const;
+  Json value(const std::string& key) const;
+  std::string text(const std::string& key) const;
+};
+// Reads the config.json of a run folder; without values where there is none, or `run` is "". One
+// that cannot be read is refused with UserError(kInput) that names it, or is as if it were not
+// there.
+enum class Unreadable { kRefused, kIgnored };
+SavedConfig read_saved_config(const std::filesystem::path& run, Unreadable unreadable);
 
 // Sets values from GANTRAIN_* variables: GANTRAIN_TRAIN__BATCH=8 sets train.batch (in any case).
 // Variables of the launcher and of scripts (GANTRAIN_CACHE_DIR) are ignored. Throws

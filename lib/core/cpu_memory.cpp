@@ -4,11 +4,13 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <new>
 
 #include "util/system.h"
 
@@ -39,24 +41,24 @@ void* map_block(int64_t bytes) {
 void unmap_block(void* block, int64_t bytes) { munmap(block, static_cast<size_t>(bytes)); }
 
 BlockCache* process_cache = nullptr;
+SmallBlocks* process_blocks = nullptr;
 
 // Blocks of the cache are multiples of kHuge, so that nearly all others are told apart without a
-// lock; what it does not know is malloc's, from here or from LibTorch's own allocator.
+// lock; all others are small ones.
 void free_cpu(void* data) {
+  if (data == nullptr) return;  // of no bytes
   if (reinterpret_cast<uintptr_t>(data) % kHuge == 0 && process_cache->release(data)) return;
-  std::free(data);
+  process_blocks->release(data);
 }
 
 class CachingCpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    void* data = nullptr;
-    if (bytes >= static_cast<size_t>(BlockCache::kSmallest)) {
-      data = process_cache->allocate(static_cast<int64_t>(bytes));
-    } else if (bytes > 0 && posix_memalign(&data, kAlignment, bytes) != 0) {
-      data = nullptr;
-    }
-    if (data == nullptr && bytes > 0) {
+    if (bytes == 0) return {nullptr, nullptr, &free_cpu, c10::Device(c10::DeviceType::CPU)};
+    const auto wanted = static_cast<int64_t>(bytes);
+    const bool small = wanted < BlockCache::kSmallest;
+    void* data = small ? process_blocks->allocate(wanted) : process_cache->allocate(wanted);
+    if (data == nullptr) {
       TORCH_CHECK_WITH(OutOfMemoryError,
                        false,
                        "out of host memory: a tensor of ",
@@ -69,10 +71,27 @@ class CachingCpuAllocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
-
- private:
-  static constexpr size_t kAlignment = 64;  // bytes, as LibTorch's own
 };
+
+// What stands before each small block.
+constexpr int64_t kAlignment = 64;  // bytes, as LibTorch's own
+struct alignas(kAlignment) SmallHeader {
+  int64_t number, bytes;  // of its size class
+};
+
+// The number of the size class that so many bytes belong to, and its size.
+struct SizeClass {
+  int64_t number, bytes;
+};
+
+SizeClass size_class_of(int64_t bytes) {
+  constexpr int64_t kParts = 8, kLeast = 64;  // sizes from a power of two to the next; bytes
+  bytes = std::max(bytes, kLeast);
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes)));
+  const int64_t part = below / kParts, parts = (bytes - below + part - 1) / part;
+  const int64_t powers = std::bit_width(static_cast<uint64_t>(below / kLeast)) - 1;
+  return {powers * kParts + parts, below + parts * part};
+}
 
 }  // namespace
 
@@ -184,11 +203,59 @@ void BlockCache::begin_peak() {
   use_.peak = use_.in_use;
 }
 
+SmallBlocks::~SmallBlocks() {
+  for (const std::vector<void*>& blocks : free_) {
+    for (void* block : blocks) std::free(static_cast<SmallHeader*>(block) - 1);
+  }
+}
+
+void* SmallBlocks::allocate(int64_t bytes) {
+  const SizeClass wanted = size_class_of(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<void*>& free = free_[static_cast<size_t>(wanted.number)];
+    if (!free.empty()) {
+      void* block = free.back();
+      free.pop_back();
+      kept_ -= wanted.bytes;
+      return block;
+    }
+  }
+  void* memory = nullptr;
+  const auto size = sizeof(SmallHeader) + static_cast<size_t>(wanted.bytes);
+  if (posix_memalign(&memory, kAlignment, size) != 0) return nullptr;
+  return new (memory) SmallHeader{wanted.number, wanted.bytes} + 1;
+}
+
+void SmallBlocks::release(void* block) {
+  SmallHeader* header = static_cast<SmallHeader*>(block) - 1;
+  const int64_t bytes = header->bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_ + bytes <= limit_) {
+      free_[static_cast<size_t>(header->number)].push_back(block);
+      kept_ += bytes;
+      return;
+    }
+  }
+  std::free(header);
+}
+
+int64_t SmallBlocks::kept() const {
+  const std::lock_guard lock(mutex_);
+  return kept_;
+}
+
 void keep_cpu_memory(std::optional<int64_t> limit_mb) {
   if (process_cache != nullptr || limit_mb == 0) return;
-  constexpr int64_t kMB = 1'000'000;
+  constexpr int64_t kMB = 1'000'000, kMostSmall = 64 * kMB;
+  // malloc()'s blocks too (oneDNN's work space): it gives the end of its heap back to the system
+  // only from so much on, and takes no block of this size from the system each time.
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_MMAP_THRESHOLD, 16 << 20);
   // Never destroyed: tensors of static lifetime are freed after main().
   process_cache = new BlockCache(limit_mb ? std::optional<int64_t>(*limit_mb * kMB) : std::nullopt);
+  process_blocks = new SmallBlocks(limit_mb ? std::min(*limit_mb * kMB, kMostSmall) : kMostSmall);
   static auto* allocator = new CachingCpuAllocator;
   c10::SetAllocator(c10::DeviceType::CPU, allocator, /*priority=*/1);
 }

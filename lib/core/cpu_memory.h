@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace gantrain {
 
@@ -71,9 +73,37 @@ class BlockCache {
   double window_began_;
 };
 
-// From now on LibTorch's CPU tensors of 1 MiB and more come from one BlockCache of this process. To
-// be called before the process computes, after any fork; further calls do nothing. `limit_mb`
-// bounds what is kept, in MB (10^6 bytes); 0 leaves LibTorch's allocator as it is.
+// Blocks of less than 1 MiB, 64-byte-aligned, whose freed ones are kept for reuse by size, eight
+// sizes from each power of two to the next: a step of a small network has thousands of them, and
+// malloc() spends a twentieth of its time on splitting and joining them. Any thread may free what
+// another one allocated. At most `limit` bytes are kept.
+class SmallBlocks {
+ public:
+  explicit SmallBlocks(int64_t limit) : limit_(limit) {}
+  ~SmallBlocks();
+  SmallBlocks(const SmallBlocks&) = delete;
+  SmallBlocks& operator=(const SmallBlocks&) = delete;
+
+  // Returns a block of at least so many bytes (1 to BlockCache::kSmallest), with any content; null
+  // where the system has none.
+  void* allocate(int64_t bytes);
+  // Takes back what allocate() returned.
+  void release(void* block);
+  int64_t kept() const;  // bytes
+
+ private:
+  static constexpr int64_t kClasses = 128;
+
+  const int64_t limit_;
+  mutable std::mutex mutex_;
+  std::array<std::vector<void*>, kClasses> free_;
+  int64_t kept_ = 0;
+};
+
+// From now on LibTorch's CPU tensors of 1 MiB and more come from one BlockCache of this process,
+// smaller ones from its SmallBlocks. To be called before the process computes, after any fork;
+// further calls do nothing. `limit_mb` bounds what is kept, in MB (10^6 bytes); 0 leaves LibTorch's
+// allocator as it is.
 void keep_cpu_memory(std::optional<int64_t> limit_mb = {});
 
 // Returns the use of that cache; nothing before keep_cpu_memory().

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "core/npz.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "util/error.h"

@@ -46,6 +46,11 @@ Tensor normal_like(const Tensor& tensor, uint64_t seed, const std::string& purpo
   return normal(Stream(seed, purpose), {0, 1, 1}, tensor.sizes()).squeeze(0);
 }
 
+Tensor uniform_like(const Tensor& tensor, double bound, uint64_t seed, const std::string& purpose) {
+  const Tensor drawn = uniform(Stream(seed, purpose), {0, 1, 1}, {tensor.numel()});
+  return (drawn.reshape(tensor.sizes()) * 2 - 1).mul_(bound).to(tensor.options());
+}
+
 NamedTensors state_of(const torch::nn::Module& network) {
   NamedTensors all;
   for (const auto& item : network.named_parameters()) all.emplace_back(item.key(), item.value());

@@ -34,8 +34,13 @@ struct Batch {
 at::Tensor normal(const Stream& stream, const Samples& samples, at::IntArrayRef shape);
 at::Tensor uniform(const Stream& stream, const Samples& samples, at::IntArrayRef shape);
 
-// Draws initial weights: N(0, 1), of the tensor's shape, by the seed and the purpose alone.
+// Draw initial weights of the tensor's shape by the seed and the purpose alone: N(0, 1), or uniform
+// in +-bound.
 at::Tensor normal_like(const at::Tensor& tensor, uint64_t seed, const std::string& purpose);
+at::Tensor uniform_like(const at::Tensor& tensor,
+                        double bound,
+                        uint64_t seed,
+                        const std::string& purpose);
 
 // What a tensor of a run's state is.
 enum class StateKind {

@@ -50,33 +50,10 @@ std::chrono::milliseconds milliseconds(double seconds) {
 
 // For the end of a group whose work is done, which all ranks reach together.
 constexpr double kShutdownSeconds = 10;
-constexpr double kLeastConnect = 1;  // seconds to reach a host whose name was known late
 
 std::string message_of(const std::exception& e) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&e);
   return c10_error != nullptr ? c10_error->what_without_backtrace() : e.what();
-}
-
-// Waits until the master's name leads to an address: a store would do so for twice its timeout.
-// Returns the seconds that are left.
-double await_address(const Rendezvous& r, double timeout_seconds) {
-  const double until = monotonic_seconds() + timeout_seconds;
-  while (true) {
-    const std::string problem = unresolved_text(r.master.host);
-    if (problem.empty()) return std::max(until - monotonic_seconds(), kLeastConnect);
-    if (monotonic_seconds() >= until) {
-      fail(
-          Exit::kEnvironment,
-          "rank {}: no rendezvous at {}:{} within {} (--timeout): {}; is the name right, and known "
-          "on this machine?",
-          r.ranks.rank,
-          r.master.host,
-          r.master.port,
-          short_duration(timeout_seconds),
-          problem);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_seconds) {
@@ -85,7 +62,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& r, double timeout_s
   options.isServer = r.ranks.rank == 0 && !r.store_is_served;
   options.numWorkers = static_cast<size_t>(r.ranks.world);
   options.waitWorkers = false;
-  options.timeout = milliseconds(await_address(r, timeout_seconds));
+  options.timeout = milliseconds(await_master(r, options.isServer, timeout_seconds));
   if (options.isServer && r.listen_fd >= 0) options.masterListenFd = r.listen_fd;
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(r.master.host, options);
@@ -290,7 +267,8 @@ Group::~Group() {
 std::shared_ptr<Group> Group::join(const Rendezvous& r,
                                    BackendKind backend,
                                    at::Device device,
-                                   double timeout_seconds) {
+                                   double timeout_seconds,
+                                   bool may_abort) {
   std::shared_ptr<Group> group(new Group(r.ranks, device));
   if (group->world() == 1) return group;
   c10::initLogging();  // C++ programs must ask for TORCH_CPP_LOG_LEVEL to be heard
@@ -311,12 +289,13 @@ std::shared_ptr<Group> Group::join(const Rendezvous& r,
     note_connecting(*store, r.ranks);
     if (r.ranks.rank == 0) silence.emplace(kSilence, [&] { tell_who_waits(r, address); });
   }
-  const std::map<ino_t, int> before = open_connections();
+  const bool ends_gloo = may_abort && backend == BackendKind::kGloo;
+  const auto before = ends_gloo ? open_connections() : std::map<ino_t, int>();
   guarded(group->rank(), "forming the process group", [&] {
     const BackendSettings settings{r.ranks, milliseconds(timeout_seconds), address};
     impl.group = make_process_group(backend, store, settings, device);
   });
-  if (backend == BackendKind::kGloo) impl.sockets = open_connections();
+  if (ends_gloo) impl.sockets = open_connections();
   for (const auto& [socket, descriptor] : before) impl.sockets.erase(socket);
   // How many ranks there are, and a number of rank 0's that float32 holds exactly.
   const int64_t session = group->rank() == 0 ? std::random_device()() % (1 << 24) : 0;

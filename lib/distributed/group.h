@@ -43,12 +43,14 @@ double waited_in(const Traffic& spent, double now);
 class Group {
  public:
   // Meets the other ranks and makes a first all-reduce with them. Tensors of later calls must be on
-  // `device`. No operation waits longer than `timeout_seconds`. Throws UserError(kEnvironment) with
-  // the address, the rank and what can be done.
+  // `device`. No operation waits longer than `timeout_seconds`. `may_abort`: whether abort() is to
+  // end what is under way with gloo, too. Throws UserError(kEnvironment) with the address, the rank
+  // and what can be done.
   static std::shared_ptr<Group> join(const Rendezvous& rendezvous,
                                      BackendKind backend,
                                      at::Device device,
-                                     double timeout_seconds);
+                                     double timeout_seconds,
+                                     bool may_abort = false);
   ~Group();
 
   const RankInfo& ranks() const { return ranks_; }
@@ -71,7 +73,8 @@ class Group {
   // tensors may be on any device.
   void broadcast_state(const NamedTensors& tensors);
 
-  // Makes every collective of this rank fail, those under way too. Any thread may call it.
+  // Makes every collective of this rank fail, those under way too where the group was joined so.
+  // Any thread may call it.
   void abort();
 
   // Counts all collectives of this rank so far. With one rank all counts are 0.

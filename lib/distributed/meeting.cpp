@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,9 +15,11 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -257,6 +260,73 @@ std::string unresolved_text(const std::string& host) {
   if (problem != 0) return fmt::format("host {}: {}", host, ::gai_strerror(problem));
   ::freeaddrinfo(found);
   return "";
+}
+
+namespace {
+
+// 0 if a connection came about within so many seconds, else errno.
+int try_to_connect(const addrinfo& to, double seconds) {
+  const int fd = ::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return errno;
+  int problem = ::connect(fd, to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
+  if (problem == EINPROGRESS) {
+    pollfd polled{fd, POLLOUT, 0};
+    socklen_t size = sizeof problem;
+    if (::poll(&polled, 1, static_cast<int>(std::ceil(seconds * 1e3))) <= 0) {
+      problem = ETIMEDOUT;
+    } else if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0) {
+      problem = errno;
+    }
+  }
+  ::close(fd);
+  return problem;
+}
+
+// Why nothing can be reached there, after at most so many seconds: nobody listens, or no answer
+// comes; "" if somebody listens.
+std::string unreached_text(const Endpoint& endpoint, double seconds) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port);
+  if (::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found) != 0)
+    return unresolved_text(endpoint.host);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(found, ::freeaddrinfo);
+  int problem = 0;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    problem = try_to_connect(*one, seconds);
+    if (problem == 0) return "";
+  }
+  return std::generic_category().message(problem);
+}
+
+constexpr double kLeastConnect = 1;  // seconds to reach a master that was there late
+
+}  // namespace
+
+double await_master(const Rendezvous& r, bool serves, double timeout_seconds) {
+  const double until = monotonic_seconds() + timeout_seconds;
+  const auto left = [&] { return until - monotonic_seconds(); };
+  for (double pause = 0.01;; pause = std::min(1.5 * pause, 0.2)) {
+    const std::string unresolved = unresolved_text(r.master.host);
+    const std::string problem = !unresolved.empty() || serves
+                                    ? unresolved
+                                    : unreached_text(r.master, std::max(left(), kLeastConnect));
+    if (problem.empty()) return std::max(left(), kLeastConnect);
+    if (left() <= 0) {
+      fail(Exit::kEnvironment,
+           "rank {}: no rendezvous at {}:{} within {} (--timeout): {}; {}",
+           r.ranks.rank,
+           r.master.host,
+           r.master.port,
+           short_duration(timeout_seconds),
+           problem,
+           unresolved.empty() ? "is rank 0 running there, and the port open and free?"
+                              : "is the name right, and known on this machine?");
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(pause, left())));
+  }
 }
 
 void meet(c10d::Store& store, const RankInfo& ranks, double timeout_seconds) {

@@ -23,6 +23,11 @@ std::string local_address(const Endpoint& master);
 // Why a host's name leads to no address; "" if it does.
 std::string unresolved_text(const std::string& host);
 
+// Waits until the master's name leads to an address, where somebody listens unless that is this
+// rank's part (`serves`): a store would do so for two or three times its timeout. Returns the
+// seconds that are left, at least 1. Throws UserError(kEnvironment) when the time is over.
+double await_master(const Rendezvous& rendezvous, bool serves, double timeout_seconds);
+
 // Brings all ranks together at the store, before a process group is formed. Throws
 // UserError(kEnvironment) within `timeout_seconds`, with the same words on every rank that came,
 // that names the ranks that did not come and their nodes, the rank that was started twice and

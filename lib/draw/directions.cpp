@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "config/config.h"
-#include "core/npz.h"
+#include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "draw/draw.h"

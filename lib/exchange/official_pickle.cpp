@@ -18,7 +18,8 @@ constexpr const char* kPersistent = "torch_utils.persistence._reconstruct_persis
 constexpr const char* kSupported =
     "import reads training.networks.Generator of StyleGAN2-ADA (PyTorch), and "
     "training.networks_stylegan2.Generator and training.networks_stylegan3.Generator of "
-    "StyleGAN3's repository, and R3GAN's generators";
+    "StyleGAN3's repository, R3GAN's generators, and pg_modules.networks_fastgan.Generator of "
+    "Projected GAN";
 
 // A network of the snapshot: a class by name with the attributes of its instance.
 struct Module {
@@ -46,7 +47,10 @@ class Reader {
     PickleRules rules;
     rules.source = source_;
     rules.globals = torch_globals();
-    rules.globals.insert({kPersistent, "dnnlib.util.EasyDict", "torch.nn.modules.*"});
+    rules.globals.insert({kPersistent,
+                          "dnnlib.util.EasyDict",
+                          "torch.nn.modules.*",
+                          "torch.nn.utils.spectral_norm.*"});
     for (const RecipeRow& row : recipes) {
       if (row.pickled == nullptr) continue;
       forms_.push_back(row.pickled);
@@ -267,14 +271,29 @@ class Reader {
 
   const PickledForm& form_of_modules(const Module& generator) const {
     for (const PickledForm* form : forms_) {
-      if (!form->modules.empty()) return *form;
+      for (const std::string& module : form->modules) {
+        if (starts_with(generator.class_name, module)) return *form;
+      }
     }
     bad("{} is of class {}; {}", generator.name, generator.class_name, kSupported);
   }
 
+  // The arguments that a plain module's constructor has kept as attributes, as far as they are
+  // whole numbers.
+  Json kept_arguments(const Module& generator) const {
+    Json arguments = Json::object();
+    for (const char* key : kPositions) {
+      const PickleValue* value = generator.state->find(key);
+      if (value != nullptr && value->kind == Kind::kInt) arguments[key] = value->integer;
+    }
+    return arguments;
+  }
+
   PickledGenerator described(const Module& generator) const {
     Json arguments;
-    if (generator.is_persistent) {
+    if (!generator.is_persistent) {
+      arguments = kept_arguments(generator);
+    } else {
       arguments = constructor_arguments(generator);
       for (const char* key : {"z_dim", "c_dim", "w_dim", "img_resolution", "img_channels"}) {
         if (!arguments.contains(key) || !arguments[key].is_number_integer())

@@ -24,7 +24,6 @@ class GrowingRecipe : public Recipe {
  public:
   std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
   const std::vector<Phase>& phases() const override { return phases_; }
-  int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   const Schedule& schedule() const override { return schedule_; }
   void enter(const Stage& stage) override { stage_ = stage; }
   TensorNames names_in(const TensorMap& file, const Player&) const override {

@@ -64,9 +64,6 @@ class Recipe {
   // What is saved beside networks and optimizers, equal on all ranks between iterations: running
   // means, the augmentation's strength. The tensors themselves; a resume copies into them.
   virtual NamedTensors state() { return {}; }
-  // How many samples normalise each other (minibatch standard deviation); the micro-batch should be
-  // a multiple of it.
-  virtual int64_t batch_group() const { return 1; }
   // What stays as it is in D: Mo et al. 2020.
   virtual Freezing freezing() const { return {}; }
   // The stages of a recipe whose networks grow; empty for other recipes.
@@ -94,10 +91,10 @@ struct PickledGenerator {
   std::string source;            // the file, for errors
   std::string name, class_name;  // "G_ema", "training.networks.Generator"
   std::vector<std::string> own;  // names of its constructor's positional arguments, in their order
-  Json arguments;                // of its constructor; null where the pickle keeps none
+  Json arguments;                // of its constructor; of a plain module those it has as attributes
   std::string_view program;      // the Python source of its class, or ""
   std::string_view supported;    // what can be read, for errors
-  // Its tensors; empty where there are arguments, which are read first.
+  // Its tensors; empty where the pickle keeps arguments, which are read first.
   const TensorMap& tensors;
 };
 

@@ -96,6 +96,8 @@ struct RecipeFacts {
   // How many pictures of a batch are normalised together, so that one rank must have them; a whole
   // batch where batch statistics are each rank's own. `config` is complete. Null: one.
   int64_t (*together)(const Config& config) = nullptr;
+  // Whether that is about batch statistics, for which a rank's share does as well.
+  bool batch_statistics = false;
   // Whether the recipe has half-precision blocks of its own, which precision.mode=blocks uses.
   bool has_blocks = false;
   bool bfloat16_blocks = false;  // these are bfloat16, not float16
@@ -110,6 +112,11 @@ struct RecipeFacts {
   // Arguments of `gantrain train` for a run of tiny networks (`gantrain bench launch`).
   std::vector<std::string> tiny_run = {};
 
+  // How many samples normalise each other on however many ranks (minibatch standard deviation); the
+  // micro-batch should be a multiple of it.
+  int64_t group(const Config& config) const {
+    return together == nullptr || batch_statistics ? 1 : together(config);
+  }
   // Whether the recipe can use labels at all.
   bool conditional() const { return wants_labels != nullptr; }
 };

@@ -3,6 +3,7 @@
 
 #include "core/device.h"
 #include "core/torch.h"
+#include "gan/augmented_recipe.h"
 #include "nn/style/layers.h"
 #include "ops/losses.h"
 #include "util/error.h"
@@ -120,13 +121,7 @@ StyleRecipe::StyleRecipe(const RecipeContext& context,
       D_player_{"D", D_net_, o.D, {""}, main_step_share(o.d_interval)},
       mapping_(G_player_, networks.mapping, "mapping"),
       D_(D_player_, D_net_),
-      ada_(o.ada,
-           o.augment,
-           o.augmentation,
-           {context.resolution,
-            context.channels,
-            context.config.get("train.batch"),
-            context.device}),
+      ada_(o.ada, o.augment, o.augmentation, augmented_pictures(context)),
       gamma_key_(facts.name + ".gamma"),
       w_avg_beta_(o.w_avg_beta),
       d_interval_(o.d_interval) {

@@ -3,7 +3,7 @@
 
 #include "augment/augment.h"
 #include "gan/recipe.h"
-#include "nn/style/discriminator.h"
+#include "nn/style/layers.h"
 
 // What recipes with a style-based generator and StyleDiscriminator share.
 
@@ -47,7 +47,6 @@ class StyleRecipe : public Recipe {
   Statistics end_iteration(int64_t iteration) override;
   std::vector<std::string> warnings() override { return ada_.warnings(gamma_key_); }
   NamedTensors state() override { return ada_.state(); }
-  int64_t batch_group() const override { return D_net_->shape.mbstd_group_size; }
   Freezing freezing() const override {
     return {D_net_->shape.freeze_layers, D_net_->layer_names()};
   }

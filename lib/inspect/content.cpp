@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.h"
 #include "core/archive.h"
-#include "core/npz.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
 #include "exchange/export.h"

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/cpu_memory.h"
+#include "core/parallel.h"
 #include "core/torch.h"
 #include "data/options.h"
 #include "inspect/inspect.h"
@@ -439,7 +440,7 @@ int describe(const DescribeRequest& run, const RecipeTable& recipes) {
   const Config& config = run.config;
   const RecipeRow& recipe = find_recipe(recipes, text_of(config.get("recipe")));
   const int64_t world = run.world;
-  at::set_num_threads(static_cast<int>(run.threads));
+  use_threads(run.threads);
   keep_cpu_memory(config.read<LaunchOptions>().keep_mb);
   const auto data = config.read<DataOptions>();
   const int64_t channels = data.channels.value_or(3);

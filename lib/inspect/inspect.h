@@ -38,12 +38,16 @@ Json tensor_rows(const std::map<std::string, at::Tensor>& tensors);
 // Sums these rows up by the part of the name before "/": {"part": {"tensors", "values",
 // "non_finite"}}.
 Json part_rows(const Json& rows);
+// Prints such rows and their sums as two tables to standard output; nothing where there are none.
+void print_tensors(const Json& rows, const Json& parts);
 
 // Compares two files: {"config": {key: [a, b]}, "missing": {"a": [names], "b": [names]}, "shape":
 // {name: [a, b]}, "values": {name: {"max_abs", "relative"}}}. A key or tensor that both have alike
 // is left out, but for "values", which counts the equal ones in "equal". "relative" is the norm of
 // the difference by that of A's tensor; a difference that is not a number is null.
 Json difference_of(const FileContent& a, const FileContent& b);
+// Prints it, a line for each difference; "same_bytes", where it is there, in place of "equal".
+void print_difference(Json difference);
 
 // Prints parameter counts, dtypes, memory and time of the run to standard output, after a few
 // iterations on this machine's CPU. Returns 0.

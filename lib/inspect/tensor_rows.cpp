@@ -5,6 +5,7 @@
 #include "core/torch.h"
 #include "inspect/inspect.h"
 #include "util/text.h"
+#include "util/wording.h"
 
 namespace gantrain {
 
@@ -102,6 +103,71 @@ Json difference_of(const FileContent& a, const FileContent& b) {
           {"shape", shapes},
           {"values", values},
           {"equal", equal}};
+}
+
+namespace {
+
+std::string value_text(const Json& value) {
+  if (value.is_null()) return "-";
+  return value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : text_of(value);
+}
+
+std::string shape_text(const Json& shape) {
+  std::vector<std::string> sides;
+  for (const Json& side : shape) sides.push_back(text_of(side));
+  return "[" + join(sides, ", ") + "]";
+}
+
+void print_names(const std::string& title, const Json& names) {
+  for (const Json& name : names) print_text("{:<14}{}\n", title, text_of(name));
+}
+
+}  // namespace
+
+void print_tensors(const Json& rows, const Json& parts) {
+  if (rows.empty()) return;
+  fmt::print("\npart                       tensors        values  non-finite\n");
+  for (const auto& [part, sum] : parts.items()) {
+    print_text("{:<24}{:>10}{:>14}{:>12}\n",
+               part,
+               text_of(sum["tensors"]),
+               text_of(sum["values"]),
+               text_of(sum["non_finite"]));
+  }
+  fmt::print(
+      "\ntensor                                              dtype     shape                   "
+      "   norm        min        max     bad\n");
+  for (const Json& row : rows) {
+    print_text("{:<51} {:<10}{:<20}{:>11}{:>11}{:>11}{:>8}\n",
+               text_of(row["name"]),
+               text_of(row["dtype"]),
+               shape_text(row["shape"]),
+               value_text(row["norm"]),
+               value_text(row["min"]),
+               value_text(row["max"]),
+               text_of(row["non_finite"]));
+  }
+}
+
+void print_difference(Json difference) {
+  for (const auto& [key, both] : difference["config"].items())
+    print_text("{:<14}{} {} -> {}\n", "config", key, both[0].dump(), both[1].dump());
+  print_names("only in B", difference["missing"]["a"]);
+  print_names("only in A", difference["missing"]["b"]);
+  for (const auto& [name, both] : difference["shape"].items())
+    print_text("{:<14}{} {} -> {}\n", "shape", name, shape_text(both[0]), shape_text(both[1]));
+  for (const auto& [name, apart] : difference["values"].items()) {
+    print_text("{:<14}{} by at most {}, relative {}\n",
+               "values",
+               name,
+               value_text(apart["max_abs"]),
+               value_text(apart["relative"]));
+  }
+  if (difference.contains("same_bytes")) {
+    print_text("{:<14}{}\n", "bytes", difference["same_bytes"] == true ? "the same" : "others");
+  } else {
+    print_text("{:<14}{}\n", "equal", counted(difference["equal"].get<int64_t>(), "tensor"));
+  }
 }
 
 }  // namespace gantrain

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "nn/script_features.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -23,19 +24,6 @@ namespace {
 constexpr const char* kFeatures = "return_features";
 constexpr const char* kLpips = "return_lpips";
 constexpr double kSumError = 1e-2;  // of a row of probabilities, which may come from half precision
-
-// The line of a failure inside TorchScript that says what was wrong; the lines before it quote the
-// network's source.
-std::string reason(const std::string& whole) {
-  std::string last, runtime;
-  for (const std::string& line : split(whole, '\n')) {
-    const std::string text = trim(line);
-    if (text.empty()) continue;
-    last = text;
-    if (starts_with(text, "RuntimeError:")) runtime = text;
-  }
-  return runtime.empty() ? last : runtime;
-}
 
 }  // namespace
 
@@ -159,7 +147,7 @@ at::Tensor Detector::look(const at::Tensor& pictures,
          "{}: cannot look at pictures [{}]: {}",
          file_,
          fmt::join(pictures.sizes(), ", "),
-         reason(whole));
+         reason_of_script(whole));
   };
   try {
     out = impl_->module.forward({to_rgb(pictures).to(impl_->device)}, keywords);

@@ -25,15 +25,6 @@ namespace {
 constexpr int64_t kKeptBytes = int64_t{1} << 30;  // of pictures of each kind
 constexpr int64_t kMostRows = 200'000;            // features of reals that are kept one by one
 
-// Runs on rank 0 alone; all ranks get the value.
-double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
-  if (work.world() == 1) return run();
-  at::Tensor value = at::zeros({1}, at::kDouble);
-  work.group->on_rank_0([&] { value[0] = run(); }, [] {});
-  sum_over_ranks_(work, value);
-  return value.item<double>();
-}
-
 // Whether the metric is a Frechet distance.
 bool is_frechet(const std::string& name) {
   return name == "fid" || name == "fd" || name == "fd_lite0";

@@ -51,8 +51,11 @@ DatasetPictures::DatasetPictures(std::shared_ptr<const Dataset> dataset, const O
   order_ = Stream(options.seed, "reals").permutation(dataset_->size());
   if (!options.shuffled) std::iota(order_.begin(), order_.end(), int64_t{0});
   if (options.classes.empty()) return;
+  const LabelVectors& vectors = dataset_->vectors();
   const auto left_out = [&](int64_t index) {
-    return std::count(options.classes.begin(), options.classes.end(), dataset_->label(index)) == 0;
+    return std::ranges::none_of(options.classes, [&](int64_t label) {
+      return vectors.length() > 0 ? vectors.of(index)[label] == 1 : dataset_->label(index) == label;
+    });
   };
   order_.erase(std::remove_if(order_.begin(), order_.end(), left_out), order_.end());
   if (order_.empty())
@@ -295,6 +298,14 @@ void sum_over_ranks_(const SharedWork& work, at::Tensor& tensor) {
     work.group->sum_(sum);
     some.copy_(sum);
   }
+}
+
+double on_rank_0(const SharedWork& work, const std::function<double()>& run) {
+  if (work.world() == 1) return run();
+  at::Tensor value = at::zeros({1}, at::kDouble);
+  work.group->on_rank_0([&] { value[0] = run(); }, [] {});
+  sum_over_ranks_(work, value);
+  return value.item<double>();
 }
 
 at::Tensor share_rows(const SharedWork& work,

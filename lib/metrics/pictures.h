@@ -55,8 +55,10 @@ class DatasetPictures final : public Pictures {
     // the first thousand stand for all; else of the data's own order.
     uint64_t seed = 0;
     bool shuffled = true;
-    bool mirror = false;           // followed by all pictures again, flipped left to right
-    std::vector<int64_t> classes;  // pictures of these classes alone; empty: all
+    bool mirror = false;  // followed by all pictures again, flipped left to right
+    // Pictures of these classes alone, or with a 1 at one of these places of their vectors; empty:
+    // all.
+    std::vector<int64_t> classes;
   };
   DatasetPictures(std::shared_ptr<const Dataset> dataset, const Options& options);
 
@@ -220,6 +222,8 @@ void share(const SharedWork& work,
 // rank has filled in other rows and left zeros elsewhere, all ranks then have all rows, bit for
 // bit.
 void sum_over_ranks_(const SharedWork& work, at::Tensor& tensor);
+// Runs on rank 0 alone; all ranks get the value.
+double on_rank_0(const SharedWork& work, const std::function<double()>& run);
 
 // Fills `all`, zeros on the CPU with one row for each item, with the rows of every piece, and
 // returns it on all ranks. Collective.

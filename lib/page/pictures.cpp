@@ -7,7 +7,6 @@
 #include "image/image.h"
 #include "image/resize.h"
 #include "page/html.h"
-#include "util/encoding.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/text.h"

@@ -12,7 +12,6 @@
 #include "page/run_page.h"
 #include "page/run_record.h"
 #include "serve/server.h"
-#include "util/encoding.h"
 #include "util/hash.h"
 #include "util/system.h"
 #include "util/text.h"

@@ -16,7 +16,6 @@
 #include "page/pictures.h"
 #include "page/run_page.h"
 #include "page/run_record.h"
-#include "util/encoding.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

@@ -9,7 +9,6 @@
 
 #include "config/config.h"
 #include "track/track.h"
-#include "util/encoding.h"
 #include "util/error.h"
 #include "util/system.h"
 #include "util/text.h"

@@ -59,7 +59,7 @@ struct TrainOptions {
   bool sync_debug = false;
   bool uneven = false;
   NonfiniteOptions nonfinite;
-  int64_t together = 1;  // not a key: RecipeFacts::together, for the cut of uneven shares
+  int64_t together = 1;  // not a key: RecipeFacts::group, for the cut of uneven shares
 };
 
 template <class Field>

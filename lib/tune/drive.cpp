@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/drive.h"
-
 #include <algorithm>
 #include <csignal>
 #include <map>
@@ -8,6 +6,7 @@
 #include "page/run_page.h"
 #include "train/plan/plan.h"
 #include "train/save/run_folder.h"
+#include "tune/race.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

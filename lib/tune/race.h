@@ -5,12 +5,54 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "config/config.h"
+#include "config/schema.h"
 #include "metrics/metric_table.h"
-#include "tune/candidates.h"
+#include "tune/children.h"
 
 namespace gantrain {
+
+// A key and the values that are tried for it, as they were typed: "auto*0.25" is a quarter of what
+// the run would have without it.
+struct Tried {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+template <class Field>
+void fields(Tried& t, Field&& field) {
+  field("key", t.key);
+  field("values", t.values);
+}
+
+// Reads the words of --try: "gamma=auto*{0.25,1,4}", "G.lr=0.001,0.002". A factor in braces stands
+// for one value each; a shell that expands braces gives these as words of their own, and words of
+// one key belong together. Throws UserError(kUsage) that names the word.
+std::vector<Tried> parse_tries(const std::vector<std::string>& words);
+
+// What a candidate of a race has that the others do not: values of keys.
+struct Candidate {
+  std::string name;               // for its run folder: "2-gamma-0.1"
+  std::vector<std::string> sets;  // "RECIPE.gamma=0.1", as --set takes them
+
+  std::string text() const;  // "RECIPE.gamma 0.1, G.adam.lr 0.002"
+};
+
+template <class Field>
+void fields(Candidate& c, Field&& field) {
+  field("name", c.name);
+  field("set", c.sets);
+}
+
+// Every combination of the values, the last key's changing fastest. `config` is the completed
+// configuration of the run without them; the keys are full ones. Throws UserError(kUsage) for
+// values that a key does not take, one that is there twice, a factor of what is no number or not
+// yet known, and fewer than two or more than kMostCandidates candidates.
+inline constexpr size_t kMostCandidates = 64;
+std::vector<Candidate> make_candidates(const std::vector<Tried>& tries, const Config& config);
 
 // A race of candidates by successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943): all
 // train for a short while, the worse half is given up, the others train on for twice as long, and
@@ -131,5 +173,33 @@ std::vector<std::string> standings(const Race& race);
 
 // What the race will do, for --dry-run: rungs, kimg, candidates.
 std::string plan_text(const Race& race, int64_t places);
+
+// Where a race is run.
+struct RaceSite {
+  std::filesystem::path folder;     // of the race; each candidate has a run folder in it
+  std::vector<std::string> places;  // CUDA_VISIBLE_DEVICES of each candidate that may train at a
+                                    // time; one "" on a CPU: the environment's own
+  // Flags of the training beside the race's: of every run, and of those that still race alone.
+  std::vector<std::string> more, while_racing = {};
+};
+
+// The places for candidates of `ranks` GPUs each among `gpus` that are visible by `visible`
+// (CUDA_VISIBLE_DEVICES, "" where it is not set); one without a GPU.
+std::vector<std::string> race_places(int64_t gpus, int64_t ranks, const std::string& visible);
+
+// The arguments of the program for a candidate's training up to a rung.
+std::vector<std::string> arguments_of(const Race& race,
+                                      const RaceSite& site,
+                                      size_t racer,
+                                      size_t rung);
+
+// Runs a race from where it stands, `to_the_end` or until the winner alone is left, who then has
+// the last rung before it. tune.json and compare.html in the folder follow. Returns 0, or the exit
+// code of a stop, after which the same call goes on. Throws UserError where no candidate is left,
+// and where a run ends by what is no candidate's fault.
+int drive_race(Race& race, const RaceSite& site, Children& children, bool to_the_end);
+
+// The one who is left, or has won. There must be one.
+const Racer& winner_of(const Race& race);
 
 }  // namespace gantrain

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "config/config.h"
-#include "train/save/model_header.h"
 #include "train/save/run_folder.h"
 #include "util/error.h"
 #include "util/file.h"
-#include "util/resolutions.h"
+#include "util/size.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -46,13 +45,13 @@ void take_settings(const Json& values, StartingModel& model) {
 }
 
 bool read_run(const fs::path& run, StartingModel& model) {
-  const Json values = values_of_run(run);
-  model.recipe = value_in(values, "recipe");
-  model.preset = value_in(values, "preset");
-  const auto size = parse_size(value_in(values, "data.resolution"));
+  const SavedConfig saved = read_saved_config(run.empty() ? "." : run, Unreadable::kIgnored);
+  model.recipe = saved.text("recipe");
+  model.preset = saved.text("preset");
+  const auto size = parse_size(saved.text("data.resolution"));
   if (model.recipe.empty() || !size) return false;
   model.resolution = *size;
-  take_settings(values, model);
+  take_settings(saved.values, model);
   return true;
 }
 
@@ -135,18 +134,6 @@ void read_header(const fs::path& file,
 }
 
 }  // namespace
-
-Json values_of_run(const fs::path& run) {
-  const auto text = content_of(run / "config.json", kMostOfJson);
-  const Json json = text ? parse_foreign(*text) : Json();
-  return json.is_object() && json.contains("values") ? json["values"] : Json();
-}
-
-std::string value_in(const Json& values, const std::string& key) {
-  if (!values.is_object() || !values.contains(key)) return "";
-  const Json& entry = values[key];
-  return entry.is_object() && entry.contains("value") ? text_of(entry["value"]) : "";
-}
 
 bool is_pickle(const fs::path& file) {
   const std::string extension = lower(file.extension().string());

@@ -24,11 +24,6 @@ struct StartingModel {
   std::vector<std::string> sets;  // values of the configuration that make such networks, for --set
 };
 
-// Returns the "values" of a run's config.json; null where they cannot be read.
-Json values_of_run(const std::filesystem::path& run);
-// Returns the value of a key in them as text; "" where there is none.
-std::string value_in(const Json& values, const std::string& key);
-
 // Whether that file is a network pickle, which is imported first.
 bool is_pickle(const std::filesystem::path& file);
 

@@ -87,4 +87,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 // comma between thousands: "0.0312", "6.83", "41.2", "179", "1,790", "25,000,000".
 std::string grouped(double value);
 
+// Returns bytes as text (RFC 4648, sec. 4).
+std::string base64(std::string_view bytes);
+
+// Returns text as a part of a URL's path or query (RFC 3986, sec. 2.1): letters, digits, "-._~" and
+// the `kept` characters stay, "%20" stands for a blank.
+std::string percent_encoded(std::string_view text, std::string_view kept = "");
+
 }  // namespace gantrain

@@ -3,6 +3,9 @@
 
 #include "refusal.h"
 #include "support/catch.h"
+#include "support/temporary_folder.h"
+#include "util/error.h"
+#include "util/file.h"
 
 using namespace gantrain;
 
@@ -121,6 +124,33 @@ TEST_CASE("AKeyThatIsSetTwiceInAFileIsRefused") {
   const Json both = Json::parse(R"({"train.batch": 4, "train": {"batch": 8}})");
   CHECK(refusal_of([&] { config.set_tree(both, "file f"); }) ==
         "file f: train.batch is there twice");
+}
+
+TEST_CASE("ARunsConfigSaysValuesAndOrigins") {
+  const TemporaryFolder run;
+  CHECK(read_saved_config(run.path(), Unreadable::kRefused).values.is_null());
+  CHECK(read_saved_config("", Unreadable::kRefused).values.is_null());
+  write_file(run / "config.json",
+             R"({"values": {"a": {"value": 8, "origin": "flag --a"}, "b": {"value": "x"}}})");
+  const SavedConfig saved = read_saved_config(run.path(), Unreadable::kRefused);
+  REQUIRE(saved.find("a"));
+  CHECK(saved.find("a")->value == 8);
+  CHECK(saved.find("a")->origin == "flag --a");
+  CHECK_FALSE(saved.find("b"));  // of no known origin
+  CHECK(saved.value("b") == "x");
+  CHECK(saved.text("a") == "8");
+  CHECK(saved.text("b") == "x");
+  CHECK(saved.text("c").empty());
+  CHECK(saved.value("c").is_null());
+}
+
+TEST_CASE("ABrokenConfigOfARunIsRefusedOrIgnored") {
+  const TemporaryFolder run;
+  write_file(run / "config.json", "{");
+  CHECK(read_saved_config(run.path(), Unreadable::kIgnored).values.is_null());
+  CHECK_THROWS_AS(read_saved_config(run.path(), Unreadable::kRefused), UserError);
+  write_file(run / "config.json", R"({"values": [1]})");
+  CHECK(read_saved_config(run.path(), Unreadable::kRefused).text("a").empty());
 }
 
 TEST_CASE("JsonWithoutEndIsRefused") {

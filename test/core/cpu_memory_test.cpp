@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpu_memory.h"
 
+#include <c10/core/CPUAllocator.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -160,6 +162,39 @@ TEST_CASE("ABlockThatIsNotOfTheCacheIsLeftAlone") {
   CHECK_FALSE(cache.release(block));
 }
 
+TEST_CASE("SmallBlocksAreAlignedAndReusedBySize") {
+  SmallBlocks blocks(4 * kMiB);
+  std::vector<void*> taken;
+  for (const int64_t bytes : {1, 64, 65, 1000, 4096, 100'000, 1'000'000}) {
+    CAPTURE(bytes);
+    void* first = blocks.allocate(bytes);
+    REQUIRE(first != nullptr);
+    CHECK(reinterpret_cast<uintptr_t>(first) % 64 == 0);
+    std::memset(first, 7, static_cast<size_t>(bytes));
+    void* second = blocks.allocate(bytes);
+    CHECK(second != first);
+    std::memset(second, 8, static_cast<size_t>(bytes));
+    CHECK(std::count(static_cast<char*>(first), static_cast<char*>(first) + bytes, 7) == bytes);
+    blocks.release(first);
+    CHECK(blocks.kept() >= bytes);
+    CHECK(blocks.kept() <= std::max<int64_t>(bytes + bytes / 8, 64));
+    CHECK(blocks.allocate(bytes) == first);
+    CHECK(blocks.kept() == 0);
+    taken.push_back(first);
+    taken.push_back(second);
+  }
+  for (void* block : taken) blocks.release(block);
+}
+
+TEST_CASE("SmallBlocksKeepNoMoreThanTheirLimit") {
+  SmallBlocks blocks(100'000);
+  std::vector<void*> all;
+  for (int i = 0; i < 50; ++i) all.push_back(blocks.allocate(10'000));
+  for (void* block : all) blocks.release(block);
+  CHECK(blocks.kept() <= 100'000);
+  CHECK(blocks.kept() > 80'000);
+}
+
 TEST_CASE("ThreadsFreeWhatOthersAllocated") {
   BlockCache cache;
   std::vector<void*> blocks(64);
@@ -203,6 +238,11 @@ TEST_CASE("TensorsOfEverySizeLiveAndDieWithTheCacheOn") {
   grows.resize_({4 << 20});
   CHECK(grows[99].item<float>() == 1);
   CHECK(torch::ones({64, 64}).matmul(torch::ones({64, 64}))[5][6].item<float>() == 64);
+  for (const size_t bytes : {0, 100, 5'000'000}) {
+    void* raw = c10::GetCPUAllocator()->raw_allocate(bytes);
+    if (bytes > 0) std::memset(raw, 1, bytes);
+    c10::GetCPUAllocator()->raw_deallocate(raw);
+  }
   CHECK(before.sum().item<double>() == 7.0 * (3 << 20));
   CHECK_THROWS_AS(torch::empty({int64_t{1} << 50}), c10::OutOfMemoryError);
 }

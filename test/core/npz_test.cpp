@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/npz.h"
-
 #include <zip.h>
 
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"

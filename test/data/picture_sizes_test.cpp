@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/picture_sizes.h"
-
+#include "data/options.h"
 #include "data/picture_files.h"
 #include "support/catch.h"
 

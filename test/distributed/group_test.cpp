@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/group.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -122,20 +123,25 @@ TEST_CASE("APeerThatDiesIsAReadableErrorAndNoTimeout") {
 }
 
 TEST_CASE("ARankThatDoesNotComeIsAWaitInVainAndNoOtherFailure") {
-  CHECK(failed_ranks(2, [](const Rendezvous& r) {
+  int waited[2];  // rank 0 says there that it has waited
+  REQUIRE(::pipe(waited) == 0);
+  CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = join_over_gloo(r, 2);
           if (r.ranks.rank == 1) {
-            usleep(4'000'000);
-            return 0;
+            pollfd said{.fd = waited[0], .events = POLLIN, .revents = 0};
+            return ::poll(&said, 1, 60'000) == 1 ? 0 : 3;
           }
           at::Tensor x = torch::ones({2});
+          int code = 2;
           try {
             group->sum_(x);
           } catch (const UserError& e) {
-            return tells_of_vain_wait(e.what()) ? 0 : 1;
+            code = tells_of_vain_wait(e.what()) ? 0 : 1;
           }
-          return 2;
+          return ::write(waited[1], "x", 1) == 1 ? code : 4;
         }) == 0);
+  ::close(waited[0]);
+  ::close(waited[1]);
 }
 
 // Ranks that torchrun starts again meet at the store of those before them.
@@ -160,5 +166,7 @@ TEST_CASE("NobodyAtTheRendezvousIsAReadableError") {
   r.ranks.rank = 1;
   r.ranks.world = 2;
   r.master.port = 1;  // nothing listens there
-  CHECK_THROWS_WITH(join_over_gloo(r, 1), Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1"));
+  CHECK_THROWS_WITH(join_over_gloo(r, 1),
+                    Catch::Contains("rank 1: no rendezvous at 127.0.0.1:1 within 1s (--timeout): "
+                                    "Connection refused; is rank 0 running there"));
 }

@@ -3,7 +3,7 @@
 // to w.
 #include "draw/directions.h"
 
-#include "core/npz.h"
+#include "core/tensor_files.h"
 #include "core/torch.h"
 #include "draw/draw.h"
 #include "recipes/stylegan1/recipe.h"

@@ -5,6 +5,7 @@
 #include "exchange/toy_recipe_table.h"
 #include "recipes/dcgan/recipe.h"
 #include "recipes/pggan/recipe.h"
+#include "recipes/projected/recipe.h"
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan1/recipe.h"
 #include "recipes/stylegan2/recipe.h"
@@ -60,9 +61,9 @@ TEST_CASE("OtherFilesAreRefusedByWhatTheyAre") {
     CHECK_THAT(import_refusal(folder / "net.pkl"), Catch::Contains(reason));
   }
   write_file(folder / "net.pkl", "\x80\x04.");
-  const RecipeTable pickled = {stylegan2::row(), stylegan3::row(), r3gan::row()};
+  const RecipeTable pickled = {stylegan2::row(), stylegan3::row(), r3gan::row(), projected::row()};
   CHECK_THAT(import_refusal(folder / "net.pkl", "official", pickled),
-             Catch::Contains("network pickles are of stylegan2, stylegan3 and r3gan"));
+             Catch::Contains("network pickles are of stylegan2, stylegan3, r3gan and projected"));
 }
 
 TEST_CASE("AModelIsDescribedByItsSizeAndTensors") {

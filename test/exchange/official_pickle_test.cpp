@@ -6,6 +6,7 @@
 #include <random>
 
 #include "exchange/import.h"
+#include "recipes/projected/recipe.h"
 #include "recipes/r3gan/recipe.h"
 #include "recipes/stylegan2/recipe.h"
 #include "recipes/stylegan3/recipe.h"
@@ -20,7 +21,9 @@ using namespace gantrain;
 
 namespace {
 
-RecipeTable pickled_recipes() { return {stylegan2::row(), stylegan3::row(), r3gan::row()}; }
+RecipeTable pickled_recipes() {
+  return {stylegan2::row(), stylegan3::row(), r3gan::row(), projected::row()};
+}
 
 // The written pickle's content, or "" where there is no Python.
 std::string pickle_of(const std::string& set, const std::string& options) {
@@ -260,4 +263,45 @@ TEST_CASE("SnapshotsOfR3GanAreReadWhole") {
   if (content.empty()) return;
   CHECK_THAT(message_of(content),
              Catch::Contains("Model.AggregationLayer.Layer.weight is missing"));
+}
+
+// Plain modules again, with spectral norm's hooks; the constructor's arguments are attributes.
+TEST_CASE("SnapshotsOfProjectedGanAreReadWhole") {
+  const RecipeTable recipes = pickled_recipes();
+  for (const std::string set : {"big64", "lite32_c5"}) {
+    CAPTURE(set);
+    const std::string content = pickle_of("proj_" + set, "structure=projected protocol=4");
+    if (content.empty()) return;
+    const ModelContent imported = read_official_pickle(content, "net.pkl", recipes);
+    size_t expected = 0;
+    const TensorFile file = fixture("proj_" + set + "_G");
+    for (const auto& [name, tensor] : file.tensors) {
+      CAPTURE(name);
+      CHECK(torch::equal(imported.tensors.at(name.substr(2)), tensor));
+      CHECK(imported.tensors.count("G." + name.substr(2)) == 1);
+      expected += 2;
+    }
+    for (const auto& [name, tensor] : fixture("proj_" + set + "_D").tensors) {
+      CAPTURE(name);
+      CHECK(torch::equal(imported.tensors.at("D." + name.substr(2)), tensor));
+      ++expected;
+    }
+    CHECK(imported.tensors.size() == expected);
+    const Json config = Json::parse(file.metadata.at("config"));
+    CHECK(imported.model["recipe"] == "projected");
+    for (const char* key : {"z_dim", "c_dim", "img_resolution", "img_channels", "ngf"}) {
+      CAPTURE(key);
+      CHECK(imported.model[key] == config[key]);
+    }
+    CHECK(imported.model["synthesis_kwargs"]["lite"] == config["synthesis_kwargs"]["lite"]);
+    CHECK_NOTHROW(recipes.back().make_generator(imported.model, imported.tensors, "net.pkl"));
+  }
+  const auto said = [](const std::string& options) {
+    const std::string content = pickle_of("proj_big64", "structure=projected " + options);
+    return content.empty() ? std::string() : message_of(content);
+  };
+  if (said("").empty() && pickle_of("proj_big64", "structure=projected").empty()) return;
+  CHECK_THAT(said("without=synthesis.to_big.weight_orig"),
+             Catch::Contains("synthesis.to_big.weight_orig"));
+  CHECK_THAT(said("global=evil-system"), Catch::Contains("global evil.system is not allowed"));
 }

@@ -11,7 +11,8 @@ write_official_pickle.py OUT G.safetensors D.safetensors [option...]
   argument=KEY:JSON    one more argument of the synthesis network
   without=NAME         G_ema, D, G or a tensor of the generator that is left out
   structure=stylegan3  a generator built as StyleGAN3's own
-  structure=r3gan      plain modules, as R3GAN's snapshots have them
+  structure=r3gan|projected   plain modules, as R3GAN's and Projected GAN's snapshots have them
+  global=MODULE-NAME   with structure=projected: an attribute that refers to this
   size=tiny            8 pixels, every dimension at most 2
 """
 
@@ -23,7 +24,7 @@ import struct
 import sys
 import types
 
-BUFFERS = ("Kernel", "_filter", "noise_const", "w_avg", "magnitude_ema", "transform", "freqs", "phases")
+BUFFERS = ("weight_u", "weight_v", "_mean", "_var", "num_batches_tracked", "Kernel", "_filter", "noise_const", "w_avg", "magnitude_ema", "transform", "freqs", "phases")
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 
@@ -54,7 +55,9 @@ PARAMETER = stranger("torch._utils", "_rebuild_parameter")
 TENSOR = stranger("torch._utils", "_rebuild_tensor_v2")
 LOAD = stranger("torch.storage", "_load_from_bytes")
 STORAGE = stranger("torch", "FloatStorage")
+LONGS = stranger("torch", "LongStorage")
 SIZE = stranger("torch", "Size")
+SPECTRAL_NORM = stranger("torch.nn.utils.spectral_norm", "SpectralNorm")
 DTYPE = stranger("numpy", "dtype")
 EASY_DICT = stranger("dnnlib.util", "EasyDict", dict)
 
@@ -67,17 +70,17 @@ def read_safetensors(path):
     config = json.loads(header.pop("__metadata__")["config"])
     tensors = {}
     for name, entry in header.items():
-        assert entry["dtype"] == "F32", name
+        assert entry["dtype"] == ("I64" if name.endswith("num_batches_tracked") else "F32"), name
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
         tensors[name.split("/", 1)[1]] = (entry["shape"], data[begin:end])
     return tensors, config
 
 
-def legacy_stream(data):
-    """What torch.save wrote of a float storage before it wrote zip files."""
+def legacy_stream(data, storage, size):
+    """What torch.save wrote of a storage of numbers of that size before it wrote zip files."""
     class Pickler(pickle.Pickler):
         def persistent_id(self, value):
-            return ("storage", STORAGE, "94723977181776", "cpu", len(data) // 4, None) if value is data else None
+            return ("storage", storage, "94723977181776", "cpu", len(data) // size, None) if value is data else None
 
     stream = io.BytesIO()
     sizes = dict(short=2, int=4, long=4)
@@ -85,7 +88,7 @@ def legacy_stream(data):
         pickle.dump(value, stream, 2)
     Pickler(stream, 2).dump(data)
     pickle.dump(["94723977181776"], stream, 2)
-    stream.write(struct.pack("<q", len(data) // 4) + data)
+    stream.write(struct.pack("<q", len(data) // size) + data)
     return stream.getvalue()
 
 
@@ -110,9 +113,10 @@ class Writer:
         elif name.endswith("fc2.weight"):  # begins where its storage does
             data, first = bytes(range(12)) + data, 3
         elif name.endswith("resample_filter"):  # or has it alone
-            storage = self.filters.setdefault(data, Call(LOAD, [legacy_stream(data)]))
+            storage = self.filters.setdefault(data, Call(LOAD, [legacy_stream(data, STORAGE, 4)]))
         if storage is None:
-            storage = Call(LOAD, [legacy_stream(data)])
+            kind = (LONGS, 8) if name.endswith("num_batches_tracked") else (STORAGE, 4)
+            storage = Call(LOAD, [legacy_stream(data, *kind)])
         arguments = [storage, first, tuple(shape), tuple(strides), False, collections.OrderedDict()]
         tensor = Call(TENSOR, arguments)
         if name.endswith(BUFFERS):
@@ -151,10 +155,10 @@ class Writer:
         return Call(RECONSTRUCT, [meta])
 
 
-def plain_module(writer, kind, tensors):
-    """A module as torch pickles it: an instance of its class, with its attributes."""
-    known = getattr(sys.modules.get("BaselineGAN.Networks"), kind, None)
-    module = (known or stranger("BaselineGAN.Networks", kind))()
+def plain_module(writer, kind, tensors, home="BaselineGAN.Networks", attributes=None):
+    """A module as torch pickles it: an instance of its class in the Python module `home`, with its attributes."""
+    known = getattr(sys.modules.get(home), kind, None)
+    module = (known or stranger(home, kind))()
     state = module.__dict__
     state["training"] = False
     for key in ("_parameters", "_buffers", "_backward_hooks", "_modules"):
@@ -169,9 +173,24 @@ def plain_module(writer, kind, tensors):
             value, where = writer.tensor(name, shape, data)
             state[where][name] = value
     for name, inner in below.items():
-        state["_modules"][name] = plain_module(writer, "Layer" if name.isdigit() else name, inner)
+        inside = "timm.models.efficientnet_blocks" if name == "pretrained" else home
+        state["_modules"][name] = plain_module(writer, "Layer" if name.isdigit() else name, inner, inside)
     state["Groups"] = 3
+    state |= attributes or {}
     return module
+
+
+def projected_network(writer, tensors, config, options):
+    """As Projected GAN's code has them: the hooks of spectral norm, and arguments as attributes."""
+    hook = SPECTRAL_NORM()
+    hook.__dict__ = dict(name="weight", dim=0, n_power_iterations=1, eps=1e-12)
+    kept = {key: value for key, value in config.items() if isinstance(value, int) and key not in ("ngf", "cond")}
+    kept["_forward_pre_hooks"] = collections.OrderedDict({7: hook})
+    if "global" in options:
+        home, name = options["global"].split("-")
+        kept["more"] = getattr(sys.modules.get(home), name, None) or stranger(home, name)
+    kind, home = ("Generator", "networks_fastgan") if "z_dim" in config else ("ProjectedDiscriminator", "discriminator")
+    return plain_module(writer, kind, tensors, "pg_modules." + home, kept)
 
 
 def tiny(tensors):
@@ -187,7 +206,7 @@ def tiny(tensors):
 
 
 def negated(tensors):
-    """Every float with its sign bit turned: G is another network than G_ema."""
+    """Every number with its sign bit turned: G is another network than G_ema."""
     flipped = bytes(i ^ 0x80 for i in range(256))
     result = {}
     for name, (shape, data) in tensors.items():
@@ -240,6 +259,11 @@ def main():
         networks = dict(G=negated(G), D=D, G_ema=G)
         snapshot = {"training_set_kwargs": snapshot["training_set_kwargs"], "cur_nimg": 512000}
         snapshot |= {name: plain_module(writer, "Generator", given) for name, given in networks.items()}
+    if options.get("structure") == "projected":
+        networks = dict(G=(negated(G), config_G), D=(D, config_D), G_ema=(G, config_G))
+        for name, (given, config) in networks.items():
+            snapshot[name] = projected_network(writer, given, config, options)
+        snapshot["augment_pipe"] = None
     snapshot.pop(left_out, None)
     with open(out, "wb") as file:
         pickle.dump(snapshot, file, int(options.get("protocol", "4")))

@@ -5,7 +5,6 @@
 
 #include "core/tensors.h"
 #include "core/torch.h"
-#include "image/caption.h"
 #include "report/grid.h"
 #include "support/catch.h"
 #include "support/pictures.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // numpy's .npz files.
-#include "core/npz.h"
-
 #include <ATen/Tensor.h>
 
+#include "core/tensor_files.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/local/elastic.h"
 
-#include "launch/local/rank.h"
+#include <cmath>
+
+#include "launch/local/spawn.h"
 #include "support/catch.h"
 #include "util/error.h"
 #include "util/system.h"
@@ -123,4 +125,36 @@ TEST_CASE("APlanDismissesAndStartsRanks") {
     CHECK(place_of(board, slot, 3) == std::to_string(slot) + "/3");
   // When all who trained have ended, nobody waits for ever.
   REQUIRE(ranks.goes_on_without(0, true));
+}
+
+TEST_CASE("ALauncherWakesForRanksThatTellSomethingAndForPausesThatAreOver") {
+  const Board board = RankStatusBoard::create(2);
+  // By a plan, too, nothing has to be looked for.
+  for (const char* plan : {"", "0:2,5:1"}) {
+    CAPTURE(plan);
+    ElasticSupervision launcher(elastic(1, plan), *board);
+    std::vector<pollfd> polled;
+    launcher.watch(polled);
+    REQUIRE(polled.size() == 1);
+    const auto is_rung = [&] { return ::poll(polled.data(), 1, 0) == 1; };
+    CHECK_FALSE(is_rung());
+    board->roster.announce(0, -1);
+    CHECK(is_rung());
+    std::vector<RankProcess> none;
+    launcher.look(none, 0);
+    CHECK_FALSE(is_rung());
+    for (int64_t slot = 0; slot < 2; ++slot) board->roster.forget(slot);
+  }
+  ElasticRanks ranks(elastic(1), *board);
+  for (int64_t slot = 0; slot < 2; ++slot) board->roster.announce(slot, -1);
+  ranks.consult();
+  CHECK(std::isinf(ranks.next_start()));
+  REQUIRE(ranks.goes_on_without(1, false));
+  CHECK(ranks.next_start() <= monotonic_seconds());
+  CHECK(ranks.take_slots_to_start(monotonic_seconds()) == std::vector<int64_t>{1});
+  CHECK(std::isinf(ranks.next_start()));
+  REQUIRE(ranks.goes_on_without(1, false));  // again, so that its place stays empty for a while
+  const double now = monotonic_seconds();
+  CHECK(ranks.next_start() > now);
+  CHECK(ranks.take_slots_to_start(now).empty());
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/batch_norm.h"
-
 #include <torch/nn/modules/batchnorm.h>
 
 #include "core/tensors.h"
+#include "nn/normalisation.h"
 #include "support/catch.h"
 #include "support/tensor_checks.h"
 

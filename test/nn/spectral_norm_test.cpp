@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/spectral_norm.h"
-
 #include "core/torch.h"
+#include "nn/normalisation.h"
 #include "support/catch.h"
 #include "support/tensor_checks.h"
 

@@ -53,6 +53,19 @@ TEST_CASE("WhatHasJustBegunIsYoungWhateverItsPicturesAre") {
   CHECK(first(run).reason == "no tick has been reported yet");
 }
 
+TEST_CASE("AFallOfDistinctnessIsCollapseToo") {
+  RunRecord run = healthy();
+  Curve& distinct = run.stats["Progress/distinctness"];
+  for (auto& at : distinct) at.second = 0.2;
+  CHECK(first(run).judgement == Judgement::kNoFailure);  // it has never been higher
+  distinct.front().second = 0.37;
+  CHECK(first(run).judgement == Judgement::kCollapsed);
+  CHECK(first(run).reason ==
+        "for 3 measurements pictures have been less distinct than 0.247 of the data's (now 0.200)");
+  for (auto& at : distinct) at.second = at.first == 4 ? 0.9 : 0.26;
+  CHECK(first(run).judgement == Judgement::kNoFailure);
+}
+
 TEST_CASE("CollapseIsJudgedAsTheAlarmDoes") {
   RunRecord run = healthy();
   Curve& distinct = run.stats["Progress/distinctness"];

@@ -67,21 +67,23 @@ def models():
             yield f"{name}-vectors", f"{name}.safetensors", "--label-vectors"
 
 
-def drawn_by_gantrain(model, setting):
+def drawn_by_gantrain(model, setting, classes):
+    """Pictures by class, of all `classes` in one start of the program; by None where there are none."""
     words = ["generate", "--device", "cpu", "--model", model, "--seeds", ",".join(map(str, SEEDS)), "--format", "npy"]
     if setting.get("psi", 1) != 1:
         words += ["--trunc", str(setting["psi"])]
     if not setting.get("noise", 1):
         words += ["--noise-mode", "none"]
-    if "class" in setting:
-        words += ["--class", str(setting["class"])]
+    if classes:
+        words += ["--class", ",".join(map(str, classes))]
     if "label" in setting:
         words += ["--label", ",".join(f"{place}={number}" for place, number in enumerate(setting["label"]))]
     where = folder / "drawn"
     for file in where.glob("*"):
         file.unlink()
     run(*words, "--outdir", "drawn")
-    return np.stack([np.load(where / f"seed{seed:04}.npy") for seed in SEEDS])
+    ends = {number: f"-class{number}.npy" for number in classes} or {None: ".npy"}
+    return {number: np.stack([np.load(where / f"seed{seed:04}{end}") for seed in SEEDS]) for number, end in ends.items()}
 
 
 def feeds_of(inputs, setting, count):
@@ -95,14 +97,22 @@ def feeds_of(inputs, setting, count):
     return feeds
 
 
-def settings_of(inputs, classes):
-    choices = {"psi": [1, 0.5], "noise": [1, 0], "class": [0, classes - 1]}
+def settings_of(inputs):
+    """But for the class."""
+    choices = {"psi": [1, 0.5], "noise": [1, 0]}
     if "label" in inputs:
         numbers = inputs["label"][1]
         choices["label"] = [[1] + [0.25] * (numbers - 1), [k / 7 - 0.5 for k in range(numbers)]]
     names = [name for name in choices if name in inputs]
     for values in itertools.product(*(choices[name] for name in names)):
         yield dict(zip(names, values))
+
+
+def drawn_pictures(model, inputs, classes):
+    """Each setting with each class and its pictures."""
+    for setting in settings_of(inputs):
+        for drawn in drawn_by_gantrain(model, setting, classes).items():
+            yield setting, drawn
 
 
 def opened(path):
@@ -137,10 +147,10 @@ def check(name, model, more):
     half, half_inputs = opened(folder / "half.onnx")
     assert half_inputs == inputs and (folder / "half.onnx").stat().st_size < graph.stat().st_size
     apart = half_apart = 0.0
-    for setting in settings_of(inputs, said["inputs"].get("class", {}).get("classes", 1)):
-        wanted = drawn_by_gantrain(model, setting)
+    classes = [0, said["inputs"]["class"]["classes"] - 1] if "class" in inputs else []
+    for setting, (number, wanted) in drawn_pictures(model, inputs, classes):
         for count in (3, 1):
-            feeds = feeds_of(inputs, setting, count)
+            feeds = feeds_of(inputs, setting if number is None else {**setting, "class": number}, count)
             got = session.run(["images"], feeds)[0]
             assert got.shape == wanted[:count].shape and got.dtype == np.float32, (got.shape, wanted.shape)
             scale = max(1, np.abs(wanted).max())

@@ -7,6 +7,8 @@
 so=${1:?}
 [ -e "$so" ] || skip "this build has no CUDA library"
 
+cache=${GANTRAIN_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gantrain}/disassembly
+
 # The tools of a toolkit, or their wheels, which the toolkit's own wheels do not have.
 find_tools() {
   command -v cuobjdump >/dev/null && command -v nvdisasm >/dev/null && return
@@ -29,18 +31,47 @@ demangled() {
 }
 
 # One line for each kernel of each architecture: sm_90 NAME, then how often each kind of access is in it.
-cuobjdump -sass "$so" | LC_ALL=C grep -E 'arch = |Function : |LDG\.|STG\.|LDL|STL' | LC_ALL=C awk '
-  function show() { if (name != "") print arch "\t" name "\t" load16 "\t" store16 "\t" local }
-  /arch = / {arch = $NF}
-  /Function : / {
-    show()
-    name = $NF
-    load16 = store16 = local = 0
-  }
-  /LDG\.[A-Z0-9.]*128/ {++load16}
-  /STG\.[A-Z0-9.]*128/ {++store16}
-  /(LDL|STL)[ .]/ {++local}
-  END {show()}' | demangled 2 >"$tmp/kernels"
+accesses() {
+  cuobjdump -sass "$so" | LC_ALL=C grep -E 'arch = |Function : |LDG\.|STG\.|LDL|STL' | LC_ALL=C awk '
+    function show() { if (name != "") print arch "\t" name "\t" load16 "\t" store16 "\t" local }
+    /arch = / {arch = $NF}
+    /Function : / {
+      show()
+      name = $NF
+      load16 = store16 = local = 0
+    }
+    /LDG\.[A-Z0-9.]*128/ {++load16}
+    /STG\.[A-Z0-9.]*128/ {++store16}
+    /(LDL|STL)[ .]/ {++local}
+    END {show()}' | demangled 2
+}
+
+# identity FOLDER: of the machine code, by all that makes it: the compiler, its flags, the kernels and what they include of the
+# project; empty where that is not known. The code itself has the names of its folders in it.
+identity() {
+  local sources
+  sources=$(cat "$1"/cuda_kernels/*.d 2>/dev/null | grep -o "$root/lib/[^ \\]*" | sort -u)
+  # A library that is older than they are was made of others.
+  if [ -z "$sources" ] || [ -n "$(xargs -d '\n' -I{} find {} -newer "$so" <<<"$sources")" ]; then return; fi
+  {
+    sed -n 's/^ *COMMAND = .*\( [^ ]*nvcc .*\) -MD .*/\1/p' "$1/build.ninja" | sed "s#$root/##g" | sort -u
+    "$(sed -n 's/^CUDAToolkit_NVCC_EXECUTABLE:[A-Z]*=//p' "$1/CMakeCache.txt")" --version
+    cat "${BASH_SOURCE[0]}"
+    xargs -d '\n' cat <<<"$sources"
+  } | sha256sum | cut -d' ' -f1
+}
+
+# It takes half a minute to disassemble; what was read of the same machine code is kept in the cache, as tidy.sh does.
+key=$(identity "$(dirname "$so")")
+if [ -n "$key" ] && [ -s "$cache/$key" ]; then
+  cp "$cache/$key" "$tmp/kernels"
+else
+  accesses >"$tmp/kernels"
+  if [ -n "$key" ] && mkdir -p "$cache"; then
+    cp "$tmp/kernels" "$cache/.$key.$$"
+    mv "$cache/.$key.$$" "$cache/$key"
+  fi
+fi
 
 # wide LOADS STORES PATTERN: every kernel of that name has so many 16-byte loads and stores, at least.
 wide() {

@@ -46,10 +46,25 @@ expect_named() {
   wait_for 120 grep -q '^speed  ' "$run.out"
   pid=$(pid_of "$run" "$rank")
   kill -"$signal" "$pid"
+  : >"$run.struck"
   wait_for 60 grep -q '^failed ' "$run/STATUS"
   kill -CONT "$pid" 2>/dev/null || true # so that its launcher need not wait to kill it
   wait "$launcher" && expect "$run fails" yes no
   expect "STATUS of $run" "rank $rank" "$(grep -o 'rank [01]' "$run/STATUS" | head -n 1)"
   expect "the last error of $run" "rank $rank" "$(grep '^error ' "$run.out" | tail -n 1 | grep -o 'rank [01]' | head -n 1)"
   expect "the cause of $run" true "$(grep -o '"first_cause": [a-z]*' "$run/errors/rank$rank.json" | cut -d' ' -f2)"
+}
+
+# beside expect_named ...: the same in the background, begun as soon as the one before has struck: what follows are other
+# programs' graces and timeouts, in which nobody computes. all_named waits for all of them.
+named=()
+beside() {
+  "$@" &
+  named+=($!)
+  wait_for 180 [ -e "$2.struck" ]
+}
+all_named() {
+  local one
+  for one in "${named[@]}"; do wait "$one" || exit 1; done
+  named=()
 }

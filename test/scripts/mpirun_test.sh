@@ -12,9 +12,10 @@ expect_same_run "$tmp/own" "$tmp/mpirun"
 # One verdict, whoever started the ranks. mpirun kills those that are left after a second, which is little on a busy machine.
 export OMPI_MCA_odls_base_sigkill_timeout=4
 for rank in 0 1; do
-  expect_named "$tmp/killed$rank" KILL "$rank" mpi "$1"
-  expect_named "$tmp/stopped$rank" STOP "$rank" mpi "$1"
+  beside expect_named "$tmp/killed$rank" KILL "$rank" mpi "$1"
+  beside expect_named "$tmp/stopped$rank" STOP "$rank" mpi "$1"
 done
+all_named
 
 # A program of the user's, whose ranks the tasks become.
 expect "gantrain launch" "0 of 2 1 of 2" "$(mpi "$1" launch -- sh -c 'echo $RANK of $WORLD_SIZE' | sort | xargs)"

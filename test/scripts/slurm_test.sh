@@ -20,9 +20,10 @@ expect "gantrain's exit code is the job's" 2 "$code"
 
 # One verdict, whoever started the ranks.
 for rank in 0 1; do
-  expect_named "$tmp/killed$rank" KILL "$rank" srun -n2 "$root/build/gantrain"
-  expect_named "$tmp/stopped$rank" STOP "$rank" srun -n2 "$root/build/gantrain"
+  beside expect_named "$tmp/killed$rank" KILL "$rank" srun -n2 "$root/build/gantrain"
+  beside expect_named "$tmp/stopped$rank" STOP "$rank" srun -n2 "$root/build/gantrain"
 done
+all_named
 no_job_left 60
 
 code=0

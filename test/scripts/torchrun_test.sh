@@ -5,7 +5,7 @@
 python=${GANTRAIN_PYTHON:-python3}
 expect "torchrun starts python PROGRAM: that is the program" "$("$1" --version)" "$("$python" "$1" --version)"
 [ -z "${GANTRAIN_NO_TORCH_REASON:-}" ] || skip "no torchrun: $GANTRAIN_NO_TORCH_REASON"
-"$python" -c 'import torch.distributed.run' 2>/dev/null || skip "$python has no torch, so no torchrun"
+"$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' 2>/dev/null || skip "$python has no torch, so no torchrun"
 torchrun() { timeout 250 "$python" -m torch.distributed.run --standalone --no-python --nproc-per-node 2 "$@"; }
 
 tiny "$1" "$tmp/own" --nproc 2
@@ -21,8 +21,9 @@ expect "a worker says why" yes "$(grep -q '^error   .*15' "$tmp/bad.err" && echo
 expect "torchrun shows it as the cause" yes "$(grep -q 'traceback : .*15' "$tmp/bad.err" && echo yes)"
 
 # One verdict, whoever started the ranks.
-for rank in 0 1; do expect_named "$tmp/killed$rank" KILL "$rank" torchrun "$1"; done
-expect_named "$tmp/stopped" STOP 0 torchrun "$1"
+for rank in 0 1; do beside expect_named "$tmp/killed$rank" KILL "$rank" torchrun "$1"; done
+beside expect_named "$tmp/stopped" STOP 0 torchrun "$1"
+all_named
 
 # A torchrun that is killed takes the ranks' store with it: the run has stopped, or says that it is gone.
 agent_of() { sed -n 's/^ *"launcher": \([0-9]*\),*/\1/p' "$1/errors/pids.json"; }
@@ -33,7 +34,7 @@ wait_for 60 grep -q '^\(stopped\|failed\) ' "$tmp/orphan/STATUS"
 expect "STATUS after torchrun was killed" 1 "$(grep -c '^stopped\|, which started this rank.* is gone' "$tmp/orphan/STATUS")"
 
 # The benchmark's peer is such a script.
-said=$(GANTRAIN_PYTHON=$python timeout 250 "$1" bench ddp --json --nets dcgan --ranks 2 --rounds 1 --steps 1 --pairs 2)
+said=$(GANTRAIN_PYTHON=$python timeout 250 "$1" bench ddp --json --nets dcgan --ranks 2 --batch 2 --rounds 1 --steps 1 --pairs 1)
 ratio=$(tail -n 1 <<<"$said" | "$python" -c 'import json, sys; c = json.load(sys.stdin)["nets"][0]["peer"][0]
-print("ok" if c["batch"] == 32 and len(c["pairs"]) == 2 and 0.1 < c["ratio"] < 10 else c)')
+print("ok" if c["batch"] == 4 and len(c["pairs"]) == 1 and 0.1 < c["ratio"] < 10 else c)')
 expect "a ratio to PyTorch's DDP" ok "$ratio"

@@ -17,7 +17,8 @@ bool write_official_pickle(const std::filesystem::path& out,
     return false;
   }
   const std::string script = source_folder() + "/test/exchange/write_official_pickle.py";
-  const bool whole_name = set.starts_with("sg3_") || set.starts_with("r3gan_");
+  const bool whole_name =
+      set.starts_with("sg3_") || set.starts_with("r3gan_") || set.starts_with("proj_");
   const std::string weights =
       fixtures_folder() + "/" + (whole_name ? set : "sg2_" + set + "32") + "_";
   std::string command = "python3 " + shell_quote(script);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/candidates.h"
-
 #include <map>
 
 #include "support/catch.h"
+#include "tune/race.h"
 #include "util/error.h"
 
 namespace gantrain {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/course.h"
-
 #include <cmath>
 
 #include "support/catch.h"
+#include "tune/finetune.h"
 
 namespace gantrain {
 namespace {

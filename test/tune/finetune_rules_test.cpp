@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/finetune_rules.h"
-
 #include <algorithm>
 #include <map>
 
 #include "support/catch.h"
+#include "tune/finetune.h"
 
 namespace gantrain {
 namespace {

@@ -7,7 +7,6 @@
 #include "support/catch.h"
 #include "support/made_run.h"
 #include "support/temporary_folder.h"
-#include "tune/drive.h"
 #include "util/error.h"
 #include "util/file.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "util/encoding.h"
-
 #include "support/catch.h"
+#include "util/text.h"
 
 using namespace gantrain;
 

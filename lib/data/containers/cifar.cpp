@@ -6,7 +6,6 @@
 
 #include "core/pickle.h"
 #include "data/containers/formats.h"
-#include "data/containers/records.h"
 #include "util/error.h"
 #include "util/text.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "data/containers/formats.h"
-#include "data/containers/records.h"
 #include "util/error.h"
 #include "util/text.h"
 #include "util/wording.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/containers/records.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "data/containers/formats.h"
 #include "util/error.h"
 
 namespace gantrain {

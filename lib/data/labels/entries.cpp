@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/labels/entries.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/labels/labels.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"

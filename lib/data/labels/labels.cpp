@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "data/labels/entries.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/text.h"

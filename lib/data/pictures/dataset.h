@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "data/options.h"
-#include "data/picture_sizes.h"
 #include "image/image.h"
 
 namespace gantrain {

@@ -6,7 +6,6 @@
 #include "exchange/export.h"
 #include "exchange/onnx/graph.h"
 #include "page/html.h"
-#include "util/encoding.h"
 #include "util/text.h"
 
 namespace gantrain {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/local/elastic.h"
 
+#include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
+#include <limits>
 #include <thread>
 #include <utility>
 
-#include "launch/local/rank.h"
-#include "launch/where/network.h"
+#include "launch/local/spawn.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
@@ -23,6 +26,8 @@ namespace {
 
 constexpr uint64_t kDismissed = 0xffff;          // instead of a rank
 constexpr double kLongestReplacementPause = 60;  // seconds before a lost rank is replaced
+constexpr double kFrozen = 10;                   // seconds that a rank may be stopped
+constexpr double kLookForFrozen = 1;             // seconds between two looks
 
 uint64_t packed(const Roster::Place& p) {
   const uint64_t rank = p.dismissed ? kDismissed : static_cast<uint64_t>(p.rank);
@@ -40,11 +45,18 @@ Roster::Place unpacked(uint64_t word) {
 
 void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
+UniqueFd new_bell() {
+  UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell) fail(Exit::kEnvironment, "an elastic run needs an eventfd: {}", errno_text());
+  return bell;
+}
+
 }  // namespace
 
 void Roster::announce(int64_t slot, int64_t border) {
   seat(slot).border = border;
   seat(slot).announced += 1;
+  if (bell_ >= 0) ::eventfd_write(bell_, 1);
 }
 
 std::optional<Roster::Place> Roster::place_after(int64_t slot, int64_t generation) const {
@@ -120,7 +132,6 @@ ElasticRanks::ElasticRanks(const LaunchOptions& options, RankStatusBoard& board)
       slots_(static_cast<size_t>(board.ranks())),
       plan_(parse_rank_plan(options.rank_plan, board.ranks())),
       least_(options.nproc_min.value_or(1)) {
-  board_.roster.begin();
   const int64_t first = plan_.empty() ? board.ranks() : plan_.front().ranks;
   for (int64_t i = 0; i < first; ++i) slots_[static_cast<size_t>(i)].runs = true;
 }
@@ -135,9 +146,14 @@ std::vector<int64_t> ElasticRanks::first_slots() const {
 
 int64_t ElasticRanks::members() const { return std::ranges::count_if(slots_, &Slot::member); }
 
-bool ElasticRanks::is_busy() const {
-  const auto on_its_way = [](const Slot& slot) { return slot.runs && !slot.member; };
-  return forming_ || !plan_.empty() || std::ranges::any_of(slots_, on_its_way);
+// Whether some are missing that may be started once the pause after a loss is over.
+bool ElasticRanks::lacks_ranks() const {
+  if (generation_ == 0 || members() == 0) return false;
+  return (plan_.empty() || missing_ > 0) && !std::ranges::all_of(slots_, &Slot::runs);
+}
+
+double ElasticRanks::next_start() const {
+  return lacks_ranks() ? start_at_ : std::numeric_limits<double>::infinity();
 }
 
 bool ElasticRanks::is_ready(size_t slot) const {
@@ -230,7 +246,7 @@ void ElasticRanks::form(std::vector<size_t> ready) {
 
 std::vector<int64_t> ElasticRanks::take_slots_to_start(double now) {
   std::vector<int64_t> taken;
-  if (generation_ == 0 || members() == 0 || now < start_at_) return taken;
+  if (!lacks_ranks() || now < start_at_) return taken;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].runs || (!plan_.empty() && missing_ <= 0)) continue;
     --missing_;
@@ -246,6 +262,53 @@ std::vector<int64_t> ElasticRanks::take_slots_to_start(double now) {
 void ElasticRanks::could_not_start(const std::vector<int64_t>& slots) {
   for (const int64_t slot : slots) slots_[static_cast<size_t>(slot)].runs = false;
   start_at_ = monotonic_seconds() + kLongestReplacementPause;
+}
+
+ElasticSupervision::ElasticSupervision(const LaunchOptions& options, RankStatusBoard& board)
+    : bell_(new_bell()), ranks_(options, board) {
+  board.roster.begin(bell_.get());
+}
+
+double ElasticSupervision::now() { return monotonic_seconds(); }
+
+double ElasticSupervision::next_deadline(double now) const {
+  return std::min(now + kLookForFrozen, ranks_.next_start());
+}
+
+void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from) {
+  eventfd_t rung = 0;
+  ::eventfd_read(bell_.get(), &rung);  // before what it told of is read
+  ranks_.consult();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    RankProcess& rank = ranks[i];
+    if (!rank.alive || !ranks_.is_member(static_cast<int64_t>(i))) continue;
+    if (!stopped_too_long(rank.pid, rank.stopped_since, watch_from, kFrozen)) continue;
+    clear_live_bar();
+    warn("rank {} (pid {}) has been stopped for {}: it is ended",
+         i,
+         rank.pid,
+         short_duration(kFrozen));
+    rank.stopped_since = 0;
+    signal_process(rank.pid, SIGKILL);
+  }
+}
+
+bool ElasticSupervision::goes_on_without(int64_t slot, int status, bool told) {
+  const bool in_order = told || status == 0;
+  if (in_order) ranks_.goes_on_without(slot, in_order);
+  if (in_order || (WIFEXITED(status) && ranks_.is_member(slot))) return false;
+  return ranks_.goes_on_without(slot, in_order);
+}
+
+void ElasticSupervision::tell_of_loss(const Death& death) const {
+  clear_live_bar();
+  warn("rank {} (pid {}) {}{} at iteration {}; the run goes on with {}",
+       death.rank,
+       death.pid,
+       death.signal != 0 ? "died of " + signal_text(death.signal) : "failed: " + death.message,
+       death.host_was_short ? ", the kernel was short of memory," : "",
+       death.iteration,
+       counted(ranks_.members(), "rank"));
 }
 
 ElasticRank::ElasticRank(const RankContext& context)

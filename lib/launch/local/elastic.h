@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -9,12 +11,15 @@
 #include <vector>
 
 #include "launch/options.h"
+#include "launch/where/network.h"
 #include "util/rank_info.h"
 
 namespace gantrain {
 
 class RankStatusBoard;
+struct Death;
 struct RankContext;
+struct RankProcess;
 
 // An elastic run (--nproc MIN:MAX) goes on when ranks are lost, and takes new ones in. The ranks
 // that work together are a generation. A rank's process has a slot for life, and in each generation
@@ -45,8 +50,11 @@ class Roster {
   void set_port(int64_t generation, int64_t port) { port_ = generation << 16 | port; }
   int64_t port(int64_t generation) const;
 
-  // The launcher.
-  void begin() { used_ = true; }
+  // The launcher. Ranks ring `bell`, an eventfd that they inherit, when they have told something.
+  void begin(int bell) {
+    bell_ = bell;
+    used_ = true;
+  }
   bool is_used() const { return used_; }                                  // the run is elastic
   int64_t announced(int64_t slot) const { return seat(slot).announced; }  // how often
   int64_t border(int64_t slot) const { return seat(slot).border; }
@@ -65,6 +73,7 @@ class Roster {
   const Seat& seat(int64_t slot) const { return seats_[static_cast<size_t>(slot)]; }
 
   std::atomic<bool> used_{false};
+  std::atomic<int> bell_{-1};
   std::atomic<int64_t> lost_{0};
   std::atomic<int64_t> wanted_{0};
   std::atomic<int64_t> port_{0};
@@ -106,8 +115,9 @@ class ElasticRanks {
   std::vector<int64_t> take_slots_to_start(double now);
   // They could not be started.
   void could_not_start(const std::vector<int64_t>& slots);
-  // Whether a generation is forming, or a new rank on its way: consult() soon again.
-  bool is_busy() const;
+  // monotonic_seconds() at which take_slots_to_start() may have some that it has not now; infinite
+  // where only what ranks tell, or their ends, can change that.
+  double next_start() const;
   int64_t members() const;  // of the present generation that are alive
   bool is_member(int64_t slot) const { return slots_[static_cast<size_t>(slot)].member; }
 
@@ -118,6 +128,7 @@ class ElasticRanks {
     int64_t taken = 0;    // announcements that were answered by a place
   };
   bool is_ready(size_t slot) const;
+  bool lacks_ranks() const;
   void form(std::vector<size_t> ready);
   void dismiss(size_t slot);
 
@@ -130,6 +141,38 @@ class ElasticRanks {
   int64_t missing_ = 0;  // ranks that the plan asks for and nobody has started yet
   int64_t losses_ = 0;
   double start_at_ = 0;  // monotonic seconds; no process is started before
+};
+
+// What a supervisor does for an elastic run beside what it does for any other one.
+class ElasticSupervision {
+ public:
+  // Throws UserError(kEnvironment) where there is no eventfd.
+  ElasticSupervision(const LaunchOptions& options, RankStatusBoard& board);
+
+  std::vector<int64_t> first_slots() const { return ranks_.first_slots(); }
+  bool has_members() const { return ranks_.members() > 0; }
+  // For poll(): what look() waits for, and when it has to be called at the latest.
+  void watch(std::vector<pollfd>& polled) const { polled.push_back({bell_.get(), POLLIN, 0}); }
+  double next_deadline(double now) const;
+
+  // Lets the next generation form where it is due, and ends processes that are stopped, as by
+  // SIGSTOP or a container's freezer: they hold up all others, who go on without them. `ranks` are
+  // those of the slots; stops are counted from `watch_from` on at the earliest (monotonic seconds).
+  void look(std::vector<RankProcess>& ranks, double watch_from);
+  // ElasticRanks' own.
+  std::vector<int64_t> take_slots_to_start() { return ranks_.take_slots_to_start(now()); }
+  void could_not_start(const std::vector<int64_t>& slots) { ranks_.could_not_start(slots); }
+
+  // A slot's process has ended with that status, which was `told` to it or not. Returns whether it
+  // is lost, and the run goes on without it: it ended by a signal that was not ours.
+  bool goes_on_without(int64_t slot, int status, bool told);
+  void tell_of_loss(const Death& death) const;
+
+ private:
+  static double now();
+
+  UniqueFd bell_;
+  ElasticRanks ranks_;
 };
 
 // A rank's side.

@@ -330,6 +330,16 @@ bool is_stopped(pid_t pid) {
   return !stat.empty() && (stat[0] == "T" || stat[0] == "t");
 }
 
+bool stopped_too_long(pid_t pid, double& since, double from, double allowed) {
+  const double now = monotonic_seconds();
+  if (!is_stopped(pid)) {
+    since = 0;
+    return false;
+  }
+  if (since == 0) since = now;
+  return now - std::max(since, from) > allowed;
+}
+
 std::vector<pid_t> kill_process_tree(double seconds) {
   const double end = monotonic_seconds() + seconds;
   useconds_t pause = 200;

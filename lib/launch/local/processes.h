@@ -94,6 +94,10 @@ std::string proc_file(const std::string& pid, const char* name);
 // True if a signal has stopped the process and nothing has continued it.
 bool is_stopped(pid_t pid);
 
+// Whether a process has been stopped for longer than so many seconds, which count from `from` on at
+// the earliest (monotonic seconds). `since` is kept by the caller between calls.
+bool stopped_too_long(pid_t pid, double& since, double from, double allowed);
+
 // Sends SIGKILL to every process below this one and reaps them, until none is left or `seconds` are
 // over. Returns those that are left then: they are stuck in a system call. The calling process must
 // be a child subreaper; otherwise it does not see the processes that its dead children left behind.

@@ -64,6 +64,14 @@ void RankStatusBoard::Unmap::operator()(RankStatusBoard* board) const {
   munmap(board, board->bytes_);
 }
 
+bool RankStatusBoard::all_meet() const {
+  for (int64_t i = 0; i < ranks_; ++i) {
+    const std::string phase = slots_[i].phase();
+    if (phase != "start-up" && phase != "rendezvous") return false;
+  }
+  return true;
+}
+
 void RankStatusBoard::renew(int64_t index) {
   slots_[index].~RankSlot();
   new (slots_ + index) RankSlot;

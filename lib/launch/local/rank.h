@@ -96,6 +96,7 @@ class RankStatusBoard {
   int64_t ranks() const { return ranks_; }
   RankSlot& slot(int64_t index) { return slots_[index]; }
   const RankSlot& slot(int64_t index) const { return slots_[index]; }
+  bool all_meet() const;  // no rank is further than at the rendezvous
   // Forgets what the slot's process told, which has ended: another one begins there.
   void renew(int64_t index);
 

@@ -53,13 +53,6 @@ struct Plan {
   pid_t launcher;
 };
 
-std::vector<int64_t> slots_of(const Attempt& attempt) {
-  if (!attempt.slots.empty()) return attempt.slots;
-  std::vector<int64_t> all(static_cast<size_t>(attempt.spec.world.ranks.local_world));
-  std::iota(all.begin(), all.end(), int64_t{0});
-  return all;
-}
-
 RankContext context_of(const Plan& plan, int64_t local_rank) {
   const World& world = plan.attempt.spec.world;
   RankContext context;
@@ -198,6 +191,54 @@ int g_terminate_answer = -1;
 void clear_live_bar() {
   static const bool terminal = ::isatty(STDERR_FILENO) == 1;
   if (terminal) write_standard_error("\r\033[K", Unread::kDrop);
+}
+
+std::vector<int64_t> slots_of(const Attempt& attempt) {
+  if (!attempt.slots.empty()) return attempt.slots;
+  std::vector<int64_t> all(static_cast<size_t>(attempt.spec.world.ranks.local_world));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return all;
+}
+
+Death death_of(const RankProcess& process, const RankSlot& slot, int64_t rank) {
+  Death death = death_in(slot, rank);
+  death.progress = {.stopped = process.alive && is_stopped(process.pid),
+                    .collectives = slot.trace.entered(),
+                    .iteration = slot.iteration(),
+                    .heartbeat_ns = slot.heartbeat_ns()};
+  return death;
+}
+
+void note_end(Death& death, int status, const rusage& usage, int64_t kills_before) {
+  death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (death.ns == 0) {  // it reported nothing
+    death.ns = monotonic_ns();
+    death.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  }
+  death.peak_kib = usage.ru_maxrss;
+  death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before;
+}
+
+std::vector<size_t> silent_ranks(std::vector<RankProcess>& ranks,
+                                 const RankStatusBoard& board,
+                                 double from,
+                                 double allowed) {
+  const double now = monotonic_seconds();
+  bool silent = false;
+  std::vector<size_t> watched;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    RankProcess& rank = ranks[i];
+    if (!rank.alive) continue;
+    const int64_t beat = board.slot(static_cast<int64_t>(i)).heartbeat_ns();
+    if (beat == 0) {  // it has not begun to train, which may take long
+      if (!stopped_too_long(rank.pid, rank.stopped_since, from, allowed)) continue;
+      silent = true;
+    } else {
+      silent = silent || now - std::max(static_cast<double>(beat) / 1e9, from) > allowed;
+    }
+    watched.push_back(i);
+  }
+  return silent ? watched : std::vector<size_t>{};
 }
 
 void Output::add(int64_t rank, UniqueFd pipe, OutputWay way) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -74,6 +75,31 @@ class Output {
 
 class NodeCouncil;
 
+// A rank's process, as its supervisor knows it.
+struct RankProcess {
+  pid_t pid = -1;
+  bool alive = true;
+  bool kill_sent = false;
+  bool stop_sent = false;
+  int code = 0;              // its exit code; 0 if a signal that we sent ended it
+  double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
+};
+
+// What is known of a rank from its slot and its process, where that is still there. The rank has
+// that number in the world.
+Death death_of(const RankProcess& process, const RankSlot& slot, int64_t rank);
+
+// Adds how the process ended; `kills_before` is out_of_memory_kills() when the ranks began.
+void note_end(Death& death, int status, const rusage& usage, int64_t kills_before);
+
+// Where a rank has given no sign of life for `allowed` seconds, or has been stopped for so long
+// before its first one, all ranks that are watched: those that live and have begun to train, and
+// it. Silence counts from `from` on at the earliest (monotonic seconds).
+std::vector<size_t> silent_ranks(std::vector<RankProcess>& ranks,
+                                 const RankStatusBoard& board,
+                                 double from,
+                                 double allowed);
+
 // What one fork server needs to start the ranks of this node once.
 struct Attempt {
   const LaunchSpec& spec;
@@ -88,13 +114,16 @@ struct Attempt {
   NodeCouncil* nodes = nullptr;     // the launchers of the other nodes; null with one node
   bool speaks = true;               // false: node 0's launcher says in the same stream what goes on
   std::vector<int64_t> slots = {};  // of the ranks that are started; empty: all of this node
-  ElasticRanks* elastic = nullptr;  // of a run whose ranks come and go
+  ElasticSupervision* elastic = nullptr;  // of a run whose ranks come and go
 
   // Program::file() of a rank in this attempt.
   std::filesystem::path file_of(int64_t rank, const char* kind) const {
     return spec.program->file(board.run_folder(), number, rank, kind);
   }
 };
+
+// The slots of the ranks that an attempt starts.
+std::vector<int64_t> slots_of(const Attempt& attempt);
 
 // What the fork server answers: that the slots of the board have the pids of the ranks, or why
 // there are none. An answer is complete once it ends with a zero byte. The end of the file would

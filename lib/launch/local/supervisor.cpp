@@ -22,8 +22,6 @@ namespace {
 
 // All of these are in seconds.
 constexpr double kWatchStep = 1;     // between two looks at the signs of life
-constexpr double kFrozen = 10;       // that a rank of an elastic run may be stopped
-constexpr double kSoon = 0.002;      // while ranks of an elastic run come together
 constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
 // After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
 constexpr double kKilledWait = 5;
@@ -38,7 +36,7 @@ class Supervisor {
       : attempt_(attempt),
         fork_server_(std::move(fork_server)),
         output_(std::move(output)),
-        starting_(attempt.slots),
+        starting_(slots_of(attempt)),
         elastic_(attempt.elastic),
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
         tells_at_work_(attempt.spec.at_work && attempt.spec.world.ranks.node_rank == 0),
@@ -50,8 +48,7 @@ class Supervisor {
     while (!finished() && (give_up_at_ == 0 || monotonic_seconds() < give_up_at_)) {
       wait_for_events();
       while (const auto signal = attempt_.gate.next()) {
-        if (*signal != SIGCHLD) on_stop_signal(*signal);
-        if (*signal == SIGCHLD) reap();
+        *signal == SIGCHLD ? reap() : on_stop_signal(*signal);
       }
       read_answer();
       consult_nodes();
@@ -83,18 +80,9 @@ class Supervisor {
   }
 
  private:
-  struct Rank {
-    pid_t pid = -1;
-    bool alive = true;
-    bool kill_sent = false;
-    bool stop_sent = false;
-    int code = 0;              // its exit code; 0 if a signal that we sent ended it
-    double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
-  };
-
   bool finished() const {
     return fork_server_.pid < 0 && !awaits_verdict() &&
-           std::ranges::none_of(ranks_, &Rank::alive) && !lingers();
+           std::ranges::none_of(ranks_, &RankProcess::alive) && !lingers();
   }
 
   const Program* program() const { return attempt_.spec.program; }
@@ -102,7 +90,8 @@ class Supervisor {
   // At a stop a program may end before what it has started, which then has the grace time, too.
   bool lingers() const {
     return program() != nullptr && stop_signal_ != 0 && kill_at_ > 0 &&
-           std::ranges::any_of(ranks_, [](const Rank& rank) { return killpg(rank.pid, 0) == 0; });
+           std::ranges::any_of(ranks_,
+                               [](const RankProcess& rank) { return killpg(rank.pid, 0) == 0; });
   }
 
   void wait_for_events() {
@@ -110,12 +99,12 @@ class Supervisor {
     if (fork_server_.answer) polled.push_back({fork_server_.answer.get(), POLLIN, 0});
     output_.watch(polled);
     if (attempt_.nodes != nullptr) attempt_.nodes->watch(polled);
+    if (elastic_ != nullptr) elastic_->watch(polled);
     const double wake = next_deadline(monotonic_seconds());
     poll_until(polled, wake);
     // If poll() returned late, this process was stopped (Ctrl-Z) or the machine slept, and so did
     // the ranks. Their silence is counted anew from here.
-    const double late = monotonic_seconds() - wake;
-    if (late > kWatchStep) watch_from_ = monotonic_seconds();
+    if (monotonic_seconds() - wake > kWatchStep) watch_from_ = monotonic_seconds();
   }
 
   double next_deadline(double now) const {
@@ -123,8 +112,7 @@ class Supervisor {
     const bool looks = attempt_.spec.options.hang_timeout.seconds > 0 || attempt_.starter != 0;
     if (tells_at_work_ || looks) next = now + kWatchStep;
     if (attempt_.nodes != nullptr) next = std::min(next, attempt_.nodes->next_deadline());
-    if (elastic_ != nullptr)
-      next = std::min(next, now + (elastic_->is_busy() ? kSoon : kWatchStep));
+    if (elastic_ != nullptr) next = std::min(next, elastic_->next_deadline(now));
     for (const double deadline : {abort_at_, kill_at_, give_up_at_}) {
       if (deadline > 0) next = std::min(next, deadline);
     }
@@ -152,7 +140,7 @@ class Supervisor {
       // Ranks that still wait for others at the rendezvous do not see the signal, nor have they
       // anything to save.
       const double most = attempt_.spec.options.grace.seconds;
-      const double grace = all_are_meeting() ? std::min(most, kMeetingGrace) : most;
+      const double grace = attempt_.board.all_meet() ? std::min(most, kMeetingGrace) : most;
       kill_at_ = now + grace;
       clear_live_bar();
       info("{}: {}; at most {}{}",
@@ -168,14 +156,6 @@ class Supervisor {
     }
   }
 
-  bool all_are_meeting() const {
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      const std::string phase = attempt_.board.slot(static_cast<int64_t>(i)).phase();
-      if (phase != "start-up" && phase != "rendezvous") return false;
-    }
-    return true;
-  }
-
   void read_answer() {
     if (!fork_server_.answer) return;
     started_ = fork_server_.read_answer();
@@ -186,67 +166,32 @@ class Supervisor {
   }
 
   void take_ranks() {
-    const auto take = [this](int64_t slot) {
-      ranks_[static_cast<size_t>(slot)] = {.pid = static_cast<pid_t>(attempt_.board.slot(slot).pid),
-                                           .alive = true};
-    };
-    ranks_.resize(static_cast<size_t>(attempt_.board.ranks()), Rank{.alive = false});
-    for (const int64_t slot : starting_) take(slot);
-    if (!starting_.empty()) return;
-    for (int64_t slot = 0; slot < attempt_.board.ranks(); ++slot) take(slot);
+    ranks_.resize(static_cast<size_t>(attempt_.board.ranks()), RankProcess{.alive = false});
+    for (const int64_t slot : starting_)
+      ranks_[static_cast<size_t>(slot)] = {.pid =
+                                               static_cast<pid_t>(attempt_.board.slot(slot).pid)};
   }
 
   // Of an elastic run: lets the next generation form, and starts ranks that it lacks.
   void consult_elastic() {
     if (elastic_ == nullptr || aborting_) return;
-    elastic_->consult();
-    end_frozen(monotonic_seconds());
+    elastic_->look(ranks_, watch_from_);
     if (stop_signal_ != 0 || fork_server_.pid > 0 || fork_server_.answer || ranks_.empty()) return;
-    const std::vector<int64_t> slots = elastic_->take_slots_to_start(monotonic_seconds());
-    if (slots.empty()) return;
-    starting_ = slots;
+    starting_ = elastic_->take_slots_to_start();
+    if (starting_.empty()) return;
     Attempt again = attempt_;
-    again.slots = slots;
+    again.slots = starting_;
     started_ = {};
     fork_server_ = start_fork_server(again, {}, output_);
   }
 
-  // A process that is stopped, as by SIGSTOP or a container's freezer, holds up all others: they go
-  // on without it.
-  void end_frozen(double now) {
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      Rank& rank = ranks_[i];
-      if (!rank.alive || !elastic_->is_member(static_cast<int64_t>(i))) continue;
-      if (!stopped_too_long(rank.pid, rank.stopped_since, now, kFrozen)) continue;
-      clear_live_bar();
-      warn("rank {} (pid {}) has been stopped for {}: it is ended",
-           i,
-           rank.pid,
-           short_duration(kFrozen));
-      rank.stopped_since = 0;
-      signal_process(rank.pid, SIGKILL);
-    }
-  }
-
-  // Whether an elastic run goes on without a rank that has ended so: by a signal that was not ours.
+  // Whether an elastic run goes on without a rank that has ended so.
   bool goes_on_without(size_t index, int status, const rusage& usage) {
     if (elastic_ == nullptr) return false;
-    const Rank& rank = ranks_[index];
-    const auto slot = static_cast<int64_t>(index);
+    const RankProcess& rank = ranks_[index];
     const bool told = rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_;
-    const bool in_order = told || status == 0;
-    if (in_order) elastic_->goes_on_without(slot, in_order);
-    if (in_order || (WIFEXITED(status) && elastic_->is_member(slot))) return false;
-    if (!elastic_->goes_on_without(slot, in_order)) return false;
-    const Death death = describe(index, status, usage);
-    clear_live_bar();
-    warn("rank {} (pid {}) {}{} at iteration {}; the run goes on with {}",
-         death.rank,
-         rank.pid,
-         death.signal != 0 ? "died of " + signal_text(death.signal) : "failed: " + death.message,
-         death.host_was_short ? ", the kernel was short of memory," : "",
-         death.iteration,
-         counted(elastic_->members(), "rank"));
+    if (!elastic_->goes_on_without(static_cast<int64_t>(index), status, told)) return false;
+    elastic_->tell_of_loss(describe(index, status, usage));
     return true;
   }
 
@@ -282,7 +227,7 @@ class Supervisor {
   }
 
   void on_rank_end(size_t index, int status, const rusage& usage) {
-    Rank& rank = ranks_[index];
+    RankProcess& rank = ranks_[index];
     rank.alive = false;
     if (goes_on_without(index, status, usage)) return;
     if (program() != nullptr) return on_program_end(index, status, usage);
@@ -310,7 +255,7 @@ class Supervisor {
 
   // At a stop, or when all are ended, whatever a program ends with is no failure of its own.
   void on_program_end(size_t index, int status, const rusage& usage) {
-    Rank& rank = ranks_[index];
+    RankProcess& rank = ranks_[index];
     rank.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (first_code_ == 0) first_code_ = rank.code;
     if (rank.code == 0 || stop_signal_ != 0 || (aborting_ && rank.stop_sent)) return;
@@ -318,7 +263,7 @@ class Supervisor {
   }
 
   void on_loader_end(Exit code, const std::string& error) {
-    if (elastic_ != nullptr && elastic_->members() > 0) {
+    if (elastic_ != nullptr && elastic_->has_members()) {
       warn("no rank takes the place of a lost one yet: {}", error);
       return elastic_->could_not_start(starting_);
     }
@@ -332,21 +277,14 @@ class Supervisor {
   }
 
   Death describe(size_t index, int status, const rusage& usage) {
-    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-    Death death = death_in(slot, first_rank(attempt_.spec.world) + static_cast<int64_t>(index));
+    const int64_t rank = first_rank(attempt_.spec.world) + static_cast<int64_t>(index);
+    Death death = death_of(ranks_[index], attempt_.board.slot(static_cast<int64_t>(index)), rank);
     death.node = node_;
+    note_end(death, status, usage, kills_before_);
     death.program = program() != nullptr;
-    death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (death.ns == 0) {  // it reported nothing
-      death.ns = monotonic_ns();
-      death.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    }
     if (death.program && status != 0 && death.message.empty())
       death.message =
           cause_in(attempt_.file_of(death.rank, "json"), output_.last_words(death.rank));
-    death.peak_kib = usage.ru_maxrss;
-    death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before_;
-    death.progress = progress_of(index);
     return death;
   }
 
@@ -369,18 +307,10 @@ class Supervisor {
     deaths_.push_back(last);
   }
 
-  RankProgress progress_of(size_t index) const {
-    const RankSlot& slot = attempt_.board.slot(static_cast<int64_t>(index));
-    return {.stopped = ranks_[index].alive && is_stopped(ranks_[index].pid),
-            .collectives = slot.trace.entered(),
-            .iteration = slot.iteration(),
-            .heartbeat_ns = slot.heartbeat_ns()};
-  }
-
   // Of those ranks of this node, the one that has come least far.
   Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) {
     std::vector<RankProgress> progress;
-    for (const size_t i : ranks) progress.push_back(progress_of(i));
+    for (const size_t i : ranks) progress.push_back(describe(i, 0, rusage{}).progress);
     Death last = describe(ranks[furthest_behind(progress)], 0, rusage{});
     last.kind = kind;
     return last;
@@ -424,37 +354,13 @@ class Supervisor {
     const double allowed = attempt_.spec.options.hang_timeout.seconds;
     if (allowed <= 0 || now - watch_from_ < allowed) return;
     if (fork_server_.pid > 0 &&
-        stopped_too_long(fork_server_.pid, loader_stopped_since_, now, allowed)) {
+        stopped_too_long(fork_server_.pid, loader_stopped_since_, watch_from_, allowed)) {
       loader_hangs_ = true;
       signal_process(fork_server_.pid, SIGKILL);
       return;
     }
-    bool silent = false;
-    std::vector<size_t> watched;
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      Rank& rank = ranks_[i];
-      if (!rank.alive) continue;
-      const int64_t beat = attempt_.board.slot(static_cast<int64_t>(i)).heartbeat_ns();
-      if (beat == 0) {  // it has not begun to train, which may take long
-        if (!stopped_too_long(rank.pid, rank.stopped_since, now, allowed)) continue;
-        silent = true;
-      } else {
-        silent = silent || now - std::max(static_cast<double>(beat) / 1e9, watch_from_) > allowed;
-      }
-      watched.push_back(i);
-    }
-    if (silent) on_hang(watched);
-  }
-
-  // Whether a process has been stopped for longer than that. `since` is kept by the caller between
-  // calls.
-  bool stopped_too_long(pid_t pid, double& since, double now, double allowed) const {
-    if (!is_stopped(pid)) {
-      since = 0;
-      return false;
-    }
-    if (since == 0) since = now;
-    return now - std::max(since, watch_from_) > allowed;
+    const std::vector<size_t> watched = silent_ranks(ranks_, attempt_.board, watch_from_, allowed);
+    if (!watched.empty()) on_hang(watched);
   }
 
   void on_hang(const std::vector<size_t>& watched) {
@@ -481,7 +387,7 @@ class Supervisor {
   }
 
   void signal_all(int signal) {
-    for (Rank& rank : ranks_) {
+    for (RankProcess& rank : ranks_) {
       if (!rank.alive) continue;
       rank.stop_sent = true;
       program() != nullptr ? pass_on(rank.pid, signal) : signal_process(rank.pid, signal);
@@ -492,7 +398,7 @@ class Supervisor {
     kill_at_ = 0;
     if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
     if (fork_server_.pid > 0) signal_process(fork_server_.pid, SIGKILL);
-    for (Rank& rank : ranks_) {
+    for (RankProcess& rank : ranks_) {
       if (!rank.alive) continue;
       rank.kill_sent = true;
       signal_process(rank.pid, SIGKILL);
@@ -505,7 +411,9 @@ class Supervisor {
     if (nodes == nullptr) return;
     if (const Blame known = blame(); known > reported_) {
       reported_ = known;
-      nodes->report(testimony());
+      std::vector<Death> all = {*word()};
+      if (!ranks_.empty()) all.push_back(last_of_all());
+      nodes->report(all);
     }
     nodes->exchange();
     if (const auto signal = nodes->take_stop(); signal && stop_signal_ == 0) {
@@ -522,14 +430,6 @@ class Supervisor {
   // The worst that has happened here, and how much it explains.
   const Death* word() const { return word_of(deaths_, attempt_.spec.world.ranks.nodes); }
   Blame blame() const { return word() == nullptr ? Blame::kNone : blame_of(*word()); }
-
-  // What the other launchers are told: this node's word, and which of its ranks has come least far.
-  std::vector<Death> testimony() {
-    std::vector<Death> all;
-    if (const Death* known = word()) all.push_back(*known);
-    if (!ranks_.empty()) all.push_back(last_of_all());
-    return all;
-  }
 
   bool awaits_verdict() const {
     return attempt_.nodes != nullptr && (attempt_.nodes->awaits_verdict() || blame() > reported_);
@@ -548,7 +448,7 @@ class Supervisor {
   int stop_code() const {
     if (program() != nullptr) return ranks_.empty() ? 128 + stop_signal_ : first_code_;
     std::vector<int> codes;
-    for (const Rank& rank : ranks_) codes.push_back(rank.kill_sent ? -1 : rank.code);
+    for (const RankProcess& rank : ranks_) codes.push_back(rank.kill_sent ? -1 : rank.code);
     return unfailed_code(stop_signal_, codes);
   }
 
@@ -557,13 +457,13 @@ class Supervisor {
   Output output_;
 
   ForkServerAnswer started_;
-  std::vector<int64_t> starting_;  // slots of the ranks that are being started; empty: all
-  ElasticRanks* elastic_;          // null: the run has the ranks that it began with
-  std::vector<Rank> ranks_;
+  std::vector<int64_t> starting_;  // slots of the ranks that are being started
+  ElasticSupervision* elastic_;    // null: the run has the ranks that it began with
+  std::vector<RankProcess> ranks_;
   const int64_t node_;               // as in Death
   std::vector<Death> deaths_;        // of this node
   bool behind_is_known_ = false;     // `deaths_` has a rank for which a victim waited in vain
-  double loader_stopped_since_ = 0;  // as Rank::stopped_since, of the fork server
+  double loader_stopped_since_ = 0;  // as RankProcess::stopped_since, of the fork server
   bool loader_hangs_ = false;
   int stop_signal_ = 0;
   int interrupts_ = 0;
@@ -585,7 +485,7 @@ class Supervisor {
 
 DeathVerdict run_attempt(const Attempt& attempt, Listener listener) {
   Output output;
-  std::optional<ElasticRanks> elastic;
+  std::optional<ElasticSupervision> elastic;
   Attempt first = attempt;
   if (attempt.spec.program == nullptr && is_elastic(attempt.spec.options)) {
     first.elastic = &elastic.emplace(attempt.spec.options, attempt.board);

@@ -149,18 +149,21 @@ struct WorkerEnds {
     return exchange_words(own);
   }
 
-  // A rank that failed because another one died ends with the code for that.
+  // What the words of all workers say together.
+  std::optional<DeathVerdict> verdict_on(const std::vector<Death>& words) const {
+    return decide(telling(words), context.ranks().nodes);
+  }
+
+  // A rank that failed because another one died, as is `known`, ends with the code for that.
   AttemptEnd end_of(const Death& own,
-                    const std::vector<Death>& words,
+                    const std::optional<DeathVerdict>& known,
                     int code,
                     bool hinted) const {
-    const int64_t nodes = context.ranks().nodes;
-    const auto known = decide(telling(words), nodes);
     const bool first = !known || known->ranks.front().rank == own.rank;
     Death alone = own;
     if (alone.kind == Death::Kind::kHang) alone.kind = Death::Kind::kRank;
     const bool told = first && own.kind != Death::Kind::kAlive;  // in its own words
-    const AttemptOutcome end = told ? decide({alone}, nodes)->end : known->end;
+    const AttemptOutcome end = told ? decide({alone}, context.ranks().nodes)->end : known->end;
     const std::string folder = context.board->run_folder();
     AttemptEnd result{spec.world,
                       folder,
@@ -185,11 +188,11 @@ struct WorkerEnds {
     } else {
       words = await_words(own);
     }
-    const AttemptEnd end = end_of(own, words, code, own.iteration > 0 && context.rank() == 0);
+    const std::optional<DeathVerdict> known = verdict_on(words);
+    const AttemptEnd end = end_of(own, known, code, own.iteration > 0 && context.rank() == 0);
     const RecordEnd record = context.slot().recorded ? RecordEnd{} : spec.record;
     // Of those that only lost a peer rank 0 alone says so, for which it may be the only word; rank
     // 1 does where rank 0 is what was lost, whose own stream may have ended with it.
-    const auto known = decide(telling(words), context.ranks().nodes);
     const bool rank_0_is_lost = own.rank != 0 && known && known->ranks.front().rank == 0;
     const bool speaks =
         !is_one_stream(spec.world) || !is_victim(own) || context.rank() == (rank_0_is_lost ? 1 : 0);
@@ -215,7 +218,7 @@ struct WorkerEnds {
     }
     death.host_was_short = death.signal == SIGKILL && out_of_memory_kills() > kills_before;
     const int code = death.signal != 0 ? 128 + death.signal : death.code;
-    AttemptEnd end = end_of(death, exchange_words(death), code, true);
+    AttemptEnd end = end_of(death, verdict_on(exchange_words(death)), code, true);
     end.died = true;
     tell_failure(end, spec.record);
   }
@@ -233,7 +236,8 @@ struct WorkerEnds {
     Death death = own_death(code_of(Exit::kRankDied));
     death.kind = Death::Kind::kAlive;
     death.progress.stopped = true;
-    AttemptEnd end = end_of(death, exchange_words(death), code_of(Exit::kRankDied), true);
+    AttemptEnd end =
+        end_of(death, verdict_on(exchange_words(death)), code_of(Exit::kRankDied), true);
     end.first = true;
     end.died = end.frozen = true;
     end.deaths.front().message = "it is stopped (SIGSTOP), and other ranks waited for it in vain";

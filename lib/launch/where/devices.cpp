@@ -410,15 +410,22 @@ std::string slow_cpu_text(bool fast_vectors) {
   return "cpu     this processor has no AVX2: gantrain runs, but slower";
 }
 
-IdleThreads idle_threads(const Env& env) {
+IdleThreads idle_threads(const Env& env, int64_t cores) {
+  // The watch needs a sleeping thread for each core and each rank.
+  constexpr int64_t kMostWatchedCores = 32;
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     const auto said = env.find(name);
     if (said == env.end() || said->second.empty()) continue;
     return {{}, std::string("idle threads wait as ") + name + "=" + said->second + " says"};
   }
-  return {{{"OMP_WAIT_POLICY", "passive"}},
-          "idle threads sleep at once (OMP_WAIT_POLICY=passive; active is for a machine that does "
-          "nothing else)"};
+  if (cores > kMostWatchedCores) {
+    return {{{"OMP_WAIT_POLICY", "active"}, {"GOMP_SPINCOUNT", "1000"}},
+            "idle threads spin for some 20 us and sleep then (OMP_WAIT_POLICY says otherwise)"};
+  }
+  return {
+      {{"OMP_WAIT_POLICY", "active"}, {"GOMP_SPINCOUNT", "8000"}, {"GANTRAIN_WATCH_THREADS", "1"}},
+      "idle threads spin for some 0.1 ms and sleep then, at once while other programs compute "
+      "(OMP_WAIT_POLICY says otherwise)"};
 }
 
 }  // namespace gantrain

@@ -125,15 +125,19 @@ bool has_fast_vectors();
 // What a CPU without them means for a run, in one line; "" for one that has them.
 std::string slow_cpu_text(bool fast_vectors);
 
-// How the threads that LibTorch computes with (GNU OpenMP's) wait for work. As they come they spin
-// for some 10 ms before they sleep; beside other busy programs they then take the very cores that
-// the rest of their own team needs.
+// How the threads that LibTorch computes with (GNU OpenMP's) wait for work. A step of a small
+// network has a thousand short operators: a thread that sleeps between them costs more than it
+// helps (stylegan2-tiny, two threads: 8.7 s/kimg; spinning 4.8, one thread 6.4). As the library's
+// threads come they spin for some 10 ms; beside other busy programs they then take the very cores
+// that the rest of their own team needs. So ours spin shortly, and use_threads() of core/parallel.h
+// watches whether the machine is busy.
 struct IdleThreads {
   Env variables;     // to be set before LibTorch is loaded; empty where the user has set his own
-  std::string text;  // for the dry run: "idle threads sleep at once (OMP_WAIT_POLICY=passive)"
+  std::string text;  // for the dry run: "idle threads spin for some 0.1 ms and sleep then, ..."
 };
 
-// Decides from the environment: a user's OMP_WAIT_POLICY or GOMP_SPINCOUNT is obeyed.
-IdleThreads idle_threads(const Env& env);
+// Decides from the environment and the machine's number of cores: a user's OMP_WAIT_POLICY or
+// GOMP_SPINCOUNT is obeyed.
+IdleThreads idle_threads(const Env& env, int64_t cores);
 
 }  // namespace gantrain

@@ -90,14 +90,7 @@ struct ModulatedGradientWork : WorkOf<T, kPack, kOrder, 3> {
       result[k] = du[k] * t.factor[k % Base::kWidth];
     }
     store_rounded(dy + at, result);
-    if constexpr (kSums) {
-      for (int k = 0; k < kPack; ++k) {
-        const int c = k % Base::kWidth;
-        if (y != nullptr) sums[0][c] += du[k] * value[k];
-        sums[1][c] += du[k] * noise[k % Base::kPixels];
-        sums[2][c] += du[k];
-      }
-    }
+    if constexpr (kSums) add_gradient_sums<Base::kWidth>(du, value, noise, sums);
   }
 };
 

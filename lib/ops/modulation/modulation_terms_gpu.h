@@ -115,6 +115,21 @@ GANTRAIN_BOTH void load_slopes(const LeakyClamp<T>& act,
   }
 }
 
+// Adds a pack's part of the sums over pixels that are derivatives by d, strength and bias but for
+// their factors: those of du y, of du times the noise, and of du, the derivatives by u.
+template <int kWidth, int kPack, int kPixels, class Sums>
+GANTRAIN_BOTH void add_gradient_sums(const float (&du)[kPack],
+                                     const float (&y)[kPack],
+                                     const float (&noise)[kPixels],
+                                     Sums& sums) {
+  for (int k = 0; k < kPack; ++k) {
+    const int c = k % kWidth;
+    sums[0][c] += du[k] * y[k];
+    sums[1][c] += du[k] * noise[k % kPixels];
+    sums[2][c] += du[k];
+  }
+}
+
 template <class... Pointers>
 bool packs(const ModulatedActTask& task, const Pointers*... maps) {
   // In planes, noise is loaded like the maps; the noise of a sample begins where its planes may.

@@ -98,13 +98,8 @@ struct ScaledGradientWork : WorkOf<T, kPack, kOrder, 4> {
       result[k] = du[k] * t.of.factor[c];
     }
     store_rounded(dy + at, result);
-    for (int k = 0; k < kPack; ++k) {
-      const int c = k % Base::kWidth;
-      sums[0][c] += du[k] * value[k];
-      sums[1][c] += du[k] * noise[k % Base::kPixels];
-      sums[2][c] += du[k];
-      sums[3][c] += by_scaled[k] * out[k];
-    }
+    add_gradient_sums<Base::kWidth>(du, value, noise, sums);
+    for (int k = 0; k < kPack; ++k) sums[3][k % Base::kWidth] += by_scaled[k] * out[k];
   }
 };
 

@@ -26,8 +26,8 @@ Tensor zeros_inserted(const Tensor& x, const Scale2d& up) {
 
 // For correlation, with the gain in it.
 FirFilter filter_of(const Tensor& f, const UpFirDn& how) {
-  const Tensor taps = f.to(at::kDouble).contiguous();
-  const auto* begin = taps.const_data_ptr<double>();
+  const Tensor taps = f.contiguous();  // float, as its caller's picture
+  const auto* begin = taps.const_data_ptr<float>();
   FirFilter filter{{begin, begin + taps.numel()}, taps.size(0), taps.size(1)};
   if (!how.flip_filter) std::reverse(filter.values.begin(), filter.values.end());
   for (double& value : filter.values) value *= how.gain;

@@ -75,35 +75,6 @@ class Weighted<0> {
 
 namespace {
 
-// Lane i is the value i + Shift of three vectors side by side, counted from the middle one's first.
-template <int64_t Shift, size_t... Lane>
-inline Vec shifted_lanes(Vec before, Vec at, Vec after, std::index_sequence<Lane...> /*lanes*/) {
-  if constexpr (Shift < 0) {
-    return lanes_at<(kLanes + Shift + static_cast<int64_t>(Lane))...>(before, at);
-  } else {
-    return lanes_at<(Shift + static_cast<int64_t>(Lane))...>(at, after);
-  }
-}
-
-// Three neighbours of a row of vectors.
-struct Neighbours {
-  Vec before, at, after;
-
-  template <int64_t Shift>
-  Vec shifted() const {
-    if constexpr (Shift == 0) {
-      return at;
-    } else {
-      return shifted_lanes<Shift>(before, at, after, kAllLanes);
-    }
-  }
-  void step(Vec next) {
-    before = at;
-    at = after;
-    after = next;
-  }
-};
-
 // The vertical filter's results of one row of the output, by vectors; zeros right of the picture.
 template <class Sums>
 struct Columns {

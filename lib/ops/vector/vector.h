@@ -180,6 +180,35 @@ inline Vec by_turns(Vec a, Vec b, std::index_sequence<Lane...> /*lanes*/) {
                    static_cast<int64_t>(Lane) % 2 * kLanes)...>(a, b);
 }
 
+// Lane i is the value i + Shift of three vectors side by side, counted from the middle one's first.
+template <int64_t Shift, size_t... Lane>
+inline Vec shifted_lanes(Vec before, Vec at, Vec after, std::index_sequence<Lane...> /*lanes*/) {
+  if constexpr (Shift < 0) {
+    return lanes_at<(kLanes + Shift + static_cast<int64_t>(Lane))...>(before, at);
+  } else {
+    return lanes_at<(Shift + static_cast<int64_t>(Lane))...>(at, after);
+  }
+}
+
+// Three neighbours of a row of vectors.
+struct Neighbours {
+  Vec before, at, after;
+
+  template <int64_t Shift>
+  Vec shifted() const {
+    if constexpr (Shift == 0) {
+      return at;
+    } else {
+      return shifted_lanes<Shift>(before, at, after, kAllLanes);
+    }
+  }
+  void step(Vec next) {
+    before = at;
+    at = after;
+    after = next;
+  }
+};
+
 // Exchanges, in the square of vectors, the blocks of Step lanes off the diagonal.
 template <int64_t Step, size_t... Lane>
 inline void exchange_blocks(Vec* r, std::index_sequence<Lane...> /*lanes*/) {

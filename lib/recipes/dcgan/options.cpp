@@ -53,6 +53,7 @@ const RecipeFacts& facts() {
       .check_resolution = check_resolution,
       .complete = complete,
       .together = together,
+      .batch_statistics = true,
       .equilibrium = equilibrium,
       .python = {.parts = {"base", "dcgan", "command"}, .normalises_z = false},
       .bench = {.place = 3,

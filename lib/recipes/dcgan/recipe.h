@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gan/recipe.h"
-#include "nn/batch_norm.h"
+#include "nn/normalisation.h"
 #include "recipes/dcgan/options.h"
 
 namespace gantrain::dcgan {

@@ -70,6 +70,7 @@ DiscriminatorShape discriminator_shape(const Shape& shape) {
   return {.resolution = shape.resolution,
           .num_channels = shape.num_channels,
           .maps = shape.maps(),
+          .mbstd_group_size = kGrowingGroup,
           .fused_scale = shape.net.fused_scale};
 }
 

@@ -39,10 +39,15 @@ int64_t halvings(const DiscriminatorShape& s, int64_t i) {
 
 }  // namespace
 
-ProjectedFeatures::ProjectedFeatures(const Lite0Shape& shape, int64_t cout) {
-  pretrained = add_child<Lite0>(*this, "pretrained", shape);
+ProjectedFeatures::ProjectedFeatures(const DiscriminatorShape& shape) : script(shape.script) {
+  if (script) {
+    register_module("pretrained", script);
+  } else {
+    pretrained = add_child<Lite0>(*this, "pretrained", shape.features);
+  }
   const auto scratch = add_child<ModuleGroup>(*this, "scratch");
-  const std::array<int64_t, 4> in = shape.map_channels(), out = widths(cout);
+  const std::array<int64_t, 4> in = script ? script->channels() : shape.features.map_channels();
+  const std::array<int64_t, 4> out = widths(shape.cout);
   const auto add = [](ModuleGroup& parent, const std::string& name, int64_t from, int64_t to) {
     const auto layer = add_child<ModuleGroup>(parent, name);
     return Projection{layer->register_buffer("weight", torch::zeros({to, from, 1, 1})),
@@ -50,7 +55,7 @@ ProjectedFeatures::ProjectedFeatures(const Lite0Shape& shape, int64_t cout) {
   };
   for (size_t i = 0; i < in.size(); ++i) {
     const std::string layer = "layer" + std::to_string(i);
-    const int64_t mixed = cout << i;
+    const int64_t mixed = shape.cout << i;
     across_channels_[i] = add(*scratch, layer + "_ccm", in[i], mixed);
     const auto csm = add_child<ModuleGroup>(*scratch, layer + "_csm");
     across_scales_[i] = add(*csm, "out_conv", mixed, out[i]);
@@ -62,7 +67,8 @@ std::array<int64_t, 4> ProjectedFeatures::widths(int64_t cout) {
 }
 
 std::array<Tensor, 4> ProjectedFeatures::forward(const Tensor& x) {
-  const auto maps = in_block("feature_network.pretrained", [&] { return pretrained->maps(x); });
+  const auto maps = in_block("feature_network.pretrained",
+                             [&] { return script ? script->maps(x) : pretrained->maps(x); });
   const BlockScope named("feature_network.scratch");
   return mixed(maps);
 }
@@ -82,7 +88,7 @@ std::array<Tensor, 4> ProjectedFeatures::mixed(const std::array<Tensor, 4>& maps
 }
 
 void ProjectedFeatures::initialise(uint64_t seed, const std::string& name) {
-  pretrained->initialise(seed);
+  if (pretrained) pretrained->initialise(seed);
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < across_channels_.size(); ++i) {
     for (const bool scales : {false, true}) {
@@ -166,7 +172,7 @@ Tensor Head::forward(const Tensor& input, const Tensor& labels) {
 }
 
 Discriminator::Discriminator(const DiscriminatorShape& s) : shape(s) {
-  features = add_child<ProjectedFeatures>(*this, "feature_network", s.features, s.cout);
+  features = add_child<ProjectedFeatures>(*this, "feature_network", s);
   const auto group = add_child<ModuleGroup>(*this, "discriminator");
   const auto minis = add_child<ModuleGroup>(*group, "mini_discs");
   for (int64_t i = 0; i < kHeads; ++i) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/projected/options.h"
 
+#include <algorithm>
+#include <set>
+
 #include "util/error.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -39,6 +42,11 @@ std::vector<std::string> complete(Config& config, const Site&) {
   const std::string file = features_file(config);
   if (!feature_widths(o).empty() && !file.empty())
     fail(Exit::kUsage, "projected.feature_widths: the features of --features {} have theirs", file);
+  if (!feature_taps(o).empty() && file.empty()) {
+    fail(Exit::kUsage,
+         "projected.taps = {}: of which network? --features FILE names a TorchScript file",
+         o.taps);
+  }
   choose_average(config);
   choose_augmentation(config);
   choose_transforms(config);
@@ -59,6 +67,20 @@ int64_t together(const Config& config) {
 std::string features_file(const Config& config) {
   constexpr const char* kKey = "metrics.features";
   return config.has(kKey) ? config.get(kKey).get<std::string>() : std::string();
+}
+
+std::vector<std::string> feature_taps(const Options& options) {
+  constexpr size_t kMaps = 4;
+  if (options.taps == "auto") return {};
+  std::vector<std::string> names;
+  for (const std::string& text : split(options.taps, ',')) names.emplace_back(trim(text));
+  const bool distinct = std::set<std::string>(names.begin(), names.end()).size() == kMaps;
+  if (names.size() != kMaps || !distinct || std::ranges::count(names, "") > 0) {
+    fail(Exit::kUsage,
+         "projected.taps = {}: auto or four different names with commas between are needed",
+         options.taps);
+  }
+  return names;
 }
 
 std::vector<int64_t> feature_widths(const Options& options) {
@@ -92,6 +114,7 @@ const RecipeFacts& facts() {
       .wants_labels = [](const Config& c) { return c.get("projected.conditional").get<bool>(); },
       .complete = complete,
       .together = together,
+      .batch_statistics = true,
       .python = {.parts = {"base", "projected", "command"}, .normalises_z = true},
       .bench =
           {.place = 6,

@@ -28,6 +28,7 @@ struct Options {
   int64_t ngf = 128;
   bool lite = false;
   DryPass dry_pass = DryPass::kNone;
+  std::string taps = "auto";
   std::string feature_widths = "auto";
   int64_t input = 224;
   int64_t cout = 64;
@@ -61,6 +62,11 @@ void fields(Options& o, Field&& field) {
         o.dry_pass,
         "official: move the feature network's statistics as the authors' code does unasked, by a "
         "pass over zeros; none: leave them as they were trained");
+  field("projected.taps",
+        o.taps,
+        "four feature maps of the TorchScript network of --features, the finest first: names of "
+        "sub-modules (layer1,layer2,layer3,layer4), or keys or places of what forward() returns; "
+        "auto: the four that it returns");
   field("projected.feature_widths",
         o.feature_widths,
         "feature maps of random features: stem, then seven stages, as 8,4,8,8,12,16,16,24; auto: "
@@ -100,8 +106,12 @@ void fields(Options& o, Field&& field) {
   field("D", o.D, "discriminator");
 }
 
-// The file of the feature network's weights, --features; empty: they are random.
+// The file of the feature network or of its weights, --features; empty: they are random.
 std::string features_file(const Config& config);
+
+// Reads projected.taps: four names, or none for "auto". Throws UserError(kUsage) that names the
+// key.
+std::vector<std::string> feature_taps(const Options& options);
 
 // Reads projected.feature_widths: eight numbers, or none for "auto". Throws UserError(kUsage) that
 // names the key.

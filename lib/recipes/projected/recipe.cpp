@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "augment/augment.h"
 #include "core/torch.h"
+#include "gan/augmented_recipe.h"
 #include "gan/model_json.h"
 #include "nn/lite0_file.h"
 #include "ops/autocast.h"
@@ -70,6 +70,33 @@ Lite0Shape random_features(const Options& o) {
   return shape;
 }
 
+// The network of --features where the file is a program; null where it is weights, or there is
+// none.
+std::shared_ptr<ScriptFeatures> script_features(const Options& o, const RecipeContext& c) {
+  const std::string file = features_file(c.config);
+  if (file.empty()) return nullptr;
+  if (!is_torchscript(file)) {
+    if (!feature_taps(o).empty()) {
+      fail(Exit::kUsage,
+           "projected.taps = {}: {} is no TorchScript, and EfficientNet-Lite0 has taps of its own",
+           o.taps,
+           file);
+    }
+    return nullptr;
+  }
+  if (o.dry_pass == DryPass::kOfficial)
+    fail(Exit::kUsage,
+         "projected.dry_pass = official: moves EfficientNet-Lite0's statistics; {} is another "
+         "network",
+         file);
+  auto network = std::make_shared<ScriptFeatures>(
+      ScriptFeatures::Choice{.file = file,
+                             .taps = feature_taps(o),
+                             .side = std::max(o.input, c.resolution.width),
+                             .device = c.device});
+  return network;
+}
+
 DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
   if (c.channels != 1 && c.channels != 3) {
     fail(Exit::kUsage,
@@ -85,6 +112,7 @@ DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c)
   s.embedding = o.embedding;
   s.cmap_dim = o.cmap_dim;
   s.input = o.input;
+  s.script = script_features(o, c);
   return s;
 }
 
@@ -94,21 +122,18 @@ void see(const char* whose, const Tensor& logits, PhaseOutput& out) {
   out.statistics.emplace_back("Loss/signs/" + name, logits.sign().flatten());
 }
 
-class Projected final : public Recipe {
+class Projected final : public AugmentedRecipe<Generator, Discriminator> {
  public:
   explicit Projected(const RecipeContext& context);
 
-  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  const std::vector<Phase>& phases() const override { return phases_; }
   std::vector<DeviceNumber*> numbers() override { return {&blur_, &T_.number()}; }
   std::vector<AllReducedSum> sums() override;
-  Statistics end_iteration(int64_t iteration) override;
   std::vector<std::string> warnings() override;
-  NamedTensors state() override { return T_.state(); }
   Json model() const override { return to_json(G_net_->shape); }
   std::vector<std::string> values_that_fit(const TensorMap& file) const override;
 
  private:
+  Projected(const RecipeContext& context, const Options& options);
   void read_features(const Config& config);
   Tensor fakes(const PhaseInput& in, const Tensor& labels) const;
   Tensor logits(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& labels) const;
@@ -117,35 +142,21 @@ class Projected final : public Recipe {
 
   Options options_;
   Latents latents_;
-  std::shared_ptr<Generator> G_net_;
-  std::shared_ptr<Discriminator> D_net_;
-  Player G_player_, D_player_;
-  Handle<Generator> G_;
-  Handle<Discriminator> D_;
-  Ada T_;
   DeviceNumber blur_;
-  std::vector<Phase> phases_;
-  std::string other_features_;  // a file of weights that are not the published ones
+  std::string other_features_;  // a file of other features than the published ones
 };
 
 Projected::Projected(const RecipeContext& context)
-    : options_(context.config.read<Options>()),
-      latents_(options_.z_dim, context.class_counts, context.device),
-      G_net_(std::make_shared<Generator>(shape_of(options_, context))),
-      D_net_(std::make_shared<Discriminator>(discriminator_shape(options_, context))),
-      G_player_{"G", G_net_, options_.G},
-      D_player_{"D", D_net_, options_.D, {""}, main_step_share(kDInterval)},
-      G_(G_player_, G_net_),
-      D_(D_player_, D_net_),
-      T_(options_.ada,
-         options_.augment,
-         options_.augmentation,
-         {context.resolution,
-          context.channels,
-          context.config.get("train.batch"),
-          context.device}) {
-  initialise(*G_net_, "G", context.seed);
-  initialise(*D_net_, "D", context.seed);
+    : Projected(context, context.config.read<Options>()) {}
+
+Projected::Projected(const RecipeContext& context, const Options& options)
+    : AugmentedRecipe(context,
+                      options,
+                      std::make_shared<Generator>(shape_of(options, context)),
+                      std::make_shared<Discriminator>(discriminator_shape(options, context)),
+                      main_step_share(kDInterval)),
+      options_(options),
+      latents_(options.z_dim, context.class_counts, context.device) {
   read_features(context.config);
   begin_training({&G_player_, &D_player_}, context);
   G_player_.active = [net = G_net_.get()](const std::string& name) { return net->uses(name); };
@@ -164,6 +175,10 @@ Projected::Projected(const RecipeContext& context)
 }
 
 void Projected::read_features(const Config& config) {
+  if (const auto& script = D_net_->features->script) {
+    other_features_ = script->description() + "; a program that runs with your rights";
+    return;
+  }
   Lite0& network = *D_net_->features->pretrained;
   const std::string file = features_file(config);
   if (!file.empty()) {
@@ -225,12 +240,6 @@ std::vector<AllReducedSum> Projected::sums() {
   return {{"ada", add, {T_.strength().signs()}}};
 }
 
-Statistics Projected::end_iteration(int64_t iteration) {
-  Statistics now = {{"Progress/augment", T_.p().clone()}};
-  T_.end_iteration(iteration);
-  return now;
-}
-
 std::vector<std::string> Projected::values_that_fit(const TensorMap& file) const {
   const Shape& mine = G_net_->shape;
   Shape theirs;
@@ -280,10 +289,26 @@ class TrainedGenerator final : public NetworkGenerator<projected::Generator> {
   }
 };
 
+// The tensors show the sizes; attributes of the official class say the number of classes, whose
+// table has more rows, and which of two sizes with equal feature maps it is.
+Json pickled_model(const PickledGenerator& g) {
+  Json said = Json::object();
+  const bool labelled = g.tensors.count("synthesis.embed.weight") != 0;
+  for (const char* key : {"z_dim", "c_dim", "img_resolution", "img_channels"}) {
+    if (g.arguments.contains(key) && (labelled || std::string_view(key) != "c_dim"))
+      said[key] = g.arguments[key];
+  }
+  return to_json(generator_shape(said, g.tensors, g.source));
+}
+
+// Modules whose classes the official networks are instances of; the feature network's are timm's.
+const PickledForm kPickled = {.modules = {"pg_modules.", "timm."}, .model = pickled_model};
+
 }  // namespace
 
 RecipeRow row() {
   RecipeRow row = make_row<Projected, TrainedGenerator, generator_shape, to_json>(facts());
+  row.pickled = &kPickled;
   row.recognises = [](const TensorMap& tensors) {
     return tensors.count("synthesis.init.init.0.weight_orig") != 0 &&
            tensors.count("synthesis.to_big.weight_orig") != 0;

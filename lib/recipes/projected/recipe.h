@@ -4,10 +4,10 @@
 #include <array>
 
 #include "gan/recipe.h"
-#include "nn/batch_norm.h"
 #include "nn/lite0.h"
 #include "nn/modules.h"
-#include "nn/spectral_norm.h"
+#include "nn/normalisation.h"
+#include "nn/script_features.h"
 #include "nn/style/layers.h"
 #include "recipes/projected/options.h"
 
@@ -111,6 +111,8 @@ struct Generator final : torch::nn::Module {
 // Sizes of D.
 struct DiscriminatorShape {
   Lite0Shape features;
+  std::shared_ptr<ScriptFeatures> script =
+      nullptr;  // a user's network instead of them; may be null
   int64_t cout = 64;
   std::optional<int64_t> ndf;  // feature maps inside the heads
   bool separable = false;
@@ -124,7 +126,7 @@ struct DiscriminatorShape {
 // each mixed across channels and, from the coarsest on, with the next coarser one. All tensors are
 // buffers, so that nothing trains them and every state holds them.
 struct ProjectedFeatures final : torch::nn::Module {
-  ProjectedFeatures(const Lite0Shape& shape, int64_t cout);
+  explicit ProjectedFeatures(const DiscriminatorShape& shape);
   // Pictures [N, 3, H, W] with sides that are multiples of 32 -> maps of half, a quarter, an
   // eighth and a sixteenth of their size, the finest first.
   std::array<at::Tensor, 4> forward(const at::Tensor& x);
@@ -137,7 +139,9 @@ struct ProjectedFeatures final : torch::nn::Module {
   // Draws the projections with torch's default bounds, and random features.
   void initialise(uint64_t seed, const std::string& name);
 
+  // One of both, "pretrained"; the other is null.
   std::shared_ptr<Lite0> pretrained;
+  std::shared_ptr<ScriptFeatures> script;
 
  private:
   struct Projection {

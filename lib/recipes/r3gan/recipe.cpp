@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/r3gan/recipe.h"
 
-#include "augment/augment.h"
 #include "core/torch.h"
+#include "gan/augmented_recipe.h"
 #include "util/error.h"
-#include "util/resolutions.h"
+#include "util/size.h"
 
 namespace gantrain::r3gan {
 
@@ -74,21 +74,18 @@ bool is_lazy(const Options& o) { return o.penalty_interval > 1 && o.gamma && !(*
 // The share of D's steps that its main loss makes (Player::step_share).
 double step_share(const Options& o) { return is_lazy(o) ? main_step_share(o.penalty_interval) : 1; }
 
-class R3Gan final : public Recipe {
+class R3Gan final : public AugmentedRecipe<Generator, Discriminator> {
  public:
   explicit R3Gan(const RecipeContext& context);
 
-  std::vector<Player*> players() override { return {&G_player_, &D_player_}; }
-  const std::vector<Phase>& phases() const override { return phases_; }
   std::vector<DeviceNumber*> numbers() override { return {&gamma_, &T_.number()}; }
-  Statistics end_iteration(int64_t iteration) override;
   std::vector<std::string> warnings() override { return T_.warnings("r3gan.gamma"); }
-  NamedTensors state() override { return T_.state(); }
   Json model() const override { return to_json(G_net_->shape); }
   TensorNames names_in(const TensorMap& file, const Player& player) const override;
   std::vector<std::string> values_that_fit(const TensorMap& file) const override;
 
  private:
+  R3Gan(const RecipeContext& context, const Options& options);
   PairedD seen_by_D(const PhaseInput& in) const;
   Tensor fakes(const PhaseInput& in) const;
   Tensor fakes_without_graph(const PhaseInput& in) const {
@@ -100,35 +97,20 @@ class R3Gan final : public Recipe {
 
   Options options_;
   Latents latents_;
-  std::shared_ptr<Generator> G_net_;
-  std::shared_ptr<Discriminator> D_net_;
-  Player G_player_, D_player_;
-  Handle<Generator> G_;
-  Handle<Discriminator> D_;
-  Ada T_;
   DeviceNumber gamma_;
-  std::vector<Phase> phases_;
 };
 
-R3Gan::R3Gan(const RecipeContext& context)
-    : options_(context.config.read<Options>()),
-      latents_(options_.z_dim, context.class_counts, context.device, context.label_rows),
-      G_net_(std::make_shared<Generator>(shape_of(options_, context))),
-      D_net_(std::make_shared<Discriminator>(shape_of(options_, context))),
-      G_player_{"G", G_net_, options_.G},
-      D_player_{"D", D_net_, options_.D, {""}, step_share(options_)},
-      G_(G_player_, G_net_),
-      D_(D_player_, D_net_),
-      T_(options_.ada,
-         options_.augment,
-         options_.augmentation,
-         {context.resolution,
-          context.channels,
-          context.config.get("train.batch"),
-          context.device}) {
+R3Gan::R3Gan(const RecipeContext& context) : R3Gan(context, context.config.read<Options>()) {}
+
+R3Gan::R3Gan(const RecipeContext& context, const Options& options)
+    : AugmentedRecipe(context,
+                      options,
+                      std::make_shared<Generator>(shape_of(options, context)),
+                      std::make_shared<Discriminator>(shape_of(options, context)),
+                      step_share(options)),
+      options_(options),
+      latents_(options.z_dim, context.class_counts, context.device, context.label_rows) {
   if (!options_.gamma) throw std::logic_error("r3gan.gamma was not chosen: complete()");
-  initialise(*G_net_, "G", context.seed);
-  initialise(*D_net_, "D", context.seed);
   begin_training({&G_player_, &D_player_}, context);
   gamma_ = on_device(*options_.gamma, context.tensors());
   phases_ = alternating_phases(
@@ -188,12 +170,6 @@ PhaseOutput R3Gan::g_loss(const PhaseInput& in) const {
   return {.loss = g.loss,
           .statistics = {{"Loss/signs/fake", g.fake_scores.sign()},
                          {"Loss/relativistic_logits/G", g.fake_scores - g.real_scores}}};
-}
-
-Statistics R3Gan::end_iteration(int64_t iteration) {
-  Statistics now = {{"Progress/augment", T_.p().clone()}};
-  T_.end_iteration(iteration);
-  return now;
 }
 
 // G counts its stages from the start on, D from the pictures on: its last ones correspond.

@@ -163,6 +163,7 @@ DiscriminatorShape discriminator_shape(const Shape& shape) {
           .num_channels = shape.num_channels,
           .label_size = shape.label_size,
           .maps = shape.maps(),
+          .mbstd_group_size = kGrowingGroup,
           .blur = true};
 }
 

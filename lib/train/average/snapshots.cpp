@@ -8,9 +8,11 @@
 
 #include "core/torch.h"
 #include "train/plan/plan.h"
+#include "train/save/run_folder.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/log.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -325,6 +327,21 @@ std::vector<AveragedModel> average_models(const fs::path& run, const std::vector
     newest = std::move(snapshot);
   }
   return mixture.models(newest);
+}
+
+void check_disk(const std::filesystem::path& folder,
+                const CheckpointWriter::Save& save,
+                const SnapshotWriter& snapshots,
+                const SaveOptions& options,
+                const RunLength& length,
+                std::optional<int64_t> models_kept) {
+  SaveBytes each = bytes_of(save);
+  each.snapshot = snapshots.bytes();
+  each.first_snapshot = snapshots.bytes_of_first();
+  const DiskNeed need =
+      disk_need(each, options, length.images, length.images_seen, models_kept, snapshots.cadence());
+  if (need.snapshots > 0) info("disk    {}", to_text(need));
+  check_disk(folder, need);
 }
 
 }  // namespace gantrain

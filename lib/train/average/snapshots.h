@@ -82,4 +82,19 @@ struct AveragedModel {
 std::vector<AveragedModel> average_models(const std::filesystem::path& run,
                                           const std::vector<double>& lengths);
 
+// How many images a run is to see, and has seen.
+struct RunLength {
+  int64_t images = 0;
+  int64_t images_seen = 0;
+};
+
+// Compares what a run writes from now on, each time such a save, with what the folder's disk has
+// free, as check_disk() of save/run_folder.h does, and says in one line what snapshots take.
+void check_disk(const std::filesystem::path& folder,
+                const CheckpointWriter::Save& save,
+                const SnapshotWriter& snapshots,
+                const SaveOptions& options,
+                const RunLength& length,
+                std::optional<int64_t> models_kept);
+
 }  // namespace gantrain

@@ -130,8 +130,7 @@ ForwardPrecision choosing(const ForwardPrecision& base, const ProductChoice& cho
 // A few black pictures: shapes and times do not depend on what is in them. The samples of a group
 // that normalise each other stay together.
 Batch few_pictures(const TrainingStep& step, const TrainedSize& size) {
-  const int64_t count =
-      std::min(size.micro_batch, std::max(step.recipe().batch_group(), int64_t{2}));
+  const int64_t count = std::min(size.micro_batch, std::max(step.batch_group(), int64_t{2}));
   const at::TensorOptions like = step.players().front().parameters.front().second.options();
   Batch batch;
   batch.real = torch::zeros({count, step.channels(), size.resolution.height, size.resolution.width},

@@ -45,8 +45,7 @@ class MicroBatchFit {
   MicroBatchFit(TrainingStep& step, Group& group, DeviceMemory& memory, const FitRequest& request)
       : step_(step), group_(group), memory_(memory), request_(request) {
     like_ = step.players().front().parameters.front().second.options().requires_grad(false);
-    share_ = {step.plan().batch / step.plan().world,
-              std::max<int64_t>(step.recipe().batch_group(), 1)};
+    share_ = {step.plan().batch / step.plan().world, std::max<int64_t>(step.batch_group(), 1)};
     memory_.give_back();
     budget_ = kUsedShare * static_cast<double>(memory_.usable()) - resident();
     if (!step.records_graphs()) return;

@@ -80,18 +80,19 @@ bool BorderMemory::recall(const NamedTensors& state, Counters& counters) const {
 }
 
 // The thread that joins is left alone if it is not wanted any more: it ends when its time is over.
-std::shared_ptr<Group> join_whole(const TrainSetup& setup, double timeout_seconds) {
+std::shared_ptr<Group> Generation::join_whole(double timeout_seconds) const {
   auto promise = std::make_shared<std::promise<std::shared_ptr<Group>>>();
   std::future<std::shared_ptr<Group>> joined = promise->get_future();
   {
     const BlockSignals blocked;
     std::thread([promise,
-                 meeting = setup.rendezvous,
-                 backend = setup.backend,
-                 device = setup.device,
+                 meeting = setup_.rendezvous,
+                 backend = setup_.backend,
+                 device = setup_.device,
                  timeout_seconds] {
       try {
-        promise->set_value(Group::join(meeting, backend, device, timeout_seconds));
+        promise->set_value(
+            Group::join(meeting, backend, device, timeout_seconds, /*may_abort=*/true));
       } catch (...) {
         promise->set_exception(std::current_exception());
       }
@@ -99,48 +100,107 @@ std::shared_ptr<Group> join_whole(const TrainSetup& setup, double timeout_second
   }
   const std::chrono::duration<double> look(kLookForLoss);
   while (joined.wait_for(look) != std::future_status::ready) {
-    if (setup.session->hooks.lost()) throw RankLost();
+    if (session_->hooks.lost()) throw RankLost();
   }
   return joined.get();
 }
 
-LossWatch::LossWatch(std::shared_ptr<Group> group, const ElasticHooks& hooks)
-    : group_(std::move(group)) {
+void Generation::watch_for_loss() {
   const BlockSignals blocked;
-  thread_ = std::thread([this, &hooks] {
-    while (!ended_ && !hooks.lost()) pause();
+  watch_ = std::thread([this] {
+    while (!ended_ && !session_->hooks.lost()) pause();
     if (!ended_) group_->abort();
   });
 }
 
-LossWatch::~LossWatch() {
-  ended_ = true;
-  thread_.join();
+std::shared_ptr<Group> Generation::join(double timeout_seconds) {
+  if (session_ == nullptr)
+    return Group::join(setup_.rendezvous, setup_.backend, setup_.device, timeout_seconds);
+  group_ = join_whole(timeout_seconds);
+  watch_for_loss();
+  return group_;
 }
 
-RunStart go_on_or_begin(const TrainSetup& setup,
-                        const RunOptions& options,
-                        TrainingStep& step,
-                        Group& group,
-                        const ClassTable& classes) {
-  ElasticSession& session = *setup.session;
+Generation::~Generation() {
+  ended_ = true;
+  if (watch_.joinable()) watch_.join();
+}
+
+RunStart Generation::begin(const RunOptions& options,
+                           TrainingStep& step,
+                           Group& group,
+                           const ClassTable& classes) {
+  if (session_ == nullptr) return load_or_begin(setup_, options, step, group, classes);
   RunStart start;
-  start.folder = setup.session->hooks.run_folder();
+  start.folder = session_->hooks.run_folder();
   const NamedTensors state = named(step.state());
-  const bool kept = group.rank() == 0 && session.memory.recall(state, start.counters);
+  const bool kept = group.rank() == 0 && session_->memory.recall(state, start.counters);
   start.went_on = share_state(group, kept, state, start.counters);
   if (!start.went_on) {
     const std::filesystem::path folder = start.folder;
-    start = load_or_begin(setup, options, step, group, classes);
+    start = load_or_begin(setup_, options, step, group, classes);
     start.folder = folder;
     return start;
   }
   start.resumed = true;
-  start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup.device);
-  session.unfinished = static_cast<int64_t>(
-      numbers_of_ranks(static_cast<double>(session.memory.unfinished()), group).front());
+  start.counters.cpu_choice = shared_text(start.counters.cpu_choice, group, setup_.device);
+  const auto of_rank_0 = [&](double mine) { return numbers_of_ranks(mine, group).front(); };
+  session_->unfinished =
+      static_cast<int64_t>(of_rank_0(static_cast<double>(session_->memory.unfinished())));
+  foretold_ = session_->foretold = of_rank_0(session_->foretold ? 1 : 0) > 0;
   step.begin();
   return start;
+}
+
+Manifest Generation::manifest(const RunStart& start,
+                              const Dataset& dataset,
+                              const RunOptions& options) const {
+  if (start.went_on) return kept_manifest(start.folder, setup_);
+  const std::filesystem::path before =
+      start.resumed ? std::filesystem::absolute(start.resumed_from).parent_path()
+                    : std::filesystem::path();
+  return compare_data(before, dataset, setup_, options);
+}
+
+void Generation::say_ranks(const TrainingStep& step, const Counters& counters) const {
+  info("ranks   {} -> {} at iteration {}, {} kimg, from memory; {}",
+       session_->ranks_before,
+       setup_.rendezvous.ranks.world,
+       counters.iteration,
+       kimg_text(counters.images_seen),
+       batch_text(step.plan(), setup_.config));
+  warn_of_split_groups(step);
+}
+
+std::optional<int64_t> Generation::unfinished() const {
+  if (session_ == nullptr || session_->unfinished < 0) return std::nullopt;
+  return session_->unfinished;
+}
+
+void Generation::keep(const TrainingStep& step,
+                      const Counters& counters,
+                      int64_t before,
+                      Reporter& reporter) {
+  if (session_ == nullptr) return;
+  session_->memory.keep(step.state(), counters, before);
+  reporter.count("Progress/ranks", static_cast<double>(setup_.rendezvous.ranks.world));
+}
+
+void Generation::finish(const Counters& counters) {
+  if (session_ != nullptr) session_->memory.finish(counters);
+}
+
+bool Generation::ends(const RankRequests& granted, const Counters& counters) {
+  if (session_ == nullptr) return false;
+  const int64_t planned = session_->hooks.planned(counters.iteration);
+  session_->regroups = granted.regroup || (planned > 0 && planned != setup_.rendezvous.ranks.world);
+  return session_->regroups;
+}
+
+void Generation::foretell(Reporter& reporter, const Counters& counters, int64_t batch, bool grows) {
+  if (foretold_) return;
+  foretold_ = reporter.foretell(counters, batch, grows);
+  if (session_ != nullptr) session_->foretold = foretold_;
 }
 
 Exit train_elastically(const TrainSetup& setup, const std::function<Exit(const TrainSetup&)>& run) {

@@ -14,9 +14,11 @@
 
 #include "core/tensors.h"
 #include "distributed/group.h"
+#include "train/run/reporter.h"
 #include "train/run/run_start.h"
 #include "train/run/trainer.h"
 #include "train/save/checkpoint.h"
+#include "train/step/training_step.h"
 
 namespace gantrain {
 
@@ -55,33 +57,57 @@ struct ElasticSession {
   int64_t ranks_before = 0;  // of the generation before this one; 0: it was in none
   bool regroups = false;     // the present generation has ended for another one
   int64_t unfinished = -1;   // BorderMemory::unfinished() of the rank that goes on
+  bool foretold = false;     // the run's speed has been told
 };
 
-// Joins the group as Group::join() does, but gives up once a rank of the generation is lost.
-std::shared_ptr<Group> join_whole(const TrainSetup& setup, double timeout_seconds);
-
-// Ends the collectives of a group when a rank of its generation is lost: those who wait for it, or
-// for others that do, would else wait until their time is over.
-class LossWatch {
+// What the trainer asks of the generation that it trains in. The ranks of a run that keeps them are
+// its first and only one.
+class Generation {
  public:
-  LossWatch(std::shared_ptr<Group> group, const ElasticHooks& hooks);
-  ~LossWatch();
-  LossWatch(const LossWatch&) = delete;
-  LossWatch& operator=(const LossWatch&) = delete;
+  explicit Generation(const TrainSetup& setup) : setup_(setup), session_(setup.session) {}
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // Joins the group as Group::join() does. In an elastic run it gives up once a rank of the
+  // generation is lost, and ends the group's collectives when one is lost later: those who wait for
+  // it, or for others that do, would else wait until their time is over.
+  std::shared_ptr<Group> join(double timeout_seconds);
+  bool is_first() const { return session_ == nullptr || session_->hooks.generation() == 1; }
+  // Puts the state of the rank that has come furthest into every rank's step. Where no rank has
+  // finished an iteration yet, it is load_or_begin().
+  RunStart begin(const RunOptions& options,
+                 TrainingStep& step,
+                 Group& group,
+                 const ClassTable& classes);
+  // On rank 0: the data as a run that begins so knows it; see compare_data().
+  Manifest manifest(const RunStart& start, const Dataset& dataset, const RunOptions& options) const;
+  void say_ranks(const TrainingStep& step, const Counters& counters) const;
+
+  // The images seen before an iteration that the generation before this one has computed but not
+  // finished.
+  std::optional<int64_t> unfinished() const;
+  bool is_wanted() const { return session_ != nullptr && session_->hooks.wanted(); }
+  // After an iteration of an elastic run: keeps its state, and reports how many ranks there are.
+  void keep(const TrainingStep& step, const Counters& counters, int64_t before, Reporter& reporter);
+  // What is done after an iteration is done.
+  void finish(const Counters& counters);
+  // Whether the ranks change before the next iteration, on all ranks alike.
+  bool ends(const RankRequests& granted, const Counters& counters);
+  // As Reporter::foretell(), once in a run.
+  void foretell(Reporter& reporter, const Counters& counters, int64_t batch, bool grows);
 
  private:
+  std::shared_ptr<Group> join_whole(double timeout_seconds) const;
+  void watch_for_loss();
+
+  const TrainSetup& setup_;
+  ElasticSession* session_;
+  bool foretold_ = session_ != nullptr && session_->foretold;
   std::shared_ptr<Group> group_;
   std::atomic<bool> ended_ = false;
-  std::thread thread_;
+  std::thread watch_;
 };
-
-// Puts the state of the rank that has come furthest into every rank's step. Where no rank has
-// finished an iteration yet, it is load_or_begin().
-RunStart go_on_or_begin(const TrainSetup& setup,
-                        const RunOptions& options,
-                        TrainingStep& step,
-                        Group& group,
-                        const ClassTable& classes);
 
 // Calls `run` for each generation that this rank belongs to, with what is true then, and returns
 // what the last one returned. Throws what `run` throws where no rank was lost.

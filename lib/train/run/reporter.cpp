@@ -69,20 +69,22 @@ void Reporter::start() {
   if (memory_) memory_->restart();
 }
 
-void Reporter::foretell(const Counters& counters, int64_t batch, bool grows) {
+bool Reporter::foretell(const Counters& counters, int64_t batch, bool grows) {
   constexpr int64_t kWarmUp = 1, kMeasured = 3;
   iterations_ += 1;
   if (iterations_ == kWarmUp) warm_at_ = monotonic_seconds();
-  if (iterations_ != kWarmUp + kMeasured || group_->rank() > 0) return;
+  if (iterations_ != kWarmUp + kMeasured) return false;
+  if (group_->rank() > 0) return true;
   const double each = (monotonic_seconds() - warm_at_) / kMeasured;
   const auto images = static_cast<double>(batch);
   const double left = static_cast<double>(total_images_ - counters.images_seen) / images;
-  if (left <= 0) return;
+  if (left <= 0) return true;
   info("speed   {} images/s{}: about {} to go{}",
        grouped(images / each),
        grows ? ", if all stages were as fast as this one" : "",
        short_duration(left * each),
        obeyed_text(each));
+  return true;
 }
 
 void Reporter::count_stage(const Schedule& schedule, const Counters& counters) {
@@ -90,6 +92,17 @@ void Reporter::count_stage(const Schedule& schedule, const Counters& counters) {
   const Stage& stage = schedule.stages()[static_cast<size_t>(counters.stage)];
   count("Progress/resolution", static_cast<double>(stage.resolution));
   count("Progress/alpha", schedule.alpha_at(counters.images_seen));
+}
+
+void Reporter::say_stage(const TrainingStep& step, const Counters& counters) const {
+  const Schedule& schedule = step.recipe().schedule();
+  const Stage& stage = schedule.stages()[static_cast<size_t>(counters.stage)];
+  info("{} over {} kimg; {}, learning rates x {}{}",
+       counters.stage_name,
+       kimg_text(stage.length),
+       step.plan().text(),
+       shortest(stage.lr_factor),
+       group_->world() > 1 ? "; ddp-mode " + step.describe_reductions() : "");
 }
 
 void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
@@ -283,10 +296,8 @@ int64_t grid_rows(const Config& config, int64_t classes, const std::filesystem::
   const int64_t rows = config.read<SampleOptions>().rows;
   if (config.given("samples.rows")) return rows;
   if (!folder.empty()) {
-    const Json before = parse_foreign(content_of(folder / "config.json", kMostOfJson).value_or(""));
-    const Json::json_pointer place("/values/samples.rows/value");
-    if (before.is_object() && before.contains(place) && before[place].is_number_integer())
-      return std::clamp<int64_t>(before[place].get<int64_t>(), 1, 64);
+    const Json before = read_saved_config(folder, Unreadable::kIgnored).value("samples.rows");
+    if (before.is_number_integer()) return std::clamp<int64_t>(before.get<int64_t>(), 1, 64);
   }
   return classes > rows && classes <= kMostClasses ? classes : rows;
 }

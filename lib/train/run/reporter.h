@@ -54,9 +54,12 @@ class Reporter {
   // "Progress/resolution" and "Progress/alpha" of networks that grow.
   void count_stage(const Schedule& schedule, const Counters& counters);
 
-  // Says once, after a few iterations of the session, how long the run will take. `batch` counts
-  // images; `grows`: later stages may be slower.
-  void foretell(const Counters& counters, int64_t batch, bool grows);
+  // Says which stage of a network that grows has begun.
+  void say_stage(const TrainingStep& step, const Counters& counters) const;
+
+  // Says after a few iterations of the session how long the run will take, and returns whether that
+  // is done. `batch` counts images; `grows`: later stages may be slower.
+  bool foretell(const Counters& counters, int64_t batch, bool grows);
   // Updates the display; called after every iteration, it costs little.
   void iteration(const Counters& counters);
 

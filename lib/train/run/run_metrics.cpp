@@ -12,6 +12,7 @@
 #include "data/labels/labels.h"
 #include "data/load/loader.h"
 #include "metrics/metric_table.h"
+#include "page/rules.h"
 #include "train/run/training_data.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -272,7 +273,9 @@ double Distinctness::measure(const SynthesisOptions& options) {
 }
 
 bool CollapseAlarm::begins_with(double distinctness, int64_t images_seen) {
-  const bool low = distinctness < options_.below && images_seen >= options_.after.images;
+  limit_ = collapse_limit(options_.below, highest_);
+  highest_ = std::fmax(highest_, distinctness);
+  const bool low = distinctness < limit_ && images_seen >= options_.after.images;
   in_a_row_ = low ? in_a_row_ + 1 : 0;
   return in_a_row_ == options_.times;
 }
@@ -351,8 +354,8 @@ RunMetrics::RunMetrics(Site site,
   if (!names_.empty()) evaluation_.check(names_);
 }
 
-void RunMetrics::open(const std::filesystem::path& folder, const Counters& counters) {
-  if (!names_.empty()) {
+void RunMetrics::open(const std::filesystem::path& folder, const Counters& counters, bool says) {
+  if (!names_.empty() && says) {
     info("metrics {} of {} pictures, every {} kimg{}{}",
          join(names_, ", "),
          options_.images,
@@ -365,7 +368,7 @@ void RunMetrics::open(const std::filesystem::path& folder, const Counters& count
                                              detector()->name(),
                                              detector()->sha256().substr(0, 12)));
   }
-  if (options_.collapse.stop_on == StopOn::kCollapse && !distinctness_.is_measurable())
+  if (says && options_.collapse.stop_on == StopOn::kCollapse && !distinctness_.is_measurable())
     warn("--stop-on collapse: the data has too few pictures to tell; the run will not end by it");
   if (!keep_best_.empty()) best_.emplace(folder, keep_best_, counters.images_seen);
 }
@@ -443,7 +446,8 @@ void RunMetrics::watch_collapse(Reporter& reporter,
       "generated pictures have collapsed: for {} measurements they have been less distinct from "
       "each other than {} of what the data's pictures are (now {:.3f}); {}",
       options.times,
-      shortest(options.below),
+      shortest(distinct_ < options.below ? options.below
+                                         : std::round(1000 * alarm_.limit()) / 1000),
       distinct_,
       asked ? "the run saves and ends (--stop-on collapse)"
             : "resume from an earlier state with a lower learning rate; --stop-on collapse ends "

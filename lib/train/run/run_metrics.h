@@ -134,8 +134,8 @@ class Distinctness {
   std::optional<Spread> of_reals_;  // on rank 0; none before the first measurement
 };
 
-// Decides when pictures have collapsed: where they were less distinct than CollapseOptions::below
-// for so many measurements in a row, none of them before CollapseOptions::after.
+// Decides when pictures have collapsed: where they were less distinct than limit() for so many
+// measurements in a row, none of them before CollapseOptions::after.
 class CollapseAlarm {
  public:
   explicit CollapseAlarm(const CollapseOptions& options) : options_(options) {}
@@ -143,9 +143,14 @@ class CollapseAlarm {
   // Takes the next measurement. Returns whether the alarm begins with it.
   bool begins_with(double distinctness, int64_t images_seen);
   bool is_on() const { return in_a_row_ >= options_.times; }
+  // CollapseOptions::below, or higher where the run, since it was started or resumed, was more
+  // distinct (page/rules.h).
+  double limit() const { return limit_; }
 
  private:
   CollapseOptions options_;
+  double highest_ = 0;
+  double limit_ = options_.below;
   int64_t in_a_row_ = 0;
 };
 
@@ -211,9 +216,9 @@ class RunMetrics {
              const SaveOptions& save,
              Kimg run);
 
-  // Says what is measured and when, and finds the best model so far, in the run's folder, on rank
-  // 0.
-  void open(const std::filesystem::path& folder, const Counters& counters);
+  // Finds the best model so far, in the run's folder, on rank 0, and `says` what is measured and
+  // when.
+  void open(const std::filesystem::path& folder, const Counters& counters, bool says = true);
 
   // Returns whether a measurement is due between two counts of images; the same on all ranks, rank
   // 0's clock decides. Says once where measurements are put off because they cost too much.

@@ -422,7 +422,7 @@ Config decide_precision(const TrainSetup& setup,
 }
 
 void warn_of_split_groups(const TrainingStep& step) {
-  const int64_t group = step.recipe().batch_group();
+  const int64_t group = step.batch_group();
   for (const PlayerState& p : step.players()) {
     if (p.plan.micro_batch % group == 0) continue;
     warn(

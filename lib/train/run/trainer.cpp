@@ -16,16 +16,15 @@
 #include "train/options.h"
 #include "train/plan/plan.h"
 #include "train/run/elastic.h"
-#include "train/run/preflight.h"
 #include "train/run/reporter.h"
 #include "train/run/run_metrics.h"
 #include "train/run/run_requests.h"
 #include "train/run/run_start.h"
-#include "train/run/stragglers.h"
+#include "train/run/slow_ranks.h"
 #include "train/save/checkpoint.h"
 #include "train/save/run_folder.h"
 #include "train/step/mixed_precision.h"
-#include "train/step/motion.h"
+#include "train/step/players.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -54,21 +53,24 @@ struct RunConfig {
 class Trainer {
  public:
   explicit Trainer(const TrainSetup& setup)
-      : setup_(setup), options_{setup.config}, config_(setup.config), data_(setup) {
+      : setup_(setup),
+        options_{setup.config},
+        config_(setup.config),
+        data_(setup),
+        generation_(setup) {
     const TrainOptions& train = options_.train;
     if (setup.rendezvous.ranks.rank > 0) set_log({Level::kError, Level::kWarning, {}, ""});
     use_kernels(train.kernels);
     allow_tf32(setup.config.read<PrecisionOptions>().tf32);
     choose_algorithms(train.deterministic);
     setup_.callbacks.phase("rendezvous");
-    group_ = join(options_.dist.timeout.seconds);
-    if (setup.session != nullptr) loss_watch_.emplace(group_, setup.session->hooks);
+    group_ = generation_.join(options_.dist.timeout.seconds);
     requests_.emplace(setup_.callbacks, options_.run.stop_after.seconds, writes());
     if (setup.callbacks.trace != nullptr) trace_collectives(*group_, *setup.callbacks.trace);
     debug("first all-reduce {:.3f} s after the start",
           monotonic_seconds() - setup_.callbacks.started);
     setup_.callbacks.phase("set-up");
-    if (is_first_generation()) {
+    if (generation_.is_first()) {
       check_same_start(setup, *data_.dataset(), *group_);
       preflight(options_.dist, *group_, setup.device);
     }
@@ -86,18 +88,11 @@ class Trainer {
     plan_stages(train, schedule(), group_->world());  // what cannot be cut ends the run now
     metrics_ = make_metrics();                        // likewise a file that is no detector
     if (writes() && !options_.run.run_dir.empty()) lock_.take(options_.run.run_dir);
-    const auto begin = setup.session != nullptr ? go_on_or_begin : load_or_begin;
-    RunStart start = begin(setup, options_.run, *step_, *group_, data_.used_classes());
+    RunStart start = generation_.begin(options_.run, *step_, *group_, data_.used_classes());
     counters_ = start.counters;
     earlier_seconds_ = counters_.seconds;
     Manifest manifest;
-    on_rank_0([&] {
-      const fs::path before = start.resumed && !start.went_on
-                                  ? fs::absolute(start.resumed_from).parent_path()
-                                  : fs::path();
-      manifest = start.went_on ? kept_manifest(start.folder, setup)
-                               : compare_data(before, *data_.dataset(), setup, options_.run);
-    });
+    on_rank_0([&] { manifest = generation_.manifest(start, *data_.dataset(), options_.run); });
     open_run_folder(setup, options_.run, *group_, start);
     folder_ = start.folder;
     if (writes()) requests_->look_in(folder_);
@@ -116,11 +111,11 @@ class Trainer {
     set_rows_aside(folder_, counters_.images_seen);
     reporter_->open(folder_, start.resumed ? counters_.images_seen : 0);
     if (start.went_on) {
-      say_ranks();
+      generation_.say_ranks(*step_, counters_);
     } else {
       write_start(setup, config_, start, *step_, data_);
     }
-    metrics_->open(folder_, counters_);
+    metrics_->open(folder_, counters_, !start.went_on);
     data_record_ = std::make_unique<DataRecord>(folder_, data_.dataset(), std::move(manifest));
   }
 
@@ -128,11 +123,12 @@ class Trainer {
     session_start_ = monotonic_seconds();
     on_rank_0([this] {
       const CheckpointWriter::Save save = save_of_now();
-      if (is_first_generation()) foretell_disk(save);
+      if (generation_.is_first()) {
+        const RunLength length{options_.train.kimg.images, counters_.images_seen};
+        check_disk(folder_, save, *snapshots_, options_.save, length, options_.models_kept);
+      }
       writer_->reserve(save);
-      // A session that was killed between the two files of a save.
-      if (fs::exists(save.state_path) && !fs::exists(save.model_path))
-        write_model(save.model_path, save.model);
+      complete_save(save);
     });
     if (counters_.images_seen == 0) {
       on_rank_0([this] {
@@ -145,12 +141,11 @@ class Trainer {
     check_ranks();
     motion_.emplace(step_->players());
     reporter_->start();
-    if (ElasticSession* session = setup_.session; session != nullptr && session->unfinished >= 0)
-      end_of_iteration(session->unfinished);
-    while (counters_.images_seen < options_.train.kimg.images && !granted_.stop) {
+    if (const auto before = generation_.unfinished()) end_of_iteration(*before);
+    while (!is_over()) {
       iterate();
       if (!metrics_->collapse().empty()) end_collapsed();
-      if (regroups()) return leave(Exit::kDone);
+      if (!is_over() && generation_.ends(granted_, counters_)) return leave(Exit::kDone);
     }
     return granted_.stop ? stop() : finish();
   }
@@ -158,33 +153,8 @@ class Trainer {
  private:
   bool writes() const { return group_->rank() == 0; }
 
-  std::shared_ptr<Group> join(double seconds) const {
-    if (setup_.session != nullptr) return join_whole(setup_, seconds);
-    return Group::join(setup_.rendezvous, setup_.backend, setup_.device, seconds);
-  }
-
-  bool is_first_generation() const {
-    return setup_.session == nullptr || setup_.session->hooks.generation() == 1;
-  }
-
-  // Of an elastic run: whether its ranks change before the next iteration, on all ranks alike.
-  bool regroups() {
-    ElasticSession* session = setup_.session;
-    const bool over = counters_.images_seen >= options_.train.kimg.images || granted_.stop;
-    if (session == nullptr || over) return false;
-    const int64_t planned = session->hooks.planned(counters_.iteration);
-    session->regroups = granted_.regroup || (planned > 0 && planned != group_->world());
-    return session->regroups;
-  }
-
-  void say_ranks() const {
-    info("ranks   {} -> {} at iteration {}, {} kimg, from memory; {}",
-         setup_.session->ranks_before,
-         group_->world(),
-         counters_.iteration,
-         kimg_text(counters_.images_seen),
-         batch_text(step_->plan(), setup_.config));
-    warn_of_split_groups(*step_);
+  bool is_over() const {
+    return counters_.images_seen >= options_.train.kimg.images || granted_.stop;
   }
 
   void make_grids(const RunStart& start) {
@@ -196,20 +166,6 @@ class Trainer {
       config_.set("samples.rows", samples.rows, "auto: one row for each class");
     const auto seed = static_cast<uint64_t>(options_.train.seed);
     grids_ = std::make_unique<SampleGrids>(step_->average(), data_.dataset(), samples, seed);
-  }
-
-  void foretell_disk(const CheckpointWriter::Save& save) const {
-    SaveBytes each = bytes_of(save);
-    each.snapshot = snapshots_->bytes();
-    each.first_snapshot = snapshots_->bytes_of_first();
-    const DiskNeed need = disk_need(each,
-                                    options_.save,
-                                    options_.train.kimg.images,
-                                    counters_.images_seen,
-                                    options_.models_kept,
-                                    snapshots_->cadence());
-    if (need.snapshots > 0) info("disk    {}", to_text(need));
-    check_disk(folder_, need);
   }
 
   const Schedule& schedule() const { return step_->recipe().schedule(); }
@@ -254,13 +210,7 @@ class Trainer {
     check_ranks();
     if (!writes()) return;
     warn_of_split_groups(*step_);
-    const Stage& stage = schedule().stages()[static_cast<size_t>(due)];
-    info("{} over {} kimg; {}, learning rates x {}{}",
-         counters_.stage_name,
-         kimg_text(stage.length),
-         step_->plan().text(),
-         shortest(stage.lr_factor),
-         group_->world() > 1 ? "; ddp-mode " + step_->describe_reductions() : "");
+    reporter_->say_stage(*step_, counters_);
   }
 
   // Loads a batch and trains on it. Nothing of this waits for a GPU but the first iteration of a
@@ -273,7 +223,8 @@ class Trainer {
     const Batch batch = data_.next();
     reporter_->time("Timing/data_wait", data_.waited());
     RankRequests asked = requests_->poll();
-    asked.regroup = setup_.session != nullptr && setup_.session->hooks.wanted();
+    asked.regroup = generation_.is_wanted();
+    chores_.note_affordable(asked, start, counters_.iteration);
     const StepReport report =
         step_->run(batch, {counters_.iteration, counters_.images_seen}, asked);
     stragglers_->add(report, data_.waited(), monotonic_seconds() - start);
@@ -290,41 +241,39 @@ class Trainer {
     counters_.iteration += 1;
     counters_.seconds = earlier_seconds_ + monotonic_seconds() - session_start_;
     setup_.callbacks.progress(counters_.images_seen, counters_.iteration);
-    reporter_->foretell(counters_, step_->plan().batch, !schedule().empty());
-    if (setup_.session != nullptr) {
-      reporter_->count("Progress/ranks", static_cast<double>(group_->world()));
-      setup_.session->memory.keep(step_->state(), counters_, before);
-    }
+    generation_.foretell(*reporter_, counters_, step_->plan().batch, !schedule().empty());
+    generation_.keep(*step_, counters_, before, *reporter_);
     end_of_iteration(before);
   }
 
   void end_of_iteration(int64_t before) {
-    const int64_t now = counters_.images_seen;
-    const bool last = now >= options_.train.kimg.images || granted_.stop;
     reporter_->iteration(counters_);
-    bool saves = crossed(before, now, options_.save.every.images) || granted_.save || last;
-    const bool ticks = saves || crossed(before, now, options_.train.tick.images);
-    if (ticks) tick();
+    bool saves = granted_.save || is_over() || takes(Chores::kSave, before, options_.save.every);
+    const bool ticks = saves || takes(Chores::kTick, before, options_.train.tick);
+    if (ticks) chores_.run(Chores::kTick, [this] { tick(); });
     saves = saves || !metrics_->collapse().empty();
-    const bool samples = crossed(before, now, options_.samples.every.images);
+    const bool samples = takes(Chores::kSample, before, options_.samples.every);
     if (samples || saves) {
       on_rank_0([&] {
-        if (samples) sample();
-        if (saves) save();
+        if (samples) chores_.run(Chores::kSample, [this] { sample(); });
+        if (saves) chores_.run(Chores::kSave, [this] { save(); });
       });
     }
-    if (snapshots_->is_due(before, now))
+    if (snapshots_->is_due(before, counters_.images_seen))
       on_rank_0([this] { snapshots_->write(folder_, counters_, data_.used_classes()); });
     if (ticks && writes()) page_.write_if_due(folder_, monotonic_seconds());
-    if (writes()) {
-      writer_->check();
-      snapshots_->check();
-    }
-    // Late, because it may take long: what was trained is safe by then. A stop does not wait for
-    // it.
+    writer_->check();
+    snapshots_->check();
+    // Late, because it may take long: what was trained is safe by then. No stop waits for it.
     if (!granted_.stop && metrics_->is_due(before, counters_)) measure();
     if (granted_.save) requests_->saved();
-    if (setup_.session != nullptr) setup_.session->memory.finish(counters_);
+    generation_.finish(counters_);
+  }
+
+  // Whether what is due once in so many images is done now.
+  bool takes(Chores::Kind kind, int64_t before, const Kimg& every) {
+    return crossed(before, counters_.images_seen, every.images) &&
+           chores_.takes(kind, granted_, counters_.iteration);
   }
 
   // Runs what only rank 0 does while the others give signs of life.
@@ -341,8 +290,10 @@ class Trainer {
       reporter_->record(name, value);
     stragglers_->compare(*reporter_, counters_.images_seen);
     reporter_->tick(counters_);
-    if (options_.dist.check_every > 0 && counters_.tick % options_.dist.check_every == 0)
-      check_ranks();
+    const int64_t every = options_.dist.check_every;
+    if (every > 0 && counters_.tick % every == 0 &&
+        chores_.takes(Chores::kCheck, granted_, counters_.iteration))
+      chores_.run(Chores::kCheck, [this] { check_ranks(); });
     if (!writes()) return;
     for (const std::string& warning : step_->recipe().warnings()) warn("{}", warning);
   }
@@ -467,10 +418,9 @@ class Trainer {
     on_rank_0([this] {
       finish_saving();
       reporter_->finish();
-      write_status(folder_, fmt::format("done {} kimg", kimg_text(counters_.images_seen)));
-      info("done    {} kimg in {}",
-           kimg_text(counters_.images_seen),
-           short_duration(counters_.seconds));
+      const std::string at = kimg_text(counters_.images_seen);
+      write_status(folder_, fmt::format("done {} kimg", at));
+      info("done    {} kimg in {}", at, short_duration(counters_.seconds));
       if (const std::string memory = cpu_memory_text(); !memory.empty()) info("memory  {}", memory);
       info("next    {}", generate_command(folder_.string()));
       page_.write(folder_);
@@ -481,8 +431,7 @@ class Trainer {
   Exit stop() {
     const int signal = setup_.callbacks.stop_signal();
     on_rank_0([&] {
-      const std::string why =
-          signal != 0 ? fmt::format("signal {}", signal) : requests_->stop_reason();
+      const std::string why = requests_->stop_reason();
       const std::string at = kimg_text(counters_.images_seen);
       end_early(fmt::format("stopped {} kimg ({}), resumable", at, why));
       info("stopped {} kimg ({}), saved {}", at, why, state_path_now().string());
@@ -516,7 +465,7 @@ class Trainer {
   TrainingData data_;
   FolderLock lock_;  // outlives all that writes into the folder
   std::shared_ptr<Group> group_;
-  std::optional<LossWatch> loss_watch_;   // of an elastic run
+  Generation generation_;
   std::shared_ptr<DeviceMemory> memory_;  // null on a CPU
   std::unique_ptr<TrainingStep> step_;
   std::unique_ptr<Reporter> reporter_;
@@ -528,6 +477,7 @@ class Trainer {
   Counters counters_;
   std::unique_ptr<DataRecord> data_record_;  // of the run folder, on rank 0
   std::optional<RunRequests> requests_;
+  Chores chores_{setup_.config};
   RankRequests granted_;            // of any rank, known to all since the last iteration
   bool is_first_iteration_ = true;  // of the session or stage
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0

@@ -454,4 +454,9 @@ SaveBytes bytes_of(const CheckpointWriter::Save& save) {
   return {.state = bytes_of_all(save.state.tensors), .model = bytes_of_all(save.model.tensors)};
 }
 
+void complete_save(const CheckpointWriter::Save& save) {
+  if (fs::exists(save.state_path) && !fs::exists(save.model_path))
+    write_model(save.model_path, save.model);
+}
+
 }  // namespace gantrain

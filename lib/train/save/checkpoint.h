@@ -147,6 +147,9 @@ class CheckpointWriter {
 // The bytes of the tensors of a save's files.
 SaveBytes bytes_of(const CheckpointWriter::Save& save);
 
+// Writes the model of a save whose state is there: a session was killed between the two files.
+void complete_save(const CheckpointWriter::Save& save);
+
 // Which tensors of a fresh run came from a model file. Names are "G_ema.NAME", "G.NAME", "D.NAME".
 struct InitTable {
   struct Row {

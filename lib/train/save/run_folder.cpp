@@ -193,6 +193,13 @@ fs::path find_model(const fs::path& file_or_run) {
   return models.front().path;
 }
 
+int64_t images_of_model(const fs::path& file) {
+  for (const NumberedFile& one : find_models(file.parent_path())) {
+    if (one.path == file) return one.images;
+  }
+  return -1;
+}
+
 void check_resumable(const fs::path& where) {
   std::error_code error;
   if (fs::is_directory(where, error)) return;
@@ -411,6 +418,25 @@ FolderLock::~FolderLock() {
 
 void FolderLock::take(const fs::path& folder) {
   if (descriptor_ < 0) descriptor_ = lock_run_folder(folder);
+}
+
+Json header_of_model(const std::filesystem::path& file) {
+  constexpr uint64_t kMost = 16 << 20;  // bytes
+  std::ifstream stream(file, std::ios::binary);
+  uint64_t length = 0;
+  if (!stream.read(reinterpret_cast<char*>(&length), sizeof(length)) || length > kMost) return {};
+  std::string header(length, '\0');
+  if (!stream.read(header.data(), static_cast<std::streamsize>(length))) return {};
+  const Json json = Json::parse(header, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json();
+}
+
+Json model_in_header(const Json& header) {
+  if (!header.is_object() || !header.contains("__metadata__")) return {};
+  const Json& metadata = header["__metadata__"];
+  if (!metadata.is_object() || !metadata.contains("gantrain.model")) return {};
+  const Json& model = metadata["gantrain.model"];
+  return model.is_string() ? Json::parse(model.get<std::string>(), nullptr, false) : Json();
 }
 
 }  // namespace gantrain

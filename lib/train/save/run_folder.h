@@ -38,6 +38,9 @@ std::vector<NumberedFile> find_averages(const std::filesystem::path& folder);
 // UserError(kInput) if there is none.
 std::filesystem::path find_model(const std::filesystem::path& file_or_run);
 
+// Returns the images seen in training that a model file's name tells; -1 where it tells none.
+int64_t images_of_model(const std::filesystem::path& file);
+
 // Throws UserError(kInput) unless `where` is a file that may be a state, or a folder: what --resume
 // takes. What holds weights alone, and names that are no path here, are told of --init-from.
 void check_resumable(const std::filesystem::path& where);
@@ -133,5 +136,10 @@ class FolderLock {
  private:
   int descriptor_ = -1;
 };
+
+// Returns the JSON header of a model file (.safetensors), null where it has none, and of such a
+// header what it says of the model, "gantrain.model"; null where it says nothing.
+Json header_of_model(const std::filesystem::path& file);
+Json model_in_header(const Json& header);
 
 }  // namespace gantrain

@@ -15,6 +15,8 @@ constexpr double kSecondsBetweenLooks = 0.35;  // heard two looks later: within 
 constexpr int64_t kMostIterations = 1000;
 // What a wish to regroup counts beside those for a save: more than all ranks together.
 constexpr double kRegroup = 1 << 16;
+// What a bit of rank 0's RankRequests::affordable counts beside wishes for a stop, likewise.
+constexpr double kAffordable = 1 << 17;
 }  // namespace
 
 RequestExchange::RequestExchange(const at::TensorOptions& like, int64_t rank)
@@ -25,20 +27,22 @@ at::Tensor RequestExchange::packed(const RankRequests& mine) {
   seconds_ = now - last_;
   last_ = now;
   at::Tensor numbers = torch::empty({kNumbers}, like_);
-  numbers.select(0, 0).fill_(mine.stop ? 1.0 : 0.0);
+  const double affordable = rank_ == 0 ? static_cast<double>(mine.affordable) : 0.0;
+  numbers.select(0, 0).fill_((mine.stop ? 1.0 : 0.0) + affordable * kAffordable);
   numbers.select(0, 1).fill_((mine.save ? 1.0 : 0.0) + (mine.regroup ? kRegroup : 0.0));
   numbers.select(0, 2).fill_(rank_ == 0 ? seconds_ : 0.0);
   return numbers;
 }
 
 RankRequests RequestExchange::heard(const at::Tensor& sum, int64_t iteration) {
-  if (reads_are_free(sum.device())) return read(sum);
-  if (iteration < due_) return {};
-  RankRequests requests;
+  if (reads_are_free(sum.device())) return read(sum, iteration);
+  if (iteration < due_) return known_;
+  RankRequests requests = known_;
   if (pending_copy_.defined()) {
     if (copied_) copied_->synchronize();  // it was recorded a second ago
-    requests = read(pending_copy_);
+    requests = read(pending_copy_, pending_from_);
   }
+  pending_from_ = iteration;
   due_ = iteration + every_;
   const bool cuda = sum.is_cuda();
   pending_copy_ = torch::empty({kNumbers}, like_.device(at::kCPU).pinned_memory(cuda));
@@ -51,14 +55,21 @@ RankRequests RequestExchange::heard(const at::Tensor& sum, int64_t iteration) {
   return requests;
 }
 
-RankRequests RequestExchange::read(const at::Tensor& on_host) {
+RankRequests RequestExchange::read(const at::Tensor& on_host, int64_t iteration) {
   const double seconds = read_free(on_host[2]);
   if (seconds > 0) {
     every_ = std::clamp<int64_t>(
         std::llround(kSecondsBetweenLooks / seconds), int64_t{1}, kMostIterations);
   }
   const double saves = read_free(on_host[1]);
-  return {read_free(on_host[0]) > 0, std::fmod(saves, kRegroup) > 0, saves >= kRegroup};
+  const double stops = read_free(on_host[0]);
+  known_.affordable = static_cast<int64_t>(stops / kAffordable);
+  known_.affordable_at = iteration;
+  RankRequests requests = known_;
+  requests.stop = std::fmod(stops, kAffordable) > 0;
+  requests.save = std::fmod(saves, kRegroup) > 0;
+  requests.regroup = saves >= kRegroup;
+  return requests;
 }
 
 IterationReduction::IterationReduction(std::vector<at::Tensor> running,

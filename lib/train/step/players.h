@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/tensor_files.h"
 #include "distributed/gradient_sync.h"
 #include "gan/options.h"
+#include "gan/phase.h"
 #include "gan/recipe.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
@@ -128,5 +130,21 @@ void rebuild_syncs(std::vector<PlayerState>& players,
 // Returns one line of the log for each stage: "G find-unused off, 1 bucket; D find-unused off, 1
 // bucket".
 std::string describe_syncs(const std::vector<PlayerState>& players, const DistOptions& dist);
+
+// Tells at each tick whether players still learn. It looks at a few weights of each parameter, so
+// that it costs nothing beside a tick, and waits for no device.
+class Motion {
+ public:
+  // Remembers the weights as they are.
+  explicit Motion(const std::vector<PlayerState>& players);
+
+  // Returns for each player, as tensors [] on the device, how far its weights have moved since the
+  // last call as a share of their size ("Weights/G/moved"), and the size of its gradients
+  // ("Gradients/G/size") where its optimizer tells.
+  Statistics since_last(const std::vector<PlayerState>& players);
+
+ private:
+  std::map<std::string, at::Tensor> before_;  // by player: [n]
+};
 
 }  // namespace gantrain

@@ -27,6 +27,12 @@ std::unique_ptr<Recipe> make_recipe(const StepSetup& setup, const TrainOptions& 
   return setup.recipe.make(context);
 }
 
+TrainOptions train_options(const StepSetup& setup) {
+  auto options = setup.config.read<TrainOptions>();
+  options.together = setup.recipe.facts.group(setup.config);
+  return options;
+}
+
 // For tests of what is done about ranks that differ.
 void perturb(Recipe& recipe, int64_t rank) {
   const torch::NoGradGuard no_grad;
@@ -86,14 +92,12 @@ void add(Statistics& all, const Statistics& more, const at::TensorOptions& like)
 
 TrainingStep::TrainingStep(const StepSetup& setup)
     : setup_(setup),
-      train_(setup.config.read<TrainOptions>()),
+      train_(train_options(setup)),
       dist_(setup.config.read<DistOptions>()),
       ema_(setup.config.read<EmaOptions>()),
       plan_(plan_batch(train_, setup.group->world())),
       recipe_(make_recipe(setup, train_)),
       key_(make_draw_key(static_cast<uint64_t>(train_.seed), 0, 0, setup.device)) {
-  train_.together = recipe_->batch_group();
-  plan_ = plan_batch(train_, setup.group->world());
   const auto precision = setup.config.read<PrecisionOptions>();
   const GraphChoice graphs = choose_graphs({train_.graphs,
                                             gantrain::records_graphs(setup.device.type()),

@@ -22,6 +22,10 @@ struct RankRequests {
   bool stop = false;
   bool save = false;
   bool regroup = false;  // others wait to take part in an elastic run
+  // What rank 0 has time for beside training: Chores::affordable(), and the iteration in which it
+  // said so.
+  int64_t affordable = 0xf;
+  int64_t affordable_at = 0;
 };
 
 // Brings requests from every rank to all ranks, as part of the all-reduce that ends an iteration.
@@ -42,15 +46,17 @@ class RequestExchange {
   RankRequests heard(const at::Tensor& sum, int64_t iteration);
 
  private:
-  RankRequests read(const at::Tensor& on_host);
+  RankRequests read(const at::Tensor& on_host, int64_t iteration);
 
   at::TensorOptions like_;
   int64_t rank_;
-  double last_;              // monotonic seconds at the last packed()
-  double seconds_ = 0;       // that an iteration took here by then
-  int64_t due_ = 0;          // iteration of the next look
-  int64_t every_ = 16;       // iterations between two looks, from the last look
-  at::Tensor pending_copy_;  // copy of the last look's sum on the host, or undefined
+  double last_;               // monotonic seconds at the last packed()
+  double seconds_ = 0;        // that an iteration took here by then
+  int64_t due_ = 0;           // iteration of the next look
+  int64_t every_ = 16;        // iterations between two looks, from the last look
+  at::Tensor pending_copy_;   // copy of the last look's sum on the host, or undefined
+  int64_t pending_from_ = 0;  // iteration of that look
+  RankRequests known_;        // what was read last, without what is asked for
   std::optional<c10::Event> copied_;
 };
 
@@ -254,6 +260,8 @@ class TrainingStep {
   StateTensors state() const;
 
   Recipe& recipe() const { return *recipe_; }
+  // How many samples normalise each other: RecipeFacts::group.
+  int64_t batch_group() const { return train_.together; }
   Generator& average() const { return *average_; }  // of the generator's weights (EMA)
   // The averages that ema.posthoc=on keeps beside it, of kKeptLengths; null without.
   const PowerAverages* power_averages() const { return power_averages_.get(); }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The size of a run where no --resolution is given.
-#include "config/data_size.h"
 
 #include "config/resolve.h"
 #include "image/image.h"

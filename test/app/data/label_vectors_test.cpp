@@ -111,6 +111,28 @@ TEST_CASE("ARunOnLabelVectorsLearnsAndDrawsThem") {
   CHECK(holds(measured.out, "msssim/red"));
   CHECK_FALSE(holds(measured.out, "msssim/angle"));
   CHECK(holds(measured.err, "--per-class: no classes but values: angle"));
+
+  // A class is compared with the real pictures that have it, of two classes with those of either.
+  const auto compared = [&](const std::string& flags) {
+    const Outcome outcome =
+        run_in(folder, "metrics run --metrics diversity --num-images 8 --json " + flags);
+    CAPTURE(flags, outcome.err);
+    REQUIRE(outcome.code == 0);
+    return std::make_pair(Json::parse(outcome.out)["recipe"]["reals"].get<int64_t>(), outcome.err);
+  };
+  CHECK(compared("--data in").first == 8);
+  CHECK(compared("--data in --class red").first == 4);
+  CHECK(compared("--data in --class red,large").first == 6);
+  CHECK(holds(compared("--data in --label red=1").second,
+              "--label red=1: compared with all pictures of the data"));
+  fs::copy(folder / "in", folder / "plain");
+  fs::remove(folder / "plain/labels.csv");
+  const auto [all, said] = compared("--data plain --class red");
+  CHECK(all == 8);
+  CHECK(holds(said, "--class red: compared with all pictures of the data, which has no labels"));
+  const Outcome value = run_in(folder, "metrics run --data in --class angle --num-images 8");
+  CHECK(value.code == 2);
+  CHECK(holds(value.err, "--class angle: angle is no class, but a value"));
 }
 
 TEST_CASE("DataThatIsPackedKeepsItsVectors") {

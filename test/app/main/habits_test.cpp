@@ -129,6 +129,7 @@ constexpr Hinted kHinted[] = {
     {"--strategy ddp", "--ddp-mode"},
     {"--fast_dev_run", "gantrain --smoke"},
     {"--gpus", "--gpus needs a value"},
+    {"--run-dir --seed 3", "--run-dir needs a value, and --seed is a flag"},
     {"--btach 4", "--batch"},
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command/batch_script.h"
-
+#include "command/jobs.h"
 #include "support/catch.h"
 #include "util/error.h"
 

@@ -82,7 +82,9 @@ TEST_CASE("TheLogSaysWhatFindUnusedChose") {
 
 TEST_CASE("WhatMovesGradientsAnotherWayTrainsTheSameBits") {
   const TemporaryFolder folder;
-  const std::string same = "--nproc 2 --kimg 0.16 --set dcgan.norm=none ";
+  const std::string same =
+      "--nproc 2 --kimg 0.16 --set dcgan.norm=none --set dcgan.channels=32 --set "
+      "dcgan.d_channels=8 ";
   const std::string plain = model_sha(train(folder, "plain", same));
   const std::vector<std::string> ways = {"--set dist.static_graph=on",
                                          "--find-unused on",
@@ -111,7 +113,9 @@ TEST_CASE("DistOptionsThatCannotBeAreRefusedBeforeTraining") {
 
 TEST_CASE("SynchronisedBatchNormMakesTwoRanksOneUndividedBatch") {
   const TemporaryFolder folder;
-  const std::string same = "--kimg 0.16 --set train.dtype=float64 --set dcgan.norm=batch ";
+  const std::string same =
+      "--kimg 0.16 --set train.dtype=float64 --set dcgan.norm=batch --set dcgan.channels=32 "
+      "--set dcgan.d_channels=8 ";
   const fs::path one = train(folder, "one", same);
   const fs::path two = train(folder, "two", "--nproc 2 --set dist.sync_bn=on " + same);
   const FileTensors start = read_safetensors(files_like(one, "model-").front());

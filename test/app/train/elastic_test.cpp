@@ -42,6 +42,12 @@ std::string plan_of(const fs::path& run, int64_t first) {
   return plan;
 }
 
+size_t count_in(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 void kill_slot(const fs::path& run, const char* slot) {
   REQUIRE(::kill(pids_of(run).at(slot).get<pid_t>(), SIGKILL) == 0);
 }
@@ -105,6 +111,8 @@ TEST_CASE("WhatIsTrainedAroundAKilledRankIsWhatThePlanOfItsRanksTrains") {
     CHECK(outcome.err.find("died of signal 9 (SIGKILL)") != std::string::npos);
     const std::string status = read_file(folder / "a/STATUS");
     REQUIRE_THAT(status, Catch::StartsWith("stopped "));
+    for (const char* once : {"speed   ", "metrics "})
+      CHECK(count_in(log_of(folder / "a"), once) <= 1);
     const double kimg = std::stod(status.substr(std::string("stopped ").size()));
     const std::string plan = plan_of(folder / "a", 4);
     CAPTURE(plan, status);

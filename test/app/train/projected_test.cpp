@@ -112,6 +112,50 @@ TEST_CASE("ProjectedGansStartFromAModelOfAnotherSize") {
   CHECK_THAT(refused.err, Catch::Contains("--set projected.ngf=2"));
 }
 
+// A network of one's own instead of EfficientNet-Lite0, made by torch.jit.script.
+TEST_CASE("ATorchScriptNetworkIsTrainedOnInEveryModeAndResumed") {
+  const TemporaryFolder folder;
+  const std::string file = fixtures_folder() + "/script_features.pt";
+  const std::string common =
+      "--preset projected-tiny --resolution 16 --kimg 0.08 --set train.tick=0.04 --nproc 2 "
+      "--set samples.rows=1 --set data.synth_size=64 --set projected.ngf=2 "
+      "--set projected.z_dim=16 --set projected.cout=4 --set projected.ndf=8 ";
+  const std::string same =
+      common + "--features " + file + " --set projected.taps=layer1,layer2,layer3,layer4 ";
+  const fs::path whole = train(folder, "whole", same + "--save-raw --ddp-mode wrapper");
+  CHECK(read_safetensors(last_model(whole))
+            .count("D.feature_network.pretrained.layer3.0.conv.weight") == 1);
+  for (const std::string mode : {"dynamic", "flat"}) {
+    CAPTURE(mode);
+    CHECK(model_sha(train(folder, mode, same + "--save-raw --ddp-mode " + mode)) ==
+          model_sha(whole));
+  }
+  train(folder, "parts", same + "--save-raw --ddp-mode wrapper --kimg 0.048");
+  CHECK(model_sha(train(folder, "parts", same + "--save-raw --ddp-mode wrapper")) ==
+        model_sha(whole));
+  train(folder, "half", same + "--amp=bf16 --kimg 0.016");
+
+  const std::string checked = "features " + file + " --taps ";
+  CHECK_THAT(succeed(folder, checked + "layer1,layer2,layer3,layer4").out,
+             Catch::Contains("maps layer1 [4, 56, 56], layer2 [6, 28, 28]"));
+  const auto refused = [&](const std::string& flags, int code, const std::string& said) {
+    const Outcome outcome =
+        gantrain(tiny(common + flags + " --run-dir refused"), {.folder = folder.path()});
+    CAPTURE(flags, outcome.err);
+    CHECK(outcome.code == code);
+    CHECK((code == 3 || is_one_error_line(outcome.err)));  // ranks say first what they read
+    CHECK_THAT(outcome.err, Catch::Contains(said));
+  };
+  refused("--features " + file, 3, "script_features.pt: forward() returns [1, 3], and 4 maps");
+  refused("--features " + file + " --set projected.taps=a,b,c,d", 3, "no tap a; there are 0, stem");
+  refused("--features " + file + " --set projected.taps=a,b,c", 2, "four different names");
+  refused("--set projected.taps=a,b,c,d", 2, "projected.taps = a,b,c,d: of which network?");
+  refused(
+      "--features " + file + " --metrics fd_lite0 --set projected.taps=layer1,layer2,layer3,layer4",
+      3,
+      "a TorchScript network, and the weights of EfficientNet-Lite0 are needed");
+}
+
 // The official names with the official constructor's arguments are a model file.
 TEST_CASE("OfficialTensorsDrawTheOfficialPictures") {
   const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include "launch/where/network.h"
@@ -200,23 +201,25 @@ TEST_CASE("AWorkerOfTorchrunLeavesItsReasonWhereTorchrunLooks") {
 
 // Nothing looks at the stop while a worker waits in the store for those that never come.
 TEST_CASE("AWorkerThatWaitsForOthersStopsWhenAsked") {
+  const TemporaryFolder folder;
+  const ReservedPort ports[2];  // each waits alone
+  std::vector<std::unique_ptr<Command>> workers;
   for (const std::string rank : {"0", "1"}) {
-    CAPTURE(rank);
-    const TemporaryFolder folder;
-    const ReservedPort port;
-    Command worker(tiny("--run-dir run --kimg 500 --timeout 60s"),
-                   {.environment = {{"RANK", rank},
-                                    {"LOCAL_RANK", rank},
-                                    {"WORLD_SIZE", "2"},
-                                    {"MASTER_ADDR", "127.0.0.1"},
-                                    {"MASTER_PORT", std::to_string(port.number())}},
-                    .folder = folder.path()});
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-    worker.signal(SIGTERM);
-    const double asked = monotonic_seconds();
-    CHECK(worker.wait().code == 75);
-    CHECK(monotonic_seconds() - asked < 50);  // not the 60 s of the meeting
+    const ReservedPort& port = ports[workers.size()];
+    workers.push_back(std::make_unique<Command>(
+        tiny("--run-dir run" + rank + " --kimg 500 --timeout 60s"),
+        CommandOptions{.environment = {{"RANK", rank},
+                                       {"LOCAL_RANK", rank},
+                                       {"WORLD_SIZE", "2"},
+                                       {"MASTER_ADDR", "127.0.0.1"},
+                                       {"MASTER_PORT", std::to_string(port.number())}},
+                       .folder = folder.path()}));
   }
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  for (const auto& worker : workers) worker->signal(SIGTERM);
+  const double asked = monotonic_seconds();
+  for (const auto& worker : workers) CHECK(worker->wait().code == 75);
+  CHECK(monotonic_seconds() - asked < 50);  // not the 60 s of the meeting
 }
 
 TEST_CASE("AWorkerThatIsKilledLeavesItsReasonToo") {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/style/discriminator.h"
 
 #include <ATen/autocast_mode.h>
 

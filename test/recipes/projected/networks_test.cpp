@@ -107,7 +107,7 @@ TEST_CASE("TensorsAreTheOfficialNetworks") {
 TEST_CASE("MapsAndProjectionsAreTheOfficialOnes") {
   const TensorFile io = fixture("proj_features_io");
   const auto f = [&](const std::string& key) { return io.tensors.at("out/" + key); };
-  ProjectedFeatures features(narrow_features(), kNarrowCout);
+  ProjectedFeatures features({.features = narrow_features(), .cout = kNarrowCout});
   load_into(features, NetworkFile("proj_features").tensors, "features", "feature_network.");
   const Tensor x = as_pictures(io.tensors.at("in/x_u8")).requires_grad_(true);
   std::array<Tensor, 4> across;

@@ -62,6 +62,8 @@ std::vector<StepCase> cases() {
           with_vectors()};
 }
 
+bool is_lazy(const StepCase& one) { return one.changes.contains("r3gan.penalty_interval"); }
+
 std::vector<Changes> precisions() {
   std::vector<Changes> all = all_amp();
   all.push_back(
@@ -94,8 +96,10 @@ TEST_CASE("GraphsChangeNothingOnTwoRanks") {
 }
 
 TEST_CASE("GraphsChangeNothing") {
+  // A phase that is due in every second iteration is replayed from the ninth on, others from the
+  // fourth.
   for (const StepCase& each : cases())
-    check_graphs_change_nothing(r3gan::row(), each, precisions(), 1, 12);
+    check_graphs_change_nothing(r3gan::row(), each, precisions(), 1, is_lazy(each) ? 12 : 8);
 }
 
 TEST_CASE("PhasesOfR3GanAreFunctions") {

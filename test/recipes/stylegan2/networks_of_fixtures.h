@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensors.h"
-#include "nn/style/discriminator.h"
+#include "nn/style/layers.h"
 #include "nn/style/network_checks.h"
 #include "recipes/stylegan2/recipe.h"
 #include "support/catch.h"

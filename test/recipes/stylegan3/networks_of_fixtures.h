@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/tensors.h"
-#include "nn/style/discriminator.h"
+#include "nn/style/layers.h"
 #include "nn/style/network_checks.h"
 #include "recipes/stylegan3/recipe.h"
 #include "support/catch.h"

@@ -162,6 +162,26 @@ TEST_CASE("TheAlarmNeedsSomeMeasurementsInARow") {
   CHECK_FALSE(alarm.is_on());
 }
 
+// What stylegan2-tiny reported at 16 pixels in each kimg, without augmentation.
+TEST_CASE("RunsThatCollapsedAreNamedAndHealthyOnesAreNot") {
+  CollapseOptions options;
+  options.after = Kimg{2000};
+  const auto begins_at = [&](const std::vector<double>& curve) {
+    CollapseAlarm alarm(options);
+    for (size_t i = 0; i < curve.size(); ++i) {
+      if (alarm.begins_with(curve[i], 1000 * static_cast<int64_t>(i + 1))) return i + 1;
+    }
+    return size_t{0};
+  };
+  // G's rate 0.05, D's 1e-5, with features of EfficientNet-Lite0: all pictures one and the same.
+  CHECK(begins_at({0.07, 0.032, 0.018, 0.012, 0.013, 0.017, 0.017}) == 4);
+  // G's rate 0.02, D's 1e-4: 64 pictures that the eye cannot tell apart, MS-SSIM 0.98.
+  CHECK(begins_at({0.371, 0.353, 0.268, 0.191, 0.214, 0.209, 0.25, 0.226, 0.216}) == 6);
+  // The presets' rates: icons of 32 pixels at every fourth kimg, whose least value this is.
+  CHECK(begins_at({0.336, 0.35, 0.385, 0.404, 0.385, 0.404}) == 0);
+  CHECK(begins_at({0.01, 0.05, 0.12, 0.14, 0.15, 0.17, 0.2}) == 0);  // still rising
+}
+
 TEST_CASE("NetworksThatHaveJustBegunMayBeAlike") {
   CollapseAlarm alarm({});
   const int64_t after = CollapseOptions{}.after.images;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run/preflight.h"
-
 #include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/temporary_folder.h"
+#include "train/run/slow_ranks.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"

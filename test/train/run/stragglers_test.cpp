@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/run/stragglers.h"
-
 #include "support/catch.h"
 #include "support/spawn_ranks.h"
 #include "support/step_setup.h"
 #include "support/temporary_folder.h"
+#include "train/run/slow_ranks.h"
 #include "train/step/toy_recipe.h"
 #include "util/file.h"
 #include "util/log.h"
@@ -38,28 +37,48 @@ void iterate(Stragglers& ranks, const Phase& phase, int64_t iterations, double s
   for (int64_t i = 0; i < iterations; ++i) ranks.add(report, 0.001, seconds + 0.002);
 }
 
+// Ranks that measure each other, with rank 0's log and rows in a folder.
+struct MeasuredRanks {
+  const Rendezvous& place;
+  std::shared_ptr<Group> group;
+  Reporter reporter;
+  StepOnCpu step;
+  Stragglers ranks;
+
+  MeasuredRanks(const Rendezvous& r, const TemporaryFolder& folder)
+      : place(r),
+        group(Group::join(r, BackendKind::kGloo, at::kCPU, 20)),
+        reporter(group, 1000, 0),
+        step(toy_row(), toy_config()),
+        ranks(group, step->recipe().phases(), 0) {
+    if (r.ranks.rank != 0) return;
+    set_log({Level::kError, Level::kInfo, folder / "log.txt", ""});
+    reporter.open(folder.path(), 0);
+  }
+
+  // So many iterations of the second phase, each rank's of so many seconds.
+  void tick(int64_t iterations, const std::vector<double>& seconds, int64_t images) {
+    iterate(ranks,
+            step->recipe().phases()[1],
+            iterations,
+            seconds[static_cast<size_t>(place.ranks.rank)]);
+    ranks.compare(reporter, images);
+    reporter.tick({images, 1, 1, 0.5});
+  }
+};
+
 }  // namespace
 
 TEST_CASE("ARankThatFallsBehindIsNamedOnceAndWhenItHasCaughtUp") {
   const TemporaryFolder folder;
   CHECK(failed_ranks(3, [&](const Rendezvous& r) {
-          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-          if (r.ranks.rank == 0) set_log({Level::kError, Level::kInfo, folder / "log.txt", ""});
-          Reporter reporter(group, 1000, 0);
-          if (r.ranks.rank == 0) reporter.open(folder.path(), 0);
-          StepOnCpu step(toy_row(), toy_config());
-          const std::vector<Phase>& phases = step->recipe().phases();
-          Stragglers ranks(group, phases, 0);
-          const auto tick = [&](int64_t iterations, double slow, int64_t images) {
-            iterate(ranks, phases[1], iterations, r.ranks.rank == 2 ? slow : 0.1);
-            ranks.compare(reporter, images);
-            reporter.tick({images, 1, 1, 0.5});
-          };
-          tick(49, 0.2, 1000);  // too few yet
-          tick(1, 0.2, 2000);
-          tick(50, 0.2, 3000);  // said already
-          tick(50, 0.1, 4000);
-          reporter.finish();
+          MeasuredRanks all(r, folder);
+          const std::vector<double> slow = {0.1, 0.1, 0.2}, alike = {0.1, 0.1, 0.1};
+          all.tick(49, slow, 1000);  // too few yet
+          all.tick(1, slow, 2000);
+          all.tick(50, slow, 3000);  // said already
+          all.tick(50, alike, 4000);
+          all.reporter.finish();
           return 0;
         }) == 0);
   const std::vector<std::string> rows = split(trim(read_file(folder / "stats.jsonl")), '\n');
@@ -82,23 +101,12 @@ TEST_CASE("ARankThatFallsBehindIsNamedOnceAndWhenItHasCaughtUp") {
 TEST_CASE("EachRankThatFellBehindIsToldOfWhenItHasCaughtUpWhoeverIsTheSlowestThen") {
   const TemporaryFolder folder;
   CHECK(failed_ranks(4, [&](const Rendezvous& r) {
-          const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);
-          if (r.ranks.rank == 0) set_log({Level::kError, Level::kInfo, folder / "log.txt", ""});
-          Reporter reporter(group, 1000, 0);
-          if (r.ranks.rank == 0) reporter.open(folder.path(), 0);
-          StepOnCpu step(toy_row(), toy_config());
-          const std::vector<Phase>& phases = step->recipe().phases();
-          Stragglers ranks(group, phases, 0);
-          const auto tick = [&](const std::vector<double>& seconds, int64_t images) {
-            iterate(ranks, phases[1], 50, seconds[static_cast<size_t>(r.ranks.rank)]);
-            ranks.compare(reporter, images);
-            reporter.tick({images, 1, 1, 0.5});
-          };
-          tick({0.1, 0.2, 0.1, 0.1}, 1000);
-          tick({0.1, 0.2, 0.3, 0.1}, 2000);  // rank 1 is behind still, and named already
-          tick({0.1, 0.1, 0.3, 0.1}, 3000);
-          tick({0.2, 0.1, 0.1, 0.1}, 4000);
-          reporter.finish();
+          MeasuredRanks all(r, folder);
+          all.tick(50, {0.1, 0.2, 0.1, 0.1}, 1000);
+          all.tick(50, {0.1, 0.2, 0.3, 0.1}, 2000);  // rank 1 is behind still, and named already
+          all.tick(50, {0.1, 0.1, 0.3, 0.1}, 3000);
+          all.tick(50, {0.2, 0.1, 0.1, 0.1}, 4000);
+          all.reporter.finish();
           return 0;
         }) == 0);
   std::string told;

@@ -85,6 +85,8 @@ TEST_CASE("ModelsArePrunedAsStatesAreButTheBestStays") {
   std::vector<int64_t> left;
   for (const NumberedFile& m : find_models(run.path())) left.push_back(m.images / 1000);
   CHECK(left == std::vector<int64_t>{1000, 900, 500});
+  CHECK(images_of_model(run / "model-000900.safetensors") == 900'000);
+  CHECK(images_of_model(run / "model-best.safetensors") == -1);
   CHECK(fs::exists(run / "model-best.safetensors"));
   CHECK(fs::exists(run / "state-000100.pt"));
   CHECK(fs::exists(run / "superseded-model-000100.safetensors"));

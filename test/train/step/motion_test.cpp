@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/step/motion.h"
-
 #include "support/catch.h"
 #include "support/step_setup.h"
 #include "support/wait_counter.h"
+#include "train/step/players.h"
 #include "train/step/toy_recipe.h"
 
 using namespace gantrain;

@@ -24,7 +24,7 @@ int64_t heard_at(const Rendezvous& r) {
     at::Tensor sum = exchange.packed({asks, false});
     group->sum_(sum);
     const RankRequests heard = exchange.heard(sum, i);
-    if (heard.save) return -2;
+    if (heard.save || heard.affordable != 0xf || heard.affordable_at > i) return -2;
     if (heard.stop) return i;
   }
   return -1;
@@ -67,10 +67,17 @@ TEST_CASE("SlowIterationsAreLookedAtEachTime") {
   // With iterations of a second and more a stop is heard in the one after the next.
   const AssumeReadsWait assumed;
   RequestExchange exchange(at::kFloat, 0);
-  const auto sum_with = [](bool stop) { return torch::tensor({stop ? 1.0F : 0.0F, 0.0F, 5.0F}); };
+  const auto sum_with = [](bool stop) {
+    return torch::tensor({(stop ? 1.0F : 0.0F) + 5 * 131072.0F, 0.0F, 5.0F});
+  };
   int64_t heard = -1;
   for (int64_t i = 0; i < 40 && heard < 0; ++i) {
-    if (exchange.heard(sum_with(i >= 30), i).stop) heard = i;
+    const RankRequests all = exchange.heard(sum_with(i >= 30), i);
+    if (all.stop) heard = i;
+    if (i == 31) {
+      CHECK(all.affordable == 5);
+      CHECK(all.affordable_at == 30);  // as of when rank 0 said so
+    }
   }
   CHECK(heard == 31);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/caption.h"
-
+#include "report/grid.h"
 #include "support/catch.h"
 
 using namespace gantrain;
