@@ -97,9 +97,10 @@ int end_with(Exit code, const std::string& message) {
   return status;
 }
 
-// `train` is the command where none is named.
+// `train` is the command where none is named; `join` trains, too.
 bool asks_for_training(const std::vector<std::string>& arguments) {
-  return !arguments.empty() && (arguments[0] == "train" || starts_with(arguments[0], "-"));
+  return !arguments.empty() &&
+         (arguments[0] == "train" || arguments[0] == "join" || starts_with(arguments[0], "-"));
 }
 
 int guarded(std::vector<std::string> arguments) {
@@ -132,7 +133,8 @@ const std::vector<Verb>& verbs() {
       interpolate_verb(), metrics_verb(),  features_verb(), average_verb(),  nn_verb(),
       project_verb(),     edit_verb(),     report_verb(),   serve_verb(),    slurm_verb(),
       kube_verb(),        launch_verb(),   tune_verb(),     finetune_verb(), presets_verb(),
-      data_verb(),        doctor_verb(),   bench_verb(),    track_verb(),    help_verb(),
+      data_verb(),        doctor_verb(),   bench_verb(),    track_verb(),    join_verb(),
+      help_verb(),
   };
   return table;
 }

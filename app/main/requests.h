@@ -161,6 +161,7 @@ struct MetricsRequest {
   std::string detector_sha256;        // what it must be, or ""
   std::string lite0;                  // weights of EfficientNet-Lite0, or ""
   std::string data;                   // reals of a generator; "": those of its run
+  std::string run;                    // its folder; "": that of the model
   std::optional<Size> resolution;     // of both kinds; none: as the fakes are
   std::optional<Fit> fit;
   std::optional<Filter> filter;

@@ -123,7 +123,7 @@ struct Elastic {
         .generation = [&rank] { return rank.generation(); },
         .lost = [&rank] { return rank.is_lost(); },
         .wanted = [&rank] { return rank.is_wanted(); },
-        .planned = [plan = parse_rank_plan(options.rank_plan, context.board->ranks())](
+        .planned = [plan = parse_rank_plan(options.rank_plan, context.ranks().world)](
                        int64_t iteration) { return planned_ranks(plan, iteration); },
         .run_folder = [&context] { return context.board->run_folder(); },
         .stop_signal = [&context] { return context.stop == nullptr ? 0 : context.stop->load(); }};
@@ -162,7 +162,11 @@ TrainCallbacks callbacks_of(const RankContext& context,
     const bool begins = elastic == nullptr || elastic->rank.generation() == 1;
     const int64_t rank = elastic == nullptr ? context.rank() : elastic->rank.rank();
     if (rank == 0 && begins) set_errors_aside(folder);
-    if (elastic == nullptr ? context.board_index != 0 : rank != 0) return;
+    const bool of_nodes = elastic != nullptr && context.ranks().nodes > 1;
+    // Another node's rank may be rank 0 later.
+    if (of_nodes && context.board->run_folder().empty()) context.board->set_run_folder(folder);
+    const bool first_here = context.board_index == 0 && (elastic == nullptr || of_nodes);
+    if (!first_here && (elastic == nullptr || rank != 0)) return;
     context.board->set_run_folder(folder);
     write_pids(folder, pids_here(context));
   };

@@ -6,6 +6,7 @@
 namespace gantrain {
 
 Verb train_verb();
+Verb join_verb();
 Verb generate_verb();
 Verb export_verb();
 Verb import_verb();

@@ -286,7 +286,8 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   const SynthesisOptions drawn = Painter(generator, how).synthesis();  // checks the flags
   if (request.per_class && generator.classes() == 0)
     fail(Exit::kUsage, "--per-class: {} has no classes", how.model);
-  std::optional<DataOptions> data = data_of_run(model.file, request.data);
+  std::optional<DataOptions> data =
+      data_of_run(request.run.empty() ? model.file : fs::path(request.run) / "model", request.data);
   const bool shapes = data && data->path == kShapes;
   const std::vector<std::string> names = names_of(request, data.has_value());
   check_metrics(names,

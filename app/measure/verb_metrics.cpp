@@ -140,6 +140,8 @@ rights: use only files that you trust. Metrics use such a network with --metrics
 )";
 
 int run_features(FeaturesRequest& request, Options&) {
+  if (request.file.empty() && !request.taps.empty())
+    fail(Exit::kUsage, "--taps {}: of which file? It is named beside it", request.taps);
   if (request.file.empty()) {
     fmt::print("{}",
                fill_template(kAboutFeatures,

@@ -63,11 +63,18 @@ std::string lacking_for_gpus(const World& world, const GpuOutlook& outlook) {
 }
 
 void prepare_elastic(Launch& launch) {
-  if (launch.world.role != World::Role::kLauncher) {
-    fail(
-        Exit::kUsage,
-        "--nproc MIN:MAX: here {} starts the ranks, and gantrain cannot start others; leave it out",
-        launch.world.source);
+  const World& world = launch.world;
+  if (world.role != World::Role::kLauncher) {
+    fail(Exit::kUsage,
+         "--nproc MIN:MAX and --nnodes MIN:MAX: here {} starts the ranks, and gantrain cannot "
+         "start others; leave them out",
+         world.source);
+  }
+  if (launch.options.nnodes_min && world.source != "local") {
+    fail(Exit::kUsage,
+         "--nnodes MIN:MAX: here {} says which nodes take part, and ends all when one ends; leave "
+         "it out",
+         world.source);
   }
   check_elastic(launch.options, launch.world.ranks);
   if (!launch.config.given("train.uneven"))
@@ -303,8 +310,10 @@ int dry_run(const Launch& launch, Shown shown) {
              counted(iterations, "iteration"),
              shortest(kimg(images)),
              shortest(kimg(save.every.images)));
-  fmt::print("{} ({}), device {}, backend {}\n",
+  const auto& least = launch.options.nnodes_min;
+  fmt::print("{}{} ({}), device {}, backend {}\n",
              sizes_text(plan.world, launch.world.ranks.nodes),
+             least ? fmt::format(", of which {} must be there", *least) : "",
              launch.world.source,
              device,
              plan.world == 1 ? "none" : backend);

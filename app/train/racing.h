@@ -33,8 +33,8 @@ struct PlannedRace {
 // the race decides, and for a metric that it cannot measure.
 std::optional<PlannedRace> plan_race(const RaceWish& wish);
 
-// Takes over where the race in the folder stands. Throws UserError(kUsage) where that is another
-// one.
+// Takes over where the race in the folder stands, if it has begun. Throws UserError(kUsage) where
+// that is another one.
 void go_on_with(PlannedRace& planned);
 
 }  // namespace gantrain

@@ -142,6 +142,7 @@ struct Launch {
   int64_t gpus = 0;                                     // visible and usable
   std::vector<std::string> chosen;                      // lines: what the recipe chose, and why
   int stopped_code = static_cast<int>(Exit::kStopped);  // --stopped-code
+  std::string invitation;  // of an elastic run: what a node that joins it is told
 
   // The exit code of this process where the run ended with `code`.
   int code_of(int code) const {

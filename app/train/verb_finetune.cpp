@@ -20,6 +20,7 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/file_kind.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "util/wording.h"
@@ -40,6 +41,7 @@ struct FinetuneFlags {
   std::string by = "swd";
   std::string gamma;
   std::string folder = "runs/finetune";
+  bool enlarge = false;
   bool dry_run = false;
 };
 
@@ -50,9 +52,10 @@ void fields(FinetuneFlags& o, Field&& field) {
   field("by", o.by, "the metric that decides what is best (swd)");
   field("gamma",
         o.gamma,
-        "weight of the R1 penalty; auto: a quarter of the model's, as much, and four times that "
-        "race");
+        "weight of the R1 penalty; auto: the best of the model's value, a quarter of it and four "
+        "times it, by a race of short runs");
   field("folder", o.folder, said("-o,--output"), "folder: the run, finetune.json (runs/finetune)");
+  field("enlarge", o.enlarge, "take pictures of half the model's size or less, too");
   field("dry_run", o.dry_run, "print what is chosen and why, train nothing");
 }
 
@@ -62,7 +65,6 @@ constexpr const char* kFinetuneFooter =
     "  gantrain finetune ~/photos --from runs/faces -o runs/photos -- --kimg 300";
 
 constexpr const char* kRunName = "run";
-constexpr const char* kImported = "from.safetensors";
 
 std::vector<std::string> keys_of_recipe(const std::string& recipe) {
   find_recipe_facts(recipe);  // refuses an unknown one
@@ -78,14 +80,16 @@ fs::path file_of(const std::string& from) {
   return fs::is_directory(from, error) && !run ? weights_of_snapshot(from) : fs::path(from);
 }
 
-// The model as files that a training begins at: a pickle is imported into the folder once.
+// The model as files that a training begins at: a pickle is imported into the folder, under a name
+// that its content decides, once.
 fs::path importable(const FinetuneFlags& flags, const fs::path& folder) {
   const fs::path from = file_of(flags.from);
   if (!is_pickle(from.string())) return from;
-  const fs::path imported = folder / kImported;
   std::error_code error;
-  if (fs::exists(imported, error)) return imported;
   if (!fs::is_regular_file(from, error)) fail(Exit::kInput, "{}: no such file", from.string());
+  const std::string hash = sha256(read_file(from)).substr(0, 12);
+  fs::path imported = folder / ("from-" + hash + ".safetensors");
+  if (fs::exists(imported, error)) return imported;
   make_writable_folder(folder);
   Children children;
   children.start(0, {.arguments = {"import", from.string(), "-o", imported.string(), "-q"}});
@@ -112,12 +116,47 @@ std::vector<std::string> words_of_model(const StartingModel& model) {
   return words;
 }
 
+// A configuration whose messages have been said, or are said later.
+Config config_of(const std::vector<std::string>& words) {
+  const Level level = log_console_level();
+  set_log({.console = Level::kWarning});
+  Config config = planned_config(words, "finetuning").value();
+  set_log({.console = level});
+  return config;
+}
+
+// What finetuning itself decides, said by --set.
+void refuse_what_is_decided(const Config& config,
+                            const FinetuneFlags& flags,
+                            const StartingModel& model) {
+  const auto refuse = [](const std::string& key) {
+    fail(Exit::kUsage, "{} behind finetune: leave it out; PHOTOS, --from and -o say it", key);
+  };
+  for (const char* key : {"run.out", "run.run_dir", "launch.nnodes"}) {
+    if (config.given(key)) refuse(key);
+  }
+  for (const auto& [key, value] : {std::pair("recipe", model.recipe),
+                                   std::pair("run.resume", std::string("auto")),
+                                   std::pair("run.init_from", model.path.string()),
+                                   std::pair("data.path", flags.data)}) {
+    if (text_of(config.get(key)) != value) refuse(key);
+  }
+}
+
+// The metric that decides is measured, whatever the user has measured beside it.
+void add_metric(const std::string& metric, const Config& config, std::vector<std::string>& words) {
+  std::vector<std::string> names =
+      metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
+  if (std::ranges::find(names, metric) != names.end()) return;
+  names.push_back(metric);
+  words.insert(words.end(), {"--set", "metrics.names=" + join(names, ",")});
+}
+
 struct FinetunePlan {
   StartingModel model;
   int64_t pictures = 0;
   std::vector<FinetuneChoice> choices;
   std::vector<std::string> words;  // of the training
-  std::vector<std::string> warnings;
 };
 
 FinetunePlan plan_finetuning(const FinetuneFlags& flags,
@@ -128,7 +167,8 @@ FinetunePlan plan_finetuning(const FinetuneFlags& flags,
   plan.words.insert(plan.words.end(), {"--data", flags.data});
   std::vector<std::string> all = plan.words;
   all.insert(all.end(), own.begin(), own.end());
-  const Config config = planned_config(all, "finetuning").value();
+  const Config config = config_of(all);
+  refuse_what_is_decided(config, flags, plan.model);
   const PictureSizes sizes = look_at_data(config.to_json());
   plan.pictures = sizes.pictures;
   if (sizes.pictures < 2)
@@ -137,23 +177,26 @@ FinetunePlan plan_finetuning(const FinetuneFlags& flags,
          flags.data,
          counted(sizes.pictures, "picture"));
   const std::string small = enlargement_warning(sizes, config.read<DataOptions>());
-  if (!small.empty()) plan.warnings.push_back(small);
+  if (!small.empty() && !flags.enlarge)
+    fail(Exit::kInput, "{}: smaller than the model: {} (--enlarge takes them)", flags.data, small);
   plan.choices = finetune_choices(config, plan.model, plan.pictures, flags.by);
   for (const FinetuneChoice& choice : plan.choices)
     plan.words.insert(plan.words.end(), {"--set", choice.pair});
   plan.words.insert(plan.words.end(), own.begin(), own.end());
   if (!flags.gamma.empty() && flags.gamma != "auto")
     plan.words.insert(plan.words.end(), {"--set", "gamma=" + flags.gamma});
+  add_metric(flags.by, config_of(plan.words), plan.words);
   return plan;
 }
 
 // What was chosen, and what the user has said instead.
 std::vector<std::string> choice_lines(const FinetunePlan& plan, const Config& config) {
   std::vector<std::string> lines = {
-      fmt::format("model   {}: {} of {} pixels, {}",
+      fmt::format("model   {}: {} of {} pixels, {}{}",
                   plan.model.path.string(),
                   find_recipe_facts(plan.model.recipe).title,
                   to_text(plan.model.resolution),
+                  plan.model.classes > 0 ? counted(plan.model.classes, "class") + ", " : "",
                   plan.model.has_discriminator ? "with its discriminator"
                                                : "without a discriminator: D is drawn anew"),
       fmt::format("data    {}", counted(plan.pictures, "picture"))};
@@ -165,7 +208,6 @@ std::vector<std::string> choice_lines(const FinetunePlan& plan, const Config& co
     lines.push_back(same ? fmt::format("chosen  {} {}: {}", key, now, choice.why)
                          : fmt::format("given   {} {}, not {}", key, now, value));
   }
-  for (const std::string& warning : plan.warnings) lines.push_back("warning " + warning);
   return lines;
 }
 
@@ -176,6 +218,25 @@ RaceWish wish_of(const FinetuneFlags& flags, const std::vector<std::string>& wor
           .words = words,
           .command = command_line(),
           .verb = "finetuning"};
+}
+
+// Throws UserError for what the training, or each candidate of the race, would be refused for
+// before it begins.
+void check_beginning(const FinetuneFlags& flags, const FinetunePlan& plan, Config config) {
+  if (flags.gamma == "auto") {
+    plan_race(wish_of(flags, plan.words));
+    return;
+  }
+  config.set("run.run_dir", (fs::path(flags.folder) / kRunName).string(), "-o");
+  plan_training(config);
+}
+
+// Whether anything was trained: else the folder may hold another finetuning.
+bool has_begun(const Finetuning& state, const fs::path& folder) {
+  std::error_code error;
+  if (!state.run.empty()) return fs::exists(state.run, error);
+  const auto race = read_race(folder);
+  return race && has_begun(*race, folder);
 }
 
 // Races for gamma until one is left, whose run is then the finetuning's. Returns 0 or a stop's
@@ -248,6 +309,7 @@ int run_finetune(const std::vector<std::string>& arguments) {
   check_finetune_flags(flags, *own);
   const fs::path folder = flags.folder;
   auto state = read_finetuning(folder);
+  if (state && !has_begun(*state, folder)) state.reset();
   if (state && !flags.dry_run && state->command != command_line()) {
     fail(Exit::kUsage,
          "{} holds another finetuning: -o another folder begins a new one, the command that goes "
@@ -258,6 +320,7 @@ int run_finetune(const std::vector<std::string>& arguments) {
   if (!state || flags.dry_run) {
     const FinetunePlan plan = plan_finetuning(flags, importable(flags, folder), *own);
     const Config config = planned_config(plan.words, "finetuning").value();
+    check_beginning(flags, plan, config);
     if (flags.dry_run) return dry_run(flags, plan, config);
     for (const std::string& line : choice_lines(plan, config)) info("{}", line);
     state = Finetuning{

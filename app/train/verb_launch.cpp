@@ -9,6 +9,7 @@
 #include "command/flags.h"
 #include "command/options.h"
 #include "launch/local/supervise.h"
+#include "launch/nodes/node_council.h"
 #include "launch/where/devices.h"
 #include "launch/where/network.h"
 #include "main/verbs.h"
@@ -318,6 +319,100 @@ int run_launch(std::vector<std::string> arguments) {
 }
 
 }  // namespace
+
+namespace {
+
+struct JoinRequest {
+  std::string where;
+  std::string run_dir;
+  std::string timeout = "60s";
+};
+
+template <class Field>
+void fields(JoinRequest& o, Field&& field) {
+  field("where", o.where, said("HOST:PORT"), "--master-addr and --master-port of the run");
+  field("run_dir",
+        o.run_dir,
+        "its run folder, where the secret of its nodes is; not needed with GANTRAIN_JOB_SECRET");
+  field("timeout", o.timeout, Said{.show_default = true}, "how long its node 0 may take to answer");
+}
+
+// Takes flags with one value out of a command line, in whichever spelling.
+void take_out(std::vector<std::string>& words, const std::string& name) {
+  const std::string other = [&] {
+    std::string text = name;
+    std::replace(text.begin() + 2, text.end(), '-', '_');
+    return text;
+  }();
+  for (size_t i = 0; i < words.size();) {
+    const size_t equals = words[i].find('=');
+    const std::string flag = words[i].substr(0, equals);
+    const bool is_it = flag == name || flag == other;
+    const size_t count = !is_it ? 0 : equals == std::string::npos ? 2 : 1;
+    const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
+    words.erase(at, at + static_cast<std::ptrdiff_t>(std::min(count, words.size() - i)));
+    if (count == 0) ++i;
+  }
+}
+
+int run_join(JoinRequest& request, Options&) {
+  const size_t colon = request.where.rfind(':');
+  const auto port =
+      colon == std::string::npos ? std::nullopt : parse_int(request.where.substr(colon + 1));
+  if (!port || *port < 1 || *port > 65535 || colon == 0) {
+    fail(Exit::kUsage,
+         "join {}: HOST:PORT are --master-addr and --master-port of the run that this node is to "
+         "take part in",
+         request.where);
+  }
+  std::string host = request.where.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const auto timeout = parse_duration(request.timeout);
+  if (!timeout) fail(Exit::kUsage, "--timeout {}: a time such as 30s or 5m", request.timeout);
+  const std::string secret = job_secret(current_environment());
+  if (secret.empty() && request.run_dir.empty()) {
+    fail(Exit::kUsage,
+         "join {}: --run-dir names the run's folder, where the secret of its nodes is, or "
+         "GANTRAIN_JOB_SECRET has it; without a secret this node would run whatever it is told at "
+         "that address",
+         request.where);
+  }
+  const NodeMessage told = ask_to_join({host, *port}, secret, request.run_dir, *timeout);
+  const Json text = parse_foreign(told.text);
+  std::vector<std::string> words = text.at("words").get<std::vector<std::string>>();
+  std::error_code error;
+  const std::string folder = text.at("folder").get<std::string>();
+  std::filesystem::current_path(folder, error);
+  if (error) {
+    fail(Exit::kEnvironment,
+         "join {}: the run's folder {} is not here: {}; the nodes of a run share it",
+         request.where,
+         folder,
+         error.message());
+  }
+  for (const char* flag : {"--node-rank", "--master-addr", "--master-port"}) take_out(words, flag);
+  const std::string node = std::to_string(told.number);
+  for (const std::string& word : {std::string("--node-rank"),
+                                  node,
+                                  std::string("--master-addr"),
+                                  host,
+                                  std::string("--master-port"),
+                                  std::to_string(*port)})
+    words.push_back(word);
+  info("nodes   this is node {} of the run at {}", node, request.where);
+  return train_verb().run(words);
+}
+
+}  // namespace
+
+Verb join_verb() {
+  return verb_of("join",
+                 "take part in a run of several nodes that is at work (--nnodes MIN:MAX)",
+                 "Makes this machine a node of a run that was started with --nnodes MIN:MAX: asks "
+                 "the run's node 0 for its command, and starts the same here, as a node that the "
+                 "run lacks. The command's folders and files must be here, too, as on all nodes.",
+                 run_join);
+}
 
 Verb launch_verb() {
   const auto describe = [] { return description_of<LaunchFlags>("launch", kLaunchAbout); };

@@ -99,16 +99,18 @@ void TrainArguments::declare(Options& options) {
   add(in("Talk", "-v,--verbose"), "more messages", verbose);
 }
 
-// --nproc 2:4 is --nproc 4 with at least 2 of them.
-std::vector<std::pair<std::string, std::string>> with_range_of_ranks(
+// --nproc 2:4 is --nproc 4 with at least 2 of them; likewise --nnodes.
+std::vector<std::pair<std::string, std::string>> with_ranges(
     std::vector<std::pair<std::string, std::string>> flags) {
   for (size_t i = 0; i < flags.size(); ++i) {
-    const std::vector<std::string> sides = split(flags[i].second, ':');
-    if (flags[i].first != "--nproc" || sides.size() != 2) continue;
+    const std::string name = flags[i].first, text = flags[i].second;
+    const std::vector<std::string> sides = split(text, ':');
+    if ((name != "--nproc" && name != "--nnodes") || sides.size() != 2) continue;
     if (!parse_int(sides[0]) || !parse_int(sides[1]))
-      fail(Exit::kUsage, "--nproc {}: MIN:MAX are two numbers", flags[i].second);
+      fail(Exit::kUsage, "{} {}: MIN:MAX are two numbers", name, text);
     flags[i].second = sides[1];
-    flags.emplace_back("--set", "launch.nproc_min=" + sides[0]);
+    const char* key = name == "--nproc" ? "launch.nproc_min=" : "launch.nnodes_min=";
+    flags.emplace_back("--set", key + sides[0]);
   }
   return flags;
 }
@@ -120,7 +122,7 @@ bool parse_arguments(const std::vector<std::string>& arguments, TrainArguments& 
   if (!options.parse(out.own.arguments)) return false;
   if (options.given("--preset") && out.sources.preset.empty())
     fail(Exit::kUsage, "--preset needs a name; {} presets list shows them", program());
-  out.sources.flags = with_range_of_ranks(out.keys.given(options));
+  out.sources.flags = with_ranges(out.keys.given(options));
   if (!out.dry_run.empty() && out.dry_run != "short" && out.dry_run != "full") {
     fail(Exit::kUsage, "--dry-run={}: allowed: --dry-run, --dry-run=full", out.dry_run);
   }
@@ -224,7 +226,8 @@ WorldEnd run(const Launch& launch) {
                                                                    run_options.out,
                                                                    nullptr,
                                                                    at_work,
-                                                                   newest_state});
+                                                                   newest_state,
+                                                                   launch.invitation});
     ignore_late_signals();
     if (tracks) end_tracking(launch, end);
     if (end.run_folder.empty()) own.undo();
@@ -345,6 +348,13 @@ Launch prepare_arguments(const TrainArguments& args, const Config& config) {
       args, [&] { return prepare(config, any_given(config), args.dry_run == "short"); });
 }
 
+// What a node that asks to join the run has to do: the same command in the same folder.
+std::string invitation_to(const std::vector<std::string>& arguments) {
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  return Json{{"folder", folder}, {"words", arguments}}.dump();
+}
+
 int run_train(const std::vector<std::string>& arguments) {
   TrainArguments args;
   if (!parse_arguments(arguments, args)) return 0;
@@ -378,6 +388,7 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!args.sources.smoke) use_processors_well(launch, config);
   tell_first();
   launch.stopped_code = static_cast<int>(args.stopped_code);
+  if (launch.options.nnodes_min) launch.invitation = invitation_to(arguments);
   return args.sources.smoke ? smoke(launch) : launch.code_of(run(launch).code);
 }
 

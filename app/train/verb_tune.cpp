@@ -132,8 +132,16 @@ std::vector<Tried> full_tries(const RaceWish& wish, const Config& config) {
   for (Tried& tried : tries) {
     tried.key = full_key(config, tried.key, {});
     check_key(config, tried.key, "--try");
-    const bool decided =
-        is_among(tried.key, {"run.", "launch.", "train.kimg", "metrics.", "preset"});
+    const bool decided = is_among(tried.key,
+                                  {"run.",
+                                   "launch.",
+                                   "train.kimg",
+                                   "metrics.",
+                                   "preset",
+                                   "data.path",
+                                   "data.resolution",
+                                   "data.channels",
+                                   "data.depth"});
     if (decided || tried.key == "recipe")
       fail(Exit::kUsage, "--try {}: that is the same for all candidates of a race", tried.key);
   }
@@ -208,7 +216,7 @@ std::optional<PlannedRace> plan_race(const RaceWish& wish) {
 
 void go_on_with(PlannedRace& planned) {
   const auto before = read_race(planned.site.folder);
-  if (!before) return;
+  if (!before || !has_begun(*before, planned.site.folder)) return;
   const std::string differs = difference(*before, planned.race);
   if (!differs.empty()) {
     fail(Exit::kUsage,

@@ -79,17 +79,18 @@ struct alignas(kAlignment) SmallHeader {
   int64_t number, bytes;  // of its size class
 };
 
-// The number of the size class that so many bytes belong to, and its size.
+// Eight sizes from each power of two to the next: the number of the smallest one that holds so many
+// bytes, counted from `least`, a power of two of at least 8, and its bytes.
 struct SizeClass {
   int64_t number, bytes;
 };
 
-SizeClass size_class_of(int64_t bytes) {
-  constexpr int64_t kParts = 8, kLeast = 64;  // sizes from a power of two to the next; bytes
-  bytes = std::max(bytes, kLeast);
+SizeClass size_class_of(int64_t bytes, int64_t least) {
+  constexpr int64_t kParts = 8;
+  bytes = std::max(bytes, least);
   const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes)));
   const int64_t part = below / kParts, parts = (bytes - below + part - 1) / part;
-  const int64_t powers = std::bit_width(static_cast<uint64_t>(below / kLeast)) - 1;
+  const int64_t powers = std::bit_width(static_cast<uint64_t>(below / least)) - 1;
   return {powers * kParts + parts, below + parts * part};
 }
 
@@ -102,12 +103,7 @@ BlockCache::BlockCache(std::optional<int64_t> limit, std::function<double()> sec
 
 BlockCache::~BlockCache() { clear(); }
 
-// Eight sizes from each power of two to the next.
-int64_t BlockCache::size_class(int64_t bytes) {
-  bytes = std::max(bytes, kSmallest);
-  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes)));
-  return round_up(bytes, below / 8);
-}
+int64_t BlockCache::size_class(int64_t bytes) { return size_class_of(bytes, kSmallest).bytes; }
 
 // The smallest kept block that is large enough, and not more than twice as large; among equal ones
 // the newest, whose content is likeliest to be in the processor's caches. With exact fits alone,
@@ -210,7 +206,7 @@ SmallBlocks::~SmallBlocks() {
 }
 
 void* SmallBlocks::allocate(int64_t bytes) {
-  const SizeClass wanted = size_class_of(bytes);
+  const SizeClass wanted = size_class_of(bytes, kAlignment);
   {
     const std::lock_guard lock(mutex_);
     std::vector<void*>& free = free_[static_cast<size_t>(wanted.number)];

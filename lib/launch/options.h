@@ -30,6 +30,7 @@ struct LaunchOptions {
   std::optional<int64_t> nproc_min;
   std::string rank_plan;
   int64_t nnodes = 1;
+  std::optional<int64_t> nnodes_min;
   int64_t node_rank = 0;
   std::string master_addr;
   int64_t master_port = 0;  // 0: chosen by the kernel (one node) or by the job's id (Slurm, MPI)
@@ -58,7 +59,16 @@ void fields(LaunchOptions& o, Field&& field) {
   field("rank_plan",
         o.rank_plan,
         "for tests: how many ranks there are from which iteration on, as 0:4,120:3,200:4");
-  field("nnodes", o.nnodes, at_least(1), "machines that take part");
+  field("nnodes",
+        o.nnodes,
+        at_least(1),
+        "machines that take part; MIN:MAX: the run begins with MIN of them, goes on when some are "
+        "lost and takes others in");
+  field("nnodes_min",
+        o.nnodes_min,
+        at_least(1),
+        "fewest machines with which a run goes on when some are lost (--nnodes MIN:MAX); auto: a "
+        "lost machine ends the run");
   field("node_rank", o.node_rank, at_least(0), "number of this machine, from 0");
   field("master_addr", o.master_addr, "machine of rank 0; needed with several nodes");
   field("master_port", o.master_port, between(0, 65535), "port of rank 0; 0: chosen");

@@ -89,6 +89,14 @@ std::string name_in_file(const std::string& own,
   throw std::logic_error("no layer has the tensor " + own);
 }
 
+// Of which batch norm makes features that are no numbers.
+void refuse_negative_variances(const TensorMap& in_file, const std::string& source) {
+  for (const auto& [name, tensor] : in_file) {
+    if (ends_with(name, "running_var") && (tensor < 0).any().item<bool>())
+      fail(Exit::kInput, "{}: tensor {}: a variance is below 0", source, printable(name));
+  }
+}
+
 // The tensors of the file under their names here.
 TensorMap renamed(const TensorMap& in_file, const std::string& source) {
   const std::vector<LayerNames> layers = lite0_layers();
@@ -128,6 +136,7 @@ TensorMap renamed(const TensorMap& in_file, const std::string& source) {
     }
   }
   refuse_nonfinite(in_file, source);
+  refuse_negative_variances(in_file, source);
   return found;
 }
 

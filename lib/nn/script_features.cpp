@@ -175,19 +175,33 @@ struct ScriptFeatures::Program {
     }
   }
 
-  // Finds out whether the taps are sub-modules; the others are looked for in what is returned.
+  // Finds out whether the taps are sub-modules, all of them or none: the others are looked for in
+  // what is returned.
   void find_taps() {
     const auto forward = module.find_method("forward");
     if (!forward) refuse("the network has no forward()");
     check_arguments(forward->function());
     if (taps.empty()) return;
-    is_tapped = std::ranges::all_of(
-        taps, [&](const std::string& tap) { return find_module(module, tap).has_value(); });
+    is_tapped = std::ranges::all_of(taps, [&](const std::string& tap) { return is_module(tap); });
     if (!is_tapped) return;
     TappedGraph graph(forward->function(), taps);
     if (const auto tap = graph.missing())
       refuse("tap {}: forward() does not call this sub-module once for every picture", *tap);
     tapped = jit::GraphExecutor(graph.finish(), "taps");
+  }
+
+  bool is_module(const std::string& tap) const { return find_module(module, tap).has_value(); }
+
+  // Names the tap that is at fault: the first that is nothing at all, else one that is a sub-module
+  // beside others that are not.
+  [[noreturn]] void refuse_missing(const std::vector<std::string>& missing,
+                                   const NamedValues& items) const {
+    const auto unknown =
+        std::ranges::find_if_not(missing, [&](const std::string& tap) { return is_module(tap); });
+    if (unknown != missing.end())
+      refuse("no tap {}; there are {}", printable(*unknown), some_names(known_names(items)));
+    refuse("tap {} is a sub-module and others are values that forward() returns; name one kind",
+           printable(missing.front()));
   }
 
   std::vector<std::string> known_names(const NamedValues& items) const {
@@ -222,12 +236,12 @@ struct ScriptFeatures::Program {
              some_names(known_names(items)));
     }
     NamedValues chosen;
+    std::vector<std::string> missing;
     for (const std::string& tap : taps) {
       const auto at = std::ranges::find_if(items, [&](const auto& i) { return i.first == tap; });
-      if (at == items.end())
-        refuse("no tap {}; there are {}", printable(tap), some_names(known_names(items)));
-      chosen.push_back(*at);
+      at == items.end() ? missing.push_back(tap) : chosen.push_back(*at);
     }
+    if (!missing.empty()) refuse_missing(missing, items);
     return chosen;
   }
 };
@@ -285,16 +299,13 @@ void ScriptFeatures::look_once() {
   NamedValues items;
   try {
     items = program_->tapped_items(picture);
-  } catch (const c10::Error& e) {
-    program_->refuse("cannot look at a picture [1, 3, {}, {}]: {}",
-                     side,
-                     side,
-                     reason_of_script(e.what_without_backtrace()));
   } catch (const UserError&) {
     throw;
-  } catch (const std::exception& e) {  // what TorchScript itself throws
+  } catch (const std::exception& e) {  // of LibTorch, or what TorchScript itself throws
+    const auto* error = dynamic_cast<const c10::Error*>(&e);
+    const char* text = error != nullptr ? error->what_without_backtrace() : e.what();
     program_->refuse(
-        "cannot look at a picture [1, 3, {}, {}]: {}", side, side, reason_of_script(e.what()));
+        "cannot look at a picture [1, 3, {}, {}]: {}", side, side, reason_of_script(text));
   }
   choice_.taps.clear();
   for (size_t i = 0; i < kMaps; ++i) {
@@ -315,6 +326,8 @@ void ScriptFeatures::look_once() {
     }
     if (!value.toTensor().is_floating_point() || !value.toTensor().requires_grad())
       program_->refuse("tap {}: no gradient goes from it to the picture", name);
+    if (!value.toTensor().isfinite().all().item<bool>())
+      program_->refuse("tap {}: its map of a grey picture has values that are not finite", name);
     channels_[i] = value.toTensor().size(1);
     choice_.taps.push_back(name);
   }

@@ -6,6 +6,8 @@
 
 #include "core/torch.h"
 #include "ops/convolution/convolution.h"
+#include "ops/device_kernels.h"
+#include "ops/operator.h"
 
 namespace gantrain {
 
@@ -108,6 +110,70 @@ Tensor autocast_linear(const Tensor& x, const Tensor& weight, const Tensor& bias
     return b.defined() ? at::linear(a, w, b) : at::matmul(a, w.t());
   };
   return as_product(Product::Kind::kLinear, x, weight, bias, {}, linear);
+}
+
+namespace {
+
+// alpha a b, whose derivatives are products of the same kind. Those that LibTorch has of at::addmm
+// multiply by alpha in a kernel of their own.
+struct ScaledProduct : torch::autograd::Function<ScaledProduct> {
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b, double alpha) {
+    save(context, {a, b});
+    context->saved_data["alpha"] = alpha;
+    return at::addmm(at::empty({1, 1}, a.options()), a, b, /*beta=*/0, alpha);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradient) {
+    variable_list result(3);
+    const Tensor& g = gradient[0];
+    if (!g.defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const double alpha = context->saved_data["alpha"].toDouble();
+    if (context->needs_input_grad(0)) result[0] = apply(g, saved[1].t(), alpha);
+    if (context->needs_input_grad(1)) result[1] = apply(saved[0].t(), g, alpha);
+    return result;
+  }
+};
+
+struct ScaledLinear : torch::autograd::Function<ScaledLinear> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& x,
+                        const Tensor& weight,
+                        const Tensor& bias,
+                        const LinearFactors& factors) {
+    save(context, {x, weight});
+    hold(context, "factors", factors);
+    return at::addmm(bias, x, weight.t(), factors.bias, factors.product);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradient) {
+    variable_list result(4);
+    const Tensor& g = gradient[0];
+    if (!g.defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const auto& factors = held<LinearFactors>(context, "factors");
+    const auto product = [&](const Tensor& a, const Tensor& b) {
+      return ScaledProduct::apply(a, b, factors.product);
+    };
+    if (context->needs_input_grad(0)) result[0] = product(g, saved[1]);
+    if (context->needs_input_grad(1)) result[1] = product(g.t(), saved[0]);
+    if (context->needs_input_grad(2))
+      result[2] = factors.bias == 1 ? g.sum(0) : g.sum(0) * factors.bias;
+    return result;
+  }
+};
+
+}  // namespace
+
+Tensor scaled_linear(const Tensor& x,
+                     const Tensor& weight,
+                     const Tensor& bias,
+                     const LinearFactors& factors) {
+  const WithoutAutocast exact;
+  if (launches_cost(x)) return ScaledLinear::apply(x, weight, bias, factors);
+  return at::addmm(bias, x, weight.t(), factors.bias, factors.product);
 }
 
 Tensor plain_conv2d(const Tensor& x, const Tensor& weight, at::IntArrayRef stride, int64_t groups) {

@@ -64,6 +64,17 @@ at::Tensor autocast_linear(const at::Tensor& x,
                            const at::Tensor& weight,
                            const at::Tensor& bias = {});
 
+// bias * factors.bias + x weight^T * factors.product, in the type of its arguments, whatever
+// autocast says: x [N, in], weight [out, in], bias [out] -> [N, out]. Differentiable any number of
+// times; where launches_cost(), the derivatives take their factors along, too.
+struct LinearFactors {
+  double product = 1, bias = 1;
+};
+at::Tensor scaled_linear(const at::Tensor& x,
+                         const at::Tensor& weight,
+                         const at::Tensor& bias,
+                         const LinearFactors& factors);
+
 // A convolution without padding that belongs to no layer, for example with a fixed filter. It
 // computes in the type of x, whatever autocast says.
 at::Tensor plain_conv2d(const at::Tensor& x,

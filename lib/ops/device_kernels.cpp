@@ -93,6 +93,9 @@ const FusedKernels* fused_kernels_for(const Tensor& x, at::ScalarType type) {
   return type == at::kFloat || (half && kernels->half_types) ? kernels : nullptr;
 }
 
+// Only the CUDA library has that kernel.
+bool launches_cost(const Tensor& x) { return has_fused_kernel(&FusedKernels::act_scaled, x); }
+
 const FusedKernels& fused_kernels_of(const Tensor& x) {
   const FusedKernels* kernels = device_kernels(x.device().type()).fused;
   TORCH_CHECK(kernels != nullptr, "no fused kernels for tensors on ", x.device());

@@ -123,7 +123,7 @@ struct ActPoint {
 
 // What the first derivative is computed from where the result is also multiplied by the next
 // layer's styles: the gradients by the result and by that product, of which one may be undefined,
-// and y.
+// and y. Without a product `then` may be undefined.
 struct ScaledActPoint {
   at::Tensor grad, grad_scaled, y;
 };
@@ -170,6 +170,12 @@ struct FusedKernels {
                                                                const ActDerivatives& along,
                                                                const SecondWanted& wanted) =
       nullptr;
+
+  // act() + added, which is like y, in one rounding.
+  at::Tensor (*act_added)(const at::Tensor& y,
+                          const ActTensors& t,
+                          const ActNumbers& how,
+                          const at::Tensor& added) = nullptr;
 
   // act(), undefined unless `both`, and act() * then, `then` being [N, C].
   std::tuple<at::Tensor, at::Tensor> (*act_scaled)(const at::Tensor& y,
@@ -228,6 +234,12 @@ struct FusedKernels {
                                 const at::Tensor& slopes,
                                 const FilteredLreluStep& step) = nullptr;
 
+  // DeviceKernels::upfirdn2d() + added, which is like it, in one rounding.
+  at::Tensor (*upfirdn2d_added)(const at::Tensor& x,
+                                const at::Tensor& f,
+                                const UpFirDn& how,
+                                const at::Tensor& added) = nullptr;
+
   // affine_warp() of x, float32 or float64, and its adjoint, whose argument has the size of its
   // result. Sums are in one order, without atomic additions.
   at::Tensor (*affine_warp)(const at::Tensor& x, const AffineWarp& how) = nullptr;
@@ -253,6 +265,11 @@ bool has_fused_kernel(Kernel FusedKernels::*kernel, const at::Tensor& x) {
   return has_fused_kernel(kernel, x, x.scalar_type());
 }
 
+// Whether x lies where a launch costs more than a small operator computes, as on a GPU, and
+// KernelSet::kAuto is in use. There factors go into as few operators as can take them, with the
+// same numbers up to rounding; elsewhere operators stay as they are, to the bit.
+bool launches_cost(const at::Tensor& x);
+
 // Returns the fused kernels of x's device, which has some, whatever is in use by now: a backward
 // pass stays with its forward pass's kernels.
 const FusedKernels& fused_kernels_of(const at::Tensor& x);
@@ -273,6 +290,7 @@ KernelLike<decltype(DeviceKernels::draw)> composed_draw, cpu_draw, cuda_draw;
 KernelLike<decltype(FusedKernels::act)> cpu_act, cuda_act;
 KernelLike<decltype(FusedKernels::act_gradient)> cpu_act_gradient, cuda_act_gradient;
 KernelLike<decltype(FusedKernels::act_second)> cpu_act_second, cuda_act_second;
+KernelLike<decltype(FusedKernels::act_added)> cuda_act_added;
 KernelLike<decltype(FusedKernels::act_scaled)> cuda_act_scaled;
 KernelLike<decltype(FusedKernels::act_scaled_gradient)> cuda_act_scaled_gradient;
 KernelLike<decltype(FusedKernels::plane_products)> cpu_plane_products, cuda_plane_products;
@@ -287,6 +305,7 @@ KernelLike<decltype(FusedKernels::adain)> cpu_adain, cuda_adain;
 KernelLike<decltype(FusedKernels::adain_gradient)> cpu_adain_gradient, cuda_adain_gradient;
 KernelLike<decltype(FusedKernels::filtered_lrelu)> cpu_filtered_lrelu, cuda_filtered_lrelu;
 KernelLike<decltype(FusedKernels::filtered_slopes)> cpu_filtered_slopes, cuda_filtered_slopes;
+KernelLike<decltype(FusedKernels::upfirdn2d_added)> cuda_upfirdn2d_added;
 // None of a CPU: there the host knows p and the margins, and products with matrices are faster.
 KernelLike<decltype(FusedKernels::affine_warp)> cuda_affine_warp;
 KernelLike<decltype(FusedKernels::affine_warp_adjoint)> cuda_affine_warp_adjoint;

@@ -121,6 +121,13 @@ void write_race(const fs::path& folder, const Race& race) {
   write_state_file(folder / kRaceFile, race);
 }
 
+bool has_begun(const Race& race, const fs::path& folder) {
+  return std::ranges::any_of(race.racers, [&](const Racer& racer) {
+    std::error_code error;
+    return fs::exists(folder / racer.candidate.name, error);
+  });
+}
+
 std::string difference(const Race& a, const Race& b) {
   if (a.flags != b.flags) return "the flags of the training";
   if (a.metric != b.metric) return "--by";

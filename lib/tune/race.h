@@ -149,6 +149,10 @@ std::optional<Race> read_race(const std::filesystem::path& folder);
 // Throws UserError(kDisk).
 void write_race(const std::filesystem::path& folder, const Race& race);
 
+// Whether a candidate has a run folder: else all that have ended were refused before they began,
+// and the race says nothing yet.
+bool has_begun(const Race& race, const std::filesystem::path& folder);
+
 // Says in what the two races differ ("the flags of the training"), so that one is not the other
 // gone on with; "" where they are the same.
 std::string difference(const Race& a, const Race& b);

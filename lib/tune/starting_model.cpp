@@ -2,6 +2,8 @@
 #include "tune/starting_model.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "config/config.h"
 #include "train/save/run_folder.h"
@@ -108,6 +110,65 @@ int64_t integer_in(const Json& model, std::initializer_list<const char*> names) 
   return 0;
 }
 
+// The whole number that a key of the model's recipe got, where it is among the values.
+std::optional<int64_t> integer_of(const StartingModel& model, const std::string& name) {
+  const std::string beginning = model.recipe + "." + name + "=";
+  for (const std::string& pair : model.sets) {
+    if (starts_with(pair, beginning)) return parse_int(pair.substr(beginning.size()));
+  }
+  return std::nullopt;
+}
+
+// With layers that rotate, G has twice the feature maps that the keys say, which are those of D;
+// the file says G's own.
+void take_rotating(StartingModel& model) {
+  model.sets.push_back(model.recipe + ".config=r");
+  for (const char* name : {"channel_base", "channel_max"}) {
+    const auto of_g = integer_of(model, name);
+    if (!of_g) continue;
+    const std::string pair = fmt::format("{}.{}=", model.recipe, name);
+    std::ranges::replace(
+        model.sets, pair + std::to_string(*of_g), pair + std::to_string((*of_g + 1) / 2));
+  }
+}
+
+// The feature maps of the file's D by resolution, of the blocks that StyleGAN's have.
+std::map<int64_t, int64_t> widths_of_d(const Json& header) {
+  std::map<int64_t, int64_t> widths;
+  for (const auto& [name, tensor] : header.items()) {
+    if (!starts_with(name, "D.b") || !tensor.is_object() || !tensor.contains("shape")) continue;
+    const std::vector<std::string> parts = split(name.substr(3), '.');
+    const auto resolution = parse_int(parts.front());
+    const bool is_first =
+        parts.size() == 3 && parts[2] == "weight" && (parts[1] == "conv0" || parts[1] == "conv");
+    const Json& shape = tensor["shape"];
+    if (!resolution || !is_first || !shape.is_array() || shape.size() != 4) continue;
+    if (shape[0].is_number_integer()) widths[*resolution] = shape[0].get<int64_t>();
+  }
+  return widths;
+}
+
+// Recipes whose D may have other feature maps than G: its own, where they are not those that the
+// keys of both make.
+void take_widths_of_d(const Json& header,
+                      const std::vector<std::string>& keys,
+                      StartingModel& model) {
+  if (!has(keys, model.recipe + ".d_channel_base")) return;
+  const std::map<int64_t, int64_t> widths = widths_of_d(header);
+  const auto base = integer_of(model, "channel_base"), most = integer_of(model, "channel_max");
+  if (widths.empty() || !base || !most) return;
+  const auto are_of = [&](int64_t base_of_d, int64_t most_of_d) {
+    return std::ranges::all_of(widths, [&](const auto& width) {
+      return std::min(base_of_d / width.first, most_of_d) == width.second;
+    });
+  };
+  const int64_t own_most = widths.begin()->second;
+  const int64_t own_base = widths.rbegin()->first * widths.rbegin()->second;
+  if (are_of(*base, *most) || !are_of(own_base, own_most)) return;
+  model.sets.push_back(fmt::format("{}.d_channel_base={}", model.recipe, own_base));
+  model.sets.push_back(fmt::format("{}.d_channel_max={}", model.recipe, own_most));
+}
+
 // What the file itself says, where no run lies around it.
 void read_header(const fs::path& file,
                  const Json& header,
@@ -129,8 +190,8 @@ void read_header(const fs::path& file,
   if (has(known, model.recipe + ".automatic")) model.sets.push_back(model.recipe + ".automatic=on");
   take_members(about, "", known, model);
   const bool rotates = integer_in(about, {"conv_kernel"}) == 1;
-  if (rotates && has(known, model.recipe + ".config"))
-    model.sets.push_back(model.recipe + ".config=r");
+  if (rotates && has(known, model.recipe + ".config")) take_rotating(model);
+  take_widths_of_d(header, known, model);
 }
 
 }  // namespace

@@ -209,11 +209,13 @@ class Experiment:
                 "winner": race["winner"], "kimg": images, "race": race["candidates"]}
 
     def timed(self, job):
-        """As long as it takes; --stop-after counts the seconds of training, 75 is its exit code."""
+        """So many seconds, which --stop-after counts (75 is its exit code), or the kimg that were said to take
+        them on idle cores."""
         threads = self.args.threads_c
-        words = self.train_words(job, f"{job['set']}-base.zip", "--preset", job["arm"], "--kimg", "100000",
-                                 "--stop-after", f"{self.args.seconds}s", "--seed", "1", "--mirror",
-                                 "--save-every", "100000", *self.place(self.args.device_c, threads))
+        length = ["--kimg", self.args.kimg_c[job["arm"]]] if self.args.kimg_c else [
+            "--kimg", "100000", "--stop-after", f"{self.args.seconds}s"]
+        words = self.train_words(job, f"{job['set']}-base.zip", "--preset", job["arm"], *length, "--seed", "1",
+                                 "--mirror", "--save-every", "100000", *self.place(self.args.device_c, threads))
         if job["arm"].startswith("projected"):
             words += ["--features", str(self.args.features)]
         run = self.run_of(job)
@@ -243,7 +245,7 @@ class Experiment:
             for set_ in SETS:
                 if "a" in parts:
                     add("a", set_, "finetune", seed, self.finetune)
-                if "a" in parts or seed == self.args.seeds[0]:
+                if "a" in parts or ("b" in parts and seed == self.args.seeds[0]):
                     add("a", set_, "plain", seed, self.plain)  # of part b, too
             if "b" in parts and seed == self.args.seeds[0]:
                 for set_ in SETS:
@@ -406,6 +408,8 @@ def parsed():
     add("--kimg", type=float, default=20, help="of a run of parts a and b")
     add("--start-kimg", type=float, default=100, help="of a model to begin at")
     add("--seconds", type=int, default=600, help="of a run of part c")
+    add("--kimg-c", type=lambda text: dict(part.split("=") for part in text.split(",")), default={},
+        help="lengths of part c in place of seconds, for busy cores: PRESET=KIMG,PRESET=KIMG")
     add("--threads-c", type=int, default=2)
     add("--images", type=int, default=1000, help="generated pictures that are measured")
     add("--by", default=METRICS[0], help="the metric by which finetune and tune choose; swd is faster on a CPU")

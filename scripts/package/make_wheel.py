@@ -59,7 +59,7 @@ class Wheel:
     """A wheel being written; every member is noted for RECORD."""
 
     def __init__(self, path):
-        self.archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
+        self.archive = zipfile.ZipFile(path, "w")
         epoch = max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800)  # zip begins with 1980
         self.time = time.gmtime(epoch)[:6]
         self.record = []
@@ -69,7 +69,7 @@ class Wheel:
         member.compress_type = zipfile.ZIP_DEFLATED
         member.create_system = 3  # Unix: the mode counts
         member.external_attr = (0o100755 if executable else 0o100644) << 16
-        self.archive.writestr(member, content)
+        self.archive.writestr(member, content, compresslevel=9)  # a ZipInfo has no other say
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
         self.record.append(f"{name},sha256={digest},{len(content)}")
 

@@ -31,12 +31,14 @@ const std::vector<std::string> kPresets = {"dcgan-tiny",
                                            "projected-tiny"};
 
 // The preset with `more` settings, "key=value".
-Config config_of(const std::string& preset, const std::vector<std::string>& more = {}) {
+Config config_of(const std::string& preset,
+                 const std::vector<std::string>& more = {},
+                 int64_t batch = kBatch) {
   set_log({Level::kError, Level::kError, {}, ""});
   ConfigSources sources;
   sources.preset = preset;
   for (const std::string& pair :
-       {"train.batch=" + std::to_string(kBatch), "data.resolution=" + std::to_string(kResolution)})
+       {"train.batch=" + std::to_string(batch), "data.resolution=" + std::to_string(kResolution)})
     sources.flags.emplace_back("--set", pair);
   for (const std::string& pair : more) sources.flags.emplace_back("--set", pair);
   Config config = resolve(sources, {});
@@ -48,18 +50,24 @@ Config config_of(const std::string& preset, const std::vector<std::string>& more
   return config;
 }
 
+// Lets the step enter the preset's last stage; returns random pictures for it.
+GlobalBatch batch_of_last_stage(StepOnCpu& step, int64_t count) {
+  const std::vector<Stage>& stages = step->recipe().schedule().stages();
+  GlobalBatch batch{torch::rand({count, 3, kResolution, kResolution}) * 2 - 1, {}, 0};
+  if (!stages.empty()) {
+    step->enter(static_cast<int64_t>(stages.size()) - 1);
+    batch.images_seen = stages.back().first;
+  }
+  return batch;
+}
+
 // Records an iteration that has all phases, in the preset's last stage, with augmentation where the
 // recipe knows it.
 void record_iteration(const std::string& preset, OperatorRecorder& recorder) {
   const AssumeReadsWait as_on_a_gpu;
   const Config config = config_of(preset);
   StepOnCpu step(find_recipe(text_of(config.get("recipe"))), config);
-  const std::vector<Stage>& stages = step->recipe().schedule().stages();
-  GlobalBatch batch{torch::rand({kBatch, 3, kResolution, kResolution}) * 2 - 1, {}, 0};
-  if (!stages.empty()) {
-    step->enter(static_cast<int64_t>(stages.size()) - 1);
-    batch.images_seen = stages.back().first;
-  }
+  const GlobalBatch batch = batch_of_last_stage(step, kBatch);
   recorder.enter("all");
   step.run(batch);
   recorder.enter("");
@@ -72,6 +80,43 @@ size_t filter_of(const std::string& name) {
 }
 
 }  // namespace
+
+namespace {
+
+// D's scores of real pictures, at least one for each.
+at::Tensor real_scores(const Recipe& recipe, const GlobalBatch& batch) {
+  for (const Phase& phase : recipe.phases()) {
+    const PhaseOutput out = phase.run(whole_batch(recipe, phase, batch));
+    for (const auto& [name, value] : out.statistics) {
+      if (name == "Loss/scores/real") return value.detach();
+    }
+  }
+  FAIL("no phase scores real pictures");
+  return {};
+}
+
+}  // namespace
+
+// What a run is planned by before its networks are made.
+TEST_CASE("APictureIsScoredTogetherWithAsManyAsTheFactsSay") {
+  constexpr int64_t kPictures = 8;
+  for (const std::string& preset : kPresets) {
+    CAPTURE(preset);
+    const Config config = config_of(preset, {}, kPictures);
+    const RecipeFacts& facts = find_recipe_facts(text_of(config.get("recipe")));
+    StepOnCpu step(find_recipe(facts.name), config);
+    GlobalBatch batch = batch_of_last_stage(step, kPictures);
+    const at::Tensor before = real_scores(step->recipe(), batch);
+    batch.pictures[0] = torch::rand_like(batch.pictures[0]) * 2 - 1;
+    const at::Tensor moved = before.ne(real_scores(step->recipe(), batch));
+    if (facts.batch_statistics) {  // of the whole batch, in either network
+      CHECK(facts.together(config) == kPictures);
+      CHECK(facts.group(config) == 1);
+    } else {
+      CHECK(moved.sum().item<int64_t>() * kPictures == facts.group(config) * moved.numel());
+    }
+  }
+}
 
 // What a dry run says of a block is what its phases note, in every stage of networks that grow.
 TEST_CASE("EveryParameterStandsInTheTableOfTypes") {

@@ -84,6 +84,9 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
               modulated_act_for(in[0], terms, lrelu, NextConv{in[2], at::kFloat, true});
           return at::cat({maps.x, maps.scaled}, 1);
         });
+    derive("modulated_act_beside", {x, maps(x.sizes()), bias}, [&](const Tensors& in) {
+      return modulated_act_beside(in[1], in[0], {.bias = in[2]}, lrelu);
+    });
     const Tensor four = at::tensor({1., 3., 3., 1.}) / 8, twelve = at::rand({12});
     for (const Tensor& row : {four, twelve}) {
       const Tensor filter = at::outer(row, row);
@@ -94,6 +97,11 @@ void compute_all(at::ScalarType type, at::MemoryFormat format, const Add& add) {
                [&](const Tensors& in) { return upfirdn2d(in[0], filter, how); });
       }
     }
+    derive("upfirdn2d_beside", {x}, [&](const Tensors& in) {
+      const UpFirDn how{.down = {2, 2}, .padding = {1, 1, 1, 1}};
+      const Filtered found = upfirdn2d_beside(in[0], at::outer(four, four), how);
+      return at::cat({found.x.flatten(), found.filtered.flatten()});
+    });
     FilteredLrelu filtered;
     filtered.up_filter = filtered.down_filter = at::rand({12}) / 6;
     filtered.up = filtered.down = 2;

@@ -171,6 +171,7 @@ void run_modulated_act(Type type, const Maps& maps) {
                               .strength_stride = 1,
                               .bias = bias};
   modulated_act(task, y, out, nullptr);
+  added_act(task, {y, along, out}, nullptr);
   ModulatedGradientArrays first{grad, out, y, dy, nullptr, nullptr, nullptr};
   const Parts parts = gradient_parts(task, first);
   Room sum_y(parts.count()), sum_noise(parts.count()), sum(parts.count());
@@ -264,18 +265,21 @@ void run_upfirdn2d(Type type, const Maps& maps, int side) {
     Room x(maps.samples * maps.channels * side * side), f(25),
         out(4 * maps.samples * maps.channels * (side + 8) * (side + 8));
     const FirAxis along = axis(side, how);
-    upfirdn2d({type,
-               maps.order == Order::kRows,
-               x,
-               f,
-               out,
-               maps.samples,
-               maps.channels,
-               along,
-               along,
-               false,
-               1},
-              nullptr);
+    UpFirDnArguments call{type,
+                          maps.order == Order::kRows,
+                          x,
+                          f,
+                          out,
+                          maps.samples,
+                          maps.channels,
+                          along,
+                          along,
+                          false,
+                          1};
+    upfirdn2d(call, nullptr);
+    Room added(4 * maps.samples * maps.channels * (side + 8) * (side + 8));
+    call.added = added;
+    if (fir_choice(call).body == FirBody::kPixels) upfirdn2d(call, nullptr);
   }
 }
 

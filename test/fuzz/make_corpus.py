@@ -170,6 +170,10 @@ def texts():
     save("node_message", "hello", json.dumps(hello))
     save("node_message", "report", json.dumps({**hello, "word": 5, "deaths": [death, {**death, "kind": "alive"}]}))
     save("node_message", "verdict", json.dumps({**hello, "word": 7, "end": end}))
+    seats = [{"announced": 3, "border": 41, "place": 12884967425}, {"announced": 0, "border": -1, "place": 0}]
+    roster = {"lost": 1, "wanted": 2, "generation": 3, "port": 40123, "host": "10.0.0.1", "seats": seats}
+    save("node_message", "roster", json.dumps({**hello, "word": 11, "roster": roster}))
+    save("node_message", "slots", json.dumps({**hello, "word": 12, "slots": [0, 1]}))
     greeting = f"gantrain-node 3 {'0' * 32}\n"
     messages = "".join(json.dumps({**hello, "word": word}) + "\n" for word in (1, 2, 3, 4, 6, 8, 9, 10))
     for side in "01":

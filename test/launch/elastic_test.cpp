@@ -158,3 +158,85 @@ TEST_CASE("ALauncherWakesForRanksThatTellSomethingAndForPausesThatAreOver") {
   CHECK(ranks.next_start() > now);
   CHECK(ranks.take_slots_to_start(now).empty());
 }
+
+TEST_CASE("ANodeTakesAllItsRanksWithItAndBringsThemBack") {
+  const Board board = RankStatusBoard::create(2);
+  LaunchOptions options;
+  options.nnodes_min = 1;
+  ElasticRanks ranks(options, *board, {true, true, true, true, false, false});
+  CHECK(ranks.first_slots() == std::vector<int64_t>{0, 1, 2, 3});
+  for (int64_t slot = 0; slot < 4; ++slot) board->roster.announce(slot, -1);
+  ranks.consult();
+  CHECK(place_of(board, 3, 1) == "3/4");
+  CHECK(std::isinf(ranks.next_start()));  // the slots of the third node are nobody's
+  REQUIRE(ranks.goes_on_without_node({2, 3}));
+  CHECK(board->roster.is_lost(1));
+  CHECK(place_of(board, 3, 1) == "none");
+  for (int64_t slot = 0; slot < 2; ++slot) board->roster.announce(slot, 5);
+  ranks.consult();
+  CHECK(place_of(board, 1, 2) == "1/2");
+  CHECK(ranks.take_slots_to_start(monotonic_seconds()).empty());
+  ranks.admit({4, 5});
+  CHECK(ranks.take_slots_to_start(monotonic_seconds()) == std::vector<int64_t>{4, 5});
+  for (int64_t slot = 4; slot < 6; ++slot) board->roster.announce(slot, -1);
+  ranks.consult();
+  REQUIRE(board->roster.is_wanted(2));
+  for (int64_t slot = 0; slot < 2; ++slot) board->roster.announce(slot, 9);
+  ranks.consult();
+  CHECK(place_of(board, 0, 3) == "0/4");
+  CHECK(place_of(board, 5, 3) == "3/4");
+}
+
+TEST_CASE("ANodeThatIsLostWhileAllLoadIsNotWaitedFor") {
+  const Board board = RankStatusBoard::create(1);
+  LaunchOptions options;
+  options.nnodes_min = 1;
+  ElasticRanks ranks(options, *board, {true, true});
+  board->roster.announce(0, -1);
+  ranks.consult();
+  CHECK(place_of(board, 0, 1) == "none");
+  CHECK(ranks.goes_on_without_node({1}));
+  ranks.consult();
+  CHECK(place_of(board, 0, 1) == "0/1");
+  options.nnodes_min = 2;
+  ElasticRanks both(options, *board, {true, true});
+  CHECK_FALSE(both.goes_on_without_node({1}));
+}
+
+TEST_CASE("RostersOfTwoNodesTellEachOtherWhatTheirRanksNeed") {
+  const Board head = RankStatusBoard::create(1), other = RankStatusBoard::create(1);
+  head->roster.begin(-1, "10.0.0.1");
+  other->roster.begin(-1, "10.0.0.2");
+  other->roster.announce(1, 7);
+  head->roster.take_seats(1, other->roster.news(1, 1));
+  CHECK(head->roster.announced(1) == 1);
+  CHECK(head->roster.border(1) == 7);
+  head->roster.put(1, {.generation = 3, .rank = 1, .world = 2});
+  head->roster.lose(2);
+  CHECK_FALSE(other->roster.meeting(3));
+  head->roster.set_meeting(3, {"10.0.0.1", 4711});
+  other->roster.take_places(1, head->roster.news(1, 1));
+  CHECK(place_of(other, 1, 3) == "1/2");
+  CHECK(other->roster.is_lost(2));
+  CHECK_FALSE(other->roster.is_lost(3));
+  REQUIRE(other->roster.meeting(3));
+  CHECK(other->roster.meeting(3)->host == "10.0.0.1");
+  CHECK(other->roster.meeting(3)->port == 4711);
+  CHECK_FALSE(other->roster.meeting(2));
+}
+
+TEST_CASE("WhatNodesMayBeIsChecked") {
+  const RankInfo two{.local_world = 2, .nodes = 2};
+  LaunchOptions options;
+  options.nnodes_min = 2;
+  check_elastic(options, two);
+  options.nnodes_min = 3;
+  CHECK_THROWS_AS(check_elastic(options, two), UserError);
+  options.nnodes_min = 1;
+  options.rank_plan = "0:4,3:1";
+  check_elastic(options, two);
+  options.rank_plan = "0:5";
+  CHECK_THROWS_AS(check_elastic(options, two), UserError);
+  options.rank_plan = "";
+  CHECK_THROWS_AS(check_elastic(options, {.local_world = 8, .nodes = 33}), UserError);
+}

@@ -39,6 +39,20 @@ TEST_CASE("AVerdictComesBackWhole") {
   CHECK(back->end.iteration == 40);
 }
 
+TEST_CASE("WhatNodesOfAnElasticRunSayComesBackWhole") {
+  NodeMessage message{.word = NodeMessage::Word::kRoster};
+  message.roster = {.lost = 1, .wanted = 2, .generation = 3, .port = 4, .host = "h"};
+  message.roster.seats = {{.announced = 5, .border = 6, .place = 7}, {}};
+  const auto back = decode(encode(message));
+  REQUIRE(back);
+  CHECK(back->roster == message.roster);
+  const auto left = decode(encode(
+      {.word = NodeMessage::Word::kLeft, .number = 1, .deaths = {{.rank = 3}}, .slots = {1, 2}}));
+  REQUIRE(left);
+  CHECK(left->slots == std::vector<int64_t>{1, 2});
+  CHECK(left->deaths.size() == 1);
+}
+
 TEST_CASE("WhatIsNoMessageIsRefused") {
   for (const char* line :
        {"",

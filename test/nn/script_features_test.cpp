@@ -160,12 +160,15 @@ TEST_CASE("FeatureFilesThatDoNotFitAreRefusedByFileAndTap") {
   const Saved one(network("return d")), still(network("return (a.detach(), b, c, d)"));
   const Saved odd(network("return (a, b, torch.zeros([1, 2, 5, 5]), d)"));
   const Saved text(network("return (a, b, c, 7)"));
+  const Saved no_numbers(network("return (a, b / 0.0, c, d)"));
   for (const auto& [saved, taps, said] :
        std::vector<std::tuple<const Saved*, Taps, std::vector<std::string>>>{
            {&one, {}, {"forward() returns [1, 10, 2, 2], and 4 maps are needed", "layer1"}},
            {&dict, {}, {"returns 2 values", "a, b, stem, layer1"}},
            {&dict, {"a", "b", "c", "d"}, {"no tap c; there are a, b, stem"}},
            {&maps, {"0", "1", "2", "7"}, {"no tap 7; there are 0, 1, 2, 3, stem"}},
+           {&maps, {"layer1", "layer2", "nope", "layer4"}, {"no tap nope; there are 0, 1, 2"}},
+           {&maps, {"0", "1", "2", "layer4"}, {"tap layer4 is a sub-module and others are values"}},
            {&maps, {"0", "1"}, {"2 taps are named, and 4 are needed"}},
            {&one, {"layer1", "layer2", "layer3", "idle"}, {"tap idle: forward() does not call"}},
            {&one,
@@ -173,6 +176,7 @@ TEST_CASE("FeatureFilesThatDoNotFitAreRefusedByFileAndTap") {
             {"tap layer4 is [1, 10, 2, 2] for a picture [1, 3, 64, 64]; map 2 is [1, C, 4, 4]"}},
            {&still, {}, {"tap 0: no gradient goes from it to the picture"}},
            {&odd, {}, {"tap 2 is [1, 2, 5, 5]"}},
+           {&no_numbers, {}, {"tap 1: its map of a grey picture has values that are not finite"}},
            {&text, {}, {"tap 3 is Int"}}}) {
     const std::string message = saved->refusal(taps);
     CAPTURE(message);

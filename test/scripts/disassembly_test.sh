@@ -91,6 +91,7 @@ wide 1 1 "[^d]GradientWork$full"
 wide 1 1 "ModulatedWork$full"
 wide 1 1 "ModulatedGradientWork$full"
 wide 1 1 "ModulatedSecondWork$full"
+wide 2 1 "AddedActWork$full"
 wide 1 2 "ScaledActWork$full"
 wide 2 1 "ScaledGradientWork$full"
 wide 1 1 '^PlanesBody<(float|Half|BFloat16),'

@@ -3,17 +3,17 @@
 
 #include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <iterator>
 #include <limits>
-#include <thread>
+#include <numeric>
 #include <utility>
 
 #include "launch/local/spawn.h"
+#include "launch/nodes/node_council.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
@@ -24,26 +24,12 @@ namespace gantrain {
 
 namespace {
 
-constexpr uint64_t kDismissed = 0xffff;          // instead of a rank
 constexpr double kLongestReplacementPause = 60;  // seconds before a lost rank is replaced
 constexpr double kFrozen = 10;                   // seconds that a rank may be stopped
 constexpr double kLookForFrozen = 1;             // seconds between two looks
 
-uint64_t packed(const Roster::Place& p) {
-  const uint64_t rank = p.dismissed ? kDismissed : static_cast<uint64_t>(p.rank);
-  return static_cast<uint64_t>(p.generation) << 32 | static_cast<uint64_t>(p.world) << 16 | rank;
-}
-
-Roster::Place unpacked(uint64_t word) {
-  const uint64_t rank = word & 0xffff;
-  Roster::Place place{.generation = static_cast<int64_t>(word >> 32),
-                      .world = static_cast<int64_t>(word >> 16 & 0xffff),
-                      .dismissed = rank == kDismissed};
-  if (!place.dismissed) place.rank = static_cast<int64_t>(rank);
-  return place;
-}
-
-void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+// How a rank of another node has left, in NodeMessage::number.
+enum : int64_t { kInOrder = 0, kLost = 1, kNotStarted = 2 };
 
 UniqueFd new_bell() {
   UniqueFd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -52,31 +38,6 @@ UniqueFd new_bell() {
 }
 
 }  // namespace
-
-void Roster::announce(int64_t slot, int64_t border) {
-  seat(slot).border = border;
-  seat(slot).announced += 1;
-  if (bell_ >= 0) ::eventfd_write(bell_, 1);
-}
-
-std::optional<Roster::Place> Roster::place_after(int64_t slot, int64_t generation) const {
-  const Place place = unpacked(seat(slot).place);
-  if (place.generation <= generation) return std::nullopt;
-  return place;
-}
-
-int64_t Roster::port(int64_t generation) const {
-  const int64_t known = port_;
-  return known >> 16 == generation ? known & 0xffff : 0;
-}
-
-void Roster::put(int64_t slot, const Place& place) { seat(slot).place = packed(place); }
-
-void Roster::forget(int64_t slot) {
-  seat(slot).announced = 0;
-  seat(slot).border = -1;
-  seat(slot).place = 0;
-}
 
 std::vector<PlannedRanks> parse_rank_plan(const std::string& text, int64_t most) {
   std::vector<PlannedRanks> plan;
@@ -109,31 +70,41 @@ int64_t planned_ranks(const std::vector<PlannedRanks>& plan, int64_t iteration) 
 
 void check_elastic(const LaunchOptions& o, const RankInfo& ranks) {
   if (!is_elastic(o)) return;
-  if (ranks.nodes > 1) {
+  if (o.nnodes_min && *o.nnodes_min > ranks.nodes) {
     fail(Exit::kUsage,
-         "--nproc MIN:MAX on {}: a run is elastic on one node alone; give one --nproc, and "
-         "--max-restarts for what befalls a node",
+         "launch.nnodes_min = {}, but at most {} (--nnodes)",
+         *o.nnodes_min,
          counted(ranks.nodes, "node"));
   }
-  const int64_t most = ranks.local_world;
-  if (most > Roster::kMost)
-    fail(Exit::kUsage, "--nproc {}: an elastic run has at most {} ranks", most, Roster::kMost);
-  if (o.nproc_min && *o.nproc_min > most) {
+  const int64_t here = ranks.local_world, most = ranks.nodes * here;
+  if (most > Roster::kMost) {
+    fail(Exit::kUsage,
+         "{}: an elastic run has at most {}",
+         sizes_text(most, ranks.nodes),
+         counted(Roster::kMost, "rank"));
+  }
+  if (o.nproc_min && *o.nproc_min > here) {
     fail(Exit::kUsage,
          "launch.nproc_min = {}, but at most {} (--nproc)",
          *o.nproc_min,
-         counted(most, "rank"));
+         counted(here, "rank"));
   }
   parse_rank_plan(o.rank_plan, most);
 }
 
-ElasticRanks::ElasticRanks(const LaunchOptions& options, RankStatusBoard& board)
+ElasticRanks::ElasticRanks(const LaunchOptions& options,
+                           RankStatusBoard& board,
+                           const std::vector<bool>& there)
     : board_(board),
-      slots_(static_cast<size_t>(board.ranks())),
-      plan_(parse_rank_plan(options.rank_plan, board.ranks())),
-      least_(options.nproc_min.value_or(1)) {
-  const int64_t first = plan_.empty() ? board.ranks() : plan_.front().ranks;
-  for (int64_t i = 0; i < first; ++i) slots_[static_cast<size_t>(i)].runs = true;
+      slots_(there.empty() ? static_cast<size_t>(board.ranks()) : there.size()),
+      plan_(parse_rank_plan(options.rank_plan, static_cast<int64_t>(slots_.size()))),
+      least_(options.nproc_min.value_or(1) * options.nnodes_min.value_or(1)) {
+  for (size_t i = 0; i < there.size(); ++i) slots_[i].there = there[i];
+  int64_t first = std::ranges::count_if(slots_, &Slot::there);
+  if (!plan_.empty()) first = std::min(first, plan_.front().ranks);
+  for (Slot& slot : slots_) {
+    if (first > 0 && slot.there) slot.runs = first-- > 0;
+  }
 }
 
 std::vector<int64_t> ElasticRanks::first_slots() const {
@@ -149,7 +120,8 @@ int64_t ElasticRanks::members() const { return std::ranges::count_if(slots_, &Sl
 // Whether some are missing that may be started once the pause after a loss is over.
 bool ElasticRanks::lacks_ranks() const {
   if (generation_ == 0 || members() == 0) return false;
-  return (plan_.empty() || missing_ > 0) && !std::ranges::all_of(slots_, &Slot::runs);
+  return (plan_.empty() || missing_ > 0) &&
+         std::ranges::any_of(slots_, [](const Slot& slot) { return slot.there && !slot.runs; });
 }
 
 double ElasticRanks::next_start() const {
@@ -160,10 +132,13 @@ bool ElasticRanks::is_ready(size_t slot) const {
   return board_.roster.announced(static_cast<int64_t>(slot)) > slots_[slot].taken;
 }
 
-bool ElasticRanks::goes_on_without(int64_t slot, bool in_order) {
-  Slot& one = slots_[static_cast<size_t>(slot)];
-  one.runs = false;
-  const bool was_member = std::exchange(one.member, false);
+bool ElasticRanks::goes_on_without_all(const std::vector<int64_t>& slots, bool in_order) {
+  bool was_member = false;
+  for (const int64_t slot : slots) {
+    Slot& one = slots_[static_cast<size_t>(slot)];
+    one.runs = false;
+    was_member = std::exchange(one.member, false) || was_member;
+  }
   if (in_order) return true;
   if (generation_ == 0) return false;
   if (was_member && members() < least_) return false;
@@ -176,6 +151,23 @@ bool ElasticRanks::goes_on_without(int64_t slot, bool in_order) {
   forming_ = true;
   board_.roster.lose(generation_);
   return true;
+}
+
+bool ElasticRanks::goes_on_without_node(const std::vector<int64_t>& slots) {
+  for (const int64_t slot : slots) {
+    slots_[static_cast<size_t>(slot)].there = false;
+    slots_[static_cast<size_t>(slot)].taken = 0;
+    board_.roster.forget(slot);
+  }
+  // Those that load begin without the node, unless a plan says how many there are.
+  if (generation_ > 0) return goes_on_without_all(slots, false);
+  goes_on_without_all(slots, true);
+  return plan_.empty() && static_cast<int64_t>(first_slots().size()) >= least_;
+}
+
+void ElasticRanks::admit(const std::vector<int64_t>& slots) {
+  for (const int64_t slot : slots) slots_[static_cast<size_t>(slot)].there = true;
+  start_at_ = 0;
 }
 
 void ElasticRanks::dismiss(size_t slot) {
@@ -248,11 +240,10 @@ std::vector<int64_t> ElasticRanks::take_slots_to_start(double now) {
   std::vector<int64_t> taken;
   if (!lacks_ranks() || now < start_at_) return taken;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].runs || (!plan_.empty() && missing_ <= 0)) continue;
+    if (!slots_[i].there || slots_[i].runs || (!plan_.empty() && missing_ <= 0)) continue;
     --missing_;
     slots_[i] = {.runs = true};
     board_.roster.forget(static_cast<int64_t>(i));
-    board_.renew(static_cast<int64_t>(i));
     taken.push_back(static_cast<int64_t>(i));
   }
   if (plan_.empty()) missing_ = 0;
@@ -264,28 +255,104 @@ void ElasticRanks::could_not_start(const std::vector<int64_t>& slots) {
   start_at_ = monotonic_seconds() + kLongestReplacementPause;
 }
 
-ElasticSupervision::ElasticSupervision(const LaunchOptions& options, RankStatusBoard& board)
-    : bell_(new_bell()), ranks_(options, board) {
-  board.roster.begin(bell_.get());
+ElasticSupervision::ElasticSupervision(const LaunchOptions& options,
+                                       RankStatusBoard& board,
+                                       NodeCouncil* nodes,
+                                       const RankInfo& node)
+    : board_(board),
+      nodes_(nodes),
+      first_(node.node_rank * board.ranks()),
+      least_nodes_(options.nnodes_min.value_or(node.nodes)),
+      bell_(new_bell()) {
+  board.roster.begin(bell_.get(), nodes == nullptr ? kLoopback.front() : nodes->own_host());
+  if (node.node_rank > 0) return;
+  std::vector<bool> there(static_cast<size_t>(board.ranks()), true);
+  if (nodes != nullptr) {
+    const std::vector<int64_t> others = nodes->present();
+    there_.insert(others.begin(), others.end());
+    there.resize(there.size() * static_cast<size_t>(node.nodes));
+    for (const int64_t other : there_) {
+      for (const int64_t slot : slots_of_node(other)) there[static_cast<size_t>(slot)] = true;
+    }
+  }
+  ranks_.emplace(options, board, there);
 }
 
-double ElasticSupervision::now() { return monotonic_seconds(); }
+std::vector<int64_t> ElasticSupervision::slots_of_node(int64_t node) const {
+  std::vector<int64_t> slots(static_cast<size_t>(board_.ranks()));
+  std::iota(slots.begin(), slots.end(), node * board_.ranks());
+  return slots;
+}
+
+// Of these slots of the run, those of this node; the other nodes are told to start theirs.
+std::vector<int64_t> ElasticSupervision::start(std::vector<int64_t> slots) {
+  std::map<int64_t, std::vector<int64_t>> elsewhere;
+  for (const int64_t slot : slots) {
+    if (slot >= board_.ranks()) elsewhere[slot / board_.ranks()].push_back(slot % board_.ranks());
+  }
+  for (const auto& [node, theirs] : elsewhere)
+    nodes_->send_to(node, {.word = NodeMessage::Word::kStartRanks, .slots = theirs});
+  std::erase_if(slots, [this](int64_t slot) { return slot >= board_.ranks(); });
+  return slots;
+}
+
+std::vector<int64_t> ElasticSupervision::first_slots() {
+  return is_node_0() ? start(ranks_->first_slots()) : std::vector<int64_t>{};
+}
+
+bool ElasticSupervision::has_members() const {
+  return is_node_0() ? ranks_->members() > 0 : worked_;
+}
+
+bool ElasticSupervision::is_over() const {
+  if (is_node_0()) return !ranks_->has_processes();
+  return nodes_->node_0_has_ended();
+}
+
+std::vector<int64_t> ElasticSupervision::take_slots_to_start() {
+  std::vector<int64_t> slots = is_node_0() ? start(ranks_->take_slots_to_start(monotonic_seconds()))
+                                           : std::exchange(to_start_, {});
+  for (const int64_t slot : slots) {
+    board_.roster.forget(first_ + slot);
+    board_.renew(slot);
+  }
+  return slots;
+}
+
+void ElasticSupervision::could_not_start(const std::vector<int64_t>& slots) {
+  if (is_node_0()) return ranks_->could_not_start(slots);
+  nodes_->send_to(0, {.word = NodeMessage::Word::kLeft, .number = kNotStarted, .slots = slots});
+}
 
 double ElasticSupervision::next_deadline(double now) const {
-  return std::min(now + kLookForFrozen, ranks_.next_start());
+  const double look = now + kLookForFrozen;
+  return is_node_0() ? std::min(look, ranks_->next_start()) : look;
+}
+
+bool ElasticSupervision::is_member(int64_t slot) const {
+  if (is_node_0()) return ranks_->is_member(slot);
+  const auto place = board_.roster.place_after(first_ + slot, 0);
+  return place && !place->dismissed;
 }
 
 void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from) {
   eventfd_t rung = 0;
   ::eventfd_read(bell_.get(), &rung);  // before what it told of is read
-  ranks_.consult();
+  if (nodes_ != nullptr) {
+    for (const NodeEvent& event : nodes_->take_elastic()) on_event(event);
+  }
+  if (is_node_0()) ranks_->consult();
+  if (nodes_ != nullptr) tell_others();
+  for (const int64_t slot : std::exchange(to_end_, {}))
+    if (slot < static_cast<int64_t>(ranks.size()))
+      signal_process(ranks[static_cast<size_t>(slot)].pid, SIGKILL);
   for (size_t i = 0; i < ranks.size(); ++i) {
     RankProcess& rank = ranks[i];
-    if (!rank.alive || !ranks_.is_member(static_cast<int64_t>(i))) continue;
+    if (!rank.alive || !is_member(static_cast<int64_t>(i))) continue;
     if (!stopped_too_long(rank.pid, rank.stopped_since, watch_from, kFrozen)) continue;
     clear_live_bar();
     warn("rank {} (pid {}) has been stopped for {}: it is ended",
-         i,
+         first_ + static_cast<int64_t>(i),
          rank.pid,
          short_duration(kFrozen));
     rank.stopped_since = 0;
@@ -293,56 +360,134 @@ void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from
   }
 }
 
-bool ElasticSupervision::goes_on_without(int64_t slot, int status, bool told) {
-  const bool in_order = told || status == 0;
-  if (in_order) ranks_.goes_on_without(slot, in_order);
-  if (in_order || (WIFEXITED(status) && ranks_.is_member(slot))) return false;
-  return ranks_.goes_on_without(slot, in_order);
+int ElasticSupervision::code_of_run(int code_here) const {
+  return nodes_ == nullptr ? code_here : nodes_->code_of_node_0().value_or(code_here);
+}
+
+bool ElasticSupervision::goes_on_without(bool told, int status, const Death& death) {
+  const int64_t slot = death.rank - first_;
+  const bool left = WIFEXITED(status) && (status == 0 || is_stop_code(WEXITSTATUS(status)));
+  const bool in_order = told || left;
+  const bool begins = !is_node_0() && !worked_;  // would fail again
+  if (!in_order && WIFEXITED(status) && (begins || is_member(slot))) return false;
+  if (is_node_0()) {
+    if (!ranks_->goes_on_without(slot, in_order)) return false;
+    if (!in_order) tell_of_loss(death);
+    return !in_order;
+  }
+  board_.roster.forget(first_ + slot);
+  nodes_->send_to(0,
+                  {.word = NodeMessage::Word::kLeft,
+                   .number = in_order ? kInOrder : kLost,
+                   .deaths = {death},
+                   .slots = {slot}});
+  return !in_order;
+}
+
+// "3 ranks", "3 ranks on 2 nodes".
+std::string ElasticSupervision::remaining_text() const {
+  if (nodes_ == nullptr) return counted(ranks_->members(), "rank");
+  return sizes_text(ranks_->members(), static_cast<int64_t>(there_.size()) + 1);
 }
 
 void ElasticSupervision::tell_of_loss(const Death& death) const {
   clear_live_bar();
-  warn("rank {} (pid {}) {}{} at iteration {}; the run goes on with {}",
+  warn("{}rank {} (pid {}) {}{} at iteration {}; the run goes on with {}",
+       death.node > 0 ? fmt::format("node {} ({}): ", death.node, death.host) : "",
        death.rank,
        death.pid,
        death.signal != 0 ? "died of " + signal_text(death.signal) : "failed: " + death.message,
        death.host_was_short ? ", the kernel was short of memory," : "",
        death.iteration,
-       counted(ranks_.members(), "rank"));
+       remaining_text());
 }
 
-ElasticRank::ElasticRank(const RankContext& context)
-    : context_(context), roster_(context.board->roster) {}
+bool ElasticSupervision::is_sound(const NodeMessage& message) const {
+  const RosterNews& news = message.roster;
+  const bool of_roster = message.word == NodeMessage::Word::kRoster;
+  if (of_roster && static_cast<int64_t>(news.seats.size()) != board_.ranks()) return false;
+  return std::ranges::all_of(message.slots,
+                             [this](int64_t slot) { return slot >= 0 && slot < board_.ranks(); }) &&
+         news.port >= 0 && news.port < 65536 && news.generation >= 0;
+}
 
-bool ElasticRank::is_lost() const { return roster_.is_lost(place_.generation); }
-bool ElasticRank::is_wanted() const { return roster_.is_wanted(place_.generation); }
-
-std::optional<Rendezvous> ElasticRank::meet(int64_t border) {
-  const int64_t slot = context_.board_index;
-  while (true) {
-    roster_.announce(slot, border);
-    std::optional<Roster::Place> place;
-    while (!(place = roster_.place_after(slot, place_.generation))) pause_briefly();
-    if (place->dismissed) return std::nullopt;
-    place_ = *place;
-    Rendezvous meeting;
-    meeting.ranks = {.rank = place_.rank,
-                     .world = place_.world,
-                     .local_rank = place_.rank,
-                     .local_world = place_.world};
-    if (place_.rank == 0) {
-      const Listener listener = listen_on(0, kLoopback);
-      meeting.listen_fd = ::dup(listener.socket.get());  // the store closes it
-      meeting.master.port = listener.port;
-      roster_.set_port(place_.generation, listener.port);
-      return meeting;
-    }
-    while (meeting.master.port == 0 && !is_lost()) {
-      pause_briefly();
-      meeting.master.port = roster_.port(place_.generation);
-    }
-    if (meeting.master.port != 0) return meeting;
+void ElasticSupervision::on_event(const NodeEvent& event) {
+  const NodeMessage& message = event.message;
+  const int64_t first = event.from.node * board_.ranks();
+  if (!event.lost.empty()) return lose_node(event);
+  if (!is_sound(message)) return warn("{} sends what makes no sense here", event.from.text());
+  switch (message.word) {
+    case NodeMessage::Word::kHello:
+      return admit(event);
+    case NodeMessage::Word::kRoster:
+      if (is_node_0()) return board_.roster.take_seats(first, message.roster);
+      board_.roster.take_places(first_, message.roster);
+      for (const int64_t slot : slots_of_node(0)) worked_ = worked_ || is_member(slot);
+      return;
+    case NodeMessage::Word::kStartRanks:
+      std::ranges::copy(message.slots, std::back_inserter(to_start_));
+      return;
+    case NodeMessage::Word::kLeft:
+      return on_left(event);
+    case NodeMessage::Word::kEndRank:
+      if (is_node_0() && event.from.node != 0) return nodes_->send_to(event.from.node, message);
+      to_end_.insert(message.slots.begin(), message.slots.end());
+      return;
+    default:
+      return;
   }
+}
+
+// On node 0: a rank of another node has ended.
+void ElasticSupervision::on_left(const NodeEvent& event) {
+  for (const int64_t slot_there : event.message.slots) {
+    const int64_t slot = event.from.node * board_.ranks() + slot_there;
+    board_.roster.forget(slot);
+    if (event.message.number == kNotStarted) {
+      ranks_->could_not_start({slot});
+      continue;
+    }
+    const bool goes_on = ranks_->goes_on_without(slot, event.message.number == kInOrder);
+    if (event.message.number == kInOrder) continue;
+    for (const Death& death : event.message.deaths) {
+      if (goes_on) tell_of_loss(death);
+    }
+    if (!goes_on) nodes_->hear_of(event.message.deaths);
+  }
+}
+
+// On node 0: another node's launcher is gone or silent, or has given up.
+void ElasticSupervision::lose_node(const NodeEvent& event) {
+  const int64_t node = event.from.node;
+  if (there_.erase(node) == 0) return;
+  const bool enough = static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
+  if (!ranks_->goes_on_without_node(slots_of_node(node)) || !enough)
+    return nodes_->end_without(event);
+  told_.erase(node);
+  nodes_->forget(event);
+  clear_live_bar();
+  warn("{}; the run goes on with {}", event.lost, remaining_text());
+}
+
+void ElasticSupervision::admit(const NodeEvent& event) {
+  const int64_t node = event.from.node;
+  told_.erase(node);
+  there_.insert(node);
+  nodes_->welcome(node, board_.run_folder());
+  ranks_->admit(slots_of_node(node));
+  clear_live_bar();
+  info("nodes   {} has come, and takes part as soon as its ranks have started", event.from.text());
+}
+
+// Each node is told what has changed of its slots and of the generation.
+void ElasticSupervision::tell_others() {
+  const auto tell = [this](int64_t node, const RosterNews& news) {
+    if (std::exchange(told_[node], news) == news) return;
+    nodes_->send_to(node, {.word = NodeMessage::Word::kRoster, .roster = news});
+  };
+  if (!is_node_0()) return tell(0, board_.roster.news(first_, board_.ranks()));
+  for (const int64_t node : there_)
+    tell(node, board_.roster.news(node * board_.ranks(), board_.ranks()));
 }
 
 }  // namespace gantrain

@@ -194,7 +194,7 @@ void clear_live_bar() {
 }
 
 std::vector<int64_t> slots_of(const Attempt& attempt) {
-  if (!attempt.slots.empty()) return attempt.slots;
+  if (attempt.elastic != nullptr) return attempt.slots;
   std::vector<int64_t> all(static_cast<size_t>(attempt.spec.world.ranks.local_world));
   std::iota(all.begin(), all.end(), int64_t{0});
   return all;
@@ -367,6 +367,7 @@ OutputWay way_of(const Attempt& attempt, int64_t rank, int stream) {
 }  // namespace
 
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output) {
+  if (slots_of(attempt).empty()) return {};
   Plan plan{attempt, listener, {}, make_pipe(), getpid()};
   for (const int64_t i : slots_of(attempt)) {
     const int64_t rank = first_rank(attempt.spec.world) + i;
@@ -414,7 +415,17 @@ ForkServerAnswer ForkServer::read_answer() {
   return known;
 }
 
-int unfailed_code(int stop_signal, const std::vector<int>& codes) {
+std::string asked_text(int signal, bool program, double grace) {
+  return fmt::format("{}: {}; at most {}{}",
+                     signal_text(signal),
+                     program ? "passed on to the ranks" : "asked the ranks to save and stop",
+                     short_duration(grace),
+                     signal == SIGINT ? ", Ctrl-C again: 2s" : "");
+}
+
+int unfailed_code(int stop_signal, const std::vector<RankProcess>& ranks) {
+  std::vector<int> codes;
+  for (const RankProcess& rank : ranks) codes.push_back(rank.kill_sent ? -1 : rank.code);
   const bool all_done =
       !codes.empty() && std::ranges::all_of(codes, [](int code) { return code == 0; });
   if (stop_signal == SIGINT) return code_of(Exit::kInterrupted);

@@ -111,10 +111,10 @@ struct Attempt {
   // The process of another launcher (mpirun) that started this one: if it goes, the run is stopped.
   // 0: a shell started it, which may go.
   pid_t starter = 0;
-  NodeCouncil* nodes = nullptr;     // the launchers of the other nodes; null with one node
-  bool speaks = true;               // false: node 0's launcher says in the same stream what goes on
-  std::vector<int64_t> slots = {};  // of the ranks that are started; empty: all of this node
+  NodeCouncil* nodes = nullptr;  // the launchers of the other nodes; null with one node
+  bool speaks = true;            // false: node 0's launcher says in the same stream what goes on
   ElasticSupervision* elastic = nullptr;  // of a run whose ranks come and go
+  std::vector<int64_t> slots = {};        // of its ranks that are started; else all of this node
 
   // Program::file() of a rank in this attempt.
   std::filesystem::path file_of(int64_t rank, const char* kind) const {
@@ -148,9 +148,12 @@ struct ForkServer {
 // `hang_timeout`: in seconds, where it was killed because it was stopped for so long; else 0.
 std::string loader_end_text(int status, double hang_timeout);
 
-// The exit code of a training in which no rank failed: `codes` are its ranks' exit codes, -1 of one
-// that was killed, and `stop_signal` is the signal that asked for a stop, or 0.
-int unfailed_code(int stop_signal, const std::vector<int>& codes);
+// The exit code of a training in which no rank failed; `stop_signal` is the signal that asked for a
+// stop, or 0.
+int unfailed_code(int stop_signal, const std::vector<RankProcess>& ranks);
+
+// What the user is told when the ranks have been asked to stop, and have so many seconds for it.
+std::string asked_text(int signal, bool program, double grace);
 
 // The exit code for that. Somebody else kills; a crash is a mistake of this program and would come
 // again. `short_of_memory`: the kernel's out-of-memory killer was at work.
@@ -158,7 +161,8 @@ Exit loader_end_code(int status, bool short_of_memory);
 
 // Forks the fork server. That process calls `load`, forks the ranks, answers and exits. The ranks
 // then become children of the calling process, which must be a child subreaper. Only rank 0 keeps
-// the listener. The pipes with the other ranks' output are handed to `output`.
+// the listener. The pipes with the other ranks' output are handed to `output`. Where there is no
+// rank to start yet, it starts no process.
 ForkServer start_fork_server(const Attempt& attempt, Listener listener, Output& output);
 
 // Starts the ranks of this node, watches them until all have ended, and says how the attempt ended

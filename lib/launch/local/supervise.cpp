@@ -303,6 +303,8 @@ WorldEnd launch(const LaunchSpec& spec) {
     council.emplace(NodeLink(world, spec.options, addresses, secret, spec.run_dir),
                     Endpoint{master_host, world.master.port},
                     spec.options.patience.meeting);
+    if (spec.program == nullptr && is_elastic(spec.options))
+      council->be_elastic(spec.options.nnodes_min.value_or(world.ranks.nodes), spec.invitation);
   }
   NodeCouncil* nodes = council ? &*council : nullptr;
   Restarts restarts(spec.options);

@@ -77,6 +77,7 @@ struct LaunchSpec {
   // process that start_again() starts. It ends with the attempt, killed as all that is below.
   std::function<void(const std::string& run_folder)> at_work = {};
   NewestState newest_state = {};
+  std::string invitation = {};  // of an elastic run: what a node that asks to join it is told
 };
 
 // Starts this program again as a child, which dies with this process, or with the thread that calls

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <numeric>
 #include <optional>
 
 #include "launch/local/spawn.h"
@@ -41,7 +40,9 @@ class Supervisor {
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
         tells_at_work_(attempt.spec.at_work && attempt.spec.world.ranks.node_rank == 0),
         watch_from_(monotonic_seconds()),
-        kills_before_(out_of_memory_kills()) {}
+        kills_before_(out_of_memory_kills()) {
+    if (fork_server_.pid < 0) take_ranks();
+  }
 
   // Returns when every rank has been reaped and no process is left below this one.
   AttemptOutcome run() {
@@ -81,8 +82,7 @@ class Supervisor {
 
  private:
   bool finished() const {
-    return fork_server_.pid < 0 && !awaits_verdict() &&
-           std::ranges::none_of(ranks_, &RankProcess::alive) && !lingers();
+    return fork_server_.pid < 0 && !awaits_nodes() && !has_living() && !lingers();
   }
 
   const Program* program() const { return attempt_.spec.program; }
@@ -143,11 +143,7 @@ class Supervisor {
       const double grace = attempt_.board.all_meet() ? std::min(most, kMeetingGrace) : most;
       kill_at_ = now + grace;
       clear_live_bar();
-      info("{}: {}; at most {}{}",
-           signal_text(signal),
-           program() != nullptr ? "passed on to the ranks" : "asked the ranks to save and stop",
-           short_duration(grace),
-           signal == SIGINT ? ", Ctrl-C again: 2s" : "");
+      info("{}", asked_text(signal, program() != nullptr, grace));
     } else if (signal == SIGINT && interrupts_ >= 3) {
       kill_at_ = now;
     } else if (signal == SIGINT && (interrupts_ >= 2 || !stop_was_relayed_)) {
@@ -190,9 +186,7 @@ class Supervisor {
     if (elastic_ == nullptr) return false;
     const RankProcess& rank = ranks_[index];
     const bool told = rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_;
-    if (!elastic_->goes_on_without(static_cast<int64_t>(index), status, told)) return false;
-    elastic_->tell_of_loss(describe(index, status, usage));
-    return true;
+    return elastic_->goes_on_without(told, status, describe(index, status, usage));
   }
 
   void reap() {
@@ -316,11 +310,15 @@ class Supervisor {
     return last;
   }
 
+  // Of an elastic run those count that live, if any does.
   Death last_of_all() {
-    std::vector<size_t> all(ranks_.size());
-    std::iota(all.begin(), all.end(), size_t{0});
+    std::vector<size_t> all;
+    for (size_t i = 0; i < ranks_.size(); ++i)
+      if (elastic_ == nullptr || !has_living() || ranks_[i].alive) all.push_back(i);
     return last_of(all, Death::Kind::kAlive);
   }
+
+  bool has_living() const { return std::ranges::any_of(ranks_, &RankProcess::alive); }
 
   // Rank 0 has begun to train once it gives signs of life.
   void tell_at_work() {
@@ -370,8 +368,9 @@ class Supervisor {
     Death hang = last_of(watched, Death::Kind::kHang);
     hang.hang_timeout = attempt_.spec.options.hang_timeout.seconds;
     if (elastic_ != nullptr) {  // whoever is behind is lost, and the others need not wait for it
-      warn("rank {} gives no sign of life: it is ended", hang.rank);
       watch_from_ = monotonic_seconds();
+      if (attempt_.nodes != nullptr) return attempt_.nodes->report_hang({hang});
+      warn("rank {} gives no sign of life: it is ended", hang.rank);
       return signal_process(hang.pid, SIGKILL);
     }
     deaths_.push_back(hang);
@@ -421,7 +420,7 @@ class Supervisor {
       on_stop_signal(*signal);
       interrupts_ = 0;
     }
-    if (nodes->take_question() && !ranks_.empty()) nodes->report({last_of_all()});
+    if (nodes->take_question() && has_living()) nodes->report({last_of_all()});
     if (!nodes->verdict() || aborting_) return;
     abort_all();
     if (ranks_.empty()) kill_all();  // still loading
@@ -430,9 +429,11 @@ class Supervisor {
   // The worst that has happened here, and how much it explains.
   const Death* word() const { return word_of(deaths_, attempt_.spec.world.ranks.nodes); }
   Blame blame() const { return word() == nullptr ? Blame::kNone : blame_of(*word()); }
-
-  bool awaits_verdict() const {
-    return attempt_.nodes != nullptr && (attempt_.nodes->awaits_verdict() || blame() > reported_);
+  // Whether other launchers have to say how the run ends, or that an elastic one has ended.
+  bool awaits_nodes() const {
+    if (attempt_.nodes == nullptr) return false;
+    const bool goes_on = elastic_ != nullptr && !aborting_ && !elastic_->is_over();
+    return goes_on || attempt_.nodes->awaits_verdict() || blame() > reported_;
   }
 
   std::optional<DeathVerdict> verdict() const {
@@ -442,14 +443,13 @@ class Supervisor {
   AttemptOutcome outcome() const {
     if (attempt_.nodes != nullptr && attempt_.nodes->verdict()) return *attempt_.nodes->verdict();
     if (auto known = verdict()) return known->end;
-    return {.code = stop_code(), .killed_at_stop = killed_at_stop_};
+    return {.code = elastic_ == nullptr ? stop_code() : elastic_->code_of_run(stop_code()),
+            .killed_at_stop = killed_at_stop_};
   }
 
   int stop_code() const {
     if (program() != nullptr) return ranks_.empty() ? 128 + stop_signal_ : first_code_;
-    std::vector<int> codes;
-    for (const RankProcess& rank : ranks_) codes.push_back(rank.kill_sent ? -1 : rank.code);
-    return unfailed_code(stop_signal_, codes);
+    return unfailed_code(stop_signal_, ranks_);
   }
 
   const Attempt& attempt_;
@@ -488,7 +488,8 @@ DeathVerdict run_attempt(const Attempt& attempt, Listener listener) {
   std::optional<ElasticSupervision> elastic;
   Attempt first = attempt;
   if (attempt.spec.program == nullptr && is_elastic(attempt.spec.options)) {
-    first.elastic = &elastic.emplace(attempt.spec.options, attempt.board);
+    first.elastic = &elastic.emplace(
+        attempt.spec.options, attempt.board, attempt.nodes, attempt.spec.world.ranks);
     first.slots = elastic->first_slots();
   }
   ForkServer fork_server = start_fork_server(first, std::move(listener), output);

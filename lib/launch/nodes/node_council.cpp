@@ -19,6 +19,7 @@ namespace {
 constexpr double kRetry = 0.2;        // seconds between two tries to reach node 0
 constexpr double kQuiet = 2;          // seconds that nothing is said while nodes come
 constexpr double kLookAtStarter = 1;  // seconds between two looks
+constexpr double kMoreNodes = 1;      // seconds for more nodes than the least to come
 
 }  // namespace
 
@@ -55,6 +56,35 @@ AttemptOutcome NodeCouncil::stop_all(int signal) {
   return end;
 }
 
+NodeMessage ask_to_join(const Endpoint& node_0,
+                        const std::string& secret,
+                        const std::filesystem::path& run_dir,
+                        double seconds) {
+  World nobody;
+  nobody.ranks.node_rank = -1;
+  nobody.ranks.nodes = 2;
+  NodeLink link(nobody, {}, {}, secret, run_dir);
+  const double until = monotonic_seconds() + seconds;
+  std::string problem = "it does not answer";
+  for (bool connected = false; monotonic_seconds() < until;) {
+    connected = connected || link.connect(node_0, problem);
+    std::vector<pollfd> polled;
+    link.watch(polled);
+    poll_until(polled, monotonic_seconds() + kRetry);
+    for (const NodeEvent& event : link.exchange()) {
+      if (event.message.word == NodeMessage::Word::kInvited) return event.message;
+      const std::string why = event.lost.empty() ? event.message.text : event.lost;
+      fail(Exit::kEnvironment, "join {}:{}: {}", node_0.host, node_0.port, why);
+    }
+  }
+  fail(Exit::kEnvironment,
+       "join {}:{}: no answer within {}: {}; is node 0 of an elastic run at work there?",
+       node_0.host,
+       node_0.port,
+       short_duration(seconds),
+       problem);
+}
+
 std::string NodeCouncil::absent_text() const {
   const int64_t ranks = here().ranks;
   std::vector<NodeRanks> nodes;
@@ -67,6 +97,11 @@ std::string NodeCouncil::absent_text() const {
 std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
   const NodeMessage& message = event.message;
   lost_node_0_ = lost_node_0_ || (!event.lost.empty() && !link_.is_node_0());
+  if (least_ > 0 && link_.is_node_0() && (!event.lost.empty() || message.word == Word::kRefused)) {
+    warn("{}", event.lost.empty() ? message.text : event.lost);
+    if (!event.lost.empty() || message.number != 0) drop(event.from.node);
+    return std::nullopt;
+  }
   if (!event.lost.empty()) {
     if (!link_.is_node_0() && number_ == 0) {
       return refuse_all(Exit::kEnvironment,
@@ -88,8 +123,11 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
                                                         : code_of(Exit::kEnvironment),
                             .error = message.text,
                             .resumable = number_ > 0};
+    case Word::kHello:
+      return std::nullopt;  // it is told when the attempt begins
     case Word::kStart:
       start_ = message;
+      late_ = message.port == 0;
       return std::nullopt;
     case Word::kStop:
       info("{} was asked to stop", message.place.text());
@@ -115,13 +153,22 @@ std::optional<AttemptOutcome> NodeCouncil::wait_once(const StopWatch& stop, doub
   return std::nullopt;
 }
 
+// Whether the run can begin: all nodes are there, or of an elastic run enough, and no more come.
+bool NodeCouncil::is_complete(double now) {
+  const auto absent = static_cast<int64_t>(link_.absent().size());
+  if (absent == 0) return true;
+  if (!link_.is_node_0() || least_ == 0) return false;
+  const bool enough = here().nodes - absent >= least_;
+  if (!enough || enough_ == 0) enough_ = enough ? now : 0;
+  return enough && now - enough_ >= kMoreNodes;
+}
+
 // The first meeting, which has a time limit.
 std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, double until) {
   const double speaks_at = monotonic_seconds() + kQuiet;
   bool spoke = false;
   std::string problem;
-  while (!link_.absent().empty()) {
-    const double now = monotonic_seconds();
+  for (double now; !is_complete(now = monotonic_seconds());) {
     if (!link_.is_node_0() && link_.connect(master_, problem)) break;
     if (now > until && link_.is_node_0()) {
       return refuse_all(
@@ -152,7 +199,8 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
            short_duration(meeting_seconds_));
       spoke = true;
     }
-    const double next = link_.is_node_0() ? std::min(until, now + kQuiet) : now + kRetry;
+    double next = link_.is_node_0() ? std::min(until, now + kQuiet) : now + kRetry;
+    if (enough_ > 0) next = std::min(next, enough_ + kMoreNodes);
     if (auto end = wait_once(stop, next)) return end;
   }
   return std::nullopt;
@@ -168,18 +216,21 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   decision_.reset();
   start_.reset();
   reported_ = all_asked_ = asked_ = false;
+  end_elastic();
   if (number == 0) {
     if (auto end = meet_others(stop, monotonic_seconds() + meeting_seconds_)) return end;
   } else if (!link_.is_node_0()) {
     link_.send({.word = Word::kReady, .number = number});
   }
-  const size_t others = static_cast<size_t>(here().nodes - 1);
-  while (link_.is_node_0()
-             ? (number > 0 && ready_.size() < others) || monotonic_seconds() < not_before
-             : !start_) {
+  const auto is_ready = [this](int64_t node) { return ready_.contains(node); };
+  const std::vector<int64_t> others = present();  // those that come meanwhile have nothing to end
+  while (link_.is_node_0() ? (number > 0 && !std::ranges::all_of(others, is_ready)) ||
+                                 monotonic_seconds() < not_before
+                           : !start_) {
     const double until = std::max(not_before, monotonic_seconds() + kQuiet);
     if (auto end = wait_once(stop, until)) return end;
   }
+  if (link_.is_node_0()) end_elastic();
   ready_.clear();
   if (link_.is_node_0()) {
     link_.send({.word = Word::kStart,
@@ -209,7 +260,21 @@ void NodeCouncil::exchange() {
     all_asked_ = asked_ = true;
   }
   if (monotonic_ns() < *ns) return;
-  verdict_ = decide(deaths_, here().nodes)->end;
+  on_decided(*decide(deaths_, here().nodes));
+}
+
+// A rank of an elastic run that is behind all others is ended, and the run goes on without it.
+void NodeCouncil::on_decided(const DeathVerdict& verdict) {
+  const Death* first = verdict.ranks.empty() ? nullptr : &verdict.ranks.front();
+  if (least_ > 0 && first != nullptr && first->kind != Death::Kind::kRank) {
+    const NodePlace from{.node = first->node, .host = first->host};
+    elastic_.push_back({from, {.word = Word::kEndRank, .slots = {first->rank % here().ranks}}});
+    warn("{}: {}: the rank is ended", from.text(), behind_text(*first));
+    deaths_.clear();
+    all_asked_ = false;
+    return;
+  }
+  verdict_ = verdict.end;
   link_.send({.word = Word::kVerdict, .end = *verdict_});
 }
 
@@ -220,8 +285,69 @@ void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
   }
 }
 
+std::string NodeCouncil::own_host() const {
+  const std::string address = link_.own_address();
+  return address.empty() ? master_.host : address;
+}
+
+bool NodeCouncil::take_if_elastic(const NodeEvent& event) {
+  const Word word = event.message.word;
+  if (least_ == 0) return false;
+  const bool gives_up = word == Word::kRefused && event.message.number != 0;
+  if (link_.is_node_0() && (!event.lost.empty() || gives_up)) {
+    elastic_.push_back(event);
+    if (gives_up) elastic_.back().lost = event.message.text;
+    return true;
+  }
+  if (!event.lost.empty() ||
+      (word != Word::kHello && (word < Word::kRoster || word > Word::kEndRank)))
+    return false;
+  elastic_.push_back(event);
+  return true;
+}
+
+// What was said of the ranks of the last attempt means nothing in the next one.
+void NodeCouncil::end_elastic() {
+  for (const NodeEvent& event : take_elastic()) {
+    if (!event.lost.empty()) drop(event.from.node);
+  }
+}
+
+// Between attempts: nothing is left there that had to end.
+void NodeCouncil::drop(int64_t node) {
+  link_.forget(node, "");
+  ready_.insert(node);
+}
+
+void NodeCouncil::forget(const NodeEvent& event) {
+  link_.forget(
+      event.from.node,
+      fmt::format("node 0 has given this node up ({}); start it again to take part", event.lost));
+}
+
+void NodeCouncil::welcome(int64_t node, const std::string& run_folder) {
+  link_.send_to(node,
+                {.word = Word::kStart, .number = number_, .text = run_folder, .place = here()});
+}
+
+void NodeCouncil::end_without(const NodeEvent& event) {
+  hear_of({{.kind = Death::Kind::kLauncher,
+            .node = event.from.node,
+            .host = event.from.host,
+            .rank = event.from.node * here().ranks,
+            .code = code_of(Exit::kRankDied),
+            .message = event.lost}});
+}
+
+void NodeCouncil::report_hang(const std::vector<Death>& deaths) {
+  hear_of(deaths);
+  if (!decides()) link_.send({.word = Word::kReport, .deaths = deaths});
+  exchange();
+}
+
 void NodeCouncil::on_running(const NodeEvent& event) {
   const NodeMessage& message = event.message;
+  if (take_if_elastic(event)) return;
   if (!event.lost.empty()) {
     const std::vector<Death> lost{{.kind = Death::Kind::kLauncher,
                                    .node = event.from.node,
@@ -262,6 +388,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
       break;
     case Word::kEnded:
       decision_ = Restarts::Decision{.note = message.text};
+      if (!link_.is_node_0()) code_of_node_0_ = static_cast<int>(message.number);
       break;
     case Word::kReady:
       ready_.insert(event.from.node);
@@ -289,7 +416,13 @@ std::vector<Death> NodeCouncil::lost() const {
 
 void NodeCouncil::report(const std::vector<Death>& deaths) {
   if (verdict_) return;
-  reported_ = reported_ || word_of(deaths, here().nodes) != nullptr;
+  const Death* word = word_of(deaths, here().nodes);
+  if (late_ && word != nullptr && word->iteration == 0) {
+    // A node that cannot take part does not end the run that it joins.
+    verdict_ = decide(deaths, here().nodes)->end;
+    return link_.send({.word = Word::kRefused, .number = verdict_->code, .text = verdict_->error});
+  }
+  reported_ = reported_ || word != nullptr;
   hear_of(deaths);
   if (!decides()) link_.send({.word = Word::kReport, .deaths = deaths});
   exchange();

@@ -54,7 +54,14 @@ struct NodeMessage {
     kVerdict,  // from node 0: `end`
     kAgain,    // from node 0: the ranks will be started again; `text` is to be printed
     kStop,     // `place`'s launcher was asked by signal `number` to save and stop
-    kEnded     // no rank is left here; exit code `number`; `text` is to be printed
+    kEnded,    // no rank is left here; exit code `number`; `text` is to be printed
+    // Of elastic runs. A newcomer that kStart tells no port joins a run that is at work.
+    kRoster,      // `roster` has changed
+    kStartRanks,  // from node 0: start those of `slots`
+    kLeft,        // to node 0: those of `slots` have ended, in the way `number`; `deaths` says how
+    kEndRank,     // from node 0: those of `slots` are behind all others, end them
+    kJoin,        // to node 0, instead of kHello: what does a node do to take part?
+    kInvited      // from node 0: be node `number`, and do what `text` says
   };
 
   Word word = Word::kBeat;
@@ -64,6 +71,8 @@ struct NodeMessage {
   NodePlace place = {};
   std::vector<Death> deaths = {};
   AttemptOutcome end = {};
+  std::vector<int64_t> slots = {};  // of the node that hears of them or tells of them, from 0 on
+  RosterNews roster = {};
 };
 
 // One line, with its newline.
@@ -135,8 +144,17 @@ class NodeLink {
 
   const NodePlace& here() const { return here_; }
   bool is_node_0() const { return here_.node == 0; }
-  bool all_open() const;                // on node 0: to all other nodes; else: to node 0
-  std::vector<int64_t> absent() const;  // nodes that have not come
+  // On node 0: the connections to all other nodes that have come; else: that to node 0.
+  bool all_open() const;
+  std::vector<int64_t> absent() const;   // nodes that have not come
+  std::vector<int64_t> present() const;  // those that have
+  // The address at which ranks of other nodes reach those of this one; "" on node 0, and before
+  // this node has come.
+  std::string own_address() const;
+  // On node 0: a node that comes later is told this, and may come again after forget(), which tells
+  // it why it is given up unless that is "".
+  void invite_by(const std::string& text) { invitation_ = text; }
+  void forget(int64_t node, const std::string& why);
 
   // Of another node than 0: tries to connect, and introduces this launcher. False: not yet.
   bool connect(const Endpoint& master, std::string& problem);
@@ -152,6 +170,7 @@ class NodeLink {
 
   // From node 0 to all other nodes, or all but one; from another node to node 0.
   void send(const NodeMessage& message, int64_t except = -1);
+  void send_to(int64_t node, const NodeMessage& message);
   // Sends what is left and closes all connections. Others take that for an end in order if kEnded
   // or kRefused was sent before.
   void close();
@@ -163,6 +182,7 @@ class NodeLink {
     bool came = false;
     bool ended = false;  // it has said that no rank is left there
     double heard = 0;    // monotonic seconds of its last message
+    double invited = 0;  // monotonic seconds at which its number was given to one that asked
   };
 
   struct Newcomer {
@@ -174,6 +194,7 @@ class NodeLink {
   void accept_newcomers(double now);
   void refuse(const NodeWire& stranger);
   void greet(NodeWire wire, const NodeMessage& hello, double now);
+  void invite(NodeWire wire, double now);
   std::string objection(const NodePlace& place) const;
   void take(Peer& peer, NodeMessage message, std::vector<NodeEvent>& events);
   void listen_to(Peer& peer, double now, std::vector<NodeEvent>& events);
@@ -184,6 +205,7 @@ class NodeLink {
   Listener listener_;
   std::vector<Peer> peers_;  // on node 0: the other nodes from 1 on; else: node 0
   std::string secret_;
+  std::string invitation_;             // "": nodes do not come later
   std::filesystem::path secret_file_;  // "": the secret is known, or there is none
   std::vector<Newcomer> newcomers_;
   std::vector<NodeEvent> news_;  // what the next exchange() returns first
@@ -208,13 +230,28 @@ struct StopWatch {
 // How an attempt ends that a stop signal ended before it began.
 AttemptOutcome stopped_outcome(int signal);
 
+// Asks the launcher that listens there what a node has to do to take part in its run. Returns the
+// message kInvited. `run_dir` as in NodeLink. Throws UserError(kEnvironment) where nobody has
+// answered within so many seconds, or a node cannot take part.
+NodeMessage ask_to_join(const Endpoint& node_0,
+                        const std::string& secret,
+                        const std::filesystem::path& run_dir,
+                        double seconds);
+
 // The launchers of a run with several nodes, as one: they begin each attempt together, find the
 // same first cause of a failure (decide()), and start again or end together. The launcher of node 0
-// decides. A launcher that is gone or silent ends the run.
+// decides. A launcher that is gone or silent ends the run, unless that is elastic: then nodes
+// beside node 0 come and go, which ElasticSupervision looks after.
 class NodeCouncil {
  public:
   NodeCouncil(NodeLink link, const Endpoint& master, double meeting_seconds)
       : link_(std::move(link)), master_(master), meeting_seconds_(meeting_seconds) {}
+  // The run is elastic, and begins with so many nodes at the least. A node that asks to join it is
+  // told the text.
+  void be_elastic(int64_t least, const std::string& invitation) {
+    least_ = least;
+    link_.invite_by(invitation);
+  }
 
   // What node 0 says at the start of an attempt.
   struct Start {
@@ -239,6 +276,20 @@ class NodeCouncil {
   void tell_stop(int signal);
   std::optional<int> take_stop();  // the signal by which another node was asked to stop; once
   bool take_question();            // true once if node 0 asks how far the ranks are
+  // Of an elastic run. What other launchers say of their ranks (kRoster to kEndRank), newcomers
+  // (kHello), and on node 0 launchers that are lost, in the order in which they came.
+  std::vector<NodeEvent> take_elastic() { return std::exchange(elastic_, {}); }
+  void send_to(int64_t node, const NodeMessage& message) { link_.send_to(node, message); }
+  std::vector<int64_t> present() const { return link_.present(); }
+  std::string own_host() const;  // at which the ranks of this node are reached
+  bool node_0_has_ended() const { return code_of_node_0_.has_value() || lost_node_0_; }
+  std::optional<int> code_of_node_0() const { return code_of_node_0_; }  // node 0's exit code
+  void hear_of(const std::vector<Death>& deaths);
+  void report_hang(const std::vector<Death>& deaths);  // of this node, which waits for no verdict
+  // On node 0: the run goes on without the node that the event tells of, or it does not.
+  void forget(const NodeEvent& event);
+  void end_without(const NodeEvent& event);
+  void welcome(int64_t node, const std::string& run_folder);
   const std::optional<AttemptOutcome>& verdict() const { return verdict_; }
   std::vector<Death> lost() const;  // of launchers that are gone or silent, by their first rank
   // True if trouble was reported and it is not known yet whose it is.
@@ -261,7 +312,11 @@ class NodeCouncil {
   std::optional<AttemptOutcome> wait_once(const StopWatch& stop, double until);
   std::optional<AttemptOutcome> on_event(const NodeEvent& event);
   void on_running(const NodeEvent& event);
-  void hear_of(const std::vector<Death>& deaths);
+  bool take_if_elastic(const NodeEvent& event);
+  bool is_complete(double now);
+  void on_decided(const DeathVerdict& verdict);
+  void drop(int64_t node);
+  void end_elastic();
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
   bool decides() const { return link_.is_node_0() || !link_.all_open(); }
@@ -283,6 +338,12 @@ class NodeCouncil {
   std::optional<Restarts::Decision> decision_;
   int64_t number_ = 0;
   bool lost_node_0_ = false;
+
+  int64_t least_ = 0;  // 0: the run is not elastic
+  double enough_ = 0;  // monotonic seconds since when `least_` nodes are there; 0: they are not
+  bool late_ = false;  // this node joins a run that is at work
+  std::vector<NodeEvent> elastic_;
+  std::optional<int> code_of_node_0_;
 };
 
 }  // namespace gantrain

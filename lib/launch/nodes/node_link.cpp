@@ -42,7 +42,7 @@ void fields(Envelope& e, Field&& field) {
   using Word = NodeMessage::Word;
   field("gantrain", e.version);
   field("word", e.word);
-  if (e.version != kVersion || e.word < 0 || e.word > static_cast<int>(Word::kEnded))
+  if (e.version != kVersion || e.word < 0 || e.word > static_cast<int>(Word::kInvited))
     throw std::logic_error("no message of a launcher");
   NodeMessage& m = e.message;
   m.word = static_cast<Word>(e.word);
@@ -54,8 +54,11 @@ void fields(Envelope& e, Field&& field) {
   for (const int64_t number : {m.place.node, m.place.nodes, m.place.ranks}) {
     if (number < 0 || number > kMostInPlace) throw std::logic_error("no place of a launcher");
   }
-  if (m.word == Word::kReport) field("deaths", m.deaths);
+  const bool left = m.word == Word::kLeft;
+  if (left || m.word == Word::kReport) field("deaths", m.deaths);
   if (m.word == Word::kVerdict) field("end", m.end);
+  if (left || m.word == Word::kStartRanks || m.word == Word::kEndRank) field("slots", m.slots);
+  if (m.word == Word::kRoster) field("roster", m.roster);
 }
 
 constexpr size_t kLongestMessage = 1 << 20;  // bytes without a newline: no launcher sends that
@@ -67,6 +70,7 @@ constexpr double kLongestBeat = 1;     // seconds between two signs of life
 constexpr int kBeatsPerSilence = 5;    // so that a late one or two do no harm
 constexpr double kConnectSeconds = 2;  // of one attempt
 constexpr double kFinishSeconds = 2;
+constexpr double kInvitation = 60;  // seconds for which a number is kept for a node
 
 constexpr std::string_view kGreeting = "gantrain-node ";  // the version and a random number follow
 const std::string kGreetingOfThisVersion = fmt::format("{}{} ", kGreeting, kVersion);
@@ -248,7 +252,7 @@ NodeLink::NodeLink(const World& world,
 }
 
 bool NodeLink::all_open() const {
-  return std::ranges::all_of(peers_, [](const Peer& p) { return p.wire.open(); });
+  return std::ranges::all_of(peers_, [](const Peer& p) { return !p.came || p.wire.open(); });
 }
 
 std::vector<int64_t> NodeLink::absent() const {
@@ -257,6 +261,26 @@ std::vector<int64_t> NodeLink::absent() const {
     if (!peer.came) nodes.push_back(peer.place.node);
   }
   return nodes;
+}
+
+std::vector<int64_t> NodeLink::present() const {
+  std::vector<int64_t> nodes;
+  for (const Peer& peer : peers_) {
+    if (peer.came) nodes.push_back(peer.place.node);
+  }
+  return nodes;
+}
+
+std::string NodeLink::own_address() const {
+  return is_node_0() ? "" : address_of_socket(peers_.front().wire.descriptor());
+}
+
+void NodeLink::forget(int64_t node, const std::string& why) {
+  Peer& peer = peers_[static_cast<size_t>(node) - 1];
+  constexpr int64_t kCode = code_of(Exit::kRankDied);
+  if (!why.empty()) peer.wire.send({.word = Word::kRefused, .number = kCode, .text = why});
+  peer.wire.finish(0);
+  peer = {.place = {.node = node}, .wire = {}};
 }
 
 // Introduces this launcher to who listens there; "" or why that failed.
@@ -284,7 +308,8 @@ std::string NodeLink::introduce(UniqueFd connected) {
     return "what listens there closes the connection";
   }
   peer.wire = std::move(wire);
-  peer.wire.send({.word = Word::kHello, .place = here_});
+  const bool asks = here_.node < 0;  // which node it is to be
+  peer.wire.send({.word = asks ? Word::kJoin : Word::kHello, .place = asks ? NodePlace() : here_});
   for (NodeMessage& message : said) take(peer, std::move(message), news_);
   return "";
 }
@@ -348,6 +373,25 @@ void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
   peer.wire = std::move(wire);
   peer.came = true;
   peer.heard = now;
+  news_.push_back({.from = peer.place, .message = {.word = Word::kHello}});
+}
+
+// Tells a node that asks which one it is to be, and what it has to do.
+void NodeLink::invite(NodeWire wire, double now) {
+  const auto is_free = [now](const Peer& p) { return !p.came && now - p.invited > kInvitation; };
+  auto free = std::ranges::find_if(peers_, is_free);
+  if (free == peers_.end()) free = std::ranges::find(peers_, false, &Peer::came);
+  NodeMessage answer{.word = Word::kRefused};
+  if (invitation_.empty()) {
+    answer.text = "this run's nodes do not change: it was not started with --nnodes MIN:MAX";
+  } else if (free == peers_.end()) {
+    answer.text = fmt::format("all {} are there (--nnodes)", counted(here_.nodes, "node"));
+  } else {
+    free->invited = now;
+    answer = {.word = Word::kInvited, .number = free->place.node, .text = invitation_};
+  }
+  wire.send(answer);
+  wire.finish(0);
 }
 
 // Says of the first, the tenth, the hundredth ... stranger.
@@ -363,14 +407,18 @@ void NodeLink::refuse(const NodeWire& stranger) {
 void NodeLink::accept_newcomers(double now) {
   if (!listener_.socket) return;
   const size_t most = kSpareNewcomers + peers_.size();
-  UniqueFd connected;
-  for (size_t i = 0; i < most && (connected = accept_from(listener_)); ++i)
+  for (size_t i = 0; i < most; ++i) {
+    UniqueFd connected = accept_from(listener_);
+    if (!connected) break;
     newcomers_.push_back({NodeWire(std::move(connected), true, secret_), now});
+  }
   std::vector<Newcomer> waiting;
   for (Newcomer& one : newcomers_) {
     const std::vector<NodeMessage> said = one.wire.receive();
     if (!said.empty() && said.front().word == Word::kHello) {
       greet(std::move(one.wire), said.front(), now);
+    } else if (!said.empty() && said.front().word == Word::kJoin) {
+      invite(std::move(one.wire), now);
     } else if (said.empty() && one.wire.open() && now - one.since < silence_) {
       waiting.push_back(std::move(one));
     } else {
@@ -434,6 +482,12 @@ std::vector<NodeEvent> NodeLink::exchange() {
 void NodeLink::send(const NodeMessage& message, int64_t except) {
   for (Peer& peer : peers_) {
     if (peer.place.node != except) peer.wire.send(message);
+  }
+}
+
+void NodeLink::send_to(int64_t node, const NodeMessage& message) {
+  for (Peer& peer : peers_) {
+    if (peer.place.node == node) peer.wire.send(message);
   }
 }
 

@@ -224,6 +224,13 @@ std::vector<std::string> matching(const std::vector<Interface>& all, std::string
 
 }  // namespace
 
+std::string address_of_socket(int socket) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
+  return address_text(reinterpret_cast<sockaddr*>(&own));
+}
+
 std::vector<std::string> addresses_to_bind(const std::string& host) {
   if (starts_with(host, "127.") || host == "::1") return {host};
   std::string problem;

@@ -87,6 +87,9 @@ UniqueFd accept_from(const Listener& listener);
 // says why in `problem`.
 UniqueFd connect_to(const Endpoint& endpoint, double seconds, std::string& problem);
 
+// The address of this side of a connection, in numbers; "" if it has none.
+std::string address_of_socket(int socket);
+
 // Which process listens on the port: "pid 4711 (python3 train.py)", or "" if that is not known.
 std::string port_holder(int64_t port);
 

@@ -10,7 +10,7 @@
 #include "core/torch.h"
 #include "nn/progressive.h"
 #include "ops/autocast.h"
-#include "ops/convolution/convolution.h"
+#include "ops/device_kernels.h"
 #include "ops/norms/norms.h"
 #include "ops/upfirdn2d/upfirdn2d.h"
 
@@ -66,8 +66,8 @@ FullyConnected::FullyConnected(const Config& c) : config(c) {
 Tensor FullyConnected::forward(const Tensor& x) {
   const AutocastDisabled exact("latents and styles scale everything else");
   const double gain = config.lr_multiplier / std::sqrt(static_cast<double>(config.in));
-  const Tensor y =
-      at::addmm(bias, x.to(weight.scalar_type()), weight.t(), config.lr_multiplier, gain);
+  const Tensor y = scaled_linear(
+      x.to(weight.scalar_type()), weight, bias, {.product = gain, .bias = config.lr_multiplier});
   return config.act == Activation::kLinear
              ? y
              : bias_act(y, {}, activation(config.act, std::nullopt, 1));
@@ -82,8 +82,7 @@ ResamplingConv2d::ResamplingConv2d(const Config& c) : config(c) {
   resample_filter = register_buffer("resample_filter", binomial_filter());
 }
 
-Tensor ResamplingConv2d::forward(const Tensor& x, double gain) {
-  const auto fan_in = static_cast<double>(config.in * config.kernel * config.kernel);
+Tensor ResamplingConv2d::forward(const Tensor& x, double gain, const Tensor& added) {
   const int64_t pad = config.kernel / 2;
   ConvResample how;
   how.up = config.up;
@@ -91,13 +90,41 @@ Tensor ResamplingConv2d::forward(const Tensor& x, double gain) {
   how.padding = {pad, pad, pad, pad};
   // Kernels of upsampling layers are stored for true convolution.
   how.flip_weight = config.up == 1;
-  const double scale = 1 / std::sqrt(fan_in);
+  return convolved(x, how, gain, added);
+}
+
+// A kernel of one pixel convolves what the filter leaves, as conv2d_resample() does.
+ResamplingConv2d::Beside ResamplingConv2d::forward_beside(const Tensor& x, double gain) {
+  const bool filters_first = config.kernel == 1 && config.down > 1 && config.up == 1;
+  if (!filters_first || !launches_cost(x) || convolution_type(x) != x.scalar_type())
+    return {x, forward(x, gain)};
+  UpFirDn filter;
+  filter.down = {config.down, config.down};
+  filter.padding = centred_down({}, resample_filter, filter.down);
+  const Filtered found = upfirdn2d_beside(x, resample_filter, filter);
+  return {found.x, convolved(found.filtered, {}, gain)};
+}
+
+Tensor ResamplingConv2d::convolved(const Tensor& x,
+                                   const ConvResample& how,
+                                   double gain,
+                                   const Tensor& added) {
+  const auto fan_in = static_cast<double>(config.in * config.kernel * config.kernel);
+  double scale = 1 / std::sqrt(fan_in);
   const BiasAct act = activation(config.act, config.clamp, gain);
-  if (scale_is_free(x))
-    return modulated_act(
-        conv2d_resample(x, weight, resample_filter, how), {.bias = bias, .scale = scale}, act);
-  const Tensor w = (weight * scale).to(x.scalar_type());
-  return modulated_act(conv2d_resample(x, w, resample_filter, how), {.bias = bias}, act);
+  const auto finished = [&](const Tensor& w, const ModulatedAct& terms) {
+    const Tensor y = conv2d_resample(x, w, resample_filter, how);
+    return added.defined() ? modulated_act_beside(added, y, terms, act)
+                           : modulated_act(y, terms, act);
+  };
+  const bool only_scales = config.act == Activation::kLinear && !config.bias && !config.clamp;
+  if (only_scales && !added.defined() && launches_cost(x)) {
+    // A factor of the weight spares two passes over the maps.
+    scale *= act.gain.value_or(1);
+    return conv2d_resample(x, convolution_weight(weight, scale, x), resample_filter, how);
+  }
+  if (scale_is_free(x)) return finished(weight, {.bias = bias, .scale = scale});
+  return finished(convolution_weight(weight, scale, x), {.bias = bias});
 }
 
 ModulatedLayer::ModulatedLayer(const Config& c) : config(c) {
@@ -323,9 +350,13 @@ Canvas StyleDiscriminatorBlock::forward(const Canvas& in) {
     x = x.defined() ? x + seen : seen;
   }
   const Tensor img = keeps_image ? downsample2d(in.img, resample_filter) : Tensor();
-  const Tensor around = skip ? skip->forward(x, kRootHalf) : Tensor();
-  x = conv1->forward(conv0->forward(x), skip ? kRootHalf : 1);
-  return {skip ? around + x : x, img};
+  Tensor around;
+  if (skip) {
+    const ResamplingConv2d::Beside both = skip->forward_beside(x, kRootHalf);
+    x = both.x;
+    around = both.result;
+  }
+  return {conv1->forward(conv0->forward(x), skip ? kRootHalf : 1, around), img};
 }
 
 StyleDiscriminatorEpilogue::StyleDiscriminatorEpilogue(const StyleDiscriminatorShape& s)

@@ -13,6 +13,7 @@
 
 #include "nn/style/shape.h"
 #include "ops/bias_act/bias_act.h"
+#include "ops/convolution/convolution.h"
 #include "ops/draws/draws.h"
 #include "ops/modulation/modulation.h"
 #include "util/size.h"
@@ -77,10 +78,23 @@ struct ResamplingConv2d final : torch::nn::Module {
     bool trainable = true;
   };
   explicit ResamplingConv2d(const Config& config);
-  at::Tensor forward(const at::Tensor& x, double gain = 1);
+  // Plus `added`, where it is defined.
+  at::Tensor forward(const at::Tensor& x, double gain = 1, const at::Tensor& added = {});
+  // x for others to use, and forward(x, gain): where a filter comes first, the two gradients of x
+  // may be added in its pass (ops/upfirdn2d/upfirdn2d.h).
+  struct Beside {
+    at::Tensor x, result;
+  };
+  Beside forward_beside(const at::Tensor& x, double gain);
 
   Config config;
   at::Tensor weight, bias, resample_filter;
+
+ private:
+  at::Tensor convolved(const at::Tensor& x,
+                       const ConvResample& how,
+                       double gain,
+                       const at::Tensor& added = {});
 };
 
 // 3x3 convolution modulated by w, noise, bias, leaky ReLU (Karras et al. 2020a, fig. 2c).

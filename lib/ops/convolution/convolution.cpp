@@ -3,6 +3,7 @@
 
 #include "core/device.h"
 #include "core/torch.h"
+#include "ops/device_kernels.h"
 #include "ops/kernels.h"
 #include "ops/operator.h"
 
@@ -206,6 +207,44 @@ Tensor conv_transpose2d(const Tensor& x,
                               place.padding,
                               /*output_padding=*/0,
                               place.groups);
+}
+
+namespace {
+
+// weight * factor, rounded once to a half type, channels last. The gradient comes back as the
+// weight lies.
+struct HalfWeight : torch::autograd::Function<HalfWeight> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& weight,
+                        double factor,
+                        at::ScalarType type) {
+    context->saved_data["factor"] = factor;
+    hold(context, "type", weight.scalar_type());
+    Tensor half = at::empty(
+        weight.sizes(), weight.options().dtype(type).memory_format(at::MemoryFormat::ChannelsLast));
+    at::mul_out(half, weight, at::scalar_tensor(factor, at::kDouble));
+    return half;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list g) {
+    if (!g[0].defined()) return {Tensor(), Tensor(), Tensor()};
+    const WithoutAutocast exact;
+    const Tensor wide = g[0].to(held<at::ScalarType>(context, "type"),
+                                /*non_blocking=*/false,
+                                /*copy=*/false,
+                                at::MemoryFormat::Contiguous);
+    return {wide * context->saved_data["factor"].toDouble(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor convolution_weight(const Tensor& weight, double factor, const Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  const bool half = type == at::kHalf || type == at::kBFloat16;
+  if (half && weight.scalar_type() == at::kFloat && launches_cost(x))
+    return HalfWeight::apply(weight, factor, type);
+  return (weight * factor).to(type);
 }
 
 Tensor in_fast_layout(const Tensor& x) {

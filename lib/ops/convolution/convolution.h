@@ -27,6 +27,11 @@ at::Tensor conv_transpose2d(const at::Tensor& x,
 // on: channels-last on a CPU, unless train.kernels=ref; x itself elsewhere.
 at::Tensor in_fast_layout(const at::Tensor& x);
 
+// weight [O, I, k, k] times `factor`, in the type of x, as the weight of a convolution of x. Where
+// launches_cost() and that type is a half one, one pass makes it, in the order in which tensor
+// cores read it.
+at::Tensor convolution_weight(const at::Tensor& weight, double factor, const at::Tensor& x);
+
 struct ConvResample {
   int64_t up = 1, down = 1;
   Padding2d padding;  // in the up-sampled image, before the convolution

@@ -27,6 +27,20 @@ Tensor counted_upfirdn2d(const Tensor& x_in, const Tensor& f, const UpFirDn& how
   return out;
 }
 
+// The sum is a kernel of its own where channels are not last.
+Tensor counted_upfirdn2d_added(const Tensor& x,
+                               const Tensor& f,
+                               const UpFirDn& /*how*/,
+                               const Tensor& added) {
+  const auto format = x.suggest_memory_format();
+  const Tensor in = x.contiguous(format), more = added.contiguous(format);
+  const Tensor out = at::empty_like(more);
+  const bool one = format == at::MemoryFormat::ChannelsLast;
+  count_call("upfirdn2d, added", one ? 1 : 2, {in, f, more}, {out});
+  if (!one) count_call("upfirdn2d, added", 0, {out}, {out});
+  return out;
+}
+
 // The tensors of a call lie in memory as the first one does, which is dense.
 Tensor dense(const Tensor& t) {
   return t.defined() && !t.is_non_overlapping_and_dense() ? t.contiguous() : t;
@@ -83,11 +97,28 @@ Tensor counted_act(const Tensor& y_in, const ActTensors& t_in, const ActNumbers&
   return out;
 }
 
+Tensor counted_act_added(const Tensor& y_in,
+                         const ActTensors& t_in,
+                         const ActNumbers& /*how*/,
+                         const Tensor& added) {
+  const MapLayout layout(y_in);
+  const Tensor out = layout.empty(y_in), y = layout(y_in), more = layout(added);
+  const ActTensors t = counted_floats(t_in);
+  count_call("modulated_act, added", 1, {y, more, t.d, t.noise, t.strength, t.bias}, {out});
+  return out;
+}
+
 Tensor counted_sums(const Tensor& maps, at::IntArrayRef sizes, bool wanted) {
   return wanted ? at::empty(sizes, maps.options().dtype(at::kFloat)) : Tensor();
 }
 
-// Sums over pixels are left in parts, which a kernel of their own adds up.
+// Sums over pixels are left in parts, which one kernel of their own adds up; that of a strength for
+// all channels is then added up once more.
+int64_t launches_of_sums(const ActWanted& wanted, bool by_channel, bool wants_then) {
+  const bool any = wanted.d || wanted.strength || wanted.bias || wants_then;
+  return (any ? 1 : 0) + (wanted.strength && !by_channel ? 1 : 0);
+}
+
 ActDerivatives counted_act_gradient(const ActPoint& at_in,
                                     const ActTensors& t_in,
                                     const ActNumbers& /*how*/,
@@ -102,9 +133,8 @@ ActDerivatives counted_act_gradient(const ActPoint& at_in,
                bias = counted_sums(dy, {channels}, wanted.bias),
                strength = by_channel ? counted_sums(dy, {channels}, wanted.strength)
                                      : counted_sums(dy, {}, wanted.strength);
-  const int64_t of_strength = !wanted.strength ? 0 : by_channel ? 1 : 2;
   count_call("modulated_act gradient",
-             1 + (wanted.d ? 1 : 0) + (wanted.bias ? 1 : 0) + of_strength,
+             1 + launches_of_sums(wanted, by_channel, false),
              {at.grad, at.out, wanted.d ? at.y : Tensor(), t.d, t.noise, t.strength, t.bias},
              {dy, d, bias, strength});
   return {dy, d, strength, bias};
@@ -165,9 +195,8 @@ ScaledActDerivatives counted_act_scaled_gradient(const ScaledActPoint& at,
                strength = by_channel ? counted_sums(dy, {channels}, wanted.strength)
                                      : counted_sums(dy, {}, wanted.strength),
                by_then = counted_sums(dy, {samples, channels}, wants_then);
-  const int64_t of_strength = !wanted.strength ? 0 : by_channel ? 1 : 2;
   count_call("modulated_act, scaled, gradient",
-             1 + (wanted.d ? 1 : 0) + (wanted.bias ? 1 : 0) + of_strength + (wants_then ? 1 : 0),
+             1 + launches_of_sums(wanted, by_channel, wants_then),
              {grad, grad_scaled, y, t.d, t.noise, t.strength, t.bias, counted_floats(then)},
              {dy, d, bias, strength, by_then});
   return {{dy, d, strength, bias}, by_then};
@@ -330,6 +359,7 @@ constexpr FusedKernels kCountedFused{
     .act = counted_act,
     .act_gradient = counted_act_gradient,
     .act_second = counted_act_second,
+    .act_added = counted_act_added,
     .act_scaled = counted_act_scaled,
     .act_scaled_gradient = counted_act_scaled_gradient,
     .plane_products = counted_plane_products,
@@ -342,6 +372,7 @@ constexpr FusedKernels kCountedFused{
     .adain_gradient = counted_adain_gradient,
     .filtered_lrelu = counted_filtered_lrelu,
     .filtered_slopes = counted_filtered_slopes,
+    .upfirdn2d_added = counted_upfirdn2d_added,
     .affine_warp = counted_affine_warp,
     .affine_warp_adjoint = counted_affine_warp_adjoint,
     .drawn_matrices = counted_drawn_matrices,

@@ -93,6 +93,11 @@ void launch(const Body& body, int64_t blocks, Stream stream) {
 // 0 ascending, 1 descending, others the seed of a shuffle. No result may depend on it.
 inline unsigned host_order = 0;
 
+// Of how many samples side by side only the first and the last are wanted: of a launch, the blocks
+// at both ends alone are run, as many as such a sample may need. 0: all blocks. For maps larger
+// than the host could compute.
+inline int64_t host_samples = 0;
+
 // Runs each thread's steps in launch()'s place, so that a thread sanitizer can take each thread for
 // one of its own (test/cuda_kernels/races.cpp).
 struct HostWatch {
@@ -149,8 +154,11 @@ void run_step(void* block, int number, const Place& place) {
 
 template <class Block, class Body>
 void run_blocks(const Body& body, int64_t blocks) {
-  std::list<Block> all;  // for who watches, blocks have memory at different places
-  visit(blocks, [&](int64_t block) {
+  std::list<Block> all;          // for who watches, blocks have memory at different places
+  constexpr int64_t kMore = 20;  // blocks that a sample shares with others
+  const int64_t end = host_samples == 0 ? blocks : blocks / host_samples + kMore;
+  visit(std::min(blocks, 2 * end), [&](int64_t nth) {
+    const int64_t block = nth < end ? nth : std::max(blocks - end, end) + nth - end;
     if (host_watch == nullptr) all.clear();
     Block& own = all.emplace_back(body);
     for (int number = 0; number < own.steps(); ++number) {

@@ -8,19 +8,16 @@ namespace gantrain::cuda_kernels {
 
 namespace {
 
-// sharing_ threads add up one result. Threads that follow each other in memory are neighbours:
-// those of different channels in kRows, those of one channel in kPlanes.
+// One of the sums of a launch. sharing_ threads add up one result. Threads that follow each other
+// in memory are neighbours: those of different channels in kRows, those of one channel in kPlanes.
 template <class T>
-class PartsSumBody {
+class OnePartsSum {
  public:
   static constexpr int kThreads = 256;
   using Number = Wide<T>;
-  struct Shared {
-    Number values[kThreads];
-  };
-  struct Local {};
 
-  explicit PartsSumBody(const PartsSum& how)
+  OnePartsSum() = default;
+  explicit OnePartsSum(const PartsSum& how)
       : results_(how.shape.channels * (how.over_samples ? 1 : how.shape.samples)),
         channels_(how.shape.channels),
         parts_(how.shape.parts),
@@ -38,13 +35,13 @@ class PartsSumBody {
   }
   int64_t blocks() const { return blocks_for(results_, kThreads / sharing_); }
 
-  GANTRAIN_BOTH int steps() const { return 3; }
-  GANTRAIN_BOTH void step(int number, const Place& place, Shared& shared, Local& /*local*/) const {
+  // `values` are the block's.
+  GANTRAIN_BOTH void step(int number, const Place& place, Number* values) const {
     const int together = kThreads / sharing_;  // results of a block
     const int share = rows_ ? place.thread / together : place.thread % sharing_;
     const int which = rows_ ? place.thread % together : place.thread / sharing_;
     const int stride = rows_ ? together : 1;  // in shared memory, from share to share
-    Number* mine = shared.values + place.thread;
+    Number* mine = values + place.thread;
     const int64_t result = place.block * together + which;
     if (result >= results_) return;
     if (number == 0) {
@@ -82,20 +79,61 @@ class PartsSumBody {
     return sum;
   }
 
-  int64_t results_;
+  int64_t results_ = 0;
   LongDivider channels_, parts_;
-  int64_t count_;  // numbers of a result
-  Number factor_;
-  const Number* from_;
-  T* to_;
-  bool rows_;
+  int64_t count_ = 0;  // numbers of a result
+  Number factor_ = 1;
+  const Number* from_ = nullptr;
+  T* to_ = nullptr;
+  bool rows_ = false;
   int sharing_ = 1;
+};
+
+// The blocks of each sum follow those of the one before.
+template <class T>
+struct PartsSumBody {
+  static constexpr int kThreads = OnePartsSum<T>::kThreads;
+  using Number = Wide<T>;
+  struct Shared {
+    Number values[kThreads];
+  };
+  struct Local {};
+
+  OnePartsSum<T> sums[PartsSums::kMost];
+  int64_t ends[PartsSums::kMost];  // the block after its last one
+
+  explicit PartsSumBody(const PartsSums& how) {
+    int64_t end = 0;
+    for (int k = 0; k < PartsSums::kMost; ++k) {
+      if (k < how.count) {
+        sums[k] = OnePartsSum<T>(how.all[k]);
+        end += sums[k].blocks();
+      }
+      ends[k] = end;
+    }
+  }
+  int64_t blocks() const { return ends[PartsSums::kMost - 1]; }
+
+  GANTRAIN_BOTH int steps() const { return 3; }
+  GANTRAIN_BOTH void step(int number, const Place& place, Shared& shared, Local& /*local*/) const {
+    int which = 0;
+    while (place.block >= ends[which]) ++which;
+    const int64_t begin = which == 0 ? 0 : ends[which - 1];
+    sums[which].step(number, {place.block - begin, place.thread}, shared.values);
+  }
 };
 
 }  // namespace
 
 void sum_parts(const PartsSum& how, Stream stream) {
-  with_type(how.type, [&](auto tag) {
+  PartsSums alone;
+  alone.add(how);
+  sum_all_parts(alone, stream);
+}
+
+void sum_all_parts(const PartsSums& how, Stream stream) {
+  if (how.count == 0) return;
+  with_type(how.all[0].type, [&](auto tag) {
     const PartsSumBody<typename decltype(tag)::type> body(how);
     launch(body, body.blocks(), stream);
   });

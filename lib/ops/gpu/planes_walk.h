@@ -228,6 +228,16 @@ struct PartsSum {
 };
 void sum_parts(const PartsSum& how, Stream stream);
 
+// Several sums of one type, which do not need each other, in one launch.
+struct PartsSums {
+  static constexpr int kMost = 4;
+  PartsSum all[kMost] = {};
+  int count = 0;
+
+  void add(const PartsSum& how) { all[count++] = how; }
+};
+void sum_all_parts(const PartsSums& how, Stream stream);
+
 // Kernels that walk over feature maps: what their bodies do for each pack, and how they are
 // launched.
 //

@@ -51,6 +51,19 @@ Tensor cuda_upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
   return run(cuda_kernels::upfirdn2d, call.arguments, call.out);
 }
 
+Tensor cuda_upfirdn2d_added(const Tensor& x,
+                            const Tensor& f,
+                            const UpFirDn& how,
+                            const Tensor& added) {
+  UpFirDnCall call(x, f, how);
+  const Tensor more = added.contiguous(call.out.suggest_memory_format());
+  call.arguments.added = more.const_data_ptr();
+  if (cuda_kernels::fir_choice(call.arguments).body == cuda_kernels::FirBody::kPixels)
+    return run(cuda_kernels::upfirdn2d, call.arguments, call.out);
+  call.arguments.added = nullptr;
+  return run(cuda_kernels::upfirdn2d, call.arguments, call.out).add_(more);
+}
+
 std::tuple<Tensor, Tensor> cuda_filtered_lrelu(const Tensor& x,
                                                const Tensor& b,
                                                const FilteredLreluStep& step,
@@ -107,6 +120,7 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
       .act = OnItsDevice<cuda_act>::call,
       .act_gradient = OnItsDevice<cuda_act_gradient>::call,
       .act_second = OnItsDevice<cuda_act_second>::call,
+      .act_added = OnItsDevice<cuda_act_added>::call,
       .act_scaled = OnItsDevice<cuda_act_scaled>::call,
       .act_scaled_gradient = OnItsDevice<cuda_act_scaled_gradient>::call,
       .plane_products = OnItsDevice<cuda_plane_products>::call,
@@ -119,6 +133,7 @@ extern "C" const gantrain::DeviceKernels* gantrain_cuda_kernels() {
       .adain_gradient = OnItsDevice<cuda_adain_gradient>::call,
       .filtered_lrelu = OnItsDevice<cuda_filtered_lrelu>::call,
       .filtered_slopes = OnItsDevice<cuda_filtered_slopes>::call,
+      .upfirdn2d_added = OnItsDevice<cuda_upfirdn2d_added>::call,
       .affine_warp = OnItsDevice<cuda_affine_warp>::call,
       .affine_warp_adjoint = OnItsDevice<cuda_affine_warp_adjoint>::call,
       .drawn_matrices = OnItsDevice<cuda_drawn_matrices>::call,

@@ -181,6 +181,61 @@ struct ActFunction : torch::autograd::Function<ActFunction> {
   }
 };
 
+// (y, added, d, strength, bias, noise) -> out + added. y is kept, from which the slopes are
+// computed anew: what comes out cannot tell them.
+struct AddedActFunction : torch::autograd::Function<AddedActFunction> {
+  static Tensor forward(AutogradContext* context,
+                        const Tensor& y,
+                        const Tensor& added,
+                        const std::optional<Tensor>& d,
+                        const std::optional<Tensor>& strength,
+                        const std::optional<Tensor>& bias,
+                        const std::optional<Tensor>& noise,
+                        const ActNumbers& how) {
+    const ActTensors t{d.value_or(Tensor()),
+                       noise.value_or(Tensor()),
+                       strength.value_or(Tensor()),
+                       bias.value_or(Tensor())};
+    save(context, {y, t.d, t.strength, t.bias, t.noise});
+    hold(context, "how", how);
+    return fused_kernels_of(y).act_added(y, t, how, added);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad) {
+    variable_list result(7);
+    if (!grad[0].defined()) return result;
+    const WithoutAutocast exact;
+    const variable_list saved = context->get_saved_variables();
+    const Tensor& y = saved[0];
+    const ActTensors t{saved[1], saved[4], saved[2], saved[3]};
+    // Undefined inputs have no edge.
+    size_t next = 2;
+    const auto needed = [&](const Tensor& input) {
+      return input.defined() && context->needs_input_grad(next++);
+    };
+    ActGradientHow how{held<ActNumbers>(context, "how"), {}};
+    how.wanted.d = needed(t.d);
+    how.wanted.strength = needed(t.strength);
+    how.wanted.bias = needed(t.bias);
+    ActDerivatives found;
+    if (at::GradMode::is_enabled()) {
+      const Tensor out = fused_kernels_of(y).act(y.detach(), t, how.numbers);
+      found = derivatives({grad[0], y, how.numbers.constant_slope() ? Tensor() : out}, t, how);
+    } else {
+      found = fused_kernels_of(y)
+                  .act_scaled_gradient(
+                      {grad[0], {}, y}, t, how.numbers, {}, how.wanted, /*wants_then=*/false)
+                  .terms;
+    }
+    result[0] = found.y;
+    result[1] = grad[0];
+    result[2] = found.d;
+    result[3] = found.strength;
+    result[4] = found.bias;
+    return result;
+  }
+};
+
 struct ScaledActHow {
   ActNumbers numbers;
   bool both;
@@ -336,6 +391,20 @@ Tensor modulated_act(const Tensor& x, const ModulatedAct& terms, const BiasAct& 
   const std::optional<OnePass> one = one_pass(x, terms, how);
   if (!one) return composed(x, terms, how);
   return ActFunction::apply(x, one->d, one->strength, one->bias, one->noise, one->numbers);
+}
+
+Tensor modulated_act_beside(const Tensor& added,
+                            const Tensor& x,
+                            const ModulatedAct& terms,
+                            const BiasAct& how) {
+  const WithoutAutocast exact;
+  std::optional<OnePass> one;
+  if (has_fused_kernel(&FusedKernels::act_added, x) && added.scalar_type() == x.scalar_type() &&
+      added.sizes() == x.sizes())
+    one = one_pass(x, terms, how);
+  if (!one) return added + modulated_act(x, terms, how);
+  return AddedActFunction::apply(
+      x, added, one->d, one->strength, one->bias, one->noise, one->numbers);
 }
 
 StyledMaps modulated_act_for(const Tensor& x,

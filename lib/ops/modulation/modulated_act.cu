@@ -34,7 +34,53 @@ struct ModulatedWork : WorkOf<T, kPack, kOrder, 0> {
   }
 };
 
+// With what lies beside it: a block's residual.
+template <class T, int kPack, Order kOrder>
+struct AddedActWork : WorkOf<T, kPack, kOrder, 0> {
+  using Base = WorkOf<T, kPack, kOrder, 0>;
+  using Terms = ChannelTerms<Base::kWidth>;
+
+  ModulatedActTask task;
+  LeakyClamp<T> act;
+  const T *y, *added;
+  T* out;
+
+  GANTRAIN_BOTH Terms terms(int64_t sample, int64_t channel) const {
+    return channel_terms<Base::kWidth>(task, sample, channel);
+  }
+
+  GANTRAIN_BOTH void operator()(int64_t at, int64_t pixel, const Terms& t, NoSums&) const {
+    float u[kPack], beside[kPack], noise[Base::kPixels];
+    load_wide(y + at, u);
+    load_wide(added + at, beside);
+    load_noise(t.noise, pixel, noise);
+    for (int k = 0; k < kPack; ++k) {
+      const int c = k % Base::kWidth;
+      const float v = u[k] * t.factor[c] + t.strength[c] * noise[k % Base::kPixels] + t.bias[c];
+      u[k] = act(v) + beside[k];
+    }
+    store_rounded(out + at, u);
+  }
+};
+
 }  // namespace
+
+bool packed(const ModulatedActTask& task, const AddedActArrays& arrays) {
+  return packs(task, arrays.y, arrays.added, arrays.out);
+}
+
+void added_act(const ModulatedActTask& task, const AddedActArrays& arrays, Stream stream) {
+  with_body(task, packed(task, arrays), [&](auto tag, auto pack, auto order) {
+    using T = typename decltype(tag)::type;
+    const AddedActWork<T, pack.value, order.value> work{{},
+                                                        task,
+                                                        LeakyClamp<T>(task),
+                                                        static_cast<const T*>(arrays.y),
+                                                        static_cast<const T*>(arrays.added),
+                                                        static_cast<T*>(arrays.out)};
+    launch_work(task.maps, work, stream);
+  });
+}
 
 bool packed(const ModulatedActTask& task, const void* y, const void* out) {
   return packs(task, y, out);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "core/torch.h"
 #include "ops/autocast.h"
 #include "ops/convolution/convolution.h"
@@ -131,13 +133,31 @@ Tensor fused(const Tensor& x,
   return y.reshape({n, out, y.size(2), y.size(3)});
 }
 
+// The weight in the type of maps that are convolved: where tensor cores do so, in the order in
+// which they read it, which for the transposed convolution of an upsampling layer is that of the
+// weight transposed.
+Tensor in_type_of(const Tensor& scaled, const Tensor& weight, const ModulatedConv& how) {
+  const at::ScalarType type = scaled.scalar_type();
+  const auto last = [&](const Tensor& w) {
+    return w.to(type, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
+  };
+  if (statistics_type(type) == type || !launches_cost(scaled)) return weight.to(type);
+  return how.up > 1 ? last(weight.transpose(0, 1)).transpose(0, 1) : last(weight);
+}
+
 // The same convolution, but x is scaled and not the weight; the result is yet to be scaled by the
 // demodulation.
 Tensor convolved(const Tensor& scaled,
                  const Tensor& weight,
                  const Tensor& f,
                  const ModulatedConv& how) {
-  return conv2d_resample(scaled, weight.to(scaled.scalar_type()), f, resampling(how, 1));
+  return conv2d_resample(scaled, in_type_of(scaled, weight, how), f, resampling(how, 1));
+}
+
+// The largest magnitude along these axes, which stay with one number each.
+Tensor largest(const Tensor& t, at::IntArrayRef axes) {
+  return at::linalg_vector_norm(
+      t.detach(), std::numeric_limits<double>::infinity(), axes, /*keepdim=*/true);
 }
 
 // In float16 this factor of each output channel, which cancels in the demodulation, keeps the sums
@@ -145,7 +165,7 @@ Tensor convolved(const Tensor& scaled,
 Tensor in_range(const Tensor& weight, at::ScalarType type) {
   if (type != at::kHalf) return weight;
   const auto fan_in = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
-  return weight / (std::sqrt(fan_in) * weight.detach().abs().amax({1, 2, 3}, /*keepdim=*/true));
+  return weight / (std::sqrt(fan_in) * largest(weight, {1, 2, 3}));
 }
 
 // A convolution with a kernel of one pixel for each sample is a product of matrices, which takes x
@@ -165,7 +185,7 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& styles) {
 }  // namespace
 
 Tensor styles_for(at::ScalarType type, const Tensor& styles) {
-  return type == at::kHalf ? styles / styles.detach().abs().amax(1, /*keepdim=*/true) : styles;
+  return type == at::kHalf ? styles / largest(styles, {1}) : styles;
 }
 
 StyledMaps modulated_layer(const StyledMaps& in,

@@ -23,6 +23,13 @@ struct ModulatedAct {
 // second derivative. Otherwise it is composed.
 at::Tensor modulated_act(const at::Tensor& x, const ModulatedAct& terms, const BiasAct& how);
 
+// added + modulated_act(x, terms, how), for an `added` like x: where the device has a kernel for
+// it, in the same pass. Derivatives of any order exist.
+at::Tensor modulated_act_beside(const at::Tensor& added,
+                                const at::Tensor& x,
+                                const ModulatedAct& terms,
+                                const BiasAct& how);
+
 // Feature maps on their way into a modulated convolution.
 struct StyledMaps {
   at::Tensor x;       // [N, C, H, W]; may be undefined where `scaled` is not

@@ -50,44 +50,54 @@ ModulatedActTask task_of(const MapLayout& layout,
           .bias = floats(t.bias)};
 }
 
-// Sums that a kernel leaves for each part of the maps, and what they add up to.
+// Sums that a kernel leaves for each part of the maps. What all of them add up to takes one launch.
 class PixelSums {
  public:
-  PixelSums(const Tensor& like, const Parts& shape, bool wanted)
-      : shape_(shape), stream_(current_stream(like)) {
-    if (wanted) parts_ = at::empty({shape.count()}, like.options().dtype(at::kFloat));
-  }
-  float* pointer() const { return mutable_floats(parts_); }
+  PixelSums(const Tensor& like, const Parts& shape)
+      : shape_(shape), options_(like.options().dtype(at::kFloat)), stream_(current_stream(like)) {}
 
-  Tensor of_planes(double factor) const {
-    return added(shape_, parts_, {shape_.samples, shape_.channels}, factor);
+  // Room for the parts of one more, and in `sum` for what they add up to times `factor`, [N, C] or
+  // [C]. Null unless it is wanted.
+  float* room(bool wanted, Tensor& sum, at::IntArrayRef sizes, double factor = 1) {
+    if (!wanted) return nullptr;
+    parts_.push_back(at::empty({shape_.count()}, options_));
+    sum = at::empty(sizes, options_);
+    sums_.add(task(shape_, parts_.back(), sum, sizes.size() < 2, factor));
+    return mutable_floats(parts_.back());
   }
-  Tensor of_channels() const { return added(shape_, parts_, {shape_.channels}, 1); }
-  Tensor all() const {
-    return added({Order::kPlanes, 1, 1, shape_.channels}, of_channels(), {}, 1);
+  void add_up() const {
+    cuda_kernels::sum_all_parts(sums_, stream_);
+    check_launch();
+  }
+  // Of a sum [C], all.
+  Tensor over_channels(const Tensor& sum) const {
+    if (!sum.defined()) return {};
+    Tensor all = at::empty({}, options_);
+    cuda_kernels::sum_parts(task({Order::kPlanes, 1, 1, shape_.channels}, sum, all, true, 1),
+                            stream_);
+    check_launch();
+    return all;
   }
 
  private:
-  Tensor added(const Parts& shape,
-               const Tensor& parts,
-               at::IntArrayRef sizes,
-               double factor) const {
-    if (!parts.defined()) return {};
-    Tensor sums = at::empty(sizes, parts.options());
-    cuda_kernels::sum_parts({.type = cuda_kernels::Type::kFloat32,
-                             .shape = shape,
-                             .over_samples = sizes.size() < 2,
-                             .factor = factor,
-                             .parts = data(parts),
-                             .out = mutable_data(sums)},
-                            stream_);
-    check_launch();
-    return sums;
+  static cuda_kernels::PartsSum task(const Parts& shape,
+                                     const Tensor& parts,
+                                     const Tensor& sum,
+                                     bool over_samples,
+                                     double factor) {
+    return {.type = cuda_kernels::Type::kFloat32,
+            .shape = shape,
+            .over_samples = over_samples,
+            .factor = factor,
+            .parts = data(parts),
+            .out = sum.mutable_data_ptr()};
   }
 
   Parts shape_;
+  at::TensorOptions options_;
   cuda_kernels::Stream stream_;
-  Tensor parts_;
+  std::vector<Tensor> parts_;
+  cuda_kernels::PartsSums sums_;
 };
 
 Tensor zeros(const Tensor& like, at::IntArrayRef sizes, bool wanted) {
@@ -104,6 +114,21 @@ Tensor cuda_act(const Tensor& y_in, const ActTensors& t_in, const ActNumbers& ho
   const ActTensors t = contiguous(t_in);
   cuda_kernels::modulated_act(
       task_of(layout, y, t, how), data(y), mutable_data(out), current_stream(y));
+  check_launch();
+  return out;
+}
+
+Tensor cuda_act_added(const Tensor& y_in,
+                      const ActTensors& t_in,
+                      const ActNumbers& how,
+                      const Tensor& added) {
+  const MapLayout layout(y_in);
+  Tensor out = layout.empty(y_in);
+  if (out.numel() == 0) return out;
+  const Tensor y = layout(y_in), more = layout(added);
+  const ActTensors t = contiguous(t_in);
+  cuda_kernels::added_act(
+      task_of(layout, y, t, how), {data(y), data(more), mutable_data(out)}, current_stream(y));
   check_launch();
   return out;
 }
@@ -132,18 +157,17 @@ ActDerivatives cuda_act_gradient(const ActPoint& at_in,
                                                .out = data(at.out),
                                                .y = wanted.d ? data(at.y) : nullptr,
                                                .dy = mutable_data(dy)};
-  const Parts shape = cuda_kernels::gradient_parts(task, arrays);
-  const PixelSums y(dy, shape, wanted.d), noise(dy, shape, wanted.strength),
-      plain(dy, shape, wanted.bias);
-  arrays.sum_y = y.pointer();
-  arrays.sum_noise = noise.pointer();
-  arrays.sum = plain.pointer();
+  const int64_t samples = dy.size(0), channels = dy.size(1);
+  PixelSums sums(dy, cuda_kernels::gradient_parts(task, arrays));
+  ActDerivatives found{dy};
+  arrays.sum_y = sums.room(wanted.d, found.d, {samples, channels}, how.scale);
+  arrays.sum_noise = sums.room(wanted.strength, found.strength, {channels});
+  arrays.sum = sums.room(wanted.bias, found.bias, {channels});
   cuda_kernels::modulated_act_gradient(task, arrays, current_stream(dy));
   check_launch();
-  return {dy,
-          y.of_planes(how.scale),
-          by_channel ? noise.of_channels() : noise.all(),
-          plain.of_channels()};
+  sums.add_up();
+  if (!by_channel) found.strength = sums.over_channels(found.strength);
+  return found;
 }
 
 std::tuple<Tensor, Tensor, Tensor> cuda_act_second(const ActPoint& at_in,
@@ -172,11 +196,13 @@ std::tuple<Tensor, Tensor, Tensor> cuda_act_second(const ActPoint& at_in,
       .along = {data(along.y), floats(along.d), floats(along.strength), floats(along.bias)},
       .by_grad = mutable_data(by_grad),
       .by_y = mutable_data(by_y)};
-  const PixelSums d(by_grad, cuda_kernels::second_parts(task, arrays), by_d);
-  arrays.sum_d = d.pointer();
+  PixelSums sums(by_grad, cuda_kernels::second_parts(task, arrays));
+  Tensor d;
+  arrays.sum_d = sums.room(by_d, d, {by_grad.size(0), by_grad.size(1)}, how.scale);
   cuda_kernels::modulated_act_second(task, arrays, current_stream(by_grad));
   check_launch();
-  return {by_grad, by_y, d.of_planes(how.scale)};
+  sums.add_up();
+  return {by_grad, by_y, d};
 }
 
 std::tuple<Tensor, Tensor> cuda_act_scaled(const Tensor& y_in,
@@ -223,20 +249,18 @@ ScaledActDerivatives cuda_act_scaled_gradient(const ScaledActPoint& at,
                                             .y = data(y),
                                             .then = floats(then),
                                             .dy = mutable_data(dy)};
-  const Parts shape = cuda_kernels::scaled_parts(task, arrays);
-  const PixelSums by_d(dy, shape, wanted.d), noise(dy, shape, wanted.strength),
-      plain(dy, shape, wanted.bias), by_then(dy, shape, wants_then);
-  arrays.sum_y = by_d.pointer();
-  arrays.sum_noise = noise.pointer();
-  arrays.sum = plain.pointer();
-  arrays.sum_then = by_then.pointer();
+  PixelSums sums(dy, cuda_kernels::scaled_parts(task, arrays));
+  ScaledActDerivatives found{{dy}, {}};
+  ActDerivatives& terms = found.terms;
+  arrays.sum_y = sums.room(wanted.d, terms.d, {samples, channels}, how.scale);
+  arrays.sum_noise = sums.room(wanted.strength, terms.strength, {channels});
+  arrays.sum = sums.room(wanted.bias, terms.bias, {channels});
+  arrays.sum_then = sums.room(wants_then, found.then, {samples, channels});
   cuda_kernels::scaled_act_gradient(task, arrays, current_stream(dy));
   check_launch();
-  return {{dy,
-           by_d.of_planes(how.scale),
-           by_channel ? noise.of_channels() : noise.all(),
-           plain.of_channels()},
-          by_then.of_planes(1)};
+  sums.add_up();
+  if (!by_channel) terms.strength = sums.over_channels(terms.strength);
+  return found;
 }
 
 namespace {

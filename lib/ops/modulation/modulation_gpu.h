@@ -24,6 +24,13 @@ struct ModulatedActTask {
 
 void modulated_act(const ModulatedActTask& task, const void* y, void* out, Stream stream);
 
+// The same plus `added`, in one rounding.
+struct AddedActArrays {
+  const void *y, *added;
+  void* out;
+};
+void added_act(const ModulatedActTask& task, const AddedActArrays& arrays, Stream stream);
+
 // With du = grad * c, where c = d out / d u is a function of out (null: c is the gain everywhere),
 // dy = du * scale * d, and for sum_parts() the sums over pixels of du * y, du * noise and du,
 // float [gradient_parts().count()] each. Null sums are not wanted. y may be null without sums of
@@ -68,9 +75,9 @@ struct ScaledActArrays {
 void scaled_act(const ModulatedActTask& task, const ScaledActArrays& arrays, Stream stream);
 
 // From the derivatives by out and by scaled, of which one may be null: dy = du * scale * d with du
-// = (grad + grad_scaled * then) * c, and for sum_parts() the sums over pixels of du * y, du *
-// noise, du and grad_scaled * out, float [scaled_parts().count()] each. out is computed anew from
-// y. Null sums are not wanted.
+// = (grad + grad_scaled * then) * c (a null `then` is 1), and for sum_parts() the sums over pixels
+// of du * y, du * noise, du and grad_scaled * out, float [scaled_parts().count()] each. out is
+// computed anew from y. Null sums are not wanted.
 struct ScaledGradientArrays {
   const void *grad, *grad_scaled, *y;
   const float* then;
@@ -84,6 +91,7 @@ Parts scaled_parts(const ModulatedActTask& task, const ScaledGradientArrays& arr
 
 // Whether these calls move 16 bytes at a time.
 bool packed(const ModulatedActTask& task, const void* y, const void* out);
+bool packed(const ModulatedActTask& task, const AddedActArrays& arrays);
 bool packed(const ModulatedActTask& task, const ScaledActArrays& arrays);
 bool packed(const ModulatedActTask& task, const ScaledGradientArrays& arrays);
 bool packed(const ModulatedActTask& task, const ModulatedGradientArrays& arrays);

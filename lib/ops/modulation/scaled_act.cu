@@ -22,7 +22,8 @@ GANTRAIN_BOTH ScaledTerms<kWidth> scaled_terms(const ModulatedActTask& task,
   const int64_t channels = task.maps.channels;
   ScaledTerms<kWidth> t;
   t.of = channel_terms<kWidth>(task, sample, channel);
-  load_terms(then + sample * channels, 1.F, channel, channels, t.then);
+  const float* of_sample = then == nullptr ? nullptr : then + sample * channels;
+  load_terms(of_sample, 1.F, channel, channels, t.then);
   return t;
 }
 

@@ -126,6 +126,35 @@ struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
   }
 };
 
+struct BesideFunction : torch::autograd::Function<BesideFunction> {
+  static variable_list forward(AutogradContext* context,
+                               const Tensor& x,
+                               const Tensor& f,
+                               const UpFirDn& how) {
+    const Tensor y = device_kernels(x.device().type()).upfirdn2d(x, f, how);
+    save(context, {f});
+    hold(context, "adjoint", adjoint(how, f, x.sizes(), y.sizes()));
+    return {x, y};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad) {
+    variable_list result(3);
+    const Tensor &by_x = grad[0], &by_y = grad[1];
+    result[0] = by_x;
+    if (!by_y.defined()) return result;
+    const WithoutAutocast exact;
+    const Tensor f = context->get_saved_variables()[0];
+    const auto& back = held<UpFirDn>(context, "adjoint");
+    if (by_x.defined() && !at::GradMode::is_enabled()) {
+      result[0] = fused_kernels_of(by_y).upfirdn2d_added(by_y, f, back, by_x);
+    } else {
+      const Tensor spread = UpFirDnFunction::apply(by_y, f, back);
+      result[0] = by_x.defined() ? by_x + spread : spread;
+    }
+    return result;
+  }
+};
+
 // f is [h, w].
 Tensor filtered(const Tensor& x, const Tensor& f, const UpFirDn& how) {
   const Size2d size = resampled_size(x.sizes(), f.sizes(), how);
@@ -193,6 +222,16 @@ Tensor upfirdn2d(const Tensor& x, const Tensor& f, const UpFirDn& how) {
   along_x.flip_filter = along_y.flip_filter = how.flip_filter;
   along_y.gain = how.gain;
   return filtered(filtered(x, filter.unsqueeze(0), along_x), filter.unsqueeze(1), along_y);
+}
+
+Filtered upfirdn2d_beside(const Tensor& x, const Tensor& f, const UpFirDn& how) {
+  const WithoutAutocast exact;
+  const bool fits = f.dim() == 2 && has_fused_kernel(&FusedKernels::upfirdn2d_added, x) &&
+                    at::GradMode::is_enabled() && x.requires_grad();
+  if (!fits) return {x, upfirdn2d(x, f, how)};
+  const Tensor filter = f.detach().to(statistics_type(x.scalar_type()));
+  const variable_list both = BesideFunction::apply(x, filter, how);
+  return {both[0], both[1]};
 }
 
 Padding2d centred_up(Padding2d padding, const Tensor& f, const Scale2d& by) {

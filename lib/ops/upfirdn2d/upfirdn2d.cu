@@ -13,14 +13,17 @@ namespace {
 // memory as they are; eight neighbouring threads then read 128 bytes in a row, which meets every
 // bank once. A thread reads each input of its column once and adds it to all the outputs that need
 // it: 44 reads for 8 outputs of the plain filter. The 16 multiplications an output (4 if up is 2)
-// stay below what the rate of memory leaves time for, so that the kernel is bound by memory.
-template <class T, class Shape>
+// stay below what the rate of memory leaves time for, so that the kernel is bound by memory. What
+// is added to an output is asked for when its first input is read, so that nothing waits for it.
+template <class T, class Shape, bool kAdds>
 struct PixelsBody {
   using W = Wide<T>;
   using Y = typename Shape::Y;
   using X = typename Shape::X;
   static constexpr int kThreads = 128;
-  static constexpr int kBlocks = sizeof(T) == 4 ? 6 : 4;
+  // With three, BFloat16 with something added would spill registers (sm_100).
+  static constexpr int kBlocks =
+      kAdds ? (std::is_same_v<T, BFloat16> ? 2 : 3) : (sizeof(T) == 4 ? 6 : 4);
   static constexpr int kPack = kPackSize<T>;
   static constexpr int kMostPacks = 4;                   // of a pixel, in a tile
   static constexpr int kLoads = sizeof(T) == 4 ? 4 : 6;  // that a thread asks for at once
@@ -139,8 +142,14 @@ struct PixelsBody {
                     tile.x + column - start_x.skipped,
                     tile.channel + pack_of(lane) * kPack};
     W sums[kRowsEach][kColumnsEach][kPack] = {};
+    Words added[kRowsEach][kColumnsEach] = {};
 #pragma unroll
     for (int i = 0; i < Y::inputs(kRowsEach); ++i) {
+      if constexpr (kAdds) {
+#pragma unroll
+        for (int r = 0; r < kRowsEach; ++r)
+          if (Y::first_input(r) == i) load_added(to, r, added[r]);
+      }
 #pragma unroll
       for (int c = 0; c < X::inputs(kColumnsEach); ++c) {
         const Pack<T> pack = in[i * kRowStride + (c << packs_log2)];
@@ -156,7 +165,7 @@ struct PixelsBody {
       }
 #pragma unroll
       for (int r = 0; r < kRowsEach; ++r)
-        if (Y::last_input(r) == i) store_row(to, r, sums[r]);
+        if (Y::last_input(r) == i) store_row(to, r, sums[r], added[r]);
     }
   }
 
@@ -170,33 +179,62 @@ struct PixelsBody {
     int64_t sample;
     int y, x, channel;
   };
+  // Of a row of outputs from to.x on, in numbers.
+  GANTRAIN_BOTH int64_t offset_of(const Output& to, int row) const {
+    const int64_t pixel = (to.sample * how.along_y.out + to.y + row) * how.along_x.out + to.x;
+    return pixel * how.channels + to.channel;
+  }
   GANTRAIN_BOTH void store_row(const Output& to,
                                int row,
-                               const W (&sums)[kColumnsEach][kPack]) const {
+                               const W (&sums)[kColumnsEach][kPack],
+                               const Words (&added)[kColumnsEach]) const {
     if (!is_below(to.y + row, how.along_y.out)) return;
-    const int64_t first = (to.sample * how.along_y.out + to.y + row) * how.along_x.out + to.x;
-    T* out = static_cast<T*>(how.out) + to.channel;
+    T* out = static_cast<T*>(how.out) + offset_of(to, row);
 #pragma unroll
     for (int k = 0; k < kColumnsEach; ++k) {
       if (!is_below(to.x + k, how.along_x.out)) continue;
-      Pack<T> pack;
+      Pack<T> pack, more;
+      memcpy(&more, &added[k], sizeof(Words));
 #pragma unroll
-      for (int n = 0; n < kPack; ++n) pack.numbers[n] = rounded<T>(sums[k][n]);
-      store_pack(out + (first + k) * how.channels, pack);
+      for (int n = 0; n < kPack; ++n) {
+        W sum = sums[k][n];
+        if constexpr (kAdds) sum += widened(more.numbers[n]);
+        pack.numbers[n] = rounded<T>(sum);
+      }
+      store_pack(out + k * how.channels, pack);
+    }
+  }
+  GANTRAIN_BOTH void load_added(const Output& to, int row, Words (&added)[kColumnsEach]) const {
+    if (!is_below(to.y + row, how.along_y.out)) return;
+    const T* from = static_cast<const T*>(how.added) + offset_of(to, row);
+#pragma unroll
+    for (int k = 0; k < kColumnsEach; ++k) {
+      if (!is_below(to.x + k, how.along_x.out)) continue;
+      memcpy(&added[k],
+             __builtin_assume_aligned(from + k * how.channels, sizeof(Words)),
+             sizeof(Words));
     }
   }
 };
 
 template <class T, class Shape>
 bool try_shape(const UpFirDnArguments& how, const FirLaunch& launching) {
-  return Shape::fits(how) && try_body<PixelsBody<T, Shape>>(how, launching);
+  return Shape::fits(how) && how.added == nullptr &&
+         try_body<PixelsBody<T, Shape, false>>(how, launching);
+}
+template <class T, class Shape>
+bool try_adding(const UpFirDnArguments& how, const FirLaunch& launching) {
+  return Shape::fits(how) && how.added != nullptr &&
+         try_body<PixelsBody<T, Shape, true>>(how, launching);
 }
 
 template <class T>
 bool try_shapes(const UpFirDnArguments& how, const FirLaunch& launching) {
   const bool whole_packs = how.channels % kPackSize<T> == 0 && misaligned_numbers<T>(how.x) == 0 &&
-                           misaligned_numbers<T>(how.out) == 0;
-  return whole_packs && (try_shape<T, FourTaps<1, 1>>(how, launching) ||
+                           misaligned_numbers<T>(how.out) == 0 &&
+                           misaligned_numbers<T>(how.added) == 0;
+  return whole_packs && (try_adding<T, FourTaps<2, 1>>(how, launching) ||
+                         try_shape<T, FourTaps<1, 1>>(how, launching) ||
                          try_shape<T, FourTaps<2, 1>>(how, launching) ||
                          try_shape<T, FourTaps<1, 2>>(how, launching));
 }

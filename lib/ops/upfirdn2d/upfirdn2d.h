@@ -48,6 +48,14 @@ at::Tensor setup_filter(const at::Tensor& taps, const FilterSetup& how);
 // [N, C, (H * up + y0 + y1 - h + down) / down, ...]. Derivatives of any order exist.
 at::Tensor upfirdn2d(const at::Tensor& x, const at::Tensor& f, const UpFirDn& how);
 
+// x for others to use, and upfirdn2d() of it with f [h, w]. Where both are differentiated and the
+// device has a kernel for it, one pass filters the gradient of the second and adds that of the
+// first. Derivatives of any order exist.
+struct Filtered {
+  at::Tensor x, filtered;
+};
+Filtered upfirdn2d_beside(const at::Tensor& x, const at::Tensor& f, const UpFirDn& how);
+
 // `padding` and what keeps the filter f centred where the size is multiplied or divided by `by`.
 Padding2d centred_up(Padding2d padding, const at::Tensor& f, const Scale2d& by);
 Padding2d centred_down(Padding2d padding, const at::Tensor& f, const Scale2d& by);

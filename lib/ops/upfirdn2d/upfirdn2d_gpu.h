@@ -25,6 +25,7 @@ struct UpFirDnArguments {
   FirAxis along_y, along_x;
   bool flip_filter;
   double gain;
+  const void* added = nullptr;  // like out, and added to it; only fir_choice()'s kPixels does so
 };
 
 enum class FirBody {
@@ -55,7 +56,8 @@ struct AxisShape {
   static constexpr bool has_tap(int input, int output) {
     return tap(input, output) >= 0 && tap(input, output) < kTaps;
   }
-  // The last input that output o needs.
+  // The first and the last input that output o needs.
+  static constexpr int first_input(int o) { return (o * kDown + kUp - 1) / kUp; }
   static constexpr int last_input(int o) { return (o * kDown + kTaps - 1) / kUp; }
   // How many inputs the outputs [0, n) need, and how many inputs n outputs are apart.
   static constexpr int inputs(int n) { return last_input(n - 1) + 1; }

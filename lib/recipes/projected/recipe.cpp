@@ -89,12 +89,11 @@ std::shared_ptr<ScriptFeatures> script_features(const Options& o, const RecipeCo
          "projected.dry_pass = official: moves EfficientNet-Lite0's statistics; {} is another "
          "network",
          file);
-  auto network = std::make_shared<ScriptFeatures>(
+  return std::make_shared<ScriptFeatures>(
       ScriptFeatures::Choice{.file = file,
                              .taps = feature_taps(o),
                              .side = std::max(o.input, c.resolution.width),
                              .device = c.device});
-  return network;
 }
 
 DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c) {
@@ -116,6 +115,17 @@ DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c)
   return s;
 }
 
+// Numbers by which two states of a network are told from each other, double, on the CPU.
+Tensor sums_of(const NamedTensors& state) {
+  std::vector<Tensor> sums;
+  for (const auto& [name, tensor] : state) {
+    const Tensor exact = tensor.detach().cpu().to(at::kDouble);  // the same sums everywhere
+    sums.push_back(exact.sum());
+    sums.push_back(exact.square().sum());
+  }
+  return at::stack(sums);
+}
+
 void see(const char* whose, const Tensor& logits, PhaseOutput& out) {
   const std::string name(whose);
   out.statistics.emplace_back("Loss/scores/" + name, logits.flatten());
@@ -135,6 +145,7 @@ class Projected final : public AugmentedRecipe<Generator, Discriminator> {
  private:
   Projected(const RecipeContext& context, const Options& options);
   void read_features(const Config& config);
+  std::string other_than_began() const;
   Tensor fakes(const PhaseInput& in, const Tensor& labels) const;
   Tensor logits(const PhaseInput& in, int64_t call, const Tensor& x, const Tensor& labels) const;
   PhaseOutput g_loss(const PhaseInput& in) const;
@@ -144,6 +155,8 @@ class Projected final : public AugmentedRecipe<Generator, Discriminator> {
   Latents latents_;
   DeviceNumber blur_;
   std::string other_features_;  // a file of other features than the published ones
+  std::string file_;            // --features
+  at::Tensor features_;         // of the file, or drawn; undefined once they were compared
 };
 
 Projected::Projected(const RecipeContext& context)
@@ -158,6 +171,8 @@ Projected::Projected(const RecipeContext& context, const Options& options)
       options_(options),
       latents_(options.z_dim, context.class_counts, context.device) {
   read_features(context.config);
+  if (const auto& pretrained = D_net_->features->pretrained)
+    features_ = sums_of(state_of(*pretrained));
   begin_training({&G_player_, &D_player_}, context);
   G_player_.active = [net = G_net_.get()](const std::string& name) { return net->uses(name); };
   if (blur_sigma(options_, 0) > 0) {
@@ -180,17 +195,32 @@ void Projected::read_features(const Config& config) {
     return;
   }
   Lite0& network = *D_net_->features->pretrained;
-  const std::string file = features_file(config);
-  if (!file.empty()) {
-    const Lite0Weights weights = read_lite0(file);
-    load_into(network, weights.tensors, file);
+  file_ = features_file(config);
+  if (!file_.empty()) {
+    const Lite0Weights weights = read_lite0(file_);
+    load_into(network, weights.tensors, file_);
     if (!weights.published) other_features_ = describe(weights);
   }
   if (options_.dry_pass == DryPass::kOfficial) network.probe();
 }
 
+// A state or a model with D holds the features that it was trained with, and these stay.
+std::string Projected::other_than_began() const {
+  if (!features_.defined()) return "";
+  if (torch::equal(features_, sums_of(state_of(*D_net_->features->pretrained)))) return "";
+  const std::string stay = "D goes on with those of the state or model that this run began at";
+  return file_.empty() ? "features: " + stay
+                       : fmt::format("--features {}: for metrics alone; {}", file_, stay);
+}
+
 std::vector<std::string> Projected::warnings() {
   std::vector<std::string> all = T_.warnings("ada.target");
+  const std::string other = other_than_began();
+  features_.reset();
+  if (!other.empty()) {
+    all.push_back(other);
+    other_features_.clear();
+  }
   if (!other_features_.empty()) all.push_back("--features: " + other_features_);
   other_features_.clear();
   return all;

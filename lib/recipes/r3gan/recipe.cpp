@@ -239,30 +239,21 @@ class TrainedGenerator final : public NetworkGenerator<r3gan::Generator> {
   }
 };
 
-// The tensors show all sizes, so that most of them are read there.
+// The tensors show all sizes.
 Json pickled_model(const PickledGenerator& g) {
-  const auto tensor = [&](const std::string& name, int64_t axes) -> const Tensor& {
+  const auto require = [&](const std::string& name, int64_t axes) {
     const auto at = g.tensors.find(name);
-    if (at == g.tensors.end() || at->second.dim() != axes)
-      refuse_file(g.source,
-                  "{} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
-                  g.name,
-                  g.class_name,
-                  name,
-                  g.supported);
-    return at->second;
+    if (at != g.tensors.end() && at->second.dim() == axes) return;
+    refuse_file(g.source,
+                "{} is of class {}, and no R3GAN generator: tensor {} is missing; {}",
+                g.name,
+                g.class_name,
+                name,
+                g.supported);
   };
-  tensor("Model.MainLayers.0.Layers.0.Basis", 3);
-  int64_t resolution = 4;
-  const auto has_stage = [&](int64_t number) {
-    return g.tensors.count(stage_name(number) + "Layers.1.LinearLayer1.Layer.weight") != 0;
-  };
-  for (int64_t stage = 1; has_stage(stage); ++stage) resolution *= 2;
-  const bool conditional = g.tensors.count("Model.EmbeddingLayer.weight") != 0;
-  return {{"recipe", "r3gan"},
-          {"c_dim", conditional ? tensor("Model.EmbeddingLayer.weight", 2).size(1) : 0},
-          {"img_resolution", resolution},
-          {"img_channels", tensor("Model.AggregationLayer.Layer.weight", 4).size(0)}};
+  require("Model.MainLayers.0.Layers.0.Basis", 3);
+  require("Model.AggregationLayer.Layer.weight", 4);
+  return to_json(generator_shape(Json(), g.tensors, g.source));
 }
 
 // Modules whose classes R3GAN's networks are instances of; released snapshots have the older ones.

@@ -203,17 +203,17 @@ SynthesisBlock::SynthesisBlock(const StyleBlocks& b, int64_t w_dim, int64_t r)
 }
 
 SynthesisBlock::State SynthesisBlock::forward(const State& in,
-                                              const Tensor& ws,
+                                              const std::vector<Tensor>& ws,
                                               const NoiseInputs& noise,
                                               bool fused,
                                               const SynthesisBlock* next) {
   const BlockScope named(name);
   const auto styles_of = [&](const ModulatedLayer& conv) {
-    return conv.affine->forward(ws.select(1, conv.config.layer));
+    return conv.affine->forward(ws[static_cast<size_t>(conv.config.layer)]);
   };
   StyledMaps maps = in.maps;
   if (!maps.x.defined() && !maps.scaled.defined())
-    maps.x = constant.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
+    maps.x = constant.unsqueeze(0).expand({ws.front().size(0), -1, -1, -1});
   if (!maps.styles.defined()) maps.styles = styles_of(conv0 ? *conv0 : *conv1);
   for (Tensor* one : {&maps.x, &maps.scaled}) {
     if (one->defined()) *one = in_block_type(*one, half, conv1->weight);
@@ -236,12 +236,25 @@ SynthesisBlock::State SynthesisBlock::forward(const State& in,
   Tensor img = in.img.defined() ? upsample2d(in.img, resample_filter) : in.img;
   if (torgb) {
     // The next block's first convolution uses this w again.
-    const Tensor w = ws.select(1, conv1->config.layer + 1);
-    const Tensor rgb = torgb->forward(maps.x, w, fused).to(ws.scalar_type());
+    const Tensor& w = ws[static_cast<size_t>(conv1->config.layer) + 1];
+    const Tensor rgb = torgb->forward(maps.x, w, fused).to(w.scalar_type());
     img = img.defined() ? img + rgb : rgb;
   }
   return {maps, img};
 }
+
+namespace {
+
+// The w [N, w_dim] of each layer. Where gradients are recorded, they share one of ws, while that of
+// each select() would be as large as ws.
+std::vector<Tensor> w_of_layers(const Tensor& ws) {
+  if (at::GradMode::is_enabled() && ws.requires_grad()) return ws.unbind(1);
+  std::vector<Tensor> all;
+  for (int64_t layer = 0; layer < ws.size(1); ++layer) all.push_back(ws.select(1, layer));
+  return all;
+}
+
+}  // namespace
 
 Synthesis::Synthesis(const StyleBlocks& b, int64_t w_dim, int64_t count) : num_ws(count) {
   for (int64_t r = 4; r <= b.nominal(); r *= 2)
@@ -254,7 +267,7 @@ Tensor Synthesis::forward(const Tensor& ws,
                           const Tensor& start) {
   TORCH_CHECK(
       ws.dim() == 3 && ws.size(1) == num_ws, "ws ", ws.sizes(), ": [N, ", num_ws, ", w_dim]");
-  const Tensor w = ws.to(blocks.front()->constant.scalar_type());
+  const std::vector<Tensor> w = w_of_layers(ws.to(blocks.front()->constant.scalar_type()));
   SynthesisBlock::State state;
   if (start.defined()) state.maps.x = start.unsqueeze(0).expand({ws.size(0), -1, -1, -1});
   for (size_t i = 0; i < blocks.size(); ++i) {

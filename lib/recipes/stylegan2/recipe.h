@@ -73,9 +73,10 @@ struct SynthesisBlock final : torch::nn::Module {
     StyledMaps maps;
     at::Tensor img;
   };
-  // `next` is the block after this one, or null.
+  // `ws` has a w [N, w_dim] for each layer of the network; `next` is the block after this one, or
+  // null.
   State forward(const State& in,
-                const at::Tensor& ws,
+                const std::vector<at::Tensor>& ws,
                 const NoiseInputs& noise,
                 bool fused,
                 const SynthesisBlock* next);

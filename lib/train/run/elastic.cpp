@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/elastic.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <stdexcept>
@@ -17,9 +18,10 @@ namespace gantrain {
 namespace {
 
 // All in seconds.
-constexpr double kLookForLoss = 0.002;  // between two looks at whether a rank is lost
-constexpr double kEvidence = 5;         // for the launcher to see why a collective has failed
-constexpr double kAbort = 2;            // for a group to end its collectives
+constexpr double kLookForLoss = 0.002;   // between two looks at whether a rank is lost
+constexpr double kEvidence = 5;          // for the launcher to see why a collective has failed
+constexpr double kEvidenceOfNodes = 12;  // longer than other nodes may be silent
+constexpr double kAbort = 2;             // for a group to end its collectives
 
 struct RankLost : std::runtime_error {
   RankLost() : std::runtime_error("a rank is lost") {}
@@ -40,8 +42,9 @@ bool may_follow_from_loss() {
 
 // A failed collective shows that something has happened; that a rank is lost is known from the
 // launcher, which sees the processes end.
-bool rank_is_lost(const ElasticHooks& hooks) {
-  const double end = monotonic_seconds() + (may_follow_from_loss() ? kEvidence : 0);
+bool rank_is_lost(const ElasticHooks& hooks, int64_t nodes) {
+  const double evidence = nodes > 1 ? kEvidenceOfNodes : kEvidence;
+  const double end = monotonic_seconds() + (may_follow_from_loss() ? evidence : 0);
   while (!hooks.lost() && monotonic_seconds() < end && hooks.stop_signal() == 0) pause();
   return hooks.lost();
 }
@@ -148,6 +151,9 @@ RunStart Generation::begin(const RunOptions& options,
   session_->unfinished =
       static_cast<int64_t>(of_rank_0(static_cast<double>(session_->memory.unfinished())));
   foretold_ = session_->foretold = of_rank_0(session_->foretold ? 1 : 0) > 0;
+  // The others may be lost before this rank has finished an iteration.
+  if (session_->memory.border() != start.counters.iteration)
+    session_->memory.keep(step.state(), start.counters, session_->unfinished);
   step.begin();
   return start;
 }
@@ -190,6 +196,22 @@ void Generation::finish(const Counters& counters) {
   if (session_ != nullptr) session_->memory.finish(counters);
 }
 
+void Generation::check_start(const Dataset& dataset, Group& group) const {
+  if (is_first()) {
+    check_same_start(setup_, dataset, group);
+    if (session_ != nullptr) session_->compared = true;
+    return;
+  }
+  RankInfo ranks = group.ranks();
+  if (ranks.nodes == 1) return;
+  const bool is_new = !session_->compared;
+  if (std::ranges::count(numbers_of_ranks(is_new ? 1 : 0, group), 1.0) == 0) return;
+  ranks.local_rank = is_new || ranks.rank == 0 ? 0 : 1;
+  const std::string objection = difference_from_rank_0(setup_, dataset, group, ranks);
+  if (is_new && !objection.empty()) fail(Exit::kUsage, "{}", objection);  // follows from no loss
+  session_->compared = true;
+}
+
 bool Generation::ends(const RankRequests& granted, const Counters& counters) {
   if (session_ == nullptr) return false;
   const int64_t planned = session_->hooks.planned(counters.iteration);
@@ -224,7 +246,7 @@ Exit train_elastically(const TrainSetup& setup, const std::function<Exit(const T
       const Exit end = run(now);
       if (!session.regroups) return end;
     } catch (const std::exception& e) {
-      if (!rank_is_lost(hooks)) throw;
+      if (!rank_is_lost(hooks, place->ranks.nodes)) throw;
       debug("this generation of ranks has ended: {}", e.what());
     }
     abort_abandoned_groups(kAbort);

@@ -58,6 +58,7 @@ struct ElasticSession {
   bool regroups = false;     // the present generation has ended for another one
   int64_t unfinished = -1;   // BorderMemory::unfinished() of the rank that goes on
   bool foretold = false;     // the run's speed has been told
+  bool compared = false;     // this rank was started as rank 0 was
 };
 
 // What the trainer asks of the generation that it trains in. The ranks of a run that keeps them are
@@ -74,6 +75,10 @@ class Generation {
   // it, or for others that do, would else wait until their time is over.
   std::shared_ptr<Group> join(double timeout_seconds);
   bool is_first() const { return session_ == nullptr || session_->hooks.generation() == 1; }
+  // As check_same_start(). In a later generation of several nodes only ranks that are new are
+  // compared with rank 0, and each throws UserError(kUsage) for itself: they do not end the run
+  // that they join.
+  void check_start(const Dataset& dataset, Group& group) const;
   // Puts the state of the rank that has come furthest into every rank's step. Where no rank has
   // finished an iteration yet, it is load_or_begin().
   RunStart begin(const RunOptions& options,

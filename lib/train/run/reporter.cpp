@@ -2,7 +2,9 @@
 #include "train/run/reporter.h"
 
 #include <algorithm>
+#include <array>
 
+#include "core/device.h"
 #include "core/tensors.h"
 #include "core/torch.h"
 #include "data/labels/labels.h"
@@ -35,11 +37,10 @@ at::Tensor moments_of(const at::Tensor& values) {
   return torch::stack({count, v.sum(), v.square().sum()});
 }
 
-// Moments of the values of one step; the values of a step that was left out do not count.
-at::Tensor moments_of(const at::Tensor& values, const GradientVerdict& verdict) {
-  const at::Tensor moments = moments_of(values);
-  if (verdict.finite) return moments;
-  return at::where(verdict.found > 0, at::zeros_like(moments), moments);
+// In a row, of a type in which at::cat() keeps every number as it is.
+at::Tensor flat(const at::Tensor& values) {
+  const at::Tensor all = values.detach().reshape(-1);
+  return all.scalar_type() == at::kFloat ? all : all.to(at::kDouble);
 }
 
 }  // namespace
@@ -110,9 +111,55 @@ void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
   if (!fresh) at->second.add_(moments);
 }
 
+// The values of a step that was left out do not count.
+void Reporter::add(const std::string& name,
+                   const at::Tensor& values,
+                   const GradientVerdict* verdict) {
+  const bool judged = verdict != nullptr && !verdict->finite;
+  if (reads_are_free(values.device()) && !judged) {
+    add_moments(name, moments_of(values));
+    return;
+  }
+  held_.push_back({name, values.numel(), judged, false});
+  given_.push_back(flat(values));
+  if (judged) given_.push_back(flat(verdict->found));
+}
+
+void Reporter::hold() {
+  if (given_.empty()) return;
+  held_values_.push_back(at::cat(given_));
+  given_.clear();
+}
+
+void Reporter::read_held(Stats& into) {
+  if (held_.empty()) return;
+  const at::Tensor all = at::cat(held_values_).to(at::kDouble).cpu();
+  const double* numbers = all.const_data_ptr<double>();
+  std::map<std::string, std::array<double, 3>> sums;  // number, sum, sum of squares
+  int64_t next = 0;
+  for (const Held& one : held_) {
+    const at::Tensor values = all.narrow(0, next, one.count);
+    const double first = one.count > 0 ? numbers[next] : 0;
+    next += one.count + (one.judged ? 1 : 0);
+    if (one.total) {
+      sums_[one.name] += first > 0 ? 1 : 0;
+      continue;
+    }
+    std::array<double, 3>& moments = sums[one.name];
+    if (one.judged && numbers[next - 1] > 0) continue;
+    moments[0] += static_cast<double>(one.count);
+    moments[1] += one.count == 1 ? first : values.sum().item<double>();
+    moments[2] += one.count == 1 ? first * first : values.square().sum().item<double>();
+  }
+  for (const auto& [name, m] : sums) into.add(name, m[0], m[1], m[2]);
+  held_.clear();
+  held_values_.clear();
+}
+
 void Reporter::record(const std::string& name, const at::Tensor& values) {
   const torch::NoGradGuard no_grad;
-  add_moments(name, moments_of(values));
+  add(name, values, nullptr);
+  hold();
 }
 
 // Losses of a step that was left out are not reported.
@@ -122,29 +169,27 @@ void Reporter::record_losses(const PhaseReport& report) {
   const std::string name = fmt::format("Loss/{}/{}",
                                        report.phase->player.name,
                                        report.phase->role == Role::kPenalty ? "reg" : "loss");
-  for (const at::Tensor& loss : report.losses) add_moments(name, moments_of(loss, verdict));
+  for (const at::Tensor& loss : report.losses) add(name, loss, &verdict);
 }
 
 void Reporter::record_verdict(const PhaseReport& report) {
   const GradientVerdict& verdict = report.verdict;
   const std::string& player = report.phase->player.name;
-  if (verdict.scale.defined()) record("AMP/" + player + "/scale", verdict.scale);
-  if (verdict.norm.defined())
-    add_moments("Gradients/" + player + "/norm", moments_of(verdict.norm, verdict));
+  if (verdict.scale.defined()) add("AMP/" + player + "/scale", verdict.scale, nullptr);
+  if (verdict.norm.defined()) add("Gradients/" + player + "/norm", verdict.norm, &verdict);
   const std::string skipped = "AMP/" + player + "/skipped";
   if (verdict.finite) {
     sums_[skipped] += *verdict.finite ? 0 : 1;
     return;
   }
-  const at::Tensor bad = (verdict.found > 0).to(at::kDouble).reshape({});
-  const auto [at, fresh] = totals_.try_emplace(skipped, bad);
-  if (!fresh) at->second.add_(bad);
+  held_.push_back({skipped, 1, false, true});
+  given_.push_back(flat(verdict.found));
 }
 
 void Reporter::record(const StepReport& step) {
   const torch::NoGradGuard no_grad;
   for (const PhaseReport& phase : step.phases) {
-    for (const auto& [name, values] : phase.statistics) record(name, values);
+    for (const auto& [name, values] : phase.statistics) add(name, values, nullptr);
     record_verdict(phase);
     record_losses(phase);
     if (group_->world() == 1) continue;
@@ -153,7 +198,8 @@ void Reporter::record(const StepReport& step) {
     count(prefix + "/collectives", static_cast<double>(phase.spent.traffic.collectives));
     count(prefix + "/buckets", static_cast<double>(phase.spent.buckets));
   }
-  for (const auto& [name, values] : step.statistics) record(name, values);
+  for (const auto& [name, values] : step.statistics) add(name, values, nullptr);
+  hold();
   time("Timing/comm", step.reducing);
 }
 
@@ -212,8 +258,7 @@ void Reporter::tick(const Counters& c) {
     const at::Tensor m = moments.cpu();
     mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
   }
-  for (const auto& [name, total] : totals_) sums_[name] += total.cpu().item<double>();
-  totals_.clear();
+  read_held(mine);
   for (const auto& [name, sum] : sums_) mine.add(name, sum);
   values_.clear();
   sums_.clear();

@@ -79,6 +79,9 @@ class Reporter {
  private:
   Progress progress(const Counters& counters) const;
   void add_moments(const std::string& name, const at::Tensor& moments);
+  void add(const std::string& name, const at::Tensor& values, const GradientVerdict* verdict);
+  void hold();
+  void read_held(Stats& into);
   void record_losses(const PhaseReport& phase);
   void record_verdict(const PhaseReport& phase);
   void fill_resources(const Counters& counters);
@@ -93,8 +96,17 @@ class Reporter {
   int64_t iterations_ = 0;  // of the session
   double warm_at_ = 0;      // monotonic seconds after the first one
   std::filesystem::path folder_;
-  std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64, on the device
-  std::map<std::string, at::Tensor> totals_;  // [], float64, on the device: summed over the tick
+  std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64
+  // What lies on a device that reading waits for: values, each with the verdict that judges them
+  // behind it if one does. hold() takes what an iteration gave in one launch; a tick reads it all.
+  struct Held {
+    std::string name;
+    int64_t count;
+    bool judged;  // left out where the verdict is bad
+    bool total;   // of verdicts: bad ones are counted
+  };
+  std::vector<Held> held_;
+  std::vector<at::Tensor> given_, held_values_;
   std::map<std::string, double> sums_;
   Stats numbers_;
   Stats last_;  // the last tick's, over all ranks

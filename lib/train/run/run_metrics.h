@@ -94,9 +94,10 @@ double nearest_distance(const at::Tensor& pictures);
 class Distinctness {
  public:
   static constexpr int64_t kPictures = 64;
-  // Of real pictures. A generator that knows fewer of them by heart, as it may, shows many twice
-  // among 64; so it does in pairs of a class with few pictures.
-  static constexpr int64_t kLeastReals = 4 * kPictures;
+  // Of real pictures. A generator that knows N of them by heart, as it may, shows each of 64 only
+  // once with (1 - 1/N)^63, which is 0.53 for 100, where the alarm begins below 0.25 at most. Of
+  // fewer it shows many twice, as it does in pairs of a class with few pictures.
+  static constexpr int64_t kLeastReals = 100;
   static constexpr int64_t kLeastOfClass = 16;
 
   // `reals` are looked at once, at the first measurement. `network` is borrowed; null: pixels

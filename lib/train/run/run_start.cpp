@@ -127,9 +127,7 @@ std::optional<Manifest> read_or_warn(const fs::path& folder) {
 }
 
 bool is_complete(const Manifest& manifest) {
-  return std::all_of(manifest.rows.begin(), manifest.rows.end(), [](const ManifestRow& row) {
-    return !row.mark.hash.empty();
-  });
+  return std::ranges::all_of(manifest.rows, [](const auto& row) { return !row.mark.hash.empty(); });
 }
 
 void mark_or_stop(const Dataset& dataset,
@@ -232,14 +230,20 @@ std::string sizes_of(const TrainingStep& step) {
 
 }  // namespace
 
+std::string difference_from_rank_0(const TrainSetup& setup,
+                                   const Dataset& dataset,
+                                   Group& group,
+                                   const RankInfo& ranks) {
+  // Both are compared as text carries them: a value that is not UTF-8 is replaced in both.
+  const Json all = what_matters(setup.config, dataset, ranks);
+  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return difference(Json::parse(text), Json::parse(shared_text(text, group, setup.device)), ranks);
+}
+
 void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& group) {
   if (group.world() == 1) return;
-  // Both are compared as text carries them: a value that is not UTF-8 is replaced in both.
-  const std::string text = what_matters(setup.config, dataset, group.ranks())
-                               .dump(-1, ' ', false, Json::error_handler_t::replace);
-  const Json mine = Json::parse(text);
-  const Json first = Json::parse(shared_text(text, group, setup.device));
-  throw_first_objection(difference(mine, first, group.ranks()), group, setup.device);
+  const std::string objection = difference_from_rank_0(setup, dataset, group, group.ranks());
+  throw_first_objection(objection, group, setup.device);
 }
 
 int64_t remove_temporary_files(const fs::path& folder) {
@@ -261,9 +265,8 @@ int64_t set_rows_aside(const fs::path& folder, int64_t images) {
   int64_t rows = 0;
   for (const fs::path& file : files_in(folder)) {
     const std::string name = file.filename();
-    const bool has_rows =
-        name == "stats.jsonl" || (starts_with(name, "metric-") && ends_with(name, ".jsonl"));
-    if (has_rows) rows += set_aside_of(file, images);
+    const bool metric = starts_with(name, "metric-") && ends_with(name, ".jsonl");
+    if (metric || name == "stats.jsonl") rows += set_aside_of(file, images);
   }
   return rows;
 }
@@ -375,7 +378,8 @@ void open_run_folder(const TrainSetup& setup,
                                            setup.config.get("train.batch").get<int64_t>());
       start.folder = make_numbered_folder(options.out, name);
     }
-    remove_temporary_files(start.folder);  // before other nodes write here
+    // Before other nodes write here, which they may where the run went on.
+    if (!start.went_on || group.ranks().nodes == 1) remove_temporary_files(start.folder);
     make_writable_folder(start.folder / "samples");
     const int64_t aside = set_aside(start.folder, start.counters.images_seen);
     if (aside > 0) {

@@ -76,6 +76,13 @@ void warn_of_split_groups(const TrainingStep& step);
 // Keys that say only where and how a rank works (threads, loading, folders, the paths of the data
 // and of its labels) may differ; the data behind these paths may not. All ranks call it together.
 void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& group);
+// The first of these differences that this rank has, in words; "" if there is none. `ranks` are the
+// group's; those with local rank 0 compare the content of the data, too. All ranks call it
+// together.
+std::string difference_from_rank_0(const TrainSetup& setup,
+                                   const Dataset& dataset,
+                                   Group& group,
+                                   const RankInfo& ranks);
 
 // What killed sessions leave in a run folder, and what becomes of it when the next one begins. Both
 // want the folder's lock to be held.

@@ -70,10 +70,8 @@ class Trainer {
     debug("first all-reduce {:.3f} s after the start",
           monotonic_seconds() - setup_.callbacks.started);
     setup_.callbacks.phase("set-up");
-    if (generation_.is_first()) {
-      check_same_start(setup, *data_.dataset(), *group_);
-      preflight(options_.dist, *group_, setup.device);
-    }
+    generation_.check_start(*data_.dataset(), *group_);
+    if (generation_.is_first()) preflight(options_.dist, *group_, setup.device);
     step_ = std::make_unique<TrainingStep>(StepSetup{setup.config,
                                                      setup.recipe,
                                                      group_,

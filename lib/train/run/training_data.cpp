@@ -82,7 +82,10 @@ ClassTable trained_classes(const ClassTable& of_data,
                            const RecipeFacts& recipe,
                            const Config& config) {
   if (data.cond == Cond::kOn && of_data.empty())
-    fail(Exit::kInput, "--cond on: {} has no labels (sub-folders, or dataset.json)", data.path);
+    fail(Exit::kInput,
+         "--cond on: {} has no labels (sub-folders, dataset.json or a CSV name them); --cond off "
+         "trains without",
+         data.path);
   if (!wants_labels(data, recipe, config)) return {};
   if (of_data.vectors() && !recipe.takes_vectors) {
     fail(

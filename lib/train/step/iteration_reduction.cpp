@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/torch.h"
+#include "train/step/mixed_precision.h"
 #include "train/step/training_step.h"
 #include "util/system.h"
 
@@ -135,18 +136,18 @@ void IterationReduction::undo_overflows() {
 
 void IterationReduction::hand_back(const std::vector<PhaseSums>& phases) {
   for (const AllReducedSum& all_reduced : sums_) {
-    std::vector<at::Tensor> sums;
+    std::vector<at::Tensor> sums, flat;
     for (const PhaseSums& phase : phases) {
       for (const auto& [name, sum] : phase.sums) {
-        if (name == all_reduced.name) sums.push_back(sum);
+        if (name != all_reduced.name) continue;
+        sums.push_back(sum);
+        flat.push_back(sum.reshape(-1));
       }
     }
     if (sums.empty()) continue;
-    std::vector<at::Tensor> verdicts;
-    for (const at::Tensor& sum : sums) verdicts.push_back(sum.isfinite().all());
-    const at::Tensor finite = at::stack(verdicts).all();
-    if (reads_are_free(finite.device())) {
-      if (read_free(finite) == 0) continue;
+    const at::Tensor bad = not_finite(flat.size() == 1 ? flat.front() : at::cat(flat)).any();
+    if (reads_are_free(bad.device())) {
+      if (read_free(bad) != 0) continue;
       for (const at::Tensor& sum : sums) all_reduced.on_reduced(sum);
       continue;
     }
@@ -155,7 +156,7 @@ void IterationReduction::hand_back(const std::vector<PhaseSums>& phases) {
     for (const at::Tensor& sum : sums) all_reduced.on_reduced(sum);
     for (size_t i = 0; i < before.size(); ++i) {
       at::Tensor moved = all_reduced.moves[i];
-      moved.copy_(at::where(finite, moved, before[i]));
+      moved.copy_(at::where(bad, before[i], moved));
     }
   }
 }

@@ -98,6 +98,8 @@ std::string describe_choice(const std::string& text) {
 
 }  // namespace
 
+at::Tensor not_finite(const at::Tensor& x) { return (x - x).ne(0); }
+
 GradientGuard::GradientGuard(const GuardSettings& settings, std::string player, at::Device device)
     : settings_(settings),
       player_(std::move(player)),
@@ -120,13 +122,20 @@ GradientVerdict GradientGuard::judge(const NamedTensors& parameters) {
     if (parameter.grad().defined()) gradients.push_back(parameter.grad());
   }
   GradientVerdict verdict;
-  look_at(gradients, verdict);
+  at::Tensor wrong;  // parameters, where looking for them is what finds the verdict
+  if (settings_.scaler || reads_are_free_) {
+    look_at(gradients, verdict);
+  } else {
+    wrong = wrong_parameters(parameters, gradients);
+    verdict.found = wrong.any().to(at::kFloat).reshape({1});
+  }
   if (reads_are_free_) verdict.finite = read_free(verdict.found) == 0;
   if (verdict.finite == true) {  // what count() would do
     in_a_row_.zero_();
     longest_row_.zero_();
   } else {
-    const at::Tensor index = count(verdict.found, parameters, gradients);
+    if (!wrong.defined()) wrong = wrong_parameters(parameters, gradients);
+    const at::Tensor index = count(verdict.found, wrong);
     if (verdict.finite) report(index);
   }
   if (verdict.finite.value_or(true)) verdict.norm = clip(gradients);
@@ -142,29 +151,22 @@ void GradientGuard::look_at(const std::vector<at::Tensor>& gradients, GradientVe
     return;
   }
   verdict.found = torch::zeros({1}, one_.options());
-  if (reads_are_free_) {
-    if (const std::optional<bool> finite = all_finite(gradients)) {
-      if (!*finite) verdict.found.fill_(1);
-      return;
-    }
-  }
-  if (!gradients.empty())
+  if (const std::optional<bool> finite = all_finite(gradients)) {
+    if (!*finite) verdict.found.fill_(1);
+  } else if (!gradients.empty()) {
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, verdict.found, one_);
+  }
 }
 
-// Counts the step with operators on the device. Returns the index of the first parameter whose
-// gradient is not finite, int64 [1], among all parameters that were judged, with or without a
-// gradient.
-at::Tensor GradientGuard::count(const at::Tensor& found,
-                                const NamedTensors& parameters,
-                                const std::vector<at::Tensor>& gradients) {
-  const at::Tensor bad = found.reshape({1}) > 0;
-  skipped_.add_(bad);
-  in_a_row_.copy_(at::where(bad, in_a_row_ + 1, at::zeros_like(in_a_row_)));
-  longest_row_.copy_(at::maximum(longest_row_, in_a_row_));
+// Returns which parameters have a gradient that is not finite, bool, one for each that is judged,
+// with or without a gradient.
+at::Tensor GradientGuard::wrong_parameters(const NamedTensors& parameters,
+                                           const std::vector<at::Tensor>& gradients) {
   judged_.clear();
   for (const auto& [name, parameter] : parameters) judged_.push_back(name);
-  if (gradients.empty()) return at::zeros_like(first_index_);
+  if (gradients.empty())
+    return at::zeros({std::max<int64_t>(std::ssize(parameters), 1)},
+                     one_.options().dtype(at::kBool));
   const std::vector<at::Tensor> norms =
       at::_foreach_norm(gradients, std::numeric_limits<double>::infinity());
   const at::Tensor none = at::zeros_like(norms.front());
@@ -172,8 +174,17 @@ at::Tensor GradientGuard::count(const at::Tensor& found,
   size_t next = 0;
   for (const auto& [name, parameter] : parameters)
     largest.push_back(parameter.grad().defined() ? norms[next++] : none);
-  const at::Tensor index =
-      at::stack(largest).isfinite().logical_not().to(at::kLong).argmax().reshape({1});
+  return not_finite(at::stack(largest));
+}
+
+// Counts the step with operators on the device. Returns the index of the first parameter that is
+// wrong, int64 [1].
+at::Tensor GradientGuard::count(const at::Tensor& found, const at::Tensor& wrong) {
+  const at::Tensor bad = found.reshape({1}) > 0;
+  skipped_.add_(bad);
+  in_a_row_.copy_(at::where(bad, in_a_row_ + 1, at::zeros_like(in_a_row_)));
+  longest_row_.copy_(at::maximum(longest_row_, in_a_row_));
+  const at::Tensor index = wrong.to(at::kLong).argmax().reshape({1});
   first_index_.copy_(at::where(in_a_row_ == 1, index, first_index_));
   return index;
 }

@@ -60,6 +60,9 @@ struct GuardSettings {
   OptimOptions optim;
 };
 
+// Where x is infinite or not a number, bool: two operators, of which at::isfinite() takes four.
+at::Tensor not_finite(const at::Tensor& x);
+
 // What the guard found in the gradients of one step. The tensors lie on the device.
 struct GradientVerdict {
   at::Tensor found;            // float32, one number: 1 if a gradient is not finite, else 0
@@ -97,9 +100,9 @@ class GradientGuard {
 
  private:
   void look_at(const std::vector<at::Tensor>& gradients, GradientVerdict& verdict);
-  at::Tensor count(const at::Tensor& found,
-                   const NamedTensors& parameters,
-                   const std::vector<at::Tensor>& gradients);
+  at::Tensor wrong_parameters(const NamedTensors& parameters,
+                              const std::vector<at::Tensor>& gradients);
+  at::Tensor count(const at::Tensor& found, const at::Tensor& wrong);
   void report(const at::Tensor& index);
   void warn_or_stop(const std::string& what, int64_t in_a_row);
   double scale_now() const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "core/torch.h"
 #include "train/step/training_step.h"
 #include "util/error.h"
@@ -15,22 +17,16 @@ constexpr int64_t kPlainRuns = 3;
 
 at::Tensor copied(const at::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
 
-Statistics copied(const Statistics& values) {
-  Statistics copies;
-  for (const auto& [name, tensor] : values) copies.emplace_back(name, copied(tensor));
-  return copies;
+std::vector<at::Tensor*> tensors_of(PhaseComputed& computed) {
+  std::vector<at::Tensor*> all;
+  for (at::Tensor& loss : computed.losses) all.push_back(&loss);
+  for (Statistics* values : {&computed.statistics, &computed.sums})
+    for (auto& [name, tensor] : *values) all.push_back(&tensor);
+  return all;
 }
 
-PhaseComputed copied(const PhaseComputed& computed) {
-  PhaseComputed copies;
-  for (const at::Tensor& loss : computed.losses) copies.losses.push_back(copied(loss));
-  copies.statistics = copied(computed.statistics);
-  copies.sums = copied(computed.sums);
-  return copies;
-}
-
-GradientVerdict copied(const GradientVerdict& verdict) {
-  return {copied(verdict.found), verdict.finite, copied(verdict.scale), copied(verdict.norm)};
+std::vector<at::Tensor*> tensors_of(GradientVerdict& verdict) {
+  return {&verdict.found, &verdict.scale, &verdict.norm};
 }
 
 bool same_kind(const at::Tensor& a, const at::Tensor& b) {
@@ -50,6 +46,45 @@ std::vector<const void*> addresses(const NamedTensors& parameters) {
 }
 
 }  // namespace
+
+// What a graph computes, and the same side by side in one tensor for each type, which the graph
+// fills too: a copy of some twenty tensors takes one launch.
+template <class Result>
+class RecordedResult {
+ public:
+  // Call it while recording.
+  void hold(Result result) {
+    const at::NoGradGuard no_grad;
+    result_ = std::move(result);
+    std::map<Kind, std::vector<at::Tensor>> parts;
+    for (const at::Tensor* one : tensors_of(result_))
+      if (one->defined()) parts[kind_of(*one)].push_back(one->reshape(-1));
+    packs_.clear();
+    for (const auto& [kind, all] : parts) packs_[kind] = at::cat(all);
+  }
+  // What the last replay computed: the next one does not change it.
+  Result copy() const {
+    std::map<Kind, at::Tensor> packs;
+    std::map<Kind, int64_t> next;
+    for (const auto& [kind, pack] : packs_) packs[kind] = pack.clone();
+    Result result = result_;
+    for (at::Tensor* one : tensors_of(result)) {
+      if (!one->defined()) continue;
+      const Kind kind = kind_of(*one);
+      const int64_t begin = next[kind], count = one->numel();
+      *one = packs.at(kind).narrow(0, begin, count).view(one->sizes());
+      next[kind] += count;
+    }
+    return result;
+  }
+
+ private:
+  using Kind = std::pair<at::ScalarType, c10::DeviceType>;
+  static Kind kind_of(const at::Tensor& t) { return {t.scalar_type(), t.device().type()}; }
+
+  Result result_;
+  std::map<Kind, at::Tensor> packs_;
+};
 
 GraphChoice choose_graphs(const GraphSituation& s) {
   if (s.wanted == Graphs::kOff) return {};
@@ -78,11 +113,11 @@ struct PhaseGraphs::Recorded {
   Batch shapes;  // the inputs of the first call; after recording, copies that the graph reads
   int64_t plain_runs = 0;
   std::unique_ptr<DeviceGraph> graph;
-  PhaseComputed result;
+  RecordedResult<PhaseComputed> result;
   std::vector<at::Tensor> gradients;  // undefined where the phase gives none
   std::unique_ptr<DeviceGraph> step;
   bool step_refused = false;
-  GradientVerdict verdict;
+  RecordedResult<GradientVerdict> verdict;
   std::vector<const void*> stepped;  // addresses of the gradients that the step's graph reads
 };
 
@@ -126,7 +161,7 @@ void PhaseGraphs::record(Recorded& into,
                          const Compute& compute) {
   into.shapes = {copied(inputs.real), copied(inputs.labels)};
   std::unique_ptr<DeviceGraph> graph =
-      pool(call.pool).record([&] { into.result = compute(into.shapes); });
+      pool(call.pool).record([&] { into.result.hold(compute(into.shapes)); });
   into.gradients.clear();
   for (const auto& [name, parameter] : call.parameters) into.gradients.push_back(parameter.grad());
   into.graph = std::move(graph);
@@ -155,7 +190,7 @@ PhaseComputed PhaseGraphs::compute(const Call& call, const Batch& inputs, const 
     at::Tensor parameter = call.parameters[i].second;
     parameter.mutable_grad() = known.gradients[i];
   }
-  return copied(known.result);
+  return known.result.copy();
 }
 
 GradientVerdict PhaseGraphs::step(const std::string& name,
@@ -167,7 +202,7 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
   Recorded& known = *found->second;
   if (known.step == nullptr) {
     try {
-      known.step = pool("steps").record([&] { known.verdict = step(); });
+      known.step = pool("steps").record([&] { known.verdict.hold(step()); });
       known.stepped = addresses(parameters);
     } catch (const c10::Error& error) {
       known.step_refused = true;
@@ -177,7 +212,7 @@ GradientVerdict PhaseGraphs::step(const std::string& name,
   }
   if (known.stepped != addresses(parameters)) return step();
   known.step->replay();
-  return copied(known.verdict);
+  return known.verdict.copy();
 }
 
 void PhaseGraphs::refuse(const std::string& name, const std::string& why) {

@@ -39,6 +39,23 @@ TEST_CASE("AverageMakesModelsThatDrawAndSaysWhichIsBest") {
   CHECK(holds(compared.out, "length 0.1  swd "));
   CHECK(holds(compared.out, "best    length 0.1"));
   CHECK(files_like(run, "average-").size() == 2);
+  // In another folder, too, with the pictures that the run was trained on.
+  const Outcome elsewhere =
+      average(folder, "run --length 0.1,0.15 --by swd --num-images 64 -o elsewhere");
+  INFO(elsewhere.err);
+  CHECK(elsewhere.code == 0);
+  const std::string value = compared.out.substr(0, compared.out.find("  run/"));
+  CHECK(elsewhere.out.starts_with(value + "  elsewhere/"));
+}
+
+TEST_CASE("LengthsForWhichSnapshotsAreTooFewAreWarnedOf") {
+  const TemporaryFolder folder;
+  trained(folder, "run", "--kimg 1.024 --set ema.posthoc=on --metrics none");
+  CHECK(files_like(folder / "run/averages", "average-").size() == 64);
+  const std::string said = average(folder, "run --length 0.02,0.05,0.2,0.25 -o models").err;
+  CHECK(holds(said, "length 0.25: the snapshots in run give"));
+  for (const std::string length : {"0.02", "0.05", "0.2"})
+    CHECK(!holds(said, "length " + length + ": "));
 }
 
 TEST_CASE("TheDiskThatSnapshotsNeedIsForetold") {

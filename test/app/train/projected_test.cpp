@@ -85,6 +85,17 @@ TEST_CASE("ProjectedGansResumeBitForBit") {
   REQUIRE(stopped.code == 0);
   CHECK_THAT(stopped.err, Catch::Contains("features random"));
   CHECK(model_sha(train(folder, "parts", flags)) == whole);
+  CHECK(!holds(text_in(folder / "parts/log.txt"), "D goes on with"));
+}
+
+TEST_CASE("FeaturesThatComeWithTheWeightsAreSaidToStay") {
+  const TemporaryFolder folder;
+  trained(folder, "source", kSmallProjected + "--kimg 0.016");
+  const std::string more = "--kimg 0.032 --set train.tick=0.016 --init-from source ";
+  const fs::path other = train(folder, "other", kSmallProjected + more + "--seed 5");
+  CHECK(holds(text_in(other / "log.txt"), "features: D goes on with those of the state or model"));
+  const fs::path same = train(folder, "same", kSmallProjected + more);
+  CHECK(!holds(text_in(same / "log.txt"), "D goes on with"));
 }
 
 TEST_CASE("ProjectedGansStartFromAModelOfAnotherSize") {

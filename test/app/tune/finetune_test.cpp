@@ -7,6 +7,7 @@
 
 #include "config/value.h"
 #include "support/catch.h"
+#include "support/official_writer.h"
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
@@ -118,6 +119,70 @@ TEST_CASE("FinetuningTakesTheWidthsOfABareModelFile") {
   CHECK(holds(text_in(folder / "tuned/run/log.txt"), " 0 re-initialised"));
 }
 
+// Pictures of 32 pixels in `folder`/pictures, by classes where there are some.
+void write_large_photos(const TemporaryFolder& folder, int classes) {
+  for (int i = 0; i < 24; ++i) {
+    const std::string label = classes > 0 ? std::to_string(i % classes) + "/" : "";
+    fs::create_directories(folder / ("pictures/" + label));
+    write_file(folder / ("pictures/" + label + std::to_string(i) + ".png"),
+               encode_png(test_picture(32 + i % 3, 32, 3)));
+  }
+}
+
+// In StyleGAN3-R G has twice the feature maps that the keys say; the second one's D has others than
+// its G.
+TEST_CASE("FinetuningTakesAllWidthsOfOfficialNetworks") {
+  for (const auto& [set, options, classes] : std::vector<std::tuple<std::string, std::string, int>>{
+           {"sg3_r32", "repository=stylegan3", 0},
+           {"sg3_t16_c3", "repository=stylegan3", 3},
+           {"r3gan_uncond32", "structure=r3gan", 0}}) {
+    CAPTURE(set);
+    const TemporaryFolder folder;
+    if (!write_official_pickle(folder / "net.pkl", set, options)) return;
+    write_large_photos(folder, classes);
+    succeed(folder, "finetune pictures --from net.pkl -o tuned -- --batch 8 --kimg 0.008" + kHere);
+    CHECK(holds(text_in(folder / "tuned/run/log.txt"), " 0 re-initialised"));
+  }
+}
+
+TEST_CASE("AnotherPickleIsNotTheOneThatWasImportedBefore") {
+  const TemporaryFolder folder;
+  write_large_photos(folder, 0);
+  for (const auto& [set, options, said] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"uncond", "", "StyleGAN2 of 32 pixels"},
+           {"r3gan_uncond32", "structure=r3gan", "R3GAN of 32 pixels"}}) {
+    if (!write_official_pickle(folder / "net.pkl", set, options)) return;
+    const Outcome plan =
+        succeed(folder, "finetune pictures --from net.pkl -o here --dry-run --" + kHere);
+    CHECK_THAT(plan.out, Catch::Contains(said));
+  }
+}
+
+TEST_CASE("AFinetuningThatWasRefusedLeavesItsFolderToTheNextCommand") {
+  const TemporaryFolder folder;
+  train(folder, "base", "--kimg 0.016");
+  write_photos(folder, 24);
+  const std::string end = " --from base -o tuned -- --kimg 0.016" + kHere;
+  check_refusals(
+      folder,
+      {{"finetune photos --by fd_lite0" + end, 2, "EfficientNet-Lite0"},
+       {"finetune photos --gamma auto" + end, 2, "recipe dcgan has none"},
+       {"finetune photos --from base -o photos -- --kimg 0.016" + kHere, 2, "data folder"},
+       {"finetune photos" + end + " --set run.run_dir=here", 2, "run.run_dir behind finetune"},
+       {"finetune photos" + end + " --set run.resume=none", 2, "run.resume behind finetune"},
+       {"finetune photos" + end + " --set run.init_from=here", 2, "run.init_from behind finetune"},
+       {"finetune photos" + end + " --set data.path=here", 2, "data.path behind finetune"}});
+  CHECK(!fs::exists(folder / "tuned"));
+  CHECK(!fs::exists(folder / "photos/finetune.json"));
+  // What only the training itself finds is known when the folder is there.
+  write_file(folder / "bad.pth", "no weights");
+  CHECK(run_in(folder, "finetune photos" + end + " --metrics fd_lite0 --lite0 bad.pth").code == 3);
+  CHECK(fs::exists(folder / "tuned/finetune.json"));
+  succeed(folder, "finetune photos" + end + " --metrics none --keep-best msssim");
+  CHECK(fs::exists(folder / "tuned/run/metric-swd.jsonl"));
+}
+
 TEST_CASE("FinetuningGoesBackWithHalfTheRatesTwiceAndThenEnds") {
   const TemporaryFolder folder;
   train(folder, "base", "--kimg 4");
@@ -188,6 +253,11 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
   const TemporaryFolder folder;
   write_photos(folder, 3);
   fs::create_directory(folder / "none");
+  fs::create_directory(folder / "one");
+  fs::create_directory(folder / "small");
+  write_file(folder / "one/0.png", encode_png(test_picture(16, 16, 3)));
+  for (const char* name : {"small/0.png", "small/1.png"})
+    write_file(folder / name, encode_png(test_picture(8, 8, 3)));
   train(folder, "base", "--kimg 0.016");
   write_file(folder / "odd.safetensors", "no header");
   write_file(folder / "odd.pkl", "no pickle");
@@ -198,6 +268,10 @@ TEST_CASE("WhatCannotBeFinetunedIsRefused") {
       {"finetune photos --from odd.safetensors", 3, "odd.safetensors"},
       {"finetune photos --from odd.pkl -o here", 3, "odd.pkl"},
       {"finetune none --from base", 3, "none"},
+      {"finetune one --from base", 3, "one: 1 picture; finetuning takes some tens at least"},
+      {"finetune small --from base",
+       3,
+       "small: smaller than the model: data.resolution = 16: 2 of"},
       {"finetune photos --from base --by swdd", 2, "did you mean swd"},
       {"finetune photos --from base -- --run-dir here", 2, "--run-dir"},
       {"finetune photos --from base -- --kimgs 3", 2, "--kimg"}};

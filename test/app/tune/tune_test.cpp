@@ -132,6 +132,7 @@ TEST_CASE("WhatCannotRaceIsRefusedBeforeAnythingIsTrained") {
       {"tune --try gama=1,2" + flags, "gama"},
       {"tune --try G.lr=0.1,fast" + flags, "G.adam.lr = fast"},
       {"tune --try train.kimg=1,2" + flags, "the same for all candidates"},
+      {"tune --try data.resolution=16,32" + flags, "the same for all candidates"},
       {"tune --try G.lr=1e-4,2e-4 --by swdd" + flags, "did you mean swd"},
       {"tune --try G.lr=1e-4,2e-4 --by fid" + flags, "--detector"},
       {"tune --try G.lr=1e-4,2e-4 --bye swd" + flags, "unknown flag --bye"},
@@ -146,6 +147,15 @@ TEST_CASE("WhatCannotRaceIsRefusedBeforeAnythingIsTrained") {
     CHECK_THAT(outcome.err, Catch::Contains(part));
     CHECK(fs::is_empty(folder.path()));
   }
+}
+
+TEST_CASE("ARaceWhoseCandidatesWereAllRefusedBeginsAnew") {
+  const TemporaryFolder folder;
+  write_file(folder / "bad.pth", "no weights");
+  CHECK(run_in(folder, kRace + " --metrics fd_lite0 --lite0 bad.pth").code == 3);
+  for (const Json& one : tune_json(folder).at("candidates")) CHECK(one.at("place") == "failed");
+  succeed(folder, kRace);  // other flags
+  CHECK(tune_json(folder).at("winner") != "");
 }
 
 TEST_CASE("NoCandidateLeftEndsWithTheCauseOfEach") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run/reporter.h"
 
+#include <ATen/record_function.h>
+
 #include "core/device.h"
 #include "support/catch.h"
 #include "support/spawn_ranks.h"
@@ -88,6 +90,53 @@ TEST_CASE("StepsThatAreLeftOutAreCountedAndTheirLossesNotReportedWhereverTheVerd
   CHECK(row["Loss/G/loss"]["num"] == 3);
   CHECK(row["Gradients/D/norm"]["num"] == 4);
   CHECK(row_of_a_run_with_a_bad_step(true).dump(1) == row.dump(1));
+}
+
+namespace {
+
+// The operators that compute or copy while it lives, on this thread; views are none.
+class SeenOperators {
+ public:
+  SeenOperators() {
+    seen.clear();
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& f)
+                                       -> std::unique_ptr<at::ObserverContext> {
+          const std::string name = f.name();
+          for (const char* view : {"aten::detach", "detach", "aten::reshape", "aten::view"})
+            if (name == view) return nullptr;
+          seen.push_back(name);
+          return nullptr;
+        }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~SeenOperators() { at::removeCallback(handle_); }
+  SeenOperators(const SeenOperators&) = delete;
+  SeenOperators& operator=(const SeenOperators&) = delete;
+
+  static inline std::vector<std::string> seen;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+}  // namespace
+
+TEST_CASE("WhatAnIterationReportsIsTakenByOneOperator") {
+  StepOnCpu trained(toy_row(), toy_config());
+  const AssumeReadsWait assumed;
+  StepReport step;
+  step.phases.push_back({&trained->recipe().phases().front()});
+  PhaseReport& report = step.phases.front();
+  const at::Tensor number = torch::ones({}), some = torch::ones({7});
+  report.losses = {number, number};
+  report.statistics = {{"Loss/scores/real", some}, {"Loss/signs/real", some}};
+  report.verdict = {torch::zeros({1}), std::nullopt, {}, number};
+  step.statistics = {{"Progress/augment", number}};
+  Reporter reporter(trained.group(), 1000, 0);
+  const SeenOperators seen;
+  reporter.record(step);
+  reporter.record(step);
+  CHECK(SeenOperators::seen == std::vector<std::string>{"aten::cat", "aten::cat"});
 }
 
 namespace {
