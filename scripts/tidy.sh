@@ -30,14 +30,17 @@ case ${1:-} in
 esac
 
 # What the compiler saw each source include of the project: source -> files, separated by blanks. A batch is the
-# first of its own list.
+# first of its own list. ccache names them as seen from the build folder.
 declare -A included
 while read -r source header; do
   included[$source]+=" $header"
 done < <(ninja -C build -t deps | awk -v root="$GANTRAIN_ROOT/" '
-  /^[^ ]/ { source = ""; next }
-  index($1, root) == 1 {
-    file = substr($1, length(root) + 1)
+  !/^ / { source = ""; next }
+  {
+    file = $1
+    if (index(file, root) == 1) file = substr(file, length(root) + 1)
+    else if (file ~ /^\//) next
+    else if (!sub(/^\.\.\//, "", file)) file = "build/" file
     if (source == "") source = file
     print source, file
   }')

@@ -313,22 +313,6 @@ Header find_header(const ConfigSources& request,
   return header;
 }
 
-void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags) {
-  for (const auto& [flag, value] : flags) {
-    if (flag != "--set") {
-      config.set(key_of_flag(flag), value, "flag " + flag);
-      continue;
-    }
-    const size_t equals = value.find('=');
-    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
-    const std::string said = value.substr(0, equals);
-    const std::string key = full_key(config, said, flags);
-    if (key != said) info("taken   --set {} for --set {}", said, key);
-    check_key(config, key, "flag --set");
-    config.set(key, value.substr(equals + 1), "flag --set");
-  }
-}
-
 // --lr-scale: learning rates follow the batch (Goyal et al. 2017: linear; or its root).
 void scale_rates(Config& config, double preset_batch) {
   const auto batch = static_cast<double>(config.read<TrainOptions>().batch);
@@ -397,6 +381,22 @@ std::string key_of_flag(const std::string& name) {
     }
   }
   return "";
+}
+
+void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags) {
+  for (const auto& [flag, value] : flags) {
+    if (flag != "--set") {
+      config.set(key_of_flag(flag), value, "flag " + flag);
+      continue;
+    }
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos) fail(Exit::kUsage, "--set {}: key=value is expected", value);
+    const std::string said = value.substr(0, equals);
+    const std::string key = full_key(config, said, flags);
+    if (key != said) info("taken   --set {} for --set {}", said, key);
+    check_key(config, key, "flag --set");
+    config.set(key, value.substr(equals + 1), "flag --set");
+  }
 }
 
 Config resolve(const ConfigSources& request,

@@ -56,6 +56,10 @@ std::string key_of_flag(const std::string& name);
 // names the key and the origin of the value.
 Config resolve(const ConfigSources& request, const std::map<std::string, std::string>& environment);
 
+// Lays flags over a configuration, in their order: {"--batch", "8"} or {"--set", "train.batch=8"}.
+// Says where a short key of --set was taken for another one. Throws UserError(kUsage).
+void set_from_flags(Config& config, const std::vector<std::pair<std::string, std::string>>& flags);
+
 // Reads a configuration from the JSON of another process of this run, origins included.
 Config config_from_json(const Json& json);
 

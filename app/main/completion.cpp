@@ -6,7 +6,6 @@
 
 #include "config/config.h"
 #include "config/resolve.h"
-#include "main/help.h"
 #include "main/verbs.h"
 #include "util/error.h"
 #include "util/text.h"

@@ -19,9 +19,12 @@
 #include "core/cpu_memory.h"
 #include "core/parallel.h"
 #include "core/torch.h"
+#include "data/containers/source.h"
+#include "data/labels/labels.h"
 #include "gan/options.h"
 #include "inspect/inspect.h"
 #include "launch/death/error_files.h"
+#include "launch/local/elastic.h"
 #include "launch/local/rank.h"
 #include "launch/where/devices.h"
 #include "launch/where/environment.h"
@@ -31,6 +34,7 @@
 #include "train/memory/device_memory.h"
 #include "train/memory/memory_shortage.h"
 #include "train/run/slow_ranks.h"
+#include "train/run/training_data.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "util/error.h"
@@ -40,6 +44,14 @@
 namespace gantrain {
 
 namespace {
+
+// Refuses data without the labels that --cond asks for, as a run of it would be.
+void check_labels(const Config& config) {
+  const auto data = config.read<DataOptions>();
+  if (data.cond != Cond::kOn || starts_with(data.path, "synth:")) return;
+  if (find_pictures(*open_source(data), data).labels.none())
+    trained_classes({}, data, find_recipe_facts(text_of(config.get("recipe"))), config);
+}
 
 constexpr double kMemoryWait = 10;  // seconds, for what dead ranks had on a GPU
 
@@ -250,13 +262,15 @@ extern "C" int gantrain_rank_main(const gantrain::RankContext& context, const ch
 
 // In a process of its own, which ends afterwards. Returns the answer as JSON text, whose memory is
 // not given back.
-extern "C" const char* gantrain_look(const char* config_json) {
+extern "C" const char* gantrain_look(const char* request_json) {
   using namespace gantrain;
   set_log({Level::kError, Level::kError, {}, ""});
   DataLook look;
   try {
-    const Config config = config_from_json(Json::parse(config_json));
+    const auto request = message_from<LookRequest>(Json::parse(request_json));
+    const Config config = config_from_json(request.config);
     look.sizes = look_at_sizes(config.read<DataOptions>());
+    if (request.labels) check_labels(config);
   } catch (const UserError& e) {
     look.code = static_cast<int64_t>(e.code());
     look.error = e.what();

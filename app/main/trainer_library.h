@@ -13,6 +13,7 @@
 
 namespace gantrain {
 
+struct LookRequest;
 struct ModelRequest;
 
 // Loads the trainer library (LibTorch and all code that computes), which lies beside the program or
@@ -30,12 +31,12 @@ inline constexpr const char* kRankMain = "gantrain_rank_main";  // RankMain (lib
 // int(const char* verb, const std::any& request)
 inline constexpr const char* kVerbMain = "gantrain_run_verb";
 
-inline constexpr const char* kLook = "gantrain_look";  // const char*(const char* config_json)
+inline constexpr const char* kLook = "gantrain_look";  // const char*(const char* request_json)
 
-// Opens the data of a configuration (Config::to_json()) and returns the sizes of its pictures. The
-// trainer library does that in a process of its own, so that this one stays small. Throws
-// UserError as open_dataset() does.
-PictureSizes look_at_data(const Json& config);
+// Opens the data of a configuration and returns the sizes of its pictures. The trainer library does
+// that in a process of its own, so that this one stays small. Throws UserError as open_dataset()
+// does.
+PictureSizes look_at_data(const LookRequest& request);
 
 // Calls a verb that computes with its request, of the type that main/requests.h names, and
 // returns its exit status.

@@ -7,7 +7,6 @@
 #include "command/flags.h"
 #include "config/config.h"
 #include "config/resolve.h"
-#include "main/help.h"
 #include "main/verbs.h"
 #include "metrics/metric_table.h"
 #include "util/error.h"

@@ -70,7 +70,7 @@ void prepare_elastic(Launch& launch) {
          "start others; leave them out",
          world.source);
   }
-  if (launch.options.nnodes_min && world.source != "local") {
+  if (launch.options.nnodes_min && world.source != "local" && !world.least_nodes) {
     fail(Exit::kUsage,
          "--nnodes MIN:MAX: here {} says which nodes take part, and ends all when one ends; leave "
          "it out",
@@ -131,6 +131,10 @@ Launch prepare(const Config& config, bool flags_given, bool planned) {
   launch.device = elsewhere ? DeviceKind::kCuda : decide_device(launch.options.device, outlook);
   launch.gpus = launch.device == DeviceKind::kCuda ? outlook.visible.count : 0;
   launch.world = detect_world(launch.options, flags_given, env, launch.gpus);
+  if (launch.world.least_nodes && !launch.options.nnodes_min) {
+    launch.options.nnodes_min = launch.world.least_nodes;
+    launch.config.set("launch.nnodes_min", *launch.world.least_nodes, "PET_NNODES");
+  }
   if (is_elastic(launch.options)) prepare_elastic(launch);
   const bool on_gpu = launch.device == DeviceKind::kCuda;
   if (on_gpu && !elsewhere) check_ranks_have_gpus(launch.world, outlook.visible);

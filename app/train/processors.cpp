@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/processors.h"
-
 #include <algorithm>
 
 #include "config/resolve.h"
@@ -11,6 +9,7 @@
 #include "recipes/facts.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
+#include "train/train_request.h"
 #include "util/error.h"
 #include "util/text.h"
 

@@ -24,8 +24,7 @@ namespace {
 
 constexpr double kDyingSeconds = 300;  // for what a killed process still writes to a slow disk
 
-// The rank that names this process's files: a worker's own, or the first one of the node. With rank
-// 0 they are log.txt, STATUS and errors/pids.json.
+// The rank that names this process's files: a worker's own, or the first one of the node.
 int64_t naming_rank(const World& world) {
   return world.role == World::Role::kWorker ? world.ranks.rank : first_rank(world);
 }
@@ -41,15 +40,15 @@ std::optional<UniqueFd> lock_if_free(const fs::path& folder) {
 // The lock of the folder of a run that died. What is left of its ranks holds it until the last of
 // their threads has ended, and a thread that writes to a slow disk takes its time. Nothing where
 // another run has begun meanwhile, which errors/pids.json tells.
-std::optional<UniqueFd> lock_after_death(const fs::path& folder) {
-  const std::string dead = pids_text(folder, 0);
+std::optional<UniqueFd> lock_after_death(const fs::path& folder, int64_t first_rank) {
+  const std::string dead = pids_text(folder, first_rank);
   const double give_up = monotonic_seconds() + kDyingSeconds;
   std::optional<UniqueFd> lock;
   while (!(lock = lock_if_free(folder)) && monotonic_seconds() < give_up) {
-    if (pids_text(folder, 0) != dead) break;
+    if (pids_text(folder, first_rank) != dead) break;
     ::usleep(20'000);
   }
-  if (pids_text(folder, 0) != dead) return std::nullopt;
+  if (pids_text(folder, first_rank) != dead) return std::nullopt;
   return lock;
 }
 
@@ -131,9 +130,12 @@ std::vector<std::string> lines_of(const AttemptEnd& end) {
   return lines;
 }
 
-void append_lines(const fs::path& folder, int64_t rank, const std::vector<std::string>& lines) {
-  const std::string name = rank == 0 ? "log.txt" : fmt::format("log-rank{}.txt", rank);
-  for (const std::string& line : lines) append_line(folder / name, line);
+void append_lines(const AttemptEnd& end,
+                  const fs::path& folder,
+                  const std::vector<std::string>& lines) {
+  const std::string own = fmt::format("log-rank{}.txt", naming_rank(end.world));
+  for (const std::string& line : lines)
+    append_line(folder / (end.tells_of_run ? "log.txt" : own), line);
 }
 
 // Does all of the work that it can. Warns once if some of it failed.
@@ -190,9 +192,8 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
   const fs::path folder = folder_of(end, place);
   // A session that begins meanwhile waits for the lock.
   std::optional<UniqueFd> lock;
-  const bool speaks_for_dead =
-      end.died && !end.frozen && naming_rank(end.world) == 0 && !folder.empty();
-  if (speaks_for_dead && !(lock = lock_after_death(folder))) return;
+  const bool speaks_for_dead = end.died && !end.frozen && end.tells_of_run && !folder.empty();
+  if (speaks_for_dead && !(lock = lock_after_death(folder, naming_rank(end.world)))) return;
   const bool failed = end.code != 0 && !is_stop_code(end.code);
   const std::vector<Json> files = error_files_of(end, folder, place);
   std::vector<std::function<void()>> work;
@@ -207,7 +208,7 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     work.emplace_back([&] { fail(Exit::kDisk, "{}: the run folder is gone", folder.string()); });
   } else if (!folder.empty()) {
-    work.emplace_back([&] { append_lines(folder, naming_rank(end.world), lines); });
+    work.emplace_back([&] { append_lines(end, folder, lines); });
     for (size_t i = 0; i < files.size(); ++i) {
       work.emplace_back([&, i] { write_error_file(folder, end.deaths[i].rank, files[i]); });
     }
@@ -216,7 +217,7 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
         write_collectives(folder, naming_rank(end.world) + i, end.board->slot(i).trace);
       });
     }
-    if (naming_rank(end.world) == 0) {
+    if (end.tells_of_run) {
       work.emplace_back([&] {
         const std::string status = status_after(end, folder);
         if (!status.empty()) replace_status(folder, status);
@@ -224,8 +225,7 @@ void record_end(const AttemptEnd& end, const CommandPlace& place) {
     }
     work.emplace_back([&] { remove_pids(folder, naming_rank(end.world)); });
     // Last, because it takes the longest. The page of a run that is done was written by rank 0.
-    if (naming_rank(end.world) == 0 && end.code != 0)
-      work.emplace_back([&] { write_run_page(folder); });
+    if (end.tells_of_run && end.code != 0) work.emplace_back([&] { write_run_page(folder); });
   }
   try_all(work);
 }

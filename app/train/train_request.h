@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "bench/requests.h"
 #include "config/config.h"
 #include "config/value.h"
 #include "data/options.h"
@@ -14,6 +17,7 @@
 #include "launch/local/supervise.h"
 #include "launch/options.h"
 #include "launch/where/environment.h"
+#include "tune/race.h"
 #include "util/error.h"
 #include "util/log.h"
 
@@ -48,7 +52,19 @@ void fields(TrainRequest& r, Field&& field) {
   field("level", r.level);
 }
 
-// What the trainer library answers of the data.
+// What the trainer library is asked of the data.
+struct LookRequest {
+  Json config;          // Config::to_json()
+  bool labels = false;  // whether data without the labels that --cond asks for is refused
+};
+
+template <class Field>
+void fields(LookRequest& r, Field&& field) {
+  field("config", r.config);
+  field("labels", r.labels);
+}
+
+// What it answers.
 struct DataLook {
   int64_t code = 0;   // exit code of what was wrong; 0: nothing was
   std::string error;  // what was wrong
@@ -75,6 +91,9 @@ struct TrainingSite {
 // run is planned for: "a batch script".
 std::optional<Config> planned_config(const std::vector<std::string>& words,
                                      const std::string& planner);
+
+// Returns the keys that `words`, of which such a configuration was made, give by flags.
+std::set<std::string> keys_given(const std::vector<std::string>& words, const Config& config);
 
 // Checks all that can be checked without data and devices. Throws UserError as `gantrain train`
 // would there.
@@ -154,6 +173,29 @@ struct Launch {
 // will be started here, and --device cuda is a plan for any machine.
 Launch prepare(const Config& config, bool flags_given, bool planned);
 
+// The ways in which a run on so many cores of a CPU can use them, the plain default (one rank with
+// all cores as threads) first: one rank of one thread, and ranks of a power of two among which all
+// cores and the batch divide. Left out are numbers of ranks that would change the numbers of the
+// run: those that the recipe's automatic values depend on, and those whose shares of the batch are
+// no whole groups of pictures that are normalised together. `left_out` says why there are no ranks
+// among the ways; "" where there are.
+std::vector<ProcessorUse> uses_of_processors(const Config& config,
+                                             int64_t cores,
+                                             std::string& left_out);
+
+// Chooses launch.nproc and launch.threads of a run on so many cores of this machine by timing some
+// iterations in each way, in processes of their own; a resumed run keeps what it began with. Both
+// keys then have the origin "auto (measured)", and the returned line has the figures. Nothing is
+// measured, and "" returned, where the user, --deterministic or OMP_NUM_THREADS has decided, and
+// for runs that would end sooner than a measurement pays. `complete` is the same run with the
+// values that its recipe chooses for one rank. `time` returns the seconds of an iteration in each
+// way, 0 where it does not know.
+using TimeUses = std::function<std::vector<double>(const TimeUsesRequest&)>;
+std::string choose_processors(Config& config,
+                              const Config& complete,
+                              int64_t cores,
+                              const TimeUses& time);
+
 // How much a dry run prints: the keys that something other than a default set, or every key, or one
 // JSON line with every key.
 enum class Shown { kSet, kAll, kJson };
@@ -161,5 +203,33 @@ enum class Shown { kSet, kAll, kJson };
 // Prints keys with their values and origins, and the schedule that follows from them, to standard
 // output. Returns 0.
 int dry_run(const Launch& launch, Shown shown);
+
+// What the verbs that race candidates ask for.
+struct RaceWish {
+  std::vector<std::string> tries;  // the words of --try
+  std::string by;                  // a metric
+  double extra = 0.3;              // kimg of those who lose, as a share of one run's
+  std::filesystem::path folder;
+  std::vector<std::string> words;  // the training's
+  std::string command;             // the command line
+  std::string verb;                // "a race"
+};
+
+struct PlannedRace {
+  Race race;
+  RaceSite site;
+  Config config;  // of the training without what is tried
+};
+
+// Plans a race on this machine; nothing where the training's words ask for --help, which is printed
+// then. Throws UserError for what `gantrain train` would refuse of each candidate, for flags that
+// the race decides, and for a metric that it cannot measure.
+std::optional<PlannedRace> plan_race(const RaceWish& wish);
+// The same with the configuration that wish.words make.
+PlannedRace plan_race(const RaceWish& wish, Config config);
+
+// Takes over where the race in the folder stands, if it has begun. Throws UserError(kUsage) where
+// that is another one.
+void go_on_with(PlannedRace& planned);
 
 }  // namespace gantrain

@@ -2,7 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
 
 #include "command/options.h"
 #include "config/resolve.h"
@@ -11,7 +14,6 @@
 #include "main/verbs.h"
 #include "recipes/facts.h"
 #include "train/options.h"
-#include "train/racing.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "train/training_words.h"
@@ -116,15 +118,6 @@ std::vector<std::string> words_of_model(const StartingModel& model) {
   return words;
 }
 
-// A configuration whose messages have been said, or are said later.
-Config config_of(const std::vector<std::string>& words) {
-  const Level level = log_console_level();
-  set_log({.console = Level::kWarning});
-  Config config = planned_config(words, "finetuning").value();
-  set_log({.console = level});
-  return config;
-}
-
 // What finetuning itself decides, said by --set.
 void refuse_what_is_decided(const Config& config,
                             const FinetuneFlags& flags,
@@ -143,34 +136,37 @@ void refuse_what_is_decided(const Config& config,
   }
 }
 
-// The metric that decides is measured, whatever the user has measured beside it.
-void add_metric(const std::string& metric, const Config& config, std::vector<std::string>& words) {
-  std::vector<std::string> names =
-      metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
-  if (std::ranges::find(names, metric) != names.end()) return;
-  names.push_back(metric);
-  words.insert(words.end(), {"--set", "metrics.names=" + join(names, ",")});
+RaceWish wish_of(const FinetuneFlags& flags, const std::vector<std::string>& words) {
+  return {.tries = {"gamma=auto*{0.25,1,4}"},
+          .by = flags.by,
+          .folder = flags.folder,
+          .words = words,
+          .command = command_line(),
+          .verb = "finetuning"};
 }
 
 struct FinetunePlan {
   StartingModel model;
-  int64_t pictures = 0;
-  std::vector<FinetuneChoice> choices;
   std::vector<std::string> words;  // of the training
+  Config config;                   // that they make
+  int64_t pictures = 0;
+  std::vector<FinetuneChoice> choices = {};
+  std::optional<PlannedRace> race = {};  // for gamma
+
+  void add(const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  // What the training is told behind all that came before.
+  void lay_over(const std::string& pair) {
+    add({"--set", pair});
+    set_from_flags(config, {{"--set", pair}});
+  }
 };
 
-FinetunePlan plan_finetuning(const FinetuneFlags& flags,
-                             const fs::path& from,
-                             const std::vector<std::string>& own) {
-  FinetunePlan plan{.model = read_starting_model(from, keys_of_recipe)};
-  plan.words = words_of_model(plan.model);
-  plan.words.insert(plan.words.end(), {"--data", flags.data});
-  std::vector<std::string> all = plan.words;
-  all.insert(all.end(), own.begin(), own.end());
-  const Config config = config_of(all);
-  refuse_what_is_decided(config, flags, plan.model);
-  const PictureSizes sizes = look_at_data(config.to_json());
-  plan.pictures = sizes.pictures;
+// Returns how many pictures there are. Throws UserError where a training would refuse them, or they
+// are too few or too small.
+int64_t check_pictures(const FinetuneFlags& flags, const Config& config) {
+  const PictureSizes sizes = look_at_data({.config = config.to_json(), .labels = true});
   if (sizes.pictures < 2)
     fail(Exit::kInput,
          "{}: {}; finetuning takes some tens at least",
@@ -179,18 +175,57 @@ FinetunePlan plan_finetuning(const FinetuneFlags& flags,
   const std::string small = enlargement_warning(sizes, config.read<DataOptions>());
   if (!small.empty() && !flags.enlarge)
     fail(Exit::kInput, "{}: smaller than the model: {} (--enlarge takes them)", flags.data, small);
+  return sizes.pictures;
+}
+
+// Chooses by the pictures what the user, in `own`, has not said.
+void choose(const FinetuneFlags& flags, const std::vector<std::string>& own, FinetunePlan& plan) {
+  Config& config = plan.config;
+  const std::set<std::string> given = keys_given(own, config);
   plan.choices = finetune_choices(config, plan.model, plan.pictures, flags.by);
-  for (const FinetuneChoice& choice : plan.choices)
-    plan.words.insert(plan.words.end(), {"--set", choice.pair});
-  plan.words.insert(plan.words.end(), own.begin(), own.end());
-  if (!flags.gamma.empty() && flags.gamma != "auto")
-    plan.words.insert(plan.words.end(), {"--set", "gamma=" + flags.gamma});
-  add_metric(flags.by, config_of(plan.words), plan.words);
+  for (const FinetuneChoice& choice : plan.choices) {
+    plan.add({"--set", choice.pair});
+    if (given.count(choice.pair.substr(0, choice.pair.find('='))) == 0)
+      set_from_flags(config, {{"--set", choice.pair}});
+  }
+  plan.add(own);
+  if (!flags.gamma.empty() && flags.gamma != "auto") plan.lay_over("gamma=" + flags.gamma);
+  // The metric that decides is measured, whatever the user has measured beside it.
+  std::vector<std::string> names =
+      metric_names(config.read<MetricsOptions>(), config.read<SaveOptions>());
+  if (std::ranges::find(names, flags.by) != names.end()) return;
+  names.push_back(flags.by);
+  plan.lay_over("metrics.names=" + join(names, ","));
+}
+
+// Nothing where `own` asks for --help, which is printed then. Throws UserError also for what the
+// training, or each candidate of the race, would be refused for before it begins.
+std::optional<FinetunePlan> plan_finetuning(const FinetuneFlags& flags,
+                                            const fs::path& from,
+                                            const std::vector<std::string>& own) {
+  const StartingModel model = read_starting_model(from, keys_of_recipe);
+  std::vector<std::string> words = words_of_model(model);
+  words.insert(words.end(), {"--data", flags.data});
+  std::vector<std::string> all = words;
+  all.insert(all.end(), own.begin(), own.end());
+  const std::optional<Config> config = planned_config(all, "finetuning");
+  if (!config) return std::nullopt;
+  FinetunePlan plan{model, words, *config};
+  refuse_what_is_decided(plan.config, flags, model);
+  plan.pictures = check_pictures(flags, plan.config);
+  choose(flags, own, plan);
+  if (flags.gamma == "auto") {
+    plan.race = plan_race(wish_of(flags, plan.words), plan.config);
+  } else {
+    Config there = plan.config;
+    there.set("run.run_dir", (fs::path(flags.folder) / kRunName).string(), "-o");
+    plan_training(there);
+  }
   return plan;
 }
 
 // What was chosen, and what the user has said instead.
-std::vector<std::string> choice_lines(const FinetunePlan& plan, const Config& config) {
+std::vector<std::string> choice_lines(const FinetunePlan& plan) {
   std::vector<std::string> lines = {
       fmt::format("model   {}: {} of {} pixels, {}{}",
                   plan.model.path.string(),
@@ -203,32 +238,12 @@ std::vector<std::string> choice_lines(const FinetunePlan& plan, const Config& co
   for (const FinetuneChoice& choice : plan.choices) {
     const size_t equals = choice.pair.find('=');
     const std::string key = choice.pair.substr(0, equals), value = choice.pair.substr(equals + 1);
-    const std::string now = text_of(config.get(key));
-    const bool same = now == text_of(config.key(key).normalise(value).value_or(Json(value)));
+    const std::string now = text_of(plan.config.get(key));
+    const bool same = now == text_of(plan.config.key(key).normalise(value).value_or(Json(value)));
     lines.push_back(same ? fmt::format("chosen  {} {}: {}", key, now, choice.why)
                          : fmt::format("given   {} {}, not {}", key, now, value));
   }
   return lines;
-}
-
-RaceWish wish_of(const FinetuneFlags& flags, const std::vector<std::string>& words) {
-  return {.tries = {"gamma=auto*{0.25,1,4}"},
-          .by = flags.by,
-          .folder = flags.folder,
-          .words = words,
-          .command = command_line(),
-          .verb = "finetuning"};
-}
-
-// Throws UserError for what the training, or each candidate of the race, would be refused for
-// before it begins.
-void check_beginning(const FinetuneFlags& flags, const FinetunePlan& plan, Config config) {
-  if (flags.gamma == "auto") {
-    plan_race(wish_of(flags, plan.words));
-    return;
-  }
-  config.set("run.run_dir", (fs::path(flags.folder) / kRunName).string(), "-o");
-  plan_training(config);
 }
 
 // Whether anything was trained: else the folder may hold another finetuning.
@@ -251,12 +266,10 @@ int race_for_gamma(PlannedRace& planned, Finetuning& state, Children& children) 
   return 0;
 }
 
-int dry_run(const FinetuneFlags& flags, const FinetunePlan& plan, const Config& config) {
-  for (const std::string& line : choice_lines(plan, config)) print_text("{}\n", line);
-  if (flags.gamma == "auto") {
-    const auto planned = plan_race(wish_of(flags, plan.words));
+int dry_run(const FinetunePlan& plan) {
+  for (const std::string& line : choice_lines(plan)) print_text("{}\n", line);
+  if (const auto& planned = plan.race)
     fmt::print("\n{}", plan_text(planned->race, static_cast<int64_t>(planned->site.places.size())));
-  }
   std::vector<std::string> quoted;
   for (const std::string& word : plan.words) quoted.push_back(shell_quote(word));
   print_text("train   {} train {}\n", program(), join(quoted, " "));
@@ -317,23 +330,22 @@ int run_finetune(const std::vector<std::string>& arguments) {
          flags.folder,
          state->command);
   }
+  std::optional<PlannedRace> race;
   if (!state || flags.dry_run) {
-    const FinetunePlan plan = plan_finetuning(flags, importable(flags, folder), *own);
-    const Config config = planned_config(plan.words, "finetuning").value();
-    check_beginning(flags, plan, config);
-    if (flags.dry_run) return dry_run(flags, plan, config);
-    for (const std::string& line : choice_lines(plan, config)) info("{}", line);
+    const auto plan = plan_finetuning(flags, importable(flags, folder), *own);
+    if (!plan) return 0;
+    if (flags.dry_run) return dry_run(*plan);
+    for (const std::string& line : choice_lines(*plan)) info("{}", line);
     state = Finetuning{
-        .command = command_line(), .from = flags.from, .words = plan.words, .metric = flags.by};
+        .command = command_line(), .from = flags.from, .words = plan->words, .metric = flags.by};
     if (flags.gamma != "auto") state->run = (folder / kRunName).string();
     make_writable_folder(folder);
     write_finetuning(folder, *state);
-  }
-  std::optional<PlannedRace> race;
-  if (state->run.empty()) {
+    race = plan->race;
+  } else if (state->run.empty()) {
     race = plan_race(wish_of(flags, state->words));
-    go_on_with(*race);
   }
+  if (race) go_on_with(*race);
   Children children;  // from here on signals are passed on
   if (race) {
     const int stop = race_for_gamma(*race, *state, children);

@@ -312,15 +312,12 @@ int run_launch(std::vector<std::string> arguments) {
   const bool placed = launch.nproc || options.given("--nnodes") || options.given("--node-rank") ||
                       !launch.master_addr.empty() || launch.master_port != 0;
   const World world = detect_world(launch, placed, current_environment(), gpus);
+  if (world.least_nodes) nodes_of(environment_variable("PET_NNODES"));
   if (world.role == World::Role::kWorker) become_rank(flags, world);
   if (gpus > 0 && world.ranks.local_world > gpus)
     warn("{} here, but {} to see", counted(world.ranks.local_world, "rank"), counted(gpus, "GPU"));
   return supervise(flags, world);
 }
-
-}  // namespace
-
-namespace {
 
 struct JoinRequest {
   std::string where;
@@ -331,28 +328,12 @@ struct JoinRequest {
 template <class Field>
 void fields(JoinRequest& o, Field&& field) {
   field("where", o.where, said("HOST:PORT"), "--master-addr and --master-port of the run");
-  field("run_dir",
-        o.run_dir,
-        "its run folder, where the secret of its nodes is; not needed with GANTRAIN_JOB_SECRET");
-  field("timeout", o.timeout, Said{.show_default = true}, "how long its node 0 may take to answer");
-}
-
-// Takes flags with one value out of a command line, in whichever spelling.
-void take_out(std::vector<std::string>& words, const std::string& name) {
-  const std::string other = [&] {
-    std::string text = name;
-    std::replace(text.begin() + 2, text.end(), '-', '_');
-    return text;
-  }();
-  for (size_t i = 0; i < words.size();) {
-    const size_t equals = words[i].find('=');
-    const std::string flag = words[i].substr(0, equals);
-    const bool is_it = flag == name || flag == other;
-    const size_t count = !is_it ? 0 : equals == std::string::npos ? 2 : 1;
-    const auto at = words.begin() + static_cast<std::ptrdiff_t>(i);
-    words.erase(at, at + static_cast<std::ptrdiff_t>(std::min(count, words.size() - i)));
-    if (count == 0) ++i;
-  }
+  field(
+      "run_dir",
+      o.run_dir,
+      "its run folder, where the secret of its nodes is, and which of them leads; not needed with "
+      "GANTRAIN_JOB_SECRET while node 0 does");
+  field("timeout", o.timeout, Said{.show_default = true}, "how long the run may take to answer");
 }
 
 int run_join(JoinRequest& request, Options&) {
@@ -377,7 +358,11 @@ int run_join(JoinRequest& request, Options&) {
          "that address",
          request.where);
   }
-  const NodeMessage told = ask_to_join({host, *port}, secret, request.run_dir, *timeout);
+  Endpoint at{host, *port};
+  // Another node may lead the run now.
+  const auto leader = request.run_dir.empty() ? std::nullopt : find_leader(request.run_dir, secret);
+  if (leader) at = {leader->host, leader->port};
+  const NodeMessage told = ask_to_join(at, secret, request.run_dir, *timeout);
   const Json text = parse_foreign(told.text);
   std::vector<std::string> words = text.at("words").get<std::vector<std::string>>();
   std::error_code error;
@@ -390,16 +375,15 @@ int run_join(JoinRequest& request, Options&) {
          folder,
          error.message());
   }
-  for (const char* flag : {"--node-rank", "--master-addr", "--master-port"}) take_out(words, flag);
-  const std::string node = std::to_string(told.number);
-  for (const std::string& word : {std::string("--node-rank"),
-                                  node,
-                                  std::string("--master-addr"),
-                                  host,
-                                  std::string("--master-port"),
-                                  std::to_string(*port)})
-    words.push_back(word);
-  info("nodes   this is node {} of the run at {}", node, request.where);
+  // A later flag replaces an earlier one, and the --set of its key: node 0 said where it is itself.
+  words.insert(words.end(),
+               {"--node-rank",
+                std::to_string(told.number),
+                "--master-addr",
+                at.host,
+                "--master-port",
+                std::to_string(at.port)});
+  info("nodes   this is node {} of the run at {}:{}", told.number, at.host, at.port);
   return train_verb().run(words);
 }
 

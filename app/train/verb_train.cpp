@@ -24,7 +24,6 @@
 #include "main/verbs.h"
 #include "train/options.h"
 #include "train/plan/plan.h"
-#include "train/processors.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "tune/children.h"
@@ -162,8 +161,7 @@ void start_tracking(const std::string& folder) {
 // At the end of a run, what its trackers lack is sent.
 void end_tracking(const Launch& launch, const WorldEnd& end) {
   const bool worker = launch.world.role == World::Role::kWorker;
-  const bool here = (worker ? launch.world.ranks.rank : launch.world.ranks.node_rank) == 0;
-  if (end.run_folder.empty() || !here) return;
+  if (end.run_folder.empty() || !end.tells_of_run) return;
   double wait = launch.config.read<RunOptions>().track_wait.seconds;
   if (is_stop_code(end.code) || (worker && end.code != 0))
     wait = std::min(wait, kTrackSecondsOfStop);
@@ -319,7 +317,7 @@ std::vector<std::string> look_at_what_is_there(Config& config, bool planned) {
   check_apart(config.read<RunOptions>(), data.path);
   std::optional<PictureSizes> sizes;
   const auto look = [&] {
-    if (!sizes) sizes = look_at_data(config.to_json());
+    if (!sizes) sizes = look_at_data({.config = config.to_json()});
     return *sizes;
   };
   const std::string chosen = choose_resolution(config, look);
@@ -404,6 +402,18 @@ std::optional<Config> planned_config(const std::vector<std::string>& words,
     fail(
         Exit::kUsage, "--stopped-code: leave it out; {} knows by 75 that a run can go on", planner);
   return resolve_arguments(args);
+}
+
+std::set<std::string> keys_given(const std::vector<std::string>& words, const Config& config) {
+  TrainArguments args;
+  parse_arguments(words, args);
+  std::set<std::string> keys;
+  for (const auto& [flag, value] : args.sources.flags) {
+    keys.insert(flag == "--set"
+                    ? full_key(config, value.substr(0, value.find('=')), args.sources.flags)
+                    : key_of_flag(flag));
+  }
+  return keys;
 }
 
 void check_training(Config config, const TrainingSite& site) {

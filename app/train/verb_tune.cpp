@@ -10,7 +10,6 @@
 #include "launch/where/environment.h"
 #include "main/verbs.h"
 #include "train/options.h"
-#include "train/racing.h"
 #include "train/save/run_folder.h"
 #include "train/train_request.h"
 #include "train/training_words.h"
@@ -189,12 +188,15 @@ void check_candidates(const RaceWish& wish, const std::vector<Candidate>& candid
 std::optional<PlannedRace> plan_race(const RaceWish& wish) {
   find_metric(wish.by);
   std::optional<Config> config = planned_config(wish.words, wish.verb);
-  if (!config) return std::nullopt;
-  refuse_flags_of_the_race(*config, wish);
-  const std::vector<Tried> tries = full_tries(wish, *config);  // typing errors come first
-  config->set("metrics.names", names_with(wish.by, *config), "--by");
-  config->set("run.out", wish.folder.string(), "-o");
-  const PlannedTraining training = plan_training(*config);
+  return config ? std::optional(plan_race(wish, *config)) : std::nullopt;
+}
+
+PlannedRace plan_race(const RaceWish& wish, Config config) {
+  refuse_flags_of_the_race(config, wish);
+  const std::vector<Tried> tries = full_tries(wish, config);  // typing errors come first
+  config.set("metrics.names", names_with(wish.by, config), "--by");
+  config.set("run.out", wish.folder.string(), "-o");
+  const PlannedTraining training = plan_training(config);
   const auto train = training.config.read<TrainOptions>();
   const std::vector<Candidate> candidates = make_candidates(tries, training.config);
   const bool on_gpu = training.device == DeviceKind::kCuda;
@@ -206,11 +208,11 @@ std::optional<PlannedRace> plan_race(const RaceWish& wish) {
   planned.race.rungs = plan_rungs(
       static_cast<int64_t>(candidates.size()), train.kimg.images, wish.extra, train.batch);
   for (const Candidate& candidate : candidates) planned.race.racers.push_back({candidate});
-  const int64_t ranks = config->read<LaunchOptions>().nproc.value_or(1);
+  const int64_t ranks = config.read<LaunchOptions>().nproc.value_or(1);
   planned.site.places = race_places(
       on_gpu ? training.gpus : 0, ranks, variable(current_environment(), "CUDA_VISIBLE_DEVICES"));
-  planned.site.more = flags_of_all(wish.by, *config, on_gpu);
-  if (!config->given("metrics.stop_on")) planned.site.while_racing = {"--stop-on", "collapse"};
+  planned.site.more = flags_of_all(wish.by, config, on_gpu);
+  if (!config.given("metrics.stop_on")) planned.site.while_racing = {"--stop-on", "collapse"};
   return planned;
 }
 

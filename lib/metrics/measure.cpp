@@ -146,7 +146,10 @@ class Comparison {
     const MetricRow& row = find_metric(name);
     Json json = {{"fakes", counts_.fakes}};
     if (row.needs_reals && row.needs_features()) json["reals"] = counts_.reals;
-    if (row.needs_reals && !row.needs_features()) json = {{"fakes", equal_}, {"reals", equal_}};
+    if (row.needs_reals && !row.needs_features()) {
+      // SWD repeats reals that are fewer.
+      json = {{"fakes", name == "swd" ? counts_.fakes : equal_}, {"reals", equal_}};
+    }
     return json;
   }
 
@@ -159,7 +162,7 @@ class Comparison {
 
   Json compute_swd() {
     enough("swd");
-    const std::vector<double> levels = swd({*reals_, fakes_}, equal_, input_.seed, work_);
+    const std::vector<double> levels = swd({*reals_, fakes_}, counts_.fakes, input_.seed, work_);
     const at::Tensor one = fakes_.get({0});
     int64_t side = std::min(one.size(2), one.size(3));
     Json results = {{"swd", levels.back()}};

@@ -167,11 +167,12 @@ double wasserstein(const at::Tensor& a,
                    const SharedWork& work = {});
 
 // Returns the distance of two sets of pictures, times 1000: one value for each level, finest first,
-// then their mean. All channels count. Pictures 0 to `count` - 1 of each set are compared. Draws
-// depend on the seed and on a picture's number alone, so any number of ranks gets the same values.
-// Each rank needs 49 floats of memory for each channel of each patch of both sets, and 64 MB.
-// Collective. Throws UserError(kInput) if a picture is smaller than 7x7, and c10::Error if the sets
-// differ in shape or count is 0.
+// then their mean. All channels count. Pictures 0 to `count` - 1 of each set are compared; a
+// smaller set is repeated, with patches at other places, as the paper's code repeats its data.
+// Draws depend on the seed and on a picture's number alone, so any number of ranks gets the same
+// values. Each rank needs 49 floats of memory for each channel of each patch of both sets, and 64
+// MB. Collective. Throws UserError(kInput) if a picture is smaller than 7x7, and c10::Error if the
+// sets differ in shape or count is 0.
 std::vector<double> swd(const PicturePair& pictures,
                         int64_t count,
                         uint64_t seed,

@@ -212,6 +212,12 @@ struct PyramidLevel {
   int64_t of = 1;
 };
 
+// These numbers of pictures in a set that begins anew after its last picture.
+std::vector<int64_t> repeated(std::vector<int64_t> numbers, int64_t size) {
+  for (int64_t& number : numbers) number %= size;
+  return numbers;
+}
+
 // Normalised descriptors [N * K, F] of one level of pictures 0 to `pictures` - 1, on all ranks.
 Tensor describe(Pictures& set,
                 int64_t pictures,
@@ -230,7 +236,8 @@ Tensor describe(Pictures& set,
     cleared = std::max(cleared, end);
   };
   share(work, {"pictures for swd", pictures, kPicturesAtOnce}, [&](const Piece& piece) {
-    const Tensor some = set.get(piece.numbers()).to(work.device).to(at::kFloat);
+    const Tensor some =
+        set.get(repeated(piece.numbers(), set.size())).to(work.device).to(at::kFloat);
     // A band needs the level below it, not those further down.
     const int64_t levels = std::min(level.index + 2, level.of);
     const Tensor band = laplacian_pyramid(some, levels)[static_cast<size_t>(level.index)];

@@ -12,8 +12,10 @@
 #include <optional>
 #include <sstream>
 
+#include "core/tensor_files.h"
 #include "core/tensors.h"
 #include "core/torch.h"
+#include "core/zip_archive.h"
 #include "nn/modules.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -28,6 +30,11 @@ namespace jit = torch::jit;
 namespace {
 
 constexpr size_t kNamedTaps = 12;  // names that a message lists
+
+std::string reason_of_failure(const std::exception& e) {
+  const auto* error = dynamic_cast<const c10::Error*>(&e);
+  return reason_of_script(error != nullptr ? error->what_without_backtrace() : e.what());
+}
 
 // The sub-modules on the way from the network to `value`, a value of its graph: "features.3"; ""
 // for the network itself, nothing for what is no module.
@@ -247,8 +254,21 @@ struct ScriptFeatures::Program {
 };
 
 bool is_torchscript(const std::filesystem::path& file) {
-  const std::string content = read_file(file);
-  return starts_with(content, "PK\3\4") && content.find("/constants.pkl") != std::string::npos;
+  constexpr std::string_view kConstants = "/constants.pkl";
+  const OpenedZip opened = open_zip_archive(file.string());
+  zip_t* archive = opened.archive.get();
+  if (archive == nullptr) {
+    // What cannot be read is refused here. A program that was cut off is known by its bytes, so
+    // that its loader refuses it.
+    std::error_code error;
+    const bool decides = !std::filesystem::is_regular_file(file, error) || is_npz(file);
+    return decides && read_file(file).find(kConstants) != std::string::npos;
+  }
+  for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
+    const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
+    if (name != nullptr && ends_with(name, kConstants)) return true;
+  }
+  return false;
 }
 
 std::string reason_of_script(const std::string& whole) {
@@ -275,9 +295,8 @@ ScriptFeatures::ScriptFeatures(const Choice& choice)
     program_->module = jit::load(hashed, choice.device);
     program_->module.eval();
   } catch (const std::exception& e) {
-    program_->refuse("no TorchScript that can be loaded on {}: {}",
-                     choice.device.str(),
-                     reason_of_script(e.what()));
+    program_->refuse(
+        "no TorchScript that can be loaded on {}: {}", choice.device.str(), reason_of_failure(e));
   }
   if (!choice.taps.empty() && choice.taps.size() != kMaps)
     program_->refuse("{} taps are named, and {} are needed", choice.taps.size(), kMaps);
@@ -302,10 +321,8 @@ void ScriptFeatures::look_once() {
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& e) {  // of LibTorch, or what TorchScript itself throws
-    const auto* error = dynamic_cast<const c10::Error*>(&e);
-    const char* text = error != nullptr ? error->what_without_backtrace() : e.what();
     program_->refuse(
-        "cannot look at a picture [1, 3, {}, {}]: {}", side, side, reason_of_script(text));
+        "cannot look at a picture [1, 3, {}, {}]: {}", side, side, reason_of_failure(e));
   }
   choice_.taps.clear();
   for (size_t i = 0; i < kMaps; ++i) {

@@ -32,6 +32,13 @@ constexpr int64_t kMeasurements = 25;  // of a run: each may be the best
 // Of a run's length, the longest half-life of the average: one of 5 kimg would after 20 kimg still
 // hold 6 % of the model that was begun at. Ours.
 constexpr double kLongestAverage = 0.1;
+// Layers of a discriminator that was trained for less kimg are not worth keeping. Ours: with models
+// of 60 and 200 kimg at 32 pixels, frozen layers made pictures worse or no better
+// (docs/measurements.md).
+constexpr double kWorthKeeping = 1'000;
+// Pictures that are each shown less often are not mirrored. Ours: with 200 to 250 pictures that
+// were shown 80 to 100 times, mirrored ones made the result no better (docs/measurements.md).
+constexpr double kOftenShown = 500;
 
 // So many states that the best one is among them when a fall is seen.
 int64_t states_kept(double every) {
@@ -47,6 +54,11 @@ std::string shorter_half_life(const Config& config, double length) {
   return own.is_number() && own.get<double>() > longest ? shortest(longest) : "";
 }
 
+// DiffAugment, as Projected GAN has it, or none, as the user may have said.
+bool has_other_augmentation(const Config& config) {
+  return config.has("augment.mode") && text_of(config.get("augment.mode")) != "ada";
+}
+
 }  // namespace
 
 // Where the columns come from:
@@ -56,17 +68,16 @@ std::string shorter_half_life(const Config& config, double length) {
 //   frozen   D's first layers stay as they are: Mo et al. 2020. StyleGAN3's advice calls 10 and 13
 //            layers good values, which are half of D's resolutions at 256 and at 1024 pixels. With
 //            many pictures D may learn all of it anew.
-//   start    official fine-tuning begins at 0 and moves five times as fast as training from nothing
-//            (100 kimg from 0 to 1). With few pictures D knows them by heart before that helps, so
-//            it begins above 0: ours.
-//   mirror   Karras et al. 2020 double small sets by mirroring.
+//   mirror   Karras et al. 2020 double small sets by mirroring. It is left out where each picture
+//   is
+//            shown so seldom that it gained nothing (kOftenShown).
 const std::vector<FinetuneRule>& finetune_rules() {
   static const std::vector<FinetuneRule> table = {
-      {200, 500, 0.5, 0.3, true},
-      {1'000, 1'500, 0.5, 0.2, true},
-      {2'000, 5'000, 0.5, 0.1, true},
-      {10'000, 5'000, 0.25, 0, true},
-      {std::numeric_limits<int64_t>::max(), 10'000, 0, 0, false},
+      {200, 500, 0.5, true},
+      {1'000, 1'500, 0.5, true},
+      {2'000, 5'000, 0.5, true},
+      {10'000, 5'000, 0.25, true},
+      {std::numeric_limits<int64_t>::max(), 10'000, 0, false},
   };
   return table;
 }
@@ -110,6 +121,13 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
   const int64_t frozen = size ? layers_in(rule.frozen, size->nominal()) : 0;
   if (!model.has_discriminator) {
     choose(recipe + ".freeze_d", "0", "the file has no discriminator, which is drawn anew");
+  } else if (model.kimg > 0 && model.kimg < kWorthKeeping) {
+    choose(recipe + ".freeze_d",
+           "0",
+           fmt::format("a model of less than {} kimg: D's first layers are not good enough to stay "
+                       "as they are ({})",
+                       shortest(kWorthKeeping),
+                       kOwn));
   } else {
     choose(recipe + ".freeze_d",
            std::to_string(frozen),
@@ -119,17 +137,25 @@ std::vector<FinetuneChoice> finetune_choices(const Config& config,
                        kFreezeD,
                        kAdvice));
   }
-  choose("ada.mode", "ada", fmt::format("what D sees is augmented as it overfits ({})", kAda));
-  choose("ada.p", shortest(rule.ada_start), fmt::format("{} ({})", for_so_many, kOwn));
-  choose("ada.kimg", "100", fmt::format("five times as fast as from nothing ({}, its code)", kAda));
-  if (rule.mirror)
-    choose("data.mirror",
-           "on",
-           fmt::format("{}; off where left and right differ ({})", for_so_many, kAda));
+  if (!has_other_augmentation(config)) {
+    choose("ada.mode", "ada", fmt::format("what D sees is augmented as it overfits ({})", kAda));
+    choose("ada.p", "0", fmt::format("it begins at none ({}, its code)", kAda));
+    choose(
+        "ada.kimg", "100", fmt::format("five times as fast as from nothing ({}, its code)", kAda));
+  }
   choose("ema.rampup", "0", fmt::format("the average begins at the model's ({})", kAdvice));
   // A length that was given decides how often it is measured.
   const bool given = config.given("train.kimg");
   const double length = given ? config.get("train.kimg").get<double>() : kimg;
+  const double shown = 1e3 * length / static_cast<double>(pictures);
+  if (rule.mirror && shown >= kOftenShown) {
+    choose("data.mirror",
+           "on",
+           fmt::format("{}, each shown {:.0f} times; off where left and right differ ({})",
+                       for_so_many,
+                       shown,
+                       kAda));
+  }
   const std::string half_life = shorter_half_life(config, length);
   if (!half_life.empty()) {
     choose("ema.half_life", half_life, fmt::format("a tenth of the length, at most ({})", kOwn));

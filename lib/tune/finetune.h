@@ -21,7 +21,6 @@ struct FinetuneRule {
   int64_t most_pictures;  // of the row
   double kimg;            // length, at most
   double frozen;          // share of D's resolutions, from the picture on, that stay as they are
-  double ada_start;       // strength of the augmentation at the start
   bool mirror;            // each picture flipped, too
 };
 

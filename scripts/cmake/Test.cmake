@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # A source whose cases start processes: each of its cases runs in a process of its own, because a process that has
-# called LibTorch once may not fork. All other cases of a program share one process.
+# called LibTorch once may not fork; these are forks of one process a source, which loads LibTorch for all of them
+# (support/main.cpp). All other cases of a program share one process.
 set(GANTRAIN_FORKS "failed_ranks|run_ranks|[^_a-z]fork\\(|start_ranks|supervise\\(|setrlimit|support/tiny\\.h|support/process\\.h")
 
-# gantrain_test(NAME [TORCH] [FORKS] [BY_SOURCE] [SOURCES a_test.cpp...] [EXCEPT b.cpp...] [LINKS target...] [LABELS ...])
+# gantrain_test(NAME [TORCH] [FORKS] [AT_ONCE N] [BY_SOURCE] [SOURCES a_test.cpp...] [EXCEPT b.cpp...] [LINKS target...] [LABELS ...])
 # One test program of all sources below the folder but EXCEPT, or of SOURCES where they are given. FORKS: every case is a
 # process of its own. BY_SOURCE: the cases of a source share a process, a test of ctest named NAME/folder/source; for
 # programs that start processes and have no LibTorch in themselves. Without these, the cases of sources that start
-# processes are tests of ctest one by one, the others together under the program's name.
+# processes are such tests, too, with TORCH or AT_ONCE, of which so many cases run at a time (1): for those that mostly wait;
+# else they are tests of ctest one by one. The others stand together under the program's name.
 # Test code is compiled with -O1: it takes two thirds of the time of -O2, and runs as fast.
 function(gantrain_test name)
-  cmake_parse_arguments(arg "TORCH;FORKS;BY_SOURCE" "" "SOURCES;EXCEPT;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;FORKS;BY_SOURCE" "AT_ONCE" "SOURCES;EXCEPT;LINKS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
     list(REMOVE_ITEM arg_SOURCES "" ${arg_EXCEPT})
@@ -26,6 +28,9 @@ function(gantrain_test name)
     target_precompile_headers(test_${name} REUSE_FROM gantrain_test_plain)
   endif()
 
+  if(arg_TORCH AND NOT arg_AT_ONCE)
+    set(arg_AT_ONCE 1)
+  endif()
   set(alone "")
   set(together "")
   set(by_source "")
@@ -37,6 +42,10 @@ function(gantrain_test name)
     if(cases AND arg_BY_SOURCE)
       string(REGEX REPLACE "_test.cpp$" "" test ${name}/${source})
       add_test(NAME ${test} COMMAND test_${name} --filenames-as-tags --durations yes "[#${tag}]")
+      list(APPEND by_source ${test})
+    elseif(cases AND arg_AT_ONCE AND (forks OR arg_FORKS))
+      string(REGEX REPLACE "_test.cpp$" "" test ${name}/${source})
+      add_test(NAME ${test} COMMAND test_${name} --forked=${arg_AT_ONCE} --filenames-as-tags --durations yes "[#${tag}]")
       list(APPEND by_source ${test})
     elseif(cases AND (forks OR arg_FORKS))
       list(APPEND alone "[#${tag}]")

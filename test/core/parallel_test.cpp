@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/idle_threads.h"
 #include "support/catch.h"
 
 using namespace gantrain;

@@ -5,6 +5,7 @@
 #include "core/random.h"
 #include "core/torch.h"
 #include "device_checks.h"
+#include "ops/autocast.h"
 #include "ops/bias_act/bias_act.h"
 #include "ops/convolution/convolution.h"
 #include "ops/draws/draws.h"
@@ -21,12 +22,18 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// A handful of roundings: of the inputs' products, of what is saved, and of first derivatives that
-// second ones are computed from. Sums in float32 have more.
-constexpr double kRoundings = 8, kFloat32Roundings = 256;
+// How many roundings of its type a result may be away.
+struct Roundings {
+  double half, float32;
+};
+// A handful: of the inputs' products, of what is saved, and of first derivatives that second ones
+// are computed from. Sums in float32 have more.
+constexpr Roundings kFew{8, 256};
+// Libraries may convolve in transformed domains, whose errors are a few times those of plain sums.
+constexpr Roundings kOfSums{20, 1024};
 
-double allowed(const Form& form) {
-  return allowed_error(form.type, form.type == at::kFloat ? kFloat32Roundings : kRoundings);
+double allowed(const Form& form, const Roundings& roundings) {
+  return allowed_error(form.type, form.type == at::kFloat ? roundings.float32 : roundings.half);
 }
 
 // Values that reach this clamp in float32 are so few that none lies within a rounding of it; in a
@@ -45,7 +52,8 @@ Tensor beside(const Tensor& t, const Tensor& x) {
 
 // Tries `count` random calls in all types and layouts.
 void check(int count,
-           const std::function<OperatorCall(Shapes& shapes, const Form& form, int number)>& make) {
+           const std::function<OperatorCall(Shapes& shapes, const Form& form, int number)>& make,
+           const Roundings& roundings = kFew) {
   const auto device = device_or_skip();
   if (!device) return;
   for (const Form& form : all_forms()) {
@@ -54,7 +62,7 @@ void check(int count,
     for (int i = 0; i < count; ++i) {
       const OperatorCall call = make(shapes, form, i);
       CAPTURE(text_of(form), i, call.inputs.front().sizes());
-      CHECK(largest_error(call, form, *device) < allowed(form));
+      CHECK(largest_error(call, form, *device) < allowed(form, roundings));
     }
   }
 }
@@ -88,6 +96,24 @@ TEST_CASE("KernelUpFirDnIsWhatItMeansInFloat64") {
     how.gain = 1.5;
     const auto run = [f, how](const Tensors& in) {
       return upfirdn2d(in[0], beside(f, in[0]), how);
+    };
+    return OperatorCall{{maps(size)}, 1, run};
+  });
+}
+
+// The gradients of a map and of its filtered copy are added where the filter stores them.
+TEST_CASE("KernelUpFirDnBesideItsMapIsWhatItMeansInFloat64") {
+  check(12, [](Shapes& shapes, const Form&, int number) {
+    std::vector<int64_t> size = shapes.maps();
+    UpFirDn how;
+    how.padding = number % 2 == 0 ? Padding2d{1, 1, 1, 1} : Padding2d{2, 1, 2, 1};
+    if (number % 2 == 0) how.down = {2, 2};
+    const Tensor f = setup_filter(std::vector<double>{1, 3, 3, 1});
+    const auto run = [=](const Tensors& in) {
+      const Filtered both = upfirdn2d_beside(in[0], beside(f, in[0]), how);
+      const bool alike = both.x.sizes() == both.filtered.sizes();
+      return alike ? both.x * 0.5 + both.filtered
+                   : torch::cat({both.x.flatten(), both.filtered.flatten()});
     };
     return OperatorCall{{maps(size)}, 1, run};
   });
@@ -133,36 +159,84 @@ TEST_CASE("KernelBiasActIsWhatItMeansInFloat64") {
   });
 }
 
+namespace {
+
+// A call of the epilogue of a modulated convolution, with the terms that `number` chooses. x is
+// input `first`; after the maps come the terms.
+struct ActCall {
+  OperatorCall call;
+  std::function<ModulatedAct(const Tensors& in)> terms;
+  BiasAct how;
+};
+
+ActCall act_call(Shapes& shapes, const Form& form, int number, size_t first = 0) {
+  const std::vector<int64_t> size = shapes.maps();
+  const bool d = number % 2 == 0, bias = number % 3 != 0, noisy = number % 4 < 2;
+  const double scale = number % 2 == 0 ? 1 : 0.7;
+  const Tensor noise =
+      noisy ? torch::randn({number % 8 < 4 ? 1 : size[0], 1, size[2], size[3]}) : Tensor();
+  ActCall made{{{}, first + 1, {}}, {}, {}};
+  Tensors& inputs = made.call.inputs;
+  for (size_t i = 0; i <= first; ++i) inputs.push_back(maps(size));
+  if (d) inputs.push_back(maps({size[0], size[1]}).abs() + 0.3);
+  if (noisy) inputs.push_back(number % 5 == 0 ? maps({size[1]}) : maps({}));
+  if (bias) inputs.push_back(maps({size[1]}));
+  made.terms = [=](const Tensors& in) {
+    ModulatedAct terms;
+    size_t next = first + 1;
+    terms.scale = scale;
+    if (d) terms.d = in[next++];
+    if (noisy) terms.noise = beside(noise, in[0]);
+    if (noisy) terms.strength = in[next++];
+    if (bias) terms.bias = in[next++];
+    return terms;
+  };
+  const Tensor u = modulated_act(inputs[first], made.terms(inputs), {.gain = 1});
+  const Tensor factor =
+      d ? scale * inputs[first + 1].unsqueeze(-1).unsqueeze(-1) : torch::full_like(u, scale);
+  inputs[first] = away_from_the_kink(inputs[first], u, factor);
+  made.how.act = number % 7 == 0 ? Activation::kLinear : Activation::kLrelu;
+  made.how.clamp = clamp_for(form);
+  return made;
+}
+
+}  // namespace
+
 TEST_CASE("KernelModulatedActIsWhatItMeansInFloat64") {
   check(16, [](Shapes& shapes, const Form& form, int number) {
-    const std::vector<int64_t> size = shapes.maps();
-    const bool d = number % 2 == 0, bias = number % 3 != 0, noisy = number % 4 < 2;
-    const double scale = number % 2 == 0 ? 1 : 0.7;
-    const Tensor noise =
-        noisy ? torch::randn({number % 8 < 4 ? 1 : size[0], 1, size[2], size[3]}) : Tensor();
-    OperatorCall call{{maps(size)}, 1, {}};
-    if (d) call.inputs.push_back(maps({size[0], size[1]}).abs() + 0.3);
-    if (noisy) call.inputs.push_back(number % 5 == 0 ? maps({size[1]}) : maps({}));
-    if (bias) call.inputs.push_back(maps({size[1]}));
-    const auto with = [=](const Tensors& in, const BiasAct& how) {
-      ModulatedAct terms;
-      size_t next = 1;
-      terms.scale = scale;
-      if (d) terms.d = in[next++];
-      if (noisy) terms.noise = beside(noise, in[0]);
-      if (noisy) terms.strength = in[next++];
-      if (bias) terms.bias = in[next++];
-      return modulated_act(in[0], terms, how);
+    ActCall made = act_call(shapes, form, number);
+    made.call.f = [terms = made.terms, how = made.how](const Tensors& in) {
+      return modulated_act(in[0], terms(in), how);
     };
-    const Tensor u = with(call.inputs, {.gain = 1});
-    const Tensor factor =
-        d ? scale * call.inputs[1].unsqueeze(-1).unsqueeze(-1) : torch::full_like(u, scale);
-    call.inputs[0] = away_from_the_kink(call.inputs[0], u, factor);
-    BiasAct how;
-    how.act = number % 7 == 0 ? Activation::kLinear : Activation::kLrelu;
-    how.clamp = clamp_for(form);
-    call.f = [=](const Tensors& in) { return with(in, how); };
-    return call;
+    return made.call;
+  });
+}
+
+TEST_CASE("KernelModulatedActBesideIsWhatItMeansInFloat64") {
+  check(16, [](Shapes& shapes, const Form& form, int number) {
+    ActCall made = act_call(shapes, form, number, /*first=*/1);
+    made.call.f = [terms = made.terms, how = made.how](const Tensors& in) {
+      return modulated_act_beside(in[0], in[1], terms(in), how);
+    };
+    return made.call;
+  });
+}
+
+TEST_CASE("KernelModulatedActForTheNextLayerIsWhatItMeansInFloat64") {
+  check(16, [](Shapes& shapes, const Form& form, int number) {
+    ActCall made = act_call(shapes, form, number);
+    const Tensor& x = made.call.inputs.front();
+    made.call.inputs.push_back(maps({x.size(0), x.size(1)}).abs() + 0.3);
+    const at::ScalarType type = form.type;
+    made.call.f = [=, terms = made.terms, how = made.how, keep_x = number % 3 == 0](
+                      const Tensors& in) {
+      const Tensor& styles = in.back();
+      const StyledMaps maps = modulated_act_for(in[0], terms(in), how, {styles, type, keep_x});
+      const Tensor scaled =
+          maps.scaled.defined() ? maps.scaled : channels_scaled(maps.x, styles_for(type, styles));
+      return keep_x ? torch::cat({maps.x, scaled}, 1) : scaled;
+    };
+    return made.call;
   });
 }
 
@@ -194,37 +268,89 @@ TEST_CASE("KernelAdainIsWhatItMeansInFloat64") {
   });
 }
 
-namespace {
-
-// Libraries may convolve in transformed domains, whose errors are a few times those of plain sums.
-constexpr double kSumRoundings = 20, kFloat32SumRoundings = 1024;
-
-}  // namespace
-
 TEST_CASE("KernelConvolutionsInEveryTypeAndLayoutAreThoseOfFloat64") {
-  const auto device = device_or_skip();
-  if (!device) return;
-  for (const Form& form : all_forms()) {
-    torch::manual_seed(3);
-    Shapes shapes(5);
-    for (int i = 0; i < 8; ++i) {
-      const bool transposed = i % 2 == 1;
-      const int64_t in = 8 * shapes.between(1, 3), out = 8 * shapes.between(1, 3);
-      const int64_t kernel = i % 4 < 2 ? 3 : 1, side = shapes.between(4, 12);
-      const ConvPlace place{.stride = i % 3 == 0 ? 2 : 1, .padding = {kernel / 2, kernel / 2}};
-      const Tensor x = maps({shapes.between(1, 4), in, side, side});
-      const Tensor w =
-          transposed ? maps({in, out, kernel, kernel}) : maps({out, in, kernel, kernel});
-      const OperatorCall call{{x, w}, 2, [=](const Tensors& t) {
-                                return transposed ? conv_transpose2d(t[0], t[1], {}, place)
-                                                  : conv2d(t[0], t[1], {}, place);
-                              }};
-      const double allowed =
-          allowed_error(form.type, form.type == at::kFloat ? kFloat32SumRoundings : kSumRoundings);
-      CAPTURE(text_of(form), i, x.sizes(), w.sizes());
-      CHECK(largest_error(call, form, *device) < allowed);
-    }
-  }
+  const auto make = [](Shapes& shapes, const Form&, int number) {
+    const bool transposed = number % 2 == 1;
+    const int64_t in = 8 * shapes.between(1, 3), out = 8 * shapes.between(1, 3);
+    const int64_t kernel = number % 4 < 2 ? 3 : 1, side = shapes.between(4, 12);
+    const ConvPlace place{.stride = number % 3 == 0 ? 2 : 1, .padding = {kernel / 2, kernel / 2}};
+    const Tensor x = maps({shapes.between(1, 4), in, side, side});
+    const Tensor w = transposed ? maps({in, out, kernel, kernel}) : maps({out, in, kernel, kernel});
+    return OperatorCall{{x, w}, 2, [=](const Tensors& t) {
+                          return transposed ? conv_transpose2d(t[0], t[1], {}, place)
+                                            : conv2d(t[0], t[1], {}, place);
+                        }};
+  };
+  check(8, make, kOfSums);
+}
+
+// A weight in float32 is scaled, cast and laid out in one pass.
+TEST_CASE("KernelWeightsOfConvolutionsAreWhatTheyMeanInFloat64") {
+  const auto make = [](Shapes& shapes, const Form&, int number) {
+    const int64_t kernel = number % 2 == 0 ? 3 : 1, channels = 8 * shapes.between(1, 3);
+    const ConvPlace place{.padding = {kernel / 2, kernel / 2}};
+    const Tensor x = maps({2, channels, 6, 7});
+    const Tensor w = maps({8 * shapes.between(1, 3), channels, kernel, kernel});
+    return OperatorCall{{x, w}, 1, [=](const Tensors& in) {
+                          const Tensor weight = convolution_weight(in[1], 0.37, in[0]);
+                          return conv2d(in[0], weight, {}, place);
+                        }};
+  };
+  check(6, make, kOfSums);
+}
+
+TEST_CASE("KernelProductsOfEachSampleAreWhatTheyMeanInFloat64") {
+  const auto make = [](Shapes& shapes, const Form&, int) {
+    const std::vector<int64_t> size = shapes.maps();
+    return OperatorCall{{maps(size), maps({size[0], 3, size[1]})}, 1, [](const Tensors& in) {
+                          return sample_products(in[0], in[1].to(in[0].scalar_type()));
+                        }};
+  };
+  check(8, make, kOfSums);
+}
+
+TEST_CASE("KernelSquareSumsAreWhatTheyMeanInFloat64") {
+  check(8, [](Shapes& shapes, const Form&, int) {
+    return OperatorCall{
+        {maps(shapes.maps())}, 0, [](const Tensors& in) { return square_sums(in[0]); }};
+  });
+}
+
+TEST_CASE("KernelDenseLayersWithFactorsAreWhatTheyMeanInFloat64") {
+  check(8, [](Shapes& shapes, const Form&, int number) {
+    const int64_t in = shapes.between(1, 40), out = shapes.between(1, 40);
+    const LinearFactors factors{number % 2 == 0 ? 1 : 0.1, number % 3 == 0 ? 1 : 0.01};
+    return OperatorCall{{maps({shapes.between(1, 9), in}), maps({out, in}), maps({out})},
+                        0,
+                        [=](const Tensors& t) { return scaled_linear(t[0], t[1], t[2], factors); }};
+  });
+}
+
+// Two layers, the epilogue of the first of which multiplies by the styles of the second.
+TEST_CASE("KernelModulatedLayersAreWhatTheyMeanInFloat64") {
+  const auto make = [](Shapes& shapes, const Form& form, int number) {
+    const int64_t samples = shapes.between(1, 3), channels = 8 * shapes.between(1, 2);
+    const int64_t side = shapes.between(4, 8);
+    const auto styles = [&] { return maps({samples, channels}).abs() + 0.5; };
+    const auto weight = [&] { return maps({channels, channels, 3, 3}); };
+    OperatorCall call{
+        {maps({samples, channels, side, side}), weight(), styles(), weight(), styles()}, 1, {}};
+    const bool up = number % 2 == 0;
+    const Tensor f = setup_filter(std::vector<double>{1, 3, 3, 1});
+    call.f = [=, type = form.type](const Tensors& in) {
+      const BiasAct linear{.act = Activation::kLinear, .gain = 0.5};
+      const Tensor filter = beside(f, in[0]);
+      const NextConv next{in[4], type, /*keep_x=*/false};
+      const ModulatedConv how{.up = up ? 2 : 1, .padding = 1, .fused = number % 3 == 0};
+      const StyledMaps between =
+          modulated_layer({in[0], {}, in[2]}, in[1], filter, how, {}, linear, next);
+      return modulated_layer(
+                 between, in[3], filter, {.padding = 1, .fused = how.fused}, {}, linear, {})
+          .x;
+    };
+    return call;
+  };
+  check(8, make, kOfSums);
 }
 
 TEST_CASE("KernelDrawsAreTheStreamsOfTheHost") {

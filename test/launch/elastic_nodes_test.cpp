@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <memory>
 #include <thread>
 
 #include "launch/local/elastic.h"
@@ -12,6 +14,7 @@
 #include "launch_helper.h"
 #include "support/catch.h"
 #include "support/reserved_port.h"
+#include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/system.h"
 
@@ -19,12 +22,12 @@ namespace gantrain {
 
 namespace {
 
-// What ranks and test tell each other, beside the pids of the ranks of two nodes (0 and 1).
-constexpr size_t kEnd = 2;         // the work of all ranks is done
-constexpr size_t kWorld = 3;       // of the newest generation
-constexpr size_t kGeneration = 4;  // its number
-constexpr size_t kRank0 = 5;       // the slot of its rank 0
-constexpr size_t kNode1 = 6;       // 1: its rank fails as it begins, 2: it hangs, once
+// What ranks and test tell each other, beside the pids of the ranks of three nodes (0, 1, 2).
+constexpr size_t kEnd = 8;          // the work of all ranks is done
+constexpr size_t kWorld = 9;        // of the newest generation
+constexpr size_t kGeneration = 10;  // its number
+constexpr size_t kRank0 = 11;       // the slot of its rank 0
+constexpr size_t kNode1 = 12;       // 1: its rank fails as it begins, 2: it hangs, once
 
 // A rank of node 1 that hangs, and one of node 0 that waits for it.
 void hang_once(const RankContext& c, const ElasticRank& rank) {
@@ -67,10 +70,10 @@ LoadTrainer trains() {
       [] { return RankMain([](const RankContext& c, const char*) { return train_for_ever(c); }); };
 }
 
-World elastic_node(int64_t number, const ReservedPort& port) {
+World elastic_node(int64_t number, const ReservedPort& port, int64_t nodes = 2) {
   World world;
-  world.ranks.nodes = 2;
-  world.ranks.world = 2;
+  world.ranks.nodes = nodes;
+  world.ranks.world = nodes;
   world.ranks.local_world = 1;
   world.ranks.node_rank = number;
   world.master.host = "127.0.0.1";
@@ -95,57 +98,103 @@ bool work(int64_t ranks, int64_t generation = 0) {
 
 void end_work() { shared_number(kEnd) = 1; }
 
+// An address that nobody answers from, as where a network is cut.
+const std::string kBeyondTheCut = "fe80::1";
+
+// One of three nodes, or fewer, that has lost node 0: what each of them does when it is asked for.
+struct Survivor {
+  explicit Survivor(int64_t node, const std::vector<NodeAddress>& nodes, bool closed)
+      : succession({.here = {.node = node, .nodes = 3},
+                    .address = {node, "127.0.0.1", 1},
+                    .table = {.leader = 0, .nodes = nodes},
+                    .silence = 10,
+                    .secret = ""},
+                   {.text = "node 0 is lost", .closed = closed, .since = 100}) {}
+  // The last step of those until so many seconds after the loss.
+  Succession::Step until(double seconds) {
+    Succession::Step step = Succession::Step::kSeeks;
+    for (; at <= 100 + seconds && step == Succession::Step::kSeeks; at += 0.2)
+      step = succession.step(at, newcomers);
+    return step;
+  }
+  void is_followed_by(int64_t node) {
+    newcomers.push_back({.said = NodeMessage{.word = NodeMessage::Word::kFollow,
+                                             .place = {.node = node, .nodes = 3}}});
+  }
+
+  Succession succession;
+  std::vector<Newcomer> newcomers;
+  double at = 100;
+};
+
+// The nodes of a run in a folder of its own, each with a rank. At least one must be there.
+struct Nodes {
+  explicit Nodes(int64_t number, LaunchOptions of_all = beginning_with(1))
+      : count(number), options(of_all) {
+    for (int64_t node = 0; node < count; ++node) start(node);
+  }
+  Launcher& operator[](size_t node) { return *launchers[node]; }
+  // The same command once more.
+  void start(int64_t node) {
+    if (launchers.size() < static_cast<size_t>(count)) launchers.emplace_back();
+    launchers[static_cast<size_t>(node)] = std::make_unique<Launcher>(
+        load, elastic_node(node, port, count), options, folder.path().string());
+  }
+
+  const TemporaryFolder folder;
+  const LoadTrainer load = trains();
+  const ReservedPort port;
+  const int64_t count;
+  const LaunchOptions options;
+  std::vector<std::unique_ptr<Launcher>> launchers;
+};
+
 }  // namespace
 
 TEST_CASE("ARunGoesOnWithoutANodeAndTakesItBack") {
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(1));
-  Launcher second(load, elastic_node(1, port), beginning_with(1));
+  const size_t lost = GENERATE(0U, 1U);  // node 0 leads at first
+  Nodes nodes(2);
   REQUIRE(work(2));
-  second.signal(SIGKILL);
-  REQUIRE(work(1));
-  Launcher again(load, elastic_node(1, port), beginning_with(1));
+  nodes[lost].signal(SIGKILL);
+  REQUIRE(work(1, 1));
+  nodes.start(static_cast<int64_t>(lost));
   REQUIRE(work(2, 2));
   end_work();
-  const auto end = first.wait();
+  const auto end = nodes[1 - lost].wait();
   CHECK(end.code == 0);
   CHECK_THAT(end.err,
-             Catch::Contains("node 1 (") && Catch::Contains("its launcher is gone") &&
+             Catch::Contains("node " + std::to_string(lost) + " (") &&
+                 Catch::Contains("its launcher is gone") &&
                  Catch::Contains("the run goes on with 1 rank on 1 node") &&
                  Catch::Contains(") has come"));
-  CHECK(again.wait().code == 0);
-  CHECK(!is_alive(static_cast<pid_t>(shared_number(1))));
+  CHECK((end.err.find("leads the run now") != std::string::npos) == (lost == 0));
+  CHECK(nodes[lost].wait().code == 0);
+  CHECK(!is_alive(static_cast<pid_t>(shared_number(lost))));
+  CHECK(!std::filesystem::exists(nodes.folder / ".nodes"));
 }
 
 TEST_CASE("RanksOfAnyNodeAreReplacedThere") {
   const size_t killed = GENERATE(0U, 1U);
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(2));
-  Launcher second(load, elastic_node(1, port), beginning_with(2));
-  REQUIRE(work(2));
-  const auto dead = static_cast<pid_t>(shared_number(killed));
-  kill(dead, SIGKILL);
-  // The least is two nodes with a rank each.
-  const auto end = first.wait();
-  CHECK(end.code == 6);
-  CHECK_THAT(end.err, Catch::Contains("rank " + std::to_string(killed) + " ("));
-  CHECK(second.wait().code == 6);
-
-  clear_shared_numbers();
-  const ReservedPort other_port;
-  Launcher a(load, elastic_node(0, other_port), beginning_with(1));
-  Launcher b(load, elastic_node(1, other_port), beginning_with(1));
+  {
+    Nodes nodes(2, beginning_with(2));
+    REQUIRE(work(2));
+    kill(static_cast<pid_t>(shared_number(killed)), SIGKILL);
+    // The least is two nodes with a rank each.
+    const auto end = nodes[0].wait();
+    CHECK(end.code == 6);
+    CHECK_THAT(end.err, Catch::Contains("rank " + std::to_string(killed) + " ("));
+    CHECK(nodes[1].wait().code == 6);
+  }
+  Nodes nodes(2);
   REQUIRE(work(2));
   kill(static_cast<pid_t>(shared_number(killed)), SIGKILL);
   REQUIRE(work(2, 1));
   CHECK(shared_number(kRank0) == 1 - static_cast<int64_t>(killed));  // it has come furthest
   end_work();
-  const auto done = a.wait();
+  const auto done = nodes[0].wait();
   CHECK(done.code == 0);
   CHECK_THAT(done.err, Catch::Contains("died of signal 9 (SIGKILL)"));
-  CHECK(b.wait().code == 0);
+  CHECK(nodes[1].wait().code == 0);
 }
 
 TEST_CASE("ARunBeginsWithTheLeastNodesAndTakesOthersIn") {
@@ -161,47 +210,76 @@ TEST_CASE("ARunBeginsWithTheLeastNodesAndTakesOthersIn") {
 }
 
 TEST_CASE("FewerThanTheLeastNodesEndTheRun") {
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(2));
-  Launcher second(load, elastic_node(1, port), beginning_with(2));
+  const size_t lost = GENERATE(0U, 1U);
+  Nodes nodes(2, beginning_with(2));
   REQUIRE(work(2));
-  second.signal(SIGKILL);
-  const auto end = first.wait();
+  nodes[lost].signal(SIGKILL);
+  const auto end = nodes[1 - lost].wait();
   CHECK(end.code == 6);
-  CHECK_THAT(end.err, Catch::Contains("error   node 1 (") && Catch::Contains("launcher is gone"));
+  CHECK_THAT(end.err,
+             Catch::Contains("error   node " + std::to_string(lost) + " (") &&
+                 Catch::Contains("launcher is gone"));
 }
 
-TEST_CASE("TheLossOfNode0EndsTheRun") {
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(1));
-  Launcher second(load, elastic_node(1, port), beginning_with(1));
-  REQUIRE(work(2));
-  first.signal(SIGKILL);
-  const auto end = second.wait();
-  CHECK(end.code == 6);
-  CHECK_THAT(end.err, Catch::Contains("error   node 0 (") && Catch::Contains("launcher is gone"));
+TEST_CASE("OfThreeNodesEachMayLead") {
+  Nodes nodes(3);
+  REQUIRE(work(3));
+  nodes[0].signal(SIGKILL);
+  REQUIRE(work(2, 1));
+  nodes[1].signal(SIGKILL);
+  REQUIRE(work(1, 2));
+  nodes.start(1);
+  REQUIRE(work(2, 3));
+  nodes.start(0);
+  REQUIRE(work(3, 4));
+  end_work();
+  const auto end = nodes[2].wait();
+  CHECK(end.code == 0);
+  CHECK_THAT(end.err, Catch::Contains(") leads the run now") && Catch::Contains(") has come"));
+  CHECK(nodes[0].wait().code == 0);
+  CHECK(nodes[1].wait().code == 0);
+}
+
+TEST_CASE("TwoOfThreeLaunchersMayBeLostAtOnce") {
+  Nodes nodes(3);
+  REQUIRE(work(3));
+  nodes[1].signal(SIGKILL);
+  nodes[0].signal(SIGKILL);
+  REQUIRE(work(1, 1));
+  end_work();
+  CHECK(nodes[2].wait().code == 0);
 }
 
 TEST_CASE("ANodeThatIsSilentIsGivenUpAndEndsWhenItWakes") {
-  const LoadTrainer load = trains();
-  const ReservedPort port;
+  const size_t silent = GENERATE(0U, 1U);
   LaunchOptions options = beginning_with(1);
   options.hang_timeout = Duration{4};
-  Launcher first(load, elastic_node(0, port), options);
-  Launcher second(load, elastic_node(1, port), options);
+  Nodes nodes(2, options);
   REQUIRE(work(2));
-  kill(second.pid(), SIGSTOP);
-  REQUIRE(work(1));
-  kill(second.pid(), SIGCONT);
-  const auto woken = second.wait();
+  kill(nodes[silent].pid(), SIGSTOP);
+  REQUIRE(work(1, 1));
+  kill(nodes[silent].pid(), SIGCONT);
+  const auto woken = nodes[silent].wait();
   CHECK(woken.code == 6);
-  CHECK_THAT(woken.err, Catch::Contains("node 0 has given this node up"));
+  CHECK_THAT(woken.err,
+             Catch::Contains(silent == 0 ? "leads the run now, because this node was silent"
+                                         : "node 0 has given this node up"));
   end_work();
-  const auto end = first.wait();
+  const auto end = nodes[1 - silent].wait();
   CHECK(end.code == 0);
   CHECK_THAT(end.err, Catch::Contains("has given no sign of life for 4s"));
+}
+
+TEST_CASE("TwoFrozenLaunchersDoNotStopTheThird") {
+  const std::vector<size_t> frozen = GENERATE(std::vector<size_t>{0, 1}, std::vector<size_t>{1, 2});
+  LaunchOptions options = beginning_with(1);
+  options.hang_timeout = Duration{2};
+  Nodes nodes(3, options);
+  REQUIRE(work(3));
+  for (const size_t node : frozen) kill(nodes[node].pid(), SIGSTOP);
+  REQUIRE(work(1, 1));
+  end_work();
+  CHECK(nodes[frozen[0] == 0 ? 2 : 0].wait().code == 0);
 }
 
 TEST_CASE("ANodeThatCannotTakePartDoesNotEndTheRun") {
@@ -237,15 +315,55 @@ TEST_CASE("ARankThatHangsIsEndedOnWhicheverNode") {
 }
 
 TEST_CASE("AStopOfOneNodeStopsAnElasticRun") {
-  const LoadTrainer load = trains();
-  const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(1));
-  Launcher second(load, elastic_node(1, port), beginning_with(1));
+  Nodes nodes(2);
   REQUIRE(work(2));
-  const bool of_node_0 = GENERATE(true, false);
-  (of_node_0 ? first : second).signal(SIGTERM);
-  CHECK(first.wait().code == 75);
-  CHECK(second.wait().code == 75);
+  nodes[GENERATE(0U, 1U)].signal(SIGTERM);
+  CHECK(nodes[0].wait().code == 75);
+  CHECK(nodes[1].wait().code == 75);
+}
+
+TEST_CASE("EvidenceDecidesWhoLeadsWhenTheLauncherThatLedIsLost") {
+  using Step = Succession::Step;
+  const ReservedPort refuses, too;
+  const NodeAddress dead{0, "127.0.0.1", refuses.number()}, cut{0, kBeyondTheCut, 1};
+  const NodeAddress one{1, "127.0.0.1", 1}, two{2, kBeyondTheCut, 1};
+  SECTION("a port that refuses is that of a dead launcher") {
+    CHECK(Survivor(1, {dead, one}, false).until(0) == Step::kLeads);
+  }
+  SECTION("so is a closed connection that cannot be made again") {
+    CHECK(Survivor(1, {cut, one}, true).until(0) == Step::kLeads);
+  }
+  SECTION("one that connects and says nothing is frozen") {
+    const Listener silent = listen_on(0, kLoopback);
+    Survivor survivor(1, {{0, "127.0.0.1", silent.port}, one}, false);
+    CHECK(survivor.until(1.9) == Step::kSeeks);
+    CHECK(survivor.until(3) == Step::kLeads);
+  }
+  SECTION("silence alone may be a cut network: half do not go on without the one that led") {
+    Survivor survivor(1, {cut, one}, false);
+    CHECK(survivor.until(3.9) == Step::kSeeks);
+    CHECK(survivor.until(60) == Step::kGivesUp);
+    CHECK_THAT(survivor.succession.loss().text,
+               Catch::Contains("node 0 is lost; others may go on beyond a network that is cut"));
+  }
+  SECTION("more than half do") {
+    Survivor survivor(1, {cut, one, two}, false);
+    CHECK(survivor.until(5) == Step::kSeeks);
+    survivor.is_followed_by(2);
+    CHECK(survivor.until(6) == Step::kLeads);
+    CHECK(survivor.succession.followers().size() == 1);
+  }
+  SECTION("of two that are cut from each other the first goes on") {
+    Survivor first(1, {dead, one, two}, false);
+    CHECK(first.until(13.5) == Step::kSeeks);
+    CHECK(first.until(60) == Step::kLeads);
+    const NodeAddress one_cut{1, kBeyondTheCut, 1}, own{2, "127.0.0.1", 1};
+    CHECK(Survivor(2, {dead, one_cut, own}, false).until(60) == Step::kGivesUp);
+  }
+  SECTION("the last one goes on") {
+    const NodeAddress one_dead{1, "127.0.0.1", too.number()}, own{2, "127.0.0.1", 1};
+    CHECK(Survivor(2, {dead, one_dead, own}, false).until(1) == Step::kLeads);
+  }
 }
 
 TEST_CASE("ANodeThatAsksToJoinIsToldWhatToDo") {
@@ -274,7 +392,7 @@ TEST_CASE("ANodeThatAsksToJoinIsToldWhatToDo") {
     return told;
   };
   CHECK_THAT(ask(), Catch::Contains("this run's nodes do not change"));
-  link.invite_by("do this");
+  link.be_elastic("do this");
   CHECK(ask() == "1 do this");
   NodeLink one(elastic_node(1, port), {}, {}, secret, "");
   std::string problem;

@@ -203,6 +203,51 @@ TEST_CASE("ANodeThatIsLostWhileAllLoadIsNotWaitedFor") {
   CHECK_FALSE(both.goes_on_without_node({1}));
 }
 
+TEST_CASE("AnotherLauncherGoesOnFromWhatTheRostersTell") {
+  const Board board = RankStatusBoard::create(2);  // node 1 of three; its slots are 2 and 3
+  Roster& roster = board->roster;
+  LaunchOptions options;
+  options.nnodes_min = 1;
+  for (int64_t slot = 2; slot < 5; ++slot) {
+    roster.announce(slot, -1);
+    roster.put(slot, {.generation = 3, .rank = slot, .world = 5});
+  }
+  const std::vector<bool> there = {false, false, true, true, true, true};
+  const std::vector<bool> run = {false, false, true, true, true, false};
+  SECTION("those who remain of the generation meet again") {
+    ElasticRanks ranks(options, *board, there);
+    REQUIRE(ranks.take_over(run));
+    CHECK(ranks.members() == 3);
+    CHECK(roster.is_lost(3));
+    ranks.consult();
+    for (int64_t slot = 2; slot < 5; ++slot) CHECK(place_of(board, slot, 4) == "none");
+    for (int64_t slot = 2; slot < 5; ++slot) roster.announce(slot, slot == 3 ? 8 : 7);
+    ranks.consult();
+    CHECK(place_of(board, 3, 4) == "0/3");
+    CHECK(place_of(board, 2, 4) == "1/3");
+    CHECK(ranks.take_slots_to_start(monotonic_seconds()) == std::vector<int64_t>{5});
+  }
+  SECTION("a generation that not all had heard of is left, too") {
+    roster.announce(4, 7);
+    roster.put(4, {.generation = 4, .rank = 0, .world = 1});
+    roster.set_meeting(5, {"10.0.0.1", 4711});
+    ElasticRanks ranks(options, *board, there);
+    REQUIRE(ranks.take_over(run));
+    CHECK(ranks.members() == 1);
+    CHECK(roster.is_lost(4));
+    for (int64_t slot = 2; slot < 5; ++slot) roster.announce(slot, 7);
+    ranks.consult();
+    CHECK(place_of(board, 2, 6) == "0/3");
+  }
+  SECTION("without one of its members nobody has the memory") {
+    ElasticRanks ranks(options, *board, there);
+    CHECK_FALSE(ranks.take_over(std::vector<bool>(6)));
+    options.nproc_min = 4;
+    ElasticRanks too_few(options, *board, there);
+    CHECK_FALSE(too_few.take_over(run));
+  }
+}
+
 TEST_CASE("RostersOfTwoNodesTellEachOtherWhatTheirRanksNeed") {
   const Board head = RankStatusBoard::create(1), other = RankStatusBoard::create(1);
   head->roster.begin(-1, "10.0.0.1");

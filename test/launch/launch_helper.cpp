@@ -18,8 +18,13 @@ namespace gantrain {
 
 namespace {
 
-int64_t* const numbers = static_cast<int64_t*>(
-    mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+// Of the process that asks first, and of all that it starts from then on: cases that run at the
+// same time have each their own.
+int64_t* numbers() {
+  static auto* const all = static_cast<int64_t*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return all;
+}
 
 void append(int& fd, std::string& text) {
   char buffer[65536];
@@ -73,6 +78,7 @@ void Launcher::start(const LoadTrainer& load,
   int err[2];
   if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("pipe");
   std::fflush(nullptr);
+  numbers();
   pid_ = fork();
   if (pid_ == 0) {
     dup2(out[1], STDOUT_FILENO);
@@ -154,10 +160,10 @@ void sleep_for_ever() {
 
 int done(const RankContext&, const char*) { return 0; }
 
-int64_t& shared_number(size_t index) { return numbers[index]; }
+int64_t& shared_number(size_t index) { return numbers()[index]; }
 
 void clear_shared_numbers() {
-  for (size_t i = 0; i < 8; ++i) shared_number(i) = 0;
+  for (size_t i = 0; i < 16; ++i) shared_number(i) = 0;
 }
 
 void mark_now() { shared_number(kMark) = monotonic_ns(); }

@@ -59,7 +59,7 @@ class Launcher {
 [[noreturn]] void sleep_for_ever();
 int done(const RankContext& context, const char* request_json);
 
-// What ranks say to a test: eight numbers in shared memory, the last of them for mark_now.
+// What ranks say to a test: sixteen numbers in shared memory, the eighth of them for mark_now.
 int64_t& shared_number(size_t index);
 void clear_shared_numbers();
 

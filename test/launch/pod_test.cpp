@@ -87,6 +87,18 @@ TEST_CASE("APodOfATrainJobIsANode") {
   CHECK(detect_world({}, false, env, 1).master.port == 29400);
 }
 
+TEST_CASE("ARangeOfPodsIsThatOfNnodes") {
+  Env env = train_job();
+  CHECK_FALSE(detect_world({}, false, env, 1).least_nodes);
+  env["PET_NNODES"] = "1:3";
+  const World world = detect_world({}, false, env, 1);
+  CHECK(world.ranks.nodes == 3);
+  CHECK(world.ranks.node_rank == 2);
+  CHECK(world.least_nodes == 1);
+  env["PET_NNODES"] = "3:3";
+  CHECK_FALSE(detect_world({}, false, env, 1).least_nodes);
+}
+
 TEST_CASE("ASinglePodNeedsNoMaster") {
   const World world = detect_world({}, false, pytorch_job(0, 1), 2);
   CHECK(world.ranks.nodes == 1);
@@ -114,8 +126,10 @@ TEST_CASE("PodsWhoseNumbersContradictEachOtherAreRefused") {
   env["PET_NODE_RANK"] = "3";
   CHECK_THAT(refusal(env), Catch::Contains("PET_NODE_RANK=3 and PET_NNODES=3"));
   env = train_job();
-  env["PET_NNODES"] = "1:3";
-  CHECK_THAT(refusal(env), Catch::Contains("PET_NNODES=1:3"));
+  for (const char* range : {"4:3", "0:3", "1:2:3"}) {
+    env["PET_NNODES"] = range;
+    CHECK_THAT(refusal(env), Catch::Contains(std::string("PET_NNODES=") + range));
+  }
   env["PET_NNODES"] = "some";
   CHECK_THAT(refusal(env), Catch::Contains("PET_NNODES=some"));
   env = train_job();

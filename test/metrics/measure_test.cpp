@@ -178,6 +178,16 @@ TEST_CASE("EveryMetricSaysWhatItDependsOn") {
   CHECK(to_json(results[4])["metric"] == "fid");
 }
 
+TEST_CASE("SwdLooksAtEveryFakeWhereRealsAreFewer") {
+  Bench bench;
+  MetricInput input = bench.input();
+  DatasetPictures few = shape_pictures(32, 20, 9);
+  input.reals = &few;
+  const MetricResult result = measure({"swd"}, input)[0];
+  CHECK(result.recipe["fakes"] == 130);
+  CHECK(result.recipe["reals"] == 20);
+}
+
 TEST_CASE("OfStacksNetworksSeeThreeChannelsWhichTheResultSays") {
   Bench bench;
   MetricInput input = bench.input();

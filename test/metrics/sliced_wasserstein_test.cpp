@@ -30,7 +30,7 @@ Tensors fixture(int64_t resolution) {
 // Of the uint8 pictures in memory.
 std::vector<double> swd(const at::Tensor& reals, const at::Tensor& fakes, uint64_t seed) {
   TensorPictures a(reals), b(fakes);
-  return gantrain::swd({a, b}, std::min(a.size(), b.size()), seed);
+  return gantrain::swd({a, b}, b.size(), seed);
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -162,8 +162,16 @@ TEST_CASE("SwdDependsOnSeedAndNothingElse") {
   at::manual_seed(3);
   CHECK(swd(reals, fakes, 5) == first);
   CHECK(swd(reals, fakes, 6) != first);
-  // Pictures beyond the smaller set do not count.
+  // Reals beyond as many as there are fakes do not count.
   CHECK(swd(at::cat({reals, fakes}), fakes, 5) == first);
+}
+
+TEST_CASE("SwdRepeatsTheSmallerSet") {
+  const at::Tensor reals = at::randint(0, 256, {3, 3, 16, 16}, at::kByte);
+  const at::Tensor fakes = at::randint(0, 200, {7, 3, 16, 16}, at::kByte);
+  const at::Tensor repeated = at::cat({reals, reals, reals.narrow(0, 0, 1)});
+  CHECK(swd(reals, fakes, 1) == swd(repeated, fakes, 1));
+  CHECK(swd(reals, fakes, 1) != swd(reals, fakes.narrow(0, 0, 3), 1));
 }
 
 TEST_CASE("SwdTakesOneToFourChannels") {

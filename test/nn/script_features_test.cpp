@@ -188,6 +188,13 @@ TEST_CASE("FeatureFilesThatDoNotFitAreRefusedByFileAndTap") {
   write_file(folder / "net.pt", "no program");
   CHECK_FALSE(is_torchscript(folder / "net.pt"));
   CHECK(is_torchscript(maps.file()));
+  const std::string whole = read_file(maps.file());
+  write_file(folder / "cut.pt", whole.substr(0, whole.size() - 8));
+  CHECK(is_torchscript(folder / "cut.pt"));
+  CHECK_THAT(input_error([&] { ScriptFeatures features({.file = folder / "cut.pt"}); }),
+             Catch::Contains("loaded on cpu: ") && Catch::Contains(" failed") &&
+                 !Catch::Contains("frame #"));
+  CHECK_THAT(input_error([&] { is_torchscript(folder / "none.pt"); }), Catch::Contains("none.pt"));
   CHECK_THAT(input_error([&] { ScriptFeatures features({.file = folder / "net.pt"}); }),
              Catch::Contains("no TorchScript that can be loaded on cpu"));
   torch::jit::Module needs("Needs");

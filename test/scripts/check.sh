@@ -29,6 +29,21 @@ program() {
   chmod +x "$1"
 }
 
+# quickly GANTRAIN: sets `quick` to a program that does what GANTRAIN does, in a fork of a process that has loaded the trainer
+# library already (test/support/program_starter.cpp), which takes longer than most commands. For scripts that look at what
+# commands leave and say, not at their processes.
+quickly() {
+  local build
+  build=$(dirname "$(realpath "$1")")
+  # shellcheck disable=SC2034 # for those who source this
+  quick=$1
+  [ -x "$build/test/gantrain" ] || return 0
+  # shellcheck disable=SC2034
+  quick=$build/test/gantrain
+  export GANTRAIN_TEST_SOCKET=$tmp/starter
+  LD_PRELOAD=$build/test/libgantrain_starter.so GANTRAIN_TEST_STARTER=$GANTRAIN_TEST_SOCKET "$1" </dev/null >/dev/null 2>&1 &
+}
+
 # open_runpaths FILE...: those that look for libraries in the current folder or in one named from it. Anybody's data could
 # lie there.
 open_runpaths() {

@@ -8,13 +8,14 @@
 mkdir -p "$tmp/home" "$tmp/help"
 # On a CPU, with one thread a rank, and with fewer pictures to measure with and to search; a batch script is for the cluster
 # that its flags name. Modes are counted on a few pictures of two classes, not on 20,000.
+quickly "$1"
 program "$tmp/bin/gantrain" <<END
 [ "\${*:1:2}" != "bench modes" ] || set -- "\$@" --data '$tmp/classes' --threads 1
 case \${1:-} in
   slurm | kube) ;;
   *) export GANTRAIN_LAUNCH__DEVICE=cpu GANTRAIN_LAUNCH__THREADS=1 GANTRAIN_METRICS__IMAGES=64 GANTRAIN_DATA__SYNTH_SIZE=1024 ;;
 esac
-exec -a gantrain '$(realpath "$1")' "\$@"
+exec -a gantrain '$quick' "\$@"
 END
 export PATH=$tmp/bin:$PATH HOME=$tmp/home
 

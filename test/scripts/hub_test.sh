@@ -4,6 +4,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/check.sh"
 gantrain=$(realpath "${1:-$root/build/gantrain}")
 [ -x "$gantrain" ] || skip "no $gantrain: scripts/build.sh"
+quickly "$gantrain"
+gantrain=$quick
 cd "$tmp"
 python=${GANTRAIN_PYTHON:-python3}
 why=

@@ -6,7 +6,8 @@
 python=${GANTRAIN_PYTHON:-python3}
 "$python" -c 'import numpy, onnx, onnxruntime, PIL, safetensors' 2>/dev/null ||
   skip "no Python with numpy, onnx, onnxruntime, Pillow and safetensors"
-"$python" "$root/test/python/onnx_pictures.py" "$1" "$tmp" "$root"
+quickly "$1"
+"$python" "$root/test/python/onnx_pictures.py" "$quick" "$tmp" "$root"
 browser=$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser) ||
   skip "no chromium-headless-shell or chromium: the page was not looked at"
-"$python" "$root/test/python/onnx_page.py" "$1" "$tmp" "$root" "$browser"
+"$python" "$root/test/python/onnx_page.py" "$quick" "$tmp" "$root" "$browser"

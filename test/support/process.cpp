@@ -2,21 +2,27 @@
 #include "support/process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "support/catch.h"
 #include "support/paths.h"
+#include "support/starter.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -85,6 +91,114 @@ std::string new_mark() {
   return std::to_string(getpid()) + "." + std::to_string(now()) + "." + std::to_string(count++);
 }
 
+// What a process of the program has from its start on and no fork of it can change: limits, and
+// variables that libraries read while they are loaded.
+struct Start {
+  std::vector<rlimit> limits;
+  std::vector<std::string> variables;
+
+  bool operator==(const Start& other) const {
+    const auto same = [](const rlimit& a, const rlimit& b) {
+      return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
+    };
+    return variables == other.variables && std::ranges::equal(limits, other.limits, same);
+  }
+};
+
+Start start_with(const std::vector<std::string>& environment) {
+  Start start;
+  for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+    start.limits.emplace_back();
+    getrlimit(static_cast<__rlimit_resource>(resource), &start.limits.back());
+  }
+  for (const std::string& entry : environment) {
+    for (const std::string& prefix :
+         split("LD_ OMP_ GOMP_ KMP_ MKL_ MALLOC_ GLIBC_ LC_ LANG TORCH_ ATEN_ GANTRAIN_TORCH_LIB",
+               ' ')) {
+      if (starts_with(entry, prefix)) start.variables.push_back(entry);
+    }
+  }
+  std::ranges::sort(start.variables);
+  return start;
+}
+
+// As this process was started, before any test changed anything.
+const Start own_start = start_with(environment_with({}));
+
+// Whether the command, of the program's name and its arguments, loads the trainer library.
+bool computes(const std::vector<std::string>& words) {
+  static const std::vector<std::string> kVerbs = split(
+      "train generate export import inspect interpolate metrics average project edit features nn",
+      ' ');
+  const auto has = [&](const char* word) { return std::ranges::find(words, word) != words.end(); };
+  if (words.size() < 2 || has("--dry-run") || has("--help")) return false;
+  return starts_with(words[1], "--") || std::ranges::find(kVerbs, words[1]) != kVerbs.end();
+}
+
+// A process that starts commands as forks of itself, for which the trainer library need not be
+// loaded again (program_starter.cpp). The first command of a test that computes is executed, and so
+// is every one that does not compute or begins otherwise, as with less memory.
+class Starter {
+ public:
+  // The process, a child of this one; nothing where it has to be executed.
+  std::optional<pid_t> start(const std::vector<std::string>& words,
+                             const std::vector<std::string>& environment,
+                             const fs::path& folder,
+                             int out,
+                             int err);
+
+ private:
+  void begin(const fs::path& starter, const std::vector<std::string>& environment);
+
+  std::mutex mutex_;
+  int commands_ = 0;
+  int socket_ = -1;  // ends with this process, and so does the other
+};
+
+void Starter::begin(const fs::path& starter, const std::vector<std::string>& environment) {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  std::vector<std::string> words = {"gantrain"}, variables = environment;
+  // It is no part of the command's family.
+  std::erase_if(variables, [](const std::string& entry) { return starts_with(entry, kMark); });
+  variables.push_back("LD_PRELOAD=" + starter.string());
+  variables.push_back("GANTRAIN_TEST_STARTER=" + std::to_string(ends[1]));
+  const std::string program = gantrain_program().string();
+  std::vector<char*> argv = pointers(words), envp = pointers(variables);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    fcntl(ends[1], F_SETFD, 0);
+    execve(program.c_str(), argv.data(), envp.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  socket_ = ends[0];
+}
+
+std::optional<pid_t> Starter::start(const std::vector<std::string>& words,
+                                    const std::vector<std::string>& environment,
+                                    const fs::path& folder,
+                                    int out,
+                                    int err) {
+  const std::lock_guard lock(mutex_);
+  const fs::path starter = fs::path(build_folder()) / "test/libgantrain_starter.so";
+  if (!computes(words) || !fs::exists(starter) || commands_++ == 0) return {};
+  if (!(start_with(environment) == own_start)) return {};
+  if (socket_ < 0) begin(starter, environment);
+  const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  pid_t pid = -1;
+  const bool asked = send_request(socket_,
+                                  fs::absolute(folder.empty() ? "." : folder).string(),
+                                  words,
+                                  environment,
+                                  {in, out, err}) &&
+                     read_whole(socket_, &pid, sizeof pid);
+  close(in);
+  if (asked && pid > 0) return pid;
+  return {};
+}
+
 // Third field of /proc/<pid>/stat; the second may hold blanks.
 char state_of_process(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -112,7 +226,10 @@ Command::Command(const std::vector<std::string>& arguments, const CommandOptions
   std::vector<std::string> variables = environment_with(added);
   std::vector<char*> argv = pointers(words);
   std::vector<char*> envp = pointers(variables);
-  pid_ = fork();
+  static Starter starter;
+  const std::optional<pid_t> started =
+      starter.start(words, variables, options.folder, out[1], err[1]);
+  pid_ = started ? *started : fork();
   REQUIRE(pid_ >= 0);
   if (pid_ == 0) {
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
@@ -200,7 +317,7 @@ bool is_alive(pid_t pid) {
 }
 
 std::vector<pid_t> Command::family() const {
-  const std::string entry = std::string(kMark) + "=" + mark_ + '\0';
+  const std::string entry = fmt::format("{}={}{}", kMark, mark_, '\0');
   std::vector<pid_t> result;
   for (const fs::directory_entry& process : fs::directory_iterator("/proc")) {
     const auto pid = parse_int(process.path().filename().string());

@@ -10,7 +10,8 @@ namespace {
 
 struct NetOptions {
   int64_t freeze_d = 0;
-  std::string mode = "none";
+  std::string mode = "none", augmentation = "ada";
+  bool mirror = false;
   double p = 0;
   Kimg kimg{1'000'000}, ada_kimg{500'000};
   ScheduledKimg half_life = Kimg{10'000};
@@ -20,6 +21,8 @@ template <class Field>
 void fields(NetOptions& o, Field&& field) {
   field("net.freeze_d", o.freeze_d, at_least(0), "layers");
   field("ada.mode", o.mode, "mode");
+  field("augment.mode", o.augmentation, "augmentation");
+  field("data.mirror", o.mirror, "mirrored");
   field("ada.p", o.p, between(0, 1), "strength");
   field("ada.kimg", o.ada_kimg, "speed");
   field("train.kimg", o.kimg, "length");
@@ -42,9 +45,11 @@ Config net_config() {
   return Config(schema);
 }
 
-std::map<std::string, std::string> chosen(int64_t pictures, const StartingModel& model) {
+std::map<std::string, std::string> chosen(int64_t pictures,
+                                          const StartingModel& model,
+                                          const Config& config = net_config()) {
   std::map<std::string, std::string> values;
-  for (const FinetuneChoice& choice : finetune_choices(net_config(), model, pictures, "swd")) {
+  for (const FinetuneChoice& choice : finetune_choices(config, model, pictures, "swd")) {
     const size_t equals = choice.pair.find('=');
     CHECK(!choice.why.empty());
     values[choice.pair.substr(0, equals)] = choice.pair.substr(equals + 1);
@@ -65,7 +70,6 @@ TEST_CASE("TheTableCoversEveryNumberOfPictures") {
     CHECK(table[i].most_pictures > table[i - 1].most_pictures);
     CHECK(table[i].kimg >= table[i - 1].kimg);
     CHECK(table[i].frozen <= table[i - 1].frozen);
-    CHECK(table[i].ada_start <= table[i - 1].ada_start);
   }
   CHECK(&rule_for(2) == &table.front());
   CHECK(&rule_for(200) == &table.front());
@@ -86,12 +90,12 @@ TEST_CASE("WhatIsChosenFollowsTheNumberOfPictures") {
   const auto few = chosen(150, model_of(256));
   CHECK(few.at("train.kimg") == "500");
   CHECK(few.at("net.freeze_d") == "10");
-  CHECK(few.at("ada.p") == "0.3");
+  CHECK(few.at("ada.p") == "0");
   CHECK(few.at("ada.mode") == "ada");
   CHECK(few.at("ada.kimg") == "100");
+  CHECK(few.at("data.mirror") == "on");
   const auto many = chosen(50'000, model_of(256));
   CHECK(many.at("net.freeze_d") == "0");
-  CHECK(many.at("ada.p") == "0");
   CHECK(few.count("metrics.every") == 0);  // no such key here
 }
 
@@ -99,10 +103,34 @@ TEST_CASE("ADiscriminatorDrawnAnewIsNotFixed") {
   CHECK(chosen(150, model_of(256, false)).at("net.freeze_d") == "0");
 }
 
+// Whoever does not say how long the model was trained gets what a trained one gets.
+TEST_CASE("LayersOfADiscriminatorThatLearntLittleAreNotKept") {
+  StartingModel model = model_of(256);
+  CHECK(chosen(150, model).at("net.freeze_d") == "10");
+  model.kimg = 999;
+  CHECK(chosen(150, model).at("net.freeze_d") == "0");
+  model.kimg = 1'000;
+  CHECK(chosen(150, model).at("net.freeze_d") == "10");
+}
+
 TEST_CASE("FinetuningIsNoLongerThanTheModelsOwnTraining") {
   StartingModel tiny = model_of(32);
   tiny.kimg = 120;
   CHECK(chosen(1'500, tiny).at("train.kimg") == "120");
+}
+
+TEST_CASE("DiffAugmentStays") {
+  Config config = net_config();
+  config.set("augment.mode", "diff", "test");
+  const auto choices = chosen(150, model_of(256), config);
+  for (const char* key : {"ada.mode", "ada.p", "ada.kimg"}) CHECK(choices.count(key) == 0);
+}
+
+TEST_CASE("PicturesThatAreSeldomShownAreNotMirrored") {
+  StartingModel tiny = model_of(32);
+  tiny.kimg = 100;
+  CHECK(chosen(200, tiny).at("data.mirror") == "on");
+  CHECK(chosen(201, tiny).count("data.mirror") == 0);
 }
 
 TEST_CASE("TheAverageOfAShortRunForgetsTheModelThatWasBegunAt") {

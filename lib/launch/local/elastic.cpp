@@ -39,233 +39,19 @@ UniqueFd new_bell() {
 
 }  // namespace
 
-std::vector<PlannedRanks> parse_rank_plan(const std::string& text, int64_t most) {
-  std::vector<PlannedRanks> plan;
-  for (const std::string& step : split(text, ',')) {
-    if (text.empty()) break;
-    const std::vector<std::string> sides = split(step, ':');
-    const auto iteration = parse_int(sides.front());
-    const auto ranks = sides.size() == 2 ? parse_int(sides[1]) : std::nullopt;
-    const bool follows = plan.empty() ? iteration == 0 : iteration > plan.back().iteration;
-    if (!iteration || !ranks || !follows || *ranks < 1 || *ranks > most) {
-      fail(Exit::kUsage,
-           "launch.rank_plan = {}: \"{}\" is no ITERATION:RANKS; the first one is at iteration 0, "
-           "each one later than the one before, with 1 to {} ranks",
-           text,
-           step,
-           most);
-    }
-    plan.push_back({*iteration, *ranks});
-  }
-  return plan;
-}
-
-int64_t planned_ranks(const std::vector<PlannedRanks>& plan, int64_t iteration) {
-  int64_t ranks = 0;
-  for (const PlannedRanks& step : plan) {
-    if (step.iteration <= iteration) ranks = step.ranks;
-  }
-  return ranks;
-}
-
-void check_elastic(const LaunchOptions& o, const RankInfo& ranks) {
-  if (!is_elastic(o)) return;
-  if (o.nnodes_min && *o.nnodes_min > ranks.nodes) {
-    fail(Exit::kUsage,
-         "launch.nnodes_min = {}, but at most {} (--nnodes)",
-         *o.nnodes_min,
-         counted(ranks.nodes, "node"));
-  }
-  const int64_t here = ranks.local_world, most = ranks.nodes * here;
-  if (most > Roster::kMost) {
-    fail(Exit::kUsage,
-         "{}: an elastic run has at most {}",
-         sizes_text(most, ranks.nodes),
-         counted(Roster::kMost, "rank"));
-  }
-  if (o.nproc_min && *o.nproc_min > here) {
-    fail(Exit::kUsage,
-         "launch.nproc_min = {}, but at most {} (--nproc)",
-         *o.nproc_min,
-         counted(here, "rank"));
-  }
-  parse_rank_plan(o.rank_plan, most);
-}
-
-ElasticRanks::ElasticRanks(const LaunchOptions& options,
-                           RankStatusBoard& board,
-                           const std::vector<bool>& there)
-    : board_(board),
-      slots_(there.empty() ? static_cast<size_t>(board.ranks()) : there.size()),
-      plan_(parse_rank_plan(options.rank_plan, static_cast<int64_t>(slots_.size()))),
-      least_(options.nproc_min.value_or(1) * options.nnodes_min.value_or(1)) {
-  for (size_t i = 0; i < there.size(); ++i) slots_[i].there = there[i];
-  int64_t first = std::ranges::count_if(slots_, &Slot::there);
-  if (!plan_.empty()) first = std::min(first, plan_.front().ranks);
-  for (Slot& slot : slots_) {
-    if (first > 0 && slot.there) slot.runs = first-- > 0;
-  }
-}
-
-std::vector<int64_t> ElasticRanks::first_slots() const {
-  std::vector<int64_t> first;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].runs) first.push_back(static_cast<int64_t>(i));
-  }
-  return first;
-}
-
-int64_t ElasticRanks::members() const { return std::ranges::count_if(slots_, &Slot::member); }
-
-// Whether some are missing that may be started once the pause after a loss is over.
-bool ElasticRanks::lacks_ranks() const {
-  if (generation_ == 0 || members() == 0) return false;
-  return (plan_.empty() || missing_ > 0) &&
-         std::ranges::any_of(slots_, [](const Slot& slot) { return slot.there && !slot.runs; });
-}
-
-double ElasticRanks::next_start() const {
-  return lacks_ranks() ? start_at_ : std::numeric_limits<double>::infinity();
-}
-
-bool ElasticRanks::is_ready(size_t slot) const {
-  return board_.roster.announced(static_cast<int64_t>(slot)) > slots_[slot].taken;
-}
-
-bool ElasticRanks::goes_on_without_all(const std::vector<int64_t>& slots, bool in_order) {
-  bool was_member = false;
-  for (const int64_t slot : slots) {
-    Slot& one = slots_[static_cast<size_t>(slot)];
-    one.runs = false;
-    was_member = std::exchange(one.member, false) || was_member;
-  }
-  if (in_order) return true;
-  if (generation_ == 0) return false;
-  if (was_member && members() < least_) return false;
-  losses_ += 1;
-  // At first at once; what is lost again and again is replaced more and more seldom.
-  const double pause =
-      losses_ == 1 ? 0 : std::min(kLongestReplacementPause, std::exp2(losses_ - 2));
-  start_at_ = monotonic_seconds() + pause;
-  if (!was_member) return true;
-  forming_ = true;
-  board_.roster.lose(generation_);
-  return true;
-}
-
-bool ElasticRanks::goes_on_without_node(const std::vector<int64_t>& slots) {
-  for (const int64_t slot : slots) {
-    slots_[static_cast<size_t>(slot)].there = false;
-    slots_[static_cast<size_t>(slot)].taken = 0;
-    board_.roster.forget(slot);
-  }
-  // Those that load begin without the node, unless a plan says how many there are.
-  if (generation_ > 0) return goes_on_without_all(slots, false);
-  goes_on_without_all(slots, true);
-  return plan_.empty() && static_cast<int64_t>(first_slots().size()) >= least_;
-}
-
-void ElasticRanks::admit(const std::vector<int64_t>& slots) {
-  for (const int64_t slot : slots) slots_[static_cast<size_t>(slot)].there = true;
-  start_at_ = 0;
-}
-
-void ElasticRanks::dismiss(size_t slot) {
-  slots_[slot].member = false;
-  slots_[slot].taken = board_.roster.announced(static_cast<int64_t>(slot));
-  board_.roster.put(static_cast<int64_t>(slot), {.generation = generation_ + 1, .dismissed = true});
-}
-
-void ElasticRanks::consult() {
-  std::vector<size_t> ready;
-  int64_t ready_members = 0;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].runs || !is_ready(i)) continue;
-    ready.push_back(i);
-    if (slots_[i].member) ++ready_members;
-  }
-  const int64_t alive = members();
-  if (generation_ == 0) {
-    if (ready.size() == first_slots().size()) form(ready);
-    return;
-  }
-  if (alive == 0) {  // the run is over
-    for (const size_t slot : ready) dismiss(slot);
-    forming_ = false;
-    return;
-  }
-  if (ready_members == 0 && !forming_) {
-    if (!ready.empty() && plan_.empty()) board_.roster.want(generation_);
-    return;
-  }
-  if (ready_members == alive) form(ready);
-}
-
-// Rank 0 is who has come furthest; its memory is everybody's.
-void ElasticRanks::form(std::vector<size_t> ready) {
-  const auto border = [this](size_t slot) {
-    return board_.roster.border(static_cast<int64_t>(slot));
-  };
-  std::ranges::stable_sort(ready, [&](size_t a, size_t b) { return a < b; });
-  const auto first =
-      std::ranges::max_element(ready, [&](size_t a, size_t b) { return border(a) < border(b); });
-  std::rotate(ready.begin(), first, first + 1);
-  if (!plan_.empty()) {
-    const int64_t iteration = std::max<int64_t>(border(ready.front()), 0);
-    const auto planned = static_cast<size_t>(planned_ranks(plan_, iteration));
-    int64_t on_their_way = 0;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].runs && !slots_[i].member && !is_ready(i)) ++on_their_way;
-    }
-    missing_ = static_cast<int64_t>(planned) - static_cast<int64_t>(ready.size()) - on_their_way;
-    if (ready.size() < planned) return;
-    missing_ = 0;
-    for (size_t i = planned; i < ready.size(); ++i) dismiss(ready[i]);
-    ready.resize(planned);
-  }
-  generation_ += 1;
-  forming_ = false;
-  for (size_t rank = 0; rank < ready.size(); ++rank) {
-    Slot& slot = slots_[ready[rank]];
-    slot.member = true;
-    slot.taken = board_.roster.announced(static_cast<int64_t>(ready[rank]));
-    board_.roster.put(static_cast<int64_t>(ready[rank]),
-                      {.generation = generation_,
-                       .rank = static_cast<int64_t>(rank),
-                       .world = static_cast<int64_t>(ready.size())});
-  }
-}
-
-std::vector<int64_t> ElasticRanks::take_slots_to_start(double now) {
-  std::vector<int64_t> taken;
-  if (!lacks_ranks() || now < start_at_) return taken;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].there || slots_[i].runs || (!plan_.empty() && missing_ <= 0)) continue;
-    --missing_;
-    slots_[i] = {.runs = true};
-    board_.roster.forget(static_cast<int64_t>(i));
-    taken.push_back(static_cast<int64_t>(i));
-  }
-  if (plan_.empty()) missing_ = 0;
-  return taken;
-}
-
-void ElasticRanks::could_not_start(const std::vector<int64_t>& slots) {
-  for (const int64_t slot : slots) slots_[static_cast<size_t>(slot)].runs = false;
-  start_at_ = monotonic_seconds() + kLongestReplacementPause;
-}
-
 ElasticSupervision::ElasticSupervision(const LaunchOptions& options,
                                        RankStatusBoard& board,
                                        NodeCouncil* nodes,
                                        const RankInfo& node)
-    : board_(board),
+    : options_(options),
+      board_(board),
       nodes_(nodes),
       first_(node.node_rank * board.ranks()),
+      most_nodes_(node.nodes),
       least_nodes_(options.nnodes_min.value_or(node.nodes)),
       bell_(new_bell()) {
   board.roster.begin(bell_.get(), nodes == nullptr ? kLoopback.front() : nodes->own_host());
-  if (node.node_rank > 0) return;
+  if (nodes != nullptr && !nodes->leads()) return;
   std::vector<bool> there(static_cast<size_t>(board.ranks()), true);
   if (nodes != nullptr) {
     const std::vector<int64_t> others = nodes->present();
@@ -285,33 +71,34 @@ std::vector<int64_t> ElasticSupervision::slots_of_node(int64_t node) const {
 }
 
 // Of these slots of the run, those of this node; the other nodes are told to start theirs.
-std::vector<int64_t> ElasticSupervision::start(std::vector<int64_t> slots) {
-  std::map<int64_t, std::vector<int64_t>> elsewhere;
-  for (const int64_t slot : slots) {
-    if (slot >= board_.ranks()) elsewhere[slot / board_.ranks()].push_back(slot % board_.ranks());
+std::vector<int64_t> ElasticSupervision::start(const std::vector<int64_t>& slots) {
+  std::map<int64_t, std::vector<int64_t>> by_node;
+  for (const int64_t slot : slots) by_node[slot / board_.ranks()].push_back(slot % board_.ranks());
+  std::vector<int64_t> here = std::exchange(by_node[first_ / board_.ranks()], {});
+  for (const auto& [node, theirs] : by_node) {
+    if (!theirs.empty())
+      nodes_->send_to(node, {.word = NodeMessage::Word::kStartRanks, .slots = theirs});
   }
-  for (const auto& [node, theirs] : elsewhere)
-    nodes_->send_to(node, {.word = NodeMessage::Word::kStartRanks, .slots = theirs});
-  std::erase_if(slots, [this](int64_t slot) { return slot >= board_.ranks(); });
-  return slots;
+  run_.insert(here.begin(), here.end());
+  return here;
 }
 
 std::vector<int64_t> ElasticSupervision::first_slots() {
-  return is_node_0() ? start(ranks_->first_slots()) : std::vector<int64_t>{};
+  return leads() ? start(ranks_->first_slots()) : std::vector<int64_t>{};
 }
 
-bool ElasticSupervision::has_members() const {
-  return is_node_0() ? ranks_->members() > 0 : worked_;
-}
+bool ElasticSupervision::has_members() const { return leads() ? ranks_->members() > 0 : worked_; }
 
 bool ElasticSupervision::is_over() const {
-  if (is_node_0()) return !ranks_->has_processes();
-  return nodes_->node_0_has_ended();
+  if (leads()) return !ranks_->has_processes();
+  return nodes_->leader_has_ended();
 }
 
 std::vector<int64_t> ElasticSupervision::take_slots_to_start() {
-  std::vector<int64_t> slots = is_node_0() ? start(ranks_->take_slots_to_start(monotonic_seconds()))
-                                           : std::exchange(to_start_, {});
+  std::vector<int64_t> slots = std::exchange(to_start_, {});
+  if (leads())
+    std::ranges::copy(start(ranks_->take_slots_to_start(monotonic_seconds())),
+                      std::back_inserter(slots));
   for (const int64_t slot : slots) {
     board_.roster.forget(first_ + slot);
     board_.renew(slot);
@@ -320,17 +107,23 @@ std::vector<int64_t> ElasticSupervision::take_slots_to_start() {
 }
 
 void ElasticSupervision::could_not_start(const std::vector<int64_t>& slots) {
-  if (is_node_0()) return ranks_->could_not_start(slots);
-  nodes_->send_to(0, {.word = NodeMessage::Word::kLeft, .number = kNotStarted, .slots = slots});
+  for (const int64_t slot : slots) run_.erase(slot);
+  if (leads()) {
+    std::vector<int64_t> of_run;
+    for (const int64_t slot : slots) of_run.push_back(first_ + slot);
+    return ranks_->could_not_start(of_run);
+  }
+  nodes_->send_to(nodes_->leader(),
+                  {.word = NodeMessage::Word::kLeft, .number = kNotStarted, .slots = slots});
 }
 
 double ElasticSupervision::next_deadline(double now) const {
   const double look = now + kLookForFrozen;
-  return is_node_0() ? std::min(look, ranks_->next_start()) : look;
+  return leads() ? std::min(look, ranks_->next_start()) : look;
 }
 
 bool ElasticSupervision::is_member(int64_t slot) const {
-  if (is_node_0()) return ranks_->is_member(slot);
+  if (leads()) return ranks_->is_member(first_ + slot);
   const auto place = board_.roster.place_after(first_ + slot, 0);
   return place && !place->dismissed;
 }
@@ -341,7 +134,7 @@ void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from
   if (nodes_ != nullptr) {
     for (const NodeEvent& event : nodes_->take_elastic()) on_event(event);
   }
-  if (is_node_0()) ranks_->consult();
+  if (leads()) ranks_->consult();
   if (nodes_ != nullptr) tell_others();
   for (const int64_t slot : std::exchange(to_end_, {}))
     if (slot < static_cast<int64_t>(ranks.size()))
@@ -358,25 +151,29 @@ void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from
     rank.stopped_since = 0;
     signal_process(rank.pid, SIGKILL);
   }
+  // If this launcher dies and others go on, they say how the run ends.
+  const bool others_go_on = static_cast<int64_t>(there_.size()) >= least_nodes_;
+  board_.tells_of_run = leads() && !others_go_on;
 }
 
 int ElasticSupervision::code_of_run(int code_here) const {
-  return nodes_ == nullptr ? code_here : nodes_->code_of_node_0().value_or(code_here);
+  return nodes_ == nullptr ? code_here : nodes_->code_of_leader().value_or(code_here);
 }
 
 bool ElasticSupervision::goes_on_without(bool told, int status, const Death& death) {
-  const int64_t slot = death.rank - first_;
+  const int64_t slot = death.rank - first_;  // of this node
   const bool left = WIFEXITED(status) && (status == 0 || is_stop_code(WEXITSTATUS(status)));
   const bool in_order = told || left;
-  const bool begins = !is_node_0() && !worked_;  // would fail again
+  const bool begins = !leads() && !worked_;  // would fail again
   if (!in_order && WIFEXITED(status) && (begins || is_member(slot))) return false;
-  if (is_node_0()) {
-    if (!ranks_->goes_on_without(slot, in_order)) return false;
+  run_.erase(slot);
+  if (leads()) {
+    if (!ranks_->goes_on_without(first_ + slot, in_order)) return false;
     if (!in_order) tell_of_loss(death);
     return !in_order;
   }
   board_.roster.forget(first_ + slot);
-  nodes_->send_to(0,
+  nodes_->send_to(nodes_->leader(),
                   {.word = NodeMessage::Word::kLeft,
                    .number = in_order ? kInOrder : kLost,
                    .deaths = {death},
@@ -413,24 +210,25 @@ bool ElasticSupervision::is_sound(const NodeMessage& message) const {
 
 void ElasticSupervision::on_event(const NodeEvent& event) {
   const NodeMessage& message = event.message;
-  const int64_t first = event.from.node * board_.ranks();
   if (!event.lost.empty()) return lose_node(event);
   if (!is_sound(message)) return warn("{} sends what makes no sense here", event.from.text());
   switch (message.word) {
     case NodeMessage::Word::kHello:
+      if (takes_over()) return later_.push_back(event);
       return admit(event);
+    case NodeMessage::Word::kTable:
+      return on_new_leader(event);
     case NodeMessage::Word::kRoster:
-      if (is_node_0()) return board_.roster.take_seats(first, message.roster);
-      board_.roster.take_places(first_, message.roster);
-      for (const int64_t slot : slots_of_node(0)) worked_ = worked_ || is_member(slot);
-      return;
+      return on_roster(event);
     case NodeMessage::Word::kStartRanks:
       std::ranges::copy(message.slots, std::back_inserter(to_start_));
+      run_.insert(message.slots.begin(), message.slots.end());
       return;
     case NodeMessage::Word::kLeft:
       return on_left(event);
     case NodeMessage::Word::kEndRank:
-      if (is_node_0() && event.from.node != 0) return nodes_->send_to(event.from.node, message);
+      if (leads() && event.from.node != first_ / board_.ranks())
+        return nodes_->send_to(event.from.node, message);
       to_end_.insert(message.slots.begin(), message.slots.end());
       return;
     default:
@@ -438,8 +236,57 @@ void ElasticSupervision::on_event(const NodeEvent& event) {
   }
 }
 
-// On node 0: a rank of another node has ended.
+void ElasticSupervision::on_roster(const NodeEvent& event) {
+  const RosterNews& news = event.message.roster;
+  const int64_t first = event.from.node * board_.ranks();
+  if (leads()) return board_.roster.take_seats(first, news);
+  if (!takes_over()) {
+    board_.roster.take_places(first_, news);
+    for (int64_t slot = 0; slot < board_.ranks(); ++slot) worked_ = worked_ || is_member(slot);
+    return;
+  }
+  board_.roster.take_seats(first, news);
+  board_.roster.take_places(first, news);
+  for (size_t i = 0; i < news.seats.size(); ++i)
+    runs_[static_cast<size_t>(first) + i] = news.seats[i].runs;
+  unknown_.erase(event.from.node);
+  take_over_if_all_are_known();
+}
+
+// The launcher that led is lost. If this one leads now, the others say how far they are.
+void ElasticSupervision::on_new_leader(const NodeEvent& event) {
+  told_.clear();
+  clear_live_bar();
+  warn("{}; {} leads the run now", event.message.text, event.message.place.text());
+  if (!nodes_->leads()) return;
+  lost_ = NodeEvent{.from = event.from, .lost = event.message.text};
+  const std::vector<int64_t> others = nodes_->present();
+  unknown_ = there_ = {others.begin(), others.end()};
+  runs_.assign(static_cast<size_t>(most_nodes_ * board_.ranks()), false);
+  take_over_if_all_are_known();
+}
+
+void ElasticSupervision::take_over_if_all_are_known() {
+  if (!takes_over() || !unknown_.empty()) return;
+  const NodeEvent lost = *std::exchange(lost_, std::nullopt);
+  std::vector<bool> there(runs_.size());
+  for (const int64_t slot : slots_of_node(first_ / board_.ranks()))
+    there[static_cast<size_t>(slot)] = true;
+  for (const int64_t node : there_) {
+    for (const int64_t slot : slots_of_node(node)) there[static_cast<size_t>(slot)] = true;
+  }
+  for (const int64_t slot : run_) runs_[static_cast<size_t>(first_ + slot)] = true;
+  for (size_t i = 0; i < runs_.size(); ++i) runs_[i] = runs_[i] && there[i];
+  ranks_.emplace(options_, board_, there);
+  const bool enough = static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
+  if (!ranks_->take_over(runs_) || !enough) return nodes_->end_without(lost);
+  warn("the run goes on with {}", remaining_text());
+  for (const NodeEvent& event : std::exchange(later_, {})) on_event(event);
+}
+
+// On the node that leads: a rank of another node has ended.
 void ElasticSupervision::on_left(const NodeEvent& event) {
+  if (!leads()) return;  // what runs there is told anew
   for (const int64_t slot_there : event.message.slots) {
     const int64_t slot = event.from.node * board_.ranks() + slot_there;
     board_.roster.forget(slot);
@@ -456,10 +303,16 @@ void ElasticSupervision::on_left(const NodeEvent& event) {
   }
 }
 
-// On node 0: another node's launcher is gone or silent, or has given up.
+// On the node that leads: another node's launcher is gone or silent, or has given up.
 void ElasticSupervision::lose_node(const NodeEvent& event) {
   const int64_t node = event.from.node;
   if (there_.erase(node) == 0) return;
+  if (takes_over()) {
+    unknown_.erase(node);
+    nodes_->forget(event);
+    return take_over_if_all_are_known();
+  }
+  if (event.silent && !nodes_->may_go_on_without_silent()) return nodes_->end_as_minority(event);
   const bool enough = static_cast<int64_t>(there_.size()) + 1 >= least_nodes_;
   if (!ranks_->goes_on_without_node(slots_of_node(node)) || !enough)
     return nodes_->end_without(event);
@@ -485,7 +338,12 @@ void ElasticSupervision::tell_others() {
     if (std::exchange(told_[node], news) == news) return;
     nodes_->send_to(node, {.word = NodeMessage::Word::kRoster, .roster = news});
   };
-  if (!is_node_0()) return tell(0, board_.roster.news(first_, board_.ranks()));
+  if (takes_over()) return;
+  if (!leads()) {
+    RosterNews news = board_.roster.news(first_, board_.ranks());
+    for (const int64_t slot : run_) news.seats[static_cast<size_t>(slot)].runs = true;
+    return tell(nodes_->leader(), news);
+  }
   for (const int64_t node : there_)
     tell(node, board_.roster.news(node * board_.ranks(), board_.ranks()));
 }

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/local/rank.h"
 
-#include <sys/eventfd.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
-#include <thread>
+#include <optional>
 
+#include "config/value.h"
+#include "launch/local/program.h"
+#include "launch/where/environment.h"
+#include "util/error.h"
+#include "util/file.h"
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -142,150 +147,117 @@ int run_rank(const RankContext& context, RankMain main, const std::string& reque
 
 namespace {
 
-constexpr uint64_t kDismissed = 0xffff;  // instead of a rank
-
-uint64_t packed(const Roster::Place& p) {
-  const uint64_t rank = p.dismissed ? kDismissed : static_cast<uint64_t>(p.rank);
-  return static_cast<uint64_t>(p.generation) << 32 | static_cast<uint64_t>(p.world) << 16 | rank;
+// torch puts "[rank3]: " before each line of a traceback once ranks have met.
+std::string without_rank(std::string_view line) {
+  const size_t end = line.find("]: ");
+  if (!starts_with(line, "[rank") || end == std::string_view::npos) return std::string(line);
+  return std::string(line.substr(end + 3));
 }
 
-Roster::Place unpacked(uint64_t word) {
-  const uint64_t rank = word & 0xffff;
-  Roster::Place place{.generation = static_cast<int64_t>(word >> 32),
-                      .world = static_cast<int64_t>(word >> 16 & 0xffff),
-                      .dismissed = rank == kDismissed};
-  if (!place.dismissed) place.rank = static_cast<int64_t>(rank);
-  return place;
+// The line that ends the last traceback, and those after it.
+std::optional<size_t> exception_in(const std::vector<std::string>& lines) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (starts_with(lines[i], "Traceback (most recent call last)")) {
+      while (++i < lines.size() && (lines[i].empty() || lines[i][0] == ' ')) continue;
+      if (i < lines.size()) found = i;
+    } else if (starts_with(lines[i], "terminate called after throwing")) {
+      found = i + 1 < lines.size() ? i + 1 : i;
+    }
+  }
+  return found;
+}
+
+std::string message_in(const Json& content) {
+  const auto at = content.find("message");
+  if (at == content.end()) return "";
+  if (at->is_string()) return at->get<std::string>();
+  return at->is_object() ? message_in(*at) : "";
 }
 
 }  // namespace
 
-void Roster::ring() const {
-  if (bell_ >= 0) ::eventfd_write(bell_, 1);
+std::filesystem::path Program::file(const std::string& run,
+                                    int64_t attempt,
+                                    int64_t rank,
+                                    const char* kind) const {
+  const std::filesystem::path folder = log_dir.empty() ? scratch : log_dir / run;
+  return folder / std::to_string(attempt) / fmt::format("rank{}.{}", rank, kind);
 }
 
-void Roster::begin(int bell, const std::string& own_host) {
-  own_host.copy(own_host_.data(), kHostBytes - 1);
-  bell_ = bell;
-  used_ = true;
+bool is_run_id(std::string_view text) {
+  return !text.empty() && text.front() != '.' && text.size() < 200 &&
+         text == printable(text, 200) && text.find('/') == std::string_view::npos;
 }
 
-void Roster::announce(int64_t slot, int64_t border) {
-  seat(slot).border = border;
-  seat(slot).announced += 1;
-  ring();
-}
-
-std::optional<Roster::Place> Roster::place_after(int64_t slot, int64_t generation) const {
-  const Place place = unpacked(seat(slot).place);
-  if (place.generation <= generation) return std::nullopt;
-  return place;
-}
-
-void Roster::set_meeting(int64_t generation, const Endpoint& at) {
-  if (port_ >> 16 >= generation) return;  // it is known
-  port_ = 0;
-  for (size_t i = 0; i + 1 < kHostBytes; ++i) host_[i] = i < at.host.size() ? at.host[i] : '\0';
-  port_ = generation << 16 | at.port;
-  ring();
-}
-
-std::optional<Endpoint> Roster::meeting(int64_t generation) const {
-  const int64_t known = port_;
-  if (known == 0 || known >> 16 != generation) return std::nullopt;
-  Endpoint at{.host = "", .port = known & 0xffff};
-  for (size_t i = 0; i < kHostBytes && host_[i] != '\0'; ++i) at.host += host_[i];
-  if (port_ != known) return std::nullopt;  // a later generation's is being written
-  return at;
-}
-
-void Roster::put(int64_t slot, const Place& place) { seat(slot).place = packed(place); }
-
-void Roster::forget(int64_t slot) {
-  seat(slot).announced = 0;
-  seat(slot).border = -1;
-  seat(slot).place = 0;
-}
-
-RosterNews Roster::news(int64_t first, int64_t count) const {
-  RosterNews news{.lost = lost_, .wanted = wanted_, .generation = port_ >> 16};
-  if (const auto at = meeting(news.generation)) {
-    news.host = at->host;
-    news.port = at->port;
-  } else {
-    news.generation = 0;
+void export_program_environment(const Program& program,
+                                const RankContext& context,
+                                bool threads_given) {
+  const RankInfo& ranks = context.ranks();
+  const bool alone = ranks.local_world == 1 && !threads_given;
+  const bool no_threads = alone && environment_variable("OMP_NUM_THREADS").empty();
+  export_environment(context, threads_given);
+  if (no_threads) ::unsetenv("OMP_NUM_THREADS");
+  const bool worker = context.board == nullptr;
+  const std::string run = worker ? program.run_id : context.board->run_folder();
+  Env variables = {{"GROUP_WORLD_SIZE", std::to_string(ranks.nodes)},
+                   {"ROLE_NAME", program.role},
+                   {"ROLE_RANK", std::to_string(ranks.rank)},
+                   {"ROLE_WORLD_SIZE", std::to_string(ranks.world)},
+                   {"TORCHELASTIC_RUN_ID", run},
+                   {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                   {"TORCHELASTIC_RESTART_COUNT", std::to_string(context.attempt)},
+                   {"TORCHELASTIC_MAX_RESTARTS", std::to_string(program.max_restarts)}};
+  if (!worker) {
+    variables["TORCHELASTIC_ERROR_FILE"] =
+        std::filesystem::absolute(program.file(run, context.attempt, ranks.rank, "json")).string();
   }
-  for (int64_t slot = first; slot < first + count; ++slot) {
-    const Seat& one = seat(slot);
-    news.seats.push_back({one.announced, one.border, static_cast<int64_t>(one.place.load())});
-  }
-  return news;
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), worker ? 0 : 1);
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 0);
 }
 
-void Roster::take_places(int64_t first, const RosterNews& news) {
-  lost_ = std::max<int64_t>(lost_, news.lost);
-  wanted_ = std::max<int64_t>(wanted_, news.wanted);
-  if (news.generation > 0) set_meeting(news.generation, {news.host, news.port});
-  for (size_t i = 0; i < news.seats.size(); ++i) {
-    Seat& one = seat(first + static_cast<int64_t>(i));
-    const auto place = static_cast<uint64_t>(news.seats[i].place);
-    if (place > one.place) one.place = place;
-  }
+void run_program(const Program& program, const RankContext& context, bool threads_given) {
+  if (context.board != nullptr) ::setsid();  // another launcher has groups of its own
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);  // ignored in this program
+  export_program_environment(program, context, threads_given);
+  std::vector<std::string> words = program.words;
+  if (program.local_rank_at > 0)
+    words[program.local_rank_at] += std::to_string(context.ranks().local_rank);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (context.board != nullptr) context.slot().returned = true;  // the rest is the program's
+  ::execvp(arguments[0], arguments.data());
+  const std::string problem = fmt::format("{} cannot be started: {}", words[0], errno_text());
+  if (context.board == nullptr) fail(Exit::kInput, "{}", problem);
+  context.slot().report_failure(Exit::kInput, problem);
+  ::_exit(127);
 }
 
-void Roster::take_seats(int64_t first, const RosterNews& news) {
-  if (news.generation > 0) set_meeting(news.generation, {news.host, news.port});
-  for (size_t i = 0; i < news.seats.size(); ++i) {
-    Seat& one = seat(first + static_cast<int64_t>(i));
-    one.border = news.seats[i].border;
-    one.announced = news.seats[i].announced;
+std::string cause_in(const std::filesystem::path& error_file, std::string_view last_words) {
+  const Json content = parse_foreign(content_of(error_file, kMostOfJson).value_or(""));
+  if (content.is_object()) {
+    if (std::string message = message_in(content); !message.empty()) return message;
   }
+  std::vector<std::string> lines;
+  for (const std::string& line : split(last_words, '\n')) {
+    std::string plain = without_rank(line.substr(line.rfind('\r') + 1));
+    if (!trim(plain).empty()) lines.push_back(std::move(plain));
+  }
+  constexpr size_t kLines = 3;
+  const size_t last = lines.size() - std::min(lines.size(), kLines);
+  lines.erase(lines.begin(),
+              lines.begin() + static_cast<std::ptrdiff_t>(exception_in(lines).value_or(last)));
+  return join(lines, "\n");
 }
 
-namespace {
-
-void pause_briefly() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-
-}  // namespace
-
-ElasticRank::ElasticRank(const RankContext& context)
-    : context_(context), roster_(context.board->roster) {}
-
-bool ElasticRank::is_lost() const { return roster_.is_lost(place_.generation); }
-bool ElasticRank::is_wanted() const { return roster_.is_wanted(place_.generation); }
-
-std::optional<Rendezvous> ElasticRank::meet(int64_t border) {
-  const RankInfo& own = context_.ranks();
-  const int64_t slot = context_.rank();  // the first rank is that of this slot
-  while (true) {
-    roster_.announce(slot, border);
-    std::optional<Roster::Place> place;
-    while (!(place = roster_.place_after(slot, place_.generation))) pause_briefly();
-    if (place->dismissed) return std::nullopt;
-    place_ = *place;
-    Rendezvous meeting;
-    meeting.ranks = {.rank = place_.rank,
-                     .world = place_.world,
-                     .local_rank = own.nodes > 1 ? own.local_rank : place_.rank,
-                     .local_world = own.nodes > 1 ? own.local_world : place_.world,
-                     .node_rank = own.node_rank,
-                     .nodes = own.nodes};
-    if (place_.rank == 0) {
-      const std::string host = roster_.own_host();
-      const Listener listener = listen_on(0, addresses_to_bind(host));
-      meeting.listen_fd = ::dup(listener.socket.get());  // the store closes it
-      meeting.master = {host, listener.port};
-      roster_.set_meeting(place_.generation, meeting.master);
-      return meeting;
-    }
-    std::optional<Endpoint> at;
-    while (!at && !is_lost()) {
-      pause_briefly();
-      at = roster_.meeting(place_.generation);
-    }
-    if (!at) continue;
-    meeting.master = *at;
-    return meeting;
+void pass_on(pid_t rank, int signal) {
+  const std::string caught = proc_value(fmt::format("/proc/{}/status", rank), "SigCgt");
+  const bool handled = (std::strtoull(caught.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
+  if (handled) {
+    signal_process(rank, signal);
+  } else if (::killpg(rank, signal) != 0) {
+    signal_process(rank, signal);  // it has no group of its own yet
   }
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/local/elastic.h"
+#include "launch/local/roster.h"
 #include "util/error.h"
 #include "util/rank_info.h"
 #include "util/rank_trace.h"
@@ -107,6 +107,9 @@ class RankStatusBoard {
   // The launcher sets this when a rank has failed. Ranks that get SIGTERM afterwards end at once
   // instead of saving.
   std::atomic<bool> aborting{false};
+  // The launcher of an elastic run clears this where others go on without it, should it die: then
+  // they say how the run ends.
+  std::atomic<bool> tells_of_run{true};
   const int64_t start_ns = monotonic_ns();  // when it was made
 
   // The folder of the run's files, which rank 0 tells as soon as it is known; "" before. Only the

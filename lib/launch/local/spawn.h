@@ -73,6 +73,7 @@ class Output {
   std::vector<Stream> streams_;
 };
 
+class ElasticSupervision;
 class NodeCouncil;
 
 // A rank's process, as its supervisor knows it.

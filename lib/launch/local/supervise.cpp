@@ -99,7 +99,9 @@ struct Beginning {
   // Where rank 0 listens; what is no trainer opens the port itself, on all addresses.
   Listener listener(int64_t port) const {
     const bool trains = spec.program == nullptr;
-    return listen_on(port, trains ? addresses : kAllAddresses, /*listens=*/trains);
+    // A node that leads in another's place has a listener for its ranks where it is reached.
+    const auto own = addresses.empty() ? std::vector{nodes->own_host()} : addresses;
+    return listen_on(port, trains ? own : kAllAddresses, /*listens=*/trains);
   }
 };
 
@@ -120,7 +122,7 @@ std::optional<AttemptOutcome> await_start(const Beginning& here,
     return std::nullopt;
   }
   // The launchers meet at the master's port, so the store has another one in each attempt.
-  if (world.ranks.node_rank == 0) listener = here.listener(0);
+  if (here.nodes->leads()) listener = here.listener(0);
   NodeCouncil::Start start{listener.port, run_folder};
   if (auto end = here.nodes->begin(here.stop, restart.number, not_before, start)) return end;
   listener.port = start.port;
@@ -191,6 +193,7 @@ AttemptEnd end_of_dead(pid_t launcher, const RankStatusBoard& board, const Launc
   AttemptEnd end{spec.world, folder, 128 + SIGKILL, "", spec.resume_hint(folder), {}};
   end.died = true;
   end.board = &board;
+  end.tells_of_run = end.tells_of_run && board.tells_of_run;
   end.error = fmt::format(
       "the launcher ({}, pid {}) died without a word, and its ranks with it: "
       "killed by SIGKILL, or by the kernel for want of memory",
@@ -295,30 +298,36 @@ WorldEnd launch(const LaunchSpec& spec) {
   const std::string master_host = reachable_master(world);
   const pid_t starter = world.source == "local" ? 0 : getppid();
   const StopWatch stop{gate, starter};
-  const auto addresses =
-      world.ranks.node_rank == 0 ? addresses_to_bind(master_host) : std::vector<std::string>();
+  const bool elastic = spec.program == nullptr && is_elastic(spec.options);
+  std::optional<NodeAddress> leader;  // of a run at work, which this node joins
   std::optional<NodeCouncil> council;
+  std::vector<std::string> addresses;
   if (world.ranks.nodes > 1) {
     const std::string secret = job_secret(current_environment());
-    council.emplace(NodeLink(world, spec.options, addresses, secret, spec.run_dir),
-                    Endpoint{master_host, world.master.port},
+    if (elastic && !spec.run_dir.empty()) leader = find_leader(spec.run_dir, secret);
+    if (world.ranks.node_rank == 0 && !leader) addresses = addresses_to_bind(master_host);
+    const Endpoint at{leader ? leader->host : master_host,
+                      leader ? leader->port : world.master.port};
+    council.emplace(NodeLink(world, spec.options, addresses, secret, spec.run_dir, leader),
+                    at,
                     spec.options.patience.meeting);
-    if (spec.program == nullptr && is_elastic(spec.options))
+    if (elastic)
       council->be_elastic(spec.options.nnodes_min.value_or(world.ranks.nodes), spec.invitation);
+  } else {
+    addresses = addresses_to_bind(master_host);
   }
   NodeCouncil* nodes = council ? &*council : nullptr;
+  const auto tells = [&] { return nodes == nullptr ? tells_at_first(world) : nodes->leads(); };
   Restarts restarts(spec.options);
   std::string run_folder;  // of a program it is the run's id
   if (spec.program != nullptr && world.ranks.node_rank == 0) run_folder = spec.program->run_id;
   for (Restart next;; ++next.number) {
     Listener listener;
     if (const auto end = await_start({spec, nodes, stop, addresses}, next, run_folder, listener)) {
-      say_end(*end,
-              "",
-              "",
-              {spec.record, speaks(world, nodes)},
-              {world, run_folder, 0, "", spec.resume_hint(run_folder), {}});
-      return {end->code, run_folder};
+      AttemptEnd place{world, run_folder, 0, "", spec.resume_hint(run_folder), {}};
+      place.tells_of_run = tells();
+      say_end(*end, "", "", {spec.record, speaks(world, nodes)}, place);
+      return {end->code, run_folder, tells()};
     }
     const auto board = RankStatusBoard::create(world.ranks.local_world);
     board->set_run_folder(run_folder);
@@ -346,23 +355,22 @@ WorldEnd launch(const LaunchSpec& spec) {
       decision = restarts.after(end);
     }
     const Voice voice{spec.record, speaks(world, nodes)};
+    AttemptEnd place{world, run_folder, end.code, end.error, "", deaths, false, board.get()};
+    place.tells_of_run = tells();
     if (decision.again) {
       if (voice.speaks) {
         log_line(Level::kWarning, end.error);
         info("{}", decision.note);
       }
-      if (spec.record)
-        spec.record({world, run_folder, end.code, end.error, "", deaths, false, board.get()});
+      if (spec.record) spec.record(place);
       next.pause = decision.pause;
       continue;
     }
     if (nodes != nullptr) nodes->finish(end.code, decision.note);
-    say_end(end,
-            decision.note,
-            untold_stop(*board, end.code),
-            voice,
-            {world, run_folder, 0, "", spec.resume_hint(run_folder), deaths, false, board.get()});
-    return {end.code, run_folder};
+    place.error.clear();
+    place.hint = spec.resume_hint(run_folder);
+    say_end(end, decision.note, untold_stop(*board, end.code), voice, place);
+    return {end.code, run_folder, tells()};
   }
 }
 

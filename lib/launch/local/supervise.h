@@ -27,6 +27,11 @@ using ResumeHint = std::function<std::string(const std::string& run_folder)>;
 // than at its last failure has moved on.
 using NewestState = std::function<std::string(const std::string& run_folder)>;
 
+// Whether this is the worker of rank 0, or the launcher of node 0, which leads at first.
+inline bool tells_at_first(const World& world) {
+  return (world.role == World::Role::kWorker ? world.ranks.rank : world.ranks.node_rank) == 0;
+}
+
 // How an attempt to run ended on this node, or a worker of another launcher.
 struct AttemptEnd {
   const World& world;
@@ -42,6 +47,8 @@ struct AttemptEnd {
   const RankStatusBoard* board = nullptr;  // of those ranks; null: none was started
   bool first = true;                       // of a worker: no other one has told of an earlier cause
   bool frozen = false;  // of a worker: its process is stopped, and the others have given it up
+  // It writes what is of the run and not of a node: STATUS, the end of log.txt, the page.
+  bool tells_of_run = tells_at_first(world);
 };
 // Writes down how an attempt ended. It is called after the ranks have ended and standard error has
 // been told, also before the ranks are started again; and where the launcher or the worker itself
@@ -57,8 +64,9 @@ void tell_failure(const AttemptEnd& end, const RecordEnd& record);
 
 // How a run ended.
 struct WorldEnd {
-  int code = 0;            // exit code
-  std::string run_folder;  // "" if the run ended before there was one
+  int code = 0;               // exit code
+  std::string run_folder;     // "" if the run ended before there was one
+  bool tells_of_run = false;  // as in AttemptEnd
 };
 
 // What launch() and run_worker() are asked for.

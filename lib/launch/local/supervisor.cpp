@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 
+#include "launch/local/elastic.h"
 #include "launch/local/spawn.h"
 #include "launch/nodes/node_council.h"
 #include "util/error.h"
@@ -22,13 +23,12 @@ namespace {
 // All of these are in seconds.
 constexpr double kWatchStep = 1;     // between two looks at the signs of life
 constexpr double kMeetingGrace = 1;  // after a stop signal, for ranks that have not met yet
-// After SIGKILL. A process ends at once, unless it is inside a system call of a dead disk.
-constexpr double kKilledWait = 5;
+constexpr double kKilledWait = 5;    // after SIGKILL, for one in a system call of a dead disk
 constexpr double kSweepSeconds = 2;  // for killing what the ranks left behind
 
 // Watches one fork server and its ranks until all of them have ended. It relays their output,
-// passes requests to stop on to them, ends all of them if one fails or hangs, and finds out what
-// the cause was. It waits in poll(), so that it reacts to a death at once.
+// passes stop requests on to them, ends all of them if one fails or hangs, and finds out what the
+// cause was. It waits in poll(), so that it reacts to a death at once.
 class Supervisor {
  public:
   Supervisor(const Attempt& attempt, ForkServer fork_server, Output output)
@@ -38,7 +38,7 @@ class Supervisor {
         starting_(slots_of(attempt)),
         elastic_(attempt.elastic),
         node_(attempt.nodes == nullptr ? -1 : attempt.spec.world.ranks.node_rank),
-        tells_at_work_(attempt.spec.at_work && attempt.spec.world.ranks.node_rank == 0),
+        tells_at_work_(attempt.spec.at_work),
         watch_from_(monotonic_seconds()),
         kills_before_(out_of_memory_kills()) {
     if (fork_server_.pid < 0) take_ranks();
@@ -301,7 +301,7 @@ class Supervisor {
     deaths_.push_back(last);
   }
 
-  // Of those ranks of this node, the one that has come least far.
+  // Of those ranks, the one that has come least far.
   Death last_of(const std::vector<size_t>& ranks, Death::Kind kind) {
     std::vector<RankProgress> progress;
     for (const size_t i : ranks) progress.push_back(describe(i, 0, rusage{}).progress);
@@ -320,10 +320,11 @@ class Supervisor {
 
   bool has_living() const { return std::ranges::any_of(ranks_, &RankProcess::alive); }
 
-  // Rank 0 has begun to train once it gives signs of life.
+  // The run's first rank here has begun to train once it gives signs of life.
   void tell_at_work() {
     const std::string folder = attempt_.board.run_folder();
-    if (!tells_at_work_ || folder.empty() || attempt_.board.slot(0).heartbeat_ns() == 0) return;
+    const bool tells = tells_at_work_ && (attempt_.nodes == nullptr || attempt_.nodes->leads());
+    if (!tells || folder.empty() || attempt_.board.slot(0).heartbeat_ns() == 0) return;
     tells_at_work_ = false;
     attempt_.spec.at_work(folder);
   }
@@ -470,8 +471,7 @@ class Supervisor {
   bool tells_at_work_;             // LaunchSpec::at_work is still to be called
   bool stop_was_relayed_ = false;  // it was another node's launcher that was asked to stop
   Blame reported_ = Blame::kNone;  // the most that the other launchers know of
-  bool killed_at_stop_ = false;
-  bool aborting_ = false;
+  bool killed_at_stop_ = false, aborting_ = false;
   int first_code_ = 0;  // of a program, that was not 0
   // Deadlines in monotonic seconds; 0: there is no such deadline.
   double abort_at_ = 0;

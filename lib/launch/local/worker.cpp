@@ -391,7 +391,7 @@ WorldEnd run_worker(const LaunchSpec& spec) {
   } else {
     code = ends.failed(code);
   }
-  return {code, board->run_folder()};
+  return {code, board->run_folder(), tells_at_first(spec.world)};
 }
 
 }  // namespace gantrain

@@ -20,6 +20,17 @@ constexpr double kRetry = 0.2;        // seconds between two tries to reach node
 constexpr double kQuiet = 2;          // seconds that nothing is said while nodes come
 constexpr double kLookAtStarter = 1;  // seconds between two looks
 constexpr double kMoreNodes = 1;      // seconds for more nodes than the least to come
+constexpr const char* kLeadsNow =
+    " leads the run now, because this node was silent; start it again to take part";
+
+Death death_of_launcher(const NodeEvent& event, int64_t ranks) {
+  return {.kind = Death::Kind::kLauncher,
+          .node = event.from.node,
+          .host = event.from.host,
+          .rank = event.from.node * ranks,
+          .code = code_of(Exit::kRankDied),
+          .message = event.lost};
+}
 
 }  // namespace
 
@@ -96,14 +107,14 @@ std::string NodeCouncil::absent_text() const {
 // What another launcher says while the nodes come together. Returns how the run ends, if it does.
 std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
   const NodeMessage& message = event.message;
-  lost_node_0_ = lost_node_0_ || (!event.lost.empty() && !link_.is_node_0());
-  if (least_ > 0 && link_.is_node_0() && (!event.lost.empty() || message.word == Word::kRefused)) {
+  lost_leader_ = lost_leader_ || (!event.lost.empty() && !link_.leads());
+  if (least_ > 0 && link_.leads() && (!event.lost.empty() || message.word == Word::kRefused)) {
     warn("{}", event.lost.empty() ? message.text : event.lost);
     if (!event.lost.empty() || message.number != 0) drop(event.from.node);
     return std::nullopt;
   }
   if (!event.lost.empty()) {
-    if (!link_.is_node_0() && number_ == 0) {
+    if (!link_.leads() && number_ == 0) {
       return refuse_all(Exit::kEnvironment,
                         fmt::format("node {}: {}:{} closed the connection before the run began: "
                                     "was node 0's launcher ended, or does another program, or "
@@ -117,7 +128,7 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
   switch (message.word) {
     case Word::kRefused:
       // On node 0 it is what it told a launcher that does not fit.
-      if (link_.is_node_0()) return refuse_all(Exit::kEnvironment, message.text);
+      if (link_.leads()) return refuse_all(Exit::kEnvironment, message.text);
       link_.close();
       return AttemptOutcome{.code = message.number != 0 ? static_cast<int>(message.number)
                                                         : code_of(Exit::kEnvironment),
@@ -157,7 +168,7 @@ std::optional<AttemptOutcome> NodeCouncil::wait_once(const StopWatch& stop, doub
 bool NodeCouncil::is_complete(double now) {
   const auto absent = static_cast<int64_t>(link_.absent().size());
   if (absent == 0) return true;
-  if (!link_.is_node_0() || least_ == 0) return false;
+  if (!link_.leads() || least_ == 0) return false;
   const bool enough = here().nodes - absent >= least_;
   if (!enough || enough_ == 0) enough_ = enough ? now : 0;
   return enough && now - enough_ >= kMoreNodes;
@@ -169,8 +180,8 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
   bool spoke = false;
   std::string problem;
   for (double now; !is_complete(now = monotonic_seconds());) {
-    if (!link_.is_node_0() && link_.connect(master_, problem)) break;
-    if (now > until && link_.is_node_0()) {
+    if (!link_.leads() && link_.connect(master_, problem)) break;
+    if (now > until && link_.leads()) {
       return refuse_all(
           Exit::kEnvironment,
           fmt::format("{} did not come within {} (--timeout): does gantrain run there, with the "
@@ -181,7 +192,7 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
                       master_.port));
     }
     if (now > until) {
-      lost_node_0_ = true;
+      lost_leader_ = true;
       return AttemptOutcome{
           .code = code_of(Exit::kEnvironment),
           .error = fmt::format("node {}: no rendezvous at {}:{} within {} (--timeout): {}; is node "
@@ -194,12 +205,13 @@ std::optional<AttemptOutcome> NodeCouncil::meet_others(const StopWatch& stop, do
     }
     if (!spoke && now > speaks_at) {
       info("nodes   waiting for {}, at most {}",
-           link_.is_node_0() ? absent_text()
-                             : fmt::format("node 0 at {}:{}", master_.host, master_.port),
+           link_.leads()
+               ? absent_text()
+               : fmt::format("node {} at {}:{}", link_.leader(), master_.host, master_.port),
            short_duration(meeting_seconds_));
       spoke = true;
     }
-    double next = link_.is_node_0() ? std::min(until, now + kQuiet) : now + kRetry;
+    double next = link_.leads() ? std::min(until, now + kQuiet) : now + kRetry;
     if (enough_ > 0) next = std::min(next, enough_ + kMoreNodes);
     if (auto end = wait_once(stop, next)) return end;
   }
@@ -217,22 +229,23 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   start_.reset();
   reported_ = all_asked_ = asked_ = false;
   end_elastic();
+  link_.pass_on_lead(false);  // there is no memory to go on from
   if (number == 0) {
     if (auto end = meet_others(stop, monotonic_seconds() + meeting_seconds_)) return end;
-  } else if (!link_.is_node_0()) {
+  } else if (!link_.leads()) {
     link_.send({.word = Word::kReady, .number = number});
   }
   const auto is_ready = [this](int64_t node) { return ready_.contains(node); };
   const std::vector<int64_t> others = present();  // those that come meanwhile have nothing to end
-  while (link_.is_node_0() ? (number > 0 && !std::ranges::all_of(others, is_ready)) ||
-                                 monotonic_seconds() < not_before
-                           : !start_) {
+  while (link_.leads() ? (number > 0 && !std::ranges::all_of(others, is_ready)) ||
+                             monotonic_seconds() < not_before
+                       : !start_) {
     const double until = std::max(not_before, monotonic_seconds() + kQuiet);
     if (auto end = wait_once(stop, until)) return end;
   }
-  if (link_.is_node_0()) end_elastic();
+  if (link_.leads()) end_elastic();
   ready_.clear();
-  if (link_.is_node_0()) {
+  if (link_.leads()) {
     link_.send({.word = Word::kStart,
                 .number = number,
                 .port = start.port,
@@ -241,6 +254,7 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   } else {
     start = {start_->port, start_->text};
   }
+  link_.pass_on_lead(least_ > 0);
   return std::nullopt;
 }
 
@@ -294,7 +308,7 @@ bool NodeCouncil::take_if_elastic(const NodeEvent& event) {
   const Word word = event.message.word;
   if (least_ == 0) return false;
   const bool gives_up = word == Word::kRefused && event.message.number != 0;
-  if (link_.is_node_0() && (!event.lost.empty() || gives_up)) {
+  if (link_.leads() && (!event.lost.empty() || gives_up)) {
     elastic_.push_back(event);
     if (gives_up) elastic_.back().lost = event.message.text;
     return true;
@@ -320,9 +334,10 @@ void NodeCouncil::drop(int64_t node) {
 }
 
 void NodeCouncil::forget(const NodeEvent& event) {
-  link_.forget(
-      event.from.node,
-      fmt::format("node 0 has given this node up ({}); start it again to take part", event.lost));
+  link_.forget(event.from.node,
+               fmt::format("node {} has given this node up ({}); start it again to take part",
+                           here().node,
+                           event.lost));
 }
 
 void NodeCouncil::welcome(int64_t node, const std::string& run_folder) {
@@ -331,12 +346,16 @@ void NodeCouncil::welcome(int64_t node, const std::string& run_folder) {
 }
 
 void NodeCouncil::end_without(const NodeEvent& event) {
-  hear_of({{.kind = Death::Kind::kLauncher,
-            .node = event.from.node,
-            .host = event.from.host,
-            .rank = event.from.node * here().ranks,
-            .code = code_of(Exit::kRankDied),
-            .message = event.lost}});
+  hear_of({death_of_launcher(event, here().ranks)});
+}
+
+void NodeCouncil::end_as_minority(const NodeEvent& event) {
+  NodeEvent end = event;
+  end.lost += "; others may go on beyond a network that is cut, so this node does not";
+  end_without(end);
+  on_decided(*decide(deaths_, here().nodes));
+  decision_ = Restarts::Decision{};
+  link_.resign();
 }
 
 void NodeCouncil::report_hang(const std::vector<Death>& deaths) {
@@ -349,17 +368,12 @@ void NodeCouncil::on_running(const NodeEvent& event) {
   const NodeMessage& message = event.message;
   if (take_if_elastic(event)) return;
   if (!event.lost.empty()) {
-    const std::vector<Death> lost{{.kind = Death::Kind::kLauncher,
-                                   .node = event.from.node,
-                                   .host = event.from.host,
-                                   .rank = event.from.node * here().ranks,
-                                   .code = code_of(Exit::kRankDied),
-                                   .message = event.lost}};
+    const std::vector<Death> lost{death_of_launcher(event, here().ranks)};
     hear_of(lost);
-    if (link_.is_node_0()) return;
-    lost_node_0_ = true;
+    if (link_.leads()) return;
+    lost_leader_ = true;
     // A node 0 that was stopped and wakes up learns in this way how the run has ended.
-    if (!decides()) link_.send({.word = Word::kReport, .deaths = lost});
+    if (!decides() && least_ == 0) link_.send({.word = Word::kReport, .deaths = lost});
     if (!verdict_) verdict_ = decide(lost, here().nodes)->end;
     decision_ = Restarts::Decision{};  // who would decide is gone
     return;
@@ -377,18 +391,29 @@ void NodeCouncil::on_running(const NodeEvent& event) {
     case Word::kStop:
       if (stop_known_) break;
       stop_known_ = true;
+      stop_signal_ = message.number;
       stop_ = static_cast<int>(message.number);
       info("{} was asked to stop by {}",
            message.place.text(),
            signal_text(static_cast<int>(message.number)));
-      if (link_.is_node_0()) link_.send(message, event.from.node);
+      if (link_.leads()) link_.send(message, event.from.node);
       break;
     case Word::kAgain:
       decision_ = Restarts::Decision{.again = true, .note = message.text};
       break;
     case Word::kEnded:
       decision_ = Restarts::Decision{.note = message.text};
-      if (!link_.is_node_0()) code_of_node_0_ = static_cast<int>(message.number);
+      if (!link_.leads()) code_of_leader_ = static_cast<int>(message.number);
+      break;
+    case Word::kTable:
+      on_new_leader(event);
+      break;
+    case Word::kReplaced:
+      hear_of({{.kind = Death::Kind::kLauncher,
+                .node = event.from.node,
+                .message = message.place.text() + kLeadsNow}});
+      link_.close();
+      decision_ = Restarts::Decision{};
       break;
     case Word::kReady:
       ready_.insert(event.from.node);
@@ -404,6 +429,14 @@ void NodeCouncil::on_running(const NodeEvent& event) {
     default:
       break;
   }
+}
+
+// What was said to the launcher that led is said to the one that leads now.
+void NodeCouncil::on_new_leader(const NodeEvent& event) {
+  if (reported_ && !verdict_ && !link_.leads())
+    link_.send({.word = Word::kReport, .deaths = deaths_});
+  if (stop_known_) link_.send({.word = Word::kStop, .number = stop_signal_, .place = here()});
+  elastic_.push_back(event);
 }
 
 std::vector<Death> NodeCouncil::lost() const {
@@ -431,6 +464,7 @@ void NodeCouncil::report(const std::vector<Death>& deaths) {
 void NodeCouncil::tell_stop(int signal) {
   if (stop_known_) return;
   stop_known_ = true;
+  stop_signal_ = signal;
   link_.send({.word = Word::kStop, .number = signal, .place = here()});
 }
 
@@ -439,7 +473,7 @@ std::optional<int> NodeCouncil::take_stop() { return std::exchange(stop_, std::n
 bool NodeCouncil::take_question() { return std::exchange(asked_, false); }
 
 Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts, bool stopped) {
-  if (link_.is_node_0()) {
+  if (link_.leads()) {
     Restarts::Decision decision = verdict_ ? restarts.after(*verdict_) : Restarts::Decision{};
     if (decision.again && (!link_.all_open() || stopped || stop_known_)) decision = {};
     if (decision.again) link_.send({.word = Word::kAgain, .text = decision.note});

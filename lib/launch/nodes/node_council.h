@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,11 +42,40 @@ void fields(NodePlace& p, Field&& field) {
   field("host", p.host);
 }
 
-// What one launcher tells another.
+// Where the launcher of a node is reached by those of others.
+struct NodeAddress {
+  int64_t node = 0;
+  std::string host = {};
+  int64_t port = 0;
+};
+
+template <class Field>
+void fields(NodeAddress& a, Field&& field) {
+  field("node", a.node);
+  field("host", a.host);
+  field("port", a.port);
+}
+
+// The nodes that take part in an elastic run. The launcher of one of them leads: at first that of
+// node 0, and when it is lost that of the first node that is left.
+struct NodeTable {
+  int64_t leader = 0;
+  std::vector<NodeAddress> nodes = {};  // by their numbers
+
+  const NodeAddress* find(int64_t node) const;  // null: it does not take part
+};
+
+template <class Field>
+void fields(NodeTable& t, Field&& field) {
+  field("leader", t.leader);
+  field("nodes", t.nodes);
+}
+
+// What one launcher tells another. In an elastic run "node 0" is the node that leads.
 struct NodeMessage {
   enum class Word {
     kBeat,     // a sign of life
-    kHello,    // to node 0, first of all: `place`
+    kHello,    // to node 0, first of all: `place`; others reach it at `text`, port `port`
     kRefused,  // there will be no run: `text` says why
     kReady,    // to node 0: nothing of the last attempt is left here
     kStart,    // from node 0: `place`, attempt `number`, store at `port`, run folder `text`
@@ -61,7 +91,10 @@ struct NodeMessage {
     kLeft,        // to node 0: those of `slots` have ended, in the way `number`; `deaths` says how
     kEndRank,     // from node 0: those of `slots` are behind all others, end them
     kJoin,        // to node 0, instead of kHello: what does a node do to take part?
-    kInvited      // from node 0: be node `number`, and do what `text` says
+    kInvited,     // from node 0: be node `number`, and do what `text` says
+    kTable,       // from node 0, `place`: who takes part is now `table`
+    kFollow,      // to who is to lead, instead of kHello: `place` has lost who led
+    kReplaced     // to who led, and was silent: `place` leads now
   };
 
   Word word = Word::kBeat;
@@ -73,6 +106,7 @@ struct NodeMessage {
   AttemptOutcome end = {};
   std::vector<int64_t> slots = {};  // of the node that hears of them or tells of them, from 0 on
   RosterNews roster = {};
+  NodeTable table = {};
 };
 
 // One line, with its newline.
@@ -80,9 +114,15 @@ std::string encode(const NodeMessage& message);
 // Nothing if the line is not a message.
 std::optional<NodeMessage> decode(std::string_view line);
 
+constexpr size_t kShortestSecret = 16;  // characters
+
 // What the launchers of a job know alone: GANTRAIN_JOB_SECRET; "" if it is not set. Throws
 // UserError(kEnvironment) if it is too short.
 std::string job_secret(const Env& env);
+// The secret in that file; "" if it is not there, or others than this user may read or write it.
+std::string secret_in(const std::filesystem::path& file);
+// Makes a new one there, unless a run is at work in the folder, whose secret it is.
+std::string new_secret_in(const std::filesystem::path& file);
 
 // A TCP connection between two launchers. Each side first sends a line with a random number, then
 // the HMAC of both lines, and reads no message before the other one has proved so that it knows the
@@ -90,8 +130,12 @@ std::string job_secret(const Env& env);
 // launcher.
 class NodeWire {
  public:
+  static constexpr const char* kOtherSecret =
+      "it has another job secret than this node, or none";  // an objection()
+
   NodeWire() = default;
-  NodeWire(UniqueFd connected, bool is_node_0, std::string secret);
+  // `accepts`: this side has listened, as node 0 does.
+  NodeWire(UniqueFd connected, bool accepts, std::string secret);
 
   int descriptor() const { return fd_.get(); }
   bool open() const { return static_cast<bool>(fd_); }
@@ -112,7 +156,7 @@ class NodeWire {
   void take_lines(std::vector<NodeMessage>& messages);
 
   UniqueFd fd_;
-  bool is_node_0_ = false;
+  bool accepts_ = false;
   std::string secret_;
   std::string greeting_;  // the first line of this side
   std::string other_;     // and of the other one
@@ -127,52 +171,140 @@ struct NodeEvent {
   NodePlace from = {};
   NodeMessage message = {};
   std::string lost = {};  // that the launcher is gone or silent, in words for the user; else ""
+  bool silent = false;    // it is silent, and may be at work beyond a network that is cut
 };
+
+// What comes of a try to connect to a launcher, which takes half a second at most.
+enum class Door { kOpens, kRefuses, kDoesNotAnswer };
+Door knock(const NodeAddress& at, UniqueFd* connected = nullptr);
+
+// A launcher, or a stranger, that has connected and is not known yet.
+struct Newcomer {
+  NodeWire wire;
+  double since = 0;  // monotonic seconds
+  std::optional<NodeMessage> said = {};
+};
+
+// In an elastic run each launcher listens, and knows where the others do. When the one that leads
+// is lost, each of those that are left finds out what has become of it: its port refuses (it is
+// dead), or connects and says nothing (it is frozen), or does not answer (its machine is down, or
+// the network is cut). Then the first node that is left leads, and the others connect to it. So
+// that the two sides of a cut network never both go on, those who go on must be more than half of
+// the nodes that are not known to be dead or frozen, or half of them with the first of these; the
+// one that led counts as the first.
+class Succession {
+ public:
+  // Where this launcher stands, and how the one that led was lost.
+  struct Site {
+    NodePlace here;
+    NodeAddress address;
+    NodeTable table;  // of those who took part before
+    double silence;   // seconds after which one that says nothing is given up
+    std::string secret;
+  };
+  struct Loss {
+    std::string text;     // in words for the user
+    bool closed = false;  // the connection was closed; else there was silence
+    double since = 0;     // monotonic seconds
+  };
+  Succession(Site site, Loss loss) : site_(std::move(site)), loss_(std::move(loss)) {}
+
+  enum class Step { kSeeks, kGivesUp, kFollows, kLeads };
+  // The next step. Followers are taken out of `newcomers`.
+  Step step(double now, std::vector<Newcomer>& newcomers);
+  bool is_settled() const { return settled_; }  // what has become of the one that led is known
+  const Loss& loss() const { return loss_; }
+  NodeWire& wire() { return wire_; }  // with kFollows, to the one that leads
+  const NodeWire& wire() const { return wire_; }
+  const std::vector<NodeMessage>& said() const { return said_; }  // by it, the table first
+  std::vector<Newcomer>& followers() { return followers_; }       // with kLeads
+
+ private:
+  Step settle(double now);
+  int64_t first_left() const;
+  Step follow(const NodeAddress& next, double now);
+  Step await_followers(double now, std::vector<Newcomer>& newcomers);
+  void look_at(const NodeAddress& one, double now, bool tries);
+  bool is_known(int64_t node) const;
+  bool may_lead() const;
+  Step give_up(const std::string& why);
+
+  Site site_;
+  Loss loss_;
+  bool settled_ = false;
+  NodeWire wire_;                       // to the one that led, then to the one that is to lead
+  double asked_ = 0;                    // monotonic seconds at which it was connected
+  bool followed_ = false;               // kFollow was sent
+  double next_try_ = 0;                 // monotonic seconds
+  std::set<int64_t> gone_;              // nodes that are dead or frozen
+  std::set<int64_t> silent_;            // those that do not answer
+  std::map<int64_t, Newcomer> probes_;  // of the node that is to lead
+  std::vector<NodeMessage> said_;
+  std::vector<Newcomer> followers_;
+};
+
+// Writes the file .nodes of a run folder, which tells of the run at work there; without nodes, that
+// none is. Warns where that fails.
+void write_table(const std::filesystem::path& run_dir, const NodeTable& table);
+// Finds the launcher that leads the run at work in that folder, by .nodes. Where it is gone but
+// others of the nodes live, it waits until one of these leads. Nothing where no run is at work.
+std::optional<NodeAddress> find_leader(const std::filesystem::path& run_dir,
+                                       const std::string& secret);
 
 // The launchers of a run's nodes, tied to each other: that of node 0 listens at the run's master
 // address, and each of the others holds a connection to it. Each gives signs of life, so that a
 // launcher that is dead, stopped or cut off is noticed.
 class NodeLink {
  public:
-  // Listens on `addresses` if this is node 0. Throws UserError(kEnvironment) if the port is in use.
-  // Without a secret, but with a run folder, node 0 writes one there, which the others read.
+  // Listens on `addresses` if this is node 0, and no `leader` is given, which is that of a run at
+  // work. Throws UserError(kEnvironment) if the port is in use. Without a secret, but with a run
+  // folder, node 0 writes one there, which the others read.
   NodeLink(const World& world,
            const LaunchOptions& options,
            const std::vector<std::string>& addresses,
            const std::string& secret,
-           const std::filesystem::path& run_dir);
+           const std::filesystem::path& run_dir,
+           const std::optional<NodeAddress>& leader = {});
 
   const NodePlace& here() const { return here_; }
-  bool is_node_0() const { return here_.node == 0; }
-  // On node 0: the connections to all other nodes that have come; else: that to node 0.
+  int64_t leader() const { return leader_; }  // the node that leads: 0 where the run is not elastic
+  bool leads() const { return here_.node == leader_; }
+  // On the node that leads: the connections to all other nodes that have come; else: that to it.
   bool all_open() const;
   std::vector<int64_t> absent() const;   // nodes that have not come
   std::vector<int64_t> present() const;  // those that have
-  // The address at which ranks of other nodes reach those of this one; "" on node 0, and before
-  // this node has come.
-  std::string own_address() const;
-  // On node 0: a node that comes later is told this, and may come again after forget(), which tells
-  // it why it is given up unless that is "".
-  void invite_by(const std::string& text) { invitation_ = text; }
+  // The address at which ranks of other nodes reach those of this one; "" on node 0 unless that has
+  // come as others do, and before this node has come.
+  const std::string& own_address() const { return address_; }
+  // Nodes may come later, and are told this where they ask; they may come again after forget(),
+  // which tells them why they are given up unless that is "".
+  void be_elastic(const std::string& invitation);
   void forget(int64_t node, const std::string& why);
+  // Of an elastic run: whether another launcher leads on when that one is lost, or all end. Where
+  // one does, exchange() returns a message kTable with its `place`, from the one that was lost, of
+  // which `text` tells. The new one then has connections to those who have followed it: present().
+  void pass_on_lead(bool does) { passes_on_ = does; }
+  void resign() { leader_ = -1; }
+  bool seeks_leader() const { return succession_.has_value(); }
+  bool may_go_on_without_silent() const;  // on the node that leads: those who are not silent
 
-  // Of another node than 0: tries to connect, and introduces this launcher. False: not yet.
+  // Of a node that does not lead: tries to connect, and introduces this launcher. False: not yet.
   bool connect(const Endpoint& master, std::string& problem);
 
   // For poll(): what exchange() waits for, and when it has to be called at the latest.
   void watch(std::vector<pollfd>& polled) const;
-  double next_beat() const { return next_beat_; }
+  double next_beat() const;
   // What a child of this process must close, else a dead launcher would seem to live on.
   std::vector<int> descriptors() const;
 
   // Takes what has come, sends what waits and gives a sign of life where one is due.
   std::vector<NodeEvent> exchange();
 
-  // From node 0 to all other nodes, or all but one; from another node to node 0.
+  // From the node that leads to all other nodes, or all but one; from another one to that.
   void send(const NodeMessage& message, int64_t except = -1);
   void send_to(int64_t node, const NodeMessage& message);
   // Sends what is left and closes all connections. Others take that for an end in order if kEnded
-  // or kRefused was sent before.
+  // or kRefused was sent before. The run is over, or goes on without this node.
   void close();
 
  private:
@@ -183,29 +315,41 @@ class NodeLink {
     bool ended = false;  // it has said that no rank is left there
     double heard = 0;    // monotonic seconds of its last message
     double invited = 0;  // monotonic seconds at which its number was given to one that asked
-  };
-
-  struct Newcomer {
-    NodeWire wire;
-    double since;
+    NodeAddress address = {};
   };
 
   std::string introduce(UniqueFd connected);
   void accept_newcomers(double now);
   void refuse(const NodeWire& stranger);
+  bool answer(Newcomer& one, double now);
   void greet(NodeWire wire, const NodeMessage& hello, double now);
   void invite(NodeWire wire, double now);
   std::string objection(const NodePlace& place) const;
   void take(Peer& peer, NodeMessage message, std::vector<NodeEvent>& events);
   void listen_to(Peer& peer, double now, std::vector<NodeEvent>& events);
   void beat(double now);
+  static Peer peer_of(NodeWire wire, const NodeMessage& hello, double now);
+  Peer* find(int64_t node);
+  std::vector<Peer> all_others() const;
+  void tell_table();
+
+  void succeed(double now, std::vector<NodeEvent>& events);
+  void replace_leader(std::vector<NodeEvent>& events, const NodePlace& by);
 
   NodePlace here_;
+  int64_t leader_;
   double silence_;  // seconds after which a peer is given up
   Listener listener_;
-  std::vector<Peer> peers_;  // on node 0: the other nodes from 1 on; else: node 0
+  std::string address_;      // "" on the node that led from the beginning
+  std::string master_host_;  // there
+  std::vector<Peer> peers_;  // on the node that leads: the other nodes; else: that one
   std::string secret_;
-  std::string invitation_;             // "": nodes do not come later
+  std::string invitation_;
+  bool elastic_ = false;
+  bool passes_on_ = false;
+  NodeTable table_;
+  std::optional<Succession> succession_;
+  std::filesystem::path run_dir_;
   std::filesystem::path secret_file_;  // "": the secret is known, or there is none
   std::vector<Newcomer> newcomers_;
   std::vector<NodeEvent> news_;  // what the next exchange() returns first
@@ -240,8 +384,8 @@ NodeMessage ask_to_join(const Endpoint& node_0,
 
 // The launchers of a run with several nodes, as one: they begin each attempt together, find the
 // same first cause of a failure (decide()), and start again or end together. The launcher of node 0
-// decides. A launcher that is gone or silent ends the run, unless that is elastic: then nodes
-// beside node 0 come and go, which ElasticSupervision looks after.
+// decides. A launcher that is gone or silent ends the run, unless that is elastic: then nodes come
+// and go, which ElasticSupervision looks after, and another one than node 0 may lead.
 class NodeCouncil {
  public:
   NodeCouncil(NodeLink link, const Endpoint& master, double meeting_seconds)
@@ -250,7 +394,7 @@ class NodeCouncil {
   // told the text.
   void be_elastic(int64_t least, const std::string& invitation) {
     least_ = least;
-    link_.invite_by(invitation);
+    link_.be_elastic(invitation);
   }
 
   // What node 0 says at the start of an attempt.
@@ -277,18 +421,23 @@ class NodeCouncil {
   std::optional<int> take_stop();  // the signal by which another node was asked to stop; once
   bool take_question();            // true once if node 0 asks how far the ranks are
   // Of an elastic run. What other launchers say of their ranks (kRoster to kEndRank), newcomers
-  // (kHello), and on node 0 launchers that are lost, in the order in which they came.
+  // (kHello), who leads now (kTable), and on the node that leads launchers that are lost, in the
+  // order in which they came.
   std::vector<NodeEvent> take_elastic() { return std::exchange(elastic_, {}); }
   void send_to(int64_t node, const NodeMessage& message) { link_.send_to(node, message); }
   std::vector<int64_t> present() const { return link_.present(); }
+  bool leads() const { return link_.leads(); }
+  int64_t leader() const { return link_.leader(); }
+  bool may_go_on_without_silent() const { return link_.may_go_on_without_silent(); }
   std::string own_host() const;  // at which the ranks of this node are reached
-  bool node_0_has_ended() const { return code_of_node_0_.has_value() || lost_node_0_; }
-  std::optional<int> code_of_node_0() const { return code_of_node_0_; }  // node 0's exit code
+  bool leader_has_ended() const { return code_of_leader_.has_value() || lost_leader_; }
+  std::optional<int> code_of_leader() const { return code_of_leader_; }  // its exit code
   void hear_of(const std::vector<Death>& deaths);
   void report_hang(const std::vector<Death>& deaths);  // of this node, which waits for no verdict
   // On node 0: the run goes on without the node that the event tells of, or it does not.
   void forget(const NodeEvent& event);
   void end_without(const NodeEvent& event);
+  void end_as_minority(const NodeEvent& event);  // and leads no more: others may
   void welcome(int64_t node, const std::string& run_folder);
   const std::optional<AttemptOutcome>& verdict() const { return verdict_; }
   std::vector<Death> lost() const;  // of launchers that are gone or silent, by their first rank
@@ -297,7 +446,7 @@ class NodeCouncil {
   const NodePlace& here() const { return link_.here(); }
   // Whether this launcher tells the user how the run fails, where one stream takes what all of them
   // write: node 0 does, and nodes 1 to 3 where they have lost it.
-  bool speaks_for_all() const { return here().node == 0 || (lost_node_0_ && here().node <= 3); }
+  bool speaks_for_all() const { return here().node == 0 || (lost_leader_ && here().node <= 3); }
 
   // What all nodes do after a failed attempt: on node 0 what `restarts` decides, and elsewhere what
   // node 0 says. `end` is the verdict.
@@ -313,13 +462,14 @@ class NodeCouncil {
   std::optional<AttemptOutcome> on_event(const NodeEvent& event);
   void on_running(const NodeEvent& event);
   bool take_if_elastic(const NodeEvent& event);
+  void on_new_leader(const NodeEvent& event);
   bool is_complete(double now);
   void on_decided(const DeathVerdict& verdict);
   void drop(int64_t node);
   void end_elastic();
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
-  bool decides() const { return link_.is_node_0() || !link_.all_open(); }
+  bool decides() const { return link_.leads() || (!link_.all_open() && !link_.seeks_leader()); }
 
   NodeLink link_;
   Endpoint master_;
@@ -332,18 +482,19 @@ class NodeCouncil {
   bool asked_ = false;
   std::optional<int> stop_;
   bool stop_known_ = false;
+  int64_t stop_signal_ = 0;
 
   std::set<int64_t> ready_;           // on node 0: nodes that are ready for the next attempt
   std::optional<NodeMessage> start_;  // elsewhere: what node 0 said last
   std::optional<Restarts::Decision> decision_;
   int64_t number_ = 0;
-  bool lost_node_0_ = false;
+  bool lost_leader_ = false;
 
   int64_t least_ = 0;  // 0: the run is not elastic
   double enough_ = 0;  // monotonic seconds since when `least_` nodes are there; 0: they are not
   bool late_ = false;  // this node joins a run that is at work
   std::vector<NodeEvent> elastic_;
-  std::optional<int> code_of_node_0_;
+  std::optional<int> code_of_leader_;
 };
 
 }  // namespace gantrain

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <stdexcept>
 #include <utility>
 
 #include "config/schema.h"
@@ -27,81 +23,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kVersion = 3;
-constexpr int64_t kMostInPlace = 1 << 20;  // also of ranks, so that their product is a number
-
-// A message on its way. The numbers come first, and say what else there is.
-struct Envelope {
-  int version = kVersion;
-  int word = 0;
-  NodeMessage message;
-};
-
-template <class Field>
-void fields(Envelope& e, Field&& field) {
-  using Word = NodeMessage::Word;
-  field("gantrain", e.version);
-  field("word", e.word);
-  if (e.version != kVersion || e.word < 0 || e.word > static_cast<int>(Word::kInvited))
-    throw std::logic_error("no message of a launcher");
-  NodeMessage& m = e.message;
-  m.word = static_cast<Word>(e.word);
-  if (m.word == Word::kBeat) return;
-  field("number", m.number);
-  field("port", m.port);
-  field("text", m.text);
-  field("place", m.place);
-  for (const int64_t number : {m.place.node, m.place.nodes, m.place.ranks}) {
-    if (number < 0 || number > kMostInPlace) throw std::logic_error("no place of a launcher");
-  }
-  const bool left = m.word == Word::kLeft;
-  if (left || m.word == Word::kReport) field("deaths", m.deaths);
-  if (m.word == Word::kVerdict) field("end", m.end);
-  if (left || m.word == Word::kStartRanks || m.word == Word::kEndRank) field("slots", m.slots);
-  if (m.word == Word::kRoster) field("roster", m.roster);
-}
-
-constexpr size_t kLongestMessage = 1 << 20;  // bytes without a newline: no launcher sends that
-
 using Word = NodeMessage::Word;
 
-constexpr double kMostSilence = 10;    // seconds
-constexpr double kLongestBeat = 1;     // seconds between two signs of life
-constexpr int kBeatsPerSilence = 5;    // so that a late one or two do no harm
-constexpr double kConnectSeconds = 2;  // of one attempt
+constexpr double kMostSilence = 10;         // seconds
+constexpr double kLongestBeat = 1;          // seconds between two signs of life
+constexpr int kBeatsPerSilence = 5;         // so that a late one or two do no harm
+constexpr double kConnectSeconds = 2;       // of one attempt
+constexpr double kLookWhileSeeking = 0.01;  // seconds between two steps to another leader
 constexpr double kFinishSeconds = 2;
-constexpr double kInvitation = 60;  // seconds for which a number is kept for a node
-
-constexpr std::string_view kGreeting = "gantrain-node ";  // the version and a random number follow
-const std::string kGreetingOfThisVersion = fmt::format("{}{} ", kGreeting, kVersion);
-constexpr size_t kLongestGreeting = 64;  // bytes of a line; a proof has so many
-constexpr size_t kSpareNewcomers = 64;   // beside as many as there are nodes
-constexpr int64_t kMostClosed = 3;       // tries before a node gives up
-constexpr size_t kShortestSecret = 16;
-constexpr const char* kOtherSecret = "it has another job secret than this node, or none";
-
-// The secret in the file; "" if it is not there, or others than this user may read or write it.
-std::string secret_in(const fs::path& file) {
-  const std::string text = trim(content_of(file, kMostOfText).value_or(""));
-  std::error_code error;
-  const auto others = fs::perms::group_all | fs::perms::others_all;
-  const bool own = (fs::status(file, error).permissions() & others) == fs::perms::none &&
-                   shared_with_others(file).empty();
-  return own && text.size() >= kShortestSecret ? text : "";
-}
-
-std::string new_secret_in(const fs::path& file) {
-  const UniqueFd lock(open_regular(file.parent_path() / ".lock", O_RDWR | O_CREAT));
-  // A run that is at work there, or still ending, keeps its own.
-  const bool busy = ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  std::string secret = busy ? secret_in(file) : "";
-  if (!secret.empty()) return secret;
-  secret = random_hex(32);
-  AtomicFile out(file, 0600);
-  out.write(secret + "\n");
-  out.commit();
-  return secret;
-}
+constexpr double kInvitation = 60;      // seconds for which a number is kept for a node
+constexpr size_t kSpareNewcomers = 64;  // beside as many as there are nodes
+constexpr int64_t kMostClosed = 3;      // tries before a node gives up
 
 double silence_of(const LaunchOptions& options) {
   const double hang = options.hang_timeout.seconds;
@@ -112,143 +44,68 @@ std::string sizes_of(const NodePlace& p) { return sizes_text(p.ranks * p.nodes, 
 
 }  // namespace
 
-std::string NodePlace::text() const {
-  return host.empty() ? fmt::format("node {}", node) : fmt::format("node {} ({})", node, host);
-}
-
-std::string encode(const NodeMessage& message) {
-  const Json json =
-      message_of(Envelope{.word = static_cast<int>(message.word), .message = message});
-  // What ranks and users write need not be UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::optional<NodeMessage> decode(std::string_view line) {
-  try {
-    return message_from<Envelope>(parse_foreign(line)).message;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  } catch (const std::logic_error&) {
-    return std::nullopt;
-  }
-}
-
-std::string job_secret(const Env& env) {
-  const std::string secret = variable(env, "GANTRAIN_JOB_SECRET");
-  if (secret.empty() || secret.size() >= kShortestSecret) return secret;
-  fail(Exit::kEnvironment,
-       "GANTRAIN_JOB_SECRET has {} characters: give all nodes the same {} or more",
-       secret.size(),
-       kShortestSecret);
-}
-
-NodeWire::NodeWire(UniqueFd connected, bool is_node_0, std::string secret)
-    : fd_(std::move(connected)),
-      is_node_0_(is_node_0),
-      secret_(std::move(secret)),
-      greeting_(kGreetingOfThisVersion + random_hex(16)),
-      unsent_(greeting_ + "\n") {
-  set_nonblocking(fd_.get());
-  const int yes = 1;
-  ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  flush();
-}
-
-void NodeWire::take_greeting(const std::string& line) {
-  const auto proof = [this](const char* side, const std::string& own, const std::string& other) {
-    return hmac_sha256(secret_, fmt::format("{}\n{}\n{}", side, own, other));
-  };
-  if (!other_.empty()) {
-    proved_ = line == proof(is_node_0_ ? "other node" : "node 0", other_, greeting_);
-    if (!proved_) objection_ = kOtherSecret;
-  } else if (line.size() == greeting_.size() && starts_with(line, kGreetingOfThisVersion)) {
-    other_ = line;
-    unsent_ += proof(is_node_0_ ? "node 0" : "other node", greeting_, other_) + "\n";
-    return flush();
-  } else if (starts_with(line, kGreeting)) {
-    objection_ = "it is another version of gantrain";
-  }
-  if (!proved_) fd_.close();
-}
-
-void NodeWire::send(const NodeMessage& message) {
-  if (!open()) return;
-  unsent_ += encode(message);
-  flush();
-}
-
-void NodeWire::flush() {
-  while (open() && !unsent_.empty()) {
-    const ssize_t size = ::send(fd_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (size < 0) {  // what the other side said last may still be read
-      unsent_.clear();
-      return;
-    }
-    unsent_.erase(0, static_cast<size_t>(size));
-  }
-}
-
-void NodeWire::take_lines(std::vector<NodeMessage>& messages) {
-  size_t begin = 0;
-  for (size_t end = 0; (end = unread_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const auto message = decode(std::string_view(unread_).substr(begin, end - begin));
-    if (!message) {
-      fd_.close();
-      return;
-    }
-    messages.push_back(*message);
-  }
-  unread_.erase(0, begin);
-  const bool foreign = !unread_.empty() && unread_.front() != '{';  // a rank of another launcher
-  if (foreign || unread_.size() > kLongestMessage) fd_.close();
-}
-
-std::vector<NodeMessage> NodeWire::receive() {
-  std::vector<NodeMessage> messages;
-  flush();
-  if (!open()) return messages;
-  const bool more = read_from(fd_.get(), unread_, proved_ ? 2 * kLongestMessage : 1);
-  for (size_t end = 0; open() && !proved_ && (end = unread_.find('\n')) != std::string::npos;) {
-    const std::string line = unread_.substr(0, end);
-    unread_.erase(0, end + 1);
-    take_greeting(line);
-  }
-  if (!proved_ && unread_.size() > kLongestGreeting) fd_.close();
-  if (proved_) take_lines(messages);
-  if (!more) fd_.close();
-  return messages;
-}
-
-void NodeWire::finish(double seconds) {
-  const double end = monotonic_seconds() + seconds;
-  flush();
-  while (open() && has_unsent() && wait_for(fd_.get(), POLLOUT, end)) flush();
-  // With unread bytes left, close() would make the kernel drop what the other side has not read.
-  if (open()) ::shutdown(fd_.get(), SHUT_WR);
-  receive();
-  fd_.close();
-}
-
 NodeLink::NodeLink(const World& world,
                    const LaunchOptions& options,
                    const std::vector<std::string>& addresses,
                    const std::string& secret,
-                   const fs::path& run_dir)
+                   const fs::path& run_dir,
+                   const std::optional<NodeAddress>& leader)
     : here_{world.ranks.node_rank, world.ranks.nodes, world.ranks.local_world, host_name()},
+      leader_(leader ? leader->node : 0),
       silence_(silence_of(options)),
-      secret_(secret) {
+      secret_(secret),
+      run_dir_(run_dir) {
   if (secret.empty() && !run_dir.empty()) secret_file_ = run_dir / ".job-secret";
-  if (!is_node_0()) {
+  if (!leads()) {
     peers_.resize(1);
+    peers_.front().place.node = leader_;
     return;
   }
   listener_ = listen_on(world.master.port, addresses);
   set_nonblocking(listener_.socket.get());
+  master_host_ = world.master.host;
   if (!secret_file_.empty()) secret_ = new_secret_in(secret_file_);
-  peers_.resize(static_cast<size_t>(here_.nodes - 1));
-  for (size_t i = 0; i < peers_.size(); ++i) peers_[i].place.node = static_cast<int64_t>(i) + 1;
+  peers_ = all_others();
+}
+
+void NodeLink::be_elastic(const std::string& invitation) {
+  elastic_ = true;
+  invitation_ = invitation;
+  if (leads()) tell_table();
+}
+
+std::vector<NodeLink::Peer> NodeLink::all_others() const {
+  std::vector<Peer> others;
+  for (int64_t node = 0; node < here_.nodes; ++node) {
+    if (node != here_.node) others.push_back({.place = {.node = node}, .wire = {}});
+  }
+  return others;
+}
+
+NodeLink::Peer NodeLink::peer_of(NodeWire wire, const NodeMessage& hello, double now) {
+  return {.place = hello.place,
+          .wire = std::move(wire),
+          .came = true,
+          .heard = now,
+          .address = {hello.place.node, hello.text, hello.port}};
+}
+
+NodeLink::Peer* NodeLink::find(int64_t node) {
+  const auto found = std::ranges::find(peers_, node, [](const Peer& p) { return p.place.node; });
+  return found == peers_.end() ? nullptr : &*found;
+}
+
+// On the node that leads: who takes part has changed.
+void NodeLink::tell_table() {
+  if (!elastic_) return;
+  table_ = {.leader = here_.node,
+            .nodes = {{here_.node, address_.empty() ? master_host_ : address_, listener_.port}}};
+  for (const Peer& peer : peers_) {
+    if (peer.came && peer.address.port > 0) table_.nodes.push_back(peer.address);
+  }
+  std::ranges::sort(table_.nodes, {}, &NodeAddress::node);
+  send({.word = Word::kTable, .place = here_, .table = table_});
+  if (!run_dir_.empty()) write_table(run_dir_, table_);
 }
 
 bool NodeLink::all_open() const {
@@ -271,16 +128,35 @@ std::vector<int64_t> NodeLink::present() const {
   return nodes;
 }
 
-std::string NodeLink::own_address() const {
-  return is_node_0() ? "" : address_of_socket(peers_.front().wire.descriptor());
+void NodeLink::forget(int64_t node, const std::string& why) {
+  Peer* peer = find(node);
+  if (peer == nullptr) return;
+  constexpr int64_t kCode = code_of(Exit::kRankDied);
+  if (!why.empty()) peer->wire.send({.word = Word::kRefused, .number = kCode, .text = why});
+  peer->wire.finish(0);
+  *peer = {.place = {.node = node}, .wire = {}};
+  tell_table();
 }
 
-void NodeLink::forget(int64_t node, const std::string& why) {
-  Peer& peer = peers_[static_cast<size_t>(node) - 1];
-  constexpr int64_t kCode = code_of(Exit::kRankDied);
-  if (!why.empty()) peer.wire.send({.word = Word::kRefused, .number = kCode, .text = why});
-  peer.wire.finish(0);
-  peer = {.place = {.node = node}, .wire = {}};
+bool NodeLink::may_go_on_without_silent() const {
+  const double now = monotonic_seconds();
+  int64_t heard = 1, all = 1;
+  std::vector<NodeAddress> silent;
+  for (const Peer& peer : peers_) {
+    if (!peer.came || !peer.wire.open()) continue;
+    if (now - peer.heard < silence_ / 2) {
+      ++heard;
+      ++all;
+    } else {
+      silent.push_back(peer.address);
+    }
+  }
+  if (2 * heard >= all + static_cast<int64_t>(silent.size())) return true;
+  for (const NodeAddress& one : silent) {
+    if (2 * heard < all) break;
+    if (knock(one) == Door::kDoesNotAnswer) ++all;  // else it is dead or frozen
+  }
+  return 2 * heard >= all;
 }
 
 // Introduces this launcher to who listens there; "" or why that failed.
@@ -299,8 +175,9 @@ std::string NodeLink::introduce(UniqueFd connected) {
   while (wire.open() && !wire.proved() && wait_for(wire.descriptor(), POLLIN, until))
     said = wire.receive();
   if (wire.open() && !wire.proved()) return "what listens there does not answer";
-  if (wire.objection() == kOtherSecret)
-    return fmt::format("refused what listens there: {} (GANTRAIN_JOB_SECRET)", kOtherSecret);
+  if (wire.objection() == NodeWire::kOtherSecret)
+    return fmt::format("refused what listens there: {} (GANTRAIN_JOB_SECRET)",
+                       NodeWire::kOtherSecret);
   peer.heard = monotonic_seconds();
   peer.came = wire.proved() || ++closed_ == kMostClosed;
   if (!wire.proved()) {
@@ -309,7 +186,15 @@ std::string NodeLink::introduce(UniqueFd connected) {
   }
   peer.wire = std::move(wire);
   const bool asks = here_.node < 0;  // which node it is to be
-  peer.wire.send({.word = asks ? Word::kJoin : Word::kHello, .place = asks ? NodePlace() : here_});
+  address_ = address_of_socket(peer.wire.descriptor());
+  if (elastic_ && !listener_.socket) {
+    listener_ = listen_on(0, {address_});
+    set_nonblocking(listener_.socket.get());
+  }
+  peer.wire.send({.word = asks ? Word::kJoin : Word::kHello,
+                  .port = listener_.port,
+                  .text = address_,
+                  .place = asks ? NodePlace() : here_});
   for (NodeMessage& message : said) take(peer, std::move(message), news_);
   return "";
 }
@@ -332,6 +217,11 @@ void NodeLink::watch(std::vector<pollfd>& polled) const {
   };
   for (const Peer& peer : peers_) add(peer.wire);
   for (const Newcomer& one : newcomers_) add(one.wire);
+  if (succession_) add(succession_->wire());
+}
+
+double NodeLink::next_beat() const {
+  return succession_ ? std::min(next_beat_, last_look_ + kLookWhileSeeking) : next_beat_;
 }
 
 std::vector<int> NodeLink::descriptors() const {
@@ -348,14 +238,12 @@ std::string NodeLink::objection(const NodePlace& place) const {
     return disagreement_text(sizes_of(here_), here_.text(), sizes_of(place), place.text());
   if (place.node < 0 || place.node >= here_.nodes)
     return fmt::format("node {}: nodes are numbered from 0 to {}", place.node, here_.nodes - 1);
-  const bool first = place.node == 0;
-  if (first || peers_[static_cast<size_t>(place.node) - 1].came) {
-    return started_twice_text(
-        fmt::format("node {}", place.node),
-        first ? here_.host : peers_[static_cast<size_t>(place.node) - 1].place.host,
-        place.host);
-  }
-  return "";
+  const auto same = std::ranges::find_if(
+      peers_, [&](const Peer& p) { return p.came && p.place.node == place.node; });
+  const bool is_here = place.node == here_.node;
+  if (!is_here && same == peers_.end()) return "";
+  return started_twice_text(
+      fmt::format("node {}", place.node), is_here ? here_.host : same->place.host, place.host);
 }
 
 void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
@@ -368,19 +256,21 @@ void NodeLink::greet(NodeWire wire, const NodeMessage& hello, double now) {
     news_.push_back(event);
     return;
   }
-  Peer& peer = peers_[static_cast<size_t>(hello.place.node) - 1];
-  peer.place = hello.place;
-  peer.wire = std::move(wire);
-  peer.came = true;
-  peer.heard = now;
+  Peer& peer = *find(hello.place.node);
+  peer = peer_of(std::move(wire), hello, now);
+  tell_table();
   news_.push_back({.from = peer.place, .message = {.word = Word::kHello}});
 }
 
 // Tells a node that asks which one it is to be, and what it has to do.
 void NodeLink::invite(NodeWire wire, double now) {
-  const auto is_free = [now](const Peer& p) { return !p.came && now - p.invited > kInvitation; };
+  // Node 0 would be taken for the one that leads, unless a file tells it of that.
+  const auto may_be = [this](const Peer& p) {
+    return !p.came && (p.place.node > 0 || !run_dir_.empty());
+  };
+  const auto is_free = [&](const Peer& p) { return may_be(p) && now - p.invited > kInvitation; };
   auto free = std::ranges::find_if(peers_, is_free);
-  if (free == peers_.end()) free = std::ranges::find(peers_, false, &Peer::came);
+  if (free == peers_.end()) free = std::ranges::find_if(peers_, may_be);
   NodeMessage answer{.word = Word::kRefused};
   if (invitation_.empty()) {
     answer.text = "this run's nodes do not change: it was not started with --nnodes MIN:MAX";
@@ -394,8 +284,34 @@ void NodeLink::invite(NodeWire wire, double now) {
   wire.finish(0);
 }
 
-// Says of the first, the tenth, the hundredth ... stranger.
+// Takes what a newcomer has said; false if it has to wait until this node leads, or for its end.
+bool NodeLink::answer(Newcomer& one, double now) {
+  const Word word = one.said->word;
+  if (leads()) {
+    if (word == Word::kHello) greet(std::move(one.wire), *one.said, now);
+    if (word == Word::kJoin) invite(std::move(one.wire), now);
+    if (word == Word::kFollow) {
+      one.wire.send({.word = Word::kRefused, .text = "it has come too late to go on"});
+      one.wire.finish(0);
+    }
+    return word == Word::kHello || word == Word::kJoin || word == Word::kFollow;
+  }
+  const NodeAddress* leader = table_.find(leader_);
+  if (word != Word::kJoin || succession_ || leader == nullptr) return false;
+  one.wire.send({.word = Word::kRefused,
+                 .text = fmt::format("node {} leads this run: {} join {}:{}",
+                                     leader_,
+                                     program(),
+                                     leader->host,
+                                     leader->port)});
+  one.wire.finish(0);
+  return true;
+}
+
+// Says of the first, the tenth, the hundredth ... stranger. A launcher that looks whether this one
+// lives is none.
 void NodeLink::refuse(const NodeWire& stranger) {
+  if (stranger.proved() || (!leads() && stranger.objection().empty())) return;
   if (++strangers_ < next_said_) return;
   next_said_ *= 10;
   warn("port {}: refused {}: {}",
@@ -414,12 +330,12 @@ void NodeLink::accept_newcomers(double now) {
   }
   std::vector<Newcomer> waiting;
   for (Newcomer& one : newcomers_) {
-    const std::vector<NodeMessage> said = one.wire.receive();
-    if (!said.empty() && said.front().word == Word::kHello) {
-      greet(std::move(one.wire), said.front(), now);
-    } else if (!said.empty() && said.front().word == Word::kJoin) {
-      invite(std::move(one.wire), now);
-    } else if (said.empty() && one.wire.open() && now - one.since < silence_) {
+    if (!one.said) {
+      const std::vector<NodeMessage> said = one.wire.receive();
+      if (!said.empty()) one.said = said.front();
+    }
+    if (one.said && answer(one, now)) continue;
+    if ((!one.said || !leads()) && one.wire.open() && now - one.since < silence_) {
       waiting.push_back(std::move(one));
     } else {
       refuse(one.wire);
@@ -432,20 +348,27 @@ void NodeLink::accept_newcomers(double now) {
 
 void NodeLink::take(Peer& peer, NodeMessage message, std::vector<NodeEvent>& events) {
   if (message.word == Word::kBeat) return;
-  if (message.word == Word::kStart && peer.place.node == 0) peer.place = message.place;
-  peer.ended = peer.ended || message.word == Word::kEnded || message.word == Word::kRefused;
+  if (message.word == Word::kTable && !leads()) {
+    table_ = std::move(message.table);
+    return;
+  }
+  if (message.word == Word::kStart && !leads()) peer.place = message.place;
+  if (message.word == Word::kReplaced && leads()) leader_ = message.place.node;
+  peer.ended = peer.ended || message.word == Word::kEnded || message.word == Word::kRefused ||
+               message.word == Word::kReplaced;
   events.push_back({.from = peer.place, .message = std::move(message)});
 }
 
 void NodeLink::listen_to(Peer& peer, double now, std::vector<NodeEvent>& events) {
-  if (!peer.wire.open()) return;
+  if (!peer.wire.open() || (succession_ && succession_->is_settled())) return;
   for (NodeMessage& message : peer.wire.receive()) {
     peer.heard = now;
     take(peer, std::move(message), events);
   }
   if (peer.ended) return;
   std::string lost;
-  if (!peer.wire.open()) {
+  const bool closed = !peer.wire.open();
+  if (closed) {
     lost =
         fmt::format("{}: its launcher is gone (killed, or its machine is down)", peer.place.text());
   } else if (now - peer.heard > silence_) {
@@ -456,7 +379,14 @@ void NodeLink::listen_to(Peer& peer, double now, std::vector<NodeEvent>& events)
         short_duration(silence_));
     peer.ended = true;  // it is told how the run ended, should it come back
   }
-  if (!lost.empty()) events.push_back({.from = peer.place, .lost = lost});
+  if (lost.empty()) return;
+  if (!leads() && passes_on_ && table_.find(here_.node) != nullptr) {
+    succession_.emplace(
+        Succession::Site{here_, {here_.node, address_, listener_.port}, table_, silence_, secret_},
+        Succession::Loss{lost, closed, now});
+  } else {
+    events.push_back({.from = peer.place, .lost = lost, .silent = !closed});
+  }
 }
 
 void NodeLink::beat(double now) {
@@ -475,6 +405,7 @@ std::vector<NodeEvent> NodeLink::exchange() {
   accept_newcomers(now);
   std::vector<NodeEvent> events = std::exchange(news_, {});
   for (Peer& peer : peers_) listen_to(peer, now, events);
+  if (succession_) succeed(now, events);
   beat(now);
   return events;
 }
@@ -494,7 +425,58 @@ void NodeLink::send_to(int64_t node, const NodeMessage& message) {
 void NodeLink::close() {
   for (Peer& peer : peers_) peer.wire.finish(kFinishSeconds);
   newcomers_.clear();
+  succession_.reset();
   listener_.socket.close();
+  if (leads() && elastic_ && !run_dir_.empty()) write_table(run_dir_, {});
+}
+
+// Where the launcher that led is lost: the next step to another one.
+void NodeLink::succeed(double now, std::vector<NodeEvent>& events) {
+  Succession& s = *succession_;
+  Peer& before = peers_.front();
+  if (!s.is_settled() && !s.loss().closed && before.heard > s.loss().since) {  // it was late
+    before.ended = false;
+    return succession_.reset();
+  }
+  switch (s.step(now, newcomers_)) {
+    case Succession::Step::kSeeks:
+      return;
+    case Succession::Step::kGivesUp:
+      before.wire.finish(0);
+      events.push_back({.from = before.place, .lost = s.loss().text});
+      return succession_.reset();
+    case Succession::Step::kFollows: {
+      Peer leader{.place = s.said().front().place, .wire = std::move(s.wire()), .came = true};
+      leader.heard = now;
+      table_ = s.said().front().table;
+      const std::vector<NodeMessage> more(std::next(s.said().begin()), s.said().end());
+      replace_leader(events, leader.place);
+      peers_.clear();
+      peers_.push_back(std::move(leader));
+      for (const NodeMessage& message : more) take(peers_.front(), message, events);
+      return;
+    }
+    case Succession::Step::kLeads: {
+      std::vector<Newcomer> followers = std::move(s.followers());
+      replace_leader(events, here_);
+      peers_ = all_others();
+      for (Newcomer& one : followers)
+        *find(one.said->place.node) = peer_of(std::move(one.wire), *one.said, now);
+      return tell_table();
+    }
+  }
+}
+
+// Tells the launcher that led that it does not any more, should it be frozen and wake.
+void NodeLink::replace_leader(std::vector<NodeEvent>& events, const NodePlace& by) {
+  Peer& before = peers_.front();
+  before.wire.send({.word = Word::kReplaced, .place = by});
+  before.wire.finish(0);
+  events.push_back(
+      {.from = before.place,
+       .message = {.word = Word::kTable, .text = succession_->loss().text, .place = by}});
+  leader_ = by.node;
+  succession_.reset();
 }
 
 }  // namespace gantrain

@@ -157,6 +157,7 @@ World in_pod(const Pod& pod, const LaunchOptions& o, const Env& env, int64_t vis
   const int64_t nproc = o.nproc || !pod.ranks ? ranks_per_node(o, visible_gpus) : *pod.ranks;
   World world = launcher(pod.nodes, pod.node_rank, nproc, o);
   world.source = "kubernetes";
+  world.least_nodes = pod.least_nodes;
   if (pod.nodes == 1) return world;
   world.master = pod.master;
   if (!o.master_addr.empty()) world.master.host = o.master_addr;

@@ -31,6 +31,7 @@ struct World {
   Endpoint master;  // port 0: the kernel chooses one (launcher of one node)
   // A host that is used if master.host does not resolve; may be empty.
   std::string master_fallback = {};
+  std::optional<int64_t> least_nodes = {};  // PET_NNODES=MIN:MAX says so, and MAX is ranks.nodes
   // True where the other launcher serves the store; then rank 0 is a client of it too.
   bool store_is_served = false;
 };
@@ -79,6 +80,7 @@ std::vector<int64_t> parse_tasks_per_node(std::string_view text);
 // run and whose ranks this process starts.
 struct Pod {
   int64_t nodes = 1;
+  std::optional<int64_t> least_nodes;  // of a range
   int64_t node_rank = 0;
   std::optional<int64_t> ranks;  // that the pod starts; none: one per visible GPU, else 1
   Endpoint master{.host = ""};   // an empty host or port 0: the variables do not tell it

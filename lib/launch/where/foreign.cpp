@@ -301,20 +301,18 @@ constexpr int64_t kEndpointPort = 29400;  // torchrun's, where --rdzv-endpoint n
 
 bool has(const Env& env, const char* name) { return !variable(env, name).empty(); }
 
-// "3", or a range with one end as "3:3": the run has as many nodes from start to end.
-int64_t nodes_in(const std::string& text) {
+// "3", or as --nnodes has it a range, "1:3"; with one end, "3:3", it is that number.
+void take_nodes(const std::string& text, Pod& pod) {
   const std::vector<std::string> ends = split(text, ':');
   const auto least = parse_int(ends.front());
   const auto most = parse_int(ends.back());
   if (!least || !most || ends.size() > 2)
     fail(Exit::kEnvironment, "PET_NNODES={} in the environment is not a number", text);
-  if (*least != *most) {
-    fail(Exit::kEnvironment,
-         "PET_NNODES={}: gantrain's runs do not grow or shrink; give one number of nodes, without "
-         "an elasticPolicy",
-         text);
+  if (*least < 1 || *least > *most) {
+    fail(Exit::kEnvironment, "PET_NNODES={}: the range goes from 1 or more upwards", text);
   }
-  return *least;
+  pod.nodes = *most;
+  if (*least < *most) pod.least_nodes = *least;
 }
 
 // "auto", "gpu" and "cpu" leave the number to the GPUs that are visible.
@@ -378,8 +376,11 @@ std::optional<Pod> pod_of(const Env& env) {
   const bool named = has(env, "PET_NNODES");
   if (!named && !(has(env, "RANK") && has(env, "WORLD_SIZE"))) return std::nullopt;
   Pod pod{.ranks = ranks_in(env), .master = master_in(env)};
-  pod.nodes =
-      named ? nodes_in(variable(env, "PET_NNODES")) : number_in(env, "WORLD_SIZE").value_or(1);
+  if (named) {
+    take_nodes(variable(env, "PET_NNODES"), pod);
+  } else {
+    pod.nodes = number_in(env, "WORLD_SIZE").value_or(1);
+  }
   if (!named && pod.ranks) {  // WORLD_SIZE counts ranks where the operator knows how many there are
     if (pod.nodes % *pod.ranks != 0) {
       fail(Exit::kEnvironment,

@@ -282,13 +282,17 @@ UniqueFd accept_from(const Listener& listener) {
 
 UniqueFd connect_to(const Endpoint& endpoint, double seconds, std::string& problem) {
   const double until = monotonic_seconds() + seconds;
-  const Addresses all = addresses_of(endpoint.host, std::to_string(endpoint.port).c_str(), problem);
+  Addresses all = addresses_of(endpoint.host, std::to_string(endpoint.port).c_str(), problem);
+  int failed = EHOSTUNREACH;
   for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
     UniqueFd connected;
     const int code = connect_one(*one, until, connected);
     if (code == 0 && !is_connected_to_itself(connected.get())) return connected;
-    problem = std::strerror(code == 0 ? ECONNREFUSED : code);
+    failed = code == 0 ? ECONNREFUSED : code;
+    problem = std::strerror(failed);
   }
+  all.reset();
+  errno = failed;
   return {};
 }
 

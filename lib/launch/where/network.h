@@ -83,8 +83,8 @@ Listener listen_on(int64_t port, const std::vector<std::string>& addresses, bool
 // A connection that has come; an empty one if there is none. It never waits.
 UniqueFd accept_from(const Listener& listener);
 
-// Tries once to connect, for at most so many seconds. If that fails, it returns an empty one and
-// says why in `problem`.
+// Tries once to connect, for at most so many seconds. If that fails, it returns an empty one, and
+// `problem` and errno say why.
 UniqueFd connect_to(const Endpoint& endpoint, double seconds, std::string& problem);
 
 // The address of this side of a connection, in numbers; "" if it has none.

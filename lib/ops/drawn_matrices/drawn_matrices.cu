@@ -4,7 +4,7 @@
 // a sample; here the 16 draws of a sample are some microseconds.
 #include "core/philox.h"
 #include "ops/drawn_matrices/drawn_matrices_gpu.h"
-#include "ops/draws/normals_gpu.h"
+#include "ops/draws/draws_gpu.h"
 
 namespace gantrain::cuda_kernels {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/philox.h"
 #include "ops/draws/draws_gpu.h"
-#include "ops/draws/normals_gpu.h"
 
 namespace gantrain::cuda_kernels {
 

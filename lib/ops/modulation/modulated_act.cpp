@@ -15,6 +15,31 @@ constexpr double kNoClamp = std::numeric_limits<double>::infinity();
 
 Tensor for_pixels(const Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); }
 
+// Terms as arguments of a torch::autograd::Function.
+ActTensors terms_of(const std::optional<Tensor>& d,
+                    const std::optional<Tensor>& noise,
+                    const std::optional<Tensor>& strength,
+                    const std::optional<Tensor>& bias = std::nullopt) {
+  return {d.value_or(Tensor()),
+          noise.value_or(Tensor()),
+          strength.value_or(Tensor()),
+          bias.value_or(Tensor())};
+}
+
+// The derivatives that are needed by the terms that are there. `edge`: the first one of theirs;
+// undefined inputs have none.
+ActWanted needed(AutogradContext* context, size_t edge, const ActWanted& there) {
+  const auto next = [&](bool is_there) { return is_there && context->needs_input_grad(edge++); };
+  ActWanted wanted{};
+  wanted.d = next(there.d);
+  wanted.strength = next(there.strength);
+  wanted.bias = next(there.bias);
+  return wanted;
+}
+ActWanted needed(AutogradContext* context, size_t edge, const ActTensors& t) {
+  return needed(context, edge, {t.d.defined(), t.strength.defined(), t.bias.defined()});
+}
+
 struct ActGradientHow {
   ActNumbers numbers;
   ActWanted wanted;
@@ -69,7 +94,7 @@ struct ActGradientFunction : torch::autograd::Function<ActGradientFunction> {
                                const std::optional<Tensor>& out,
                                const ActGradientHow& how) {
     const ActPoint at{grad, y.value_or(Tensor()), out.value_or(Tensor())};
-    const ActTensors t{d.value_or(Tensor()), noise.value_or(Tensor()), strength.value_or(Tensor())};
+    const ActTensors t = terms_of(d, noise, strength);
     save(context, {at.grad, at.y, at.out, t.d, t.noise, t.strength});
     hold(context, "how", how);
     const ActDerivatives all = fused_kernels_of(grad).act_gradient(at, t, how.numbers, how.wanted);
@@ -139,10 +164,7 @@ struct ActFunction : torch::autograd::Function<ActFunction> {
                         const std::optional<Tensor>& bias,
                         const std::optional<Tensor>& noise,
                         const ActNumbers& how) {
-    const ActTensors t{d.value_or(Tensor()),
-                       noise.value_or(Tensor()),
-                       strength.value_or(Tensor()),
-                       bias.value_or(Tensor())};
+    const ActTensors t = terms_of(d, noise, strength, bias);
     const Tensor out = fused_kernels_of(y).act(y, t, how);
     save(context,
          {t.d.defined() ? y : Tensor(),
@@ -162,15 +184,8 @@ struct ActFunction : torch::autograd::Function<ActFunction> {
     const variable_list saved = context->get_saved_variables();
     const Tensor &d = saved[1], &noise = saved[2], &strength = saved[3];
     const Tensor out = saved[4].defined() ? saved[4].detach() : saved[4];
-    // Undefined inputs have no edge.
-    size_t next = 1;
-    const auto needed = [&](bool is_there) {
-      return is_there && context->needs_input_grad(next++);
-    };
-    ActGradientHow how{held<ActNumbers>(context, "how"), {}};
-    how.wanted.d = needed(d.defined());
-    how.wanted.strength = needed(strength.defined());
-    how.wanted.bias = needed(held<bool>(context, "biased"));
+    const ActWanted there{d.defined(), strength.defined(), held<bool>(context, "biased")};
+    const ActGradientHow how{held<ActNumbers>(context, "how"), needed(context, 1, there)};
     const ActDerivatives found =
         derivatives({grad[0], saved[0], out}, {d, noise, strength, {}}, how);
     result[0] = found.y;
@@ -192,10 +207,7 @@ struct AddedActFunction : torch::autograd::Function<AddedActFunction> {
                         const std::optional<Tensor>& bias,
                         const std::optional<Tensor>& noise,
                         const ActNumbers& how) {
-    const ActTensors t{d.value_or(Tensor()),
-                       noise.value_or(Tensor()),
-                       strength.value_or(Tensor()),
-                       bias.value_or(Tensor())};
+    const ActTensors t = terms_of(d, noise, strength, bias);
     save(context, {y, t.d, t.strength, t.bias, t.noise});
     hold(context, "how", how);
     return fused_kernels_of(y).act_added(y, t, how, added);
@@ -208,15 +220,7 @@ struct AddedActFunction : torch::autograd::Function<AddedActFunction> {
     const variable_list saved = context->get_saved_variables();
     const Tensor& y = saved[0];
     const ActTensors t{saved[1], saved[4], saved[2], saved[3]};
-    // Undefined inputs have no edge.
-    size_t next = 2;
-    const auto needed = [&](const Tensor& input) {
-      return input.defined() && context->needs_input_grad(next++);
-    };
-    ActGradientHow how{held<ActNumbers>(context, "how"), {}};
-    how.wanted.d = needed(t.d);
-    how.wanted.strength = needed(t.strength);
-    how.wanted.bias = needed(t.bias);
+    const ActGradientHow how{held<ActNumbers>(context, "how"), needed(context, 2, t)};
     ActDerivatives found;
     if (at::GradMode::is_enabled()) {
       const Tensor out = fused_kernels_of(y).act(y.detach(), t, how.numbers);
@@ -252,10 +256,7 @@ struct ScaledActFunction : torch::autograd::Function<ScaledActFunction> {
                                const std::optional<Tensor>& bias,
                                const std::optional<Tensor>& noise,
                                const ScaledActHow& how) {
-    const ActTensors t{d.value_or(Tensor()),
-                       noise.value_or(Tensor()),
-                       strength.value_or(Tensor()),
-                       bias.value_or(Tensor())};
+    const ActTensors t = terms_of(d, noise, strength, bias);
     const auto [out, scaled] = fused_kernels_of(y).act_scaled(y, t, how.numbers, then, how.both);
     save(context, {y, then, t.d, t.strength, t.bias, t.noise});
     hold(context, "how", how);
@@ -272,15 +273,7 @@ struct ScaledActFunction : torch::autograd::Function<ScaledActFunction> {
     const Tensor &y = saved[0], &then = saved[1];
     const ActTensors t{saved[2], saved[5], saved[3], saved[4]};
     const bool wants_then = by_scaled.defined() && context->needs_input_grad(1);
-    // Undefined inputs have no edge.
-    size_t next = 2;
-    const auto needed = [&](const Tensor& input) {
-      return input.defined() && context->needs_input_grad(next++);
-    };
-    ActWanted wanted{};
-    wanted.d = needed(t.d);
-    wanted.strength = needed(t.strength);
-    wanted.bias = needed(t.bias);
+    const ActWanted wanted = needed(context, 2, t);
     const ScaledActDerivatives found =
         at::GradMode::is_enabled()
             ? in_two_steps({by_out, by_scaled, y}, t, then, {how.numbers, wanted}, wants_then)

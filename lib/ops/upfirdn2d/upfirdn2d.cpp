@@ -104,6 +104,17 @@ UpFirDn adjoint(const UpFirDn& how, const Tensor& f, at::IntArrayRef in, at::Int
   return back;
 }
 
+// The result of the device's kernel. What its derivative is made of is kept.
+Tensor filtered_by_kernel(AutogradContext* context,
+                          const Tensor& x,
+                          const Tensor& f,
+                          const UpFirDn& how) {
+  const Tensor y = device_kernels(x.device().type()).upfirdn2d(x, f, how);
+  save(context, {f});
+  hold(context, "adjoint", adjoint(how, f, x.sizes(), y.sizes()));
+  return y;
+}
+
 // The derivative of upfirdn2d is another upfirdn2d, so that one kernel serves derivatives of any
 // order.
 struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
@@ -111,10 +122,7 @@ struct UpFirDnFunction : torch::autograd::Function<UpFirDnFunction> {
                         const Tensor& x,
                         const Tensor& f,
                         const UpFirDn& how) {
-    const Tensor y = device_kernels(x.device().type()).upfirdn2d(x, f, how);
-    save(context, {f});
-    hold(context, "adjoint", adjoint(how, f, x.sizes(), y.sizes()));
-    return y;
+    return filtered_by_kernel(context, x, f, how);
   }
 
   static variable_list backward(AutogradContext* context, variable_list dy) {
@@ -131,10 +139,7 @@ struct BesideFunction : torch::autograd::Function<BesideFunction> {
                                const Tensor& x,
                                const Tensor& f,
                                const UpFirDn& how) {
-    const Tensor y = device_kernels(x.device().type()).upfirdn2d(x, f, how);
-    save(context, {f});
-    hold(context, "adjoint", adjoint(how, f, x.sizes(), y.sizes()));
-    return {x, y};
+    return {x, filtered_by_kernel(context, x, f, how)};
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad) {

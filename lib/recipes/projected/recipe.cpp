@@ -115,17 +115,6 @@ DiscriminatorShape discriminator_shape(const Options& o, const RecipeContext& c)
   return s;
 }
 
-// Numbers by which two states of a network are told from each other, double, on the CPU.
-Tensor sums_of(const NamedTensors& state) {
-  std::vector<Tensor> sums;
-  for (const auto& [name, tensor] : state) {
-    const Tensor exact = tensor.detach().cpu().to(at::kDouble);  // the same sums everywhere
-    sums.push_back(exact.sum());
-    sums.push_back(exact.square().sum());
-  }
-  return at::stack(sums);
-}
-
 void see(const char* whose, const Tensor& logits, PhaseOutput& out) {
   const std::string name(whose);
   out.statistics.emplace_back("Loss/scores/" + name, logits.flatten());
@@ -156,7 +145,7 @@ class Projected final : public AugmentedRecipe<Generator, Discriminator> {
   DeviceNumber blur_;
   std::string other_features_;  // a file of other features than the published ones
   std::string file_;            // --features
-  at::Tensor features_;         // of the file, or drawn; undefined once they were compared
+  std::string features_;        // SHA-256 of the file's, or drawn, ones; empty once compared
 };
 
 Projected::Projected(const RecipeContext& context)
@@ -172,7 +161,7 @@ Projected::Projected(const RecipeContext& context, const Options& options)
       latents_(options.z_dim, context.class_counts, context.device) {
   read_features(context.config);
   if (const auto& pretrained = D_net_->features->pretrained)
-    features_ = sums_of(state_of(*pretrained));
+    features_ = sha256_of(state_of(*pretrained));
   begin_training({&G_player_, &D_player_}, context);
   G_player_.active = [net = G_net_.get()](const std::string& name) { return net->uses(name); };
   if (blur_sigma(options_, 0) > 0) {
@@ -206,8 +195,8 @@ void Projected::read_features(const Config& config) {
 
 // A state or a model with D holds the features that it was trained with, and these stay.
 std::string Projected::other_than_began() const {
-  if (!features_.defined()) return "";
-  if (torch::equal(features_, sums_of(state_of(*D_net_->features->pretrained)))) return "";
+  if (features_.empty() || features_ == sha256_of(state_of(*D_net_->features->pretrained)))
+    return "";
   const std::string stay = "D goes on with those of the state or model that this run began at";
   return file_.empty() ? "features: " + stay
                        : fmt::format("--features {}: for metrics alone; {}", file_, stay);
@@ -216,7 +205,7 @@ std::string Projected::other_than_began() const {
 std::vector<std::string> Projected::warnings() {
   std::vector<std::string> all = T_.warnings("ada.target");
   const std::string other = other_than_began();
-  features_.reset();
+  features_.clear();
   if (!other.empty()) {
     all.push_back(other);
     other_features_.clear();

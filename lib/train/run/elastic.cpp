@@ -18,10 +18,11 @@ namespace gantrain {
 namespace {
 
 // All in seconds.
-constexpr double kLookForLoss = 0.002;   // between two looks at whether a rank is lost
-constexpr double kEvidence = 5;          // for the launcher to see why a collective has failed
-constexpr double kEvidenceOfNodes = 12;  // longer than other nodes may be silent
-constexpr double kAbort = 2;             // for a group to end its collectives
+constexpr double kLookForLoss = 0.002;  // between two looks at whether a rank is lost
+constexpr double kEvidence = 5;         // for the launcher to see why a collective has failed
+// Longer than other nodes may be silent, and those that are left take to find who leads them.
+constexpr double kEvidenceOfNodes = 40;
+constexpr double kAbort = 2;  // for a group to end its collectives
 
 struct RankLost : std::runtime_error {
   RankLost() : std::runtime_error("a rank is lost") {}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "core/device.h"
 #include "core/tensors.h"
@@ -35,6 +36,13 @@ at::Tensor moments_of(const at::Tensor& values) {
   const at::Tensor v = values.detach().to(at::kDouble).reshape(-1);
   const at::Tensor count = torch::full({}, static_cast<double>(v.numel()), v.options());
   return torch::stack({count, v.sum(), v.square().sum()});
+}
+
+void add_to(std::map<std::string, at::Tensor>& sums,
+            const std::string& name,
+            const at::Tensor& more) {
+  const auto [at, fresh] = sums.try_emplace(name, more);
+  if (!fresh) at->second.add_(more);
 }
 
 // In a row, of a type in which at::cat() keeps every number as it is.
@@ -106,18 +114,13 @@ void Reporter::say_stage(const TrainingStep& step, const Counters& counters) con
        group_->world() > 1 ? "; ddp-mode " + step.describe_reductions() : "");
 }
 
-void Reporter::add_moments(const std::string& name, const at::Tensor& moments) {
-  const auto [at, fresh] = values_.try_emplace(name, moments);
-  if (!fresh) at->second.add_(moments);
-}
-
 // The values of a step that was left out do not count.
 void Reporter::add(const std::string& name,
                    const at::Tensor& values,
                    const GradientVerdict* verdict) {
   const bool judged = verdict != nullptr && !verdict->finite;
   if (reads_are_free(values.device()) && !judged) {
-    add_moments(name, moments_of(values));
+    add_to(values_, name, moments_of(values));
     return;
   }
   held_.push_back({name, values.numel(), judged, false});
@@ -129,6 +132,47 @@ void Reporter::hold() {
   if (given_.empty()) return;
   held_values_.push_back(at::cat(given_));
   given_.clear();
+  held_numbers_ += held_values_.back().numel();
+  constexpr int64_t kMostNumbers = 1 << 20;
+  constexpr size_t kMostIterations = 1000;
+  if (held_numbers_ >= kMostNumbers || held_values_.size() >= kMostIterations) add_up_held();
+}
+
+void Reporter::forget_held() {
+  held_.clear();
+  held_values_.clear();
+  held_numbers_ = 0;
+}
+
+// On its device, without waiting, so that memory does not grow with the tick. Few ticks hold so
+// much; what they hold at their end is read as it is.
+void Reporter::add_up_held() {
+  const at::Tensor all = at::cat(held_values_).to(at::kDouble);
+  struct Alike {
+    std::vector<at::Tensor> values, found;
+  };
+  std::map<std::tuple<std::string, bool, bool>, Alike> kinds;
+  int64_t next = 0;
+  for (const Held& one : held_) {
+    Alike& alike = kinds[{one.name, one.judged, one.total}];
+    alike.values.push_back(all.narrow(0, next, one.count));
+    next += one.count;
+    if (one.judged) alike.found.push_back(all.narrow(0, next++, 1).expand({one.count}));
+  }
+  for (const auto& [kind, alike] : kinds) {
+    const auto& [name, judged, total] = kind;
+    const at::Tensor values = at::cat(alike.values);
+    if (total) {
+      add_to(totals_, name, (values > 0).sum().to(at::kDouble));
+    } else if (judged) {
+      const at::Tensor bad = at::cat(alike.found) > 0, good = values.masked_fill(bad, 0);
+      const at::Tensor count = (values.numel() - bad.sum()).to(at::kDouble);
+      add_to(values_, name, torch::stack({count, good.sum(), good.square().sum()}));
+    } else {
+      add_to(values_, name, moments_of(values));
+    }
+  }
+  forget_held();
 }
 
 void Reporter::read_held(Stats& into) {
@@ -152,8 +196,7 @@ void Reporter::read_held(Stats& into) {
     moments[2] += one.count == 1 ? first * first : values.square().sum().item<double>();
   }
   for (const auto& [name, m] : sums) into.add(name, m[0], m[1], m[2]);
-  held_.clear();
-  held_values_.clear();
+  forget_held();
 }
 
 void Reporter::record(const std::string& name, const at::Tensor& values) {
@@ -259,8 +302,10 @@ void Reporter::tick(const Counters& c) {
     mine.add(name, m[0].item<double>(), m[1].item<double>(), m[2].item<double>());
   }
   read_held(mine);
+  for (const auto& [name, total] : totals_) sums_[name] += total.item<double>();
   for (const auto& [name, sum] : sums_) mine.add(name, sum);
   values_.clear();
+  totals_.clear();
   sums_.clear();
   const std::vector<std::string> names = mine.names();
   // On the group's device even where nothing was computed on it since the last tick.

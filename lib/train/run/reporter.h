@@ -78,10 +78,11 @@ class Reporter {
 
  private:
   Progress progress(const Counters& counters) const;
-  void add_moments(const std::string& name, const at::Tensor& moments);
   void add(const std::string& name, const at::Tensor& values, const GradientVerdict* verdict);
   void hold();
+  void add_up_held();
   void read_held(Stats& into);
+  void forget_held();
   void record_losses(const PhaseReport& phase);
   void record_verdict(const PhaseReport& phase);
   void fill_resources(const Counters& counters);
@@ -97,8 +98,10 @@ class Reporter {
   double warm_at_ = 0;      // monotonic seconds after the first one
   std::filesystem::path folder_;
   std::map<std::string, at::Tensor> values_;  // [num, sum, sum of squares], float64
+  std::map<std::string, at::Tensor> totals_;  // parts of sums_ that lie on a device
   // What lies on a device that reading waits for: values, each with the verdict that judges them
-  // behind it if one does. hold() takes what an iteration gave in one launch; a tick reads it all.
+  // behind it if one does. hold() takes what an iteration gave in one launch; where it is much, it
+  // is added up there, and a tick reads the rest.
   struct Held {
     std::string name;
     int64_t count;
@@ -107,6 +110,7 @@ class Reporter {
   };
   std::vector<Held> held_;
   std::vector<at::Tensor> given_, held_values_;
+  int64_t held_numbers_ = 0;
   std::map<std::string, double> sums_;
   Stats numbers_;
   Stats last_;  // the last tick's, over all ranks

@@ -10,6 +10,9 @@
 namespace gantrain {
 namespace {
 
+// A variable with which commands are executed, so that they have a library to load.
+const std::map<std::string, std::string> kExecuted = {{"OMP_NUM_THREADS", "1"}};
+
 // Whether the process has a handler for the signal, or takes it in another way.
 bool takes(pid_t pid, int signal) {
   // Before it is the program, it has the handlers of this test.
@@ -38,7 +41,8 @@ TEST_CASE("AStopInTheFirstMillisecondsHasItsCodeAndOneLine") {
   for (const auto& [signal, code] :
        std::vector<std::pair<int, int>>{{SIGINT, 130}, {SIGTERM, 75}, {SIGUSR1, 75}}) {
     const TemporaryFolder folder;
-    Command command(tiny("--kimg 500 --run-dir run"), {.folder = folder.path()});
+    Command command(tiny("--kimg 500 --run-dir run"),
+                    {.environment = kExecuted, .folder = folder.path()});
     REQUIRE(eventually([&, signal = signal] { return takes(command.pid(), signal); }, 60));
     command.signal(signal);
     const Outcome outcome = command.wait();
@@ -53,7 +57,8 @@ TEST_CASE("AStopInTheFirstMillisecondsHasItsCodeAndOneLine") {
 
 TEST_CASE("AStopWhileTheDataIsOpenedSaysThatNothingWasLost") {
   const TemporaryFolder folder;
-  Command command(tiny("--nproc 2 --kimg 500 --run-dir run"), {.folder = folder.path()});
+  Command command(tiny("--nproc 2 --kimg 500 --run-dir run"),
+                  {.environment = kExecuted, .folder = folder.path()});
   // The launcher has a child as soon as it loads the trainer.
   REQUIRE(eventually([&] { return command.family().size() > 1; }, 60));
   command.signal(SIGINT);

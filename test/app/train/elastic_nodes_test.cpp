@@ -70,6 +70,18 @@ pid_t pid_of_rank(const fs::path& run, const char* file, const char* rank) {
   return pids.at(rank).get<pid_t>();
 }
 
+// A stopped run has the weights of one that was told its ranks beforehand.
+void check_bits_of(const fs::path& run, const TemporaryFolder& folder) {
+  const std::string status = read_file(run / "STATUS");
+  REQUIRE_THAT(status, Catch::StartsWith("stopped "));
+  const double kimg = std::stod(status.substr(std::string("stopped ").size()));
+  const std::string plan = plan_told_by(run);
+  CAPTURE(plan, status);
+  train(
+      folder, "planned", fmt::format("--nproc 2 --set launch.rank_plan={} --kimg {}", plan, kimg));
+  CHECK(model_sha(run) == model_sha(folder / "planned"));
+}
+
 }  // namespace
 
 TEST_CASE("NodesThatComeAndGoTrainWhatThePlanOfTheirRanksTrains") {
@@ -77,7 +89,8 @@ TEST_CASE("NodesThatComeAndGoTrainWhatThePlanOfTheirRanksTrains") {
   const fs::path run = folder / "run";
   const ReservedPort port;
   const CommandOptions here{.folder = folder.path()};
-  Command first(elastic_node(0, port, ""), here);
+  // What node 0 says of itself, in whichever spelling, is nothing to those who join it.
+  Command first(elastic_node(0, port, "--set launch.node_rank=0 --node_rank=0"), here);
   Command second(elastic_node(1, port, ""), here);
   REQUIRE(first.wait_for("speed  "));
   REQUIRE(have_changed(run, 0, "2"));  // the second may come late
@@ -102,14 +115,44 @@ TEST_CASE("NodesThatComeAndGoTrainWhatThePlanOfTheirRanksTrains") {
   CHECK_THAT(b.err, Catch::Contains("this is node 1 of the run"));
   CHECK(a.left.empty());
   CHECK(b.left.empty());
-  const std::string status = read_file(run / "STATUS");
-  REQUIRE_THAT(status, Catch::StartsWith("stopped "));
-  const double kimg = std::stod(status.substr(std::string("stopped ").size()));
-  const std::string plan = plan_told_by(run);
-  CAPTURE(plan, status);
-  train(
-      folder, "planned", fmt::format("--nproc 2 --set launch.rank_plan={} --kimg {}", plan, kimg));
-  CHECK(model_sha(run) == model_sha(folder / "planned"));
+  check_bits_of(run, folder);
+}
+
+TEST_CASE("ARunOutlivesTheLaunchersThatLeadIt") {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run";
+  const ReservedPort port;
+  const CommandOptions here{.folder = folder.path()};
+  Command first(elastic_node(0, port, ""), here);
+  Command second(elastic_node(1, port, ""), here);
+  REQUIRE(first.wait_for("speed  "));
+  REQUIRE(have_changed(run, 0, "2"));  // the second may come late
+  // Rank 0 would take what it is still writing with it.
+  REQUIRE(eventually([&] { return fs::exists(run / "model-000000.safetensors"); }, 60));
+  const size_t before = changes_told_by(run).size();
+  first.signal(SIGKILL);
+  REQUIRE(have_changed(run, before + 1, "1"));
+  // Who joins need not know that another node leads now, and becomes node 0.
+  Command third({"join", fmt::format("127.0.0.1:{}", port.number()), "--run-dir", run.string()});
+  REQUIRE(have_changed(run, before + 2, "2"));
+  CHECK(read_file(run / "STATUS") == "running\n");
+  second.signal(SIGKILL);
+  REQUIRE(have_changed(run, before + 3, "1"));
+  Command fourth(elastic_node(1, port, ""), here);
+  REQUIRE(have_changed(run, before + 4, "2"));
+  CHECK(read_file(run / "STATUS") == "running\n");
+  third.signal(SIGTERM);
+  const Outcome a = third.wait(), b = fourth.wait();
+  INFO(a.err);
+  INFO(b.err);
+  CHECK(a.code == 75);
+  CHECK(b.code == 75);
+  CHECK_THAT(a.err,
+             Catch::Contains("this is node 0 of the run") &&
+                 Catch::Contains("its launcher is gone") && Catch::Contains("leads the run now"));
+  CHECK(a.left.empty());
+  CHECK(b.left.empty());
+  check_bits_of(run, folder);
 }
 
 TEST_CASE("ANodeThatWasStartedDifferentlyDoesNotJoin") {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/processors.h"
-
 #include <csignal>
 #include <cstdlib>
 
 #include "config/resolve.h"
 #include "support/catch.h"
 #include "support/tiny.h"
+#include "train/train_request.h"
 #include "util/file.h"
 #include "util/text.h"
 

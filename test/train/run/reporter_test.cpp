@@ -141,6 +141,53 @@ TEST_CASE("WhatAnIterationReportsIsTakenByOneOperator") {
 
 namespace {
 
+// The row of twelve iterations that report a hundred thousand numbers each, every third with
+// gradients that are not finite; and the operators that the last eleven take.
+std::pair<Json, std::vector<std::string>> row_of_a_long_tick(bool reads_wait) {
+  StepOnCpu trained(toy_row(), toy_config());
+  std::optional<AssumeReadsWait> assumed;
+  if (reads_wait) assumed.emplace();
+  const TemporaryFolder folder;
+  Reporter reporter(trained.group(), 1000, 0);
+  reporter.open(folder.path(), 0);
+  StepReport step;
+  step.phases.push_back({&trained->recipe().phases().front()});
+  PhaseReport& report = step.phases.front();
+  report.statistics = {{"Loss/scores/real", torch::arange(100'000) % 7}};
+  std::optional<SeenOperators> seen;
+  for (int64_t i = 0; i < 12; ++i) {
+    const bool bad = i % 3 == 2;
+    report.losses = {torch::full({}, bad ? NAN : static_cast<double>(i))};
+    report.verdict = {torch::full({1}, bad ? 1. : 0.), std::nullopt, {}, torch::full({}, 0.5 * i)};
+    if (i == 1) seen.emplace();
+    reporter.record(step);
+  }
+  seen.reset();
+  reporter.tick({40, 5, 1, 0.5});
+  reporter.finish();
+  Json row = Json::parse(read_file(folder / "stats.jsonl"));
+  for (const char* key :
+       {"timestamp", "Timing/comm", "Timing/sec_per_kimg", "Resources/cpu_mem_gb"})
+    row.erase(key);
+  return {row, SeenOperators::seen};
+}
+
+}  // namespace
+
+TEST_CASE("WhatALongTickHoldsIsAddedUpOnTheDevice") {
+  const auto [plain, unheld] = row_of_a_long_tick(false);
+  const auto [held, operators] = row_of_a_long_tick(true);
+  CHECK(plain["Loss/scores/real"]["num"] == 1'200'000);
+  CHECK(held["Loss/D/loss"]["num"] == 8);
+  CHECK(held["Gradients/D/norm"]["num"] == 8);
+  CHECK(held["AMP/D/skipped"]["mean"] == 4);
+  CHECK(held.dump(1) == plain.dump(1));
+  CHECK(std::ranges::count(operators, "aten::square") > 0);
+  CHECK(std::ranges::count(operators, "aten::item") == 0);
+}
+
+namespace {
+
 // A device's memory whose peak is the sum of what a test has added since restart().
 class ToldMemory final : public DeviceMemory {
  public:
