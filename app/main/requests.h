@@ -228,12 +228,17 @@ struct AverageRequest {
   std::string run;                            // run folder
   std::string length = "0.02,0.05,0.1,0.15";  // numbers with commas between
   std::vector<double> lengths;                // these
+  std::string at;                             // kimg with commas between; "": the newest snapshot
+  std::vector<Kimg> ends;                     // these
   std::string output;                         // folder; "": the run
   std::string by;                             // a metric, or ""
   std::string data;                           // for it: reals; "": those of the run
   std::string detector;                       // for it: TorchScript file, or ""
+  std::string detector_sha256;                // for it
   std::string lite0;                          // for it: weights of EfficientNet-Lite0, or ""
   std::optional<int64_t> fake_count;          // for it; none: as `metrics` has it
+  DeviceKind device = DeviceKind::kAuto;      // for it
+  bool cuda = false;                          // what that led to
   int64_t threads = 1;
   std::string cache;  // folder for statistics of the reals
 };
@@ -245,16 +250,25 @@ void fields(AverageRequest& o, Field&& field) {
         o.length,
         Said{.names = "--length,--lengths", .show_default = true},
         "lengths as fractions of the training, separated by commas: above 0, at most 0.2886");
+  field("at",
+        o.at,
+        "where the averages end, kimg separated by commas: at the last snapshot up to there (the "
+        "newest one)");
   field("output", o.output, said("-o,--output"), "folder for the models (RUN)");
-  field("by", o.by, "a metric: measure each model, and say which is best");
+  field("by",
+        o.by,
+        "a metric: measure each model, and model-best.safetensors if the run has it, and say which "
+        "is best; averages.json in the folder says it too");
   field("data", o.data, "with --by, the reals (default: those that the run was trained on)");
   field("detector", o.detector, "with --by, TorchScript file of the network for features");
+  field("detector_sha256", o.detector_sha256, "the detector's SHA-256; another file is not run");
   field("lite0", o.lite0, "with --by, weights of EfficientNet-Lite0: see gantrain features");
   field("fake_count",
         o.fake_count,
         said("--num-images"),
         between(1, 1e9, "1 or more"),
         "with --by, how many fakes (50000; 16384 for metrics without a detector)");
+  field("device", o.device, "with --by, where the models draw: auto, cpu or cuda");
 }
 
 // Verbs that compute, each with what the thin program made of the command line. They return the

@@ -40,6 +40,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/system.h"
+#include "util/text.h"
 
 namespace gantrain {
 
@@ -233,6 +234,13 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
                                  .elastic = elastic ? &elastic->hooks : nullptr}));
 }
 
+// Verbs that keep the CPU's memory as their configuration says, or measure what keeping it is
+// worth.
+bool keeps_memory_itself(std::string_view verb) {
+  return starts_with(verb, "bench ddp") || verb == "bench step" || verb == "bench ops" ||
+         verb == "describe" || verb == "time uses";
+}
+
 }  // namespace
 
 }  // namespace gantrain
@@ -288,6 +296,7 @@ extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
     return of_verb(std::any_cast<const Request&>(request), find_recipe);
   };
   try {
+    if (!keeps_memory_itself(name)) keep_cpu_memory();
     if (name == "generate") return run(generate);
     if (name == "export") return run(export_model);
     if (name == "inspect") return run(inspect_file);

@@ -180,6 +180,18 @@ std::vector<double> parse_lengths(const std::string& text) {
   return lengths;
 }
 
+std::vector<Kimg> parse_ends(const std::string& text) {
+  std::vector<Kimg> ends;
+  if (text.empty()) return ends;
+  for (const std::string& part : split(text, ',')) {
+    const auto kimg = Value<Kimg>::from_text(trim(part));
+    if (!kimg || kimg->images < 1)
+      fail(Exit::kUsage, "--at {}: \"{}\" is no number of kimg above 0", text, trim(part));
+    ends.push_back(*kimg);
+  }
+  return ends;
+}
+
 void check_average(const AverageRequest& request) {
   if (request.run.empty())
     fail(Exit::kUsage, "average: of which run? {} average RUN --length 0.02,0.05,0.1", program());
@@ -210,11 +222,15 @@ void check_average(const AverageRequest& request) {
 
 int run_average(AverageRequest& request, Options&) {
   request.lengths = parse_lengths(request.length);
+  request.ends = parse_ends(request.at);
   check_average(request);
   if (request.output.empty()) request.output = request.run;
   request.threads = std::max<int64_t>(1, usable_cores());
-  if (!request.by.empty()) request.cache = cache_folder("metrics").string();
-  return call_trainer("average", request, /*cuda=*/false);
+  if (!request.by.empty()) {
+    request.cache = cache_folder("metrics").string();
+    request.cuda = computes_on_gpu(request.device);
+  }
+  return call_trainer("average", request, request.cuda);
 }
 
 constexpr int64_t kMostFakes = 10'000;  // the trainer library's own limit

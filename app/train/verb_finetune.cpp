@@ -35,7 +35,10 @@ constexpr const char* kFinetuneAbout =
     "Trains a model on with your own, few pictures: chooses length, fixed layers of D, "
     "augmentation and cadence by how many there are, keeps the best model by a metric, goes back "
     "to the best state with half the rates where quality falls for long or pictures collapse (at "
-    "most twice), and ends where nothing improves. Stopped at any time, the same command goes on.";
+    "most twice), and ends where nothing improves. At the end averages of other lengths compete "
+    "with the best model, and the winner is best.safetensors. Stopped at any time, the same "
+    "command "
+    "goes on.";
 
 struct FinetuneFlags {
   std::string data;
@@ -56,7 +59,10 @@ void fields(FinetuneFlags& o, Field&& field) {
         o.gamma,
         "weight of the R1 penalty; auto: the best of the model's value, a quarter of it and four "
         "times it, by a race of short runs");
-  field("folder", o.folder, said("-o,--output"), "folder: the run, finetune.json (runs/finetune)");
+  field("folder",
+        o.folder,
+        said("-o,--output"),
+        "folder: the run, finetune.json, best.safetensors (runs/finetune)");
   field("enlarge", o.enlarge, "take pictures of half the model's size or less, too");
   field("dry_run", o.dry_run, "print what is chosen and why, train nothing");
 }
@@ -276,15 +282,14 @@ int dry_run(const FinetunePlan& plan) {
   return 0;
 }
 
-int finish_finetuning(const Finetuning& state) {
-  const fs::path run = state.run;
+int finish_finetuning(const fs::path& folder, const Finetuning& state) {
   info("finetune ended: {}; returned to the best state {}",
        state.ended,
        counted(static_cast<int64_t>(state.returns.size()), "time"));
   std::error_code error;
-  const fs::path best = run / "model-best.safetensors";
-  info("next    {}", generate_command((fs::exists(best, error) ? best : run).string()));
-  fmt::print("{}\n", run.string());
+  const fs::path best = folder / kChosenModel;
+  info("next    {}", generate_command(fs::exists(best, error) ? best.string() : state.run));
+  fmt::print("{}\n", state.run);
   return 0;
 }
 
@@ -340,6 +345,7 @@ int run_finetune(const std::vector<std::string>& arguments) {
         .command = command_line(), .from = flags.from, .words = plan->words, .metric = flags.by};
     if (flags.gamma != "auto") state->run = (folder / kRunName).string();
     make_writable_folder(folder);
+    forget_chosen(folder);
     write_finetuning(folder, *state);
     race = plan->race;
   } else if (state->run.empty()) {
@@ -356,7 +362,7 @@ int run_finetune(const std::vector<std::string>& arguments) {
     }
   }
   const int stop = supervise_finetuning(folder, *state, children);
-  if (stop == 0) return finish_finetuning(*state);
+  if (stop == 0) return finish_finetuning(folder, *state);
   info("next    {}", state->command);
   return stop;
 }

@@ -317,7 +317,7 @@ std::vector<std::string> look_at_what_is_there(Config& config, bool planned) {
   check_apart(config.read<RunOptions>(), data.path);
   std::optional<PictureSizes> sizes;
   const auto look = [&] {
-    if (!sizes) sizes = look_at_data({.config = config.to_json()});
+    if (!sizes) sizes = look_at_data({.config = config.to_json(), .labels = planned});
     return *sizes;
   };
   const std::string chosen = choose_resolution(config, look);

@@ -101,7 +101,7 @@ class SmallBlocks {
 };
 
 // From now on LibTorch's CPU tensors of 1 MiB and more come from one BlockCache of this process,
-// smaller ones from its SmallBlocks. To be called before the process computes, after any fork;
+// smaller ones from its SmallBlocks. To be called before the process computes and has threads;
 // further calls do nothing. `limit_mb` bounds what is kept, in MB (10^6 bytes); 0 leaves LibTorch's
 // allocator as it is.
 void keep_cpu_memory(std::optional<int64_t> limit_mb = {});

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/random.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/philox.h"
 #include "util/hash.h"
@@ -48,6 +51,23 @@ std::vector<int64_t> Stream::permutation(int64_t count) const {
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(j)]);
   }
   return order;
+}
+
+int64_t Stream::permuted(int64_t i, int64_t count) const {
+  constexpr uint32_t kRounds = 6;
+  const auto last = static_cast<uint64_t>(count - 1);
+  const int half = std::max((static_cast<int>(std::bit_width(last)) + 1) / 2, 1);  // bits
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  auto at = static_cast<uint64_t>(i);
+  do {
+    uint64_t left = at >> half, right = at & mask;
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      left ^= bits(right, round) & mask;
+      std::swap(left, right);
+    }
+    at = left << half | right;
+  } while (at > last);
+  return static_cast<int64_t>(at);
 }
 
 namespace {

@@ -33,6 +33,10 @@ class Stream {
 
   // Returns a random permutation of 0 to count - 1 (Fisher-Yates).
   std::vector<int64_t> permutation(int64_t count) const;
+  // Returns where `i` of 0 to count - 1 goes in another random permutation, which needs no memory:
+  // a Feistel network of six rounds (Luby & Rackoff 1988) over the next power of four, walked until
+  // it comes to a number below `count` (Black & Rogaway 2002).
+  int64_t permuted(int64_t i, int64_t count) const;
 
  private:
   uint64_t key_;

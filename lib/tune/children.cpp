@@ -33,6 +33,7 @@ std::string own_name() {
   for (const auto& [name, value] : start.environment)
     ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
   if (output >= 0) ::dup2(output, STDERR_FILENO);
+  if (!start.answers) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -13,15 +13,16 @@
 
 namespace gantrain {
 
-// Trainings of this program as its children. They die with this process, however it dies; what
-// asks this process to stop is passed on to them, and they save. One object a process, which must
-// have no threads.
+// Trainings, and other commands, of this program as its children. They die with this process,
+// however it dies; what asks this process to stop is passed on to them, and they save. One object a
+// process, which must have no threads.
 class Children {
  public:
   struct Start {
     std::vector<std::string> arguments;              // behind the program's name
     std::map<std::string, std::string> environment;  // beside this process's own
     std::string output;                              // file for standard error; "": this one's own
+    bool answers = true;  // standard output is this one's own; else it goes to standard error, too
   };
   struct End {
     size_t id = 0;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <limits>
 
 #include "config/config.h"
 #include "metrics/metric_table.h"
@@ -15,162 +14,10 @@
 #include "tune/state_file.h"
 #include "util/error.h"
 #include "util/log.h"
-#include "util/size.h"
 #include "util/text.h"
 #include "util/wording.h"
 
 namespace gantrain {
-
-namespace {
-
-constexpr const char* kFreezeD = "Mo et al. 2020, arXiv:2002.10964";
-constexpr const char* kAda = "Karras et al. 2020, arXiv:2006.06676";
-constexpr const char* kAdvice = "StyleGAN3's advice on configurations";
-constexpr const char* kOwn = "gantrain's own rule";
-
-constexpr int64_t kMeasurements = 25;  // of a run: each may be the best
-// Of a run's length, the longest half-life of the average: one of 5 kimg would after 20 kimg still
-// hold 6 % of the model that was begun at. Ours.
-constexpr double kLongestAverage = 0.1;
-// Layers of a discriminator that was trained for less kimg are not worth keeping. Ours: with models
-// of 60 and 200 kimg at 32 pixels, frozen layers made pictures worse or no better
-// (docs/measurements.md).
-constexpr double kWorthKeeping = 1'000;
-// Pictures that are each shown less often are not mirrored. Ours: with 200 to 250 pictures that
-// were shown 80 to 100 times, mirrored ones made the result no better (docs/measurements.md).
-constexpr double kOftenShown = 500;
-
-// So many states that the best one is among them when a fall is seen.
-int64_t states_kept(double every) {
-  const auto needed = static_cast<int64_t>(std::ceil(kCourseLimits.kimg / every)) + 1;
-  return std::clamp(needed, kCourseLimits.times_without_best, kMeasurements);
-}
-
-// "5", or "" where the run's own half-life of the average is no longer than its length asks for.
-std::string shorter_half_life(const Config& config, double length) {
-  if (!config.has("ema.half_life")) return "";
-  const Json own = config.get("ema.half_life");
-  const double longest = kLongestAverage * length;
-  return own.is_number() && own.get<double>() > longest ? shortest(longest) : "";
-}
-
-// DiffAugment, as Projected GAN has it, or none, as the user may have said.
-bool has_other_augmentation(const Config& config) {
-  return config.has("augment.mode") && text_of(config.get("augment.mode")) != "ada";
-}
-
-}  // namespace
-
-// Where the columns come from:
-//   kimg     NVIDIA's MetFaces, 1336 pictures from a model of faces, had 5000 at most (Karras et
-//            al. 2021, app. G); fewer pictures overfit sooner (Karras et al. 2020, fig. 1). The
-//            numbers below and above are ours; the end is found by the metric.
-//   frozen   D's first layers stay as they are: Mo et al. 2020. StyleGAN3's advice calls 10 and 13
-//            layers good values, which are half of D's resolutions at 256 and at 1024 pixels. With
-//            many pictures D may learn all of it anew.
-//   mirror   Karras et al. 2020 double small sets by mirroring. It is left out where each picture
-//   is
-//            shown so seldom that it gained nothing (kOftenShown).
-const std::vector<FinetuneRule>& finetune_rules() {
-  static const std::vector<FinetuneRule> table = {
-      {200, 500, 0.5, true},
-      {1'000, 1'500, 0.5, true},
-      {2'000, 5'000, 0.5, true},
-      {10'000, 5'000, 0.25, true},
-      {std::numeric_limits<int64_t>::max(), 10'000, 0, false},
-  };
-  return table;
-}
-
-const FinetuneRule& rule_for(int64_t pictures) {
-  const auto& table = finetune_rules();
-  return *std::ranges::find_if(
-      table, [&](const FinetuneRule& rule) { return pictures <= rule.most_pictures; });
-}
-
-// Of a discriminator of residual blocks: four layers in the first, with the one that reads the
-// picture, three in each other (Karras et al. 2020a, fig. 7); the one at 4x4 pixels always learns.
-int64_t layers_in(double share, int64_t nominal_resolution) {
-  const auto resolutions =
-      static_cast<int64_t>(std::llround(std::log2(static_cast<double>(nominal_resolution)))) - 2;
-  const auto frozen = static_cast<int64_t>(share * static_cast<double>(resolutions));
-  return frozen > 0 ? 3 * frozen + 1 : 0;
-}
-
-std::vector<FinetuneChoice> finetune_choices(const Config& config,
-                                             const StartingModel& model,
-                                             int64_t pictures,
-                                             const std::string& metric) {
-  const FinetuneRule& rule = rule_for(pictures);
-  const std::string recipe = text_of(config.get("recipe"));
-  const std::string for_so_many = "for " + counted(pictures, "picture");
-  std::vector<FinetuneChoice> choices;
-  const auto choose =
-      [&](const std::string& key, const std::string& value, const std::string& why) {
-        if (config.has(key)) choices.push_back({key + "=" + value, why});
-      };
-  double kimg = rule.kimg;
-  std::string why =
-      fmt::format("{}, at most; it ends when nothing improves ({})", for_so_many, kAdvice);
-  if (model.kimg > 0 && model.kimg < kimg) {
-    kimg = model.kimg;
-    why = fmt::format("as long as the model itself was trained, at most ({})", kOwn);
-  }
-  choose("train.kimg", shortest(kimg), why);
-  const auto size = find_doubled_size(model.resolution);
-  const int64_t frozen = size ? layers_in(rule.frozen, size->nominal()) : 0;
-  if (!model.has_discriminator) {
-    choose(recipe + ".freeze_d", "0", "the file has no discriminator, which is drawn anew");
-  } else if (model.kimg > 0 && model.kimg < kWorthKeeping) {
-    choose(recipe + ".freeze_d",
-           "0",
-           fmt::format("a model of less than {} kimg: D's first layers are not good enough to stay "
-                       "as they are ({})",
-                       shortest(kWorthKeeping),
-                       kOwn));
-  } else {
-    choose(recipe + ".freeze_d",
-           std::to_string(frozen),
-           fmt::format("{}: {:.0f} % of D's resolutions stay as they are ({}; {})",
-                       for_so_many,
-                       100 * rule.frozen,
-                       kFreezeD,
-                       kAdvice));
-  }
-  if (!has_other_augmentation(config)) {
-    choose("ada.mode", "ada", fmt::format("what D sees is augmented as it overfits ({})", kAda));
-    choose("ada.p", "0", fmt::format("it begins at none ({}, its code)", kAda));
-    choose(
-        "ada.kimg", "100", fmt::format("five times as fast as from nothing ({}, its code)", kAda));
-  }
-  choose("ema.rampup", "0", fmt::format("the average begins at the model's ({})", kAdvice));
-  // A length that was given decides how often it is measured.
-  const bool given = config.given("train.kimg");
-  const double length = given ? config.get("train.kimg").get<double>() : kimg;
-  const double shown = 1e3 * length / static_cast<double>(pictures);
-  if (rule.mirror && shown >= kOftenShown) {
-    choose("data.mirror",
-           "on",
-           fmt::format("{}, each shown {:.0f} times; off where left and right differ ({})",
-                       for_so_many,
-                       shown,
-                       kAda));
-  }
-  const std::string half_life = shorter_half_life(config, length);
-  if (!half_life.empty()) {
-    choose("ema.half_life", half_life, fmt::format("a tenth of the length, at most ({})", kOwn));
-  }
-  const double every = std::max(length / kMeasurements, 0.001);
-  choose(
-      "metrics.every", shortest(every), fmt::format("{} measurements ({})", kMeasurements, kOwn));
-  choose("save.every", shortest(every), "a state to go back to for each measurement");
-  choose("save.keep_last",
-         std::to_string(states_kept(every)),
-         "the best one is among them when it falls");
-  choose("save.keep_best", metric, "the best model by it is kept");
-  choose("metrics.stop_on", "collapse", "pictures that have collapsed lead back to the best state");
-  return choices;
-}
 
 namespace {
 
@@ -249,6 +96,10 @@ CourseView view_failure(const Curve& curve,
 namespace {
 
 constexpr double kBetweenLooks = 1;  // seconds
+// Of the averages that compete, as shares of the training: the average with a half-life of a
+// twentieth of the images seen, as StyleGAN2's code has it at first, is about as long as 0.07.
+// Ours.
+constexpr const char* kLengths = "0.05,0.075,0.1,0.15,0.2";
 
 double newest_kimg(const fs::path& run) {
   const auto states = find_states(run);
@@ -289,7 +140,8 @@ class Supervisor {
       const std::optional<int> code = session();
       if (code) return *code;
     }
-    return close();
+    const int code = close();
+    return code == 0 ? choose() : code;
   }
 
  private:
@@ -380,6 +232,88 @@ class Supervisor {
     return end.code;
   }
 
+  // What `gantrain average` is to compare; nothing where there are no averages.
+  std::vector<std::string> comparison() const {
+    std::vector<int64_t> kept;  // newest first
+    for (const NumberedFile& file : find_averages(run_)) {
+      if (file.images > 0) kept.push_back(file.images);
+    }
+    if (kept.size() < 2) return {};
+    std::vector<std::string> ends = {shortest(kimg_of(kept.front()))};
+    const double best = view_course(curve(), state_.metric, 0).best_kimg;
+    if (best < kimg_of(kept.front()) && best >= kimg_of(kept[kept.size() - 2]))
+      ends.push_back(shortest(best));
+    const SavedConfig saved = read_saved_config(run_, Unreadable::kIgnored);
+    const MetricRow& metric = find_metric(state_.metric);
+    std::vector<std::string> words = {"average",
+                                      "-q",
+                                      run_.string(),
+                                      "--length",
+                                      kLengths,
+                                      "--at",
+                                      join(ends, ","),
+                                      "--by",
+                                      state_.metric,
+                                      "-o",
+                                      (folder_ / kAveragesFolder).string()};
+    const auto pass = [&](const char* flag, const char* key) {
+      const std::string value = saved.text(key);
+      if (!value.empty()) words.insert(words.end(), {flag, value});
+    };
+    pass("--num-images", "metrics.images");
+    pass("--device", "launch.device");
+    if (metric.needs_detector) pass("--detector", "metrics.detector");
+    if (metric.needs_detector) pass("--detector-sha256", "metrics.detector_sha256");
+    if (metric.needs_lite0) pass("--lite0", "metrics.features");
+    return words;
+  }
+
+  // The best of the run's own best model and averages of other lengths; nothing where there is no
+  // model, or a stop came.
+  fs::path best_of_all() {
+    std::error_code error;
+    const fs::path own = run_ / kBestModel;
+    const auto models = find_models(run_);
+    fs::path best = fs::exists(own, error) ? own
+                    : models.empty()       ? fs::path()
+                                           : models.front().path;
+    const std::vector<std::string> words = comparison();
+    if (words.empty()) return best;
+    info("compare averages of lengths {} with {}", kLengths, best.string());
+    children_.start(0, {.arguments = words, .answers = false});
+    const Children::End end = children_.wait();
+    if (children_.stop_signal() != 0) return {};
+    const fs::path said = folder_ / kAveragesFolder / kAveragesFile;
+    const auto compared = end.code == 0 ? read_state_file<ComparedModels>(said) : std::nullopt;
+    if (!compared) {
+      warn(
+          "averages could not be compared (exit code {}): {} is taken; without {} the same command "
+          "tries again",
+          end.code,
+          best.string(),
+          (folder_ / kChosenModel).string());
+    } else if (!compared->best.empty()) {
+      best = compared->best;
+    }
+    return best;
+  }
+
+  // Copies the best model. Returns 0 or a stop's code.
+  int choose() {
+    std::error_code error;
+    const fs::path chosen = folder_ / kChosenModel;
+    if (fs::exists(chosen, error)) return 0;
+    const fs::path best = best_of_all();
+    if (children_.stop_signal() != 0) return code_of_stop(children_.stop_signal());
+    if (best.empty()) return 0;
+    write_file(chosen, read_file(best));
+    info("best    {}: {}", chosen.string(), best.filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_ / kAveragesFolder, error)) {
+      if (entry.path().extension() == ".safetensors") fs::remove(entry.path(), error);
+    }
+    return 0;
+  }
+
   const fs::path& folder_;
   Finetuning& state_;
   Children& children_;
@@ -390,6 +324,12 @@ class Supervisor {
 
 std::optional<Finetuning> read_finetuning(const fs::path& folder) {
   return read_state_file<Finetuning>(folder / kFinetuneFile);
+}
+
+void forget_chosen(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / kChosenModel, error);
+  fs::remove_all(folder / kAveragesFolder, error);
 }
 
 void write_finetuning(const fs::path& folder, const Finetuning& state) {

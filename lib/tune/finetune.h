@@ -16,34 +16,6 @@
 
 namespace gantrain {
 
-// A row of the table of finetuning: what so many pictures get.
-struct FinetuneRule {
-  int64_t most_pictures;  // of the row
-  double kimg;            // length, at most
-  double frozen;          // share of D's resolutions, from the picture on, that stay as they are
-  bool mirror;            // each picture flipped, too
-};
-
-// The table, fewest pictures first; its source has where each column comes from.
-const std::vector<FinetuneRule>& finetune_rules();
-const FinetuneRule& rule_for(int64_t pictures);
-
-// How many of D's layers, from the picture on, stand in that share of its resolutions.
-int64_t layers_in(double share, int64_t nominal_resolution);
-
-// A value that finetuning chooses, and why.
-struct FinetuneChoice {
-  std::string pair;  // "RECIPE.freeze_d=10", as --set takes it
-  std::string why;   // with its source
-};
-
-// What is chosen for a training of `config`, which has the model's recipe and sizes, on so many
-// pictures, with the metric that decides. Keys that the recipe does not have are left out.
-std::vector<FinetuneChoice> finetune_choices(const Config& config,
-                                             const StartingModel& model,
-                                             int64_t pictures,
-                                             const std::string& metric);
-
 // The course of a finetuning: what its measurements ask for.
 
 struct CourseLimits {
@@ -74,6 +46,38 @@ CourseView view_failure(const Curve& curve,
                         const std::string& metric,
                         int64_t returned,
                         const std::string& reason);
+
+// What `gantrain average --by` has compared, as averages.json says it.
+
+struct ComparedModel {
+  std::string file;
+  std::optional<double> length;  // of the average; none: the best model that the training has kept
+  double kimg = 0;               // where the average ends
+  std::optional<double> value;   // of the metric; none: it was no number
+};
+
+template <class Field>
+void fields(ComparedModel& m, Field&& field) {
+  field("file", m.file);
+  field("length", m.length);
+  field("kimg", m.kimg);
+  field("value", m.value);
+}
+
+struct ComparedModels {
+  std::string metric;
+  std::vector<ComparedModel> models;
+  std::string best;  // its file; "": no value is a number
+};
+
+template <class Field>
+void fields(ComparedModels& c, Field&& field) {
+  field("metric", c.metric);
+  field("models", c.models);
+  field("best", c.best);
+}
+
+inline constexpr const char* kAveragesFile = "averages.json";
 
 // A return to the best state, and the rate that follows.
 struct Return {
@@ -118,11 +122,17 @@ void fields(Finetuning& f, Field&& field) {
 }
 
 inline constexpr const char* kFinetuneFile = "finetune.json";
+// Beside it at the end: the model to use, and what it has competed with.
+inline constexpr const char* kChosenModel = "best.safetensors";
+inline constexpr const char* kAveragesFolder = "averages";
 
 // Reads finetune.json of a folder; nothing where there is none. Throws UserError(kInput) where it
 // is broken.
 std::optional<Finetuning> read_finetuning(const std::filesystem::path& folder);
 void write_finetuning(const std::filesystem::path& folder, const Finetuning& state);
+
+// Removes what an earlier finetuning in the folder has chosen.
+void forget_chosen(const std::filesystem::path& folder);
 
 // The arguments of its training as it stands: rates are halved by each return.
 std::vector<std::string> arguments_of(const Finetuning& state);
@@ -132,8 +142,9 @@ std::vector<std::string> arguments_of(const Finetuning& state);
 double go_back_to(const std::filesystem::path& run, double kimg);
 
 // Trains until it is done: it goes back to the best state where view_course() says so, and ends
-// where nothing improves. Returns 0 or the exit code of a stop, after which the same call goes on.
-// Throws UserError where the run fails for another reason.
+// where nothing improves. Then the best model, or an average of another length which is better by
+// the metric, is copied to the folder as kChosenModel. Returns 0 or the exit code of a stop, after
+// which the same call goes on. Throws UserError where the run fails for another reason.
 int supervise_finetuning(const std::filesystem::path& folder,
                          Finetuning& state,
                          Children& children);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "config/value.h"
 #include "util/size.h"
 
@@ -33,5 +35,33 @@ bool is_pickle(const std::filesystem::path& file);
 // it is.
 using KeysOfRecipe = std::vector<std::string> (*)(const std::string& recipe);
 StartingModel read_starting_model(const std::filesystem::path& file_or_run, KeysOfRecipe keys);
+
+// A row of the table of finetuning: what so many pictures get.
+struct FinetuneRule {
+  int64_t most_pictures;  // of the row
+  double kimg;            // length, at most
+  double frozen;          // share of D's resolutions, from the picture on, that stay as they are
+  bool mirror;            // each picture flipped, too
+};
+
+// The table, fewest pictures first; its source has where each column comes from.
+const std::vector<FinetuneRule>& finetune_rules();
+const FinetuneRule& rule_for(int64_t pictures);
+
+// How many of D's layers, from the picture on, stand in that share of its resolutions.
+int64_t layers_in(double share, int64_t nominal_resolution);
+
+// A value that finetuning chooses, and why.
+struct FinetuneChoice {
+  std::string pair;  // "RECIPE.freeze_d=10", as --set takes it
+  std::string why;   // with its source
+};
+
+// What is chosen for a training of `config`, which has the model's recipe and sizes, on so many
+// pictures, with the metric that decides. Keys that the recipe does not have are left out.
+std::vector<FinetuneChoice> finetune_choices(const Config& config,
+                                             const StartingModel& model,
+                                             int64_t pictures,
+                                             const std::string& metric);
 
 }  // namespace gantrain

@@ -188,7 +188,7 @@ class Experiment:
                  f"metrics.images={self.args.run_images}", "--set", "samples.every=1000", *self.place(self.args.device)]
         self.programs.run(words, self.log(job))
         state = json.loads((folder / "finetune.json").read_text())
-        best = folder / "run/model-best.safetensors"
+        best = folder / "best.safetensors"
         last = sorted((folder / "run").glob("model-[0-9]*.safetensors"))[-1]
         if job["seed"] == SEEDS[0]:
             self.grid(job, best)

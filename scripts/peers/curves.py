@@ -3,24 +3,29 @@
 """Whole trainings of gantrain beside the official codes: quality against kimg and against minutes.
 
     scripts/peers/curves.py --data PICTURES.zip --out FOLDER --gantrain build/gantrain --python PYTHON \
-        --stylegan2 CHECKOUT --r3gan CHECKOUT [--kimg 60 --every 6 --seeds 3 --threads 1 --jobs 2]
+        --stylegan2 CHECKOUT --r3gan CHECKOUT [--kimg 48 --every 8 --seeds 3 --threads 1 --jobs 2]
+    scripts/peers/curves.py ... --stylegan3 CHECKOUT --resolution 16 --seeds 1
 
-Each code trains the same small network on the same pictures of 32 pixels, without augmentation, from as many
-seeds. What the average of the generator draws at equal steps is measured by one judge, `gantrain metrics
---images`, for all. PICTURES.zip comes from `gantrain data pack PATH -o PICTURES.zip --resolution 32 --channels 3
---png-level 0`; CHECKOUTs are of the official repositories; PYTHON has torch, numpy and Pillow.
-FOLDER/curves.json has all numbers, FOLDER/NET.svg the curves. The same command goes on where it was ended, and
-measures again nothing that was measured. Law: from a fifth of the length on, the median of gantrain's seeds
-lies in the band of the official code's, widened by a tenth, and the other way round. Exit 1 where it does not.
+Each code trains the same small network on the same pictures, without augmentation, from as many seeds. What the
+average of the generator draws at equal steps is measured by one judge, `gantrain metrics --images`, for all.
+PICTURES.zip comes from `gantrain data pack PATH -o PICTURES.zip --resolution 32 --channels 3 --png-level 0`;
+CHECKOUTs are of the official repositories; PYTHON has torch, numpy and Pillow, and scipy for StyleGAN3. Where the
+pictures have classes, classifier.py trains a classifier first, in whose features `fd` compares.
+FOLDER/curves.json has all numbers, FOLDER/NET-METRIC.svg the curves. The same command goes on where it was ended,
+and measures again nothing that was measured. Law: from a fifth of the length on, the median of gantrain's seeds
+lies in the band of the official code's, widened by a tenth, and the other way round; and at equal minutes gantrain
+is ahead. Exit 1 where it does not hold.
 """
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import shutil
 import statistics
 import subprocess
 import sys
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SLACK = 0.1
@@ -37,8 +42,13 @@ SAME = {
          *(word for player in "GD" for key in ("lr=5e-4", "beta2=0.99") for word in ("--set", f"{player}.adam.{key}"))],
         ["--z-dim", "32", "--width", "32:24,48", "--cardinality", "32:3,6", "--blocks", "1", "--gamma", "0.5",
          "--lr", "5e-4", "--beta2", "0.99", "--ema-kimg", "5", "--ema-rampup", "0.05"]),
+    "stylegan3": (
+        ["--preset", "stylegan3-tiny", "--set", "ada.mode=none", "--set", "stylegan3.gamma=0.1"],
+        ["--channel-base", "512", "--channel-max", "32", "--d-channel-max", "64", "--z-dim", "64", "--w-dim", "64",
+         "--map-depth", "2", "--num-layers", "6", "--margin", "6", "--gamma", "0.1", "--lr", "0.0025", "--beta2", "0.99",
+         "--ema-kimg", "5", "--ema-rampup", "0.05"]),
 }
-BATCH, RESOLUTION = 16, 32
+BATCH = 16
 
 
 def call(command, log, env=None):
@@ -69,11 +79,11 @@ class Run:
         call([args.python, os.path.join(HERE, "official_run.py"), "--net", self.net, "--official",
               getattr(args, self.net), "--data", args.data, "--out", self.folder, "--kimg", str(args.kimg), "--every",
               str(args.every), "--seed", str(self.seed), "--draws", str(args.draws), "--", "--resolution",
-              str(RESOLUTION), "--batch", str(BATCH), "--threads", str(args.threads), *SAME[self.net][1]], self.log)
+              str(args.resolution), "--batch", str(BATCH), "--threads", str(args.threads), *SAME[self.net][1]], self.log)
 
     def train_gantrain(self):
         args, every = self.args, str(self.args.every)
-        call([args.gantrain, *SAME[self.net][0], "--data", args.data, "--resolution", str(RESOLUTION), "--batch", str(BATCH),
+        call([args.gantrain, *SAME[self.net][0], "--data", args.data, "--resolution", str(args.resolution), "--batch", str(BATCH),
               "--kimg", str(args.kimg), "--seed", str(self.seed), "--nproc", "1", "--threads", str(args.threads), "--device",
               "cpu", "--run-dir", os.path.join(self.folder, "run"), "--set", "metrics.names=none", "--set",
               "samples.every=1000000", "--set", "data.mirror=off", "--set", f"save.every={every}"], self.log)
@@ -104,6 +114,7 @@ class Run:
         """[{kimg, seconds, metric: value}] of all steps."""
         file = os.path.join(self.folder, "measured.json")
         measured = json.load(open(file)) if os.path.exists(file) else []
+        measured = [row for row in measured if all(name in row for name in self.args.metrics.split(","))]
         known = {row["kimg"] for row in measured}
         for kimg, (seconds, drawn) in sorted(self.steps().items()):
             if kimg not in known:
@@ -123,6 +134,8 @@ class Run:
                    str(args.draws), "--num-images", str(args.draws), "--json", "-q"]
         if args.lite0:
             command += ["--lite0", args.lite0]
+        if "fd" in args.metrics.split(","):
+            command += ["--detector", args.detector]
         ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if ended.returncode:
             sys.exit(f"{' '.join(command)} ended with {ended.returncode}")
@@ -131,6 +144,23 @@ class Run:
             if line.startswith("{"):
                 values.update(json.loads(line)["results"])
         return values
+
+
+def has_classes(path):
+    with zipfile.ZipFile(path) as archive:
+        if "dataset.json" not in archive.namelist():
+            return False
+        labels = json.loads(archive.read("dataset.json")).get("labels")
+    return bool(labels) and all(isinstance(label, int) for _, label in labels)
+
+
+def value_at(curve, minutes, metric):
+    """The metric of a curve at so many minutes, by the straight line between its measurements."""
+    points = [(row["seconds"] / 60, row[metric]) for row in curve]
+    for (before, a), (after, b) in zip(points, points[1:]):
+        if before <= minutes <= after:
+            return a + (b - a) * (minutes - before) / (after - before)
+    return math.inf if minutes < points[0][0] else points[-1][1]
 
 
 def band_of(curves, i, metric):
@@ -151,6 +181,13 @@ def breaks(curves, metric, kimg):
             if not low * (1 - SLACK) <= median <= high * (1 + SLACK):
                 found.append(f"{metric} at kimg {row['kimg']:g}: {name}'s median {median:.4g} is outside "
                              f"{low:.4g} to {high:.4g}")
+        minutes = statistics.median(curve[i]["seconds"] for curve in theirs) / 60
+        if minutes > statistics.median(curve[-1]["seconds"] for curve in ours) / 60:
+            continue  # gantrain was at its end by then
+        median = statistics.median(curve[i][metric] for curve in theirs)
+        ahead = statistics.median(value_at(curve, minutes, metric) for curve in ours)
+        if not ahead < median:
+            found.append(f"{metric} after {minutes:.3g} minutes: gantrain's median {ahead:.4g} is not below {median:.4g}")
     return found
 
 
@@ -207,25 +244,34 @@ def report(args, all_curves):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help="zip of PNGs of 32 pixels")
+    parser.add_argument("--data", required=True, help="zip of PNGs of the resolution")
     parser.add_argument("--out", required=True)
     parser.add_argument("--gantrain", required=True, help="the program")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch, numpy and Pillow")
     parser.add_argument("--stylegan2", help="checkout of StyleGAN2-ADA's official PyTorch code")
     parser.add_argument("--r3gan", help="checkout of R3GAN's official code")
-    parser.add_argument("--kimg", type=float, default=60)
-    parser.add_argument("--every", type=float, default=6, help="kimg between measurements")
+    parser.add_argument("--stylegan3", help="checkout of StyleGAN3's official code")
+    parser.add_argument("--resolution", type=int, default=32, help="of the pictures")
+    parser.add_argument("--kimg", type=float, default=48)
+    parser.add_argument("--every", type=float, default=8, help="kimg between measurements")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="of each training")
     parser.add_argument("--jobs", type=int, default=2, help="trainings at a time")
     parser.add_argument("--draws", type=int, default=2048, help="pictures of each measurement")
-    parser.add_argument("--metrics", default="swd")
+    parser.add_argument("--metrics", help="names, comma between; default: swd, fd where the pictures have classes, "
+                        "fd_lite0 where its weights are given")
     parser.add_argument("--lite0", help="weights of EfficientNet-Lite0, for fd_lite0")
     args = parser.parse_args()
     nets = [net for net in SAME if getattr(args, net)]
     if not nets:
-        parser.error("--stylegan2 or --r3gan must name a checkout")
+        parser.error("--stylegan2, --r3gan or --stylegan3 must name a checkout")
+    if args.metrics is None:
+        args.metrics = "swd" + (",fd" if has_classes(args.data) else "") + (",fd_lite0" if args.lite0 else "")
     os.makedirs(args.out, exist_ok=True)
+    args.detector = os.path.join(args.out, "classifier.pt")
+    if "fd" in args.metrics.split(",") and not os.path.exists(args.detector):
+        call([args.python, os.path.join(HERE, "classifier.py"), "--data", args.data, "--out", args.detector],
+             os.path.join(args.out, "classifier.txt"))
     runs = [Run(args, net, side, seed) for seed in range(1, args.seeds + 1) for net in nets
             for side in ("official", "gantrain")]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

@@ -26,6 +26,7 @@ import torch
 
 import r3gan
 import stylegan2
+import stylegan3
 from measuring import begin
 
 
@@ -136,11 +137,16 @@ def stylegan2_training(args):
     return Training(args, peer, stylegan2.INTERVALS)
 
 
+def stylegan3_training(args):
+    return Training(args, stylegan3.StyleGan3(args), {"Dreg": stylegan2.INTERVALS["Dreg"]})
+
+
 def r3gan_training(args):
     return Training(args, r3gan.Training(args), {})
 
 
 NETS = {"stylegan2": (stylegan2.add_network_arguments, stylegan2_training, stylegan2.without_kernels),
+        "stylegan3": (stylegan3.add_network_arguments, stylegan3_training, stylegan3.without_kernels),
         "r3gan": (r3gan.add_network_arguments, r3gan_training, stylegan2.without_kernels)}
 
 

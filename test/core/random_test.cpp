@@ -60,6 +60,39 @@ TEST_CASE("APermutationHoldsEachNumberOnceAndMovesThem") {
   for (int64_t i = 0; i < 101; ++i) CHECK(order[static_cast<size_t>(i)] == i);
 }
 
+TEST_CASE("AComputedPermutationHoldsEachNumberOnce") {
+  const int64_t count = GENERATE(1, 2, 3, 5, 16, 17, 101, 4096, 4097);
+  std::vector<int64_t> order, other;
+  for (int64_t i = 0; i < count; ++i) {
+    order.push_back(Stream(1, "order", 2).permuted(i, count));
+    other.push_back(Stream(1, "order", 3).permuted(i, count));
+  }
+  if (count > 100) CHECK(order != other);
+  std::sort(order.begin(), order.end());
+  for (int64_t i = 0; i < count; ++i) REQUIRE(order[static_cast<size_t>(i)] == i);
+}
+
+// A number goes to each place, and its neighbour to each distance from there, about as often.
+TEST_CASE("AComputedPermutationPrefersNoPlace") {
+  constexpr int64_t kCount = 101, kEach = 200;
+  std::vector<double> places(kCount), distances(kCount);
+  for (uint64_t pass = 0; pass < kCount * kEach; ++pass) {
+    const Stream stream(7, "order", pass);
+    const int64_t a = stream.permuted(50, kCount), b = stream.permuted(51, kCount);
+    ++places[static_cast<size_t>(a)];
+    ++distances[static_cast<size_t>((b - a + kCount) % kCount)];
+  }
+  CHECK(distances[0] == 0);
+  double chi_squared[2] = {};
+  for (size_t i = 0; i < kCount; ++i) {
+    chi_squared[0] += std::pow(places[i] - kEach, 2) / kEach;
+    const double expected = kEach * kCount / (kCount - 1.0);
+    if (i > 0) chi_squared[1] += std::pow(distances[i] - expected, 2) / expected;
+  }
+  CHECK(chi_squared[0] < 165);  // 100 degrees of freedom: above in 4 of 100,000
+  CHECK(chi_squared[1] < 164);
+}
+
 TEST_CASE("NeighbouringSamplesShareNoBits") {
   const Stream s(0, "");
   int ones = 0;

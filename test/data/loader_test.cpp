@@ -146,6 +146,23 @@ TEST_CASE("RanksTogetherSeeWhatOneRankSeesForThreePasses") {
   CHECK(shown == std::vector<int>(kPrime, 3));
 }
 
+TEST_CASE("APassOverMorePicturesThanAreListedRepeatsNone") {
+  constexpr int64_t kPictures = Sampler::kListed + 43;
+  const Sampler sampler(kPictures, 4, false), again(kPictures, 4, false);
+  std::set<int64_t> shown;
+  constexpr int64_t kLooked = 20'000;
+  for (int64_t i = kPictures - kLooked; i < kPictures; ++i) {
+    const int64_t index = sampler.index(i);
+    REQUIRE((index >= 0 && index < kPictures));
+    REQUIRE(shown.insert(index).second);
+    REQUIRE(again.index(i) == index);
+  }
+  size_t same = 0;
+  for (int64_t i = 0; i < kLooked; ++i)
+    same += sampler.index(i) == sampler.index(kPictures + i) ? 1 : 0;  // the next pass
+  CHECK(same < 3);
+}
+
 TEST_CASE("LoaderStartsAtAnyImage") {
   const auto dataset = std::make_shared<Numbered>();
   const int64_t start = 777;

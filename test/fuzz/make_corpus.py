@@ -160,13 +160,13 @@ def texts():
         save("environment", name, b"\0\0" + text.encode())
     save("environment", "batch", b"\x08\0SLURM_JOB_ID=7\nSLURM_NTASKS=1\nSLURM_JOB_END_TIME=1800003600\n")
     place = {"node": 1, "nodes": 2, "ranks": 4, "host": "h1"}
-    hello = {"gantrain": 3, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
+    hello = {"gantrain": 4, "word": 1, "number": 0, "port": 29500, "text": "", "place": place}
     end = {"code": 6, "error": "why", "restartable": True, "resumable": True, "cause": "rank 5", "iteration": 40}
     death = {"kind": "hang", "node": 1, "host": "h1", "rank": 5, "pid": 4711, "signal": 0, "code": 6, "message": "why",
              "phase": "D backward", "iteration": 8, "images_seen": 512, "peak_kib": 0, "sent_by_gantrain": False,
              "host_was_short": False, "hang_timeout": 600.0,
              "progress": {"stopped": True, "collectives": 7, "iteration": 8, "heartbeat_ns": 9}}
-    save("node_message", "beat", json.dumps({"gantrain": 3, "word": 0}))
+    save("node_message", "beat", json.dumps({"gantrain": 4, "word": 0}))
     save("node_message", "hello", json.dumps(hello))
     save("node_message", "report", json.dumps({**hello, "word": 5, "deaths": [death, {**death, "kind": "alive"}]}))
     save("node_message", "verdict", json.dumps({**hello, "word": 7, "end": end}))
@@ -174,11 +174,11 @@ def texts():
     roster = {"lost": 1, "wanted": 2, "generation": 3, "port": 40123, "host": "10.0.0.1", "seats": seats}
     save("node_message", "roster", json.dumps({**hello, "word": 11, "roster": roster}))
     save("node_message", "slots", json.dumps({**hello, "word": 12, "slots": [0, 1]}))
-    greeting = f"gantrain-node 3 {'0' * 32}\n"
+    greeting = f"gantrain-node 4 {'0' * 32}\n"
     messages = "".join(json.dumps({**hello, "word": word}) + "\n" for word in (1, 2, 3, 4, 6, 8, 9, 10))
     for side in "01":
         save("node_link", f"side{side}", f"{side}{greeting}{'0' * 64}\n\x1e{messages}")
-        save("node_link", f"hello{side}", f"{side}{messages}\x1e" + json.dumps({"gantrain": 3, "word": 0}) + "\n")
+        save("node_link", f"hello{side}", f"{side}{messages}\x1e" + json.dumps({"gantrain": 4, "word": 0}) + "\n")
     save("node_link", "version", "0gantrain-node 2 " + "0" * 32 + "\n\x1e" + json.dumps({**hello, "text": "x" * 3000}))
     save("nodelist", "ranges", "rack[1-2]n[08-10,12],login")
     save("nodelist", "tasks", "2(x2),1,16(x128)")

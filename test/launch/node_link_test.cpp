@@ -94,7 +94,7 @@ TEST_CASE("WhatComesWithTheProofIsHeard") {
     std::string greeting_of_node(49, '\0');  // and the end of its line
     ::recv(fd.get(), greeting_of_node.data(), greeting_of_node.size(), MSG_WAITALL);
     greeting_of_node.pop_back();
-    const std::string own = trim(greeting(3));
+    const std::string own = trim(greeting(4));
     const std::string said = own + "\n" +
                              hmac_sha256(kSecret, "node 0\n" + own + "\n" + greeting_of_node) +
                              "\n" + encode({.word = Word::kRefused, .text = "no"});
@@ -139,10 +139,10 @@ TEST_CASE("NothingThatAStrangerSaysIsReadAsAMessage") {
         std::string("GET / HTTP/1.1\r\n\r\n"),
         std::string("\n"),
         std::string(65, 'x'),
-        greeting(3) + "\n" + kHello,
-        greeting(3) + kHello,
-        greeting(3) + std::string(64, '0') + "\n" + kHello,
-        std::string("gantrain-node 3 ") + std::string(100'000, '0') + "\n" + kHello}) {
+        greeting(4) + "\n" + kHello,
+        greeting(4) + kHello,
+        greeting(4) + std::string(64, '0') + "\n" + kHello,
+        std::string("gantrain-node 4 ") + std::string(100'000, '0') + "\n" + kHello}) {
     CAPTURE(text.substr(0, 100));
     Stranger stranger(at_node_0);
     CHECK(stranger.say(text) == 0);
@@ -153,7 +153,7 @@ TEST_CASE("NothingThatAStrangerSaysIsReadAsAMessage") {
 }
 
 TEST_CASE("AnotherVersionIsNamed") {
-  for (const int version : {2, 4, 33}) {
+  for (const int version : {3, 5, 33}) {
     Stranger stranger(true);
     CHECK(stranger.say(greeting(version)) == 0);
     CHECK_FALSE(stranger.wire.open());
@@ -170,7 +170,7 @@ TEST_CASE("WhatALauncherHasSaidProvesNothing") {
   const std::string question = two.hear();
   one.hear();
   one.say(question);
-  two.say(greeting(3));
+  two.say(greeting(4));
   CHECK(two.say(one.hear()) == 0);
   CHECK_FALSE(two.wire.proved());
 

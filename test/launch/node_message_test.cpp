@@ -59,23 +59,23 @@ TEST_CASE("WhatIsNoMessageIsRefused") {
         "GET / HTTP/1.1",
         "{}",
         "[1]",
-        R"({"gantrain":3})",
+        R"({"gantrain":4})",
         R"({"gantrain":2,"word":0})",
-        R"({"gantrain":3,"word":99})",
+        R"({"gantrain":4,"word":99})",
         R"({"gantrain":1e30,"word":0})",
         R"({"gantrain":1.5,"word":0})",
         R"({"gantrain":99999999999999999999,"word":0})",
-        R"({"gantrain":3,"word":4294967296})",
-        R"({"gantrain":3,"word":-9223372036854775808})",
-        R"({"gantrain":3,"word":-1})",
-        R"({"gantrain":3,"word":1})",
-        R"({"gantrain":3,"word":5,"number":"x"})",
-        R"({"gantrain":3,"word":1,"number":0,"port":0,"text":"",)"
+        R"({"gantrain":4,"word":4294967296})",
+        R"({"gantrain":4,"word":-9223372036854775808})",
+        R"({"gantrain":4,"word":-1})",
+        R"({"gantrain":4,"word":1})",
+        R"({"gantrain":4,"word":5,"number":"x"})",
+        R"({"gantrain":4,"word":1,"number":0,"port":0,"text":"",)"
         R"("place":{"node":1,"nodes":4294967296,"ranks":4294967296,"host":""}})"}) {
     CAPTURE(line);
     CHECK(!decode(line));
   }
-  CHECK(decode(R"({"gantrain":3,"word":0})"));
+  CHECK(decode(R"({"gantrain":4,"word":0})"));
 }
 
 }  // namespace gantrain

@@ -408,7 +408,7 @@ TEST_CASE("AStrangerAtThePortDoesNotDisturbTheMeeting") {
         encode({.word = NodeMessage::Word::kStop, .number = SIGTERM, .place = other})}) {
     const UniqueFd stranger = stranger_at(port);
     CHECK(write_whole(stranger.get(), text));
-    CHECK_THAT(heard_to_the_end(stranger), Catch::StartsWith("gantrain-node 3 "));
+    CHECK_THAT(heard_to_the_end(stranger), Catch::StartsWith("gantrain-node 4 "));
   }
   CHECK(first.wait_for("refused 1 connection: it is no launcher of this job"));
   const UniqueFd silent = stranger_at(port);
@@ -444,7 +444,7 @@ TEST_CASE("AStrangerPosingAsNode0IsNotObeyed") {
     REQUIRE(wait_for(listener.socket.get(), POLLIN, monotonic_seconds() + 60));
     const UniqueFd connected = accept_from(listener);
     write_whole(connected.get(),
-                "gantrain-node 3 " + std::string(32, '0') + "\n" + std::string(64, '0') + "\n" +
+                "gantrain-node 4 " + std::string(32, '0') + "\n" + std::string(64, '0') + "\n" +
                     encode({.word = NodeMessage::Word::kStart, .port = 1, .text = "/tmp"}));
     CHECK(second.wait_for("refused what listens there: it has another job secret"));
   }

@@ -14,18 +14,20 @@ case $1 in
   metrics)
     echo measured >>"$MEASURED"
     if [ -d "$4" ]; then kimg=$(cat "$4/kimg"); else kimg=$(basename "$4" .zip); kimg=$(awk "BEGIN{print $kimg / 1000}"); DRIFT=0; fi
-    awk "BEGIN{printf \"{\\\"results\\\": {\\\"swd\\\": %g}}\n\", 100 - $kimg + ${DRIFT:-0}}" ;;
+    case $* in *"--detector $OUT/classifier.pt"*) ;; *) exit 2 ;; esac
+    awk "BEGIN{v = 100 - $kimg + ${DRIFT:-0}; printf \"{\\\"results\\\": {\\\"swd\\\": %g}}\\n{\\\"results\\\": {\\\"fd\\\": %g}}\\n\", v, v}" ;;
   *)
     echo trained >>"$TRAINED"
     while [ $# -gt 0 ]; do [ "$1" = --run-dir ] && run=$2; shift; done
     mkdir -p "$run"
     for kimg in 5 10; do
       : >"$run/model-$(printf '%06d.000' $kimg).safetensors"
-      echo "{\"Progress/kimg\": {\"mean\": $kimg}, \"Timing/total_sec\": {\"mean\": $((kimg * 3))}}" >>"$run/stats.jsonl"
+      echo "{\"Progress/kimg\": {\"mean\": $kimg}, \"Timing/total_sec\": {\"mean\": $((kimg * ${PACE:-3}))}}" >>"$run/stats.jsonl"
     done ;;
 esac
 END
 program "$tmp/python" <<'END'
+case $1 in *classifier.py) touch "$5"; exit ;; esac
 echo official >>"$TRAINED"
 [ -z "${BROKEN:-}" ] || { echo "no such checkout"; exit 5; }
 while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
@@ -33,10 +35,11 @@ while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
 echo '{"5": 30, "10": 60}' >"$out/times.json"
 END
 export MEASURED=$tmp/measured TRAINED=$tmp/trained
-: >"$tmp/data.zip"
+python3 -c 'import sys, zipfile
+zipfile.ZipFile(sys.argv[1], "w").writestr("dataset.json", """{"labels": [["a.png", 0], ["b.png", 1]]}""")' "$tmp/data.zip"
 curves() { # curves FOLDER: prints what it says; its exit code is in $code
   code=0
-  python3 "$root/scripts/peers/curves.py" --data "$tmp/data.zip" --out "$1" --gantrain "$tmp/gantrain" --python "$tmp/python" \
+  OUT=$1 python3 "$root/scripts/peers/curves.py" --data "$tmp/data.zip" --out "$1" --gantrain "$tmp/gantrain" --python "$tmp/python" \
     --stylegan2 checkout --kimg 10 --every 5 --seeds 2 --jobs 2 >"$tmp/said" 2>&1 || code=$?
 }
 count() { wc -l <"$1" | tr -d ' '; }
@@ -50,7 +53,9 @@ grep -q '10 kimg take 30 s, official 60 s' "$tmp/said" || expect "the times" "30
 expect "what is kept" "holds 4" "$(python3 -c 'import json, sys
 kept = json.load(open(sys.argv[1]))
 print(kept["law"], sum(len(side) for side in kept["curves"]["stylegan2"].values()))' "$tmp/equal/curves.json")"
-grep -q '<svg' "$tmp/equal/stylegan2-swd.svg" || expect "the drawing" "<svg" "none"
+for metric in swd fd; do
+  grep -q '<svg' "$tmp/equal/stylegan2-$metric.svg" || expect "the drawing" "<svg" "none"
+done
 
 curves "$tmp/equal"
 expect "trainings of a second call" 4 "$(count "$TRAINED")"
@@ -59,6 +64,10 @@ expect "its measurements" 8 "$(count "$MEASURED")"
 DRIFT=15 curves "$tmp/worse"
 expect "exit where gantrain is worse by more than a tenth" 1 "$code"
 grep -q "outside: stylegan2: swd at kimg 10: gantrain's median 105 is outside 90 to 90" "$tmp/said" || expect "what is outside" "105" "$(cat "$tmp/said")"
+
+PACE=20 curves "$tmp/slow"
+expect "exit where gantrain is not ahead at equal minutes" 1 "$code"
+grep -q "outside: stylegan2: swd after 0.5 minutes: gantrain's median inf is not below 95" "$tmp/said" || expect "what is not ahead" "not ahead" "$(cat "$tmp/said")"
 
 BROKEN=yes curves "$tmp/broken"
 expect "exit where a training fails" 1 "$code"

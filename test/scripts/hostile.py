@@ -207,7 +207,7 @@ def free_port():
         print(s.getsockname()[1])
 
 
-GREETING = b'gantrain-node 3 ' + b'0' * 32
+GREETING = b'gantrain-node 4 ' + b'0' * 32
 
 
 def proof(secret, side, greeting, other):
@@ -216,7 +216,7 @@ def proof(secret, side, greeting, other):
 
 def message(word, **more):
     place = {'node': 1, 'nodes': 2, 'ranks': 1, 'host': 'evil'}
-    return json.dumps({'gantrain': 3, 'word': word, 'number': 0, 'port': 1, 'text': '', 'place': place} | more).encode() + b'\n'
+    return json.dumps({'gantrain': 4, 'word': word, 'number': 0, 'port': 1, 'text': '', 'place': place} | more).encode() + b'\n'
 
 
 # strangers PORT: connections to node 0 of a job, while it forms. They must be closed or ignored.

@@ -160,6 +160,12 @@ std::string model_sha(const fs::path& run) {
   return sha256(read_file(models.back()));
 }
 
+bool has_model(const fs::path& run) {
+  return std::ranges::any_of(files_like(run, "model-"), [](const fs::path& file) {
+    return file.extension() == ".safetensors";  // and no temporary one
+  });
+}
+
 nlohmann::ordered_json pids_of(const fs::path& run) {
   return nlohmann::ordered_json::parse(read_file(run / "errors/pids.json"));
 }

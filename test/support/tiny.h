@@ -54,6 +54,10 @@ double mean_of(const nlohmann::ordered_json& line, const std::string& name);
 std::vector<std::filesystem::path> files_like(const std::filesystem::path& run,
                                               const std::string& prefix);
 
+// Whether the model before training is there, which rank 0 writes beside the first iterations, and
+// takes with it when it is killed while it writes.
+bool has_model(const std::filesystem::path& run);
+
 // Which process is which rank, of a run at work: {"0": 1234, ...}.
 nlohmann::ordered_json pids_of(const std::filesystem::path& run);
 

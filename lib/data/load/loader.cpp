@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/parallel.h"
-#include "core/random.h"
 #include "data/labels/labels.h"
 #include "data/load/threads.h"
 #include "image/resize.h"
@@ -22,19 +21,24 @@ Sampler::Sampler(int64_t size, uint64_t seed, bool mirror)
 }
 
 int64_t Sampler::index(int64_t image) const {
-  return (*order_of(image / size_))[static_cast<size_t>(image % size_)];
+  const int64_t pass = image / size_, place = image % size_;
+  if (size_ > kListed) return stream_of(pass).permuted(place, size_);
+  return (*order_of(pass))[static_cast<size_t>(place)];
 }
 
 bool Sampler::flipped(int64_t image) const {
   return mirror_ && (Stream(seed_, "flip").bits(static_cast<uint64_t>(image), 0) & 1) != 0;
 }
 
+Stream Sampler::stream_of(int64_t pass) const {
+  return {seed_, "data/order", static_cast<uint64_t>(pass)};
+}
+
 Sampler::Order Sampler::order_of(int64_t pass) const {
   const std::lock_guard lock(mutex_);
   Pass& kept = recent_[pass % 2];
   if (kept.number != pass) {
-    const Stream stream(seed_, "data/order", static_cast<uint64_t>(pass));
-    kept = {pass, std::make_shared<const std::vector<int64_t>>(stream.permutation(size_))};
+    kept = {pass, std::make_shared<const std::vector<int64_t>>(stream_of(pass).permutation(size_))};
   }
   return kept.order;
 }

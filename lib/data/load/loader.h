@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/random.h"
 #include "core/tensors.h"
 #include "data/options.h"
 #include "data/pictures/dataset.h"
@@ -21,9 +22,13 @@
 namespace gantrain {
 
 // Says which picture of the data is the n-th real image shown, counted over all ranks from 0. Pass
-// p = n / size is a permutation of the data keyed by (seed, p). Thread-safe.
+// p = n / size is a permutation of the data keyed by (seed, p): a list of its own up to kListed
+// pictures, and above, where each rank would hold gigabytes, computed for each picture.
+// Thread-safe.
 class Sampler {
  public:
+  static constexpr int64_t kListed = int64_t{1} << 24;
+
   Sampler(int64_t size, uint64_t seed, bool mirror);
 
   int64_t index(int64_t image) const;
@@ -33,6 +38,7 @@ class Sampler {
  private:
   using Order = std::shared_ptr<const std::vector<int64_t>>;
   Order order_of(int64_t pass) const;
+  Stream stream_of(int64_t pass) const;
 
   int64_t size_;
   uint64_t seed_;

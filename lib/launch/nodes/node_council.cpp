@@ -89,7 +89,7 @@ NodeMessage ask_to_join(const Endpoint& node_0,
     }
   }
   fail(Exit::kEnvironment,
-       "join {}:{}: no answer within {}: {}; is node 0 of an elastic run at work there?",
+       "join {}:{}: no answer within {}: {}; is an elastic run at work there?",
        node_0.host,
        node_0.port,
        short_duration(seconds),
@@ -117,8 +117,8 @@ std::optional<AttemptOutcome> NodeCouncil::on_event(const NodeEvent& event) {
     if (!link_.leads() && number_ == 0) {
       return refuse_all(Exit::kEnvironment,
                         fmt::format("node {}: {}:{} closed the connection before the run began: "
-                                    "was node 0's launcher ended, or does another program, or "
-                                    "another version of gantrain, listen there?",
+                                    "was the launcher there ended, or does another program, or "
+                                    "another version of gantrain, listen?",
                                     here().node,
                                     master_.host,
                                     master_.port));
@@ -372,7 +372,7 @@ void NodeCouncil::on_running(const NodeEvent& event) {
     hear_of(lost);
     if (link_.leads()) return;
     lost_leader_ = true;
-    // A node 0 that was stopped and wakes up learns in this way how the run has ended.
+    // A leader that was stopped and wakes up learns in this way how the run has ended.
     if (!decides() && least_ == 0) link_.send({.word = Word::kReport, .deaths = lost});
     if (!verdict_) verdict_ = decide(lost, here().nodes)->end;
     decision_ = Restarts::Decision{};  // who would decide is gone

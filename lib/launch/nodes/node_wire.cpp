@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 constexpr int64_t kMostInPlace = 1 << 20;  // also of ranks, so that their product is a number
 
 bool is_sound(const NodeTable& table) {

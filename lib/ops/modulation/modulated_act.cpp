@@ -40,6 +40,15 @@ ActWanted needed(AutogradContext* context, size_t edge, const ActTensors& t) {
   return needed(context, edge, {t.d.defined(), t.strength.defined(), t.bias.defined()});
 }
 
+// What backward() returns for y, for the input beside it where there is one, for d, strength and
+// bias, and for noise and numbers, which have no derivatives.
+variable_list returned(const ActDerivatives& found, const std::optional<Tensor>& beside = {}) {
+  variable_list all = {found.y};
+  if (beside) all.push_back(*beside);
+  all.insert(all.end(), {found.d, found.strength, found.bias, Tensor(), Tensor()});
+  return all;
+}
+
 struct ActGradientHow {
   ActNumbers numbers;
   ActWanted wanted;
@@ -178,21 +187,14 @@ struct ActFunction : torch::autograd::Function<ActFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad) {
-    variable_list result(6);
-    if (!grad[0].defined()) return result;
+    if (!grad[0].defined()) return returned({});
     const WithoutAutocast exact;
     const variable_list saved = context->get_saved_variables();
     const Tensor &d = saved[1], &noise = saved[2], &strength = saved[3];
     const Tensor out = saved[4].defined() ? saved[4].detach() : saved[4];
     const ActWanted there{d.defined(), strength.defined(), held<bool>(context, "biased")};
     const ActGradientHow how{held<ActNumbers>(context, "how"), needed(context, 1, there)};
-    const ActDerivatives found =
-        derivatives({grad[0], saved[0], out}, {d, noise, strength, {}}, how);
-    result[0] = found.y;
-    result[1] = found.d;
-    result[2] = found.strength;
-    result[3] = found.bias;
-    return result;
+    return returned(derivatives({grad[0], saved[0], out}, {d, noise, strength, {}}, how));
   }
 };
 
@@ -214,8 +216,7 @@ struct AddedActFunction : torch::autograd::Function<AddedActFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad) {
-    variable_list result(7);
-    if (!grad[0].defined()) return result;
+    if (!grad[0].defined()) return returned({}, Tensor());
     const WithoutAutocast exact;
     const variable_list saved = context->get_saved_variables();
     const Tensor& y = saved[0];
@@ -231,12 +232,7 @@ struct AddedActFunction : torch::autograd::Function<AddedActFunction> {
                       {grad[0], {}, y}, t, how.numbers, {}, how.wanted, /*wants_then=*/false)
                   .terms;
     }
-    result[0] = found.y;
-    result[1] = grad[0];
-    result[2] = found.d;
-    result[3] = found.strength;
-    result[4] = found.bias;
-    return result;
+    return returned(found, grad[0]);
   }
 };
 
@@ -264,10 +260,9 @@ struct ScaledActFunction : torch::autograd::Function<ScaledActFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad) {
-    variable_list result(7);
     const auto& how = held<ScaledActHow>(context, "how");
     const Tensor by_out = how.both ? grad[0] : Tensor(), &by_scaled = grad.back();
-    if (!by_out.defined() && !by_scaled.defined()) return result;
+    if (!by_out.defined() && !by_scaled.defined()) return returned({}, Tensor());
     const WithoutAutocast exact;
     const variable_list saved = context->get_saved_variables();
     const Tensor &y = saved[0], &then = saved[1];
@@ -279,12 +274,7 @@ struct ScaledActFunction : torch::autograd::Function<ScaledActFunction> {
             ? in_two_steps({by_out, by_scaled, y}, t, then, {how.numbers, wanted}, wants_then)
             : fused_kernels_of(y).act_scaled_gradient(
                   {by_out, by_scaled, y}, t, how.numbers, then, wanted, wants_then);
-    result[0] = found.terms.y;
-    result[1] = found.then;
-    result[2] = found.terms.d;
-    result[3] = found.terms.strength;
-    result[4] = found.terms.bias;
-    return result;
+    return returned(found.terms, found.then);
   }
 
  private:

@@ -176,7 +176,8 @@ namespace {
 class Mixture {
  public:
   // `profiles`: those of the snapshots, oldest first, all kept lengths of each.
-  Mixture(const std::vector<PowerProfile>& profiles, const std::vector<double>& lengths) {
+  Mixture(const std::vector<PowerProfile>& profiles, const std::vector<double>& lengths)
+      : images_(static_cast<int64_t>(profiles.back().images)) {
     for (const double length : lengths) {
       const PowerProfile wanted{profiles.back().images, gamma_of_length(length)};
       parts_.push_back({length, combine_profiles(profiles, wanted), {}, 0});
@@ -201,7 +202,8 @@ class Mixture {
   std::vector<AveragedModel> models(const Snapshot& newest) const {
     std::vector<AveragedModel> all;
     for (const Part& part : parts_)
-      all.push_back({part.length, model_of(part, newest), part.combination.misfit, rounding(part)});
+      all.push_back(
+          {part.length, images_, model_of(part, newest), part.combination.misfit, rounding(part)});
     return all;
   }
 
@@ -286,6 +288,7 @@ class Mixture {
     return model;
   }
 
+  int64_t images_;  // at the newest one
   std::vector<Part> parts_;
   size_t next_ = 0;  // number of the profile
   TensorMap first_, last_;
@@ -293,16 +296,21 @@ class Mixture {
 
 }  // namespace
 
-std::vector<AveragedModel> average_models(const fs::path& run, const std::vector<double>& lengths) {
+std::vector<AveragedModel> average_models(const fs::path& run,
+                                          const std::vector<double>& lengths,
+                                          std::optional<int64_t> until) {
   std::vector<NumberedFile> files = find_averages(run);
-  std::erase_if(files, [](const NumberedFile& file) { return file.images == 0; });
+  std::erase_if(files, [&](const NumberedFile& file) {
+    return file.images == 0 || file.images > until.value_or(file.images);
+  });
   std::ranges::reverse(files);  // oldest first
   if (files.size() < 2)
     fail(Exit::kInput,
-         "{}: holds {} of averages, and two at least are needed; a run keeps them with --set "
+         "{}: holds {} of averages{}, and two at least are needed; a run keeps them with --set "
          "ema.posthoc=on, one each ema.snapshot_every kimg",
          (run / "averages").string(),
-         files.empty() ? "no snapshot" : "one snapshot alone");
+         files.empty() ? "no snapshot" : "one snapshot alone",
+         until ? " up to " + kimg_text(*until) + " kimg" : "");
   std::vector<PowerProfile> profiles;
   for (const NumberedFile& file : files) {
     for (const double kept : kKeptLengths)

@@ -65,11 +65,12 @@ class SnapshotWriter {
   void find_base(const std::filesystem::path& run);
 };
 
-// A model whose weights are the average of a length up to a run's newest snapshot.
+// A model whose weights are the average of a length up to a snapshot of a run.
 struct AveragedModel {
   double length = 0;
-  ModelFile model;    // of the weights' type in the run; float32 where they were kept in bfloat16
-  double misfit = 0;  // Combination::misfit
+  int64_t images = 0;  // seen in training, at that snapshot
+  ModelFile model;     // of the weights' type in the run; float32 where they were kept in bfloat16
+  double misfit = 0;   // Combination::misfit
   // What the rounding of snapshots in bfloat16 adds, as a share of how far the weights have moved
   // between the first and the last snapshot; an estimate by the size of what was rounded. 0 for
   // snapshots of full precision.
@@ -77,10 +78,12 @@ struct AveragedModel {
 };
 
 // Makes models of these lengths (above 0, at most kLongestAverage) of the snapshots in a run
-// folder. What is no parameter comes from the newest one. Throws UserError(kInput) where there are
-// fewer than two, or that names the file which does not belong to the others.
+// folder, or of those up to so many images seen. What is no parameter comes from the newest of
+// them. Throws UserError(kInput) where there are fewer than two, or that names the file which does
+// not belong to the others.
 std::vector<AveragedModel> average_models(const std::filesystem::path& run,
-                                          const std::vector<double>& lengths);
+                                          const std::vector<double>& lengths,
+                                          std::optional<int64_t> until = {});
 
 // How many images a run is to see, and has seen.
 struct RunLength {

@@ -21,6 +21,7 @@
 #include "train/options.h"
 #include "train/plan/plan.h"
 #include "train/run/reporter.h"
+#include "train/save/run_folder.h"
 
 namespace gantrain {
 
@@ -167,7 +168,7 @@ struct BestModel {
 // folder. It is used on rank 0 alone.
 class KeepBest {
  public:
-  static constexpr const char* kModel = "model-best.safetensors";
+  static constexpr const char* kModel = kBestModel;
   static constexpr const char* kRecord = "best.json";
 
   // Goes on from the folder's best.json, unless that is broken, about another model than the file

@@ -22,6 +22,9 @@ std::filesystem::path make_numbered_folder(const std::filesystem::path& out,
 void write_status(const std::filesystem::path& folder, const std::string& line);
 std::string read_status(const std::filesystem::path& folder);  // "" if there is none
 
+// The best model of a run by save.keep_best.
+inline constexpr const char* kBestModel = "model-best.safetensors";
+
 // Find the state or the model files of a run, newest first, by the images seen that their names
 // tell.
 struct NumberedFile {

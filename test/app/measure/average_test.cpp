@@ -46,6 +46,13 @@ TEST_CASE("AverageMakesModelsThatDrawAndSaysWhichIsBest") {
   CHECK(elsewhere.code == 0);
   const std::string value = compared.out.substr(0, compared.out.find("  run/"));
   CHECK(elsewhere.out.starts_with(value + "  elsewhere/"));
+  const Outcome ends =
+      average(folder, "run --length 0.1 --at 0.1,0.256 --by swd --num-images 64 -o ends");
+  INFO(ends.err);
+  REQUIRE(ends.code == 0);
+  CHECK(holds(ends.out, "length 0.1 at 0.096 kimg  swd "));
+  CHECK(holds(ends.out, "length 0.1 at 0.256 kimg  swd "));
+  CHECK(holds(read_file(folder / "ends/averages.json"), "\"kimg\": 0.096"));
 }
 
 TEST_CASE("LengthsForWhichSnapshotsAreTooFewAreWarnedOf") {
@@ -53,7 +60,7 @@ TEST_CASE("LengthsForWhichSnapshotsAreTooFewAreWarnedOf") {
   trained(folder, "run", "--kimg 1.024 --set ema.posthoc=on --metrics none");
   CHECK(files_like(folder / "run/averages", "average-").size() == 64);
   const std::string said = average(folder, "run --length 0.02,0.05,0.2,0.25 -o models").err;
-  CHECK(holds(said, "length 0.25: the snapshots in run give"));
+  CHECK(holds(said, "length 0.25: the snapshots in run up to 1.024 kimg give"));
   for (const std::string length : {"0.02", "0.05", "0.2"})
     CHECK(!holds(said, "length " + length + ": "));
 }
@@ -98,6 +105,8 @@ TEST_CASE("WhatCannotBeAveragedIsRefusedInOneLine") {
   refused("run --length 0.05,0.5", 2, "0.2886");
   refused("run --length=-0.1", 2, "-0.1");
   refused("run --length some", 2, "some");
+  refused("run --at 0", 2, "--at 0: \"0\" is no number of kimg above 0");
+  refused("run --at some", 2, "--at some");
   refused("run --data run", 2, "--by");
   refused("run --by fid", 2, "--detector");
   refused("run --by swd,msssim", 2, "one metric");

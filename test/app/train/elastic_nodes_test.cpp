@@ -65,6 +65,29 @@ bool have_changed(const fs::path& run, size_t times, const std::string& ranks) {
       60);
 }
 
+// A run of two nodes that may come and go, which trains with both.
+struct TwoNodes {
+  // `first_words` are behind the first node's own.
+  explicit TwoNodes(const std::string& first_words = "")
+      : first(elastic_node(0, port, first_words), {.folder = folder.path()}),
+        second(elastic_node(1, port, ""), {.folder = folder.path()}) {
+    REQUIRE(first.wait_for("speed  "));
+    REQUIRE(have_changed(run, 0, "2"));  // the second may come late
+    REQUIRE(eventually([&] { return has_model(run); }, 60));
+    before = changes_told_by(run).size();
+  }
+
+  Words join() const {
+    return {"join", fmt::format("127.0.0.1:{}", port.number()), "--run-dir", run.string()};
+  }
+
+  TemporaryFolder folder;
+  fs::path run = folder / "run";
+  ReservedPort port;
+  Command first, second;
+  size_t before = 0;  // changes until all were there
+};
+
 pid_t pid_of_rank(const fs::path& run, const char* file, const char* rank) {
   const auto pids = nlohmann::ordered_json::parse(text_in(run / "errors" / file));
   return pids.at(rank).get<pid_t>();
@@ -82,77 +105,57 @@ void check_bits_of(const fs::path& run, const TemporaryFolder& folder) {
   CHECK(model_sha(run) == model_sha(folder / "planned"));
 }
 
+// Stops the run at its first node. Both nodes end as stopped ones, nothing of theirs is left, and
+// the weights are those of the plan that the ranks made. Returns what they said.
+std::pair<std::string, std::string> stopped(const TwoNodes& nodes, Command& one, Command& other) {
+  one.signal(SIGTERM);
+  const Outcome a = one.wait(), b = other.wait();
+  INFO(a.err);
+  INFO(b.err);
+  CHECK(a.code == 75);
+  CHECK(b.code == 75);
+  CHECK(a.left.empty());
+  CHECK(b.left.empty());
+  check_bits_of(nodes.run, nodes.folder);
+  return {a.err, b.err};
+}
+
 }  // namespace
 
 TEST_CASE("NodesThatComeAndGoTrainWhatThePlanOfTheirRanksTrains") {
-  const TemporaryFolder folder;
-  const fs::path run = folder / "run";
-  const ReservedPort port;
-  const CommandOptions here{.folder = folder.path()};
   // What node 0 says of itself, in whichever spelling, is nothing to those who join it.
-  Command first(elastic_node(0, port, "--set launch.node_rank=0 --node_rank=0"), here);
-  Command second(elastic_node(1, port, ""), here);
-  REQUIRE(first.wait_for("speed  "));
-  REQUIRE(have_changed(run, 0, "2"));  // the second may come late
-  const size_t before = changes_told_by(run).size();
-  second.signal(SIGKILL);
-  REQUIRE(have_changed(run, before + 1, "1"));
-  // Another machine has no command of its own.
-  Command third({"join", fmt::format("127.0.0.1:{}", port.number()), "--run-dir", run.string()});
-  REQUIRE(have_changed(run, before + 2, "2"));
+  TwoNodes nodes("--set launch.node_rank=0 --node_rank=0");
+  nodes.second.signal(SIGKILL);
+  REQUIRE(have_changed(nodes.run, nodes.before + 1, "1"));
+  Command third(nodes.join());  // another machine has no command of its own
+  REQUIRE(have_changed(nodes.run, nodes.before + 2, "2"));
   // Rank 0 is lost: the other node's rank writes the files now.
-  REQUIRE(::kill(pid_of_rank(run, "pids.json", "0"), SIGKILL) == 0);
-  REQUIRE(have_changed(run, before + 3, "2"));
-  first.signal(SIGTERM);
-  const Outcome a = first.wait(), b = third.wait();
-  INFO(a.err);
-  INFO(b.err);
-  CHECK(a.code == 75);
-  CHECK(b.code == 75);
-  CHECK_THAT(a.err,
+  REQUIRE(::kill(pid_of_rank(nodes.run, "pids.json", "0"), SIGKILL) == 0);
+  REQUIRE(have_changed(nodes.run, nodes.before + 3, "2"));
+  const auto [first, joined] = stopped(nodes, nodes.first, third);
+  CHECK_THAT(first,
              Catch::Contains("its launcher is gone") && Catch::Contains("has come") &&
                  Catch::Contains("died of signal 9 (SIGKILL)"));
-  CHECK_THAT(b.err, Catch::Contains("this is node 1 of the run"));
-  CHECK(a.left.empty());
-  CHECK(b.left.empty());
-  check_bits_of(run, folder);
+  CHECK_THAT(joined, Catch::Contains("this is node 1 of the run"));
 }
 
 TEST_CASE("ARunOutlivesTheLaunchersThatLeadIt") {
-  const TemporaryFolder folder;
-  const fs::path run = folder / "run";
-  const ReservedPort port;
-  const CommandOptions here{.folder = folder.path()};
-  Command first(elastic_node(0, port, ""), here);
-  Command second(elastic_node(1, port, ""), here);
-  REQUIRE(first.wait_for("speed  "));
-  REQUIRE(have_changed(run, 0, "2"));  // the second may come late
-  // Rank 0 would take what it is still writing with it.
-  REQUIRE(eventually([&] { return fs::exists(run / "model-000000.safetensors"); }, 60));
-  const size_t before = changes_told_by(run).size();
-  first.signal(SIGKILL);
-  REQUIRE(have_changed(run, before + 1, "1"));
+  TwoNodes nodes;
+  nodes.first.signal(SIGKILL);
+  REQUIRE(have_changed(nodes.run, nodes.before + 1, "1"));
   // Who joins need not know that another node leads now, and becomes node 0.
-  Command third({"join", fmt::format("127.0.0.1:{}", port.number()), "--run-dir", run.string()});
-  REQUIRE(have_changed(run, before + 2, "2"));
-  CHECK(read_file(run / "STATUS") == "running\n");
-  second.signal(SIGKILL);
-  REQUIRE(have_changed(run, before + 3, "1"));
-  Command fourth(elastic_node(1, port, ""), here);
-  REQUIRE(have_changed(run, before + 4, "2"));
-  CHECK(read_file(run / "STATUS") == "running\n");
-  third.signal(SIGTERM);
-  const Outcome a = third.wait(), b = fourth.wait();
-  INFO(a.err);
-  INFO(b.err);
-  CHECK(a.code == 75);
-  CHECK(b.code == 75);
-  CHECK_THAT(a.err,
+  Command third(nodes.join());
+  REQUIRE(have_changed(nodes.run, nodes.before + 2, "2"));
+  CHECK(read_file(nodes.run / "STATUS") == "running\n");
+  nodes.second.signal(SIGKILL);
+  REQUIRE(have_changed(nodes.run, nodes.before + 3, "1"));
+  Command fourth(elastic_node(1, nodes.port, ""), {.folder = nodes.folder.path()});
+  REQUIRE(have_changed(nodes.run, nodes.before + 4, "2"));
+  CHECK(read_file(nodes.run / "STATUS") == "running\n");
+  const auto [joined, started] = stopped(nodes, third, fourth);
+  CHECK_THAT(joined,
              Catch::Contains("this is node 0 of the run") &&
                  Catch::Contains("its launcher is gone") && Catch::Contains("leads the run now"));
-  CHECK(a.left.empty());
-  CHECK(b.left.empty());
-  check_bits_of(run, folder);
 }
 
 TEST_CASE("ANodeThatWasStartedDifferentlyDoesNotJoin") {

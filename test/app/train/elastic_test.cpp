@@ -2,7 +2,6 @@
 // Runs whose ranks come and go.
 #include <signal.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <regex>
 
@@ -47,13 +46,6 @@ size_t count_in(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
-}
-
-// Whether the model before training is there, which rank 0 writes beside the first iterations.
-bool has_model(const fs::path& run) {
-  return std::ranges::any_of(files_like(run, "model-"), [](const fs::path& file) {
-    return file.extension() == ".safetensors";  // and no temporary one
-  });
 }
 
 void kill_slot(const fs::path& run, const char* slot) {

@@ -3,7 +3,9 @@
 // it was killed.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "config/value.h"
 #include "support/catch.h"
@@ -65,12 +67,35 @@ TEST_CASE("FinetuningTakesTheModelsShapeAndChoosesByTheNumberOfPictures") {
   CHECK(fs::exists(run / "model-best.safetensors"));
   CHECK(holds(text_in(run / "STATUS"), "done 0.064 kimg"));
   CHECK(holds(text_in(run / "log.txt"), " 0 re-initialised"));
-  CHECK(holds(outcome.err, "model-best.safetensors"));
+  CHECK(holds(outcome.err, "generate --model tuned/best.safetensors"));
+  // Averages of other lengths have competed with the best model; the best of all is kept.
+  const Json compared = Json::parse(read_file(folder / "tuned/averages/averages.json"));
+  std::set<double> ends;
+  double least = compared.at("models").front().at("value");
+  for (const Json& one : compared.at("models")) {
+    least = std::min(least, one.at("value").get<double>());
+    if (!one.at("length").is_null()) ends.insert(one.at("kimg").get<double>());
+    CHECK(fs::exists(folder / text_of(one.at("file"))) == one.at("length").is_null());
+  }
+  CHECK(compared.at("models").size() == 5 * ends.size() + 1);
+  for (const Json& one : compared.at("models"))
+    CHECK((one.at("file") == compared.at("best")) == (one.at("value") == least));
+  succeed(folder, "generate --device cpu tuned/best.safetensors --seeds 0-3 -o best.png");
   CHECK(finetune_json(folder).at("returns").empty());
   // The same command again has nothing to do.
   const std::string sha = model_sha(run);
   CHECK(succeed(folder, command).out == outcome.out);
   CHECK(model_sha(run) == sha);
+  // One of an earlier program has not chosen yet.
+  fs::remove(folder / "tuned/best.safetensors");
+  succeed(folder, command);
+  CHECK(fs::exists(folder / "tuned/best.safetensors"));
+  // What another one has left behind is not this one's result.
+  fs::remove_all(run);
+  write_file(folder / "tuned/best.safetensors", "old");
+  succeed(folder, command + " --set ema.posthoc=off");
+  CHECK(read_file(folder / "tuned/best.safetensors") == read_file(run / "model-best.safetensors"));
+  CHECK(!fs::exists(folder / "tuned/averages"));
 }
 
 // Also of a model file alone, with stacks of five channels; pictures of three do not fit it.
@@ -190,6 +215,7 @@ TEST_CASE("PicturesWithoutLabelsAreRefusedForAConditionalModelBeforeAnythingIsMa
   const std::string finetune = "finetune photos --from base -o tuned";
   for (const std::string& command :
        {"train --preset stylegan2-tiny --init-from base --data photos --cond on" + kHere,
+        "train --preset stylegan2-tiny --data photos --cond on --dry-run" + kHere,
         finetune + " --" + kHere,
         finetune + " --dry-run --" + kHere}) {
     const Outcome refused = run_in(folder, command);

@@ -94,6 +94,21 @@ TEST_CASE("ModelsOfAnyLengthComeOfARunsSnapshots") {
   }
 }
 
+TEST_CASE("AnAverageMayEndBeforeTheRunDoes") {
+  const RunWithSnapshots run({.07});
+  const fs::path folder = run.folder.path();
+  const std::vector<NumberedFile> files = find_averages(folder);
+  const int64_t until = files[20].images;
+  const AveragedModel early = average_models(folder, {.07}, until + 1).front();
+  CHECK(early.images == until);
+  CHECK(average_models(folder, {.07}).front().images == files[0].images);
+  for (size_t i = 0; i < 20; ++i) fs::remove(files[i].path);
+  const AveragedModel last = average_models(folder, {.07}).front();
+  CHECK(at::equal(parameters_in(early), parameters_in(last)));
+  CHECK_THROWS_WITH(average_models(folder, {.07}, files.back().images),
+                    Catch::Contains("one snapshot alone of averages up to "));
+}
+
 TEST_CASE("SnapshotsInBfloat16SayTheirError") {
   const RunWithSnapshots run({.07}, {{"ema.snapshot_type", "bf16"}});
   const RunWithSnapshots full({.07});
