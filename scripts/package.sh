@@ -55,8 +55,7 @@ trap 'rm -rf "$stage"' EXIT
 umask 022
 chmod 755 "$stage"
 
-libarchive=
-setup_slim_libarchive # sets it
+setup_slim_libraries # sets `slim`
 . "$GANTRAIN_ROOT/scripts/package/libraries.sh"
 . "$GANTRAIN_ROOT/scripts/package/image.sh"
 

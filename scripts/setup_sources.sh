@@ -69,9 +69,16 @@ setup_httplib() {
   fi
 }
 
-# A libarchive that reads what gantrain reads of it, tar, zstd, xz and bzip2, and needs neither libxml2 with its 31 MB of
-# tables nor functions of newer C libraries. It has the name and the interface of the system's.
-slim_libarchive_dir() { echo "$GANTRAIN_CACHE_DIR/libarchive-$(installed_version libarchive-dev)-slim"; }
+# Libraries under the name and with the interface of the system's that hold only what gantrain needs of them, for packages:
+# a libarchive that reads tar, zstd, xz and bzip2, and needs neither libxml2 with its 31 MB of tables nor functions of
+# newer C libraries, and a libzip without the 5 MB of libcrypto, which serve encrypted members.
+slim_dir() { echo "$GANTRAIN_CACHE_DIR/$1-$(installed_version "$1-dev")-slim"; }
+
+# compile_slim SOURCE BUILD TARGET DEFINITION...
+compile_slim() {
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O2 \
+    -DCMAKE_C_FLAGS=-ffile-prefix-map="$1"=. -Wno-dev "${@:4}" && cmake --build "$2" --target "$3"
+}
 
 compile_libarchive() { # compile_libarchive SOURCE BUILD
   local off=() part
@@ -81,27 +88,42 @@ compile_libarchive() { # compile_libarchive SOURCE BUILD
   # Its own random numbers, under a name that the C library does not declare.
   sed -i 's/\barc4random_buf\b/la_arc4random_buf/' "$1/libarchive/archive_random.c"
   sed -i 's/^SET(SOVERSION .*/SET(SOVERSION 13)/' "$1/CMakeLists.txt" # as its other build system and Debian count
-  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE=-O2 -DCMAKE_C_FLAGS=-ffile-prefix-map="$1"=. "${off[@]}" \
-    -DHAVE_ARC4RANDOM_BUF=0 -Wno-dev && cmake --build "$2" --target archive
+  compile_slim "$1" "$2" archive "${off[@]}" -DHAVE_ARC4RANDOM_BUF=0
 }
 
-build_slim_libarchive() {
-  local folder=$1 work=$1/.work
-  [ ! -e "$folder/libarchive.so.13" ] || return 0
+compile_libzip() { # compile_libzip SOURCE BUILD
+  local off=() part
+  for part in ENABLE_GNUTLS ENABLE_MBEDTLS ENABLE_OPENSSL BUILD_TOOLS BUILD_REGRESS BUILD_EXAMPLES BUILD_DOC; do
+    off+=("-D$part=OFF")
+  done
+  compile_slim "$1" "$2" zip "${off[@]}" -DHAVE_ARC4RANDOM=0
+}
+
+# build_slim NAME LICENSE: NAME is the package's source and its library.
+build_slim() {
+  local name=$1 folder work made
+  folder=$(slim_dir "$name")
+  work=$folder/.work
+  [ ! -e "$folder/LICENSE" ] || return 0
   rm -rf "$folder"
   mkdir -p "$work"
-  debian_source libarchive "$(installed_version libarchive-dev)" "$work/source" || return
-  compile_libarchive "$work/source" "$work/build" >"$work/said" 2>&1 ||
-    { say "libarchive could not be compiled: $(tail -n 3 "$work/said")"; return 1; }
-  install -m 644 "$work/source/COPYING" "$folder/COPYING" &&
-    strip --strip-unneeded -o "$folder/.part" "$work/build/libarchive/libarchive.so.13" &&
-    rm -rf "$work" && mv "$folder/.part" "$folder/libarchive.so.13"
+  debian_source "$name" "$(installed_version "$name-dev")" "$work/source" || return
+  "compile_$name" "$work/source" "$work/build" >"$work/said" 2>&1 ||
+    { say "$name could not be compiled: $(tail -n 3 "$work/said")"; return 1; }
+  made=$(find "$work/build" -name "$name.so" | head -n 1)
+  strip --strip-unneeded -o "$folder/$(objdump -p "$made" | awk '$1 == "SONAME" {print $2}')" "$made" &&
+    install -m 644 "$work/source/$2" "$folder/.part" && rm -rf "$work" &&
+    mv "$folder/.part" "$folder/LICENSE" # last: tells that the rest is there
 }
 
-# Sets `libarchive` to its folder; ends where it cannot be made.
-setup_slim_libarchive() {
-  need_packages libarchive-dev libzstd-dev liblzma-dev libbz2-dev zlib1g-dev cmake ninja-build
-  libarchive=$(slim_libarchive_dir)
-  with_lock build_slim_libarchive "$libarchive" ||
-    die 4 "a package needs a libarchive of its own, compiled from the system's source: apt needs lists of sources (deb-src)"
+# Sets `slim` to their folders; ends where one cannot be made.
+setup_slim_libraries() {
+  local row
+  slim=()
+  need_packages libarchive-dev libzip-dev libzstd-dev liblzma-dev libbz2-dev zlib1g-dev binutils cmake ninja-build
+  for row in libarchive:COPYING libzip:LICENSE; do
+    with_lock build_slim "${row%:*}" "${row#*:}" ||
+      die 4 "a package needs a ${row%:*} of its own, compiled from the system's source: apt needs lists of sources (deb-src)"
+    slim+=("$(slim_dir "${row%:*}")")
+  done
 }

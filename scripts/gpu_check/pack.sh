@@ -40,7 +40,7 @@ make_pack() {
   [ -x "$2" ] || die 4 "$2 is no program: GANTRAIN_CUDA=ON scripts/build.sh release gantrain_program test_cuda_device makes it"
   build=$(cd "$(dirname "$2")" && pwd)
   need_packages patchelf binutils xz-utils
-  setup_slim_libarchive
+  setup_slim_libraries
   umask 022
   stage=$(mktemp -d "${TMPDIR:-/tmp}/gpu_check-XXXXXX") || die 8 "no folder can be made in ${TMPDIR:-/tmp}"
   # shellcheck disable=SC2064 # this folder

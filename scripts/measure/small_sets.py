@@ -15,16 +15,17 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import shlex
-import signal
+import shutil
 import statistics
-import subprocess
 import sys
 import threading
 import time
 
 from sets import SETS
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
+from programs import Programs, Stopped, machine, say
 
 SEEDS = (1, 2, 3)
 FACTORS = (0.25, 0.5, 1, 2, 4)  # times the preset's gamma, which is this one:
@@ -33,50 +34,6 @@ RACED = "gamma=auto*{0.25,1,4}"
 PRESETS = ("projected-tiny", "stylegan2-tiny")
 DATA_OF_C = ("fashion", "icons")
 METRICS = ("fd_lite0", "swd")  # the first one decides; lower is better
-GRACE = 30  # seconds in which a run that is told to stop saves
-
-
-class Stopped(Exception):
-    """The time is up: what runs was told to save."""
-
-
-class Programs:
-    """Starts gantrain, one thread each, and ends what runs when the time is up."""
-
-    def __init__(self, args):
-        self.args = args
-        self.running = set()
-        self.lock = threading.Lock()
-        self.until = time.monotonic() + 60 * args.minutes
-
-    def run(self, arguments, log, threads=1, codes=(0,)):
-        """Runs gantrain with its output in the file `log`; returns what it wrote to standard output."""
-        with self.lock:
-            if time.monotonic() > self.until:
-                raise Stopped
-            environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-            with open(log, "ab") as errors:
-                child = subprocess.Popen([*self.args.gantrain.split(), *arguments], stdout=subprocess.PIPE,
-                                         stderr=errors, env=environment, start_new_session=True)
-            self.running.add(child)
-        output = child.communicate()[0].decode()
-        with self.lock:
-            self.running.remove(child)
-        if child.returncode in codes:
-            return output
-        if time.monotonic() > self.until:
-            raise Stopped
-        raise RuntimeError(f"exit code {child.returncode}: gantrain {shlex.join(arguments)}; see {log}")
-
-    def watch(self, ended):
-        """Until `ended` is set: tells all that runs to save when the time is up, and later to end."""
-        while not ended.wait(max(self.until - time.monotonic(), 0)):
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                with self.lock:
-                    for child in self.running:
-                        os.killpg(child.pid, number)
-                if ended.wait(GRACE):
-                    return
 
 
 class Results:
@@ -111,7 +68,7 @@ class Experiment:
     def __init__(self, args):
         self.args = args
         self.out = args.out
-        self.programs = Programs(args)
+        self.programs = Programs(args.gantrain.split(), args.minutes)
         self.results = Results(args.out / "results.jsonl")
 
     def place(self, device, threads=1):
@@ -220,7 +177,11 @@ class Experiment:
             words += ["--features", str(self.args.features)]
         run = self.run_of(job)
         if not (run.exists() and any(run.glob("state-*.pt"))):
-            self.programs.run(words, self.log(job), threads=threads, codes=(0, 75))
+            try:
+                self.programs.run(words, self.log(job), threads=threads, codes=(75,))
+            except Stopped:
+                shutil.rmtree(run, ignore_errors=True)  # equal seconds are seconds of one piece
+                raise
         self.grid(job, run)
         return {"command": words, "values": self.measured(job, run, f"{job['set']}-base-test.zip"),
                 "kimg": newest_kimg(run), "threads": threads}
@@ -289,16 +250,6 @@ def curve_of(run, metric):
     return [[line["kimg"], round(line["results"][metric], 4)] for line in lines]
 
 
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
-
-
-def say(text):
-    print(time.strftime("%H:%M:%S ", time.gmtime()) + text, file=sys.stderr, flush=True)
-
-
 def run_all(experiment, jobs, slots):
     """Runs jobs in their order, as many at a time as there are slots; a job of part c takes one for each of
     its threads. What begins at a model waits for it."""
@@ -319,7 +270,7 @@ def run_all(experiment, jobs, slots):
             free.notify_all()
 
     with free:
-        while jobs and time.monotonic() < experiment.programs.until:
+        while jobs and not experiment.programs.over():
             job = next((one for one in jobs if ready(one)), None)
             if job:
                 jobs.remove(job)
@@ -404,7 +355,7 @@ def parsed():
     add("--device", default="cpu", help="of parts a and b, and of what measures")
     add("--device-c", default="cpu", help="of what part c trains")
     add("--jobs", type=int, default=os.cpu_count(), help="runs at a time, a thread each")
-    add("--minutes", type=float, default=1e6, help="then what runs saves and ends; the same command goes on")
+    add("--minutes", type=float, help="then what runs saves and ends; the same command goes on")
     add("--kimg", type=float, default=20, help="of a run of parts a and b")
     add("--start-kimg", type=float, default=100, help="of a model to begin at")
     add("--seconds", type=int, default=600, help="of a run of part c")
@@ -425,12 +376,8 @@ def main():
     if not args.table:
         jobs = experiment.jobs()
         say(f"{len(jobs)} runs to do, {len(experiment.results.entries)} done")
-        ended = threading.Event()
-        watcher = threading.Thread(target=experiment.programs.watch, args=(ended,))
-        watcher.start()
-        run_all(experiment, jobs, args.jobs)
-        ended.set()
-        watcher.join()
+        with experiment.programs.watched():
+            run_all(experiment, jobs, args.jobs)
     print_tables(experiment.results, args.part)
     return 0 if not experiment.jobs() else 75
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# Libraries of this system that programs need where they are carried to; sourced. Reads `libarchive`, the folder of the
-# slim one that takes the place of the system's.
+# Libraries of this system that programs need where they are carried to; sourced. Reads `slim`, the folders of those that
+# take the place of the system's.
 
 # What every Linux of that age has, and what comes with torch or stands in the tree already.
 readonly EVERYWHERE='^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+|torch.*|c10.*|gomp|caffe2.*|cu[a-z]+|cupti|nccl|nv[a-z]+|gantrain.*))(-[a-z0-9-]+)?\.so'
@@ -11,7 +11,7 @@ readonly HEADERS_INSIDE=(libcli11-dev nlohmann-json3-dev libcpp-httplib-dev)
 
 # system_libraries FILE...: what these need of this machine beyond that: one path a line.
 system_libraries() {
-  LD_LIBRARY_PATH=${libarchive:-} ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+  LD_LIBRARY_PATH=$(IFS=: && echo "${slim[*]:-}") ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
     grep -Ev "$EVERYWHERE" | cut -d' ' -f2 || true
 }
 
@@ -32,14 +32,15 @@ place_license() {
 
 # bundle LIBRARIES LICENSES FILE...: copies them, each finding the others beside itself, with licences.
 bundle() {
-  local libraries=$1 licenses=$2 file package
+  local libraries=$1 licenses=$2 file name package
   mkdir -p "$libraries" "$licenses"
   while read -r file; do
     install -m 644 "$file" "$libraries/"
     # shellcheck disable=SC2016 # the loader replaces it
     patchelf --set-rpath '$ORIGIN' "$libraries/${file##*/}"
-    if [ "${file%/*}" = "${libarchive:-}" ]; then
-      install -m 644 "$libarchive/COPYING" "$licenses/libarchive.txt"
+    if [[ ${file%/*} == *-slim ]]; then
+      name=${file##*/}
+      install -m 644 "${file%/*}/LICENSE" "$licenses/${name%%.*}.txt"
     else
       place_license "$licenses" "$(package_of "$file")"
     fi

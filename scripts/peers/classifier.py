@@ -8,30 +8,22 @@ is held out, and the share of them that is classified right is printed. `gantrai
 classifier.pt` compares by its 64 features: a Frechet distance that fits the data, and no FID.
 """
 import argparse
-import io
-import json
 import os
 import sys
-import zipfile
 
-import numpy
-import PIL.Image
 import torch
+
+from packed import classes_of, load_pictures
 
 BATCH = 128
 
 
 def load(path):
-    """uint8 [N, 3, H, W] and int64 [N] of the pictures of a zip, by name."""
-    with zipfile.ZipFile(path) as archive:
-        if "dataset.json" not in archive.namelist():
-            sys.exit(f"{path}: no dataset.json with the classes of the pictures")
-        rows = json.loads(archive.read("dataset.json")).get("labels")
-        if not rows or not all(isinstance(label, int) for _, label in rows):
-            sys.exit(f"{path}: dataset.json has no classes")
-        pictures = [numpy.array(PIL.Image.open(io.BytesIO(archive.read(name))).convert("RGB")) for name, _ in sorted(rows)]
-    return (torch.from_numpy(numpy.stack(pictures)).permute(0, 3, 1, 2).contiguous(),
-            torch.tensor([label for _, label in sorted(rows)]))
+    """uint8 [N, 3, H, W] and int64 [N] of the pictures of a zip that have classes."""
+    classes = classes_of(path)
+    if not classes:
+        sys.exit(f"{path}: its dataset.json gives the pictures no classes")
+    return load_pictures(path, classes), torch.tensor(list(classes.values()))
 
 
 class Classifier(torch.nn.Module):

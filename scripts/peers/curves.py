@@ -11,13 +11,15 @@ average of the generator draws at equal steps is measured by one judge, `gantrai
 PICTURES.zip comes from `gantrain data pack PATH -o PICTURES.zip --resolution 32 --channels 3 --png-level 0`;
 CHECKOUTs are of the official repositories; PYTHON has torch, numpy and Pillow, and scipy for StyleGAN3. Where the
 pictures have classes, classifier.py trains a classifier first, in whose features `fd` compares.
-FOLDER/curves.json has all numbers, FOLDER/NET-METRIC.svg the curves. The same command goes on where it was ended,
-and measures again nothing that was measured. Law: from a fifth of the length on, the median of gantrain's seeds
+FOLDER/curves.json has all numbers, FOLDER/NET-METRIC.svg the curves. The same command goes on where it was ended;
+more seeds, another official code or another metric train and measure only what is new. Another length, data or
+what else changes the numbers is refused in a FOLDER that has some. Law: from a fifth of the length on, the median of gantrain's seeds
 lies in the band of the official code's, widened by a tenth, and the other way round; and at equal minutes gantrain
-is ahead. Exit 1 where it does not hold.
+is ahead. Exit 1 where it does not hold or something failed, 75 where the script was ended.
 """
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import math
 import os
@@ -25,7 +27,9 @@ import shutil
 import statistics
 import subprocess
 import sys
-import zipfile
+
+from packed import classes_of
+from programs import Programs, Stopped, machine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SLACK = 0.1
@@ -49,50 +53,72 @@ SAME = {
          "--ema-kimg", "5", "--ema-rampup", "0.05"]),
 }
 BATCH = 16
+# What all numbers of a folder have in common: options, and the data.
+SETTINGS = ("resolution", "kimg", "every", "threads", "draws")
+# What official_run.py and classifier.py import, by the names of the packages; and a file of each official code.
+PACKAGES = {"torch": "torch", "numpy": "numpy", "Pillow": "PIL.Image"}
+MORE_PACKAGES = {"stylegan3": {"scipy": "scipy.signal, scipy.optimize"}}
+CODES = {"stylegan2": "training/networks.py training/networks_stylegan2.py", "r3gan": "training/networks.py",
+         "stylegan3": "training/networks_stylegan3.py"}
 
 
-def call(command, log, env=None):
-    with open(log, "a") as output:
-        ended = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=env)
-    if ended.returncode:
-        sys.exit(f"{' '.join(command[:3])} ... ended with {ended.returncode}: see {log}")
+def save_whole(path, value, **more):
+    """A JSON file, which is there whole or not at all."""
+    with open(path + ".part", "w") as file:
+        json.dump(value, file, **more)
+    os.replace(path + ".part", path)
+
+
+def load(path, other):
+    """What a JSON file holds; another value where it is not there."""
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return other
 
 
 class Run:
     """One training: a net, a side ("official" or "gantrain") and a seed."""
 
-    def __init__(self, args, net, side, seed):
-        self.args, self.net, self.side, self.seed = args, net, side, seed
+    def __init__(self, args, programs, net, side, seed):
+        self.args, self.programs, self.net, self.side, self.seed = args, programs, net, side, seed
         self.folder = os.path.join(args.out, f"{net}-{side}-{seed}")
-        os.makedirs(self.folder, exist_ok=True)
         self.log = os.path.join(self.folder, "log.txt")
 
+    def trained(self):
+        return os.path.exists(os.path.join(self.folder, "trained"))
+
+    def call(self, command, captured=False):
+        return self.programs.run(command, self.log, threads=None, captured=captured)
+
     def train(self):
-        if os.path.exists(os.path.join(self.folder, "trained")):
-            return self
+        if self.trained():
+            return
+        os.makedirs(self.folder, exist_ok=True)
         (self.train_official if self.side == "official" else self.train_gantrain)()
-        open(os.path.join(self.folder, "trained"), "w").close()
-        return self
+        with open(os.path.join(self.folder, "trained"), "w") as file:
+            file.write(machine() + "\n")
 
     def train_official(self):
         args = self.args
-        call([args.python, os.path.join(HERE, "official_run.py"), "--net", self.net, "--official",
-              getattr(args, self.net), "--data", args.data, "--out", self.folder, "--kimg", str(args.kimg), "--every",
-              str(args.every), "--seed", str(self.seed), "--draws", str(args.draws), "--", "--resolution",
-              str(args.resolution), "--batch", str(BATCH), "--threads", str(args.threads), *SAME[self.net][1]], self.log)
+        self.call([args.python, os.path.join(HERE, "official_run.py"), "--net", self.net, "--official",
+                   getattr(args, self.net), "--data", args.data, "--out", self.folder, "--kimg", str(args.kimg), "--every",
+                   str(args.every), "--seed", str(self.seed), "--draws", str(args.draws), "--", "--resolution",
+                   str(args.resolution), "--batch", str(BATCH), "--threads", str(args.threads), *SAME[self.net][1]])
 
     def train_gantrain(self):
         args, every = self.args, str(self.args.every)
-        call([args.gantrain, *SAME[self.net][0], "--data", args.data, "--resolution", str(args.resolution), "--batch", str(BATCH),
-              "--kimg", str(args.kimg), "--seed", str(self.seed), "--nproc", "1", "--threads", str(args.threads), "--device",
-              "cpu", "--run-dir", os.path.join(self.folder, "run"), "--set", "metrics.names=none", "--set",
-              "samples.every=1000000", "--set", "data.mirror=off", "--set", f"save.every={every}"], self.log)
+        self.call([args.gantrain, *SAME[self.net][0], "--data", args.data, "--resolution", str(args.resolution), "--batch",
+                   str(BATCH), "--kimg", str(args.kimg), "--seed", str(self.seed), "--nproc", "1", "--threads",
+                   str(args.threads), "--device", "cpu", "--run-dir", os.path.join(self.folder, "run"), "--set",
+                   "metrics.names=none", "--set", "samples.every=1000000", "--set", "data.mirror=off", "--set",
+                   f"save.every={every}"])
 
     def steps(self):
         """{kimg: (seconds of training until then, pictures drawn)}"""
         if self.side == "official":
-            with open(os.path.join(self.folder, "times.json")) as file:
-                times = json.load(file)
+            times = load(os.path.join(self.folder, "times.json"), {})
             return {float(kimg): (seconds, os.path.join(self.folder, f"{round(float(kimg) * 1000)}.zip"))
                     for kimg, seconds in times.items()}
         seconds = {}
@@ -110,48 +136,37 @@ class Run:
                 steps[kimg] = (seconds[nearest], os.path.join(self.folder, "run", name))
         return steps
 
-    def measure(self):
-        """[{kimg, seconds, metric: value}] of all steps."""
-        file = os.path.join(self.folder, "measured.json")
-        measured = json.load(open(file)) if os.path.exists(file) else []
-        measured = [row for row in measured if all(name in row for name in self.args.metrics.split(","))]
-        known = {row["kimg"] for row in measured}
-        for kimg, (seconds, drawn) in sorted(self.steps().items()):
-            if kimg not in known:
-                measured.append({"kimg": kimg, "seconds": seconds, **self.values_of(drawn)})
-                with open(file + ".part", "w") as output:
-                    json.dump(measured, output)
-                os.replace(file + ".part", file)
-        return sorted(measured, key=lambda row: row["kimg"])
+    def measured(self):
+        return os.path.join(self.folder, "measured.json")
 
-    def values_of(self, drawn):
+    def measure(self):
+        """[{kimg, seconds, metric: value}] of all steps. What was measured in an earlier call is kept."""
+        rows = {row["kimg"]: row for row in load(self.measured(), [])}
+        for kimg, (seconds, drawn) in sorted(self.steps().items()):
+            row = rows.setdefault(kimg, {"kimg": kimg, "seconds": seconds})
+            missing = [name for name in self.args.metrics.split(",") if name not in row]
+            if missing:
+                row.update(self.values_of(drawn, missing))
+                save_whole(self.measured(), list(rows.values()))
+        return sorted(rows.values(), key=lambda row: row["kimg"])
+
+    def values_of(self, drawn, metrics):
         args, pictures = self.args, drawn
         if drawn.endswith(".safetensors"):
             pictures = os.path.join(self.folder, "drawn")
             shutil.rmtree(pictures, ignore_errors=True)
-            call([args.gantrain, "generate", "--model", drawn, "--seeds", f"0-{args.draws - 1}", "--outdir", pictures], self.log)
-        command = [args.gantrain, "metrics", "--images", args.data, pictures, "--metrics", args.metrics, "--num-reals",
+            self.call([args.gantrain, "generate", "--model", drawn, "--seeds", f"0-{args.draws - 1}", "--outdir", pictures])
+        command = [args.gantrain, "metrics", "--images", args.data, pictures, "--metrics", ",".join(metrics), "--num-reals",
                    str(args.draws), "--num-images", str(args.draws), "--json", "-q"]
         if args.lite0:
             command += ["--lite0", args.lite0]
-        if "fd" in args.metrics.split(","):
+        if "fd" in metrics:
             command += ["--detector", args.detector]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        if ended.returncode:
-            sys.exit(f"{' '.join(command)} ended with {ended.returncode}")
         values = {}
-        for line in ended.stdout.splitlines():
+        for line in self.call(command, captured=True).splitlines():
             if line.startswith("{"):
                 values.update(json.loads(line)["results"])
         return values
-
-
-def has_classes(path):
-    with zipfile.ZipFile(path) as archive:
-        if "dataset.json" not in archive.namelist():
-            return False
-        labels = json.loads(archive.read("dataset.json")).get("labels")
-    return bool(labels) and all(isinstance(label, int) for _, label in labels)
 
 
 def value_at(curve, minutes, metric):
@@ -235,11 +250,113 @@ def report(args, all_curves):
                 file.write(draw_curves(curves, metric, f"{net}, {metric}: lower is better"))
         seconds = {side: statistics.median(curve[-1]["seconds"] for curve in seeds) for side, seeds in curves.items()}
         print(f"  {args.kimg:g} kimg take {seconds['gantrain']:.0f} s, official {seconds['official']:.0f} s")
-    with open(os.path.join(args.out, "curves.json"), "w") as file:
-        json.dump({"command": sys.argv, "curves": all_curves, "law": broken or "holds"}, file, indent=1)
+    return keep(args, all_curves, broken)
+
+
+def keep(args, curves, broken):
+    """Writes curves.json, where nets of earlier calls stay, and tells what does not hold. The exit code."""
+    path = os.path.join(args.out, "curves.json")
+    earlier = load(path, {"curves": {}, "law": []})
+    others = {net: sides for net, sides in earlier["curves"].items() if net not in curves}
+    law = [] if earlier["law"] == "holds" else [text for text in earlier["law"] if text.split(":")[0] in others]
+    save_whole(path, {"command": sys.argv, "machines": machines_of(args.out), "curves": {**others, **curves},
+                      "law": law + broken or "holds"}, indent=1)
     for text in broken:
         print("outside: " + text)
     return 1 if broken else 0
+
+
+def machines_of(folder):
+    """Those on which something was trained. Minutes are comparable only where it is one."""
+    found = set()
+    for run in os.listdir(folder):
+        path = os.path.join(folder, run, "trained")
+        if os.path.exists(path):
+            with open(path) as file:
+                found.add(file.read().strip() or "unknown")
+    return sorted(found)
+
+
+def hash_of(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def hold_settings(args):
+    """Refuses a folder whose numbers come from other settings. One that has none gets these."""
+    path = os.path.join(args.out, "settings.json")
+    settings = {**{name: getattr(args, name) for name in SETTINGS}, "data": hash_of(args.data)}
+    earlier = load(path, settings)
+    for name, value in settings.items():
+        if earlier.get(name, value) != value:
+            sys.exit(f"--{name}: {args.out} has numbers of {earlier[name]}, not of {value}: another --out is needed")
+    save_whole(path, settings)
+
+
+def missing_packages(python, packages):
+    """Names of those packages that a Python cannot import, each with what it says."""
+    if not shutil.which(python):
+        sys.exit(f"--python {python}: there is no such program")
+    tried = subprocess.run([python, "-c", "import sys\nfor package in sys.argv[1:]:\n"
+                            "    name, modules = package.split('=')\n"
+                            "    try: exec('import ' + modules)\n"
+                            "    except Exception as error: print(f'{name} ({error})')",
+                            *("=".join(package) for package in packages.items())], stdout=subprocess.PIPE, text=True)
+    return tried.stdout.splitlines() + [f"everything (exit code {tried.returncode})"] * (tried.returncode != 0)
+
+
+def check_needs(args, runs):
+    """Ends with what is not there for the trainings to come."""
+    if not shutil.which(args.gantrain):
+        sys.exit(f"--gantrain {args.gantrain}: there is no such program")
+    nets = list(dict.fromkeys(run.net for run in runs if run.side == "official" and not run.trained()))
+    for net in nets:
+        if not any(os.path.isfile(os.path.join(getattr(args, net), file)) for file in CODES[net].split()):
+            sys.exit(f"--{net} {getattr(args, net)}: none of {CODES[net].replace(' ', ', ')} there")
+    packages = dict(PACKAGES) if nets or not has_detector(args) else {}
+    for net in nets:
+        packages.update(MORE_PACKAGES.get(net, {}))
+    missing = packages and missing_packages(args.python, packages)
+    if missing:
+        sys.exit(f"--python {args.python} lacks {', '.join(missing)}; for {', '.join(nets) or 'the classifier'} it needs "
+                 f"{', '.join(packages)}")
+
+
+def has_detector(args):
+    return "fd" not in args.metrics.split(",") or os.path.exists(args.detector)
+
+
+def train_detector(args, programs):
+    """The classifier in whose features `fd` compares. Values by one that is no longer there are forgotten."""
+    if has_detector(args):
+        return
+    for folder in os.listdir(args.out):
+        path = os.path.join(args.out, folder, "measured.json")
+        if os.path.exists(path):
+            save_whole(path, [{name: row[name] for name in row if name != "fd"} for row in load(path, [])])
+    programs.run([args.python, os.path.join(HERE, "classifier.py"), "--data", args.data, "--out", args.detector],
+                 os.path.join(args.out, "classifier.txt"), threads=None, captured=False)
+
+
+def do_all(pool, function, runs):
+    """What the function returns for each run. The first failure is told at once, and then nothing more is begun."""
+    jobs = [pool.submit(function, run) for run in runs]
+    done, _ = concurrent.futures.wait(jobs, return_when=concurrent.futures.FIRST_EXCEPTION)
+    failures = [job.exception() for job in done if job.exception()]
+    if failures:
+        for failure in failures:
+            print(str(failure) or "ended: the same command goes on", file=sys.stderr, flush=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise failures[0]
+    return [job.result() for job in jobs]
+
+
+def hold_steps(runs, measured):
+    """All curves are compared step by step, so all must have been measured at the same ones."""
+    steps = [[round(row["kimg"], 1) for row in rows] for rows in measured]
+    for run, own in zip(runs, steps):
+        if own != steps[0] or not own:
+            sys.exit(f"{run.folder} has pictures at kimg {own}, {runs[0].folder} at {steps[0]}")
 
 
 def main():
@@ -266,22 +383,30 @@ def main():
     if not nets:
         parser.error("--stylegan2, --r3gan or --stylegan3 must name a checkout")
     if args.metrics is None:
-        args.metrics = "swd" + (",fd" if has_classes(args.data) else "") + (",fd_lite0" if args.lite0 else "")
+        args.metrics = "swd" + (",fd" if classes_of(args.data) else "") + (",fd_lite0" if args.lite0 else "")
+    if abs(args.kimg / args.every - round(args.kimg / args.every)) > 1e-6:
+        parser.error("--kimg must be a multiple of --every")
     os.makedirs(args.out, exist_ok=True)
     args.detector = os.path.join(args.out, "classifier.pt")
-    if "fd" in args.metrics.split(",") and not os.path.exists(args.detector):
-        call([args.python, os.path.join(HERE, "classifier.py"), "--data", args.data, "--out", args.detector],
-             os.path.join(args.out, "classifier.txt"))
-    runs = [Run(args, net, side, seed) for seed in range(1, args.seeds + 1) for net in nets
+    programs = Programs()
+    runs = [Run(args, programs, net, side, seed) for seed in range(1, args.seeds + 1) for net in nets
             for side in ("official", "gantrain")]
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for run in [pool.submit(run.train) for run in runs]:
-            run.result()
-        measured = list(pool.map(Run.measure, runs))
+    check_needs(args, runs)
+    hold_settings(args)
+    try:
+        with programs.watched(), concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            do_all(pool, lambda _: train_detector(args, programs), [None])
+            do_all(pool, Run.train, runs)
+            measured = do_all(pool, Run.measure, runs)
+    except Stopped:
+        return 75
+    except RuntimeError:
+        return 1
+    hold_steps(runs, measured)
     curves = {net: {side: [rows for run, rows in zip(runs, measured) if (run.net, run.side) == (net, side)]
                     for side in ("gantrain", "official")} for net in nets}
-    sys.exit(report(args, curves))
+    return report(args, curves)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -20,7 +20,6 @@ import time
 import warnings
 import zipfile
 
-import numpy
 import PIL.Image
 import torch
 
@@ -28,20 +27,7 @@ import r3gan
 import stylegan2
 import stylegan3
 from measuring import begin
-
-
-def load_pictures(path, channels=3):
-    """uint8 [N, channels, H, W] of all PNGs of a zip, by name."""
-    pictures = []
-    with zipfile.ZipFile(path) as archive:
-        for name in sorted(archive.namelist()):
-            if not name.endswith(".png"):
-                continue
-            picture = PIL.Image.open(io.BytesIO(archive.read(name))).convert("RGB" if channels == 3 else "L")
-            pictures.append(numpy.array(picture).reshape(*picture.size[::-1], channels).transpose(2, 0, 1))
-    if not pictures:
-        sys.exit(f"{path}: no PNG in it")
-    return torch.from_numpy(numpy.stack(pictures))
+from packed import load_pictures
 
 
 def save_pictures(path, pictures):

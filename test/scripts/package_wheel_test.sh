@@ -52,9 +52,9 @@ assert re.search(r"^Requires-Dist: torch==2\.11\.0$", metadata, re.M)
 assert len({i.date_time for i in archive.infolist()}) == 1, "one time for all members"
 assert not any("torch" in n and n.endswith(".so") for n in names), "LibTorch is not inside"
 assert any("libpng16" in n for n in names) and f"{info}/licenses/LICENSE" in names
-for package in ("libarchive", "libpng16-16", "zlib1g", "libbz2-1.0", "liblzma5", "libcli11-dev", "libcpp-httplib-dev"):
+for package in ("libarchive", "libzip", "libpng16-16", "zlib1g", "libbz2-1.0", "liblzma5", "libcli11-dev", "libcpp-httplib-dev"):
     assert f"{info}/licenses/{package}.txt" in names, package
-for library in ("icu", "xml2", "ssl", "brotli", "nettle"):
+for library in ("icu", "xml2", "ssl", "crypto", "brotli", "nettle"):
     assert not any(f"/lib{library}" in n and ".so" in n for n in names), library
 PY
 
