@@ -76,7 +76,8 @@ known_packages() {
     known=
     [[ $package == *'|'* ]] || known=$package
     for name in ${package//|/ }; do
-      [ -n "$known" ] || ! apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [^(]' || known=$name
+      # Not through a pipe: grep -q ends before apt-cache has written all, which pipefail takes for a failure.
+      [ -n "$known" ] || ! grep -q 'Candidate: [^(]' <<<"$(apt-cache policy "$name" 2>/dev/null)" || known=$name
     done
     [ -n "$known" ] || [[ $package == *'|' ]] || known=${package%%|*}
     [ -z "$known" ] || echo "$known"

@@ -97,6 +97,11 @@ int end_with(Exit code, const std::string& message) {
   return status;
 }
 
+Verb computing(Verb verb) {
+  verb.computes = true;
+  return verb;
+}
+
 // `train` is the command where none is named; `join` trains, too.
 bool asks_for_training(const std::vector<std::string>& arguments) {
   return !arguments.empty() &&
@@ -129,11 +134,31 @@ int guarded(std::vector<std::string> arguments) {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table = {
-      train_verb(),       generate_verb(), export_verb(),   import_verb(),   inspect_verb(),
-      interpolate_verb(), metrics_verb(),  features_verb(), average_verb(),  nn_verb(),
-      project_verb(),     edit_verb(),     report_verb(),   serve_verb(),    slurm_verb(),
-      kube_verb(),        launch_verb(),   tune_verb(),     finetune_verb(), presets_verb(),
-      data_verb(),        doctor_verb(),   bench_verb(),    track_verb(),    join_verb(),
+      computing(train_verb()),
+      computing(generate_verb()),
+      computing(export_verb()),
+      computing(import_verb()),
+      computing(inspect_verb()),
+      computing(interpolate_verb()),
+      computing(metrics_verb()),
+      computing(features_verb()),
+      computing(average_verb()),
+      computing(nn_verb()),
+      computing(project_verb()),
+      computing(edit_verb()),
+      report_verb(),
+      serve_verb(),
+      slurm_verb(),
+      kube_verb(),
+      launch_verb(),
+      tune_verb(),
+      finetune_verb(),
+      presets_verb(),
+      computing(data_verb()),
+      computing(doctor_verb()),
+      computing(bench_verb()),
+      track_verb(),
+      computing(join_verb()),
       help_verb(),
   };
   return table;

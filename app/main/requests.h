@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -280,8 +281,11 @@ int project(ProjectRequest request);
 int edit(EditRequest request);
 int metrics(const MetricsRequest& request);
 int check_features(const FeaturesRequest& request);
-// What `metrics` prints: a JSON array with one object for each metric of each model.
-Json metric_lines(const MetricsRequest& request);
+// Measures one model file after the other, with networks and reals that stay open, on this process
+// alone, and hands over what `metrics --json` prints of each: one object for each metric.
+void measure_models(const MetricsRequest& request,
+                    const std::vector<std::string>& models,
+                    const std::function<void(size_t model, const Json& line)>& take);
 int average(const AverageRequest& request);
 int import_model(const ImportRequest& request);
 int export_model(const ExportRequest& request);

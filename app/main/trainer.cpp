@@ -6,10 +6,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <any>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "bench/requests.h"
 #include "bench/worlds.h"
@@ -234,11 +238,57 @@ int run(const RankContext& context, const TrainRequest& request, MemoryUser& use
                                  .elastic = elastic ? &elastic->hooks : nullptr}));
 }
 
-// Verbs that keep the CPU's memory as their configuration says, or measure what keeping it is
-// worth.
-bool keeps_memory_itself(std::string_view verb) {
-  return starts_with(verb, "bench ddp") || verb == "bench step" || verb == "bench ops" ||
-         verb == "describe" || verb == "time uses";
+// A verb that computes.
+struct ComputingVerb {
+  std::string_view name;
+  std::function<int(const std::any& request)> run;
+  // It keeps the CPU's memory as its configuration says, or measures what keeping it is worth.
+  bool keeps_memory_itself = false;
+};
+constexpr bool kItself = true;
+
+template <class Request>
+auto run_by(int (*verb)(Request)) {
+  return [verb](const std::any& request) {
+    return verb(std::any_cast<const std::remove_cvref_t<Request>&>(request));
+  };
+}
+
+template <class Request>
+auto run_by(int (*verb)(const Request&, FindRecipe)) {
+  return [verb](const std::any& request) {
+    return verb(std::any_cast<const Request&>(request), find_recipe);
+  };
+}
+
+int describe_by_recipe(const DescribeRequest& request) { return describe(request, recipe_rows()); }
+
+const std::vector<ComputingVerb>& computing_verbs() {
+  static const std::vector<ComputingVerb> table = {
+      {"generate", run_by(generate)},
+      {"export", run_by(export_model)},
+      {"inspect", run_by(inspect_file)},
+      {"import", run_by(import_model)},
+      {"interpolate", run_by(interpolate)},
+      {"metrics", run_by(metrics)},
+      {"features", run_by(check_features)},
+      {"average", run_by(average)},
+      {"nn", run_by(nearest)},
+      {"project", run_by(project)},
+      {"edit", run_by(edit)},
+      {"describe", run_by(describe_by_recipe), kItself},
+      {"data inspect", run_by(data_inspect)},
+      {"data pack", run_by(data_pack)},
+      {"doctor", run_by(doctor)},
+      {"bench ddp", run_by(bench_ddp), kItself},
+      {"bench ddp plan", run_by(bench_ddp_plan), kItself},
+      {"bench step", run_by(bench_step), kItself},
+      {"bench ops", run_by(bench_ops), kItself},
+      {"bench data", run_by(bench_data)},
+      {"bench save", run_by(bench_save)},
+      {"bench modes", run_by(bench_modes)},
+      {"time uses", run_by(time_uses), kItself}};
+  return table;
 }
 
 }  // namespace
@@ -288,45 +338,18 @@ extern "C" const char* gantrain_look(const char* request_json) {
 
 extern "C" int gantrain_run_verb(const char* verb, const std::any& request) {
   using namespace gantrain;
-  const std::string name = verb;
-  const auto run = [&]<class Request>(int (*of_verb)(Request)) {
-    return of_verb(std::any_cast<const std::remove_cvref_t<Request>&>(request));
-  };
-  const auto bench = [&]<class Request>(int (*of_verb)(const Request&, FindRecipe)) {
-    return of_verb(std::any_cast<const Request&>(request), find_recipe);
-  };
+  const auto& table = computing_verbs();
+  const auto found = std::ranges::find(table, std::string_view(verb), &ComputingVerb::name);
+  if (found == table.end())
+    throw std::logic_error(fmt::format("no such verb in the trainer library: {}", verb));
   try {
-    if (!keeps_memory_itself(name)) keep_cpu_memory();
-    if (name == "generate") return run(generate);
-    if (name == "export") return run(export_model);
-    if (name == "inspect") return run(inspect_file);
-    if (name == "import") return run(import_model);
-    if (name == "interpolate") return run(interpolate);
-    if (name == "metrics") return run(metrics);
-    if (name == "features") return run(check_features);
-    if (name == "average") return run(average);
-    if (name == "nn") return run(nearest);
-    if (name == "project") return run(project);
-    if (name == "edit") return run(edit);
-    if (name == "describe")
-      return describe(std::any_cast<const DescribeRequest&>(request), recipe_rows());
-    if (name == "data inspect") return run(data_inspect);
-    if (name == "data pack") return run(data_pack);
-    if (name == "doctor") return run(doctor);
-    if (name == "bench ddp") return bench(bench_ddp);
-    if (name == "bench ddp plan") return bench(bench_ddp_plan);
-    if (name == "bench step") return bench(bench_step);
-    if (name == "bench ops") return run(bench_ops);
-    if (name == "bench data") return run(bench_data);
-    if (name == "bench save") return bench(bench_save);
-    if (name == "bench modes") return run(bench_modes);
-    if (name == "time uses") return bench(time_uses);
+    if (!found->keeps_memory_itself) keep_cpu_memory();
+    return found->run(request);
   } catch (const c10::Error& e) {
-    throw_if_short_of_memory(e, {.phase = name});
+    throw_if_short_of_memory(e, {.phase = verb});
     throw std::runtime_error(text_of_error(e));
   } catch (const std::exception& e) {
-    throw_if_short_of_memory(e, {.phase = name});
+    throw_if_short_of_memory(e, {.phase = verb});
     throw;
   }
-  throw std::logic_error("no such verb in the trainer library: " + name);
 }

@@ -19,7 +19,6 @@
 #include "util/error.h"
 #include "util/file.h"
 #include "util/log.h"
-#include "util/system.h"
 #include "util/text.h"
 #include "util/wording.h"
 
@@ -147,11 +146,7 @@ void open_torch(bool cuda) {
 
 void* trainer_handle(bool cuda) {
   static void* handle = [cuda] {
-    // c10d logs what it also throws, with stack traces; the user's own setting wins.
-    setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
-    // LibTorch's OpenMP reads these once, when it is loaded.
-    for (const auto& [name, value] : idle_threads(current_environment(), usable_cores()).variables)
-      setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+    set_variables_of_libtorch();
     const fs::path trainer = need_library(kTrainer);
     open_torch(cuda);
     if (cuda) {

@@ -346,7 +346,16 @@ void print_keys(const std::string& only, bool json) {
   }
 }
 
-void print_topics() {
+void print_topics(bool json) {
+  if (json) {
+    Json topics = Json::array(), commands = Json::array();
+    for (const Explained& topic : explained("topics"))
+      topics.push_back({{"name", topic.name}, {"about", topic.about}});
+    for (const Verb& verb : verbs())
+      commands.push_back({{"name", verb.name}, {"about", verb.about}, {"computes", verb.computes}});
+    fmt::print("{}\n", Json{{"topics", topics}, {"commands", commands}}.dump());
+    return;
+  }
   fmt::print("{} help TOPIC:\n", program());
   for (const Explained& topic : explained("topics"))
     fmt::print("  {:<12} {}\n", topic.name, topic.about);
@@ -417,7 +426,7 @@ int run_help(HelpRequest& request, Options& options) {
   } else if (!request.install.empty()) {
     install_help(request.install);
   } else if (request.topic.empty()) {
-    print_topics();
+    print_topics(request.json);
   } else if (!print_topic(request.topic, request.recipe, request.json)) {
     for (const Verb& verb : verbs()) {
       if (request.topic == verb.name && request.topic != "help") return verb.run({"--help"});

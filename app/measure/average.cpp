@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "config/resolve.h"
 #include "core/parallel.h"
+#include "data/pictures/manifest.h"
 #include "main/requests.h"
 #include "metrics/metric_table.h"
 #include "nn/lite0_file.h"
@@ -22,7 +24,9 @@
 #include "tune/state_file.h"
 #include "util/error.h"
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/log.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -34,26 +38,30 @@ namespace {
 // 1.1e-3 was measured for the length 0.25, which lacks 0.0146 of its profile.
 constexpr double kLargestMisfit = 0.0125;
 constexpr double kLargestRounding = 0.01;  // of which nobody is warned
+constexpr int64_t kPicturesRead = 2000;
 
-void warn_of_errors(const AveragedModel& average, const fs::path& run) {
+// Says what is wrong with an average: a warning where it is much, and the user wanted that length.
+void tell_errors(const AveragedModel& average, const fs::path& run) {
+  const bool wanted = environment_variable(kLengthsVariable).empty();
+  const auto tell = [&](bool much, const std::string& text) {
+    log_line(much && wanted ? Level::kWarning : Level::kInfo, one_line(text));
+  };
   if (average.misfit > kLargestMisfit)
-    warn(
-        "length {}: the snapshots in {} up to {} kimg give {:.1f} % of its profile wrong: they are "
-        "too few for it; see ema.snapshot_every",
-        shortest(average.length),
-        run.string(),
-        kimg_text(average.images),
-        100 * average.misfit);
+    tell(true,
+         fmt::format("length {}: the snapshots in {} up to {} kimg give {:.1f} % of its profile "
+                     "wrong: they are too few for it; see ema.snapshot_every",
+                     shortest(average.length),
+                     run.string(),
+                     kimg_text(average.images),
+                     100 * average.misfit));
   if (average.rounding == 0) return;
-  const std::string said = fmt::format(
-      "length {}: the rounding of bf16 snapshots is about {:.2g} of the distance moved since the "
-      "first one",
-      shortest(average.length),
-      average.rounding);
-  if (average.rounding > kLargestRounding)
-    warn("{}; ema.snapshot_type=full has none", said);
-  else
-    info("{}", said);
+  const bool much = average.rounding > kLargestRounding;
+  tell(much,
+       fmt::format("length {}: the rounding of bf16 snapshots is about {:.2g} of the distance "
+                   "moved since the first one{}",
+                   shortest(average.length),
+                   average.rounding,
+                   much ? "; ema.snapshot_type=full has none" : ""));
 }
 
 // Writes the averages that end at the same place.
@@ -61,7 +69,7 @@ void write_models(const AverageRequest& request,
                   std::optional<int64_t> until,
                   std::vector<ComparedModel>& files) {
   for (const AveragedModel& average : average_models(request.run, request.lengths, until)) {
-    warn_of_errors(average, request.run);
+    tell_errors(average, request.run);
     const fs::path path =
         fs::path(request.output) / fmt::format("average-{}-{}.safetensors",
                                                kimg_name(average.images, /*fractions=*/true),
@@ -86,23 +94,20 @@ std::vector<ComparedModel> write_models(const AverageRequest& request) {
   return files;
 }
 
-// The value by which a model is compared.
-double measured(const AverageRequest& request, const std::string& model) {
-  MetricsRequest one;
-  one.how.model = model;
-  one.names = {request.by};
-  one.data = request.data;
-  one.run = request.run;
-  one.how.cuda = request.cuda;
-  one.detector = request.detector;
-  one.detector_sha256 = request.detector_sha256;
-  one.lite0 = request.lite0;
-  one.fake_count = request.fake_count;
-  one.threads = request.threads;
-  one.cache = request.cache;
-  const Json lines = metric_lines(one);
-  const Json& value = lines.at(0)["results"][find_metric(request.by).key];
-  return value.is_number() ? value.get<double>() : NAN;
+// How the models are measured.
+MetricsRequest measurement(const AverageRequest& request) {
+  MetricsRequest metrics;
+  metrics.names = {request.by};
+  metrics.data = request.data;
+  metrics.run = request.run;
+  metrics.how.cuda = request.cuda;
+  metrics.detector = request.detector;
+  metrics.detector_sha256 = request.detector_sha256;
+  metrics.lite0 = request.lite0;
+  metrics.fake_count = request.fake_count;
+  metrics.threads = request.threads;
+  metrics.cache = request.cache;
+  return metrics;
 }
 
 // "length 0.1", "length 0.1 at 13.6 kimg", "model-best.safetensors".
@@ -112,23 +117,89 @@ std::string name_of(const ComparedModel& model, bool ends) {
   return fmt::format("length {}{}", shortest(*model.length), at);
 }
 
+// Returns the best one that is measured; null where no value is a number.
+const ComparedModel* best_of(const std::vector<ComparedModel>& models, const MetricRow& metric) {
+  const ComparedModel* best = nullptr;
+  for (const ComparedModel& model : models) {
+    if (!model.value) continue;
+    const bool better = best == nullptr || (metric.lower_is_better ? *model.value < *best->value
+                                                                   : *model.value > *best->value);
+    if (better) best = &model;
+  }
+  return best;
+}
+
+// A hash of what the values depend on beside the models, contents of files included: those of the
+// pictures as far as a look at so many tells.
+std::string settings_of(const AverageRequest& request) {
+  Json settings = {kVersion, request.cuda, message_of(measurement(request).fake_count)};
+  for (const std::string& file : {request.detector, request.lite0})
+    settings.push_back(file.empty() ? "" : sha256(read_file(file)));
+  if (auto data = data_of_run(fs::path(request.run) / "model", request.data)) {
+    data->cache_mb = 0;  // no picture is loaded here
+    settings.push_back(message_of(*data));
+    settings.push_back(sampled_digest(*open_dataset(*data), kPicturesRead));
+  }
+  return sha256(settings.dump());
+}
+
+// The comparison that the folder holds; nothing where it is an earlier program's, or broken.
+std::optional<ComparedModels> compared_before(const fs::path& file) {
+  try {
+    return read_state_file<ComparedModels>(file);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// Takes the values of the same models, where they would be measured as they were then.
+void take_values(const std::optional<ComparedModels>& before, ComparedModels& now) {
+  if (!before || before->metric != now.metric || before->settings != now.settings) return;
+  for (ComparedModel& model : now.models) {
+    const auto same =
+        std::ranges::find(before->models, model.sha256, [](const auto& m) { return m.sha256; });
+    if (same == before->models.end() || !same->measured) continue;
+    model.value = same->value;
+    model.measured = true;
+  }
+}
+
+// Each value is written as it comes, so that the same command goes on where it was stopped.
 void compare(const AverageRequest& request, std::vector<ComparedModel> models) {
   const MetricRow& metric = find_metric(request.by);
   const fs::path own = fs::path(request.run) / kBestModel;
   if (fs::exists(own)) models.push_back({own.string(), {}, 0});
-  const ComparedModel* best = nullptr;
+  for (ComparedModel& model : models) model.sha256 = sha256(read_file(model.file));
+  const fs::path file = fs::path(request.output) / kAveragesFile;
+  ComparedModels all{metric.name, settings_of(request), std::move(models), ""};
+  take_values(compared_before(file), all);
   const bool ends = request.ends.size() > 1;
-  for (ComparedModel& model : models) {
-    const double value = measured(request, model.file);
-    print_text("{}  {} {:.5g}  {}\n", name_of(model, ends), metric.name, value, model.file);
-    if (!std::isfinite(value)) continue;
-    model.value = value;
-    const bool better =
-        best == nullptr || (metric.lower_is_better ? value < *best->value : value > *best->value);
-    if (better) best = &model;
+  size_t shown = 0;
+  const auto show = [&] {
+    for (; shown < all.models.size() && all.models[shown].measured; ++shown) {
+      const ComparedModel& model = all.models[shown];
+      const double value = model.value.value_or(NAN);
+      print_text("{}  {} {:.5g}  {}\n", name_of(model, ends), metric.name, value, model.file);
+    }
+  };
+  std::vector<ComparedModel*> left;
+  std::vector<std::string> files;
+  for (ComparedModel& model : all.models) {
+    if (model.measured) continue;
+    left.push_back(&model);
+    files.push_back(model.file);
   }
-  write_state_file(fs::path(request.output) / kAveragesFile,
-                   ComparedModels{metric.name, models, best == nullptr ? "" : best->file});
+  show();
+  measure_models(measurement(request), files, [&](size_t i, const Json& line) {
+    const Json& number = line["results"][metric.key];
+    if (number.is_number()) left[i]->value = number.get<double>();
+    left[i]->measured = true;
+    write_state_file(file, all);
+    show();
+  });
+  const ComparedModel* best = best_of(all.models, metric);
+  all.best = best == nullptr ? "" : best->file;
+  write_state_file(file, all);
   if (best == nullptr) return warn("{} is no number for any of them", metric.name);
   print_text("best    {}  {} {:.5g}\n", name_of(*best, ends), metric.name, *best->value);
   info("next    {}", generate_command(best->file));

@@ -42,9 +42,6 @@ struct MeasuredModel {
   int64_t images = -1;  // images seen in training, as its name tells; -1: it does not
 };
 
-// What is between pieces of work.
-using Between = std::function<void(const MetricProgress&)>;
-
 constexpr const char* kShapes = "synth:shapes";
 constexpr int64_t kFakes = 50'000;           // of the published evaluations
 constexpr int64_t kFakesOfPatches = 16'384;  // of swd's, Karras et al. 2018, sec. 5
@@ -69,16 +66,30 @@ std::vector<std::string> names_of(const MetricsRequest& request, bool reals) {
   return {"swd", "msssim", "diversity"};
 }
 
+// What a rank measures with, one model after the other. Networks are loaded where the first of them
+// is measured.
+struct Equipment {
+  std::shared_ptr<Group> group;
+  std::optional<Detector> detector = {};
+  std::optional<Lite0Features> lite0 = {};
+  OpenedPictures reals = {};  // of the model before, most often those of the next one
+};
+
 // Measures metrics of features and the others with numbers of fakes of their own, where none was
 // given, and returns the results in the order of the names.
 std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
                                            const std::vector<std::string>& names,
+                                           Equipment& with,
                                            MetricInput input) {
-  std::optional<Detector> detector;
-  if (!request.detector.empty())
-    input.detector = &detector.emplace(request.detector, input.device, request.detector_sha256);
-  std::optional<Lite0Features> lite0;
-  if (!request.lite0.empty()) input.lite0 = &lite0.emplace(request.lite0, input.device);
+  if (!request.detector.empty()) {
+    if (!with.detector)
+      with.detector.emplace(request.detector, input.device, request.detector_sha256);
+    input.detector = &*with.detector;
+  }
+  if (!request.lite0.empty()) {
+    if (!with.lite0) with.lite0.emplace(request.lite0, input.device);
+    input.lite0 = &*with.lite0;
+  }
   const auto choose = [&](bool features) {
     std::vector<std::string> some;
     std::copy_if(names.begin(), names.end(), std::back_inserter(some), [&](const auto& name) {
@@ -101,14 +112,37 @@ std::vector<MetricResult> measure_in_order(const MetricsRequest& request,
   return results;
 }
 
-MetricInput input_of(const MetricsRequest& request, Group& group, const Between& between) {
-  return {.group = group,
+// What is counted: "subsets" of "subsets for kid".
+std::string unit_of(const std::string& doing) {
+  if (doing.find("pictures") != std::string::npos) return "pictures";
+  return doing.substr(0, doing.find(' '));
+}
+
+// One line of progress for each kind of work, on rank 0.
+std::function<void(const MetricProgress&)> progress_of(const Group& group) {
+  if (group.rank() != 0) return [](const MetricProgress&) {};
+  struct Shown {
+    std::string doing;
+    std::unique_ptr<WorkProgress> line;
+  };
+  return [shown = std::make_shared<Shown>()](const MetricProgress& progress) {
+    if (!shown->line || shown->doing != progress.doing) {
+      shown->line.reset();
+      shown->line = std::make_unique<WorkProgress>(progress.doing, unit_of(progress.doing));
+      shown->doing = progress.doing;
+    }
+    shown->line->show(progress.done, progress.of);
+  };
+}
+
+MetricInput input_of(const MetricsRequest& request, const Equipment& with) {
+  return {.group = *with.group,
           .device = device_of(request),
           .real_images = request.real_count.value_or(kAll),
           .seed = static_cast<uint64_t>(request.seed),
           .per_class = request.per_class,
           .cache = request.cache,
-          .between = between};
+          .between = progress_of(*with.group)};
 }
 
 // The weight of each class among the fakes: its number of pictures in the data, where this has the
@@ -178,27 +212,10 @@ std::vector<std::string> class_names(const ClassTable& table) {
   return names;
 }
 
-// Returns the size that all pictures have. Throws UserError(kInput) that names one that differs.
-Size common_size(const DataOptions& options) {
+Size own_size(const DataOptions& options) {
   if (starts_with(options.path, "synth:")) return options.resolution;
-  const std::unique_ptr<Source> source = open_source(options);
-  std::optional<Size> size;
-  for (size_t file = 0; file < source->files().size(); ++file) {
-    if (!source->is_picture(file)) continue;
-    const ImageInfo info = source->look(file, /*headers_only=*/true);
-    const Size own = {.width = info.width, .height = info.height};
-    if (!size) size = own;
-    if (own == *size) continue;
-    fail(Exit::kInput,
-         "{}: {}x{} pixels, others have {}x{}; --resolution brings all of them to one size",
-         source->name(file),
-         own.width,
-         own.height,
-         size->width,
-         size->height);
-  }
-  if (!size) fail(Exit::kInput, "{}: holds no pictures", options.path);
-  return *size;
+  if (const auto size = common_size(*open_source(options))) return *size;
+  fail(Exit::kInput, "{}: holds no pictures", options.path);
 }
 
 struct OpenedImages {
@@ -214,8 +231,7 @@ OpenedImages open_images(const MetricsRequest& request,
   apply_flags(request, images.options);
   images.options.scaled_jpeg = ScaledJpeg::kOff;
   images.options.channels = channels;
-  images.options.resolution =
-      request.resolution ? *request.resolution : common_size(images.options);
+  images.options.resolution = request.resolution ? *request.resolution : own_size(images.options);
   images.dataset = open_dataset(images.options);
   return images;
 }
@@ -276,8 +292,7 @@ std::vector<MeasuredModel> measured_models(const MetricsRequest& request) {
 // Measures a model. Collective. Throws UserError that names what does not fit.
 std::vector<MetricResult> measure_model(const MetricsRequest& request,
                                         const MeasuredModel& model,
-                                        Group& group,
-                                        const Between& between) {
+                                        Equipment& with) {
   const auto seed = static_cast<uint64_t>(request.seed);
   ModelRequest how = request.how;
   how.model = model.file.string();
@@ -299,20 +314,18 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
                  .attributes = data && data->path == kAttributeShapes});
   const std::vector<int64_t> chosen = classes_of(how, generator, drawing.classes);
   std::shared_ptr<const Dataset> dataset;
-  std::optional<DatasetPictures> reals;
+  Pictures* reals = nullptr;
   if (data) {
     apply_flags(request, *data);
     const at::Tensor fake = GeneratedPictures(generator, {.size = 1}).get({0});
     data->resolution = {.width = fake.size(3), .height = fake.size(2)};
     data->channels = fake.size(1);
-    dataset = open_dataset(*data);
+    dataset = with.reals.open(*data);
     check_classes(request, how, drawing.classes, *dataset);
-    reals.emplace(
-        dataset,
-        DatasetPictures::Options{.data = *data,
-                                 .seed = seed,
-                                 .mirror = request.mirror,
-                                 .classes = classes_of_reals(chosen, how, generator, *dataset)});
+    reals = &with.reals.pictures({.data = *data,
+                                  .seed = seed,
+                                  .mirror = request.mirror,
+                                  .classes = classes_of_reals(chosen, how, generator, *dataset)});
   }
   GeneratedPictures::Options options{.size = request.fake_count.value_or(kFakes),
                                      .seed = seed,
@@ -325,18 +338,16 @@ std::vector<MetricResult> measure_model(const MetricsRequest& request,
   }
   GeneratedPictures fakes(generator, options);
 
-  MetricInput input = input_of(request, group, between);
-  input.reals = reals ? &*reals : nullptr;
+  MetricInput input = input_of(request, with);
+  input.reals = reals;
   input.fakes = input.made = &fakes;
   input.shapes = shapes;
   input.attributes = data && data->path == kAttributeShapes;
-  return measure_in_order(request, names, input);
+  return measure_in_order(request, names, with, input);
 }
 
 // The same for two sets of pictures.
-std::vector<MetricResult> measure_images(const MetricsRequest& request,
-                                         Group& group,
-                                         const Between& between) {
+std::vector<MetricResult> measure_images(const MetricsRequest& request, Equipment& with) {
   const OpenedImages real = open_images(request, request.images[0], std::nullopt);
   const OpenedImages fake = open_images(request, request.images[1], real.dataset->channels());
   check_same_classes(request, *real.dataset, *fake.dataset);
@@ -352,40 +363,17 @@ std::vector<MetricResult> measure_images(const MetricsRequest& request,
       real.dataset,
       {.data = real.options, .shuffled = false, .mirror = request.mirror, .classes = {}});
   DatasetPictures fakes(fake.dataset, {.data = fake.options, .shuffled = false, .classes = {}});
-  MetricInput input = input_of(request, group, between);
+  MetricInput input = input_of(request, with);
   input.reals = &reals;
   input.fakes = &fakes;
   input.shapes = real.options.path == kShapes;
-  return measure_in_order(request, names, input);
+  return measure_in_order(request, names, with, input);
 }
 
 // `gantrain metrics`: measures, prints, and appends to a run's metric-NAME.jsonl.
 
 constexpr int64_t kLongest = 30 * 24 * 3600;  // seconds that ranks may work
 constexpr double kTimeout = 24 * 3600;        // seconds that ranks wait for each other
-
-// What is counted: "subsets" of "subsets for kid".
-std::string unit_of(const std::string& doing) {
-  if (doing.find("pictures") != std::string::npos) return "pictures";
-  return doing.substr(0, doing.find(' '));
-}
-
-// One line of progress for each kind of work, on rank 0.
-Between progress_of(const Group& group) {
-  if (group.rank() != 0) return [](const MetricProgress&) {};
-  struct Shown {
-    std::string doing;
-    std::unique_ptr<WorkProgress> line;
-  };
-  return [shown = std::make_shared<Shown>()](const MetricProgress& progress) {
-    if (!shown->line || shown->doing != progress.doing) {
-      shown->line.reset();
-      shown->line = std::make_unique<WorkProgress>(progress.doing, unit_of(progress.doing));
-      shown->doing = progress.doing;
-    }
-    shown->line->show(progress.done, progress.of);
-  };
-}
 
 // Lines of metric-NAME.jsonl, in the form that training writes.
 Json lines_of(const std::vector<MetricResult>& results,
@@ -418,27 +406,28 @@ void keep(const MeasuredModel& model, const Json& line) {
   }
 }
 
-// Returns the lines of all models, one after the other, as one JSON array.
-Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
+Equipment equip(const MetricsRequest& request, const Rendezvous& meeting) {
   use_threads(request.threads);
   if (meeting.ranks.rank != 0) set_log({Level::kError, Level::kError, {}, ""});
-  const auto group = Group::join(meeting, BackendKind::kGloo, device_of(request), kTimeout);
-  const Between between = progress_of(*group);
-  if (!request.images.empty())
-    return lines_of(measure_images(request, *group, between), request, nullptr);
+  return {Group::join(meeting, BackendKind::kGloo, device_of(request), kTimeout)};
+}
+
+// Returns the lines of all models, one after the other, as one JSON array.
+Json measure_on_rank(const MetricsRequest& request, const Rendezvous& meeting) {
+  Equipment with = equip(request, meeting);
+  if (!request.images.empty()) return lines_of(measure_images(request, with), request, nullptr);
   Json all = Json::array();
   for (const MeasuredModel& model : measured_models(request)) {
-    const Json lines = lines_of(measure_model(request, model, *group, between), request, &model);
+    const Json lines = lines_of(measure_model(request, model, with), request, &model);
     for (const Json& line : lines) {
-      if (group->rank() == 0 && !model.run.empty()) keep(model, line);
+      if (with.group->rank() == 0 && !model.run.empty()) keep(model, line);
       all.push_back(line);
     }
   }
   return all;
 }
 
-}  // namespace
-
+// What `metrics` prints: a JSON array with one object for each metric of each model.
 Json metric_lines(const MetricsRequest& request) {
   if (!request.features.empty()) {
     use_threads(request.threads);
@@ -455,8 +444,6 @@ Json metric_lines(const MetricsRequest& request) {
   };
   return Json::parse(run_local_world(request.ranks, kLongest, body).front());
 }
-
-namespace {
 
 // "fid 12.34  (50000 fakes, 70000 reals, inception.pt 6f64..., lanczos, seed 0, model-000200...)"
 std::string text_of_line(const Json& line) {
@@ -483,6 +470,17 @@ std::string text_of_line(const Json& line) {
 }
 
 }  // namespace
+
+void measure_models(const MetricsRequest& request,
+                    const std::vector<std::string>& models,
+                    const std::function<void(size_t model, const Json& line)>& take) {
+  Equipment with = equip(request, {});
+  for (size_t i = 0; i < models.size(); ++i) {
+    const MeasuredModel model = {.file = find_model(models[i])};
+    for (const Json& line : lines_of(measure_model(request, model, with), request, &model))
+      take(i, line);
+  }
+}
 
 int metrics(const MetricsRequest& request) {
   const Json lines = metric_lines(request);

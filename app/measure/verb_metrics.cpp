@@ -199,9 +199,12 @@ void check_average(const AverageRequest& request) {
   if (!std::filesystem::is_directory(request.run, error))
     fail(Exit::kInput, "{}: no such run folder", request.run);
   if (request.by.empty()) {
-    for (const auto& [flag, given] : {std::pair("--data", !request.data.empty()),
-                                      std::pair("--detector", !request.detector.empty()),
-                                      std::pair("--num-images", request.fake_count.has_value())}) {
+    for (const auto& [flag, given] :
+         {std::pair("--data", !request.data.empty()),
+          std::pair("--detector", !request.detector.empty()),
+          std::pair("--detector-sha256", !request.detector_sha256.empty()),
+          std::pair("--lite0", !request.lite0.empty()),
+          std::pair("--num-images", request.fake_count.has_value())}) {
       if (given) fail(Exit::kUsage, "{}: goes with --by METRIC", flag);
     }
     return;

@@ -85,15 +85,19 @@ struct TrainingSite {
   bool on_gpu = false;
 };
 
-// Returns the configuration that `words`, the arguments of `gantrain train`, make; nothing if they
-// ask for --help, which is printed then. Throws UserError(kUsage) for words that `train` would
-// refuse, and for those that make no run of their own, such as --dry-run; `planner` is what the
-// run is planned for: "a batch script".
-std::optional<Config> planned_config(const std::vector<std::string>& words,
-                                     const std::string& planner);
+// The configuration of a training that is planned.
+struct PlannedConfig {
+  Config config;
+  std::set<std::string> given;  // keys, by the user's flags
+};
 
-// Returns the keys that `words`, of which such a configuration was made, give by flags.
-std::set<std::string> keys_given(const std::vector<std::string>& words, const Config& config);
+// Returns the configuration that `words`, the user's arguments of `gantrain train`, make behind
+// those that a verb has put `before` them; nothing if they ask for --help, which is printed then.
+// Throws UserError(kUsage) for words that `train` would refuse, and for those that make no run of
+// their own, such as --dry-run; `planner` is what the run is planned for: "a batch script".
+std::optional<PlannedConfig> planned_config(const std::vector<std::string>& words,
+                                            const std::string& planner,
+                                            const std::vector<std::string>& before = {});
 
 // Checks all that can be checked without data and devices. Throws UserError as `gantrain train`
 // would there.

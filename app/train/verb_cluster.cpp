@@ -110,18 +110,19 @@ int run_slurm(const std::vector<std::string>& arguments) {
   const auto given = training_words(options, arguments);
   if (!given) return 0;
   const std::vector<std::string>& words = *given;
-  const std::optional<Config> config = planned_config(words, "a batch script");
-  if (!config) return 0;
-  refuse_flags_of_the_script(*config);
+  const auto planned = planned_config(words, "a batch script");
+  if (!planned) return 0;
+  const Config& config = planned->config;
+  refuse_flags_of_the_script(config);
   for (const char* key : {"preset", "recipe"}) {
-    if (flags.job.name.empty()) flags.job.name = text_of(config->get(key));
+    if (flags.job.name.empty()) flags.job.name = text_of(config.get(key));
   }
   flags.job.task_per_rank = flags.task_per == "rank";
   flags.job.program = (executable_folder() / "gantrain").string();
   flags.job.ranks_per_node = ranks_of_node(
-      flags.request, config->read<LaunchOptions>(), "--gpus-per-node", flags.job.gpus_per_node);
-  decide_training(flags, *config, words);
-  check_training(*config,
+      flags.request, config.read<LaunchOptions>(), "--gpus-per-node", flags.job.gpus_per_node);
+  decide_training(flags, config, words);
+  check_training(config,
                  {.nodes = flags.job.nodes,
                   .ranks_per_node = flags.job.ranks_per_node,
                   .on_gpu = gpu_count(flags.job.gpus_per_node) > 0});
@@ -368,16 +369,16 @@ int run_kube(const std::vector<std::string>& arguments) {
   if (!words) return 0;
   if (options.given("--image") && job.image.empty())
     fail(Exit::kUsage, "--image needs a name: REGISTRY/gantrain:cuda");
-  const std::optional<Config> config = planned_config(*words, "a manifest for Kubernetes");
-  if (!config) return 0;
-  refuse_flags_of_the_pods(*config);
-  decide_ranks(flags, *config);
-  decide_names(flags, *config, options.given("--name"));
-  const std::string run_dir = decide_training(job, *config, *words);
+  const auto planned = planned_config(*words, "a manifest for Kubernetes");
+  if (!planned) return 0;
+  const Config& config = planned->config;
+  refuse_flags_of_the_pods(config);
+  decide_ranks(flags, config);
+  decide_names(flags, config, options.given("--name"));
+  const std::string run_dir = decide_training(job, config, *words);
   const std::string text = manifest(job);
-  check_training(*config,
-                 {.nodes = job.nodes, .ranks_per_node = job.ranks, .on_gpu = job.gpus > 0});
-  warn_of_gaps(job, *config, options.given("--image"));
+  check_training(config, {.nodes = job.nodes, .ranks_per_node = job.ranks, .on_gpu = job.gpus > 0});
+  warn_of_gaps(job, config, options.given("--image"));
   deliver(flags.request,
           {.what = "manifest",
            .text = text,

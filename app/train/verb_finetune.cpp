@@ -37,8 +37,7 @@ constexpr const char* kFinetuneAbout =
     "to the best state with half the rates where quality falls for long or pictures collapse (at "
     "most twice), and ends where nothing improves. At the end averages of other lengths compete "
     "with the best model, and the winner is best.safetensors. Stopped at any time, the same "
-    "command "
-    "goes on.";
+    "command goes on.";
 
 struct FinetuneFlags {
   std::string data;
@@ -124,13 +123,15 @@ std::vector<std::string> words_of_model(const StartingModel& model) {
   return words;
 }
 
-// What finetuning itself decides, said by --set.
+// Of what finetuning itself decides.
+[[noreturn]] void refuse(const std::string& word) {
+  fail(Exit::kUsage, "{} behind finetune: leave it out; PHOTOS, --from and -o say it", word);
+}
+
+// The same, said by --set.
 void refuse_what_is_decided(const Config& config,
                             const FinetuneFlags& flags,
                             const StartingModel& model) {
-  const auto refuse = [](const std::string& key) {
-    fail(Exit::kUsage, "{} behind finetune: leave it out; PHOTOS, --from and -o say it", key);
-  };
   for (const char* key : {"run.out", "run.run_dir", "launch.nnodes"}) {
     if (config.given(key)) refuse(key);
   }
@@ -184,10 +185,12 @@ int64_t check_pictures(const FinetuneFlags& flags, const Config& config) {
   return sizes.pictures;
 }
 
-// Chooses by the pictures what the user, in `own`, has not said.
-void choose(const FinetuneFlags& flags, const std::vector<std::string>& own, FinetunePlan& plan) {
+// Chooses by the pictures what the user has not said, whose words are `own` and whose keys `given`.
+void choose(const FinetuneFlags& flags,
+            const std::vector<std::string>& own,
+            const std::set<std::string>& given,
+            FinetunePlan& plan) {
   Config& config = plan.config;
-  const std::set<std::string> given = keys_given(own, config);
   plan.choices = finetune_choices(config, plan.model, plan.pictures, flags.by);
   for (const FinetuneChoice& choice : plan.choices) {
     plan.add({"--set", choice.pair});
@@ -212,14 +215,12 @@ std::optional<FinetunePlan> plan_finetuning(const FinetuneFlags& flags,
   const StartingModel model = read_starting_model(from, keys_of_recipe);
   std::vector<std::string> words = words_of_model(model);
   words.insert(words.end(), {"--data", flags.data});
-  std::vector<std::string> all = words;
-  all.insert(all.end(), own.begin(), own.end());
-  const std::optional<Config> config = planned_config(all, "finetuning");
-  if (!config) return std::nullopt;
-  FinetunePlan plan{model, words, *config};
+  const std::optional<PlannedConfig> planned = planned_config(own, "finetuning", words);
+  if (!planned) return std::nullopt;
+  FinetunePlan plan{model, words, planned->config};
   refuse_what_is_decided(plan.config, flags, model);
   plan.pictures = check_pictures(flags, plan.config);
-  choose(flags, own, plan);
+  choose(flags, own, planned->given, plan);
   if (flags.gamma == "auto") {
     plan.race = plan_race(wish_of(flags, plan.words), plan.config);
   } else {
@@ -311,8 +312,7 @@ void check_finetune_flags(const FinetuneFlags& flags, const std::vector<std::str
                             "--resume",
                             "--dry-run",
                             "--smoke"}) {
-      if (name == own)
-        fail(Exit::kUsage, "{} behind finetune: leave it out; PHOTOS, --from and -o say it", name);
+      if (name == own) refuse(name);
     }
   }
 }

@@ -392,28 +392,27 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-std::optional<Config> planned_config(const std::vector<std::string>& words,
-                                     const std::string& planner) {
-  TrainArguments args;
-  if (!parse_arguments(words, args)) return std::nullopt;
+std::optional<PlannedConfig> planned_config(const std::vector<std::string>& words,
+                                            const std::string& planner,
+                                            const std::vector<std::string>& before) {
+  TrainArguments args, of_verb;
+  if (!parse_arguments(words, args) || !parse_arguments(before, of_verb)) return std::nullopt;
   if (!args.dry_run.empty() || args.json || args.sources.smoke)
     fail(Exit::kUsage, "{} is for a training: leave out --dry-run, --json and --smoke", planner);
   if (args.stopped_code != static_cast<int>(Exit::kStopped))
     fail(
         Exit::kUsage, "--stopped-code: leave it out; {} knows by 75 that a run can go on", planner);
-  return resolve_arguments(args);
-}
-
-std::set<std::string> keys_given(const std::vector<std::string>& words, const Config& config) {
-  TrainArguments args;
-  parse_arguments(words, args);
-  std::set<std::string> keys;
-  for (const auto& [flag, value] : args.sources.flags) {
-    keys.insert(flag == "--set"
-                    ? full_key(config, value.substr(0, value.find('=')), args.sources.flags)
-                    : key_of_flag(flag));
+  const auto own = args.sources.flags;
+  auto& flags = args.sources.flags;
+  flags.insert(flags.begin(), of_verb.sources.flags.begin(), of_verb.sources.flags.end());
+  if (args.sources.preset.empty()) args.sources.preset = of_verb.sources.preset;
+  PlannedConfig planned{resolve_arguments(args), {}};
+  for (const auto& [flag, value] : own) {
+    planned.given.insert(flag == "--set"
+                             ? full_key(planned.config, value.substr(0, value.find('=')), flags)
+                             : key_of_flag(flag));
   }
-  return keys;
+  return planned;
 }
 
 void check_training(Config config, const TrainingSite& site) {

@@ -174,7 +174,7 @@ void check_candidates(const RaceWish& wish, const std::vector<Candidate>& candid
   for (const Candidate& candidate : candidates) {
     std::vector<std::string> words = wish.words;
     for (const std::string& pair : candidate.sets) words.insert(words.end(), {"--set", pair});
-    Config config = planned_config(words, wish.verb).value();
+    Config config = planned_config(words, wish.verb).value().config;
     config.set("metrics.names", names_with(wish.by, config), "--by");
     check_training(
         config,
@@ -187,8 +187,8 @@ void check_candidates(const RaceWish& wish, const std::vector<Candidate>& candid
 
 std::optional<PlannedRace> plan_race(const RaceWish& wish) {
   find_metric(wish.by);
-  std::optional<Config> config = planned_config(wish.words, wish.verb);
-  return config ? std::optional(plan_race(wish, *config)) : std::nullopt;
+  const auto planned = planned_config(wish.words, wish.verb);
+  return planned ? std::optional(plan_race(wish, planned->config)) : std::nullopt;
 }
 
 PlannedRace plan_race(const RaceWish& wish, Config config) {

@@ -211,6 +211,7 @@ struct Verb {
   // Runs the verb with the arguments after its name; returns the exit status.
   std::function<int(const std::vector<std::string>& arguments)> run;
   std::vector<Verb> parts = {};  // those that it consists of, as pack of data
+  bool computes = false;         // it may load the trainer library, and LibTorch with it
 };
 
 // Describes the verb `title` by the options of its Request.

@@ -4,6 +4,7 @@
 #include "core/tensor_files.h"
 #include "core/torch.h"
 #include "core/zip_archive.h"
+#include "data/pictures/manifest.h"
 #include "exchange/export.h"
 #include "exchange/import.h"
 #include "image/image.h"
@@ -54,6 +55,12 @@ FileContent events(const fs::path& path, const std::string& bytes) {
   const fs::path folder = path.parent_path();
   content.next = "tensorboard --logdir " + (folder.empty() ? "." : shell_quote(folder.string()));
   return content;
+}
+
+FileContent picture_hashes(const fs::path& path) {
+  const Manifest manifest = read_hashes(path);
+  return {.kind = "hashes of a run's pictures",
+          .facts = {{"path", manifest.path}, {"pictures", manifest.size()}}};
 }
 
 FileContent text(const std::string& bytes) {
@@ -456,6 +463,7 @@ FileContent file(const fs::path& path, const RecipeTable& recipes) {
     read_model_file(path, recipes, content);
     return content;
   }
+  if (name == kHashesFile) return picture_hashes(path);
   const std::string bytes = read_file(path);
   if (starts_with(bytes, "PK\3\4")) return zip(path);
   if (starts_with(bytes, "\x93NUMPY"))

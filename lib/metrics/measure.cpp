@@ -22,8 +22,7 @@ namespace gantrain {
 
 namespace {
 
-constexpr int64_t kKeptBytes = int64_t{1} << 30;  // of pictures of each kind
-constexpr int64_t kMostRows = 200'000;            // features of reals that are kept one by one
+constexpr int64_t kMostRows = 200'000;  // features of reals that are kept one by one
 
 // Whether the metric is a Frechet distance.
 bool is_frechet(const std::string& name) {
@@ -313,9 +312,9 @@ Json recipe_of(const MetricInput& input, const MetricRow& row, const Json& count
 class Measurement {
  public:
   Measurement(const std::vector<std::string>& names, const MetricInput& input)
-      : names_(names), input_(input), fakes_(*input.fakes, kKeptBytes), counts_(counts_of(input)) {
+      : names_(names), input_(input), fakes_(*input.fakes), counts_(counts_of(input)) {
     if (input.reals == nullptr) return;
-    reals_.emplace(*input.reals, kKeptBytes);
+    reals_.emplace(*input.reals);
     check_shapes(*input.reals, *input.fakes);
   }
 

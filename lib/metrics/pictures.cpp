@@ -228,6 +228,25 @@ at::Tensor KeptPictures::get(const std::vector<int64_t>& numbers) {
   return pictures;
 }
 
+const std::shared_ptr<const Dataset>& OpenedPictures::open(const DataOptions& options) {
+  const Json wanted = message_of(options);
+  if (dataset_ && wanted == opened_) return dataset_;
+  kept_.reset();
+  pictures_.reset();
+  dataset_ = open_dataset(options);
+  opened_ = wanted;
+  return dataset_;
+}
+
+Pictures& OpenedPictures::pictures(const DatasetPictures::Options& options) {
+  const Json wanted = {options.seed, options.shuffled, options.mirror, options.classes};
+  if (kept_ && wanted == shown_) return *kept_;
+  kept_.reset();
+  pictures_.emplace(dataset_, options);
+  shown_ = wanted;
+  return kept_.emplace(*pictures_);
+}
+
 namespace {
 constexpr int64_t kValuesAtOnce = 1 << 23;  // through the group
 }

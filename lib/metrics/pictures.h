@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,7 +145,8 @@ class SomePictures final : public Pictures {
 // levels of one do not make or load them again. `pictures` is borrowed.
 class KeptPictures final : public Pictures {
  public:
-  KeptPictures(Pictures& pictures, int64_t bytes) : pictures_(pictures), left_(bytes) {}
+  explicit KeptPictures(Pictures& pictures, int64_t bytes = int64_t{1} << 30)
+      : pictures_(pictures), left_(bytes) {}
 
   int64_t size() const override { return pictures_.size(); }
   at::Tensor get(const std::vector<int64_t>& numbers) override;
@@ -162,6 +164,22 @@ class KeptPictures final : public Pictures {
   Pictures& pictures_;
   int64_t left_;                                     // bytes
   std::map<std::vector<int64_t>, at::Tensor> kept_;  // by numbers
+};
+
+// The pictures of a data set, kept in memory, which stay open until others are asked for.
+class OpenedPictures {
+ public:
+  // Returns what open_dataset() does, which also says what is thrown.
+  const std::shared_ptr<const Dataset>& open(const DataOptions& options);
+  // Returns pictures of the data set that was opened last, by options.data.
+  Pictures& pictures(const DatasetPictures::Options& options);
+
+ private:
+  Json opened_;  // the options of dataset_
+  Json shown_;   // what pictures_ were made with
+  std::shared_ptr<const Dataset> dataset_;
+  std::optional<DatasetPictures> pictures_;
+  std::optional<KeptPictures> kept_;  // of pictures_
 };
 
 // Returns the numbers of those of the first `count` pictures that have the label, or a 1 at that

@@ -9,6 +9,7 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <fstream>
 #include <optional>
 #include <sstream>
 
@@ -253,16 +254,36 @@ struct ScriptFeatures::Program {
   }
 };
 
+namespace {
+
+// The first and the last megabyte of a file, whose names a zip has there; all of a small file.
+// Throws UserError(kInput) that names the file.
+std::string ends_of(const std::filesystem::path& file) {
+  constexpr std::streamoff kEnd = 1 << 20;
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in.tellg();
+  if (size <= 2 * kEnd) return read_file(file);
+  std::string ends(2 * kEnd, '\0');
+  in.seekg(0).read(ends.data(), kEnd);
+  in.seekg(size - kEnd).read(ends.data() + kEnd, kEnd);
+  return in ? ends : read_file(file);
+}
+
+}  // namespace
+
 bool is_torchscript(const std::filesystem::path& file) {
   constexpr std::string_view kConstants = "/constants.pkl";
+  const auto contains = [&](const std::string& bytes) {
+    return bytes.find(kConstants) != std::string::npos;
+  };
   const OpenedZip opened = open_zip_archive(file.string());
   zip_t* archive = opened.archive.get();
   if (archive == nullptr) {
     // What cannot be read is refused here. A program that was cut off is known by its bytes, so
     // that its loader refuses it.
     std::error_code error;
-    const bool decides = !std::filesystem::is_regular_file(file, error) || is_npz(file);
-    return decides && read_file(file).find(kConstants) != std::string::npos;
+    if (!std::filesystem::is_regular_file(file, error)) return contains(read_file(file));
+    return is_npz(file) && contains(ends_of(file));
   }
   for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
     const char* name = zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);

@@ -280,7 +280,8 @@ class Supervisor {
     const std::vector<std::string> words = comparison();
     if (words.empty()) return best;
     info("compare averages of lengths {} with {}", kLengths, best.string());
-    children_.start(0, {.arguments = words, .answers = false});
+    children_.start(
+        0, {.arguments = words, .environment = {{kLengthsVariable, "1"}}, .answers = false});
     const Children::End end = children_.wait();
     if (children_.stop_signal() != 0) return {};
     const fs::path said = folder_ / kAveragesFolder / kAveragesFile;

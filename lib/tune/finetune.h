@@ -47,13 +47,15 @@ CourseView view_failure(const Curve& curve,
                         int64_t returned,
                         const std::string& reason);
 
-// What `gantrain average --by` has compared, as averages.json says it.
+// What `gantrain average --by` has compared, as averages.json says it while it comes.
 
 struct ComparedModel {
   std::string file;
   std::optional<double> length;  // of the average; none: the best model that the training has kept
   double kimg = 0;               // where the average ends
-  std::optional<double> value;   // of the metric; none: it was no number
+  std::optional<double> value;   // of the metric; none: it was no number, or is not measured
+  std::string sha256;            // of the file's content
+  bool measured = false;
 };
 
 template <class Field>
@@ -62,22 +64,28 @@ void fields(ComparedModel& m, Field&& field) {
   field("length", m.length);
   field("kimg", m.kimg);
   field("value", m.value);
+  field("sha256", m.sha256);
+  field("measured", m.measured);
 }
 
 struct ComparedModels {
   std::string metric;
+  std::string settings;  // a hash of all else that the values depend on beside the models
   std::vector<ComparedModel> models;
-  std::string best;  // its file; "": no value is a number
+  std::string best;  // its file; "": no value is a number, or not all are there
 };
 
 template <class Field>
 void fields(ComparedModels& c, Field&& field) {
   field("metric", c.metric);
+  field("settings", c.settings);
   field("models", c.models);
   field("best", c.best);
 }
 
 inline constexpr const char* kAveragesFile = "averages.json";
+// Set in the environment of a comparison whose lengths the user has not chosen, as finetuning's.
+inline constexpr const char* kLengthsVariable = "GANTRAIN_LENGTHS_CHOSEN";
 
 // A return to the best state, and the rate that follows.
 struct Return {

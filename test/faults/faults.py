@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does to tiny runs what a night on a cluster does, and prints one table.
 
-  faults.py GANTRAIN [--kills N] [--states N] [--each N] [--seed S] [--jobs J] [--folder F]
+  faults.py GANTRAIN [--kills N] [--elastic N] [--states N] [--each N] [--seed S] [--jobs J] [--folder F]
 
-It kills runs at random N times, damages N states, and brings about each kind of failure N times.
+It kills runs at random N times, and others whose ranks and nodes come and go, damages N states, and brings about each kind of failure N times.
 Each round is to end with the weights of the undisturbed run, bit for bit, no process left, the right
 exit code, and the cause named on the screen and in the run folder. What is not right is printed, and
 its run folder kept. Exit code 0: all was right; 1: something was not. Kinds that this machine cannot
@@ -18,6 +18,7 @@ import threading
 import time
 
 import damage
+import elastic
 import injections
 import kills
 import networks
@@ -32,6 +33,7 @@ class Table:
         self.rows = {}
         self.wrong = []
         self.unable = {}
+        self.went_on = {}
 
     def add(self, kind, count, wrong):
         with self.lock:
@@ -42,33 +44,61 @@ class Table:
             for line in wrong:
                 print(f"WRONG  {line}", flush=True)
 
+    def note(self, kind, went_on):
+        """How many kills a run outlived without a start."""
+        with self.lock:
+            self.went_on[kind] = self.went_on.get(kind, 0) + went_on
+
     def skip(self, kind, reason):
         with self.lock:
             self.unable[kind] = reason
 
+    def outlived(self, kind):
+        return f"  {self.went_on[kind]} outlived" if kind in self.went_on else ""
+
     def text(self):
         lines = [f"{'fault':42} {'times':>6} {'wrong':>6}"]
-        lines += [f"{kind:42} {count:6} {wrong:6}" for kind, (count, wrong) in self.rows.items()]
+        lines += [f"{kind:42} {count:6} {wrong:6}" + self.outlived(kind) for kind, (count, wrong) in self.rows.items()]
         lines += [f"{kind:42} not done: {reason}" for kind, reason in self.unable.items()]
         return "\n".join(lines)
 
 
-def kill_rounds(lab, table, options, pool):
+def kill_rounds(table, options, pool, wanted, shapes, play):
+    """Rounds of play(shape, random) until they have killed as often as wanted."""
     def one(index):
-        shape = kills.SHAPES[index % len(kills.SHAPES)]
+        shape = shapes[index % len(shapes)]
         with table.lock:
-            if done[0] >= options.kills:
+            if done[0] >= wanted:
                 return
-        wrong, count = kills.kill_round(lab, shape, random.Random(f"{options.seed} kill {index}"))
+        kind, wrong, count = play(shape, random.Random(f"{options.seed} kill {index}"))
         with table.lock:
             done[0] += count
-        table.add(f"random kills: {shape}", count, wrong)
+        table.add(kind, count, wrong)
     done = [0]
     index = 0
-    while done[0] < options.kills:
+    while done[0] < wanted:
         batch = range(index, index + options.jobs)
         list(pool.map(one, batch))
         index += options.jobs
+
+
+def resumed_rounds(lab, table, options, pool):
+    def play(shape, chance):
+        wrong, count = kills.kill_round(lab, shape, chance)
+        return f"random kills: {shape}", wrong, count
+    for shape in kills.SHAPES if options.kills else []:
+        lab.undisturbed(shape)
+    kill_rounds(table, options, pool, options.kills, kills.SHAPES, play)
+
+
+def elastic_rounds(lab, table, options, pool):
+    def play(shape, chance):
+        wrong, count, went_on = elastic.elastic_round(lab, shape, chance)
+        table.note(f"elastic runs: {shape}", went_on)
+        return f"elastic runs: {shape}", wrong, count
+    kill_rounds(table, options, pool, options.elastic, elastic.SHAPES, play)
+    table.wrong += [f"{kind}: not one kill was outlived" for kind, outlived in table.went_on.items()
+                    if outlived == 0]
 
 
 def state_rounds(lab, table, options, pool):
@@ -104,6 +134,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("gantrain")
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--elastic", type=int, default=100, help="kills of runs whose ranks come and go")
     parser.add_argument("--states", type=int, default=50)
     parser.add_argument("--each", type=int, default=1, help="rounds of each kind of failure")
     parser.add_argument("--only", default="", help="kinds of failures whose names contain this")
@@ -119,9 +150,8 @@ def main():
         try:
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
                 injection_rounds(lab, table, options)
-                for shape in kills.SHAPES if options.kills else []:
-                    lab.undisturbed(shape)
-                kill_rounds(lab, table, options, pool)
+                resumed_rounds(lab, table, options, pool)
+                elastic_rounds(lab, table, options, pool)
                 state_rounds(lab, table, options, pool)
         finally:
             lab.end_all()

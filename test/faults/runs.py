@@ -23,6 +23,10 @@ class Shape:
     ranks: int = 1  # of each node
     nodes: int = 1
 
+    @property
+    def node_words(self):
+        return str(self.nodes)
+
     def __str__(self):
         nodes = f" x {self.nodes} nodes" if self.nodes > 1 else ""
         return f"{self.preset} {self.ranks} rank{'s' if self.ranks > 1 else ''}{nodes}"
@@ -44,6 +48,7 @@ class Run:
     launchers: list
     mark: str
     outputs: list
+    begin: object = None  # starts the launcher of a node
     started: float = field(default_factory=time.monotonic)
 
     def running(self):
@@ -106,22 +111,21 @@ class Lab:
         mark = uuid.uuid4().hex
         self.marks.append(mark)
         port = str(free_port())
-        launchers, outputs = [], []
-        for node in range(shape.nodes):
+        outputs = [self.folder / f"output-{mark}-{node}.txt" for node in range(shape.nodes)]
+
+        def begin(node):
             words = self.words(shape, folder, more)
             if shape.nodes > 1:
-                words += ["--nnodes", str(shape.nodes), "--node-rank", str(node),
+                words += ["--nnodes", shape.node_words, "--node-rank", str(node),
                           "--master-port", port]
                 if "--master-addr" not in more:
                     words += ["--master-addr", "127.0.0.1"]
-            output = self.folder / f"output-{mark}-{node}.txt"
-            with open(output, "wb") as sink:
-                launchers.append(subprocess.Popen(
+            with open(outputs[node], "ab") as sink:
+                return subprocess.Popen(
                     [*prefix[node], *words], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
                     cwd=self.folder, preexec_fn=prepare, start_new_session=True,
-                    env={**os.environ, processes.MARK: mark, **(environment or {})}))
-            outputs.append(output)
-        return Run(Path(folder), launchers, mark, outputs)
+                    env={**os.environ, processes.MARK: mark, **(environment or {})})
+        return Run(Path(folder), [begin(node) for node in range(shape.nodes)], mark, outputs, begin)
 
     def train(self, shape, folder, more=(), **how):
         return self.start(shape, folder, more, **how).wait()

@@ -31,6 +31,18 @@ TEST_CASE("WhatARankWroteIsReadableAfterItsDeath") {
   CHECK(board->slot(1).heartbeat_ns() == 0);
 }
 
+TEST_CASE("RanksThatMeetOnceMoreHaveTrained") {
+  const auto board = RankStatusBoard::create(2);
+  board->slot(0).set_phase("rendezvous");
+  board->slot(1).set_phase("start-up");
+  CHECK(board->all_meet());
+  board->slot(1).set_phase("set-up");
+  CHECK_FALSE(board->all_meet());
+  board->slot(1).set_phase("start-up");
+  board->slot(0).beat(12, 192);
+  CHECK_FALSE(board->all_meet());
+}
+
 TEST_CASE("TheFirstReportOfAFailureStays") {
   const auto board = RankStatusBoard::create(1);
   board->slot(0).report_failure(Exit::kDisk, "first");

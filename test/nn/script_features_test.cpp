@@ -194,6 +194,12 @@ TEST_CASE("FeatureFilesThatDoNotFitAreRefusedByFileAndTap") {
   CHECK_THAT(input_error([&] { ScriptFeatures features({.file = folder / "cut.pt"}); }),
              Catch::Contains("loaded on cpu: ") && Catch::Contains(" failed") &&
                  !Catch::Contains("frame #"));
+  // Of a broken zip its ends alone are read, however long it is.
+  const std::string filling(3 << 20, 'x');
+  write_file(folder / "long.pt", "PK\x03\x04" + filling + "net/constants.pkl");
+  CHECK(is_torchscript(folder / "long.pt"));
+  write_file(folder / "long.pt", "PK\x03\x04" + filling + "net/constants.pkl" + filling);
+  CHECK_FALSE(is_torchscript(folder / "long.pt"));
   CHECK_THAT(input_error([&] { is_torchscript(folder / "none.pt"); }), Catch::Contains("none.pt"));
   CHECK_THAT(input_error([&] { ScriptFeatures features({.file = folder / "net.pt"}); }),
              Catch::Contains("no TorchScript that can be loaded on cpu"));

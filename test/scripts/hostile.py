@@ -77,6 +77,9 @@ def ruin(run, what, victim):
         for name in lines[:2]:
             with open(place(name), 'a') as file: file.write('{"results":{"swd":1},"kimg":1,"Progress/kimg":{"mean":1},"x":' + DEEP + '}\n')
     if what == 'manifest': replace(place(lines[2]), write('{"format":' + DEEP + '}\n'))
+    if what == 'hashes':
+        os.remove(place(lines[2]))
+        replace(place('data-manifest.bin'), write('{"format":"gantrain.data-manifest.2","pictures":1152921504606846976}\n' + '0' * 32))
     if what == 'pipes':
         for name in texts + lines + ['.lock', 'errors/rank0.json', 'samples/latest.png', 'report.html']: replace(place(name), os.mkfifo)
     if what == 'endless':

@@ -146,7 +146,9 @@ attack "inspect: a pipe" 3 300 "$gantrain" inspect runs/pipes/STATUS
 attack "inspect: an endless file" 3 300 "$gantrain" inspect runs/endless/command.txt
 cp -r trained runs/manifest
 "${stranger[@]}" ruin runs/manifest manifest "$victim"
-for what in deep nested manifest pipes endless links; do
+cp -r trained runs/hashes
+"${stranger[@]}" ruin runs/hashes hashes "$victim"
+for what in deep nested manifest hashes pipes endless links; do
   cp -r "runs/$what" resumed
   attack "resuming: $what" "0 3 4 8" 1000 "${train[@]}" --kimg 0.2 --run-dir resumed
   rm -rf resumed

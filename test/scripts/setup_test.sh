@@ -5,7 +5,7 @@
 export GANTRAIN_CACHE_DIR=$tmp/cache
 program "$tmp/bin/dpkg-query" <<<'for p in g++ cmake gone; do echo "installed $p"; done; exit 1'
 program "$tmp/bin/apt-get" <<<"echo \"\$@\" >>$tmp/apt"
-program "$tmp/bin/apt-cache" <<<'[ "$2" = compiler ] && echo "  Candidate: (none)"; [ "$2" != compiler-19 ] || echo "  Candidate: 19.1"'
+program "$tmp/bin/apt-cache" <<<'[ "$2" = compiler ] && echo "  Candidate: (none)"; [ "$2" != compiler-19 ] || { echo "  Candidate: 19.1"; sleep 0.1; echo "  Version table:"; }'
 program "$tmp/bin/id" <<<'echo ${FAKE_UID:-0}'
 program "$tmp/bin/sudo" <<<'exit 1'
 PATH=$tmp/bin:$PATH

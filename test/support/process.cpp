@@ -16,7 +16,9 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -125,14 +127,27 @@ Start start_with(const std::vector<std::string>& environment) {
 // As this process was started, before any test changed anything.
 const Start own_start = start_with(environment_with({}));
 
+// The verbs that load the trainer library, as the program itself lists them.
+std::set<std::string> computing_verbs() {
+  const std::string command = shell_quote(gantrain_program().string()) + " help --json";
+  FILE* const out = popen(command.c_str(), "re");
+  REQUIRE(out != nullptr);
+  std::string text;
+  while (drain(fileno(out), text)) {
+  }
+  REQUIRE(pclose(out) == 0);
+  std::set<std::string> verbs;
+  for (const auto& verb : nlohmann::json::parse(text).at("commands"))
+    if (verb.at("computes").get<bool>()) verbs.insert(verb.at("name").get<std::string>());
+  return verbs;
+}
+
 // Whether the command, of the program's name and its arguments, loads the trainer library.
 bool computes(const std::vector<std::string>& words) {
-  static const std::vector<std::string> kVerbs = split(
-      "train generate export import inspect interpolate metrics average project edit features nn",
-      ' ');
   const auto has = [&](const char* word) { return std::ranges::find(words, word) != words.end(); };
   if (words.size() < 2 || has("--dry-run") || has("--help")) return false;
-  return starts_with(words[1], "--") || std::ranges::find(kVerbs, words[1]) != kVerbs.end();
+  static const std::set<std::string> verbs = computing_verbs();
+  return starts_with(words[1], "--") || verbs.count(words[1]) != 0;
 }
 
 // A process that starts commands as forks of itself, for which the trainer library need not be

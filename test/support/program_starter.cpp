@@ -19,10 +19,8 @@
 #include <sstream>
 
 #include "launch/where/devices.h"
-#include "launch/where/environment.h"
 #include "support/starter.h"
 #include "util/file.h"
-#include "util/system.h"
 
 namespace gantrain {
 namespace {
@@ -92,9 +90,7 @@ pid_t fork_for_parent(int* id_of_thread) {
 
 // Loads the trainer library as the program does. Returns whether forks can be made of this process.
 bool prepare() {
-  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
-  for (const auto& [name, value] : idle_threads(current_environment(), usable_cores()).variables)
-    setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+  set_variables_of_libtorch();
   const std::string trainer = (executable_folder() / "libgantrain_trainer.so").string();
   constexpr size_t kThreads = 20 - 3;
   unsigned size = 0;

@@ -39,6 +39,16 @@ union FilesOfMessage {
   char bytes[CMSG_SPACE(kStandardFiles * sizeof(int))];
 };
 
+// A message of one part, with files in that memory. Both are borrowed.
+inline msghdr message_with(iovec& part, FilesOfMessage& memory) {
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = memory.bytes;
+  message.msg_controllen = sizeof memory.bytes;
+  return message;
+}
+
 inline bool send_request(int socket,
                          const std::string& folder,
                          const std::vector<std::string>& arguments,
@@ -52,11 +62,7 @@ inline bool send_request(int socket,
                        static_cast<uint32_t>(arguments.size())};
   iovec part{&request, sizeof request};
   FilesOfMessage memory{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = memory.bytes;
-  message.msg_controllen = sizeof memory.bytes;
+  const msghdr message = message_with(part, memory);
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   *header = {CMSG_LEN(sizeof files), SOL_SOCKET, SCM_RIGHTS};
   std::memcpy(CMSG_DATA(header), files, sizeof files);
@@ -71,11 +77,7 @@ inline bool receive_request(int socket,
                             int (&files)[kStandardFiles]) {
   iovec part{&request, sizeof request};
   FilesOfMessage memory{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = memory.bytes;
-  message.msg_controllen = sizeof memory.bytes;
+  msghdr message = message_with(part, memory);
   if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof request) return false;
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_len != CMSG_LEN(sizeof files)) return false;

@@ -463,4 +463,23 @@ std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck&
   return joined(std::move(source), options.join);
 }
 
+std::optional<Size> common_size(const Source& source) {
+  std::optional<Size> size;
+  for (size_t file = 0; file < source.files().size(); ++file) {
+    if (!source.is_picture(file)) continue;
+    const ImageInfo info = source.look(file, /*headers_only=*/true);
+    const Size own = {.width = info.width, .height = info.height};
+    if (!size) size = own;
+    if (own == *size) continue;
+    fail(Exit::kInput,
+         "{}: {}x{} pixels, others have {}x{}; --resolution brings all of them to one size",
+         source.name(file),
+         own.width,
+         own.height,
+         size->width,
+         size->height);
+  }
+  return size;
+}
+
 }  // namespace gantrain

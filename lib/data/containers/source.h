@@ -184,6 +184,10 @@ class Source {
 // `stop` returns true meanwhile.
 std::unique_ptr<Source> open_source(const DataOptions& options, const StopCheck& stop = {});
 
+// Returns the size that all its pictures have; nothing without one. Throws UserError(kInput) that
+// names one that differs.
+std::optional<Size> common_size(const Source& source);
+
 // Opens every file below `path`, following links, but for the folders of runs. Throws
 // UserError(kInput) that names what cannot be read.
 std::unique_ptr<Source> open_folder(const std::string& path);

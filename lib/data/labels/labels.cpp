@@ -483,6 +483,8 @@ std::optional<Labels> found_labels_of_rows(const std::vector<std::vector<std::st
 }
 
 std::string valid_text(const std::string& name) {
+  if (std::ranges::all_of(name, [](char c) { return static_cast<signed char>(c) >= 0; }))
+    return name;
   return nlohmann::json::parse(
       nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -169,7 +169,7 @@ bool ElasticSupervision::goes_on_without(bool told, int status, const Death& dea
   run_.erase(slot);
   if (leads()) {
     if (!ranks_->goes_on_without(first_ + slot, in_order)) return false;
-    if (!in_order) tell_of_loss(death);
+    if (!in_order && board_.stop_request == 0) tell_of_loss(death);
     return !in_order;
   }
   board_.roster.forget(first_ + slot);

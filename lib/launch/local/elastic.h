@@ -118,6 +118,7 @@ class ElasticSupervision {
                      const RankInfo& node = {});
 
   std::vector<int64_t> first_slots();
+  bool is_member(int64_t slot) const;
   bool has_members() const;  // here or, on the node that leads, anywhere
   // Whether no rank of the run is left, or the node that leads has said so.
   bool is_over() const;
@@ -145,7 +146,6 @@ class ElasticSupervision {
   // are.
   bool takes_over() const { return lost_.has_value(); }
   std::vector<int64_t> slots_of_node(int64_t node) const;
-  bool is_member(int64_t slot) const;
   void on_event(const NodeEvent& event);
   void on_left(const NodeEvent& event);
   bool is_sound(const NodeMessage& message) const;

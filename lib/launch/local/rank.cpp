@@ -76,7 +76,8 @@ void RankStatusBoard::Unmap::operator()(RankStatusBoard* board) const {
 bool RankStatusBoard::all_meet() const {
   for (int64_t i = 0; i < ranks_; ++i) {
     const std::string phase = slots_[i].phase();
-    if (phase != "start-up" && phase != "rendezvous") return false;
+    const bool meets = phase == "start-up" || phase == "rendezvous";
+    if (!meets || slots_[i].iteration() > 0) return false;
   }
   return true;
 }

@@ -96,7 +96,9 @@ class RankStatusBoard {
   int64_t ranks() const { return ranks_; }
   RankSlot& slot(int64_t index) { return slots_[index]; }
   const RankSlot& slot(int64_t index) const { return slots_[index]; }
-  bool all_meet() const;  // no rank is further than at the rendezvous
+  // No rank is further than at its first rendezvous. Those of an elastic run that meet once more
+  // have something to save.
+  bool all_meet() const;
   // Forgets what the slot's process told, which has ended: another one begins there.
   void renew(int64_t index);
 

@@ -305,7 +305,8 @@ bool ElasticRanks::goes_on_without_all(const std::vector<int64_t>& slots, bool i
   }
   if (in_order) return true;
   if (generation_ == 0) return false;
-  if (was_member && members() < least_) return false;
+  const int64_t least = board_.stop_request == 0 ? least_ : 1;  // who is left saves
+  if (was_member && members() < least) return false;
   losses_ += 1;
   // At first at once; what is lost again and again is replaced more and more seldom.
   const double pause =

@@ -200,6 +200,12 @@ std::vector<int64_t> slots_of(const Attempt& attempt) {
   return all;
 }
 
+void kill_rank(RankProcess& rank) {
+  if (!rank.alive) return;
+  rank.kill_sent = true;
+  signal_process(rank.pid, SIGKILL);
+}
+
 Death death_of(const RankProcess& process, const RankSlot& slot, int64_t rank) {
   Death death = death_in(slot, rank);
   death.progress = {.stopped = process.alive && is_stopped(process.pid),

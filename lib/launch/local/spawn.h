@@ -86,6 +86,9 @@ struct RankProcess {
   double stopped_since = 0;  // monotonic seconds; 0: it is not stopped, as by SIGSTOP
 };
 
+// Does nothing to a process that has ended.
+void kill_rank(RankProcess& rank);
+
 // What is known of a rank from its slot and its process, where that is still there. The rank has
 // that number in the world.
 Death death_of(const RankProcess& process, const RankSlot& slot, int64_t rank);

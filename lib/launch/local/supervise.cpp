@@ -143,11 +143,17 @@ std::optional<AttemptOutcome> await_start(const Beginning& here,
   return std::nullopt;
 }
 
-// A stop that the first rank here has not told of itself, in one line; "" if it has.
-std::string untold_stop(const RankStatusBoard& board, int code) {
-  const RankSlot& slot = board.slot(0);
-  if (!is_stop_code(code) || slot.returned || board.stop_request == 0) return "";
-  return early_stop_text(board.stop_request, slot.iteration());
+// A stop that the rank which speaks has not told of itself, in one line; "" if it has. Of an
+// elastic run any rank may be the one, and of one on several nodes it may be elsewhere.
+std::string untold_stop(const RankStatusBoard& board, bool elastic, bool alone, int code) {
+  if (elastic && !alone) return "";
+  if (!is_stop_code(code) || board.stop_request == 0) return "";
+  int64_t iteration = 0;
+  for (int64_t i = 0; i < (elastic ? board.ranks() : 1); ++i) {
+    if (board.slot(i).returned) return "";
+    iteration = std::max(iteration, board.slot(i).iteration());
+  }
+  return early_stop_text(board.stop_request, iteration);
 }
 
 // What a launcher says of a failure, and writes down.
@@ -369,7 +375,11 @@ WorldEnd launch(const LaunchSpec& spec) {
     if (nodes != nullptr) nodes->finish(end.code, decision.note);
     place.error.clear();
     place.hint = spec.resume_hint(run_folder);
-    say_end(end, decision.note, untold_stop(*board, end.code), voice, place);
+    say_end(end,
+            decision.note,
+            untold_stop(*board, is_elastic(spec.options), nodes == nullptr, end.code),
+            voice,
+            place);
     return {end.code, run_folder, tells()};
   }
 }

@@ -127,9 +127,8 @@ class Supervisor {
     }
     if (signal == SIGINT) ++interrupts_;
     if (stop_signal_ == 0) {
-      // Read the answer before the stop is noted: ranks that the fork server has answered for by
-      // now may have something to save. Ranks in a later answer have only just started and are
-      // killed.
+      // Ranks that the fork server has answered for by now may have something to save. Those of a
+      // later answer have only just started and are killed.
       read_answer();
       stop_signal_ = signal;
       attempt_.board.stop_request = signal;
@@ -158,7 +157,8 @@ class Supervisor {
     if (fork_server_.answer) return;
     if (!started_.error.empty()) on_loader_end(started_.code, started_.error);
     if (started_.complete && started_.code == Exit::kDone) take_ranks();
-    if (stop_signal_ != 0) kill_all();
+    if (stop_signal_ == 0 || ranks_.empty()) return;
+    for (const int64_t slot : starting_) kill_rank(ranks_[static_cast<size_t>(slot)]);
   }
 
   void take_ranks() {
@@ -185,7 +185,11 @@ class Supervisor {
   bool goes_on_without(size_t index, int status, const rusage& usage) {
     if (elastic_ == nullptr) return false;
     const RankProcess& rank = ranks_[index];
-    const bool told = rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_;
+    // At a stop the others wait for a member that is killed, as it had only just started.
+    const bool awaited = kill_at_ > 0 && !aborting_ && WIFSIGNALED(status) &&
+                         elastic_->is_member(static_cast<int64_t>(index));
+    const bool told =
+        !awaited && (rank.kill_sent || rank.stop_sent || stop_signal_ != 0 || aborting_);
     return elastic_->goes_on_without(told, status, describe(index, status, usage));
   }
 
@@ -398,11 +402,7 @@ class Supervisor {
     kill_at_ = 0;
     if (give_up_at_ == 0) give_up_at_ = monotonic_seconds() + kKilledWait;
     if (fork_server_.pid > 0) signal_process(fork_server_.pid, SIGKILL);
-    for (RankProcess& rank : ranks_) {
-      if (!rank.alive) continue;
-      rank.kill_sent = true;
-      signal_process(rank.pid, SIGKILL);
-    }
+    for (RankProcess& rank : ranks_) kill_rank(rank);
   }
 
   // With several nodes: tells the other launchers what goes on here, and does what they say.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -426,6 +427,12 @@ IdleThreads idle_threads(const Env& env, int64_t cores) {
       {{"OMP_WAIT_POLICY", "active"}, {"GOMP_SPINCOUNT", "8000"}, {"GANTRAIN_WATCH_THREADS", "1"}},
       "idle threads spin for some 0.1 ms and sleep then, at once while other programs compute "
       "(OMP_WAIT_POLICY says otherwise)"};
+}
+
+void set_variables_of_libtorch() {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
+  for (const auto& [name, value] : idle_threads(current_environment(), usable_cores()).variables)
+    ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
 }
 
 }  // namespace gantrain

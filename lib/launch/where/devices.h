@@ -140,4 +140,8 @@ struct IdleThreads {
 // GOMP_SPINCOUNT is obeyed.
 IdleThreads idle_threads(const Env& env, int64_t cores);
 
+// Sets what LibTorch reads from this process's environment once, when it is loaded: the variables
+// of idle_threads(), and, unless the user says more, that c10d does not log what it also throws.
+void set_variables_of_libtorch();
+
 }  // namespace gantrain

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <tuple>
 
 #include "core/device.h"
@@ -12,6 +13,7 @@
 #include "data/load/loader.h"
 #include "gan/generator.h"
 #include "page/pictures.h"
+#include "page/run_record.h"
 #include "report/grid.h"
 #include "train/plan/plan.h"
 #include "util/error.h"
@@ -66,11 +68,20 @@ Reporter::Reporter(std::shared_ptr<Group> group,
 
 void Reporter::open(const std::filesystem::path& folder, int64_t resumed_at) {
   folder_ = folder;
+  resumed_at_ = resumed_at;
   events_ = std::make_unique<EventWriter>(folder);
   if (resumed_at > 0) events_->resume_at(resumed_at / 1000 + 1);
   // With -q nothing is drawn.
   live_ = log_console_level() >= Level::kInfo && detect_terminal().live;
   console_ = std::make_unique<Console>(live_ ? detect_terminal() : Terminal{});
+}
+
+bool Reporter::has_row(const std::string& file, int64_t images) const {
+  constexpr int64_t kMost = int64_t{1} << 30;  // bytes
+  if (images == 0 || images != resumed_at_) return false;
+  const std::string rows = trim(content_of(folder_ / file, kMost).value_or(""));
+  const auto kimg = kimg_of_line(rows.substr(rows.rfind('\n') + 1));
+  return kimg && std::llround(*kimg * 1e3) == images;
 }
 
 void Reporter::start() {
@@ -324,7 +335,7 @@ void Reporter::tick(const Counters& c) {
     }
   }
   fill_resources(c);
-  if (!console_) return;
+  if (!console_ || has_row("stats.jsonl", c.images_seen)) return;
   append_stats(folder_, last_);
   const int64_t step = c.images_seen / 1000;
   for (const auto& [name, moments] : last_.all()) {
@@ -361,8 +372,8 @@ void Reporter::metric(Json line, const std::string& snapshot, int64_t images_see
   line["timestamp"] = unix_seconds();
   line["total_time_str"] = short_duration(line.value("total_time", 0.0));
   line["snapshot_pkl"] = snapshot;  // the name that the official code's readers look for
-  const std::string name = line["metric"];
-  append_line(folder_ / ("metric-" + name + ".jsonl"), line.dump());
+  const std::string file = fmt::format("metric-{}.jsonl", std::string(line["metric"]));
+  if (!has_row(file, images_seen)) append_line(folder_ / file, line.dump());
   for (const auto& [key, value] : line["results"].items()) {
     if (key == "swd" && value.is_number())
       swd_ = Watched{"swd", value.get<double>(), kimg_of(images_seen)};

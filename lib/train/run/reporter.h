@@ -36,7 +36,7 @@ class Reporter {
            std::shared_ptr<DeviceMemory> memory = nullptr);
 
   // Opens the files in `folder`, on rank 0. `resumed_at` counts images: TensorBoard then forgets
-  // later points.
+  // later points, and rows of so many images that a lost rank has written are not written again.
   void open(const std::filesystem::path& folder, int64_t resumed_at);
 
   // Starts the clock by which speed is measured.
@@ -77,6 +77,7 @@ class Reporter {
   void metric(Json line, const std::string& snapshot, int64_t images_seen);
 
  private:
+  bool has_row(const std::string& file, int64_t images) const;
   Progress progress(const Counters& counters) const;
   void add(const std::string& name, const at::Tensor& values, const GradientVerdict* verdict);
   void hold();
@@ -117,6 +118,7 @@ class Reporter {
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Console> console_;
   std::optional<Watched> swd_;  // the last one measured
+  int64_t resumed_at_ = 0;      // images
   bool live_ = false;           // whether a bar is drawn
   double drawn_ = 0;            // when the bar was last drawn
 };

@@ -2,6 +2,7 @@
 #include "train/run/run_start.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -25,15 +26,13 @@ namespace {
 constexpr const char* kContent = "content of the data";
 constexpr int64_t kPicturesRead = 2000;
 
-// Names and labels of all pictures, and the content of some that are evenly spread over them: so
-// much takes a bounded time on any disk.
-std::string content_digest(const Dataset& dataset) {
-  const Manifest all = list_pictures(dataset, "");
-  Manifest some;
-  for (const int64_t i : evenly_spaced(static_cast<int64_t>(all.rows.size()), kPicturesRead))
-    some.rows.push_back(all.rows[static_cast<size_t>(i)]);
-  mark_pictures(dataset, {.threads = threads_for_marks()}, some);
-  return digest_of(all) + digest_of(some);
+// What launchers and other ranks write in a run folder, and commands such as `gantrain report`.
+bool is_of_others(const fs::path& file) {
+  constexpr std::array kOfOthers = {"STATUS", ".nodes", "log", "report"};
+  const std::string name = file.filename();
+  return file.parent_path().filename() == "errors" ||
+         std::ranges::any_of(kOfOthers,
+                             [&](const char* start) { return starts_with(name, start); });
 }
 
 // What must be equal on all ranks: configuration keys, and facts of the data. One rank of each node
@@ -60,7 +59,8 @@ Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& 
   all["channels of the data"] = dataset.channels();
   all["depth of the data"] = dataset.depth();
   all["classes of the data"] = classes;
-  if (ranks.nodes > 1 && ranks.local_rank == 0) all[kContent] = content_digest(dataset);
+  if (ranks.nodes > 1 && ranks.local_rank == 0)
+    all[kContent] = sampled_digest(dataset, kPicturesRead);
   return all;
 }
 
@@ -124,10 +124,6 @@ std::optional<Manifest> read_or_warn(const fs::path& folder) {
     warn("{}; whether the data has changed is not known", e.what());
     return std::nullopt;
   }
-}
-
-bool is_complete(const Manifest& manifest) {
-  return std::ranges::all_of(manifest.rows, [](const auto& row) { return !row.mark.hash.empty(); });
 }
 
 void mark_or_stop(const Dataset& dataset,
@@ -246,16 +242,17 @@ void check_same_start(const TrainSetup& setup, const Dataset& dataset, Group& gr
   throw_first_objection(objection, group, setup.device);
 }
 
-int64_t remove_temporary_files(const fs::path& folder) {
+int64_t remove_temporary_files(const fs::path& folder, bool others_write) {
   int64_t removed = 0;
   std::error_code error;
-  for (const char* name : {"", "samples", "errors"}) {
+  for (const char* name : {"", "samples", "averages", "errors"}) {
     const fs::path where = folder / name;
     // What a link leads to is not the run's, which makes a folder of its own.
     if (fs::is_symlink(where, error) && fs::remove(where, error))
       warn("{}: was a link, which is not followed; it becomes a folder", where.string());
     for (const fs::path& file : files_in(where)) {
-      if (is_temporary_name(file.filename())) removed += fs::remove(file, error) ? 1 : 0;
+      const bool goes = is_temporary_name(file.filename()) && !(others_write && is_of_others(file));
+      removed += goes && fs::remove(file, error) ? 1 : 0;
     }
   }
   return removed;
@@ -278,11 +275,11 @@ Manifest compare_data(const fs::path& folder,
   const std::string path = setup.config.read<DataOptions>().path;
   const std::optional<Manifest> before = folder.empty() ? std::nullopt : read_or_warn(folder);
   if (!before) return {.path = path, .rows = {}};
-  Manifest now = list_pictures(dataset, path);
+  Manifest now = list_again(dataset, path, *before);
   mark_or_stop(dataset, setup, *before, now);
   if (setup.config.read<DataOptions>().on_bad == OnBad::kSkip)
     tell_broken(path, take_broken(dataset, *before, now));
-  const std::string changed = changes(*before, now);
+  const std::string changed = changes(*before, now, &dataset);
   if (changed.empty()) return now;
   if (!is_forced(options.force, "data")) {
     fail(
@@ -295,6 +292,8 @@ Manifest compare_data(const fs::path& folder,
         shell_quote(folder.string()));
   }
   warn("{}: the data has changed, and is taken as it is now (--force): {}", path, changed);
+  // Few enough for a list again, whose names and stamps are not in hashes.
+  if (!now.hashes.empty() && dataset.size() <= kMostListed) return {.path = path, .rows = {}};
   return now;
 }
 
@@ -305,7 +304,10 @@ Manifest kept_manifest(const fs::path& folder, const TrainSetup& setup) {
 
 DataRecord::DataRecord(fs::path folder, std::shared_ptr<const Dataset> dataset, Manifest manifest)
     : folder_(std::move(folder)), dataset_(std::move(dataset)), manifest_(std::move(manifest)) {
-  thread_ = start_worker([this] { work(); });
+  thread_ = start_worker([this] {
+    work();
+    manifest_ = {};  // it may be large
+  });
 }
 
 DataRecord::~DataRecord() {
@@ -316,9 +318,9 @@ DataRecord::~DataRecord() {
 // One thread reads, so that the threads that load pictures have the disk.
 void DataRecord::work() {
   try {
-    if (manifest_.rows.empty()) manifest_ = list_pictures(*dataset_, manifest_.path);
+    if (manifest_.size() == 0) manifest_ = list_pictures(*dataset_, manifest_.path);
     write_manifest(folder_, manifest_);
-    if (is_complete(manifest_)) return;
+    if (is_marked(manifest_)) return;
     const int64_t unreadable =
         mark_pictures(*dataset_,
                       {.threads = 1, .lenient = true, .stop = [this] { return ended_.load(); }},
@@ -366,11 +368,8 @@ void open_run_folder(const TrainSetup& setup,
                      Group& group,
                      RunStart& start) {
   if (group.rank() == 0) {
-    if (!start.folder.empty()) {
-      // it has one already
-    } else if (!options.run_dir.empty()) {
-      start.folder = options.run_dir;
-    } else {
+    if (start.folder.empty()) start.folder = options.run_dir;
+    if (start.folder.empty()) {
       const std::string preset = text_of(setup.config.get("preset"));
       const std::string name = fmt::format("{}-{}-b{}",
                                            preset.empty() ? setup.recipe.facts.name : preset,
@@ -378,15 +377,13 @@ void open_run_folder(const TrainSetup& setup,
                                            setup.config.get("train.batch").get<int64_t>());
       start.folder = make_numbered_folder(options.out, name);
     }
-    // Before other nodes write here, which they may where the run went on.
-    if (!start.went_on || group.ranks().nodes == 1) remove_temporary_files(start.folder);
+    remove_temporary_files(start.folder, /*others_write=*/start.went_on);
     make_writable_folder(start.folder / "samples");
     const int64_t aside = set_aside(start.folder, start.counters.images_seen);
-    if (aside > 0) {
+    if (aside > 0)
       warn("{}: {} later states, models and snapshots renamed superseded-*",
            start.folder.string(),
            aside);
-    }
   }
   start.folder = shared_text(start.folder.string(), group, setup.device);
   const std::string& own = options.run_dir.empty() ? options.out : options.run_dir;
@@ -399,12 +396,8 @@ void open_run_folder(const TrainSetup& setup,
   }
   setup.callbacks.run_folder(start.folder.string());
   const int64_t rank = group.rank();
-  if (rank == 0) {
-    set_log({log_console_level(), Level::kInfo, start.folder / "log.txt", ""});
-  } else {
-    set_log(
-        {Level::kError, Level::kWarning, start.folder / fmt::format("log-rank{}.txt", rank), ""});
-  }
+  if (rank == 0) return set_log({log_console_level(), Level::kInfo, start.folder / "log.txt", ""});
+  set_log({Level::kError, Level::kWarning, start.folder / fmt::format("log-rank{}.txt", rank), ""});
 }
 
 Config decide_precision(const TrainSetup& setup,

@@ -88,8 +88,9 @@ std::string difference_from_rank_0(const TrainSetup& setup,
 // want the folder's lock to be held.
 
 // Removes the temporary files of writers that were killed (util/file.h, AtomicFile) from the
-// folder, its samples and its errors, and these two where they are links. Returns how many files.
-int64_t remove_temporary_files(const std::filesystem::path& folder);
+// folder, its samples, averages and errors, and these three where they are links. `others_write`:
+// not those that launchers, other ranks and commands may be writing now. Returns how many files.
+int64_t remove_temporary_files(const std::filesystem::path& folder, bool others_write = false);
 
 // Moves the rows of stats.jsonl and metric-*.jsonl that tell of more than `images` images seen to
 // the files superseded-stats.jsonl and so on, and with them a last line that is no whole row: they
@@ -97,15 +98,16 @@ int64_t remove_temporary_files(const std::filesystem::path& folder);
 // UserError(kDisk).
 int64_t set_rows_aside(const std::filesystem::path& folder, int64_t images);
 
-// The manifest that lies in the folder; one without rows if there is none.
+// The manifest that lies in the folder; one without pictures if there is none.
 Manifest kept_manifest(const std::filesystem::path& folder, const TrainSetup& setup);
 
 // On rank 0, for a run that resumes from a state in `folder` ("" for a fresh run): compares the
 // data with the manifest that lies there, if there is one. Names and labels are always compared,
 // contents where the file system tells of a change since. Returns the manifest of the data that is
-// there now, with the contents that were compared; without rows where nothing was. Throws
-// UserError(kUsage) that says what has changed, unless run.force names "data" or "all"; then it
-// warns. Throws UserError(kStopped) where a stop is asked for meanwhile.
+// there now, with the contents that were compared; without pictures where nothing was, or where
+// hashes are to become a list. Throws UserError(kUsage) that says what has changed, unless
+// run.force names "data" or "all"; then it warns. Throws UserError(kStopped) where a stop is asked
+// for meanwhile.
 Manifest compare_data(const std::filesystem::path& folder,
                       const Dataset& dataset,
                       const TrainSetup& setup,

@@ -9,6 +9,7 @@
 #include "support/pictures.h"
 #include "support/tiny.h"
 #include "util/file.h"
+#include "util/hash.h"
 #include "util/text.h"
 
 namespace gantrain {
@@ -108,20 +109,69 @@ void begin(const TemporaryFolder& folder, const std::string& ranks) {
   copy_with_times(made.path(), folder.path());
 }
 
-void check_resume(const Change& change, const std::string& ranks) {
-  CAPTURE(change.name, ranks);
+bool has_hashes(const TemporaryFolder& folder) {
+  const bool list = fs::exists(folder / "run/data-manifest.jsonl");
+  REQUIRE(list != fs::exists(folder / "run/data-manifest.bin"));
+  return !list;
+}
+
+void append_bytes(uint64_t number, std::string& bytes) {
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(number >> (8 * i));
+}
+
+// The 16 bytes of a row of the list (lib/data/pictures/manifest.h, PictureHash).
+void append_hash(const nlohmann::json& row, std::string& bytes) {
+  const std::string stamp = row[4];
+  const uint64_t label = static_cast<uint64_t>(row[3].get<int64_t>() + 1) & 0xffff;
+  const uint64_t stamp_bits = stamp.empty() ? 0 : hash64(stamp) % 0xfffff + 1;
+  const uint64_t size = hash64(std::to_string(row[1].get<int64_t>())) % 64;
+  const uint64_t content = hash64(row[2].get<std::string>()) & 0xfffff;
+  append_bytes(hash64(row[0].get<std::string>()), bytes);
+  append_bytes(label | stamp_bits << 16 | uint64_t{1} << 36 | size << 38 | content << 44, bytes);
+}
+
+// Keeps the manifest as that of a run on more pictures than a list is made of.
+void keep_hashes(const TemporaryFolder& folder) {
+  const std::vector<std::string> lines =
+      split(trim(read_file(folder / "run/data-manifest.jsonl")), '\n');
+  const nlohmann::json header = {
+      {"format", "gantrain.data-manifest.2"}, {"path", "in"}, {"pictures", lines.size() - 1}};
+  std::string bytes = header.dump() + "\n";
+  for (size_t i = 1; i < lines.size(); ++i) append_hash(nlohmann::json::parse(lines[i]), bytes);
+  Digest digest;
+  digest.update(bytes.data(), bytes.size());
+  write_file(folder / "run/data-manifest.bin", bytes + digest.hex());
+  fs::remove(folder / "run/data-manifest.jsonl");
+}
+
+// How many pictures the hashes of a run have marks of: their bits 36 and 37 of the second number.
+int64_t marked_hashes(const TemporaryFolder& folder) {
+  const std::string bytes = read_file(folder / "run/data-manifest.bin");
+  int64_t marked = 0;
+  for (size_t at = bytes.find('\n') + 1; at + 16 + 32 <= bytes.size(); at += 16)
+    marked += (bytes[at + 12] & 0x30) != 0 ? 1 : 0;
+  return marked;
+}
+
+enum class Kept { kList, kHashes };
+
+void check_resume(const Change& change, const std::string& ranks, Kept kept = Kept::kList) {
+  CAPTURE(change.name, ranks, kept == Kept::kHashes);
   const TemporaryFolder folder;
   begin(folder, ranks);
+  if (kept == Kept::kHashes) keep_hashes(folder);
   change.act(folder);
   const Words again = tiny(arguments(change.data, "0.048", ranks));
   const Outcome outcome = gantrain(again, {.folder = folder.path()});
   INFO(outcome.err);
   if (change.said.empty()) {
     CHECK(outcome.code == 0);
+    CHECK(has_hashes(folder) == (kept == Kept::kHashes));
     return;
   }
   CHECK(outcome.code == 2);
   CHECK(holds(outcome.err, change.said));
+  CHECK(holds(outcome.err, "removed (") == (kept == Kept::kList && change.name == "removed"));
   CHECK(holds(outcome.err, "--force data"));
   CHECK(outcome.left.empty());
   Words forced = again;
@@ -130,6 +180,7 @@ void check_resume(const Change& change, const std::string& ranks) {
   INFO(taken.err);
   CHECK(taken.code == 0);
   CHECK(holds(taken.err, change.said));
+  CHECK_FALSE(has_hashes(folder));  // so few pictures are a list again
 }
 
 TEST_CASE("ChangedDataIsRefusedOnResumeAndTakenByForce") {
@@ -141,6 +192,89 @@ TEST_CASE("TwoRanksRefuseChangedData") {
     if (change.name == "removed" || change.name == "relabelled" || change.name == "touched")
       check_resume(change, "--nproc 2");
   }
+}
+
+// The names of pictures that were removed are not in hashes.
+std::vector<Change> changes_of_hashes() {
+  std::vector<Change> all = all_changes();
+  for (Change& change : all) {
+    if (change.name == "removed") change.said = "1 picture removed";
+  }
+  return all;
+}
+
+TEST_CASE("HashesOfPicturesTellOfChangesAsAListDoes") {
+  for (const Change& change : changes_of_hashes()) check_resume(change, "", Kept::kHashes);
+}
+
+TEST_CASE("TwoRanksRefuseDataThatIsKeptAsHashes") {
+  for (const Change& change : changes_of_hashes()) {
+    if (change.name == "same size" || change.name == "touched")
+      check_resume(change, "--nproc 2", Kept::kHashes);
+  }
+}
+
+TEST_CASE("ABrokenPictureAmongHashesNeedsNoForceWhereItIsLeftOut") {
+  const TemporaryFolder folder;
+  begin(folder, "");
+  keep_hashes(folder);
+  const std::string whole = read_file(folder / "in/13.png");
+  write_file(folder / "in/13.png", whole.substr(0, 30));
+  const std::string skip = "--set data.on_bad=skip";
+  for (const char* kimg : {"0.048", "0.064"}) {
+    const Outcome outcome = gantrain(tiny(arguments("in", kimg, skip)), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(holds(outcome.err, "1 picture of this run's data cannot be read any more: 13.png"));
+    CHECK(has_hashes(folder));
+  }
+  write_file(folder / "in/13.png", whole);  // mended, it is the picture that the run knows
+  const Outcome mended = gantrain(tiny(arguments("in", "0.08", skip)), {.folder = folder.path()});
+  INFO(mended.err);
+  CHECK(mended.code == 0);
+  fs::remove(folder / "in/12.png");  // what is gone is a change
+  CHECK(gantrain(tiny(arguments("in", "0.096", skip)), {.folder = folder.path()}).code == 2);
+}
+
+// As with a list that is broken: the run goes on, and says what it does not know.
+TEST_CASE("BrokenHashesAreNamedAndKeepNoRunFromGoingOn") {
+  const TemporaryFolder folder;
+  begin(folder, "");
+  keep_hashes(folder);
+  const fs::path file = folder / "run/data-manifest.bin";
+  const Outcome sound = gantrain({"inspect", "run/data-manifest.bin"}, {.folder = folder.path()});
+  INFO(sound.err);
+  CHECK(sound.code == 0);
+  CHECK(holds(sound.out, "12"));
+  write_file(file, read_file(file).substr(0, 200));
+  const Outcome broken = gantrain({"inspect", "run/data-manifest.bin"}, {.folder = folder.path()});
+  CHECK(broken.code == 3);
+  CHECK(holds(broken.err, "data-manifest.bin: broken"));
+  const Outcome outcome = gantrain(tiny(arguments("in", "0.048", "")), {.folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(holds(outcome.err, "data-manifest.bin: broken"));
+  CHECK(holds(outcome.err, "whether the data has changed is not known"));
+  CHECK_FALSE(has_hashes(folder));
+}
+
+// Rank 0 of each generation takes them from the folder.
+TEST_CASE("ElasticRanksKeepHashes") {
+  const TemporaryFolder folder;
+  begin(folder, "");
+  keep_hashes(folder);
+  const std::string elastic = "--nproc 3 --set launch.rank_plan=0:1,4:3,6:2";
+  const Outcome outcome =
+      gantrain(tiny(arguments("in", "0.128", elastic)), {.folder = folder.path()});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(holds(outcome.err, "ranks   1 -> 3"));
+  CHECK(has_hashes(folder));
+  CHECK(marked_hashes(folder) == 12);
+  write_picture(folder / "in/13.png", 40);
+  const Outcome again = gantrain(tiny(arguments("in", "0.144", "")), {.folder = folder.path()});
+  CHECK(again.code == 2);
+  CHECK(holds(again.err, "1 picture altered (13.png)"));
 }
 
 // A picture that breaks between two sessions is no other data where such pictures are left out.

@@ -184,6 +184,19 @@ TEST_CASE("EveryKeyInATopicIsAKeyOfTheProgram") {
   }
 }
 
+TEST_CASE("TheListOfTopicsIsThereAsJsonTooWithTheCommands") {
+  const Json all = Json::parse(said("help --json"));
+  std::set<std::string> names;
+  for (const Json& topic : all.at("topics")) names.insert(topic.at("name"));
+  CHECK(Words(names.begin(), names.end()) == topics());
+  std::set<std::string> computing;
+  for (const Json& command : all.at("commands"))
+    if (command.at("computes").get<bool>()) computing.insert(command.at("name"));
+  CHECK(computing.contains("train"));
+  CHECK(computing.contains("metrics"));
+  CHECK(!computing.contains("help"));
+}
+
 TEST_CASE("ATopicIsThereAsJsonToo") {
   for (const std::string name : {"start", "ddp", "resume", "amp"})
     CHECK(Json::parse(said("help " + name + " --json")).at("text") == text_of_topic(name));

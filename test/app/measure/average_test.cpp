@@ -22,6 +22,39 @@ Outcome average(const TemporaryFolder& folder, const std::string& more) {
                    .folder = folder.path()});
 }
 
+// After `average run --length 0.1,0.15 --by swd --num-images 64`.
+void check_that_it_goes_on(const TemporaryFolder& folder, const Outcome& compared) {
+  const std::string command = "run --length 0.1,0.15 --by swd --num-images ";
+  const fs::path file = folder / "run/averages.json";
+  const Json whole = Json::parse(read_file(file));
+  Json stopped = whole;  // before the last model; the value of the first one is told by a mark
+  stopped["best"] = "";
+  stopped["models"][0]["value"] = 0.125;
+  stopped["models"][1]["value"] = nullptr;
+  stopped["models"][1]["measured"] = false;
+  write_file(file, stopped.dump());
+  const Outcome went_on = average(folder, command + "64");
+  CHECK(went_on.code == 0);
+  CHECK(holds(went_on.out, "length 0.1  swd 0.125  "));
+  Json now = Json::parse(read_file(file));
+  CHECK(now["models"][1] == whole["models"][1]);
+  CHECK(now["best"] == now["models"][0]["file"]);
+  // What was measured in another way, or of another model, is measured anew, ...
+  now = stopped;
+  now["models"][0]["sha256"] = "another";
+  for (const auto& [spoiled, images] : {std::pair(stopped.dump(), "48"),
+                                        std::pair(now.dump(), "64"),
+                                        std::pair(std::string("broken"), "64")}) {
+    write_file(file, spoiled);
+    const Outcome anew = average(folder, command + images);
+    CHECK(anew.code == 0);
+    CHECK(!holds(anew.out, "swd 0.125"));
+  }
+  CHECK(Json::parse(read_file(file)) == whole);
+  // ... and nothing, where all is known.
+  CHECK(average(folder, command + "64").out == compared.out);
+}
+
 TEST_CASE("AverageMakesModelsThatDrawAndSaysWhichIsBest") {
   const TemporaryFolder folder;
   const fs::path run = trained(folder, "run", kKeeping);
@@ -39,6 +72,14 @@ TEST_CASE("AverageMakesModelsThatDrawAndSaysWhichIsBest") {
   CHECK(holds(compared.out, "length 0.1  swd "));
   CHECK(holds(compared.out, "best    length 0.1"));
   CHECK(files_like(run, "average-").size() == 2);
+  // Each model's value is its own, to the last digit.
+  for (const Json& model : Json::parse(read_file(run / "averages.json")).at("models")) {
+    const std::string file = model.at("file");
+    const Outcome alone =
+        succeed(folder, "metrics " + file + " --metrics swd --num-images 64 --json");
+    CHECK(Json::parse(alone.out)["results"]["swd"] == model.at("value"));
+  }
+  check_that_it_goes_on(folder, compared);
   // In another folder, too, with the pictures that the run was trained on.
   const Outcome elsewhere =
       average(folder, "run --length 0.1,0.15 --by swd --num-images 64 -o elsewhere");
@@ -107,7 +148,8 @@ TEST_CASE("WhatCannotBeAveragedIsRefusedInOneLine") {
   refused("run --length some", 2, "some");
   refused("run --at 0", 2, "--at 0: \"0\" is no number of kimg above 0");
   refused("run --at some", 2, "--at some");
-  refused("run --data run", 2, "--by");
+  for (const char* flag : {"--data", "--detector", "--detector-sha256", "--lite0"})
+    refused(std::string("run ") + flag + " run", 2, flag + std::string(": goes with --by METRIC"));
   refused("run --by fid", 2, "--detector");
   refused("run --by swd,msssim", 2, "one metric");
   refused("run --by strange", 2, "strange");

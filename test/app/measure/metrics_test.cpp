@@ -138,6 +138,31 @@ TEST_CASE("ARunIsMeasuredWithDetectorsOfPython") {
   require_refusal(folder, few + "published.pt --metrics ppl", 3, "return_lpips");
 }
 
+TEST_CASE("AllModelsAreMeasuredWithOneDetectorAsEachByItself") {
+  const TemporaryFolder folder;
+  if (!python_fills(folder)) return;
+  const fs::path run = trained(folder, "run", "--kimg 0.032");
+  REQUIRE(files_like(run, "model-").size() > 1);
+  const std::string with = " --num-images 96 --metrics fid,swd --detector published.pt --json";
+  const Outcome all = metrics(folder, "run --all-models" + with);
+  INFO(all.err);
+  REQUIRE(all.code == 0);
+  const std::string said = "detector published.pt is a program";  // where it is loaded
+  CHECK(all.err.find(said) != std::string::npos);
+  CHECK(all.err.find(said) == all.err.rfind(said));
+  const auto line_of = [](const std::string& line) {
+    Json json = Json::parse(line);
+    for (const char* key : {"total_time", "total_time_str", "timestamp", "kimg"}) json.erase(key);
+    return json;
+  };
+  std::string each;
+  for (const fs::path& model : files_like(run, "model-"))
+    each += metrics(folder, "run/" + model.filename().string() + with).out;
+  const auto lines = split(trim(all.out), '\n'), alone = split(trim(each), '\n');
+  REQUIRE(lines.size() == alone.size());
+  for (size_t i = 0; i < lines.size(); ++i) CHECK(line_of(lines[i]) == line_of(alone[i]));
+}
+
 TEST_CASE("ARunIsMeasuredWithoutADetector") {
   const TemporaryFolder folder;
   const fs::path run = trained(folder, "run", "--kimg 0");

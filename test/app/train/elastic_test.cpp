@@ -2,6 +2,7 @@
 // Runs whose ranks come and go.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 
@@ -126,6 +127,33 @@ TEST_CASE("WhatIsTrainedAroundAKilledRankIsWhatThePlanOfItsRanksTrains") {
           "--nproc 4 --set launch.rank_plan=" + plan + " --kimg " + std::to_string(kimg));
     CHECK(model_sha(folder / "a") == model_sha(folder / "b"));
   }
+}
+
+TEST_CASE("AStopWhileARankIsReplacedLetsTheOthersSave") {
+  const TemporaryFolder folder;
+  // Executed, so that the process which starts the new rank has its library to load.
+  Command command(tiny("--nproc 1:2 --run-dir a --kimg 500"),
+                  {.environment = {{"OMP_NUM_THREADS", "1"}}, .folder = folder.path()});
+  REQUIRE(command.wait_for("speed  "));
+  REQUIRE(eventually([&] { return has_model(folder / "a"); }, 60));
+  const std::vector<pid_t> first = command.family();
+  const auto starts = [&] {
+    return std::ranges::any_of(command.family(),
+                               [&](pid_t pid) { return std::ranges::count(first, pid) == 0; });
+  };
+  const auto survivor = pids_of(folder / "a").at("0").get<pid_t>();
+  kill_slot(folder / "a", "1");
+  REQUIRE(eventually(starts, 60));
+  REQUIRE(::kill(survivor, SIGSTOP) == 0);  // it saves after the new rank has been started
+  command.signal(SIGTERM);
+  eventually([&] { return !starts(); }, 8);  // in ten seconds a stopped rank would be ended
+  ::kill(survivor, SIGCONT);
+  const Outcome outcome = command.wait();
+  INFO(outcome.err);
+  CHECK(outcome.code == 75);
+  CHECK(outcome.left.empty());
+  CHECK_THAT(read_file(folder / "a/STATUS"),
+             Catch::StartsWith("stopped ") && Catch::Contains("kimg"));
 }
 
 TEST_CASE("FewerThanTheLeastRanksEndTheRun") {

@@ -38,6 +38,32 @@ TEST_CASE("ARowHoldsTheMeansOverAllRanks") {
     CHECK(row.contains(key));
 }
 
+TEST_CASE("ARowThatALostRankHasWrittenIsNotWrittenAgain") {
+  const TemporaryFolder folder;
+  const auto rows = [&](const char* file) {
+    const std::string text = read_file(folder / file);
+    return std::ranges::count(text, '\n');
+  };
+  StepOnCpu step(toy_row(), toy_config({}));
+  const auto report = [&](int64_t resumed_at, int64_t images) {
+    Reporter reporter(step.group(), 1000, 0);
+    reporter.open(folder.path(), resumed_at);
+    reporter.tick({images, images / 16, 1, 0.5});
+    reporter.metric({{"metric", "swd"}, {"results", {{"swd", 3.0}}}}, "model.safetensors", images);
+    reporter.finish();
+  };
+  report(0, 304);
+  report(304, 304);
+  CHECK(rows("stats.jsonl") == 1);
+  CHECK(rows("metric-swd.jsonl") == 1);
+  report(0, 0);  // a run that begins in a folder in which another one has begun
+  report(0, 0);
+  CHECK(rows("stats.jsonl") == 3);
+  report(304, 320);
+  CHECK(rows("stats.jsonl") == 4);
+  CHECK(rows("metric-swd.jsonl") == 4);
+}
+
 TEST_CASE("ALossThatIsNotFiniteStopsAllRanks") {
   CHECK(failed_ranks(2, [&](const Rendezvous& r) {
           const auto group = Group::join(r, BackendKind::kGloo, at::kCPU, 20);

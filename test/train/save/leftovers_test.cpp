@@ -37,6 +37,22 @@ TEST_CASE("TemporaryFilesOfKilledWritersAreRemovedAndNothingElse") {
   CHECK(remove_temporary_files(run / "absent") == 0);
 }
 
+TEST_CASE("WhereOthersWriteOnlyWhatRank0WritesIsRemoved") {
+  const TemporaryFolder run;
+  for (const char* name : {"averages", "errors"}) std::filesystem::create_directory(run / name);
+  const std::vector<std::string> of_rank_0 = {"state-000002.pt.tmp1f0c9a7730be",
+                                              "model-000002.safetensors.tmp1f0c9a7730be",
+                                              "averages/average-000002.safetensors.tmp1f0c9a7730be",
+                                              "data-manifest.jsonl.tmp1f0c9a7730be"};
+  const std::vector<std::string> of_others = {"errors/pids-rank2.json.tmp7",
+                                              "STATUS.tmp1f0c9a7730be"};
+  for (const std::string& name : of_rank_0) write_file(run / name, "x");
+  for (const std::string& name : of_others) write_file(run / name, "x");
+  CHECK(remove_temporary_files(run.path(), /*others_write=*/true) == 4);
+  for (const std::string& name : of_others) CHECK(std::filesystem::exists(run / name));
+  CHECK(remove_temporary_files(run.path()) == 2);
+}
+
 TEST_CASE("RowsBehindTheStateThatIsResumedAreSetAside") {
   const TemporaryFolder run;
   const std::string metric =
