@@ -106,8 +106,6 @@ int run_child(Children& children, const std::vector<std::string>& words) {
        end.code);
 }
 
-bool is_done(const fs::path& run) { return starts_with(read_status(run), "done"); }
-
 void print_row(const std::string& name, int64_t modes, double kl, const std::string& more) {
   fmt::print("{:<24} {:>6} {:>8.3f}  {}\n", name, modes, kl, more);
 }
@@ -163,7 +161,7 @@ int run_modes(BenchModesRequest& request, Options& options) {
   int code = run_child(children, prepare);
   for (auto preset = presets.begin(); code == 0 && preset != presets.end(); ++preset) {
     const fs::path run = fs::path(request.folder) / *preset;
-    if (!is_done(run)) code = run_child(children, training_of(request, *preset, run));
+    code = run_child(children, training_of(request, *preset, run));  // which may be done
     std::vector<std::string> count = words_of(request);
     count.insert(count.end(), {"--models", run.string(), "-q"});
     if (code == 0) code = run_child(children, count);
@@ -182,7 +180,8 @@ Verb bench_modes_verb() {
       "Stacks three pictures of one channel into one in colour, so that ten classes make a "
       "thousand "
       "modes, trains presets on them, and counts the modes that a classifier finds in their "
-      "pictures, and how unevenly. Stopped at any time, the same command goes on.",
+      "pictures, and how unevenly. Stopped at any time, the same command goes on; with a larger "
+      "--kimg it trains on.",
       run_modes);
 }
 

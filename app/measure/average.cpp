@@ -38,7 +38,6 @@ namespace {
 // 1.1e-3 was measured for the length 0.25, which lacks 0.0146 of its profile.
 constexpr double kLargestMisfit = 0.0125;
 constexpr double kLargestRounding = 0.01;  // of which nobody is warned
-constexpr int64_t kPicturesRead = 2000;
 
 // Says what is wrong with an average: a warning where it is much, and the user wanted that length.
 void tell_errors(const AveragedModel& average, const fs::path& run) {
@@ -138,7 +137,7 @@ std::string settings_of(const AverageRequest& request) {
   if (auto data = data_of_run(fs::path(request.run) / "model", request.data)) {
     data->cache_mb = 0;  // no picture is loaded here
     settings.push_back(message_of(*data));
-    settings.push_back(sampled_digest(*open_dataset(*data), kPicturesRead));
+    settings.push_back(sampled_digest(*open_dataset(*data)));
   }
   return sha256(settings.dump());
 }

@@ -100,6 +100,14 @@ class Round:
                 processes.send(pid, signal.SIGCONT)
         return name, number, node
 
+    def came_too_late(self, node):
+        """Whether a node that was started again found a run that was about to end."""
+        others = [launcher for launcher in self.run.launchers if launcher is not self.run.launchers[node]]
+        try:
+            return bool(others) and all(other.wait(60) == 6 for other in others)
+        except subprocess.TimeoutExpired:
+            return False
+
     def look(self, struck):
         """What has become of the launchers, and starts again those that have ended."""
         name, number, node = struck
@@ -112,8 +120,9 @@ class Round:
         ended = [launcher.poll() for launcher in self.run.launchers]
         for number_of, code in enumerate(ended):
             right = {None, 6, 75 if number == signal.SIGTERM else 6} | ({-number} if name == "launcher" and number_of == node else set())
-            if code not in right:
+            if code not in right and not (code == 4 and self.came_too_late(number_of)):
                 self.complain(f"{name} by {number.name}: node {number_of} ended with {code}: {last_lines(self.run.text())}")
+        ended = [launcher.poll() for launcher in self.run.launchers]
         if any(code is None for code in ended) and number != signal.SIGTERM:
             self.went_on += 1
             for number_of, code in enumerate(ended):

@@ -28,6 +28,7 @@ constexpr size_t kWorld = 9;        // of the newest generation
 constexpr size_t kGeneration = 10;  // its number
 constexpr size_t kRank0 = 11;       // the slot of its rank 0
 constexpr size_t kNode1 = 12;       // 1: its rank fails as it begins, 2: it hangs, once
+constexpr size_t kLoading = 13;     // n + 1: a rank of node n that begins comes no further
 
 // A rank of node 1 that hangs, and one of node 0 that waits for it.
 void hang_once(const RankContext& c, const ElasticRank& rank) {
@@ -40,6 +41,7 @@ void hang_once(const RankContext& c, const ElasticRank& rank) {
 int train_for_ever(const RankContext& c) {
   if (c.ranks().node_rank == 1 && shared_number(kNode1) == 1)
     fail(Exit::kEnvironment, "the data is another one here");
+  while (shared_number(kLoading) == c.rank() + 1) usleep(1000);
   ElasticRank rank(c);
   int64_t border = -1;
   while (const auto meeting = rank.meet(border)) {
@@ -51,6 +53,7 @@ int train_for_ever(const RankContext& c) {
       shared_number(kGeneration) = rank.generation();
       ::close(meeting->listen_fd);
     }
+    c.slot().set_phase("training");  // so that it has the whole grace at a stop
     c.slot().beat();
     c.slot().trace.skip_to(c.ranks().node_rank == 1 ? 39 : 40);
     if (meeting->ranks.world == 2 && shared_number(kNode1) == 2) hang_once(c, rank);
@@ -70,17 +73,6 @@ LoadTrainer trains() {
       [] { return RankMain([](const RankContext& c, const char*) { return train_for_ever(c); }); };
 }
 
-World elastic_node(int64_t number, const ReservedPort& port, int64_t nodes = 2) {
-  World world;
-  world.ranks.nodes = nodes;
-  world.ranks.world = nodes;
-  world.ranks.local_world = 1;
-  world.ranks.node_rank = number;
-  world.master.host = "127.0.0.1";
-  world.master.port = port.number();
-  return world;
-}
-
 LaunchOptions beginning_with(int64_t nodes) {
   LaunchOptions options;
   options.nnodes_min = nodes;
@@ -97,6 +89,16 @@ bool work(int64_t ranks, int64_t generation = 0) {
 }
 
 void end_work() { shared_number(kEnd) = 1; }
+
+void kill_rank_of(size_t node) { kill(static_cast<pid_t>(shared_number(node)), SIGKILL); }
+
+// Kills the rank of one of two nodes. Returns whether another one comes to work there, as the first
+// one does at once; the next one does after a second.
+bool is_replaced_on(size_t node) {
+  const int64_t pid = shared_number(node), generation = shared_number(kGeneration);
+  kill_rank_of(node);
+  return eventually([&] { return shared_number(node) != pid; }, 60) && work(2, generation);
+}
 
 // An address that nobody answers from, as where a network is cut.
 const std::string kBeyondTheCut = "fe80::1";
@@ -138,7 +140,7 @@ struct Nodes {
   void start(int64_t node) {
     if (launchers.size() < static_cast<size_t>(count)) launchers.emplace_back();
     launchers[static_cast<size_t>(node)] = std::make_unique<Launcher>(
-        load, elastic_node(node, port, count), options, folder.path().string());
+        load, gantrain::node(node, port, {count}), options, folder.path().string());
   }
 
   const TemporaryFolder folder;
@@ -178,7 +180,7 @@ TEST_CASE("RanksOfAnyNodeAreReplacedThere") {
   {
     Nodes nodes(2, beginning_with(2));
     REQUIRE(work(2));
-    kill(static_cast<pid_t>(shared_number(killed)), SIGKILL);
+    kill_rank_of(killed);
     // The least is two nodes with a rank each.
     const auto end = nodes[0].wait();
     CHECK(end.code == 6);
@@ -187,7 +189,7 @@ TEST_CASE("RanksOfAnyNodeAreReplacedThere") {
   }
   Nodes nodes(2);
   REQUIRE(work(2));
-  kill(static_cast<pid_t>(shared_number(killed)), SIGKILL);
+  kill_rank_of(killed);
   REQUIRE(work(2, 1));
   CHECK(shared_number(kRank0) == 1 - static_cast<int64_t>(killed));  // it has come furthest
   end_work();
@@ -197,12 +199,72 @@ TEST_CASE("RanksOfAnyNodeAreReplacedThere") {
   CHECK(nodes[1].wait().code == 0);
 }
 
+TEST_CASE("WithTheLastRankThatHasTheStateTheRunEnds") {
+  const size_t first = GENERATE(0U, 1U);
+  Nodes nodes(2);
+  REQUIRE(work(2));
+  REQUIRE(is_replaced_on(first));
+  kill_rank_of(first);
+  kill_rank_of(1 - first);
+  const auto end = nodes[0].wait();
+  CHECK(end.code == 6);
+  CHECK_THAT(end.err, Catch::Contains("error   node ") && Catch::Contains("(SIGKILL)"));
+  CHECK(nodes[1].wait().code == 6);
+}
+
+TEST_CASE("ARankThatIsStillLoadingDoesNotBeginTheRunAnew") {
+  const size_t loads = GENERATE(0U, 1U);
+  Nodes nodes(2);
+  REQUIRE(work(2));
+  shared_number(kLoading) = static_cast<int64_t>(loads) + 1;
+  kill_rank_of(loads);
+  REQUIRE(work(1, 1));
+  SECTION("when the other launcher is lost") {
+    nodes[1 - loads].signal(SIGKILL);
+    const auto end = nodes[loads].wait();
+    CHECK(end.code == 6);
+    CHECK_THAT(end.err, Catch::Contains("error   node ") && Catch::Contains("launcher is gone"));
+  }
+  SECTION("when the other rank is lost") {
+    kill_rank_of(1 - loads);
+    for (const size_t node : {0U, 1U}) {
+      const auto end = nodes[node].wait();
+      CHECK(end.code == 6);
+      CHECK_THAT(end.err, Catch::Contains("error   node ") && Catch::Contains("(SIGKILL)"));
+    }
+  }
+  CHECK(shared_number(kGeneration) == 2);  // that of one rank
+}
+
+TEST_CASE("AStopIsOneThoughALostRankHasNotBeenReplaced") {
+  const size_t lost = GENERATE(0U, 1U);
+  Nodes nodes(2);
+  REQUIRE(work(2));
+  REQUIRE(is_replaced_on(lost));
+  const int64_t before = shared_number(kGeneration);
+  kill_rank_of(lost);
+  REQUIRE(work(1, before));
+  SECTION("because the pause is not over") {}
+  SECTION("because its launcher hears of the stop first") {
+    kill(nodes[lost].pid(), SIGSTOP);
+    usleep(1'500'000);
+    for (const int number : {SIGTERM, SIGCONT}) kill(nodes[lost].pid(), number);
+  }
+  nodes[1 - lost].signal(SIGTERM);
+  for (const size_t node : {0U, 1U}) {
+    const auto end = nodes[node].wait();
+    INFO(end.err);
+    CHECK(end.code == 75);
+    CHECK(end.err.find("killing the ranks") == std::string::npos);
+  }
+}
+
 TEST_CASE("ARunBeginsWithTheLeastNodesAndTakesOthersIn") {
   const LoadTrainer load = trains();
   const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(1));
+  Launcher first(load, node(0, port), beginning_with(1));
   REQUIRE(work(1));
-  Launcher second(load, elastic_node(1, port), beginning_with(1));
+  Launcher second(load, node(1, port), beginning_with(1));
   REQUIRE(work(2));
   end_work();
   CHECK(first.wait().code == 0);
@@ -285,10 +347,10 @@ TEST_CASE("TwoFrozenLaunchersDoNotStopTheThird") {
 TEST_CASE("ANodeThatCannotTakePartDoesNotEndTheRun") {
   const LoadTrainer load = trains();
   const ReservedPort port;
-  Launcher first(load, elastic_node(0, port), beginning_with(1));
+  Launcher first(load, node(0, port), beginning_with(1));
   REQUIRE(work(1));
   shared_number(kNode1) = 1;
-  Launcher second(load, elastic_node(1, port), beginning_with(1));
+  Launcher second(load, node(1, port), beginning_with(1));
   const auto refused = second.wait();
   CHECK(refused.code == 4);
   CHECK_THAT(refused.err, Catch::Contains("the data is another one here"));
@@ -304,8 +366,8 @@ TEST_CASE("ARankThatHangsIsEndedOnWhicheverNode") {
   LaunchOptions options = beginning_with(1);
   options.hang_timeout = Duration{3};
   shared_number(kNode1) = 2;
-  Launcher first(load, elastic_node(0, port), options);
-  Launcher second(load, elastic_node(1, port), options);
+  Launcher first(load, node(0, port), options);
+  Launcher second(load, node(1, port), options);
   REQUIRE(work(2, 1));
   end_work();
   const auto end = first.wait();
@@ -364,54 +426,6 @@ TEST_CASE("EvidenceDecidesWhoLeadsWhenTheLauncherThatLedIsLost") {
     const NodeAddress one_dead{1, "127.0.0.1", too.number()}, own{2, "127.0.0.1", 1};
     CHECK(Survivor(2, {dead, one_dead, own}, false).until(1) == Step::kLeads);
   }
-}
-
-TEST_CASE("ANodeThatAsksToJoinIsToldWhatToDo") {
-  const ReservedPort port;
-  const World first = elastic_node(0, port);
-  const std::string secret = "a secret of this job";
-  NodeLink link(first, {}, kLoopback, secret, "");
-  std::atomic<bool> asked = false;
-  const auto ask = [&] {
-    asked = false;
-    std::string told;
-    std::thread other([&] {
-      try {
-        const NodeMessage m = ask_to_join(first.master, secret, "", 60);
-        told = std::to_string(m.number) + " " + m.text;
-      } catch (const UserError& e) {
-        told = e.what();
-      }
-      asked = true;
-    });
-    while (!asked) {
-      link.exchange();
-      usleep(1000);
-    }
-    other.join();
-    return told;
-  };
-  CHECK_THAT(ask(), Catch::Contains("this run's nodes do not change"));
-  link.be_elastic("do this");
-  CHECK(ask() == "1 do this");
-  NodeLink one(elastic_node(1, port), {}, {}, secret, "");
-  std::string problem;
-  std::thread comes([&] {
-    while (!one.connect(first.master, problem)) usleep(1000);
-    one.exchange();
-  });
-  while (!link.absent().empty()) {
-    link.exchange();
-    usleep(1000);
-  }
-  comes.join();
-  CHECK(link.present() == std::vector<int64_t>{1});
-  CHECK_THAT(ask(), Catch::Contains("all 2 nodes are there"));
-  link.forget(1, "because");
-  CHECK(link.present().empty());
-  std::vector<NodeEvent> heard;
-  while (heard.empty()) heard = one.exchange();
-  CHECK(heard.front().message.text == "because");
 }
 
 }  // namespace gantrain

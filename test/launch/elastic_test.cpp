@@ -2,6 +2,7 @@
 #include "launch/local/elastic.h"
 
 #include <cmath>
+#include <csignal>
 
 #include "launch/local/spawn.h"
 #include "support/catch.h"
@@ -246,6 +247,43 @@ TEST_CASE("AnotherLauncherGoesOnFromWhatTheRostersTell") {
     ElasticRanks too_few(options, *board, there);
     CHECK_FALSE(too_few.take_over(run));
   }
+}
+
+TEST_CASE("AStopDoesNotWaitForPlannedRanks") {
+  const Board board = RankStatusBoard::create(2);
+  ElasticRanks ranks(elastic(1, "0:1,4:2"), *board);
+  board->roster.announce(0, -1);
+  ranks.consult();
+  REQUIRE(place_of(board, 0, 1) == "0/1");
+  board->roster.announce(0, 4);
+  ranks.consult();
+  CHECK(place_of(board, 0, 2) == "none");  // the second is not there yet
+  board->stop_request = SIGTERM;
+  ranks.consult();
+  CHECK(place_of(board, 0, 2) == "0/1");
+}
+
+TEST_CASE("WhereTheFirstRanksCannotStartNoneBegins") {
+  const std::string plan = GENERATE("", "0:2");
+  const Board board = RankStatusBoard::create(2);
+  ElasticRanks ranks(elastic(1, plan), *board);
+  ranks.could_not_start({1});
+  board->roster.announce(0, -1);
+  ranks.consult();
+  CHECK(place_of(board, 0, 1) == "none");
+  board->roster.forget(0);
+  ranks.could_not_start({0});
+  ranks.consult();
+  CHECK_FALSE(ranks.has_processes());
+}
+
+TEST_CASE("WhoTakesOverWithARankThatLoadsKnowsThatTheMemoryIsLost") {
+  const Board board = RankStatusBoard::create(1);
+  ElasticRanks before(elastic(1), *board, {true, true});
+  CHECK(before.take_over({false, true}));  // the run has not begun
+  board->roster.set_meeting(1, {"10.0.0.1", 4711});
+  ElasticRanks after(elastic(1), *board, {true, true});
+  CHECK_FALSE(after.take_over({false, true}));
 }
 
 TEST_CASE("RostersOfTwoNodesTellEachOtherWhatTheirRanksNeed") {

@@ -148,6 +148,23 @@ Launcher::Result Launcher::wait() {
   return result_;
 }
 
+LaunchOptions restarting(int64_t restarts) {
+  LaunchOptions options;
+  options.max_restarts = restarts;
+  options.patience.first_restart = 0;
+  return options;
+}
+
+World node(int64_t number, const ReservedPort& port, NodesShape shape) {
+  World world;
+  world.ranks.nodes = shape.nodes;
+  world.ranks.world = shape.nodes * shape.ranks;
+  world.ranks.local_world = shape.ranks;
+  world.ranks.node_rank = number;
+  world.master = {"127.0.0.1", port.number()};
+  return world;
+}
+
 World local_world(int64_t nproc) {
   World world;
   world.ranks.world = world.ranks.local_world = nproc;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launch/local/supervise.h"
+#include "support/reserved_port.h"
 
 namespace gantrain {
 
@@ -71,6 +72,15 @@ double marked();
 bool is_alive(pid_t pid);
 
 World local_world(int64_t nproc);
+
+// One of the nodes of a run on this machine, all with that port of node 0.
+struct NodesShape {
+  int64_t nodes = 2;
+  int64_t ranks = 1;  // of each node
+};
+World node(int64_t number, const ReservedPort& port, NodesShape shape = {});
+// At once, and so often.
+LaunchOptions restarting(int64_t restarts);
 
 bool eventually(const std::function<bool()>& holds, double seconds);
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection between two launchers, and what a stranger at its other end can do.
+// Connections between launchers, and what a stranger at the other end can do.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "launch/nodes/node_council.h"
 #include "launch/where/network.h"
+#include "launch_helper.h"
 #include "support/catch.h"
+#include "support/reserved_port.h"
 #include "support/temporary_folder.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -221,6 +225,104 @@ TEST_CASE("Node0MakesAFileThatItsUserAloneReads") {
   std::filesystem::create_symlink("elsewhere", folder / ".job-secret");
   secret();
   CHECK(read_file(folder / "elsewhere") == "victim");
+}
+
+TEST_CASE("ANodeThatAsksToJoinIsToldWhatToDo") {
+  const ReservedPort port;
+  const World first = node(0, port);
+  NodeLink link(first, {}, kLoopback, kSecret, "");
+  std::atomic<bool> asked = false;
+  const auto ask = [&] {
+    asked = false;
+    std::string told;
+    std::thread other([&] {
+      try {
+        const NodeMessage m = ask_to_join(first.master, kSecret, "", 60);
+        told = std::to_string(m.number) + " " + m.text;
+      } catch (const UserError& e) {
+        told = e.what();
+      }
+      asked = true;
+    });
+    while (!asked) {
+      link.exchange();
+      usleep(1000);
+    }
+    other.join();
+    return told;
+  };
+  CHECK_THAT(ask(), Catch::Contains("this run's nodes do not change"));
+  link.be_elastic("do this");
+  CHECK(ask() == "1 do this");
+  NodeLink one(node(1, port), {}, {}, kSecret, "");
+  std::string problem;
+  std::thread comes([&] {
+    while (!one.connect(first.master, problem)) usleep(1000);
+    one.exchange();
+  });
+  while (!link.absent().empty()) {
+    link.exchange();
+    usleep(1000);
+  }
+  comes.join();
+  CHECK(link.present() == std::vector<int64_t>{1});
+  CHECK_THAT(ask(), Catch::Contains("all 2 nodes are there"));
+  link.forget(1, "because");
+  CHECK(link.present().empty());
+  std::vector<NodeEvent> heard;
+  while (heard.empty()) heard = one.exchange();
+  CHECK(heard.front().message.text == "because");
+}
+
+TEST_CASE("ANodeThatIsStartedAgainWaitsUntilTheOneBeforeIsForgotten") {
+  const ReservedPort port;
+  const World first = node(0, port);
+  NodeLink link(first, {}, kLoopback, kSecret, "");
+  link.be_elastic("");
+  std::vector<NodeEvent> heard;
+  const auto hear = [&] {
+    for (const NodeEvent& event : link.exchange()) heard.push_back(event);
+  };
+  const auto connect = [&](NodeLink& other) {
+    std::atomic<bool> connected = false;
+    std::thread comes([&] {
+      std::string problem;
+      while (!other.connect(first.master, problem)) usleep(1000);
+      other.exchange();
+      connected = true;
+    });
+    while (!connected) {
+      hear();
+      usleep(1000);
+    }
+    comes.join();
+    for (int i = 0; i < 50; ++i) {  // what it has said comes
+      hear();
+      usleep(1000);
+    }
+  };
+  const auto of_node_1 = [&] {
+    return std::make_unique<NodeLink>(
+        node(1, port), LaunchOptions{}, std::vector<std::string>{}, kSecret, "");
+  };
+  auto before = of_node_1();
+  connect(*before);
+  REQUIRE(link.present() == std::vector<int64_t>{1});
+  heard.clear();
+  before.reset();  // killed
+  const auto again = of_node_1();
+  connect(*again);
+  REQUIRE(heard.size() == 1);
+  CHECK_THAT(heard.front().lost, Catch::Contains("its launcher is gone"));
+  link.forget(1, "");
+  REQUIRE(eventually(
+      [&] {
+        hear();
+        return heard.size() == 2;
+      },
+      60));
+  CHECK(heard.back().message.word == NodeMessage::Word::kHello);
+  CHECK(link.present() == std::vector<int64_t>{1});
 }
 
 }  // namespace gantrain

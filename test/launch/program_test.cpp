@@ -45,13 +45,6 @@ struct Script {
 
 pid_t pid_in(const std::string& text) { return static_cast<pid_t>(parse_int(text).value_or(-1)); }
 
-LaunchOptions restarting(int64_t restarts) {
-  LaunchOptions options;
-  options.max_restarts = restarts;
-  options.patience.first_restart = 0;
-  return options;
-}
-
 }  // namespace
 
 TEST_CASE("AProgramHasTorchrunsEnvironment") {

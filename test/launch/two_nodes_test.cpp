@@ -20,22 +20,6 @@ namespace gantrain {
 
 namespace {
 
-struct Shape {
-  int64_t nodes = 2;
-  int64_t ranks = 1;  // of each node
-};
-
-World node(int64_t number, const ReservedPort& port, Shape shape = {}) {
-  World world;
-  world.ranks.nodes = shape.nodes;
-  world.ranks.world = shape.nodes * shape.ranks;
-  world.ranks.local_world = shape.ranks;
-  world.ranks.node_rank = number;
-  world.master.host = "127.0.0.1";
-  world.master.port = port.number();
-  return world;
-}
-
 template <auto act>
 LoadTrainer ranks() {
   return [] { return RankMain([](const RankContext& c, const char*) -> int { return act(c); }); };
@@ -48,13 +32,6 @@ int wait_for_ever(const RankContext& c) {
 
 bool both_run() {
   return eventually([] { return shared_number(0) * shared_number(1) != 0; }, 60);
-}
-
-LaunchOptions restarting(int64_t restarts) {
-  LaunchOptions options;
-  options.max_restarts = restarts;
-  options.patience.first_restart = 0;
-  return options;
 }
 
 LaunchOptions meeting_for(double seconds) {

@@ -44,6 +44,21 @@ quickly() {
   LD_PRELOAD=$build/test/libgantrain_starter.so GANTRAIN_TEST_STARTER=$GANTRAIN_TEST_SOCKET "$1" </dev/null >/dev/null 2>&1 &
 }
 
+# ended_at FILE COMMAND...: runs the command, which says everything in $tmp/said, and ends it once the file has something in it.
+# Sets `code` to what it ended with.
+ended_at() {
+  local file=$1 pid
+  shift
+  "$@" >"$tmp/said" 2>&1 &
+  pid=$!
+  while [ ! -s "$file" ]; do sleep 0.1; done
+  kill "$pid"
+  # shellcheck disable=SC2034 # for those who source this
+  code=0
+  # shellcheck disable=SC2034
+  wait "$pid" || code=$?
+}
+
 # open_runpaths FILE...: those that look for libraries in the current folder or in one named from it. Anybody's data could
 # lie there.
 open_runpaths() {

@@ -121,13 +121,8 @@ grep -q "ended with 5: see $tmp/broken/stylegan2-official-1/log.txt" "$tmp/said"
 
 # Ended while it trains: nothing is left running, and nothing counts as trained.
 export SLEEPS=$tmp/sleeps
-OUT=$tmp/ended python3 "$root/scripts/peers/curves.py" --data "$tmp/data.zip" --out "$tmp/ended" --gantrain "$tmp/gantrain" \
-  --python "$tmp/python" --stylegan2 "$tmp/checkout" --kimg 10 --every 5 --seeds 2 --jobs 1 >"$tmp/said" 2>&1 &
-script=$!
-while [ ! -s "$SLEEPS" ]; do sleep 0.1; done
-kill "$script"
-code=0
-wait "$script" || code=$?
+OUT=$tmp/ended ended_at "$SLEEPS" python3 "$root/scripts/peers/curves.py" --data "$tmp/data.zip" --out "$tmp/ended" --gantrain "$tmp/gantrain" \
+  --python "$tmp/python" --stylegan2 "$tmp/checkout" --kimg 10 --every 5 --seeds 2 --jobs 1
 expect "exit of a script that was ended" 75 "$code"
 kill -0 "$(cat "$SLEEPS")" 2>/dev/null && expect "what it started" ended running
 expect "what counts as trained" "" "$(find "$tmp/ended" -name trained)"

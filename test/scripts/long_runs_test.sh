@@ -75,13 +75,8 @@ expect "trainings of both" 2 "$(wc -l <"$TRAINED")"
 
 # Ended while it trains; run folders of before are gone, as on another machine.
 rm -r "$tmp/work"
-WAITS=yes "$python" "$root/scripts/measure/long_runs.py" --gantrain "$tmp/gantrain" --out "$tmp/out" --work "$tmp/work" --kimg 4 --every 2 \
-  --presets pggan-tiny,dcgan-tiny >"$tmp/said" 2>&1 &
-script=$!
-while [ ! -s "$SLEEPS" ]; do sleep 0.1; done
-kill "$script"
-code=0
-wait "$script" || code=$?
+WAITS=yes ended_at "$SLEEPS" "$python" "$root/scripts/measure/long_runs.py" --gantrain "$tmp/gantrain" --out "$tmp/out" --work "$tmp/work" \
+  --kimg 4 --every 2 --presets pggan-tiny,dcgan-tiny
 expect "exit of a script that was ended" 75 "$code"
 expect "results of a training that is not at its end" "" "$(find "$tmp/out" -name 'pggan*')"
 long_runs pggan-tiny,dcgan-tiny

@@ -20,7 +20,7 @@ std::string data_digest(const Dataset& dataset, const StopCheck& stop = {});
 
 // Returns 64 such digits for the names and labels of all pictures and the contents of up to `read`
 // of them, evenly spread over them: so much takes a bounded time on any disk.
-std::string sampled_digest(const Dataset& dataset, int64_t read);
+std::string sampled_digest(const Dataset& dataset, int64_t read = 2000);
 
 // One picture of a data set as a run has found it.
 struct ManifestRow {

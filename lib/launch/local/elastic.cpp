@@ -87,7 +87,9 @@ std::vector<int64_t> ElasticSupervision::first_slots() {
   return leads() ? start(ranks_->first_slots()) : std::vector<int64_t>{};
 }
 
-bool ElasticSupervision::has_members() const { return leads() ? ranks_->members() > 0 : worked_; }
+bool ElasticSupervision::has_had_members() const {
+  return code_ || (leads() ? ranks_->members() > 0 : worked_);
+}
 
 bool ElasticSupervision::is_over() const {
   if (leads()) return !ranks_->has_processes();
@@ -107,6 +109,7 @@ std::vector<int64_t> ElasticSupervision::take_slots_to_start() {
 }
 
 void ElasticSupervision::could_not_start(const std::vector<int64_t>& slots) {
+  if (slots.empty()) return;
   for (const int64_t slot : slots) run_.erase(slot);
   if (leads()) {
     std::vector<int64_t> of_run;
@@ -115,6 +118,11 @@ void ElasticSupervision::could_not_start(const std::vector<int64_t>& slots) {
   }
   nodes_->send_to(nodes_->leader(),
                   {.word = NodeMessage::Word::kLeft, .number = kNotStarted, .slots = slots});
+}
+
+void ElasticSupervision::start_none() {
+  could_not_start(std::exchange(to_start_, {}));
+  if (leads()) ranks_->could_not_start({});
 }
 
 double ElasticSupervision::next_deadline(double now) const {
@@ -156,8 +164,14 @@ void ElasticSupervision::look(std::vector<RankProcess>& ranks, double watch_from
   board_.tells_of_run = leads() && !others_go_on;
 }
 
-int ElasticSupervision::code_of_run(int code_here) const {
-  return nodes_ == nullptr ? code_here : nodes_->code_of_leader().value_or(code_here);
+void ElasticSupervision::note_code(int code) {
+  if (is_stop_code(code) || (code == 0 && !code_)) code_ = code;
+}
+
+// Ranks that are lost, dismissed or not yet there say nothing of it, and who leads knows of all.
+int ElasticSupervision::code_of_run(int stop_signal) const {
+  const int here = unfailed_code(stop_signal, {{.code = code_.value_or(-1)}});
+  return nodes_ == nullptr ? here : nodes_->code_of_leader().value_or(here);
 }
 
 bool ElasticSupervision::goes_on_without(bool told, int status, const Death& death) {
@@ -166,6 +180,7 @@ bool ElasticSupervision::goes_on_without(bool told, int status, const Death& dea
   const bool in_order = told || left;
   const bool begins = !leads() && !worked_;  // would fail again
   if (!in_order && WIFEXITED(status) && (begins || is_member(slot))) return false;
+  if (left && is_member(slot)) note_code(WEXITSTATUS(status));
   run_.erase(slot);
   if (leads()) {
     if (!ranks_->goes_on_without(first_ + slot, in_order)) return false;
@@ -294,8 +309,13 @@ void ElasticSupervision::on_left(const NodeEvent& event) {
       ranks_->could_not_start({slot});
       continue;
     }
+    const bool was_member = ranks_->is_member(slot);
     const bool goes_on = ranks_->goes_on_without(slot, event.message.number == kInOrder);
-    if (event.message.number == kInOrder) continue;
+    if (event.message.number == kInOrder) {
+      for (const Death& end : event.message.deaths)
+        if (was_member && end.signal == 0) note_code(end.code);
+      continue;
+    }
     for (const Death& death : event.message.deaths) {
       if (goes_on) tell_of_loss(death);
     }

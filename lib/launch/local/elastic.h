@@ -100,6 +100,7 @@ class ElasticRanks {
   int64_t least_;
   int64_t generation_ = 0;
   bool forming_ = true;
+  bool begins_ = true;   // none of the first ranks could not be started
   int64_t missing_ = 0;  // ranks that the plan asks for and nobody has started yet
   int64_t losses_ = 0;
   double start_at_ = 0;  // monotonic seconds; no process is started before
@@ -119,7 +120,8 @@ class ElasticSupervision {
 
   std::vector<int64_t> first_slots();
   bool is_member(int64_t slot) const;
-  bool has_members() const;  // here or, on the node that leads, anywhere
+  // Whether ranks have worked here that are not lost or, on the node that leads, anywhere.
+  bool has_had_members() const;
   // Whether no rank of the run is left, or the node that leads has said so.
   bool is_over() const;
   // For poll(): what look() waits for, and when it has to be called at the latest.
@@ -132,13 +134,15 @@ class ElasticSupervision {
   void look(std::vector<RankProcess>& ranks, double watch_from);
   std::vector<int64_t> take_slots_to_start();
   void could_not_start(const std::vector<int64_t>& slots);
+  // At a stop: none is started any more, of which who leads has to know.
+  void start_none();
 
   // A rank's process has ended with that status, which was `told` to it or not. Returns whether it
   // is lost, and the run goes on without it, or another node decides whether it does: it ended by a
   // signal that was not ours.
   bool goes_on_without(bool told, int status, const Death& death);
-  // The run's exit code where no rank failed, of which those here tell this one: who leads knows.
-  int code_of_run(int code_here) const;
+  // The run's exit code where no rank failed; `stop_signal`: by which it was stopped, or 0.
+  int code_of_run(int stop_signal) const;
 
  private:
   bool leads() const { return ranks_.has_value(); }
@@ -146,6 +150,7 @@ class ElasticSupervision {
   // are.
   bool takes_over() const { return lost_.has_value(); }
   std::vector<int64_t> slots_of_node(int64_t node) const;
+  void note_code(int code);
   void on_event(const NodeEvent& event);
   void on_left(const NodeEvent& event);
   bool is_sound(const NodeMessage& message) const;
@@ -173,6 +178,7 @@ class ElasticSupervision {
   std::set<int64_t> to_end_;            // slots here that are behind all others
   std::set<int64_t> run_;               // slots here that have a process or soon will
   bool worked_ = false;                 // elsewhere: a rank here had a place
+  std::optional<int> code_;             // with which members have left: a stop's if one has
   std::optional<NodeEvent> lost_;       // while takes_over(): who led
   std::set<int64_t> unknown_;           // and the nodes that have not said how far they are
   std::vector<bool> runs_;              // and for each slot of the run whether it has a process

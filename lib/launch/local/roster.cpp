@@ -284,11 +284,14 @@ bool ElasticRanks::take_over(const std::vector<bool>& runs) {
     places[i] = place && !place->dismissed ? *place : Roster::Place{};
     generation_ = std::max(generation_, places[i].generation);
   }
-  if (generation_ == 0) return has_processes();
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].member = places[i].generation == generation_;
-  // Its number is not given again where only ranks that are lost knew of a later one.
+  // Where only ranks that are lost knew of a later one, its number is not given again, and where
+  // only they were in any, their memory is lost.
   const RosterNews known = board_.roster.news(0, 0);
-  generation_ = std::max({generation_, known.lost, known.wanted, known.generation});
+  const int64_t newest = std::max({generation_, known.lost, known.wanted, known.generation});
+  if (newest == 0) return has_processes();
+  for (size_t i = 0; i < slots_.size(); ++i)
+    slots_[i].member = generation_ > 0 && places[i].generation == generation_;
+  generation_ = newest;
   losses_ = 1;
   start_at_ = monotonic_seconds();
   forming_ = true;
@@ -349,7 +352,8 @@ void ElasticRanks::consult() {
   }
   const int64_t alive = members();
   if (generation_ == 0) {
-    if (ready.size() == first_slots().size()) form(ready);
+    const bool all = !ready.empty() && ready.size() == first_slots().size();
+    if (all && begins_) form(ready);
     return;
   }
   if (alive == 0) {  // the run is over
@@ -381,10 +385,9 @@ void ElasticRanks::form(std::vector<size_t> ready) {
       if (slots_[i].runs && !slots_[i].member && !is_ready(i)) ++on_their_way;
     }
     missing_ = static_cast<int64_t>(planned) - static_cast<int64_t>(ready.size()) - on_their_way;
-    if (ready.size() < planned) return;
+    if (ready.size() < planned && board_.stop_request == 0) return;  // at a stop none comes
     missing_ = 0;
-    for (size_t i = planned; i < ready.size(); ++i) dismiss(ready[i]);
-    ready.resize(planned);
+    for (; ready.size() > planned; ready.pop_back()) dismiss(ready.back());
   }
   generation_ += 1;
   forming_ = false;
@@ -413,6 +416,7 @@ std::vector<int64_t> ElasticRanks::take_slots_to_start(double now) {
 
 void ElasticRanks::could_not_start(const std::vector<int64_t>& slots) {
   for (const int64_t slot : slots) slots_[static_cast<size_t>(slot)].runs = false;
+  begins_ = begins_ && slots.empty();
   start_at_ = monotonic_seconds() + kLongestReplacementPause;
 }
 

@@ -172,7 +172,8 @@ class Supervisor {
   void consult_elastic() {
     if (elastic_ == nullptr || aborting_) return;
     elastic_->look(ranks_, watch_from_);
-    if (stop_signal_ != 0 || fork_server_.pid > 0 || fork_server_.answer || ranks_.empty()) return;
+    if (stop_signal_ != 0) return elastic_->start_none();
+    if (fork_server_.pid > 0 || fork_server_.answer || ranks_.empty()) return;
     starting_ = elastic_->take_slots_to_start();
     if (starting_.empty()) return;
     Attempt again = attempt_;
@@ -216,7 +217,9 @@ class Supervisor {
   void on_fork_server_end(int status) {
     fork_server_.pid = -1;
     read_answer();
-    if (started_.complete || stop_signal_ != 0) return;
+    if (started_.complete) return;
+    if (stop_signal_ != 0 && elastic_ != nullptr) elastic_->could_not_start(starting_);
+    if (stop_signal_ != 0) return;
     const bool short_of_memory =
         WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory_kills() > kills_before_;
     on_loader_end(
@@ -261,8 +264,8 @@ class Supervisor {
   }
 
   void on_loader_end(Exit code, const std::string& error) {
-    if (elastic_ != nullptr && elastic_->has_members()) {
-      warn("no rank takes the place of a lost one yet: {}", error);
+    if (elastic_ != nullptr && elastic_->has_had_members()) {
+      if (stop_signal_ == 0) warn("no rank takes the place of a lost one yet: {}", error);
       return elastic_->could_not_start(starting_);
     }
     deaths_.push_back({.kind = Death::Kind::kLoader,
@@ -444,7 +447,7 @@ class Supervisor {
   AttemptOutcome outcome() const {
     if (attempt_.nodes != nullptr && attempt_.nodes->verdict()) return *attempt_.nodes->verdict();
     if (auto known = verdict()) return known->end;
-    return {.code = elastic_ == nullptr ? stop_code() : elastic_->code_of_run(stop_code()),
+    return {.code = elastic_ == nullptr ? stop_code() : elastic_->code_of_run(stop_signal_),
             .killed_at_stop = killed_at_stop_};
   }
 
@@ -465,17 +468,14 @@ class Supervisor {
   std::vector<Death> deaths_;        // of this node
   bool behind_is_known_ = false;     // `deaths_` has a rank for which a victim waited in vain
   double loader_stopped_since_ = 0;  // as RankProcess::stopped_since, of the fork server
-  bool loader_hangs_ = false;
-  int stop_signal_ = 0;
-  int interrupts_ = 0;
+  bool loader_hangs_ = false, killed_at_stop_ = false, aborting_ = false;
+  int stop_signal_ = 0, interrupts_ = 0;
+  int first_code_ = 0;             // of a program, that was not 0
   bool tells_at_work_;             // LaunchSpec::at_work is still to be called
   bool stop_was_relayed_ = false;  // it was another node's launcher that was asked to stop
   Blame reported_ = Blame::kNone;  // the most that the other launchers know of
-  bool killed_at_stop_ = false, aborting_ = false;
-  int first_code_ = 0;  // of a program, that was not 0
   // Deadlines in monotonic seconds; 0: there is no such deadline.
-  double abort_at_ = 0;
-  double kill_at_ = 0;
+  double abort_at_ = 0, kill_at_ = 0;
   double give_up_at_ = 0;  // from then on, ranks that even SIGKILL did not end are left alone
   double watch_from_ = 0;  // the silence of a rank is counted from here at the earliest
   int64_t kills_before_;   // out_of_memory_kills() at the start

@@ -67,35 +67,6 @@ AttemptOutcome NodeCouncil::stop_all(int signal) {
   return end;
 }
 
-NodeMessage ask_to_join(const Endpoint& node_0,
-                        const std::string& secret,
-                        const std::filesystem::path& run_dir,
-                        double seconds) {
-  World nobody;
-  nobody.ranks.node_rank = -1;
-  nobody.ranks.nodes = 2;
-  NodeLink link(nobody, {}, {}, secret, run_dir);
-  const double until = monotonic_seconds() + seconds;
-  std::string problem = "it does not answer";
-  for (bool connected = false; monotonic_seconds() < until;) {
-    connected = connected || link.connect(node_0, problem);
-    std::vector<pollfd> polled;
-    link.watch(polled);
-    poll_until(polled, monotonic_seconds() + kRetry);
-    for (const NodeEvent& event : link.exchange()) {
-      if (event.message.word == NodeMessage::Word::kInvited) return event.message;
-      const std::string why = event.lost.empty() ? event.message.text : event.lost;
-      fail(Exit::kEnvironment, "join {}:{}: {}", node_0.host, node_0.port, why);
-    }
-  }
-  fail(Exit::kEnvironment,
-       "join {}:{}: no answer within {}: {}; is an elastic run at work there?",
-       node_0.host,
-       node_0.port,
-       short_duration(seconds),
-       problem);
-}
-
 std::string NodeCouncil::absent_text() const {
   const int64_t ranks = here().ranks;
   std::vector<NodeRanks> nodes;
@@ -258,16 +229,19 @@ std::optional<AttemptOutcome> NodeCouncil::begin(const StopWatch& stop,
   return std::nullopt;
 }
 
+std::optional<int64_t> NodeCouncil::decision_time() const {
+  if (verdict_ || !decides()) return std::nullopt;
+  return decides_at(deaths_, here().nodes);
+}
+
 double NodeCouncil::next_deadline() const {
-  if (verdict_ || !decides()) return link_.next_beat();
-  const auto ns = decides_at(deaths_, here().nodes);
+  const auto ns = decision_time();
   return ns ? std::min(static_cast<double>(*ns) / 1e9, link_.next_beat()) : link_.next_beat();
 }
 
 void NodeCouncil::exchange() {
   for (const NodeEvent& event : link_.exchange()) on_running(event);
-  if (verdict_ || !decides()) return;
-  const auto ns = decides_at(deaths_, here().nodes);
+  const auto ns = decision_time();
   if (!ns) return;
   if (!all_asked_) {
     link_.send({.word = Word::kAsk});
@@ -293,6 +267,12 @@ void NodeCouncil::on_decided(const DeathVerdict& verdict) {
 }
 
 void NodeCouncil::hear_of(const std::vector<Death>& deaths) {
+  const auto ends = [](const Death& death) { return blame_of(death) == Blame::kCause; };
+  const auto is_behind = [](const Death& death) {
+    return death.kind == Death::Kind::kHang || death.kind == Death::Kind::kAlive;
+  };
+  // Who is behind does not matter any more where a death ends an elastic run.
+  if (least_ > 0 && std::ranges::any_of(deaths, ends)) std::erase_if(deaths_, is_behind);
   for (const Death& death : deaths) {
     deaths_.push_back(death);
     deaths_.back().ns = monotonic_ns();  // the clocks of nodes differ
@@ -359,8 +339,7 @@ void NodeCouncil::end_as_minority(const NodeEvent& event) {
 }
 
 void NodeCouncil::report_hang(const std::vector<Death>& deaths) {
-  hear_of(deaths);
-  if (!decides()) link_.send({.word = Word::kReport, .deaths = deaths});
+  decides() ? hear_of(deaths) : link_.send({.word = Word::kReport, .deaths = deaths});
   exchange();
 }
 
@@ -469,8 +448,6 @@ void NodeCouncil::tell_stop(int signal) {
 }
 
 std::optional<int> NodeCouncil::take_stop() { return std::exchange(stop_, std::nullopt); }
-
-bool NodeCouncil::take_question() { return std::exchange(asked_, false); }
 
 Restarts::Decision NodeCouncil::agree(const StopWatch& stop, Restarts& restarts, bool stopped) {
   if (link_.leads()) {

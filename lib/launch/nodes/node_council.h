@@ -321,6 +321,7 @@ class NodeLink {
   std::string introduce(UniqueFd connected);
   void accept_newcomers(double now);
   void refuse(const NodeWire& stranger);
+  bool has_to_wait(const Newcomer& one) const;
   bool answer(Newcomer& one, double now);
   void greet(NodeWire wire, const NodeMessage& hello, double now);
   void invite(NodeWire wire, double now);
@@ -419,7 +420,8 @@ class NodeCouncil {
   void report(const std::vector<Death>& deaths);  // of this node
   void tell_stop(int signal);
   std::optional<int> take_stop();  // the signal by which another node was asked to stop; once
-  bool take_question();            // true once if node 0 asks how far the ranks are
+  // True once if node 0 asks how far the ranks are.
+  bool take_question() { return std::exchange(asked_, false); }
   // Of an elastic run. What other launchers say of their ranks (kRoster to kEndRank), newcomers
   // (kHello), who leads now (kTable), and on the node that leads launchers that are lost, in the
   // order in which they came.
@@ -441,8 +443,8 @@ class NodeCouncil {
   void welcome(int64_t node, const std::string& run_folder);
   const std::optional<AttemptOutcome>& verdict() const { return verdict_; }
   std::vector<Death> lost() const;  // of launchers that are gone or silent, by their first rank
-  // True if trouble was reported and it is not known yet whose it is.
-  bool awaits_verdict() const { return reported_ && !verdict_; }
+  // True if there is trouble and it is not known yet whose it is.
+  bool awaits_verdict() const { return !verdict_ && (reported_ || decision_time()); }
   const NodePlace& here() const { return link_.here(); }
   // Whether this launcher tells the user how the run fails, where one stream takes what all of them
   // write: node 0 does, and nodes 1 to 3 where they have lost it.
@@ -470,6 +472,7 @@ class NodeCouncil {
   AttemptOutcome stop_all(int signal);
   std::string absent_text() const;
   bool decides() const { return link_.leads() || (!link_.all_open() && !link_.seeks_leader()); }
+  std::optional<int64_t> decision_time() const;  // decides_at() where this launcher decides
 
   NodeLink link_;
   Endpoint master_;
@@ -477,18 +480,15 @@ class NodeCouncil {
 
   std::vector<Death> deaths_;  // that this launcher knows of, each as of when it heard of it
   std::optional<AttemptOutcome> verdict_;
-  bool reported_ = false;
-  bool all_asked_ = false;
-  bool asked_ = false;
+  bool reported_ = false, all_asked_ = false, asked_ = false;
   std::optional<int> stop_;
-  bool stop_known_ = false;
+  bool stop_known_ = false, lost_leader_ = false;
   int64_t stop_signal_ = 0;
 
   std::set<int64_t> ready_;           // on node 0: nodes that are ready for the next attempt
   std::optional<NodeMessage> start_;  // elsewhere: what node 0 said last
   std::optional<Restarts::Decision> decision_;
   int64_t number_ = 0;
-  bool lost_leader_ = false;
 
   int64_t least_ = 0;  // 0: the run is not elastic
   double enough_ = 0;  // monotonic seconds since when `least_` nodes are there; 0: they are not

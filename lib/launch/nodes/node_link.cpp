@@ -216,7 +216,8 @@ void NodeLink::watch(std::vector<pollfd>& polled) const {
     if (wire.open()) polled.push_back({wire.descriptor(), events, 0});
   };
   for (const Peer& peer : peers_) add(peer.wire);
-  for (const Newcomer& one : newcomers_) add(one.wire);
+  for (const Newcomer& one : newcomers_)
+    if (!one.said || !leads()) add(one.wire);  // else it waits, and is not read
   if (succession_) add(succession_->wire());
 }
 
@@ -284,10 +285,21 @@ void NodeLink::invite(NodeWire wire, double now) {
   wire.finish(0);
 }
 
-// Takes what a newcomer has said; false if it has to wait until this node leads, or for its end.
+// Whether a newcomer has not said who it is, or waits until this node leads, or until the launcher
+// is forgotten that was lost on its node.
+bool NodeLink::has_to_wait(const Newcomer& one) const {
+  if (!one.said || !leads()) return true;
+  return elastic_ && one.said->word == Word::kHello &&
+         std::ranges::any_of(peers_, [&](const Peer& p) {
+           return p.came && !p.wire.open() && p.place.node == one.said->place.node;
+         });
+}
+
+// Takes what a newcomer has said; false if it has to wait, or for its end.
 bool NodeLink::answer(Newcomer& one, double now) {
   const Word word = one.said->word;
   if (leads()) {
+    if (has_to_wait(one)) return false;
     if (word == Word::kHello) greet(std::move(one.wire), *one.said, now);
     if (word == Word::kJoin) invite(std::move(one.wire), now);
     if (word == Word::kFollow) {
@@ -335,7 +347,7 @@ void NodeLink::accept_newcomers(double now) {
       if (!said.empty()) one.said = said.front();
     }
     if (one.said && answer(one, now)) continue;
-    if ((!one.said || !leads()) && one.wire.open() && now - one.since < silence_) {
+    if (has_to_wait(one) && one.wire.open() && now - one.since < silence_) {
       waiting.push_back(std::move(one));
     } else {
       refuse(one.wire);

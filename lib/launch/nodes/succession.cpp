@@ -246,4 +246,33 @@ bool Succession::may_lead() const {
   return 2 * here > all.size() || (2 * here == all.size() && first == site_.here.node);
 }
 
+NodeMessage ask_to_join(const Endpoint& node_0,
+                        const std::string& secret,
+                        const std::filesystem::path& run_dir,
+                        double seconds) {
+  World nobody;
+  nobody.ranks.node_rank = -1;
+  nobody.ranks.nodes = 2;
+  NodeLink link(nobody, {}, {}, secret, run_dir);
+  const double until = monotonic_seconds() + seconds;
+  std::string problem = "it does not answer";
+  for (bool connected = false; monotonic_seconds() < until;) {
+    connected = connected || link.connect(node_0, problem);
+    std::vector<pollfd> polled;
+    link.watch(polled);
+    poll_until(polled, monotonic_seconds() + kTryAgain);
+    for (const NodeEvent& event : link.exchange()) {
+      if (event.message.word == NodeMessage::Word::kInvited) return event.message;
+      const std::string why = event.lost.empty() ? event.message.text : event.lost;
+      fail(Exit::kEnvironment, "join {}:{}: {}", node_0.host, node_0.port, why);
+    }
+  }
+  fail(Exit::kEnvironment,
+       "join {}:{}: no answer within {}: {}; is an elastic run at work there?",
+       node_0.host,
+       node_0.port,
+       short_duration(seconds),
+       problem);
+}
+
 }  // namespace gantrain

@@ -396,8 +396,8 @@ bool RunMetrics::is_due(int64_t before, const Counters& counters) {
   return due;
 }
 
-void RunMetrics::measure(Reporter& reporter, const Subject& subject, Counters& counters) {
-  if (names_.empty()) return;
+bool RunMetrics::measure(Reporter& reporter, const Subject& subject, Counters& counters) {
+  if (names_.empty()) return true;
   site_.phase("metrics");
   const double start = monotonic_seconds();
   const std::optional<std::vector<MetricResult>> results =
@@ -411,6 +411,7 @@ void RunMetrics::measure(Reporter& reporter, const Subject& subject, Counters& c
   const double seconds = monotonic_seconds() - start;
   counters.metric_seconds += seconds;
   counters.last_metric_seconds = seconds;
+  return results.has_value();
 }
 
 void RunMetrics::keep(Reporter& reporter,

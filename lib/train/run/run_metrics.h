@@ -233,8 +233,8 @@ class RunMetrics {
     SynthesisOptions drawn;    // how its pictures are made
   };
   // Measures, writes the results as messages and files, and keeps the best model. Where a rank
-  // wants to stop, a message says so instead. Adds the time to the counters.
-  void measure(Reporter& reporter, const Subject& subject, Counters& counters);
+  // wants to stop, a message says so instead, and it returns false. Adds the time to the counters.
+  bool measure(Reporter& reporter, const Subject& subject, Counters& counters);
 
   // At a tick: measures how distinct pictures are, if that is wanted, and warns where they have
   // collapsed. Adds the time to the counters. Where metrics are to keep to their share of the time,

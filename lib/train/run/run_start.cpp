@@ -24,11 +24,9 @@ namespace gantrain {
 namespace {
 
 constexpr const char* kContent = "content of the data";
-constexpr int64_t kPicturesRead = 2000;
-
 // What launchers and other ranks write in a run folder, and commands such as `gantrain report`.
 bool is_of_others(const fs::path& file) {
-  constexpr std::array kOfOthers = {"STATUS", ".nodes", "log", "report"};
+  constexpr std::array kOfOthers = {"STATUS", ".", "log", "report"};
   const std::string name = file.filename();
   return file.parent_path().filename() == "errors" ||
          std::ranges::any_of(kOfOthers,
@@ -59,8 +57,7 @@ Json what_matters(const Config& config, const Dataset& dataset, const RankInfo& 
   all["channels of the data"] = dataset.channels();
   all["depth of the data"] = dataset.depth();
   all["classes of the data"] = classes;
-  if (ranks.nodes > 1 && ranks.local_rank == 0)
-    all[kContent] = sampled_digest(dataset, kPicturesRead);
+  if (ranks.nodes > 1 && ranks.local_rank == 0) all[kContent] = sampled_digest(dataset);
   return all;
 }
 

@@ -382,7 +382,8 @@ class Trainer {
       save_model_now(path, std::move(afterwards));
     };
     requests_->measuring(true);
-    metrics_->measure(*reporter_, {model_path_now().filename(), save, drawn_now()}, counters_);
+    const RunMetrics::Subject now{model_path_now().filename(), save, drawn_now()};
+    gives_metrics_up_ = !metrics_->measure(*reporter_, now, counters_);
     requests_->measuring(false);
     measured_at_ = counters_.images_seen;
     if (writes()) page_.write(folder_);
@@ -412,7 +413,9 @@ class Trainer {
       if (!fs::exists(state_path_now())) save();
       finish_saving();
     });
-    if (options_.metrics.at_end && measured_at_ != counters_.images_seen) measure();
+    const bool measures = options_.metrics.at_end && measured_at_ != counters_.images_seen;
+    if (measures && !gives_metrics_up_) measure();
+    if (gives_metrics_up_) return stop();  // the next session measures
     on_rank_0([this] {
       finish_saving();
       reporter_->finish();
@@ -478,6 +481,7 @@ class Trainer {
   Chores chores_{setup_.config};
   RankRequests granted_;            // of any rank, known to all since the last iteration
   bool is_first_iteration_ = true;  // of the session or stage
+  bool gives_metrics_up_ = false;   // the last ones, for a stop
   std::unique_ptr<CheckpointWriter> writer_ = std::make_unique<CheckpointWriter>();  // of rank 0
   std::unique_ptr<SnapshotWriter> snapshots_;
   PageWriter page_;                             // of rank 0

@@ -54,6 +54,18 @@ TEST_CASE("PresetsAreTrainedAndTheirModesCounted") {
   CHECK(last_line(gantrain(words_of(command), {.folder = folder.path()})) == result);
   CHECK(read_file(folder / "out/dcgan-tiny/stats.jsonl") == status);
 
+  // A longer one trains on, and has both models.
+  std::string longer = command;
+  longer.replace(longer.find("0.016"), 5, "0.048");
+  const Outcome more = gantrain(words_of(longer), {.folder = folder.path()});
+  INFO(more.err);
+  CHECK_THAT(more.err, Catch::Contains("resume  at 0.016 kimg"));
+  REQUIRE(more.code == 0);
+  const Json both = last_line(more).at("models");
+  REQUIRE(both.size() == 2);
+  CHECK(both.at(0) == model);
+  CHECK(both.at(1).at("images") == 48);
+
   // A folder of other pictures, and models of other sizes.
   const Outcome other =
       gantrain(words_of("bench modes -o out --presets none --seed 4"), {.folder = folder.path()});

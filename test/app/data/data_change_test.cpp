@@ -183,6 +183,27 @@ void check_resume(const Change& change, const std::string& ranks, Kept kept = Ke
   CHECK_FALSE(has_hashes(folder));  // so few pictures are a list again
 }
 
+const std::string kSkip = "--set data.on_bad=skip";
+
+// in/13.png is broken: the run goes on without it, twice, and says so.
+void skip_a_broken_picture(const TemporaryFolder& folder) {
+  for (const char* kimg : {"0.048", "0.064"}) {
+    const Outcome outcome = gantrain(tiny(arguments("in", kimg, kSkip)), {.folder = folder.path()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(holds(outcome.err, "1 picture of this run's data cannot be read any more: 13.png"));
+  }
+}
+
+// in/13.png is the picture again that the run knows, which goes on; what is gone is a change.
+void check_mended_and_removed(const TemporaryFolder& folder) {
+  const Outcome mended = gantrain(tiny(arguments("in", "0.08", kSkip)), {.folder = folder.path()});
+  INFO(mended.err);
+  CHECK(mended.code == 0);
+  fs::remove(folder / "in/12.png");
+  CHECK(gantrain(tiny(arguments("in", "0.096", kSkip)), {.folder = folder.path()}).code == 2);
+}
+
 TEST_CASE("ChangedDataIsRefusedOnResumeAndTakenByForce") {
   for (const Change& change : all_changes()) check_resume(change, "");
 }
@@ -220,20 +241,10 @@ TEST_CASE("ABrokenPictureAmongHashesNeedsNoForceWhereItIsLeftOut") {
   keep_hashes(folder);
   const std::string whole = read_file(folder / "in/13.png");
   write_file(folder / "in/13.png", whole.substr(0, 30));
-  const std::string skip = "--set data.on_bad=skip";
-  for (const char* kimg : {"0.048", "0.064"}) {
-    const Outcome outcome = gantrain(tiny(arguments("in", kimg, skip)), {.folder = folder.path()});
-    INFO(outcome.err);
-    CHECK(outcome.code == 0);
-    CHECK(holds(outcome.err, "1 picture of this run's data cannot be read any more: 13.png"));
-    CHECK(has_hashes(folder));
-  }
-  write_file(folder / "in/13.png", whole);  // mended, it is the picture that the run knows
-  const Outcome mended = gantrain(tiny(arguments("in", "0.08", skip)), {.folder = folder.path()});
-  INFO(mended.err);
-  CHECK(mended.code == 0);
-  fs::remove(folder / "in/12.png");  // what is gone is a change
-  CHECK(gantrain(tiny(arguments("in", "0.096", skip)), {.folder = folder.path()}).code == 2);
+  skip_a_broken_picture(folder);
+  CHECK(has_hashes(folder));
+  write_file(folder / "in/13.png", whole);
+  check_mended_and_removed(folder);
 }
 
 // As with a list that is broken: the run goes on, and says what it does not know.
@@ -284,22 +295,12 @@ TEST_CASE("ABrokenPictureThatIsLeftOutNeedsNoForce") {
   const std::string whole = read_file(folder / "in/13.png");
   const auto time = fs::last_write_time(folder / "in/13.png");
   write_file(folder / "in/13.png", whole.substr(0, 30));
-  const std::string skip = "--set data.on_bad=skip";
   CHECK(gantrain(tiny(arguments("in", "0.048", "")), {.folder = folder.path()}).code == 3);
-  for (const char* kimg : {"0.048", "0.064"}) {
-    const Outcome outcome = gantrain(tiny(arguments("in", kimg, skip)), {.folder = folder.path()});
-    INFO(outcome.err);
-    CHECK(outcome.code == 0);
-    CHECK(holds(outcome.err, "1 picture of this run's data cannot be read any more: 13.png"));
-  }
+  skip_a_broken_picture(folder);
   CHECK(holds(read_file(folder / "run/data-manifest.jsonl"), "13.png"));
-  write_file(folder / "in/13.png", whole);  // mended, it is the picture that the run knows
+  write_file(folder / "in/13.png", whole);
   fs::last_write_time(folder / "in/13.png", time);
-  const Outcome mended = gantrain(tiny(arguments("in", "0.08", skip)), {.folder = folder.path()});
-  INFO(mended.err);
-  CHECK(mended.code == 0);
-  fs::remove(folder / "in/12.png");  // what is gone is a change
-  CHECK(gantrain(tiny(arguments("in", "0.096", skip)), {.folder = folder.path()}).code == 2);
+  check_mended_and_removed(folder);
 }
 
 // After --force the new data is the run's.

@@ -46,12 +46,13 @@ Json metadata_of(const fs::path& model) {
   return Json::parse(bytes.substr(8, size)).at("__metadata__");
 }
 
-// Stops a run of so many ranks while it measures after its first save.
-void check_stop_during_metrics(int ranks) {
-  const TemporaryFolder folder;
-  Command command(tiny("--nproc " + std::to_string(ranks) +
-                       " --run-dir run --kimg 100 --save-every 0.5 --metrics swd --set "
-                       "metrics.every=0.5 --set metrics.at_start=false --set metrics.images=60000"),
+// Stops a run of so many ranks while it measures after its first save. Returns what it said.
+std::string check_stop_during_metrics(const TemporaryFolder& folder,
+                                      int ranks,
+                                      const std::string& kimg = "100") {
+  Command command(tiny("--nproc " + std::to_string(ranks) + " --run-dir run --save-every 0.5 " +
+                       "--metrics swd --set metrics.every=0.5 --set metrics.at_start=false " +
+                       "--set metrics.images=60000 --kimg " + kimg),
                   {.folder = folder.path()});
   const auto saved = [&] {
     return fs::is_directory(folder / "run") && files_like(folder / "run", "state-").size() == 1;
@@ -66,14 +67,31 @@ void check_stop_during_metrics(int ranks) {
   CHECK(holds(outcome.err, "metrics given up, because a stop was asked for"));
   CHECK_FALSE(holds(outcome.err, "metric  swd"));
   CHECK(starts_with(read_file(folder / "run/STATUS"), "stopped"));
+  return outcome.err;
 }
 
 }  // namespace
 
-TEST_CASE("AStopDuringMetricsGivesThemUpAndLosesNothing") { check_stop_during_metrics(1); }
+TEST_CASE("AStopDuringMetricsGivesThemUpAndLosesNothing") {
+  const int ranks = GENERATE(1, 2);
+  check_stop_during_metrics(TemporaryFolder(), ranks);
+}
 
-TEST_CASE("AStopDuringMetricsOfTwoRanksGivesThemUpAndLosesNothing") {
-  check_stop_during_metrics(2);
+TEST_CASE("AStopDuringTheLastMetricsLeavesThemToTheNextSession") {
+  const int ranks = GENERATE(1, 2);
+  const TemporaryFolder folder;
+  const std::string said = check_stop_during_metrics(folder, ranks, "0.5");
+  CHECK_FALSE(holds(said, "done    "));
+  const std::string words = "metrics given up";
+  CHECK(said.find(words) == said.rfind(words));  // once
+  const Outcome rest =
+      gantrain(tiny("--run-dir run --kimg 0.5 --metrics swd --set metrics.images=64"),
+               {.folder = folder.path()});
+  INFO(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(holds(rest.err, "metric  swd"));
+  CHECK(starts_with(read_file(folder / "run/STATUS"), "done"));
+  CHECK(fs::exists(folder / "run/metric-swd.jsonl"));
 }
 
 TEST_CASE("MetricsThatCannotBeComputedAreRefusedBeforeAnythingIsWritten") {
